@@ -1,0 +1,1 @@
+"""hivepipe: the background pipeline behind Claude Code hooks."""

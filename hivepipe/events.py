@@ -1,0 +1,453 @@
+"""What Claude Code says: bytes in, a typed event out. The only place that knows its field names.
+
+The protocol grows almost monthly: unknown events and unknown fields pass, a field of the wrong
+type counts as missing and is named in `problems`. A text that is not one JSON object is read key
+by key up to the fault, so that what was usable is kept.
+
+On the hook path, hence CPython's own JSON scanner without the `json` package (+7 ms).
+Source of the field names: https://code.claude.com/docs/en/hooks.
+"""
+
+import sys
+from _blake2 import blake2b
+
+ID_CHARS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
+# What a token looks like at its start: an id that looks so is kept as its hash.
+_TOKEN_STARTS = (
+    "sk-",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "github_pat_",
+    "glpat-",
+    "xox",
+    "AKIA",
+    "ASIA",
+    "AIza",
+)
+
+CAP_ID = 128
+CAP_NAME = 200
+CAP_DESCRIPTION = 100
+CAP_ARGUMENTS = 200
+CAP_ERROR = 200
+CAP_TEXT = 2000
+CAP_PATH = 4096
+
+EDIT_TOOLS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
+AGENT_TOOLS = ("Agent", "Task")  # Task is the name before 2.1.63, still an alias
+CHECKPOINT_TOOLS = EDIT_TOOLS + AGENT_TOOLS
+
+
+class _BadJson(ValueError):
+    def __init__(self, message: str, _document: str, _position: int) -> None:
+        super().__init__(message)
+
+
+class _DecoderStandIn:
+    """Stands where the C scanner looks for the class of its errors.
+
+    Without it a malformed text imports `json` and `re` on the spot (3.12 and later: +7 ms) or
+    raises SystemError (3.11).
+    """
+
+    JSONDecodeError = _BadJson
+
+
+class _Scanning:
+    """The settings the C scanner reads."""
+
+    strict = False
+    object_hook = None
+    object_pairs_hook = None
+    array_hook = None
+    parse_float = float
+    parse_int = int
+    parse_constant = staticmethod(lambda _name: None)  # NaN, Infinity: not JSON, not usable
+
+
+try:
+    import _json
+
+    _scan = _json.make_scanner(_Scanning)
+    sys.modules.setdefault("json", _DecoderStandIn)  # type: ignore[arg-type]
+    sys.modules.setdefault("json.decoder", _DecoderStandIn)  # type: ignore[arg-type]
+except (ImportError, AttributeError, TypeError):  # another Python than CPython, or a later one
+    import json
+
+    _scan = json.JSONDecoder(strict=False).scan_once
+
+# What the scanner raises on text that is not JSON, over all versions.
+_NOT_JSON = (ValueError, StopIteration, RecursionError, SystemError, OverflowError)
+
+Fields = dict[str, object]
+
+
+class Event:
+    """One event; the fields every event has. Empty text means: not said."""
+
+    __slots__ = (
+        "agent_id",
+        "agent_type",
+        "cwd",
+        "digest",
+        "name",
+        "problems",
+        "prompt_id",
+        "session_id",
+        "transcript_path",
+    )
+
+    def __init__(self, name: str, fields: Fields, digest: bytes, problems: list[str]) -> None:
+        """Take the common fields; `digest` identifies the raw bytes of this very event."""
+        self.name = name
+        self.digest = digest
+        self.problems = problems
+        self.session_id = self._id(fields, "session_id")
+        self.prompt_id = self._id(fields, "prompt_id")
+        self.agent_id = self._id(fields, "agent_id")
+        self.agent_type = self._text(fields, "agent_type", CAP_NAME)
+        self.transcript_path = self._text(fields, "transcript_path", CAP_PATH)
+        self.cwd = self._text(fields, "cwd", CAP_PATH)
+        self.read(fields)
+
+    def read(self, fields: Fields) -> None:
+        """Take the fields of this kind of event."""
+
+    def _text(self, fields: Fields, key: str, cap: int) -> str:
+        value = fields.get(key)
+        if value is None:
+            return ""
+        if not isinstance(value, str):
+            self.problems.append(f"{key} is not a text")
+            return ""
+        return clean(value[:cap])
+
+    def _id(self, fields: Fields, key: str) -> str:
+        value = self._text(fields, key, CAP_ID + 1)
+        id = valid_id(value)
+        if value and not id:
+            self.problems.append(f"{key} is not a valid id")
+        return id
+
+    def _object(self, fields: Fields, key: str) -> Fields:
+        value = fields.get(key)
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            self.problems.append(f"{key} is not an object")
+            return {}
+        return value
+
+    def _count(self, fields: Fields, key: str) -> int | None:
+        value = fields.get(key)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return None
+        return int(value) if 0 <= value < 1 << 53 else None
+
+
+class SessionStart(Event):
+    """A session begins or goes on: startup, resume, clear, compact, fork."""
+
+    __slots__ = ("model", "source", "title")
+
+    def read(self, fields: Fields) -> None:
+        """Take the fields of this kind of event."""
+        self.source = self._text(fields, "source", CAP_NAME)
+        self.model = self._text(fields, "model", CAP_NAME)
+        self.title = self._text(fields, "session_title", CAP_DESCRIPTION)
+
+
+class UserPromptSubmit(Event):
+    """The user sent a prompt."""
+
+    __slots__ = ("prompt",)
+
+    def read(self, fields: Fields) -> None:
+        """Take the fields of this kind of event."""
+        self.prompt = self._text(fields, "prompt", CAP_TEXT)
+
+
+class UserPromptExpansion(Event):
+    """A typed /skill, command or MCP prompt was expanded."""
+
+    __slots__ = ("arguments", "command", "command_source", "expansion")
+
+    def read(self, fields: Fields) -> None:
+        """Take the fields of this kind of event."""
+        self.expansion = self._text(fields, "expansion_type", CAP_NAME)
+        self.command = self._text(fields, "command_name", CAP_NAME)
+        self.arguments = self._text(fields, "command_args", CAP_ARGUMENTS)
+        self.command_source = self._text(fields, "command_source", CAP_NAME)
+
+
+class ToolEvent(Event):
+    """A tool call, before or after."""
+
+    __slots__ = ("duration_ms", "response", "tool", "tool_input", "tool_use_id")
+
+    def read(self, fields: Fields) -> None:
+        """Take the fields of this kind of event."""
+        self.tool = self._tool(fields)
+        self.tool_use_id = self._id(fields, "tool_use_id")
+        self.tool_input = self._object(fields, "tool_input")
+        response = fields.get("tool_response")
+        self.response: Fields = response if isinstance(response, dict) else {}
+        self.duration_ms = self._count(fields, "duration_ms")
+
+    def _tool(self, fields: Fields) -> str:
+        name = self._text(fields, "tool_name", CAP_NAME + 1)
+        if name and (len(name) > CAP_NAME or not name.isprintable() or " " in name):
+            self.problems.append("tool_name is not valid")
+            return "invalid"
+        return name
+
+    @property
+    def file_path(self) -> str:
+        """The file this call names, if it names one."""
+        key = "notebook_path" if self.tool == "NotebookEdit" else "file_path"
+        return self._text(self.tool_input, key, CAP_PATH)
+
+    @property
+    def subagent_type(self) -> str:
+        """The type of agent asked for."""
+        return self._text(self.tool_input, "subagent_type", CAP_NAME)
+
+    @property
+    def model(self) -> str:
+        """The model asked for."""
+        return self._text(self.tool_input, "model", CAP_NAME)
+
+    @property
+    def description(self) -> str:
+        """What the agent is to do, in the caller's few words."""
+        return self._text(self.tool_input, "description", CAP_DESCRIPTION)
+
+    @property
+    def spawned_agent(self) -> str:
+        """Claude's id of the agent that this call spawned."""
+        return self._id(self.response, "agentId")
+
+    @property
+    def spawned_type(self) -> str:
+        """The type of the agent that this call spawned."""
+        return self._text(self.response, "agentType", CAP_NAME)
+
+    @property
+    def launch(self) -> str:
+        """How the agent was launched: completed, async, remote."""
+        status = self._text(self.response, "status", CAP_NAME)
+        known = {"completed": "completed", "async_launched": "async", "remote_launched": "remote"}
+        return known.get(status, "")
+
+    @property
+    def agent_tokens(self) -> int | None:
+        """Tokens of the agent's last request."""
+        return self._count(self.response, "totalTokens")
+
+    @property
+    def agent_duration_ms(self) -> int | None:
+        """How long the agent ran."""
+        return self._count(self.response, "totalDurationMs")
+
+    @property
+    def skill(self) -> str:
+        """The skill called, by any of its names over the versions."""
+        for key in ("skill", "skill_name", "name"):
+            value = self._text(self.tool_input, key, CAP_NAME)
+            if value:
+                return value
+        return ""
+
+    @property
+    def skill_arguments(self) -> str:
+        """The arguments of the skill."""
+        return self._text(self.tool_input, "args", CAP_ARGUMENTS)
+
+    @property
+    def reported_success(self) -> bool:
+        """What the tool itself says; a call that says nothing succeeded."""
+        return self.response.get("success") is not False
+
+
+class PreToolUse(ToolEvent):
+    """A tool is about to be called."""
+
+    __slots__ = ()
+
+
+class PostToolUse(ToolEvent):
+    """A tool call succeeded."""
+
+    __slots__ = ()
+
+
+class PostToolUseFailure(ToolEvent):
+    """A tool call failed, or the user interrupted it."""
+
+    __slots__ = ("error", "is_interrupt")
+
+    def read(self, fields: Fields) -> None:
+        """Take the fields of this kind of event."""
+        super().read(fields)
+        self.error = self._text(fields, "error", CAP_ERROR)
+        self.is_interrupt = fields.get("is_interrupt") is True
+
+
+class SubagentStart(Event):
+    """A subagent was spawned or resumed; an internal one has no type."""
+
+    __slots__ = ()
+
+
+class SubagentStop(Event):
+    """A subagent finished."""
+
+    __slots__ = ("agent_transcript_path",)
+
+    def read(self, fields: Fields) -> None:
+        """Take the fields of this kind of event."""
+        self.agent_transcript_path = self._text(fields, "agent_transcript_path", CAP_PATH)
+
+
+class PreCompact(Event):
+    """The conversation is about to be compacted."""
+
+    __slots__ = ("trigger",)
+
+    def read(self, fields: Fields) -> None:
+        """Take the fields of this kind of event."""
+        self.trigger = self._text(fields, "trigger", CAP_NAME)
+
+
+class Stop(Event):
+    """A turn ended, well (Stop) or by an API error (StopFailure)."""
+
+    __slots__ = ("background_tasks", "error")
+
+    def read(self, fields: Fields) -> None:
+        """Take the fields of this kind of event."""
+        self.error = self._text(fields, "error", CAP_ERROR)
+        tasks = fields.get("background_tasks")
+        running = [
+            task
+            for task in (tasks if isinstance(tasks, list) else [])
+            if isinstance(task, dict) and task.get("status") in ("running", "pending")
+        ]
+        self.background_tasks = len(running)
+
+
+class StopFailure(Stop):
+    """A turn ended by an API error."""
+
+    __slots__ = ()
+
+
+class SessionEnd(Event):
+    """The session ends; after clear and resume the process lives on."""
+
+    __slots__ = ("reason",)
+
+    def read(self, fields: Fields) -> None:
+        """Take the fields of this kind of event."""
+        self.reason = self._text(fields, "reason", CAP_NAME)
+
+
+KINDS: dict[str, type[Event]] = {
+    kind.__name__: kind
+    for kind in (
+        SessionStart,
+        UserPromptSubmit,
+        UserPromptExpansion,
+        PreToolUse,
+        PostToolUse,
+        PostToolUseFailure,
+        SubagentStart,
+        SubagentStop,
+        PreCompact,
+        Stop,
+        StopFailure,
+        SessionEnd,
+    )
+}
+
+
+def parse_event(name: str, data: bytes) -> Event | None:
+    """Read one event; `name` is the executable's, believed where the text names none.
+
+    None if the text names an event that hivepipe does not know, or holds no object at all.
+    Whatever else is wrong stands in `problems` of the event.
+    """
+    problems: list[str] = []
+    fields = parse_object(data, problems)
+    if fields is None:
+        return None
+    said = fields.get("hook_event_name")
+    if isinstance(said, str) and said:
+        name = said
+    kind = KINDS.get(name)
+    if kind is None:
+        return None
+    return kind(name, fields, blake2b(data, digest_size=16).digest(), problems)
+
+
+def parse_object(data: bytes, problems: list[str]) -> Fields | None:
+    """Decode one JSON object, as far as it goes."""
+    try:
+        text = data.removeprefix(b"\xef\xbb\xbf").decode()  # "utf-8-sig" would import a module
+    except UnicodeDecodeError:
+        text = data.decode("utf-8", "replace")
+        problems.append("invalid UTF-8")
+    start = len(text) - len(text.lstrip())
+    if text[start : start + 1] != "{":
+        return None
+    try:
+        value, _ = _scan(text, start)
+    except _NOT_JSON:
+        problems.append("not valid JSON")
+        return _usable_part(text, start + 1)
+    return value
+
+
+def _usable_part(text: str, at: int) -> Fields:
+    """Read the keys and values of an object one by one, up to the first that cannot be read."""
+    found: Fields = {}
+    try:
+        while True:
+            at = _skip_space(text, at)
+            key, at = _scan(text, at)
+            at = _skip_space(text, at)
+            if not isinstance(key, str) or text[at : at + 1] != ":":
+                return found
+            value, at = _scan(text, _skip_space(text, at + 1))
+            found[key] = value
+            at = _skip_space(text, at)
+            if text[at : at + 1] != ",":
+                return found
+            at += 1
+    except _NOT_JSON:
+        return found
+
+
+def valid_id(text: str) -> str:
+    """Return the id; empty if it is none, its hash if it looks like a token."""
+    if len(text) > CAP_ID or not ID_CHARS.issuperset(text) or not text.strip("."):
+        return ""
+    if text.startswith(_TOKEN_STARTS):
+        return "id-" + blake2b(text.encode(), digest_size=16).hexdigest()
+    return text
+
+
+def _skip_space(text: str, at: int) -> int:
+    while text[at : at + 1] in (" ", "\t", "\n", "\r"):
+        at += 1
+    return at
+
+
+def clean(text: str) -> str:
+    """Make a text storable: half an emoji (JavaScript cuts them) and NUL become U+FFFD."""
+    if text.isascii():
+        return text.replace("\0", "\ufffd") if "\0" in text else text
+    return (
+        text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\0", "\ufffd")
+    )

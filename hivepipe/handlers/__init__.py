@@ -1,0 +1,1 @@
+"""One function per operation: unpack, call one or two rooms, return."""

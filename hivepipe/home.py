@@ -1,0 +1,216 @@
+"""Where everything is: registration record, project, home, logs, socket.
+
+One small file per known project, outside the project, is the only thing believed about it:
+
+    <state>/hivepipe/projects/<hash of the real path>     key=value lines, mode 0600
+        home     folder of the database, the spool, the instance files
+        socket   the unix socket of Redis, or host:port/db on the loopback interface
+        python   interpreter that has hivepipe installed
+        state    on | down (hooks spool, nothing is started) | off (hooks do nothing)
+        version  of hivepipe that wrote the record
+
+`HIVEPIPE_HOME` overrides the record's home; its socket comes from the record of that home.
+On the hook path: `posix` only.
+"""
+
+import posix
+from _blake2 import blake2b
+
+from hivepipe.settings import variable
+
+_IS_FOLDER = 0o040000
+_FILE_KIND = 0o170000
+
+
+class Place:
+    """Where one event's work belongs."""
+
+    __slots__ = ("home", "logs", "project", "python", "socket", "state")
+
+    def __init__(self, project: str, home: str, record: dict[str, str]) -> None:
+        """Take the defaults for what the record does not say."""
+        self.project = project
+        self.home = home
+        # A default home has no project folder of its own to write logs into (nothing is
+        # written into a project that nobody registered).
+        in_project = home == f"{project}/.hive-mind"
+        self.logs = f"{project}/.claude-state/logs" if in_project else f"{home}/logs"
+        self.socket = record.get("socket") or f"{runtime_folder(home)}/redis.sock"
+        self.python = record.get("python", "")
+        self.state = record.get("state", "on")
+
+
+def locate(project: str) -> Place:
+    """Find the place of a project folder (an absolute path that exists or did)."""
+    root = real_path(project)
+    checkout, record = _nearest_record(root)
+    override = variable("HIVEPIPE_HOME")
+    if override:
+        home = real_path(absolute(override))
+        off = record.get("state") == "off"
+        record = read_record(home)
+        if off:  # an opted-out project stays opted out, whatever its home
+            record = {**record, "state": "off"}
+        return Place(checkout, home, record)
+    home = record.get("home", "")
+    if not home:
+        home = f"{state_folder()}/default"
+        record = {**read_record(home), **record}
+    return Place(checkout, home, record)
+
+
+def _nearest_record(root: str) -> tuple[str, dict[str, str]]:
+    """Return the registered folder at or above root and its record; else root's own checkout."""
+    checkout = _main_checkout(root)
+    folder = checkout
+    while True:
+        record = read_record(folder)
+        if record:
+            return folder, record
+        above = folder.rsplit("/", 1)[0]
+        if not above or above == folder:
+            return checkout, {}
+        folder = above
+
+
+def _main_checkout(root: str) -> str:
+    """Follow a linked git worktree to its main checkout, so that both share one home.
+
+    The link is believed only if the main checkout's own files point back: otherwise a cloned
+    repository could ship a `.git` file and send its events into somebody else's home.
+    """
+    folder = root
+    while folder:
+        link = read_small(f"{folder}/.git")
+        if link.startswith("gitdir: "):
+            inner = link[8:].strip()
+            main, found, _ = inner.rpartition("/.git/worktrees/")
+            if found and read_small(f"{inner}/gitdir").strip() == f"{folder}/.git":
+                return main
+            return root
+        folder = folder.rsplit("/", 1)[0]
+    return root
+
+
+def read_record(path: str) -> dict[str, str]:
+    """Return the registration record of a folder, empty where there is none."""
+    lines = read_small(record_path(path)).splitlines()
+    return {key: value for key, found, value in (line.partition("=") for line in lines) if found}
+
+
+def record_path(path: str) -> str:
+    """Return where the record of this real path is kept."""
+    return f"{state_folder()}/projects/{short_hash(path)}"
+
+
+def short_hash(path: str) -> str:
+    """Hash a path into 16 hex digits: short enough for a socket path, too long to collide."""
+    return blake2b(path.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
+
+
+def state_folder() -> str:
+    """Return the user's own state folder of hivepipe."""
+    state = variable("XDG_STATE_HOME") or ""
+    if not state.startswith("/"):
+        state = f"{user_folder()}/.local/state"
+    return f"{state}/hivepipe"
+
+
+def user_folder() -> str:
+    """Return $HOME, or what the password database says."""
+    folder = variable("HOME")
+    if folder and folder.startswith("/"):
+        return folder.rstrip("/")
+    import pwd  # noqa: PLC0415  built in, and needed on the rarest of machines only
+
+    try:
+        return pwd.getpwuid(posix.geteuid()).pw_dir
+    except KeyError:
+        return "/nonexistent"
+
+
+def runtime_folder(home: str) -> str:
+    """Return the folder of a home's sockets and locks; short, for a socket path has 103 bytes."""
+    base = variable("XDG_RUNTIME_DIR") or ""
+    base = f"{base}/hivepipe" if base.startswith("/") else f"/tmp/hivepipe-{posix.geteuid()}"
+    return f"{base}/{short_hash(home)}"
+
+
+def is_private_folder(path: str) -> bool:
+    """Is this a real folder of ours that nobody else can enter?"""
+    try:
+        status = posix.lstat(path)
+    except OSError:
+        return False
+    kind_fits = status.st_mode & _FILE_KIND == _IS_FOLDER
+    return kind_fits and status.st_uid == posix.geteuid() and not status.st_mode & 0o077
+
+
+def real_path(path: str) -> str:
+    """Resolve links as the kernel does; a folder that is gone keeps its name.
+
+    The process goes there, asks for its working directory and comes back: the one portable way
+    without `os.path`.
+    """
+    try:
+        here = posix.open(".", posix.O_RDONLY | posix.O_CLOEXEC)
+    except OSError:
+        here = -1
+    try:
+        posix.chdir(path)
+        return posix.getcwd()
+    except (OSError, ValueError):
+        return path.rstrip("/") or "/"
+    finally:
+        if here >= 0:
+            posix.fchdir(here)
+            posix.close(here)
+
+
+def absolute(path: str) -> str:
+    """Expand `~` and make the path absolute."""
+    if path == "~" or path.startswith("~/"):
+        return user_folder() + path[1:]
+    if path.startswith("/"):
+        return path
+    try:
+        return f"{posix.getcwd()}/{path}"
+    except OSError:
+        return f"/{path}"
+
+
+def make_folders(path: str) -> None:
+    """Make a folder and its parents for the user alone; errors are the caller's."""
+    try:
+        posix.mkdir(path, 0o700)
+    except FileExistsError:
+        return
+    except FileNotFoundError:
+        make_folders(path.rsplit("/", 1)[0])
+        posix.mkdir(path, 0o700)
+
+
+def read_small(path: str) -> str:
+    """Return the first 4 kB of a file as text, empty if it cannot be read."""
+    try:
+        descriptor = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
+    except (OSError, ValueError):
+        return ""
+    try:
+        return posix.read(descriptor, 4096).decode("utf-8", "surrogateescape")
+    except OSError:
+        return ""
+    finally:
+        posix.close(descriptor)
+
+
+def write_small(path: str, text: str) -> None:
+    """Replace a small file in one step, mode 0600; a reader sees the old text or the new."""
+    temporary = f"{path}.{posix.getpid()}.tmp"
+    flags = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC | posix.O_NOFOLLOW
+    descriptor = posix.open(temporary, flags, 0o600)
+    try:
+        posix.write(descriptor, text.encode("utf-8", "surrogateescape"))
+    finally:
+        posix.close(descriptor)
+    posix.rename(temporary, path)

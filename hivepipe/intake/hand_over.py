@@ -1,0 +1,57 @@
+"""Give the messages of one event to Redis, else to the spool; or apply them at once.
+
+On the hook path; what is needed only when something is amiss is imported only then.
+"""
+# ruff: noqa: PLC0415
+
+import posix
+import sys
+from _signal import ITIMER_REAL, setitimer
+
+from hivepipe import home, settings
+from hivepipe.jobs import Message
+from hivepipe.queues import client
+
+
+def hand_over(name: str, place: home.Place, event_time_ns: int, messages: list[Message]) -> str:
+    """Hand the messages over; return the spool file that the direct path is to apply, if any.
+
+    OSError: neither Redis nor the disk took them.
+    """
+    direct = settings.switched_off("HIVEPIPE_USE_QUEUE")
+    if not direct and _push(name, place, messages):
+        return ""
+    from hivepipe.queues.spool import write_spool
+
+    path = write_spool(f"{place.home}/spool", event_time_ns, messages)
+    return path if direct else ""
+
+
+def _push(name: str, place: home.Place, messages: list[Message]) -> bool:
+    address = place.socket
+    if address.startswith("/") and not home.is_private_folder(address.rsplit("/", 1)[0]):
+        return False  # no stack was ever started, or somebody else's folder stands there
+    try:
+        client.push(address, messages)
+    except client.Refused as refused:
+        if not refused.is_absent:
+            from hivepipe.hook_log import log_line
+
+            log_line(place.logs, name, "WARNING", f"Redis: {refused}; event kept in the spool")
+        return False
+    return True
+
+
+def apply_directly(place: home.Place, path: str) -> None:
+    """Become the process that applies this spool file; what it cannot do stays in the spool.
+
+    The answer must have been given: nobody will read another.
+    """
+    python = place.python or sys.executable
+    nowhere = posix.open("/dev/null", posix.O_RDWR)
+    for descriptor in (0, 1, 2):
+        posix.dup2(nowhere, descriptor)
+    setitimer(ITIMER_REAL, 0)
+    environment = dict(posix.environ)
+    environment[b"HIVEPIPE_HOME"] = place.home.encode("utf-8", "surrogateescape")
+    posix.execve(python, [python, "-I", "-m", "hivepipe.direct", path], environment)

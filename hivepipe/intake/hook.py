@@ -1,0 +1,157 @@
+"""What every hook executable does: read, plan, hand over, answer.
+
+Three promises: the answer is neutral unless there is something to say; the exit code is 0 and
+stderr stays empty, whatever happens; the whole ends within a second.
+
+Most tool calls have nothing to count and nothing to hand over; the modules for these are
+imported where they are needed, for they cost as much as all the others (docs/decisions.md, 4).
+"""
+# ruff: noqa: PLC0415
+
+import posix
+import time
+from _signal import ITIMER_REAL, SIGALRM, setitimer, signal
+
+from hivepipe import home, jobs, settings
+from hivepipe.events import Event, parse_event, valid_id
+from hivepipe.intake import instance as instances
+from hivepipe.intake import stdin
+
+STDIN_SECS = 0.4
+HARD_STOP_SECS = 1.0
+NEUTRAL = b'{"continue": true}\n'
+
+
+def run(name: str) -> None:
+    """Handle one event of this name and end the process."""
+    try:
+        if not (
+            settings.switched_on("HIVEPIPE_DISABLED") or settings.switched_on("HIVEPIPE_NESTED")
+        ):
+            _take_in(name, _read())
+    except BaseException as error:  # noqa: BLE001  a hook fails open, and the log says how
+        _log_failure(name, error)
+    _answer_and_end()
+
+
+def _answer_and_end(*_signal: object) -> None:
+    """Give the neutral answer and end at once: the interpreter's own ending costs another 1 ms."""
+    try:
+        posix.write(1, NEUTRAL)
+    finally:
+        posix._exit(0)
+
+
+def _read() -> stdin.Input:
+    """Read the event under its own deadline; what is left of the second is for the rest."""
+    signal(SIGALRM, _raise_late)
+    setitimer(ITIMER_REAL, STDIN_SECS)
+    received = stdin.read_event()
+    signal(SIGALRM, _answer_and_end)
+    setitimer(ITIMER_REAL, HARD_STOP_SECS - STDIN_SECS)
+    return received
+
+
+def _raise_late(*_signal: object) -> None:
+    raise stdin.Late
+
+
+def _take_in(name: str, received: stdin.Input) -> None:
+    event_time_ns = time.time_ns()
+    event = parse_event(name, received.data)
+    place = home.locate(
+        settings.variable("CLAUDE_PROJECT_DIR") or (event.cwd if event else "") or "."
+    )
+    if place.state == "off":
+        return
+    if event is None:
+        what = "empty" if not received.data.strip() else "not an event that hivepipe knows"
+        size = f"{what} ({len(received.data)} bytes)"
+        _log(place, name, f"{size}; {received.trouble}" if received.trouble else size)
+        return
+    problems = [*event.problems, received.trouble] if received.trouble else event.problems
+    if problems:
+        _log(place, name, "; ".join(problems[:5]))
+    instance = instances.this_instance(place.home)
+    context = _context(event, event_time_ns, place, instance)
+    direct = ""
+    planned = jobs.plan(event, context)
+    if planned:
+        from hivepipe.intake.hand_over import apply_directly, hand_over
+
+        direct = hand_over(name, place, event_time_ns, jobs.encode(planned, event, context))
+    _keep_markers(event, place, instance, context)
+    if direct:
+        posix.write(1, NEUTRAL)
+        apply_directly(place, direct)
+
+
+def _context(
+    event: Event, event_time_ns: int, place: home.Place, instance: instances.Instance
+) -> jobs.Context:
+    joined = valid_id(settings.variable("HIVEPIPE_SESSION_ID") or "")
+    own = joined or event.session_id or instance.session
+    session = own or instances.marked_session(place.home, instance)
+    return jobs.Context(
+        event_time_ns=event_time_ns,
+        session=session,
+        own_session=own,
+        instance=instance.id,
+        newcomer=bool(own) and own != instance.session,
+        project=place.project,
+        cwd=event.cwd,
+        swarm=valid_id(settings.variable("HIVEPIPE_SWARM_ID") or "")
+        or f"swarm-{home.short_hash(place.project)}",
+        pid=instance.pid,
+        pid_started=instance.started,
+        count=_count(event, session, event_time_ns, place, instance),
+    )
+
+
+def _count(
+    event: Event, session: str, event_time_ns: int, place: home.Place, instance: instances.Instance
+) -> jobs.Count:
+    counts = jobs.is_operation(event)
+    if not counts and event.name not in ("Stop", "StopFailure", "SessionEnd"):
+        return jobs.NOT_COUNTED
+    from hivepipe.intake import throttle
+
+    path = f"{place.home}/instances/{instance.key}.checkpoint"
+    if not counts:
+        return throttle.read_totals(path)
+    keys = jobs.event_keys(event, session, event_time_ns)
+    return throttle.count_operation(path, keys, event_time_ns, settings.checkpoint_interval_ns())
+
+
+def _keep_markers(
+    event: Event, place: home.Place, instance: instances.Instance, context: jobs.Context
+) -> None:
+    """Remember, after the hand-over, that the session's own upsert is on its way."""
+    try:
+        if event.name == "SessionEnd":
+            instances.forget(place.home, instance, context.session)
+        elif context.newcomer or event.name == "SessionStart":
+            instances.remember(place.home, instance, context.session)
+    except OSError as error:
+        _log(place, event.name, f"instance marker: {_kind(error)}")
+
+
+def _log(place: home.Place, name: str, message: str) -> None:
+    from hivepipe.hook_log import log_line
+
+    log_line(place.logs, name, "ERROR", message)
+
+
+def _log_failure(name: str, error: BaseException) -> None:
+    """Write the failure to the log of wherever this event would have gone."""
+    try:
+        place = home.locate(settings.variable("CLAUDE_PROJECT_DIR") or ".")
+        _log(place, name, _kind(error))
+    except BaseException:  # noqa: BLE001  there is nobody left to tell
+        return
+
+
+def _kind(error: BaseException) -> str:
+    """Name an error without its text, which may hold what a person wrote."""
+    number = getattr(error, "errno", None)
+    return posix.strerror(number) if number else type(error).__name__

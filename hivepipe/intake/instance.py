@@ -1,0 +1,144 @@
+"""Which Claude Code process this is, and which session it is in.
+
+Hooks have no terminal: the process is the hook's parent, or, behind a shell, the first `claude`
+or `node` above it. `instances/<key>` remembers it:
+
+    id=instance-<epoch of its start>-<8 hex>
+    pid=, started=       the process; a new start time under an old pid is a new instance
+    session=             the session it was last seen in: the marker
+
+On the hook path.
+"""
+
+import posix
+import time
+from _blake2 import blake2b
+
+from hivepipe.events import valid_id
+from hivepipe.home import make_folders, read_small, write_small
+from hivepipe.settings import variable
+
+_SHELLS = ("sh", "dash", "bash", "zsh", "ksh", "ash", "fish", "busybox", "env")
+_CLAUDE = ("claude", "node")
+_STEPS = 4
+
+
+class Instance:
+    """A running Claude Code process; `session` is empty if it holds no marker yet."""
+
+    __slots__ = ("id", "key", "pid", "session", "started")
+
+    def __init__(self, key: str, id: str, pid: int, started: str, session: str) -> None:
+        """`started` is the kernel's start time of the process in clock ticks; empty on macOS."""
+        self.key = key
+        self.id = id
+        self.pid = pid
+        self.started = started
+        self.session = session
+
+
+def this_instance(home: str) -> Instance:
+    """Find the process this hook belongs to and what is remembered of it."""
+    named = variable("HIVEPIPE_INSTANCE_ID")
+    if named:
+        return _named_instance(home, named)
+    pid, started = _claude_process()
+    key = str(pid)
+    known = _read(home, key)
+    if known.get("id") and known.get("pid") == key and known.get("started", "") == started:
+        return Instance(key, known["id"], pid, started, known.get("session", ""))
+    digest = blake2b(f"{pid} {started}".encode(), digest_size=4).hexdigest()
+    return Instance(key, f"instance-{_start_epoch(started)}-{digest}", pid, started, "")
+
+
+def _named_instance(home: str, named: str) -> Instance:
+    """An instance named by its launcher: tests, containers, other wrappers."""
+    named = valid_id(named) or "instance-" + blake2b(named.encode(), digest_size=8).hexdigest()
+    known = _read(home, named)
+    return Instance(named, named, posix.getppid(), "", known.get("session", ""))
+
+
+def remember(home: str, instance: Instance, session: str) -> None:
+    """Write the instance's marker of a session, and the seed's two marker files. OSError: not kept."""
+    text = f"id={instance.id}\npid={instance.pid}\nstarted={instance.started}\nsession={session}\n"
+    try:
+        write_small(f"{home}/instances/{instance.key}", text)
+        write_small(f"{home}/sessions/.session_{instance.pid}", session)
+    except FileNotFoundError:
+        make_folders(f"{home}/instances")
+        make_folders(f"{home}/sessions")
+        write_small(f"{home}/instances/{instance.key}", text)
+        write_small(f"{home}/sessions/.session_{instance.pid}", session)
+    write_small(f"{home}/.active_session", session)
+
+
+def forget(home: str, instance: Instance, session: str) -> None:
+    """Remove the markers of a session that ended, where they are still this session's."""
+    for path in (f"{home}/sessions/.session_{instance.pid}", f"{home}/.active_session"):
+        if read_small(path) == session:
+            try:
+                posix.unlink(path)
+            except OSError:
+                continue
+
+
+def marked_session(home: str, instance: Instance) -> str:
+    """Return the session that the marker files name, for an event that names none."""
+    for name in (f"sessions/.session_{instance.pid}", ".active_session"):
+        session = valid_id(read_small(f"{home}/{name}").strip())
+        if session:
+            return session
+    return ""
+
+
+def _read(home: str, key: str) -> dict[str, str]:
+    lines = read_small(f"{home}/instances/{key}").splitlines()
+    return {name: value for name, found, value in (line.partition("=") for line in lines) if found}
+
+
+def _claude_process() -> tuple[int, str]:
+    """Return pid and start time of the process that Claude Code's hook runs under."""
+    parent = posix.getppid()
+    name, above, started = _process(parent)
+    if name not in _SHELLS:
+        return parent, started
+    pid = parent
+    for _ in range(_STEPS):
+        pid = above
+        name, above, since = _process(pid)
+        if name in _CLAUDE:
+            return pid, since
+    return parent, started
+
+
+def _process(pid: int) -> tuple[str, int, str]:
+    """Return name, parent and start time (clock ticks since boot) of a process; Linux only."""
+    text = read_small(f"/proc/{pid}/stat")
+    name, found, rest = text.partition("(")[2].rpartition(")")
+    fields = rest.split()
+    if not found or len(fields) < 20:
+        return "", 0, ""
+    return name, int(fields[1]), fields[19]
+
+
+def _start_epoch(started: str) -> int:
+    """Return when the process started, in seconds since 1970: the same for all its hooks."""
+    boot = _boot_epoch()
+    if not started or not boot:
+        return int(time.time())
+    return boot + int(started) // posix.sysconf("SC_CLK_TCK")
+
+
+def _boot_epoch() -> int:
+    """Return when the machine started. `/proc/stat` is long: `btime` stands behind every core."""
+    try:
+        descriptor = posix.open("/proc/stat", posix.O_RDONLY | posix.O_CLOEXEC)
+    except OSError:
+        return 0
+    try:
+        found = posix.read(descriptor, 1 << 20).partition(b"\nbtime ")[2].split()
+        return int(found[0]) if found else 0
+    except (OSError, ValueError):
+        return 0
+    finally:
+        posix.close(descriptor)

@@ -1,0 +1,412 @@
+"""The plan: which jobs an event becomes. Pure; the whole pipeline on one screen.
+
+A job is an operation, its parameters and a priority (1 is most urgent). `encode` turns the jobs
+of one event into messages: an id that a doubled event repeats, and the envelope, one JSON
+string, that RQ carries (docs/architecture.md has its keys).
+
+On the hook path.
+"""
+
+import time
+from _blake2 import blake2b
+
+from hivepipe import events
+from hivepipe.events import Event, PostToolUse, PostToolUseFailure
+
+try:
+    from _json import encode_basestring_ascii, make_encoder
+
+    _chunks = make_encoder(None, None, encode_basestring_ascii, None, ":", ",", False, False, False)
+
+    def dumps(value: object) -> str:
+        return "".join(_chunks(value, 0))
+
+except (ImportError, TypeError):  # another Python than CPython, or a later one
+    import json
+
+    def dumps(value: object) -> str:
+        return json.dumps(value, separators=(",", ":"))
+
+
+TYPE_CHECKING = False  # `typing` and `collections.abc` would cost a quarter of a bare start
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ENVELOPE_VERSION = 1
+TWIN_WINDOW_NS = 2_000_000_000
+
+# operation -> priority
+PRIORITIES = {
+    "start_session": 1,
+    "activate_session": 1,
+    "pause_session": 1,
+    "end_session": 2,
+    "update_checkpoint": 3,
+    "insert_agent": 5,
+    "fail_agent": 5,
+    "start_agent": 5,
+    "finish_agent": 5,
+    "update_instance": 5,
+    "record_prompt": 6,
+    "record_skill": 6,
+    "insert_log": 7,
+}
+
+Payload = dict[str, object]
+
+
+def queue_of(priority: int) -> str:
+    """1-3 high, 4-6 medium, 7-10 low."""
+    return "high" if priority <= 3 else "medium" if priority <= 6 else "low"
+
+
+class Job:
+    """One unit of work."""
+
+    __slots__ = ("operation", "payload", "subject")
+
+    def __init__(self, operation: str, payload: Payload, subject: str) -> None:
+        """The subject is for people: a file name, a type, a skill, a session; never free text."""
+        self.operation = operation
+        self.payload = payload
+        self.subject = subject
+
+
+class Count:
+    """What the throttle says of this call: the instance's running totals, and is one due?"""
+
+    __slots__ = ("checkpoints", "due", "operations")
+
+    def __init__(self, due: bool, operations: int | None, checkpoints: int | None) -> None:
+        """None: could not be read; the store keeps the totals it has."""
+        self.due = due
+        self.operations = operations
+        self.checkpoints = checkpoints
+
+
+NOT_COUNTED = Count(False, None, None)
+
+
+class Context:
+    """What is known around the event: whose it is, and when it happened."""
+
+    __slots__ = (
+        "count",
+        "cwd",
+        "event_time_ns",
+        "instance",
+        "newcomer",
+        "own_session",
+        "pid",
+        "pid_started",
+        "project",
+        "session",
+        "swarm",
+    )
+
+    def __init__(
+        self,
+        *,
+        event_time_ns: int,
+        session: str = "",
+        own_session: str = "",
+        instance: str = "",
+        newcomer: bool = False,
+        project: str = "",
+        cwd: str = "",
+        swarm: str = "",
+        pid: int = 0,
+        pid_started: str = "",
+        count: Count = NOT_COUNTED,
+    ) -> None:
+        """`own_session` is the one this very instance is known to have; empty: the worker asks the store."""
+        self.event_time_ns = event_time_ns
+        self.session = session
+        self.own_session = own_session
+        self.instance = instance
+        self.newcomer = newcomer
+        self.project = project
+        self.cwd = cwd
+        self.swarm = swarm
+        self.pid = pid
+        self.pid_started = pid_started
+        self.count = count
+
+
+class Message:
+    """An encoded job, as Redis and the spool take it."""
+
+    __slots__ = ("created_at", "description", "envelope", "id", "queue", "twin")
+
+    def __init__(
+        self, id: str, twin: str, queue: str, description: str, created_at: str, envelope: str
+    ) -> None:
+        """`twin`: the id the same event would have had 2 s earlier; empty if the id has no time in it."""
+        self.id = id
+        self.twin = twin
+        self.queue = queue
+        self.description = description
+        self.created_at = created_at
+        self.envelope = envelope
+
+
+# ---- the plan
+
+
+def is_operation(event: Event) -> bool:
+    """Does the event count as an operation, and may it make a checkpoint?"""
+    return isinstance(event, PostToolUse) and event.tool in events.CHECKPOINT_TOOLS
+
+
+def plan(event: Event, context: Context) -> list[Job]:
+    """Return the jobs of an event, most urgent first."""
+    jobs: list[Job] = []
+    if event.name != "SessionStart" and context.newcomer and context.session:
+        # Hooks installed in a running session, or a SessionStart that was lost.
+        jobs.append(_start(event, context))
+    planned = _PLANS.get(event.name)
+    if planned:
+        jobs += planned(event, context)
+    return sorted(jobs, key=lambda job: PRIORITIES[job.operation])
+
+
+def _start(event: Event, context: Context) -> Job:
+    known = event if isinstance(event, events.SessionStart) else None
+    payload: Payload = {
+        "source": known.source if known else "",
+        "model": known.model if known else "",
+        "transcript_path": event.transcript_path,
+        "pid": context.pid,
+        "pid_started": context.pid_started,
+        "title": known.title if known else "",
+        "swarm": context.swarm,
+    }
+    return Job("start_session", payload, context.session[:8])
+
+
+def _on_session_start(event: Event, context: Context) -> list[Job]:
+    return [_start(event, context)]
+
+
+def _on_prompt(event: events.UserPromptSubmit, context: Context) -> list[Job]:
+    prompt: Payload = {"prompt_id": event.prompt_id, "prompt": event.prompt}
+    return [
+        Job("activate_session", {}, context.session[:8]),
+        Job("record_prompt", prompt, context.session[:8]),
+    ]
+
+
+def _on_expansion(event: events.UserPromptExpansion, _context: Context) -> list[Job]:
+    if event.expansion == "mcp_prompt" or not event.command:
+        return []
+    payload: Payload = {
+        "skill": event.command,
+        "source": "command",
+        "success": True,
+        "arguments": event.arguments,
+    }
+    return [Job("record_skill", payload, event.command)]
+
+
+def _on_tool(event: events.PostToolUse, context: Context) -> list[Job]:
+    jobs: list[Job] = []
+    if event.tool in events.AGENT_TOOLS:
+        jobs.append(_insert_agent(event, context))
+    if event.tool == "Skill":
+        jobs += _record_skill(event, success=event.reported_success)
+    if is_operation(event) and context.count.due:
+        jobs += _checkpoint(event, context)
+    return jobs
+
+
+def _on_tool_failure(event: PostToolUseFailure, context: Context) -> list[Job]:
+    if event.tool in events.AGENT_TOOLS:
+        payload = _agent_call(event, context) | {"is_interrupt": event.is_interrupt}
+        return [Job("fail_agent", payload, event.subagent_type)]
+    if event.tool == "Skill" and not event.is_interrupt:  # an interrupt is nobody's failure
+        return _record_skill(event, success=False)
+    return []
+
+
+def _agent_call(event: events.ToolEvent, context: Context) -> Payload:
+    call = event.tool_use_id or event.digest.hex()
+    named = blake2b(f"{context.session}\0{call}".encode(), digest_size=8).hexdigest()
+    return {
+        "agent_id": event.spawned_agent or f"task-agent-{named}",
+        "tool_use_id": event.tool_use_id,
+        "type": event.spawned_type or event.subagent_type,
+        "model": event.model,
+        "description": event.description,
+    }
+
+
+def _insert_agent(event: events.PostToolUse, context: Context) -> Job:
+    payload = _agent_call(event, context) | {
+        "launch": event.launch,
+        "tokens": event.agent_tokens,
+        "duration_ms": event.agent_duration_ms,
+    }
+    return Job("insert_agent", payload, event.spawned_type or event.subagent_type)
+
+
+def _record_skill(event: events.ToolEvent, *, success: bool) -> list[Job]:
+    if not event.skill:
+        return []
+    payload: Payload = {
+        "skill": event.skill,
+        "source": "tool",
+        "success": success,
+        "arguments": event.skill_arguments,
+    }
+    return [Job("record_skill", payload, event.skill)]
+
+
+def _checkpoint(event: events.PostToolUse, context: Context) -> list[Job]:
+    payload: Payload = {
+        "trigger": event.tool,
+        "file_path": event.file_path,
+        "op_count": context.count.operations,
+        "checkpoint_count": context.count.checkpoints,
+        "type": "auto",
+    }
+    subject = event.file_path.rsplit("/", 1)[-1] or event.subagent_type
+    return [
+        Job(operation, payload, subject)
+        for operation in ("update_checkpoint", "update_instance", "insert_log")
+    ]
+
+
+def _final_checkpoint(event: Event, context: Context) -> Job:
+    payload: Payload = {
+        "trigger": event.name,
+        "file_path": "",
+        "op_count": context.count.operations,
+        "checkpoint_count": context.count.checkpoints,
+        "type": "final",
+    }
+    return Job("update_checkpoint", payload, context.session[:8])
+
+
+def _on_subagent_start(event: Event, context: Context) -> list[Job]:
+    return _subagent("start_agent", event, "")
+
+
+def _on_subagent_stop(event: events.SubagentStop, context: Context) -> list[Job]:
+    return _subagent("finish_agent", event, event.agent_transcript_path)
+
+
+def _subagent(operation: str, event: Event, transcript: str) -> list[Job]:
+    if not event.agent_type or not event.agent_id:  # Claude's internal agents have no type
+        return []
+    payload: Payload = {
+        "agent_id": event.agent_id,
+        "type": event.agent_type,
+        "agent_transcript_path": transcript,
+    }
+    return [Job(operation, payload, event.agent_type)]
+
+
+def _on_stop(event: events.Stop, context: Context) -> list[Job]:
+    payload: Payload = {"error": event.error, "background_tasks": event.background_tasks}
+    return [
+        Job("pause_session", payload, context.session[:8]),
+        _final_checkpoint(event, context),
+    ]
+
+
+def _on_session_end(event: events.SessionEnd, context: Context) -> list[Job]:
+    return [
+        Job("end_session", {"reason": event.reason}, context.session[:8]),
+        _final_checkpoint(event, context),
+    ]
+
+
+_PLANS: "dict[str, Callable[..., list[Job]]]" = {
+    "SessionStart": _on_session_start,
+    "UserPromptSubmit": _on_prompt,
+    "UserPromptExpansion": _on_expansion,
+    "PostToolUse": _on_tool,
+    "PostToolUseFailure": _on_tool_failure,
+    "SubagentStart": _on_subagent_start,
+    "SubagentStop": _on_subagent_stop,
+    "Stop": _on_stop,
+    "StopFailure": _on_stop,
+    "SessionEnd": _on_session_end,
+    # PreToolUse and PreCompact enqueue nothing: the first asks the guard, the second has no job yet.
+}
+
+# Of checkpoints, only the instance's own tiers may name the session (SPEC 1.7): with three
+# instances on one project, any other guess would land in a neighbour's session.
+_OWN_SESSION_ONLY = ("update_checkpoint", "update_instance", "insert_log")
+
+
+# ---- the encoding
+
+
+def encode(jobs: list[Job], event: Event, context: Context) -> list[Message]:
+    """Turn the jobs of one event into messages."""
+    created_at = utc(context.event_time_ns)
+    return [_message(number, job, event, context, created_at) for number, job in enumerate(jobs)]
+
+
+def _message(number: int, job: Job, event: Event, context: Context, created_at: str) -> Message:
+    id, twin = _identity(event, context, job.operation)
+    priority = PRIORITIES[job.operation]
+    own = job.operation in _OWN_SESSION_ONLY
+    session = context.own_session if own else context.session
+    payload = job.payload
+    if not session:
+        payload = payload | {"tier": "own" if own else "any"}
+    envelope = {
+        "v": ENVELOPE_VERSION,
+        "id": id,
+        "seq": f"{context.event_time_ns}_{number}",
+        "priority": priority,
+        "operation": job.operation,
+        "payload": payload,
+        "metadata": {
+            "session": session or None,
+            "instance": context.instance,
+            "project": context.project,
+            "cwd": context.cwd,
+            "agent": event.agent_id or None,
+        },
+        "event_time_ns": context.event_time_ns,
+        "created_at": f"{created_at[:-4]}Z",
+        "retries": 0,
+    }
+    subject = "".join(c if c.isprintable() else "?" for c in job.subject[:60])
+    description = f"{job.operation} {subject}".rstrip()
+    return Message(id, twin, queue_of(priority), description, created_at, dumps(envelope))
+
+
+def event_keys(event: Event, session: str, event_time_ns: int) -> tuple[bytes, bytes]:
+    """Return what names the event, and what would have named it 2 s earlier (empty: the same).
+
+    The same event fired twice (settings and plugin both installed) has one name. A tool call
+    has an id of Claude's, a subagent's start and stop its agent; anything else is known by its
+    bytes and its time.
+    """
+    name = f"{session}\0{event.name}\0"
+    if isinstance(event, events.ToolEvent) and event.tool_use_id:
+        return f"{name}{event.tool_use_id}".encode(), b""
+    if event.name in ("SubagentStart", "SubagentStop") and event.agent_id:
+        return f"{name}{event.agent_id}".encode(), b""
+    window = event_time_ns // TWIN_WINDOW_NS
+    return (
+        name.encode() + event.digest + b"%d" % window,
+        name.encode() + event.digest + b"%d" % (window - 1),
+    )
+
+
+def _identity(event: Event, context: Context, operation: str) -> tuple[str, str]:
+    now, before = event_keys(event, context.session, context.event_time_ns)
+    suffix = b"\0" + operation.encode()
+    id = blake2b(now + suffix, digest_size=16).hexdigest()
+    return id, blake2b(before + suffix, digest_size=16).hexdigest() if before else ""
+
+
+def utc(time_ns: int) -> str:
+    """2026-11-21T01:00:00.000000Z, as RQ writes times."""
+    secs, rest = divmod(time_ns, 1_000_000_000)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(secs)) + f".{rest // 1000:06d}Z"

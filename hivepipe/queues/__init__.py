@@ -1,0 +1,1 @@
+"""Everything that speaks to Redis, and the spool that stands in for it."""

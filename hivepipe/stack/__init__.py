@@ -1,0 +1,1 @@
+"""The processes of a home: Redis server, writer, and the supervisor over them."""

@@ -1,0 +1,1 @@
+"""The SQLite state: the only place with SQL."""

@@ -1,0 +1,11 @@
+"""What Claude Code runs on PreToolUse; the event comes on stdin."""
+
+import sys
+
+try:
+    sys.path.append(__file__.rsplit("/", 3 if "/_hooks/" in __file__ else 2)[0])
+    from hivepipe.intake.hook import run
+
+    run("PreToolUse")
+except BaseException:  # noqa: BLE001  a broken installation must not stop Claude Code
+    print('{"continue": true}')
