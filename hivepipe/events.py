@@ -39,7 +39,7 @@ AGENT_TOOLS = ("Agent", "Task")  # Task is the name before 2.1.63, still an alia
 CHECKPOINT_TOOLS = EDIT_TOOLS + AGENT_TOOLS
 
 
-class _BadJson(ValueError):
+class _BadJsonError(ValueError):
     def __init__(self, message: str, _document: str, _position: int) -> None:
         super().__init__(message)
 
@@ -51,7 +51,7 @@ class _DecoderStandIn:
     raises SystemError (3.11).
     """
 
-    JSONDecodeError = _BadJson
+    JSONDecodeError = _BadJsonError
 
 
 class _Scanning:
@@ -69,13 +69,13 @@ class _Scanning:
 try:
     import _json
 
-    _scan = _json.make_scanner(_Scanning)
+    _scan = _json.make_scanner(_Scanning)  # type: ignore[arg-type]
     sys.modules.setdefault("json", _DecoderStandIn)  # type: ignore[arg-type]
     sys.modules.setdefault("json.decoder", _DecoderStandIn)  # type: ignore[arg-type]
 except (ImportError, AttributeError, TypeError):  # another Python than CPython, or a later one
     import json
 
-    _scan = json.JSONDecoder(strict=False).scan_once
+    _scan = json.JSONDecoder(strict=False).scan_once  # type: ignore[attr-defined]
 
 # What the scanner raises on text that is not JSON, over all versions.
 _NOT_JSON = (ValueError, StopIteration, RecursionError, SystemError, OverflowError)
@@ -402,11 +402,11 @@ def parse_object(data: bytes, problems: list[str]) -> Fields | None:
     if text[start : start + 1] != "{":
         return None
     try:
-        value, _ = _scan(text, start)
+        fields: Fields = _scan(text, start)[0]
     except _NOT_JSON:
         problems.append("not valid JSON")
         return _usable_part(text, start + 1)
-    return value
+    return fields
 
 
 def _usable_part(text: str, at: int) -> Fields:

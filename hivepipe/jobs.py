@@ -16,7 +16,17 @@ from hivepipe.events import Event, PostToolUse, PostToolUseFailure
 try:
     from _json import encode_basestring_ascii, make_encoder
 
-    _chunks = make_encoder(None, None, encode_basestring_ascii, None, ":", ",", False, False, False)
+    _chunks = make_encoder(
+        None,
+        None,  # type: ignore[arg-type]
+        encode_basestring_ascii,
+        None,
+        ":",
+        ",",
+        False,
+        False,
+        False,
+    )
 
     def dumps(value: object) -> str:
         return "".join(_chunks(value, 0))
@@ -119,7 +129,7 @@ class Context:
         pid_started: str = "",
         count: Count = NOT_COUNTED,
     ) -> None:
-        """`own_session` is the one this very instance is known to have; empty: the worker asks the store."""
+        """`own_session`: what this very instance is known to be in; empty: the store is asked."""
         self.event_time_ns = event_time_ns
         self.session = session
         self.own_session = own_session
@@ -141,7 +151,7 @@ class Message:
     def __init__(
         self, id: str, twin: str, queue: str, description: str, created_at: str, envelope: str
     ) -> None:
-        """`twin`: the id the same event would have had 2 s earlier; empty if the id has no time in it."""
+        """`twin`: the id had the event come 2 s earlier; empty if time is not part of the id."""
         self.id = id
         self.twin = twin
         self.queue = queue
@@ -332,7 +342,7 @@ _PLANS: "dict[str, Callable[..., list[Job]]]" = {
     "Stop": _on_stop,
     "StopFailure": _on_stop,
     "SessionEnd": _on_session_end,
-    # PreToolUse and PreCompact enqueue nothing: the first asks the guard, the second has no job yet.
+    # PreToolUse and PreCompact enqueue nothing.
 }
 
 # Of checkpoints, only the instance's own tiers may name the session (SPEC 1.7): with three

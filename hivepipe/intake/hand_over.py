@@ -33,7 +33,7 @@ def _push(name: str, place: home.Place, messages: list[Message]) -> bool:
         return False  # no stack was ever started, or somebody else's folder stands there
     try:
         client.push(address, messages)
-    except client.Refused as refused:
+    except client.RefusedError as refused:
         if not refused.is_absent:
             from hivepipe.hook_log import log_line
 

@@ -53,7 +53,7 @@ def _read() -> stdin.Input:
 
 
 def _raise_late(*_signal: object) -> None:
-    raise stdin.Late
+    raise stdin.LateError
 
 
 def _take_in(name: str, received: stdin.Input) -> None:
@@ -118,9 +118,10 @@ def _count(
 
     path = f"{place.home}/instances/{instance.key}.checkpoint"
     if not counts:
-        return throttle.read_totals(path)
+        return throttle.read_totals(path, session)
     keys = jobs.event_keys(event, session, event_time_ns)
-    return throttle.count_operation(path, keys, event_time_ns, settings.checkpoint_interval_ns())
+    interval_ns = settings.checkpoint_interval_ns()
+    return throttle.count_operation(path, session, keys, event_time_ns, interval_ns)
 
 
 def _keep_markers(

@@ -59,7 +59,7 @@ def _named_instance(home: str, named: str) -> Instance:
 
 
 def remember(home: str, instance: Instance, session: str) -> None:
-    """Write the instance's marker of a session, and the seed's two marker files. OSError: not kept."""
+    """Write the instance's marker, and the seed's two marker files. OSError: not kept."""
     text = f"id={instance.id}\npid={instance.pid}\nstarted={instance.started}\nsession={session}\n"
     try:
         write_small(f"{home}/instances/{instance.key}", text)

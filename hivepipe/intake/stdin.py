@@ -1,4 +1,4 @@
-"""Read the event from stdin: bounded in time and size, without waiting for an EOF that may not come.
+"""Read the event from stdin: bounded in time and size, and without waiting for an EOF.
 
 Claude Code has been seen to leave the pipe open (claude-code#79508). An event is complete at
 EOF, or when what was read is one whole JSON object.
@@ -11,7 +11,7 @@ LIMIT_BYTES = 64 * 1024 * 1024
 _CHUNK_BYTES = 1 << 20
 
 
-class Late(Exception):
+class LateError(Exception):
     """The deadline has passed; raised by the caller's timer."""
 
 
@@ -27,7 +27,7 @@ class Input:
 
 
 def read_event(descriptor: int = 0) -> Input:
-    """Read one event, at most 64 MB of it; `Late`, raised into the reading, ends it too."""
+    """Read one event, at most 64 MB of it; `LateError`, raised into the reading, ends it too."""
     chunks: list[bytes] = []
     size = 0
     try:
@@ -43,7 +43,7 @@ def read_event(descriptor: int = 0) -> Input:
             # inner brace.
             if chunk.rstrip().endswith(b"}") and is_whole(data := b"".join(chunks)):
                 return Input(data)
-    except Late:
+    except LateError:
         return Input(b"".join(chunks), "stdin was not closed in time")
     except OSError:
         return Input(b"".join(chunks), "stdin could not be read")

@@ -3,9 +3,10 @@
 `instances/<key>.checkpoint`, decided under a lock of the kernel's, so that of two parallel hooks
 one makes the checkpoint, with or without Redis:
 
-    <time of the last checkpoint, ns> <operations> <checkpoints>
-    <event> <due> <operations> <checkpoints>      the answers to the last 32 events: an event
-    ...                                           fired twice counts once and is answered alike
+    t <time of the last checkpoint, ns>
+    s <session> <operations> <checkpoints>        running totals of the last 8 sessions
+    e <event> <due> <operations> <checkpoints>    answers to the last 16 events: one that is
+                                                  fired twice counts once, and is answered alike
 
 On the hook path.
 """
@@ -17,72 +18,101 @@ from _blake2 import blake2b
 from hivepipe.home import make_folders
 from hivepipe.jobs import Count
 
-REMEMBERED = 32
+REMEMBERED_SESSIONS = 8
+REMEMBERED_EVENTS = 16
+_SIZE_BYTES = 8192  # 8 sessions of 128 characters and 16 events fit in half of it
 _LOCK_SECS = 0.05
 _LOCK_STEP_SECS = 0.001
 
 
+class _Tally:
+    """What the file holds; a damaged file starts anew (the store keeps the greatest totals)."""
+
+    __slots__ = ("answers", "last_ns", "sessions")
+
+    def __init__(self, data: bytes) -> None:
+        self.last_ns = 0
+        self.sessions: dict[bytes, list[int]] = {}
+        self.answers: dict[bytes, list[int]] = {}
+        try:
+            for line in data.splitlines():
+                kind, name, *numbers = line.split()
+                if kind == b"t":
+                    self.last_ns = int(name)
+                elif kind == b"s":
+                    operations, checkpoints = numbers
+                    self.sessions[name] = [int(operations), int(checkpoints)]
+                else:
+                    due, operations, checkpoints = numbers
+                    self.answers[name] = [int(due), int(operations), int(checkpoints)]
+        except ValueError:
+            return
+
+    def text(self) -> bytes:
+        lines = [b"t %d" % self.last_ns]
+        lines += [
+            b"s %b %d %d" % (name, totals[0], totals[1])
+            for name, totals in list(self.sessions.items())[-REMEMBERED_SESSIONS:]
+        ]
+        lines += [
+            b"e %b %d %d %d" % (name, answer[0], answer[1], answer[2])
+            for name, answer in list(self.answers.items())[-REMEMBERED_EVENTS:]
+        ]
+        return b"\n".join(lines) + b"\n"
+
+
 def count_operation(
-    path: str, event_keys: tuple[bytes, bytes], event_time_ns: int, interval_ns: int
+    path: str, session: str, event_keys: tuple[bytes, bytes], event_time_ns: int, interval_ns: int
 ) -> Count:
     """Count one operation. If the file cannot be used the checkpoint is let through uncounted."""
-    names = [_name(key) for key in event_keys if key]
+    names = [blake2b(key, digest_size=8).hexdigest().encode() for key in event_keys if key]
     try:
         descriptor = _open_locked(path)
     except OSError:
         return Count(True, None, None)
     try:
-        last_ns, operations, checkpoints, answers = _parse(posix.pread(descriptor, 4096, 0))
-        for answer in answers:
-            if answer[0] in names:
-                return Count(answer[1] == b"1", int(answer[2]), int(answer[3]))
-        elapsed = event_time_ns - last_ns
-        # A clock that was set back by more than an interval must not stop checkpoints.
-        due = elapsed >= interval_ns or elapsed < -interval_ns
-        operations += 1
-        checkpoints += due
-        answers.append([names[0], b"%d" % due, b"%d" % operations, b"%d" % checkpoints])
-        head = b"%d %d %d\n" % (
-            max(last_ns, event_time_ns) if due else last_ns,
-            operations,
-            checkpoints,
-        )
-        text = head + b"".join(b" ".join(answer) + b"\n" for answer in answers[-REMEMBERED:])
+        tally = _Tally(posix.pread(descriptor, _SIZE_BYTES, 0))
+        for name in names:
+            if name in tally.answers:
+                due, operations, checkpoints = tally.answers[name]
+                return Count(bool(due), operations, checkpoints)
+        answer = _count(tally, session.encode() or b"-", event_time_ns, interval_ns)
+        tally.answers[names[0]] = answer
+        text = tally.text()
         posix.pwrite(descriptor, text, 0)
         posix.ftruncate(descriptor, len(text))
-        return Count(due, operations, checkpoints)
-    except (OSError, ValueError):
+        return Count(bool(answer[0]), answer[1], answer[2])
+    except OSError:
         return Count(True, None, None)
     finally:
         posix.close(descriptor)
 
 
-def read_totals(path: str) -> Count:
+def _count(tally: _Tally, session: bytes, event_time_ns: int, interval_ns: int) -> list[int]:
+    elapsed = event_time_ns - tally.last_ns
+    # A clock that was set back by more than an interval must not stop checkpoints.
+    due = elapsed >= interval_ns or elapsed < -interval_ns
+    if due:
+        tally.last_ns = event_time_ns
+    operations, checkpoints = tally.sessions.pop(session, [0, 0])
+    tally.sessions[session] = [operations + 1, checkpoints + due]
+    return [due, operations + 1, checkpoints + due]
+
+
+def read_totals(path: str, session: str) -> Count:
     """Return the running totals without counting; unknown where nothing was ever counted."""
     try:
         descriptor = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NOFOLLOW)
     except OSError:
         return Count(False, None, None)
     try:
-        _, operations, checkpoints, _ = _parse(posix.pread(descriptor, 4096, 0))
-        return Count(False, operations, checkpoints)
+        sessions = _Tally(posix.pread(descriptor, _SIZE_BYTES, 0)).sessions
     except OSError:
         return Count(False, None, None)
     finally:
         posix.close(descriptor)
-
-
-def _parse(data: bytes) -> tuple[int, int, int, list[list[bytes]]]:
-    """Read the file; a damaged one starts anew (the store keeps the greatest total it saw)."""
-    try:
-        head, *lines = data.splitlines()
-        last_ns, operations, checkpoints = (int(part) for part in head.split())
-        answers = [line.split() for line in lines]
-    except ValueError:
-        return 0, 0, 0, []
-    if any(len(answer) != 4 for answer in answers):
-        return last_ns, operations, checkpoints, []
-    return last_ns, operations, checkpoints, answers
+    totals = sessions.get(session.encode())
+    return Count(False, totals[0], totals[1]) if totals else Count(False, None, None)
 
 
 def _open_locked(path: str) -> int:
@@ -102,7 +132,3 @@ def _open_locked(path: str) -> int:
                 posix.close(descriptor)
                 raise
             time.sleep(_LOCK_STEP_SECS)
-
-
-def _name(key: bytes) -> bytes:
-    return blake2b(key, digest_size=8).hexdigest().encode()

@@ -55,7 +55,7 @@ return new
 """
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """Redis cannot be reached, does not answer in time, or says no; the message says which.
 
     `is_absent`: nothing listens there, as when no stack runs.
@@ -67,7 +67,7 @@ class Refused(Exception):
 def push(address: str, messages: list[Message], reply_secs: float = REPLY_SECS) -> int:
     """Enqueue the messages of one event; return how many were new.
 
-    `address` is a socket path or `host:port/db`. Raises Refused; the messages may have arrived
+    `address` is a socket path or `host:port/db`. Raises RefusedError; the messages may have arrived
     even then (a stopped Redis runs the script when it goes on), which their ids make harmless.
     """
     arguments = [b"EVAL", SCRIPT.encode(), b"0"]
@@ -82,7 +82,7 @@ def push(address: str, messages: list[Message], reply_secs: float = REPLY_SECS) 
         )
     reply = _exchange(address, _command(arguments), reply_secs)
     if not reply.startswith(b":"):
-        raise Refused(reply[1:100].decode("utf-8", "replace").strip())
+        raise RefusedError(reply[1:100].decode("utf-8", "replace").strip())
     return int(reply[1:])
 
 
@@ -129,7 +129,7 @@ def _exchange(address: str, request: bytes, reply_secs: float) -> bytes:
         connection.sendall(database + request)
         return _read_lines(connection, 2 if database else 1)
     except (OSError, ValueError) as error:
-        refused = Refused(_reason(error))
+        refused = RefusedError(_reason(error))
         refused.is_absent = isinstance(error, FileNotFoundError | ConnectionRefusedError)
         raise refused from None
     finally:

@@ -1,0 +1,87 @@
+"""Read what `hivepipe.jobs.encode` wrote: one JSON string becomes one job to execute."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from hivepipe.errors import BadEnvelopeError
+
+VERSIONS = (1,)
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """One job, as it travelled. `session` is empty where the store has to be asked for it."""
+
+    id: str
+    operation: str
+    priority: int
+    payload: dict[str, Any]
+    session: str
+    instance: str
+    project: str
+    event_time_ns: int
+
+    @property
+    def time(self) -> str:
+        """When the event happened, as the store writes times: UTC, milliseconds."""
+        secs, rest_ns = divmod(self.event_time_ns, 1_000_000_000)
+        moment = datetime.fromtimestamp(secs, UTC).replace(microsecond=rest_ns // 1000)
+        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    def text(self, key: str) -> str:
+        """Return a text of the payload, empty where there is none."""
+        value = self.payload.get(key)
+        return value if isinstance(value, str) else ""
+
+    def number(self, key: str) -> int | None:
+        """Return a whole number of the payload, None where there is none."""
+        value = self.payload.get(key)
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def read_envelope(text: str | bytes) -> Envelope:
+    """Decode and check one envelope; BadEnvelopeError says what is wrong with it."""
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise BadEnvelopeError("not valid JSON") from error
+    return envelope_of(value)
+
+
+def envelope_of(value: object) -> Envelope:
+    """Check one decoded envelope."""
+    if not isinstance(value, dict):
+        raise BadEnvelopeError("not an object")
+    if value.get("v") not in VERSIONS:
+        raise BadEnvelopeError(f"version {value.get('v')!r}, this hivepipe reads {VERSIONS}")
+    metadata = value.get("metadata")
+    if not isinstance(metadata, dict):
+        raise BadEnvelopeError("no metadata")
+    envelope = Envelope(
+        id=value.get("id") or "",
+        operation=value.get("operation") or "",
+        priority=value.get("priority") or 0,
+        payload=value.get("payload") or {},
+        session=metadata.get("session") or "",
+        instance=metadata.get("instance") or "",
+        project=metadata.get("project") or "",
+        event_time_ns=value.get("event_time_ns") or 0,
+    )
+    wanted = (
+        (envelope.id, str),
+        (envelope.operation, str),
+        (envelope.priority, int),
+        (envelope.payload, dict),
+        (envelope.session, str),
+        (envelope.instance, str),
+        (envelope.project, str),
+        (envelope.event_time_ns, int),
+    )
+    if not all(isinstance(part, kind) for part, kind in wanted):
+        raise BadEnvelopeError("a field has the wrong type")
+    if not (envelope.id and envelope.operation and 0 < envelope.event_time_ns < 1 << 62):
+        raise BadEnvelopeError("id, operation or event time is missing")
+    return envelope

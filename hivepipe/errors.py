@@ -1,0 +1,57 @@
+"""The error tree; messages are meant for a person. The command line prints them and exits with 1.
+
+HivepipeError
+├── NoRedisServerError
+├── RegistrationError
+├── StackError
+├── LockHeldError
+├── StoreError
+└── JobError                 the job's own fault: it will fail again, whoever runs it
+    ├── BadEnvelopeError
+    ├── UnknownOperationError
+    └── MissingParentError   ... unless the parent is still on its way
+"""
+
+
+class HivepipeError(Exception):
+    """Something went wrong in hivepipe."""
+
+    def __init__(self, message: str = "") -> None:
+        """Take the class's docstring where the raiser has nothing more exact to say."""
+        super().__init__(message or (type(self).__doc__ or type(self).__name__).strip())
+
+
+class NoRedisServerError(HivepipeError):
+    """No Redis or Valkey server (6.2 or later) was found."""
+
+
+class RegistrationError(HivepipeError):
+    """This folder cannot be registered."""
+
+
+class StackError(HivepipeError):
+    """The stack could not be started or stopped."""
+
+
+class LockHeldError(HivepipeError):
+    """Another process holds this lock."""
+
+
+class StoreError(HivepipeError):
+    """The database cannot be used."""
+
+
+class JobError(HivepipeError):
+    """The job cannot be executed."""
+
+
+class BadEnvelopeError(JobError):
+    """The envelope cannot be read."""
+
+
+class UnknownOperationError(JobError):
+    """No handler is registered for the operation."""
+
+
+class MissingParentError(JobError):
+    """The row that this one belongs to does not exist."""

@@ -1,0 +1,57 @@
+"""operation -> handler, and the one way to execute a job: once, in its own effect's transaction."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from hivepipe.envelope import Envelope
+from hivepipe.errors import UnknownOperationError
+from hivepipe.handlers import agents, history, sessions
+from hivepipe.store.applied import count_effectless, mark_applied
+from hivepipe.store.database import Database
+from hivepipe.store.sessions import newest_open_session, session_of_instance
+
+HANDLERS: dict[str, Callable[[Database, Envelope], None]] = {
+    "start_session": sessions.start_session,
+    "activate_session": sessions.activate_session,
+    "pause_session": sessions.pause_session,
+    "end_session": sessions.end_session,
+    "update_checkpoint": sessions.update_checkpoint,
+    "update_instance": sessions.update_instance,
+    "insert_agent": agents.insert_agent,
+    "fail_agent": agents.fail_agent,
+    "start_agent": agents.start_agent,
+    "finish_agent": agents.finish_agent,
+    "insert_log": history.insert_log,
+    "record_prompt": history.record_prompt,
+    "record_skill": history.record_skill,
+}
+
+
+def execute(db: Database, job: Envelope) -> None:
+    """Execute one job inside the caller's transaction; a job that has had its effect does nothing.
+
+    JobError and sqlite3.Error leave it to the caller to roll back.
+    """
+    handler = HANDLERS.get(job.operation)
+    if handler is None:
+        raise UnknownOperationError(f"no handler for operation {job.operation!r}")
+    if not mark_applied(db, job):
+        return
+    if not job.session:
+        job = replace(job, session=_session_of(db, job))
+        if not job.session:
+            count_effectless(db, "no_session", job)
+            return
+    handler(db, job)
+
+
+def _session_of(db: Database, job: Envelope) -> str:
+    """Ask the store for the session of an event that named none.
+
+    Tier "own" asks for the instance's assignment alone: any other guess would put one
+    instance's checkpoints into another's session.
+    """
+    found = session_of_instance(db, job.instance)
+    if not found and job.text("tier") == "any":
+        found = newest_open_session(db, job.project)
+    return found

@@ -1,0 +1,84 @@
+"""Read the spool: oldest first, each file whole; a torn or foreign one is set aside."""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from hivepipe.envelope import Envelope, envelope_of
+from hivepipe.errors import BadEnvelopeError
+from hivepipe.jobs import Message, utc
+
+LIMIT_BYTES = 1 << 20
+_TORN_AFTER_SECS = 60.0
+
+
+@dataclass(frozen=True)
+class SpooledJob:
+    """One job of a spool file: to be sent on as a message, or executed as it is."""
+
+    message: Message
+    envelope: Envelope
+
+
+def spool_files(folder: Path) -> list[Path]:
+    """Return the complete files, oldest first."""
+    try:
+        names = [entry.name for entry in os.scandir(folder) if entry.name.endswith(".json")]
+    except FileNotFoundError:
+        return []
+    return [folder / name for name in sorted(names)]
+
+
+def read_spool_file(path: Path) -> list[SpooledJob]:
+    """Read one event's jobs; BadEnvelopeError says what is wrong with the file."""
+    if path.is_symlink() or not path.is_file():
+        raise BadEnvelopeError("not a regular file")
+    if path.stat().st_size > LIMIT_BYTES:
+        raise BadEnvelopeError("larger than any event's jobs")
+    try:
+        content = orjson.loads(path.read_bytes())
+    except orjson.JSONDecodeError as error:
+        raise BadEnvelopeError("torn, or not JSON") from error
+    entries = content.get("jobs") if isinstance(content, dict) else None
+    if not isinstance(entries, list) or not entries or content.get("v") != 1:
+        raise BadEnvelopeError("not a spool file of this version")
+    return [_spooled_job(entry) for entry in entries]
+
+
+def _spooled_job(entry: object) -> SpooledJob:
+    if not isinstance(entry, dict) or entry.get("queue") not in ("high", "medium", "low"):
+        raise BadEnvelopeError("an entry is not a job")
+    envelope = envelope_of(entry.get("envelope"))
+    if not envelope.id.isalnum():
+        raise BadEnvelopeError("an id is not one of ours")
+    message = Message(
+        id=envelope.id,
+        twin=str(entry.get("twin") or ""),
+        queue=entry["queue"],
+        description=str(entry.get("description") or envelope.operation),
+        created_at=utc(envelope.event_time_ns),
+        envelope=json.dumps(entry["envelope"], separators=(",", ":")),  # ASCII, as RQ gets it
+    )
+    return SpooledJob(message, envelope)
+
+
+def set_aside(path: Path, reason: str) -> None:
+    """Move a file that cannot be used to `bad/`, with the reason beside it; nothing is lost."""
+    bad = path.parent / "bad"
+    bad.mkdir(mode=0o700, exist_ok=True)
+    (bad / f"{path.name}.reason").write_text(f"{reason}\n")
+    path.rename(bad / path.name)
+
+
+def abandoned(folder: Path, now: float) -> Iterator[Path]:
+    """Yield half-written files whose hook died: older than any hook lives."""
+    for path in folder.glob("*.tmp"):
+        try:
+            if now - path.stat().st_mtime > _TORN_AFTER_SECS:
+                yield path
+        except FileNotFoundError:
+            continue

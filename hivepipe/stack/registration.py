@@ -1,0 +1,66 @@
+"""Registering a project: the record that hooks and commands believe, and the project's folders."""
+
+import os
+import stat
+from importlib.metadata import version
+
+from hivepipe.errors import RegistrationError
+from hivepipe.home import is_private_folder, read_record, record_path, write_small
+from hivepipe.stack.lock import make_private
+
+LARGEST_RECORD_BYTES = 4096  # what a hook reads of it
+_FOLDERS = (".hive-mind", ".claude-state")
+
+
+def register(project: str, home: str, socket: str, python: str, state: str = "on") -> None:
+    """Make the folders of a project and write its record, and the one of its home."""
+    if home == f"{project}/.hive-mind":
+        for name in _FOLDERS:
+            _claim(f"{project}/{name}")
+            # Inside the folder, so that nobody's own .gitignore has to change.
+            write_small(f"{project}/{name}/.gitignore", "*\n")
+    else:
+        _claim(home)
+    record = {
+        "home": home,
+        "socket": socket,
+        "python": python,
+        "state": state,
+        "version": version("hivepipe"),
+    }
+    for path in dict.fromkeys((project, home)):  # HIVEPIPE_HOME finds its socket by the home
+        _write(path, record)
+
+
+def set_state(project: str, state: str) -> None:
+    """Change the state (on, down, off) of a registered project and of its home."""
+    record = read_record(project)
+    if not record:
+        raise RegistrationError(f"{project} is not registered: run `hivepipe up` there")
+    for path in dict.fromkeys((project, record.get("home", project))):
+        _write(path, {**record, "state": state})
+
+
+def _write(path: str, record: dict[str, str]) -> None:
+    for name, value in record.items():
+        if value.splitlines() != [value]:
+            raise RegistrationError(f"{name} is empty or breaks the line: {value!r}")
+    text = "".join(f"{name}={value}\n" for name, value in record.items())
+    if len(os.fsencode(text)) > LARGEST_RECORD_BYTES:
+        raise RegistrationError(f"the paths of {path} are too long for a record")
+    target = record_path(path)
+    make_private(os.path.dirname(target))
+    write_small(target, text)
+
+
+def _claim(folder: str) -> None:
+    """Make a folder ours alone; a repository may ship one, or a link that leads elsewhere."""
+    make_private(folder)
+    if is_private_folder(folder):
+        return
+    status = os.lstat(folder)
+    ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+    # Any other folder that somebody named may be a home directory or /tmp: not ours to close.
+    if not ours or (os.path.basename(folder) not in _FOLDERS and os.listdir(folder)):
+        raise RegistrationError(f"{folder} must be a folder of yours with mode 0700")
+    os.chmod(folder, 0o700)

@@ -1,0 +1,142 @@
+"""Agents that sessions spawn: a few signs of life, in any order, any of them missing.
+
+Merging is a pure function of the signs, not of their order: a state only moves forward, the
+earliest sign dates the spawning, the latest the last activity.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import orjson
+
+from hivepipe.envelope import Envelope
+from hivepipe.errors import MissingParentError
+from hivepipe.store.database import Database
+
+TTL_SECS = 3600
+_RANKS = {"spawned": 0, "running": 1, "completed": 2, "failed": 3, "deleted": 4}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sign:
+    """What one event says of an agent; None and empty mean: not said."""
+
+    agent_id: str
+    status: str
+    type: str = ""
+    type_is_claudes: bool = False  # Claude's own word, rather than what the caller asked for
+    name: str | None = None
+    model: str | None = None
+    tool_use_id: str = ""
+    tokens: int | None = None
+    duration_ms: int | None = None
+
+
+def record_sign(db: Database, job: Envelope, sign: Sign) -> None:
+    """Insert the agent, or merge the sign into what is known.
+
+    MissingParentError names the session or the swarm that is not there.
+    """
+    row = db.row("SELECT * FROM agents WHERE id = :id", {"id": sign.agent_id})
+    known = dict(row) if row else _new_agent(_swarm_of(db, job), job, sign)
+    merged = merge(known, job, sign)
+    sql = """
+        INSERT INTO agents (id, swarm_id, name, type, role, metadata, status, created_at,
+          last_active, deleted_at, session_id, tool_use_id, model, completed_at)
+        VALUES (:id, :swarm_id, :name, :type, :role, :metadata, :status, :created_at,
+          :last_active, :deleted_at, :session_id, :tool_use_id, :model, :completed_at)
+        ON CONFLICT (id) DO UPDATE SET
+          name = excluded.name, type = excluded.type, metadata = excluded.metadata,
+          status = excluded.status, created_at = excluded.created_at,
+          last_active = excluded.last_active, tool_use_id = excluded.tool_use_id,
+          model = excluded.model, completed_at = excluded.completed_at
+    """
+    db.execute(sql, merged)
+
+
+def _swarm_of(db: Database, job: Envelope) -> str:
+    session = db.row("SELECT swarm_id FROM sessions WHERE id = :id", {"id": job.session})
+    if session is None:
+        raise MissingParentError(f"session {job.session} does not exist")
+    swarm: str = session["swarm_id"] or ""
+    if db.row("SELECT 1 FROM swarms WHERE id = :id", {"id": swarm}) is None:
+        raise MissingParentError(f"swarm {swarm} does not exist")
+    return swarm
+
+
+def _new_agent(swarm: str, job: Envelope, sign: Sign) -> dict[str, object]:
+    return {
+        "id": sign.agent_id,
+        "swarm_id": swarm,
+        "name": None,
+        "type": None,
+        "role": "task-agent",
+        "metadata": None,
+        "status": "spawned",
+        "created_at": job.time,
+        "last_active": job.time,
+        "deleted_at": None,
+        "session_id": job.session,
+        "tool_use_id": None,
+        "model": None,
+        "completed_at": None,
+    }
+
+
+def merge(known: dict[str, object], job: Envelope, sign: Sign) -> dict[str, object]:
+    """Return the row with one more sign in it; the order of the signs makes no difference."""
+    row = dict(known)
+    row["name"] = known["name"] or sign.name
+    if sign.type:
+        row["type"] = sign.type if sign.type_is_claudes else known["type"] or sign.type
+    row["model"] = known["model"] or sign.model
+    row["tool_use_id"] = known["tool_use_id"] or sign.tool_use_id or None
+    if _RANKS[sign.status] > _RANKS[str(known["status"])]:
+        row["status"] = sign.status
+    row["created_at"] = min(str(known["created_at"]), job.time)
+    row["last_active"] = max(str(known["last_active"]), job.time)
+    if sign.status in ("completed", "failed"):
+        row["completed_at"] = max(str(known["completed_at"] or ""), job.time)
+    row["metadata"] = orjson.dumps(_render(row, known, job, sign)).decode()
+    return row
+
+
+def _metadata(row: dict[str, object]) -> dict[str, dict[str, object]]:
+    text = row["metadata"]
+    return orjson.loads(text) if isinstance(text, str) else {}
+
+
+def _render(
+    row: dict[str, object], known: dict[str, object], job: Envelope, sign: Sign
+) -> dict[str, object]:
+    """Build the metadata anew from the row, in the seed's shape."""
+    before = _metadata(known)
+    context = before.get("spawn_context", {})
+    usage = before.get("usage", {})
+    expires = datetime.fromisoformat(str(row["last_active"])) + timedelta(seconds=TTL_SECS)
+    return {
+        "model": row["model"],
+        "spawnedAt": row["created_at"],
+        "source": "claude-code-task",
+        "sessionId": row["session_id"],
+        "lifecycle": {
+            "type": "ephemeral",
+            "ttl": TTL_SECS,
+            "expires_at": expires.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "cleanup_trigger": "task_complete",
+            "protected": False,
+        },
+        "spawn_context": {
+            "spawned_by": "claude-code-task",
+            "session_id": row["session_id"],
+            "instance_id": min(str(context.get("instance_id") or job.instance), job.instance),
+        },
+        "usage": {
+            "tokens": _first(usage.get("tokens"), sign.tokens),
+            "duration_ms": _first(usage.get("duration_ms"), sign.duration_ms),
+        },
+    }
+
+
+def _first(known: object, said: int | None) -> object:
+    return said if known is None else known

@@ -1,0 +1,28 @@
+"""Which jobs have had their effect, and what went well without one."""
+
+from hivepipe.envelope import Envelope
+from hivepipe.store.database import Database
+
+
+def mark_applied(db: Database, job: Envelope) -> bool:
+    """Record the job in the transaction of its effect; False if it has had it before."""
+    sql = """
+        INSERT INTO applied (job_id, applied_at)
+        VALUES (:job, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
+        ON CONFLICT (job_id) DO NOTHING
+    """
+    return db.execute(sql, {"job": job.id}) == 1
+
+
+def is_applied(db: Database, job_id: str) -> bool:
+    """Has the job had its effect?"""
+    return db.row("SELECT 1 FROM applied WHERE job_id = :job", {"job": job_id}) is not None
+
+
+def count_effectless(db: Database, what: str, job: Envelope) -> None:
+    """Count a job that was right to do nothing: `no_session` or `zero_rows`, per operation."""
+    sql = """
+        INSERT INTO counters (name, value) VALUES (:name, 1)
+        ON CONFLICT (name) DO UPDATE SET value = counters.value + 1
+    """
+    db.execute(sql, {"name": f"{what}:{job.operation}"})

@@ -1,0 +1,92 @@
+"""The one owner of SQLite connections: how the database is opened, written and kept whole.
+
+WAL with `synchronous=FULL`: a commit that was acknowledged survives a power cut. Several
+processes may write (the writer, the direct path, a stock `rq worker`): BEGIN IMMEDIATE and the
+table `applied` keep every effect single.
+"""
+
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from hivepipe.errors import StoreError
+from hivepipe.redaction import redact_text
+from hivepipe.settings import variable
+from hivepipe.store.migrations import migrate
+
+Row = sqlite3.Row
+
+BUSY_TIMEOUT_SECS = 5.0
+
+
+def database_path(home: str) -> Path:
+    """Return where the database of a home is: HIVEPIPE_DB, else hive.db in it."""
+    return Path(variable("HIVEPIPE_DB") or f"{home}/hive.db")
+
+
+class Database:
+    """An open database. Every text written passes redaction: no room can forget it."""
+
+    def __init__(self, path: Path, busy_timeout_secs: float = BUSY_TIMEOUT_SECS) -> None:
+        """Open (and, where needed, make and migrate) the database; StoreError says why not."""
+        self.path = path
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # SQLite gives its -wal and -shm files the mode of the database file.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            self._connection = sqlite3.connect(
+                path, timeout=busy_timeout_secs, isolation_level=None
+            )
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(f"cannot open {path}: {error}") from error
+        self._connection.row_factory = sqlite3.Row
+        self._connection.execute("PRAGMA journal_mode=WAL")
+        self._connection.execute("PRAGMA synchronous=FULL")
+        self._connection.execute("PRAGMA foreign_keys=ON")
+        migrate(self._connection)
+
+    def execute(self, sql: str, parameters: Mapping[str, object]) -> int:
+        """Write, every text redacted; return how many rows were touched."""
+        clean = {
+            name: redact_text(value) if isinstance(value, str) else value
+            for name, value in parameters.items()
+        }
+        return self._connection.execute(sql, clean).rowcount
+
+    def row(self, sql: str, parameters: Mapping[str, object]) -> Row | None:
+        """Return the first row of a query."""
+        found: Row | None = self._connection.execute(sql, parameters).fetchone()
+        return found
+
+    def rows(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[Row]:
+        """Return all rows of a query."""
+        return self._connection.execute(sql, parameters or {}).fetchall()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing; the write lock is taken at the start, never half way."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._connection.execute("ROLLBACK")
+            raise
+        self._connection.execute("COMMIT")
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Within a transaction: one failing job leaves no trace and does not spoil the others."""
+        self._connection.execute("SAVEPOINT job")
+        try:
+            yield
+        except BaseException:
+            self._connection.execute("ROLLBACK TO job")
+            self._connection.execute("RELEASE job")
+            raise
+        self._connection.execute("RELEASE job")
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()

@@ -1,0 +1,123 @@
+"""The schema: an append-only list. Each step commits together with the record that it ran.
+
+Times are TEXT, UTC with milliseconds. `*_time_ns` columns hold the time of the event that set
+the columns beside them, so that a late, older event never replaces a newer one.
+"""
+
+import sqlite3
+
+from hivepipe.errors import StoreError
+
+INITIAL = """
+CREATE TABLE swarms (
+  id TEXT PRIMARY KEY, name TEXT, objective TEXT, status TEXT NOT NULL DEFAULT 'active',
+  created_at TEXT, updated_at TEXT, deleted_at TEXT);
+
+-- swarm_id is no foreign key: a session outlives its swarm.
+CREATE TABLE sessions (
+  id TEXT PRIMARY KEY, swarm_id TEXT, swarm_name TEXT, objective TEXT,
+  status TEXT NOT NULL CHECK (status IN ('active', 'paused', 'ended', 'inferred')),
+  checkpoint_data TEXT, metadata TEXT, child_pids TEXT, created_at TEXT, updated_at TEXT,
+  project TEXT, transcript_path TEXT, model TEXT, source TEXT,
+  paused_at TEXT, ended_at TEXT, end_reason TEXT,
+  state_time_ns INTEGER NOT NULL DEFAULT 0,
+  start_time_ns INTEGER NOT NULL DEFAULT 0,
+  checkpoint_time_ns INTEGER NOT NULL DEFAULT 0);
+
+CREATE TABLE instances (
+  id TEXT PRIMARY KEY, pid INTEGER, pid_started TEXT, host TEXT,
+  status TEXT NOT NULL DEFAULT 'running', started_at TEXT, last_seen TEXT);
+
+CREATE TABLE instance_sessions (
+  id TEXT PRIMARY KEY,
+  session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+  instance_id TEXT NOT NULL, pid INTEGER, tty TEXT, started_at TEXT, last_seen TEXT,
+  checkpoint_count INTEGER NOT NULL DEFAULT 0, operation_count INTEGER NOT NULL DEFAULT 0,
+  status TEXT NOT NULL CHECK (status IN ('active', 'detached')),
+  assigned_time_ns INTEGER NOT NULL DEFAULT 0, detached_time_ns INTEGER NOT NULL DEFAULT 0,
+  UNIQUE (instance_id, session_id));
+CREATE UNIQUE INDEX one_active_session_per_instance
+  ON instance_sessions (instance_id) WHERE status = 'active';
+CREATE INDEX instance_sessions_by_session ON instance_sessions (session_id);
+
+CREATE TABLE agents (
+  id TEXT PRIMARY KEY, swarm_id TEXT NOT NULL REFERENCES swarms (id),
+  name TEXT, type TEXT, role TEXT, metadata TEXT,
+  status TEXT NOT NULL CHECK (status IN ('spawned', 'running', 'completed', 'failed', 'deleted')),
+  created_at TEXT, last_active TEXT, deleted_at TEXT,
+  session_id TEXT, tool_use_id TEXT, model TEXT, completed_at TEXT);
+CREATE INDEX agents_by_session ON agents (session_id);
+
+-- History keeps its session's id without a key and outlives the session.
+CREATE TABLE session_logs (
+  id INTEGER PRIMARY KEY, session_id TEXT, log_level TEXT NOT NULL, message TEXT, data TEXT,
+  created_at TEXT, job_id TEXT UNIQUE);
+CREATE INDEX session_logs_by_session ON session_logs (session_id, created_at);
+
+CREATE TABLE prompts (
+  id INTEGER PRIMARY KEY, session_id TEXT, prompt_id TEXT, prompt TEXT, created_at TEXT,
+  job_id TEXT UNIQUE);
+CREATE TABLE skill_uses (
+  id INTEGER PRIMARY KEY, session_id TEXT, skill TEXT NOT NULL, kind TEXT NOT NULL,
+  arguments TEXT, success INTEGER NOT NULL, created_at TEXT, job_id TEXT UNIQUE);
+CREATE INDEX skill_uses_by_skill ON skill_uses (skill, created_at);
+
+-- What went well without effect, by name: no_session:<operation>, zero_rows:<operation>.
+CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
+"""
+
+MIGRATIONS = (("0001 initial", INITIAL),)
+
+_RECORDS = """
+CREATE TABLE IF NOT EXISTS schema_migrations (id TEXT PRIMARY KEY, applied_at TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS applied (job_id TEXT PRIMARY KEY, applied_at TEXT NOT NULL)
+  WITHOUT ROWID;
+"""
+_NOW = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring the schema up to date; StoreError if a newer hivepipe made the database."""
+    if _pending(connection):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for statement in _statements(_RECORDS):
+                connection.execute(statement)
+            # Asked again under the lock: another process may have been quicker.
+            for name, script in _pending(connection):
+                for statement in _statements(script):
+                    connection.execute(statement)
+                connection.execute(f"INSERT INTO schema_migrations VALUES (?, {_NOW})", (name,))
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
+
+
+def _pending(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+    has_records = connection.execute(
+        "SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'"
+    ).fetchone()
+    done = (
+        {row[0] for row in connection.execute("SELECT id FROM schema_migrations")}
+        if has_records
+        else set()
+    )
+    unknown = done - {name for name, _ in MIGRATIONS}
+    if unknown:
+        raise StoreError(
+            f"the database was made by a newer hivepipe (it has {max(unknown)!r}): upgrade hivepipe"
+        )
+    return [(name, script) for name, script in MIGRATIONS if name not in done]
+
+
+def _statements(script: str) -> list[str]:
+    """Cut a script into statements: `executescript` would commit the transaction around it."""
+    found: list[str] = []
+    pending = ""
+    for line in script.splitlines(keepends=True):
+        pending += line
+        if sqlite3.complete_statement(pending):
+            found.append(pending)
+            pending = ""
+    return found

@@ -1,0 +1,271 @@
+"""Sessions, their swarms, and the instances that are in them."""
+
+import orjson
+
+from hivepipe.envelope import Envelope
+from hivepipe.store.database import Database
+
+
+def upsert_session(db: Database, job: Envelope) -> None:
+    """Insert the session, or add what this start knows; a new session brings its swarm along.
+
+    The swarm of an existing session is never made again: one that was deleted stays deleted.
+    """
+    known = db.row("SELECT 1 FROM sessions WHERE id = :id", {"id": job.session})
+    if known is None:
+        _insert_swarm(db, job)
+    sql = """
+        INSERT INTO sessions (id, swarm_id, swarm_name, objective, status, created_at, updated_at,
+          project, transcript_path, model, source, state_time_ns, start_time_ns)
+        VALUES (:id, :swarm, :swarm_name, :title, 'active', :time, :time,
+          :project, :transcript, :model, :source, :time_ns, :start_ns)
+        ON CONFLICT (id) DO UPDATE SET
+          created_at = CASE WHEN excluded.created_at < sessions.created_at
+            THEN excluded.created_at ELSE sessions.created_at END,
+          updated_at = CASE WHEN excluded.updated_at > sessions.updated_at
+            THEN excluded.updated_at ELSE sessions.updated_at END,
+          objective = CASE WHEN excluded.start_time_ns >= sessions.start_time_ns
+            THEN COALESCE(excluded.objective, sessions.objective)
+            ELSE COALESCE(sessions.objective, excluded.objective) END,
+          transcript_path = CASE WHEN excluded.start_time_ns >= sessions.start_time_ns
+            THEN COALESCE(excluded.transcript_path, sessions.transcript_path)
+            ELSE COALESCE(sessions.transcript_path, excluded.transcript_path) END,
+          model = CASE WHEN excluded.start_time_ns >= sessions.start_time_ns
+            THEN COALESCE(excluded.model, sessions.model)
+            ELSE COALESCE(sessions.model, excluded.model) END,
+          source = CASE WHEN excluded.start_time_ns >= sessions.start_time_ns
+            THEN COALESCE(excluded.source, sessions.source)
+            ELSE COALESCE(sessions.source, excluded.source) END,
+          start_time_ns = CASE WHEN excluded.start_time_ns > sessions.start_time_ns
+            THEN excluded.start_time_ns ELSE sessions.start_time_ns END
+    """
+    source = job.text("source") or None
+    parameters = {
+        "id": job.session,
+        "swarm": job.text("swarm"),
+        "swarm_name": job.project.rsplit("/", 1)[-1],
+        "title": job.text("title") or None,
+        "time": job.time,
+        "project": job.project,
+        "transcript": job.text("transcript_path") or None,
+        "model": job.text("model") or None,
+        "source": source,
+        "time_ns": job.event_time_ns,
+        # What a SessionStart says outweighs what was guessed from another event.
+        "start_ns": job.event_time_ns if source else 0,
+    }
+    db.execute(sql, parameters)
+    set_state(db, job, "active")
+
+
+def _insert_swarm(db: Database, job: Envelope) -> None:
+    sql = """
+        INSERT INTO swarms (id, name, status, created_at, updated_at)
+        VALUES (:id, :name, 'active', :time, :time)
+        ON CONFLICT (id) DO UPDATE SET
+          created_at = CASE WHEN excluded.created_at < swarms.created_at
+            THEN excluded.created_at ELSE swarms.created_at END,
+          updated_at = CASE WHEN excluded.updated_at > swarms.updated_at
+            THEN excluded.updated_at ELSE swarms.updated_at END
+    """
+    name = job.project.rsplit("/", 1)[-1]
+    db.execute(sql, {"id": job.text("swarm"), "name": name, "time": job.time})
+
+
+def set_state(db: Database, job: Envelope, status: str, reason: str = "") -> bool:
+    """Set active, paused or ended, unless a newer event has spoken; False: no such session."""
+    sql = """
+        UPDATE sessions SET
+          status = :status,
+          paused_at = CASE WHEN :status = 'paused' THEN :time END,
+          ended_at = CASE WHEN :status = 'ended' THEN :time END,
+          end_reason = CASE WHEN :status = 'ended' THEN :reason END,
+          updated_at = CASE WHEN updated_at > :time THEN updated_at ELSE :time END,
+          state_time_ns = :time_ns
+        WHERE id = :id AND state_time_ns < :time_ns
+    """
+    parameters = {
+        "id": job.session,
+        "status": status,
+        "reason": reason,
+        "time": job.time,
+        "time_ns": job.event_time_ns,
+    }
+    return db.execute(sql, parameters) == 1 or session_exists(db, job.session)
+
+
+def session_exists(db: Database, session: str) -> bool:
+    """Is there a row of this session?"""
+    return db.row("SELECT 1 FROM sessions WHERE id = :id", {"id": session}) is not None
+
+
+def assign_instance(db: Database, job: Envelope, host: str) -> None:
+    """Put the instance into the session; it leaves the one it was in before."""
+    seen = """
+        INSERT INTO instances (id, pid, pid_started, host, status, started_at, last_seen)
+        VALUES (:id, :pid, :started, :host, 'running', :time, :time)
+        ON CONFLICT (id) DO UPDATE SET
+          started_at = CASE WHEN excluded.started_at < instances.started_at
+            THEN excluded.started_at ELSE instances.started_at END,
+          last_seen = CASE WHEN excluded.last_seen > instances.last_seen
+            THEN excluded.last_seen ELSE instances.last_seen END
+    """
+    parameters = {
+        "id": job.instance,
+        "pid": job.number("pid"),
+        "started": job.text("pid_started"),
+        "host": host,
+        "time": job.time,
+    }
+    db.execute(seen, parameters)
+    assigned = """
+        INSERT INTO instance_sessions
+          (id, session_id, instance_id, pid, started_at, last_seen, status, assigned_time_ns)
+        VALUES (:id, :session, :instance, :pid, :time, :time, 'detached', :time_ns)
+        ON CONFLICT (id) DO UPDATE SET
+          started_at = CASE WHEN excluded.started_at < instance_sessions.started_at
+            THEN excluded.started_at ELSE instance_sessions.started_at END,
+          last_seen = CASE WHEN excluded.last_seen > instance_sessions.last_seen
+            THEN excluded.last_seen ELSE instance_sessions.last_seen END,
+          assigned_time_ns =
+            CASE WHEN excluded.assigned_time_ns > instance_sessions.assigned_time_ns
+            THEN excluded.assigned_time_ns ELSE instance_sessions.assigned_time_ns END
+    """
+    parameters = {
+        "id": f"{job.instance}:{job.session}",
+        "session": job.session,
+        "instance": job.instance,
+        "pid": job.number("pid"),
+        "time": job.time,
+        "time_ns": job.event_time_ns,
+    }
+    db.execute(assigned, parameters)
+    _choose_active(db, job.instance)
+
+
+def detach_instance(db: Database, job: Envelope) -> None:
+    """Take the instance out of the session."""
+    sql = """
+        UPDATE instance_sessions SET
+          detached_time_ns = CASE WHEN detached_time_ns > :time_ns
+            THEN detached_time_ns ELSE :time_ns END,
+          last_seen = CASE WHEN last_seen > :time THEN last_seen ELSE :time END
+        WHERE instance_id = :instance AND session_id = :session
+    """
+    parameters = {
+        "instance": job.instance,
+        "session": job.session,
+        "time": job.time,
+        "time_ns": job.event_time_ns,
+    }
+    db.execute(sql, parameters)
+    _choose_active(db, job.instance)
+
+
+def _choose_active(db: Database, instance: str) -> None:
+    """Of an instance's sessions the last assigned is active, unless it was left since."""
+    parameters = {"instance": instance}
+    leave = """
+        UPDATE instance_sessions SET status = 'detached'
+        WHERE instance_id = :instance AND status = 'active'
+    """
+    enter = """
+        UPDATE instance_sessions SET status = 'active'
+        WHERE id = (SELECT id FROM instance_sessions WHERE instance_id = :instance
+                    ORDER BY assigned_time_ns DESC, id LIMIT 1)
+          AND assigned_time_ns > detached_time_ns
+    """
+    db.execute(leave, parameters)
+    db.execute(enter, parameters)
+
+
+def session_of_instance(db: Database, instance: str) -> str:
+    """Return the session an instance is assigned to; empty if none."""
+    sql = """
+        SELECT session_id FROM instance_sessions
+        WHERE instance_id = :instance AND status = 'active'
+    """
+    row = db.row(sql, {"instance": instance})
+    return row["session_id"] if row else ""
+
+
+def newest_open_session(db: Database, project: str) -> str:
+    """Return the newest session of a project that is active or paused; empty if none."""
+    sql = """
+        SELECT id FROM sessions WHERE project = :project AND status IN ('active', 'paused')
+        ORDER BY created_at DESC, id LIMIT 1
+    """
+    row = db.row(sql, {"project": project})
+    return row["id"] if row else ""
+
+
+def save_checkpoint(db: Database, job: Envelope) -> bool:
+    """Write checkpoint_data, newest event wins; False: no such session.
+
+    `operationCount` is the sum over the session's instances: it depends on what was counted,
+    not on the order in which the counts arrived.
+    """
+    if not session_exists(db, job.session):
+        return False
+    data = {
+        "timestamp": job.time,
+        "savedBy": job.instance,
+        "operationCount": _operations(db, job.session),
+        "checkpointType": job.text("type"),
+        "trigger": job.text("trigger"),
+    }
+    newer = """
+        UPDATE sessions SET checkpoint_data = :data, checkpoint_time_ns = :time_ns,
+          updated_at = CASE WHEN updated_at > :time THEN updated_at ELSE :time END
+        WHERE id = :id AND checkpoint_time_ns < :time_ns
+    """
+    parameters: dict[str, object] = {
+        "id": job.session,
+        "data": orjson.dumps(data).decode(),
+        "time": job.time,
+        "time_ns": job.event_time_ns,
+    }
+    if not db.execute(newer, parameters):
+        refresh_operation_count(db, job.session)
+    return True
+
+
+def refresh_operation_count(db: Database, session: str) -> None:
+    """Bring the count in checkpoint_data up to the instances' totals."""
+    row = db.row("SELECT checkpoint_data FROM sessions WHERE id = :id", {"id": session})
+    if row is None or row["checkpoint_data"] is None:
+        return
+    data = orjson.loads(row["checkpoint_data"])
+    data["operationCount"] = _operations(db, session)
+    sql = "UPDATE sessions SET checkpoint_data = :data WHERE id = :id"
+    db.execute(sql, {"id": session, "data": orjson.dumps(data).decode()})
+
+
+def _operations(db: Database, session: str) -> int:
+    sql = """
+        SELECT COALESCE(SUM(operation_count), 0) AS total FROM instance_sessions
+        WHERE session_id = :session
+    """
+    row = db.row(sql, {"session": session})
+    return int(row["total"]) if row else 0
+
+
+def raise_totals(db: Database, job: Envelope) -> bool:
+    """Raise the instance's running totals in this session to those of the job; False: no row."""
+    sql = """
+        UPDATE instance_sessions SET
+          operation_count = CASE WHEN :operations > operation_count
+            THEN :operations ELSE operation_count END,
+          checkpoint_count = CASE WHEN :checkpoints > checkpoint_count
+            THEN :checkpoints ELSE checkpoint_count END,
+          last_seen = CASE WHEN last_seen > :time THEN last_seen ELSE :time END
+        WHERE instance_id = :instance AND session_id = :session
+    """
+    parameters = {
+        "instance": job.instance,
+        "session": job.session,
+        "operations": job.number("op_count") or 0,
+        "checkpoints": job.number("checkpoint_count") or 0,
+        "time": job.time,
+    }
+    return db.execute(sql, parameters) == 1

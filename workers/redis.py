@@ -1,0 +1,35 @@
+"""The Redis server of one home: `python -I workers/redis.py` with HIVEPIPE_HOME set."""
+
+import os
+import sys
+
+from hivepipe.errors import HivepipeError, LockHeldError
+from hivepipe.home import locate
+from hivepipe.stack.lock import make_private, runtime_for, take_lock
+from hivepipe.stack.redis_server import arguments, find_server
+
+EX_TEMPFAIL = 75
+# An append-only file that is just being rewritten keeps the lock a moment beyond its server.
+WAIT_SECS = 10
+
+
+def main() -> None:
+    """Become the server, holding the locks for its whole life."""
+    os.umask(0o077)
+    home = locate(".").home
+    server = find_server()
+    make_private(home)
+    folder = runtime_for(home)
+    # The second lock lies beside the data: when the runtime folder goes away at logout, a new
+    # one must not let a second server onto the same append-only file.
+    for path in (f"{folder}/redis.lock", f"{home}/redis.lock"):
+        take_lock(path, WAIT_SECS)
+    os.execv(server, [server, *arguments(home, f"{folder}/redis.sock")])
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except HivepipeError as error:
+        print(f"hivepipe: {error}", file=sys.stderr)  # noqa: T201  the supervisor's log
+        sys.exit(EX_TEMPFAIL if isinstance(error, LockHeldError) else 1)
