@@ -204,6 +204,22 @@ def read_small(path: str) -> str:
         posix.close(descriptor)
 
 
+def overwrite_small(path: str, text: str) -> None:
+    """Write a small file in place, mode 0600; a longer old text may still stand behind it.
+
+    A third of the cost of a rename, which makes ext4 write the file out at once. For readers
+    that know where the text ends: one write is seen whole.
+    """
+    flags = posix.O_WRONLY | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW | posix.O_NONBLOCK
+    descriptor = posix.open(path, flags, 0o600)
+    try:
+        data = text.encode("utf-8", "surrogateescape")
+        posix.pwrite(descriptor, data, 0)
+        posix.ftruncate(descriptor, len(data))
+    finally:
+        posix.close(descriptor)
+
+
 def write_small(path: str, text: str) -> None:
     """Replace a small file in one step, mode 0600; a reader sees the old text or the new."""
     temporary = f"{path}.{posix.getpid()}.tmp"

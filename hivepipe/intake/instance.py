@@ -6,6 +6,7 @@ or `node` above it. `instances/<key>` remembers it:
     id=instance-<epoch of its start>-<8 hex>
     pid=, started=       the process; a new start time under an old pid is a new instance
     session=             the session it was last seen in: the marker
+    end
 
 On the hook path.
 """
@@ -15,7 +16,7 @@ import time
 from _blake2 import blake2b
 
 from hivepipe.events import valid_id
-from hivepipe.home import make_folders, read_small, write_small
+from hivepipe.home import make_folders, overwrite_small, read_small
 from hivepipe.settings import variable
 
 _SHELLS = ("sh", "dash", "bash", "zsh", "ksh", "ash", "fish", "busybox", "env")
@@ -60,22 +61,25 @@ def _named_instance(home: str, named: str) -> Instance:
 
 def remember(home: str, instance: Instance, session: str) -> None:
     """Write the instance's marker, and the seed's two marker files. OSError: not kept."""
-    text = f"id={instance.id}\npid={instance.pid}\nstarted={instance.started}\nsession={session}\n"
-    try:
-        write_small(f"{home}/instances/{instance.key}", text)
-        write_small(f"{home}/sessions/.session_{instance.pid}", session)
-    except FileNotFoundError:
-        make_folders(f"{home}/instances")
-        make_folders(f"{home}/sessions")
-        write_small(f"{home}/instances/{instance.key}", text)
-        write_small(f"{home}/sessions/.session_{instance.pid}", session)
-    write_small(f"{home}/.active_session", session)
+    process = f"pid={instance.pid}\nstarted={instance.started}"
+    text = f"id={instance.id}\n{process}\nsession={session}\nend\n"
+    files = (
+        (f"{home}/instances/{instance.key}", text),
+        (f"{home}/sessions/.session_{instance.pid}", f"{session}\n"),
+        (f"{home}/.active_session", f"{session}\n"),
+    )
+    for path, content in files:
+        try:
+            overwrite_small(path, content)
+        except FileNotFoundError:
+            make_folders(path.rsplit("/", 1)[0])
+            overwrite_small(path, content)
 
 
 def forget(home: str, instance: Instance, session: str) -> None:
     """Remove the markers of a session that ended, where they are still this session's."""
     for path in (f"{home}/sessions/.session_{instance.pid}", f"{home}/.active_session"):
-        if read_small(path) == session:
+        if _first_line(path) == session:
             try:
                 posix.unlink(path)
             except OSError:
@@ -85,14 +89,19 @@ def forget(home: str, instance: Instance, session: str) -> None:
 def marked_session(home: str, instance: Instance) -> str:
     """Return the session that the marker files name, for an event that names none."""
     for name in (f"sessions/.session_{instance.pid}", ".active_session"):
-        session = valid_id(read_small(f"{home}/{name}").strip())
+        session = valid_id(_first_line(f"{home}/{name}"))
         if session:
             return session
     return ""
 
 
+def _first_line(path: str) -> str:
+    return read_small(path).partition("\n")[0]
+
+
 def _read(home: str, key: str) -> dict[str, str]:
-    lines = read_small(f"{home}/instances/{key}").splitlines()
+    text, whole, _ = read_small(f"{home}/instances/{key}").partition("\nend\n")
+    lines = text.splitlines() if whole else []
     return {name: value for name, found, value in (line.partition("=") for line in lines) if found}
 
 
