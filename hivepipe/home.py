@@ -183,11 +183,11 @@ def make_folders(path: str) -> None:
     """Make a folder and its parents for the user alone; errors are the caller's."""
     try:
         posix.mkdir(path, 0o700)
-    except FileExistsError:
+    except FileExistsError:  # another hook was quicker
         return
     except FileNotFoundError:
         make_folders(path.rsplit("/", 1)[0])
-        posix.mkdir(path, 0o700)
+        make_folders(path)
 
 
 def read_small(path: str) -> str:

@@ -16,6 +16,18 @@ ALIASES = {
 
 CHECKPOINT_INTERVAL_SECS = 60.0
 
+# What the processes of a stack inherit from whoever starts it: a list, never a copy. Nothing of
+# one session, nothing of Claude Code's (a `claude` that finds CLAUDECODE refuses to run), no
+# credentials, no PYTHON*.
+_INHERITED = ("PATH", "HOME", "LANG", "TMPDIR", "TZ")
+_INHERITED_STARTS = ("LC_", "XDG_")
+_INHERITED_OURS = (
+    "HIVEPIPE_HOME",
+    "HIVEPIPE_DB",
+    "HIVEPIPE_REDIS_SERVER",
+    "HIVEPIPE_CHECKPOINT_INTERVAL",
+)
+
 _YES = ("1", "true", "yes", "on")
 _NO = ("0", "false", "no", "off")
 
@@ -27,6 +39,18 @@ def variable(name: str) -> str | None:
         if value:
             return value.decode("utf-8", "replace")
     return None
+
+
+def inherited() -> dict[bytes, bytes]:
+    """Return the environment for the processes of a stack."""
+    kept = {
+        name: value
+        for name, value in posix.environ.items()
+        if name.decode("utf-8", "replace") in _INHERITED
+        or name.decode("utf-8", "replace").startswith(_INHERITED_STARTS)
+    }
+    ours = {name: variable(name) for name in _INHERITED_OURS}
+    return kept | {name.encode(): value.encode() for name, value in ours.items() if value}
 
 
 def switched_on(name: str) -> bool:

@@ -111,7 +111,7 @@ def read_totals(path: str, session: str) -> Count:
         return Count(False, None, None)
     finally:
         posix.close(descriptor)
-    totals = sessions.get(session.encode())
+    totals = sessions.get(session.encode() or b"-")
     return Count(False, totals[0], totals[1]) if totals else Count(False, None, None)
 
 

@@ -106,6 +106,14 @@ def write_bundle() -> Path:
     return path
 
 
+def write_bundle_if_possible() -> None:
+    """Make the bundle; a read-only installation does without."""
+    try:
+        write_bundle()
+    except OSError:
+        return
+
+
 def _source(name: str) -> Path:
     inside = PACKAGE.joinpath(*name.split(".")[1:])
     return inside / "__init__.py" if inside.is_dir() else inside.with_suffix(".py")

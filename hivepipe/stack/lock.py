@@ -7,6 +7,7 @@ process that was started, and no pid file is ever believed.
 import fcntl
 import os
 import time
+from typing import NamedTuple
 
 from hivepipe.errors import LockHeldError, StackError
 from hivepipe.home import is_private_folder, read_record, runtime_folder
@@ -15,6 +16,27 @@ RETRY_SECS = 0.02
 # 103 bytes are allowed on macOS; supervisord binds a temporary name with its pid appended. A
 # longer path does not fail in Redis 6.2: it silently listens on a truncated name.
 LONGEST_SOCKET_BYTES = 90
+
+
+class Stack(NamedTuple):
+    """The stack of a home; `folder` holds its sockets and locks."""
+
+    home: str
+    folder: str
+
+    @property
+    def socket(self) -> str:
+        """Return where its Redis listens."""
+        return f"{self.folder}/redis.sock"
+
+    @property
+    def config(self) -> str:
+        """Return where supervisord's configuration lies."""
+        return f"{self.folder}/supervisord.conf"
+
+    def lock(self, name: str) -> str:
+        """Return the lock file of one process."""
+        return f"{self.folder}/{name}.lock"
 
 
 def take_lock(path: str, wait_secs: float) -> int:

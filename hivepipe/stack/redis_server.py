@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import socket
 import subprocess
 from importlib.util import find_spec
 
@@ -10,6 +11,7 @@ from hivepipe.errors import NoRedisServerError
 from hivepipe.settings import variable
 
 OLDEST = (6, 2)
+ANSWER_SECS = 2
 _NAMES = ("valkey-server", "redis-server")
 _INSTALLERS = {
     "apt-get": "sudo apt-get install redis-server",
@@ -38,11 +40,11 @@ def find_server() -> str:
     )
 
 
-def arguments(home: str, socket: str) -> list[str]:
+def arguments(home: str, address: str) -> list[str]:
     """Return the server's arguments; Redis 6.2 and 7 and Valkey take them alike."""
     options = {
         "port": "0",
-        "unixsocket": socket,
+        "unixsocket": address,
         "unixsocketperm": "700",
         "dir": home,
         "daemonize": "no",
@@ -55,6 +57,18 @@ def arguments(home: str, socket: str) -> list[str]:
         "maxmemory-policy": "noeviction",  # a full Redis says no, and the hooks spool
     }
     return [text for name, value in options.items() for text in (f"--{name}", value)]
+
+
+def answers(path: str) -> bool:
+    """Does a Redis answer PING here? One attempt, where redis-py would try again and wait."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(ANSWER_SECS)
+        try:
+            connection.connect(path)
+            connection.sendall(b"PING\r\n")
+            return connection.recv(64).startswith(b"+PONG")
+        except OSError:
+            return False
 
 
 def _packaged() -> str | None:

