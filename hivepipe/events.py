@@ -141,9 +141,18 @@ class Event:
 
     def _count(self, fields: Fields, key: str) -> int | None:
         value = fields.get(key)
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if value is None:
             return None
-        return int(value) if 0 <= value < 1 << 53 else None
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1 << 53:
+            return int(value)
+        self.problems.append(f"{key} is not a count")
+        return None
+
+    def _flag(self, fields: Fields, key: str) -> bool:
+        value = fields.get(key)
+        if value is not None and not isinstance(value, bool):
+            self.problems.append(f"{key} is neither true nor false")
+        return value is True
 
 
 class SessionStart(Event):
@@ -291,7 +300,7 @@ class PostToolUseFailure(ToolEvent):
         """Take the fields of this kind of event."""
         super().read(fields)
         self.error = self._text(fields, "error", CAP_ERROR)
-        self.is_interrupt = fields.get("is_interrupt") is True
+        self.is_interrupt = self._flag(fields, "is_interrupt")
 
 
 class SubagentStart(Event):
@@ -329,12 +338,12 @@ class Stop(Event):
         """Take the fields of this kind of event."""
         self.error = self._text(fields, "error", CAP_ERROR)
         tasks = fields.get("background_tasks")
-        running = [
-            task
-            for task in (tasks if isinstance(tasks, list) else [])
-            if isinstance(task, dict) and task.get("status") in ("running", "pending")
-        ]
-        self.background_tasks = len(running)
+        if not isinstance(tasks, list):
+            if tasks is not None:
+                self.problems.append("background_tasks is not a list")
+            tasks = []
+        states = [task.get("status") for task in tasks if isinstance(task, dict)]
+        self.background_tasks = states.count("running") + states.count("pending")
 
 
 class StopFailure(Stop):
@@ -385,6 +394,8 @@ def parse_event(name: str, data: bytes) -> Event | None:
     said = fields.get("hook_event_name")
     if isinstance(said, str) and said:
         name = said
+    elif said is not None:
+        problems.append("hook_event_name is not a text")
     kind = KINDS.get(name)
     if kind is None:
         return None
@@ -420,6 +431,8 @@ def _usable_part(text: str, at: int) -> Fields:
             if not isinstance(key, str) or text[at : at + 1] != ":":
                 return found
             value, at = _scan(text, _skip_space(text, at + 1))
+            if at == len(text) and not isinstance(value, str | dict | list):
+                return found  # half a number looks like a number
             found[key] = value
             at = _skip_space(text, at)
             if text[at : at + 1] != ",":

@@ -18,6 +18,9 @@ from _blake2 import blake2b
 
 from hivepipe.settings import variable
 
+# Of 103 bytes of a socket's path (macOS), what `/hivepipe/<hash>/supervisor.sock.<pid>` leaves.
+LONGEST_RUNTIME_DIR = 45
+
 _IS_FOLDER = 0o040000
 _FILE_KIND = 0o170000
 
@@ -31,10 +34,7 @@ class Place:
         """Take the defaults for what the record does not say."""
         self.project = project
         self.home = home
-        # A default home has no project folder of its own to write logs into (nothing is
-        # written into a project that nobody registered).
-        in_project = home == f"{project}/.hive-mind"
-        self.logs = f"{project}/.claude-state/logs" if in_project else f"{home}/logs"
+        self.logs = logs_folder(home)
         self.socket = record.get("socket") or f"{runtime_folder(home)}/redis.sock"
         self.python = record.get("python", "")
         self.state = record.get("state", "on")
@@ -57,6 +57,13 @@ def locate(project: str) -> Place:
         home = f"{state_folder()}/default"
         record = {**read_record(home), **record}
     return Place(checkout, home, record)
+
+
+def logs_folder(home: str) -> str:
+    """Return where the hooks of a home log: in the project only if the home is a project's own."""
+    if home.endswith("/.hive-mind"):
+        return home.removesuffix(".hive-mind") + ".claude-state/logs"
+    return f"{home}/logs"
 
 
 def _nearest_record(root: str) -> tuple[str, dict[str, str]]:
@@ -83,13 +90,17 @@ def _main_checkout(root: str) -> str:
     while folder:
         link = read_small(f"{folder}/.git")
         if link.startswith("gitdir: "):
-            inner = link[8:].strip()
+            inner = _joined(folder, link[8:].strip())
             main, found, _ = inner.rpartition("/.git/worktrees/")
-            if found and read_small(f"{inner}/gitdir").strip() == f"{folder}/.git":
-                return main
-            return root
+            back = _joined(inner, read_small(f"{inner}/gitdir").strip().removesuffix("/.git"))
+            return main if found and back == folder else root
         folder = folder.rsplit("/", 1)[0]
     return root
+
+
+def _joined(folder: str, path: str) -> str:
+    """Resolve a path as git writes it: absolute, or relative to the folder it stands in."""
+    return real_path(path if path.startswith("/") else f"{folder}/{path}")
 
 
 def read_record(path: str) -> dict[str, str]:
@@ -132,7 +143,10 @@ def user_folder() -> str:
 def runtime_folder(home: str) -> str:
     """Return the folder of a home's sockets and locks; short, for a socket path has 103 bytes."""
     base = variable("XDG_RUNTIME_DIR") or ""
-    base = f"{base}/hivepipe" if base.startswith("/") else f"/tmp/hivepipe-{posix.geteuid()}"
+    if base.startswith("/") and len(base) <= LONGEST_RUNTIME_DIR:
+        base = f"{base}/hivepipe"
+    else:
+        base = f"/tmp/hivepipe-{posix.geteuid()}"
     return f"{base}/{short_hash(home)}"
 
 

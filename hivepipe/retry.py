@@ -13,7 +13,7 @@ LOWEST_PRIORITY = 10
 
 
 def store_delay_secs(attempts: int) -> float:
-    """Return how long to wait after the so-and-so-manieth failure (1 is the first) of the store."""
+    """Return how long to wait after this many failures of the store."""
     if attempts <= len(FIRST_SECS):
         return FIRST_SECS[attempts - 1]
     return min(2.0 ** min(attempts - len(FIRST_SECS) - 1, 10), LONGEST_SECS)

@@ -37,7 +37,7 @@ def variable(name: str) -> str | None:
     for candidate in (name, *ALIASES.get(name, ())):
         value = posix.environ.get(candidate.encode())
         if value:
-            return value.decode("utf-8", "replace")
+            return value.decode("utf-8", "surrogateescape")
     return None
 
 

@@ -9,7 +9,7 @@ try:
         with open(f"{root}/hivepipe/__pycache__/hook_path.{sys.hexversion:x}", "rb") as file:
             bundle = __import__("marshal").loads(file.read())
         exec(bundle[0])
-    except (OSError, EOFError, ValueError, TypeError):
+    except Exception:  # noqa: BLE001
         pass  # hivepipe.stack.hook_bundle: a cache; without it the import below takes longer
     from hivepipe.intake.hook import run
 

@@ -13,12 +13,13 @@ import time
 from _signal import ITIMER_REAL, SIGALRM, setitimer, signal
 
 from hivepipe import home, jobs, settings
-from hivepipe.events import Event, parse_event, valid_id
+from hivepipe.events import Event, clean, parse_event, valid_id
 from hivepipe.intake import instance as instances
 from hivepipe.intake import stdin
 
 STDIN_SECS = 0.4
 HARD_STOP_SECS = 1.0
+LOG_SECS = 0.1
 NEUTRAL = b'{"continue": true}\n'
 
 
@@ -47,13 +48,23 @@ def _read() -> stdin.Input:
     signal(SIGALRM, _raise_late)
     setitimer(ITIMER_REAL, STDIN_SECS)
     received = stdin.read_event()
-    signal(SIGALRM, _answer_and_end)
+    signal(SIGALRM, _stop_hard)
     setitimer(ITIMER_REAL, HARD_STOP_SECS - STDIN_SECS)
     return received
 
 
 def _raise_late(*_signal: object) -> None:
-    raise stdin.LateError
+    if stdin.reading:
+        raise stdin.LateError
+
+
+def _stop_hard(*_signal: object) -> None:
+    """Answer, leave a line in the log, end; should even the log hang, end without it."""
+    posix.write(1, NEUTRAL)
+    signal(SIGALRM, lambda *_signal: posix._exit(0))
+    setitimer(ITIMER_REAL, LOG_SECS)
+    _log_failure("hook", TimeoutError("stopped after 1 s"))
+    posix._exit(0)
 
 
 def _take_in(name: str, received: stdin.Input) -> None:
@@ -69,13 +80,13 @@ def _take_in(name: str, received: stdin.Input) -> None:
         size = f"{what} ({len(received.data)} bytes)"
         _log(place, name, f"{size}; {received.trouble}" if received.trouble else size)
         return
-    problems = [*event.problems, received.trouble] if received.trouble else event.problems
-    if problems:
-        _log(place, name, "; ".join(problems[:5]))
     instance = instances.this_instance(place.home)
     context = _context(event, event_time_ns, place, instance)
     direct = ""
     planned = jobs.plan(event, context)
+    problems = dict.fromkeys([*event.problems, received.trouble])  # each once, in order
+    if any(problems):
+        _log(place, name, "; ".join([text for text in problems if text][:5]))
     if planned:
         from hivepipe.intake.hand_over import apply_directly, hand_over
 
@@ -98,7 +109,7 @@ def _context(
         own_session=own,
         instance=instance.id,
         newcomer=bool(own) and own != instance.session,
-        project=place.project,
+        project=clean(place.project),
         cwd=event.cwd,
         swarm=valid_id(settings.variable("HIVEPIPE_SWARM_ID") or "")
         or f"swarm-{home.short_hash(place.project)}",

@@ -15,6 +15,9 @@ class LateError(Exception):
     """The deadline has passed; raised by the caller's timer."""
 
 
+reading = False  # may the caller's timer raise now?
+
+
 class Input:
     """The bytes that arrived, and why reading ended early ("" if it did not)."""
 
@@ -28,9 +31,11 @@ class Input:
 
 def read_event(descriptor: int = 0) -> Input:
     """Read one event, at most 64 MB of it; `LateError`, raised into the reading, ends it too."""
+    global reading  # there is one stdin
     chunks: list[bytes] = []
     size = 0
     try:
+        reading = True
         while True:
             chunk = posix.read(descriptor, _CHUNK_BYTES)
             if not chunk:
@@ -47,6 +52,8 @@ def read_event(descriptor: int = 0) -> Input:
         return Input(b"".join(chunks), "stdin was not closed in time")
     except OSError:
         return Input(b"".join(chunks), "stdin could not be read")
+    finally:
+        reading = False
 
 
 def is_whole(data: bytes) -> bool:

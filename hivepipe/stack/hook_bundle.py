@@ -5,7 +5,7 @@ interpreter's start for the whole hook path. The bundle is a cache like Python's
 files, and lies beside them: it is used only while every source file is the one it was made
 from, and without it hooks import as usual.
 
-    hivepipe/__pycache__/hook_path.<Python's hexversion>    marshal of (BOOT, sources, modules)
+    hivepipe/__pycache__/hook_path.<Python's hexversion>    marshal of what `write_bundle` collects
 """
 
 import marshal
@@ -37,7 +37,8 @@ MODULES = (
 # Of the standard library, what is a file of its own.
 EXTENSIONS = ("_blake2", "_json", "_socket")
 
-# Runs in the hook, with `bundle` in its globals; hence only what a bare interpreter has loaded.
+# Runs among the globals of the hook's script, which has `root` and `bundle`; hence only what a
+# bare interpreter has loaded.
 BOOT = '''
 import gc, marshal, posix, sys
 from _frozen_importlib import ModuleSpec
@@ -57,6 +58,7 @@ class Bundle:
         is_package, file, code = self.modules[name]
         if not code:
             return ModuleSpec(name, ExtensionFileLoader(name, file), origin=file)
+        file = f"{root}/{file}"
         spec = ModuleSpec(name, self, origin=file, is_package=is_package)
         if is_package:
             spec.submodule_search_locations.append(file.rpartition("/")[0])
@@ -70,10 +72,10 @@ class Bundle:
         exec(marshal.loads(self.modules[module.__name__][2]), module.__dict__)
 
 def unchanged(file, size, time_ns):
-    now = posix.stat(file)
+    now = posix.stat(f"{root}/{file}")
     return now.st_size == size and now.st_mtime_ns == time_ns
 
-if all(unchanged(*source) for source in bundle[1]):
+if bundle[3] in sys.path and all(unchanged(*source) for source in bundle[1]):
     sys.meta_path.insert(0, Bundle(bundle[2]))
 '''
 
@@ -90,18 +92,21 @@ def write_bundle() -> Path:
     for name in MODULES:
         file = _source(name)
         status = file.stat()
-        sources.append((str(file), status.st_size, status.st_mtime_ns))
-        code = compile(file.read_bytes(), str(file), "exec", dont_inherit=True)
-        modules[name] = (file.name == "__init__.py", str(file), marshal.dumps(code))
+        place = str(file.relative_to(PACKAGE.parent))  # a copy of the folder has its own sources
+        sources.append((place, status.st_size, status.st_mtime_ns))
+        code = compile(file.read_bytes(), place, "exec", dont_inherit=True)
+        modules[name] = (file.name == "__init__.py", place, marshal.dumps(code))
+    library = ""
     for name in EXTENSIONS:
         spec = find_spec(name)
         if spec and spec.origin and spec.origin.startswith("/"):  # else it is built in
             modules[name] = (False, spec.origin, b"")
+            library = spec.origin.rpartition("/")[0]
     boot = compile(BOOT, "<hook bundle>", "exec", dont_inherit=True)
     path = bundle_path()
     path.parent.mkdir(exist_ok=True)
     temporary = path.with_suffix(path.suffix + ".tmp")
-    temporary.write_bytes(marshal.dumps((boot, tuple(sources), modules)))
+    temporary.write_bytes(marshal.dumps((boot, tuple(sources), modules, library)))
     temporary.replace(path)
     return path
 

@@ -220,10 +220,13 @@ def test_up_in_the_foreground_shows_the_logs_and_stops_on_interrupt(sandbox: San
 
 
 def test_the_stack_inherits_a_list_not_the_environment(sandbox: Sandbox) -> None:
-    sandbox.run("up", "-d", HIVEPIPE_FSYNC="always", LC_TIME="C")
+    sandbox.run(
+        "up", "-d", HIVEPIPE_CHECKPOINT_INTERVAL="5", HIVEPIPE_SESSION_ID="mine", LC_TIME="C"
+    )
     inherited = psutil.Process(sandbox.pid("writer")).environ()
     assert inherited["HIVEPIPE_HOME"] == str(sandbox.home)
-    assert inherited["HIVEPIPE_FSYNC"] == "always"
+    assert inherited["HIVEPIPE_CHECKPOINT_INTERVAL"] == "5"
+    assert "HIVEPIPE_SESSION_ID" not in inherited, "a stack serves every session"
     assert inherited["LC_TIME"] == "C"
     assert not [name for name in inherited if name.startswith(("CLAUDE", "PYTHON"))]
 

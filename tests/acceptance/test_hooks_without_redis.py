@@ -1,0 +1,898 @@
+"""The hook executables as processes, with no Redis anywhere: every event ends in the spool."""
+
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hivepipe import home as homes
+from tests import payloads
+from tests.payloads import SESSION, changed, encoded
+
+ROOT = Path(__file__).resolve().parents[2]
+PYTHON = os.path.realpath(sys.executable)
+NEUTRAL = b'{"continue": true}\n'
+GUARD_SECS = 60  # a hang guard, not a measurement
+LOG_LINE = re.compile(
+    r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\] \[([a-z-]+)\] \[(ERROR|WARNING|INFO)\] (.+)"
+)
+
+# What each example becomes as the first event of its session.
+OPERATIONS: dict[str, list[str]] = {
+    "SessionStart": ["start_session"],
+    "UserPromptSubmit": ["start_session", "activate_session", "record_prompt"],
+    "UserPromptExpansion": ["start_session", "record_skill"],
+    "PreToolUse": ["start_session"],
+    "PostToolUse": ["start_session", "record_skill"],
+    "PostToolUseFailure": ["start_session"],
+    "SubagentStart": ["start_session", "start_agent"],
+    "SubagentStop": ["start_session", "finish_agent"],
+    "PreCompact": ["start_session"],
+    "Stop": ["start_session", "pause_session", "update_checkpoint"],
+    "StopFailure": ["start_session", "pause_session", "update_checkpoint"],
+    "SessionEnd": ["start_session", "end_session", "update_checkpoint"],
+}
+
+Job = dict[str, Any]
+
+
+def kebab(event: str) -> str:
+    return re.sub(r"(?<!^)([A-Z])", r"-\1", event).lower()
+
+
+def executable(event: str, root: Path = ROOT) -> Path:
+    return root / "hooks" / f"{kebab(event).replace('-', '_')}.py"
+
+
+class Answer:
+    """What Claude Code sees of a hook."""
+
+    def __init__(self, code: int, out: bytes, errors: bytes) -> None:
+        self.code = code
+        self.out = out
+        self.errors = errors
+
+    def must_be_neutral(self) -> None:
+        assert (self.code, self.out, self.errors) == (0, NEUTRAL, b"")
+
+
+class Machine:
+    """A user's machine of its own: a project, a home, a state folder, no Redis."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.project = folder / "project"
+        self.home = folder / "state" / "hivepipe" / "default"
+        self.spool = self.home / "spool"
+        self.environment = {
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(folder / "user"),
+            "XDG_STATE_HOME": str(folder / "state"),
+            "XDG_RUNTIME_DIR": str(folder / "run"),
+            "CLAUDE_PROJECT_DIR": str(self.project),
+        }
+        self.project.mkdir()
+        (folder / "user").mkdir()
+
+    def start(self, event: str, shell: str = 'exec "$@"', **environment: str) -> Any:
+        command = [PYTHON, "-I", "-S", str(executable(event))]
+        if shell != 'exec "$@"':
+            command = ["sh", "-c", shell, "sh", *command]
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**self.environment, **environment},
+            cwd=self.project,
+        )
+
+    def fire(
+        self, event: str, data: object, shell: str = 'exec "$@"', **environment: str
+    ) -> Answer:
+        """Run one hook to its end; a dict is sent as its JSON."""
+        process = self.start(event, shell, **environment)
+        sent = data if isinstance(data, bytes) else encoded(data)
+        out, errors = process.communicate(sent, timeout=GUARD_SECS)
+        return Answer(process.returncode, out, errors)
+
+    def send(self, payload: dict[str, Any], **environment: str) -> None:
+        """Fire an event that nothing is wrong with."""
+        self.fire(payload["hook_event_name"], payload, **environment).must_be_neutral()
+
+    def log(self) -> list[str]:
+        path = self.home / "logs" / "hook-errors.log"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def log_must_be_one_line_of(self, event: str) -> str:
+        """Return the message of the only line in the log."""
+        (line,) = self.log()
+        match = LOG_LINE.fullmatch(line)
+        assert match, line
+        assert match[1] == kebab(event)
+        return match[3]
+
+    def events(self) -> list[list[Job]]:
+        """Return the jobs of every spooled event, oldest event first."""
+        if not self.spool.exists():
+            return []
+        found = []
+        for path in sorted(self.spool.iterdir()):
+            assert re.fullmatch(r"\d{20}_\d+\.json", path.name)
+            content = json.loads(path.read_bytes())
+            assert (list(content), content["v"]) == (["v", "jobs"], 1)
+            found.append(content["jobs"])
+        return found
+
+    def envelopes(self) -> list[Job]:
+        return [job["envelope"] for event in self.events() for job in event]
+
+    def operations(self) -> list[str]:
+        return [envelope["operation"] for envelope in self.envelopes()]
+
+    def forget_spool(self) -> None:
+        shutil.rmtree(self.spool, ignore_errors=True)
+
+    def files(self) -> dict[str, bytes]:
+        paths = [path for path in self.folder.rglob("*") if not path.is_dir()]
+        return {str(path): path.read_bytes() for path in paths}
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+each_event = pytest.mark.parametrize("event", payloads.EVENTS)
+
+
+# ---- good events
+
+
+@each_event
+def test_an_event_is_spooled_as_its_jobs_and_answered_neutrally(
+    machine: Machine, event: str
+) -> None:
+    machine.fire(event, payloads.EVENTS[event]).must_be_neutral()
+    assert machine.operations() == OPERATIONS[event]
+    assert machine.log() == []
+    assert {envelope["metadata"]["session"] for envelope in machine.envelopes()} == {SESSION}
+    assert {envelope["metadata"]["project"] for envelope in machine.envelopes()} == {
+        str(machine.project.resolve())
+    }
+
+
+@each_event
+def test_unknown_fields_change_nothing(machine: Machine, event: str) -> None:
+    payload = changed(payloads.EVENTS[event], tomorrow={"new": [1]}, session_id2=7)
+    machine.fire(event, payload).must_be_neutral()
+    assert machine.operations() == OPERATIONS[event]
+    assert machine.log() == []
+
+
+@each_event
+def test_a_whole_event_is_enough_though_stdin_is_never_closed(machine: Machine, event: str) -> None:
+    process = machine.start(event)
+    process.stdin.write(encoded(payloads.EVENTS[event]))
+    process.stdin.flush()
+    assert process.wait(GUARD_SECS) == 0
+    assert (process.stdout.read(), process.stderr.read()) == (NEUTRAL, b"")
+    for stream in (process.stdin, process.stdout, process.stderr):
+        stream.close()
+    assert machine.operations() == OPERATIONS[event]
+    assert machine.log() == []
+
+
+@each_event
+def test_a_closed_stdout_costs_nothing_but_the_answer(machine: Machine, event: str) -> None:
+    answer = machine.fire(event, payloads.EVENTS[event], 'exec "$@" >&-')
+    assert (answer.code, answer.out, answer.errors) == (0, b"", b"")
+    assert machine.operations() == OPERATIONS[event]
+    assert machine.log() == []
+
+
+def test_a_reader_that_went_away_costs_nothing_but_the_answer(machine: Machine) -> None:
+    process = machine.start("Stop")
+    process.stdout.close()
+    _, errors = process.communicate(encoded(payloads.STOP), timeout=GUARD_SECS)
+    assert (process.returncode, errors) == (0, b"")
+    assert machine.operations() == OPERATIONS["Stop"]
+
+
+# ---- bad events: exit code 0, neutral, one line in the log, what is usable is kept
+
+
+@each_event
+@pytest.mark.parametrize(
+    "data",
+    [b"", b" \n", b"this is not JSON", b"\0" * 100, b'"text"', b"null", b"\xff\xfe{}"],
+    ids=["empty", "blank", "not-json", "nul", "text", "null", "utf-16"],
+)
+def test_what_is_no_event_leaves_one_line_in_the_log(
+    machine: Machine, event: str, data: bytes
+) -> None:
+    machine.fire(event, data).must_be_neutral()
+    machine.log_must_be_one_line_of(event)
+    assert machine.events() == []
+
+
+@each_event
+def test_an_array_leaves_one_line_in_the_log(machine: Machine, event: str) -> None:
+    machine.fire(event, [payloads.EVENTS[event]]).must_be_neutral()
+    machine.log_must_be_one_line_of(event)
+    assert machine.events() == []
+
+
+@each_event
+def test_an_unknown_event_name_leaves_one_line_in_the_log(machine: Machine, event: str) -> None:
+    payload = changed(payloads.EVENTS[event], hook_event_name="FromTheFuture")
+    machine.fire(event, payload).must_be_neutral()
+    machine.log_must_be_one_line_of(event)
+    assert machine.events() == []
+
+
+@each_event
+def test_of_a_truncated_event_the_whole_fields_are_kept(machine: Machine, event: str) -> None:
+    data = encoded(payloads.EVENTS[event])
+    machine.fire(event, data[: data.index(b'"hook_event_name"')]).must_be_neutral()
+    assert "not valid JSON" in machine.log_must_be_one_line_of(event)
+    assert machine.operations()[0] == "start_session"
+    assert {envelope["metadata"]["session"] for envelope in machine.envelopes()} == {SESSION}
+
+
+@each_event
+def test_an_event_without_its_last_brace_is_kept_whole(machine: Machine, event: str) -> None:
+    machine.fire(event, encoded(payloads.EVENTS[event])[:-1]).must_be_neutral()
+    machine.log_must_be_one_line_of(event)
+    assert machine.operations() == OPERATIONS[event]
+
+
+@each_event
+def test_fields_of_the_wrong_type_count_as_missing(machine: Machine, event: str) -> None:
+    payload = {**dict.fromkeys(payloads.EVENTS[event], 7), "hook_event_name": event}
+    machine.fire(event, payload).must_be_neutral()
+    assert "session_id" in machine.log_must_be_one_line_of(event)
+    assert {envelope["metadata"]["session"] for envelope in machine.envelopes()} <= {None}
+    expected = {
+        "SessionStart": ["start_session"],
+        "UserPromptSubmit": ["activate_session", "record_prompt"],
+        "Stop": ["pause_session", "update_checkpoint"],
+        "StopFailure": ["pause_session", "update_checkpoint"],
+        "SessionEnd": ["end_session", "update_checkpoint"],
+    }
+    assert machine.operations() == expected.get(event, [])
+
+
+@pytest.mark.parametrize("field", ["description", "subagent_type", "model"])
+def test_a_wrong_type_inside_the_tools_input_is_named_in_the_log(
+    machine: Machine, field: str
+) -> None:
+    tool_input = {**payloads.POST_AGENT_ASYNC["tool_input"], field: ["wrong"]}
+    payload = changed(payloads.POST_AGENT_ASYNC, tool_input=tool_input)
+    machine.fire("PostToolUse", payload).must_be_neutral()
+    assert "insert_agent" in machine.operations()
+    assert field in machine.log_must_be_one_line_of("PostToolUse")
+
+
+@each_event
+def test_of_invalid_utf8_everything_else_is_kept(machine: Machine, event: str) -> None:
+    data = encoded(payloads.EVENTS[event])[:-1] + b',"note":"caf\xe9 \xc3"}'
+    machine.fire(event, data).must_be_neutral()
+    assert "UTF-8" in machine.log_must_be_one_line_of(event)
+    assert machine.operations() == OPERATIONS[event]
+
+
+@each_event
+def test_nul_bytes_inside_a_text_do_no_harm(machine: Machine, event: str) -> None:
+    payload = changed(payloads.EVENTS[event], cwd="/a\0b", note="\0\0")
+    data = encoded(payload).replace(rb"\u0000", b"\0")
+    assert b"\0" in data
+    machine.fire(event, data).must_be_neutral()
+    assert machine.operations() == OPERATIONS[event]
+    assert {envelope["metadata"]["cwd"] for envelope in machine.envelopes()} == {"/a\ufffdb"}
+
+
+@each_event
+def test_a_half_event_on_an_open_stdin_is_taken_at_the_deadline(
+    machine: Machine, event: str
+) -> None:
+    data = encoded(payloads.EVENTS[event])
+    process = machine.start(event)
+    process.stdin.write(data[: data.index(b'"hook_event_name"')])
+    process.stdin.flush()
+    assert process.wait(GUARD_SECS) == 0
+    assert (process.stdout.read(), process.stderr.read()) == (NEUTRAL, b"")
+    for stream in (process.stdin, process.stdout, process.stderr):
+        stream.close()
+    assert "stdin was not closed in time" in machine.log_must_be_one_line_of(event)
+    assert machine.operations()[0] == "start_session"
+    assert {envelope["metadata"]["session"] for envelope in machine.envelopes()} == {SESSION}
+
+
+@each_event
+def test_a_silent_stdin_is_given_up_at_the_deadline(machine: Machine, event: str) -> None:
+    process = machine.start(event)
+    assert process.wait(GUARD_SECS) == 0
+    assert (process.stdout.read(), process.stderr.read()) == (NEUTRAL, b"")
+    for stream in (process.stdin, process.stdout, process.stderr):
+        stream.close()
+    assert "stdin was not closed in time" in machine.log_must_be_one_line_of(event)
+    assert machine.events() == []
+
+
+@each_event
+def test_a_closed_stdin_leaves_one_line_in_the_log(machine: Machine, event: str) -> None:
+    process = machine.start(event, 'exec "$@" <&-')
+    out, errors = process.communicate(timeout=GUARD_SECS)
+    Answer(process.returncode, out, errors).must_be_neutral()
+    machine.log_must_be_one_line_of(event)
+    assert machine.events() == []
+
+
+def test_no_descriptor_at_all_does_no_harm(machine: Machine) -> None:
+    process = machine.start("Stop", 'exec "$@" <&- >&- 2>&-')
+    assert process.communicate(timeout=GUARD_SECS) == (b"", b"")
+    assert process.returncode == 0
+    machine.log_must_be_one_line_of("Stop")
+
+
+@each_event
+def test_an_event_of_50_mb_is_answered_and_its_session_is_kept(
+    machine: Machine, event: str, tmp_path: Path
+) -> None:
+    big = tmp_path / "big.json"
+    payload = changed(payloads.EVENTS[event], tomorrow="x} " * (50 * 1024 * 1024 // 3))
+    big.write_bytes(encoded(payload))
+    answer = machine.fire(event, b"", f'exec "$@" <{big}')
+    big.unlink()
+    answer.must_be_neutral()
+    assert all(LOG_LINE.fullmatch(line) for line in machine.log())
+    assert machine.operations() == OPERATIONS[event]
+
+
+@pytest.mark.parametrize("filler", ["x", "}", '\\"', "é"])
+def test_an_event_of_50_mb_through_a_pipe_is_answered(machine: Machine, filler: str) -> None:
+    data = b'{"session_id":"s1","tool_name":"Write","tool_input":{"content":"'
+    data += filler.encode() * (50 * 1024 * 1024 // len(filler.encode())) + b'"}}'
+    process = machine.start("PostToolUse")
+    try:
+        process.stdin.write(data)
+    except BrokenPipeError:
+        pass  # it had read enough
+    out, errors = process.communicate(timeout=GUARD_SECS)
+    Answer(process.returncode, out, errors).must_be_neutral()
+    assert all(LOG_LINE.fullmatch(line) for line in machine.log())
+    assert len(machine.log()) <= 1
+    assert machine.operations()[:1] == ["start_session"] or machine.log()
+
+
+def test_no_line_of_the_log_quotes_what_was_said(machine: Machine) -> None:
+    canary = "CANARY-5f1d"
+    for data in (canary.encode(), encoded([canary]), encoded({"session_id": canary + " x"})):
+        machine.fire("Stop", data).must_be_neutral()
+    machine.fire("Stop", encoded({"hook_event_name": canary, canary: canary})).must_be_neutral()
+    machine.fire("Stop", b'{"cwd":"' + canary.encode()).must_be_neutral()
+    assert len(machine.log()) == 5
+    assert canary not in "".join(machine.log())
+
+
+# ---- switched off
+
+
+@each_event
+@pytest.mark.parametrize("switch", ["HIVEPIPE_DISABLED", "HIVEPIPE_NESTED"])
+@pytest.mark.parametrize("data", ["event", "nonsense"])
+def test_a_hook_that_is_switched_off_writes_nothing_at_all(
+    machine: Machine, event: str, switch: str, data: str
+) -> None:
+    before = machine.files()
+    sent = encoded(payloads.EVENTS[event]) if data == "event" else b"nonsense"
+    machine.fire(event, sent, **{switch: "1"}).must_be_neutral()
+    assert machine.files() == before
+    assert not (machine.folder / "state").exists()
+
+
+@pytest.mark.parametrize("word", ["true", "YES", "on"])
+def test_other_yes_words_switch_off_too(machine: Machine, word: str) -> None:
+    machine.send(payloads.STOP, HIVEPIPE_DISABLED=word)
+    assert machine.files() == {}
+
+
+@pytest.mark.parametrize("word", ["0", "false", "no", "", "off"])
+def test_other_words_do_not_switch_off(machine: Machine, word: str) -> None:
+    machine.send(payloads.STOP, HIVEPIPE_DISABLED=word, HIVEPIPE_NESTED=word)
+    assert machine.operations() == OPERATIONS["Stop"]
+
+
+@pytest.mark.parametrize("data", [encoded(payloads.STOP), b"nonsense"])
+def test_an_opted_out_project_gets_nothing_written(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, data: bytes
+) -> None:
+    register(machine, monkeypatch, home=str(machine.home), state="off")
+    before = machine.files()
+    machine.fire("Stop", data).must_be_neutral()
+    assert machine.files() == before
+
+
+@pytest.mark.parametrize("state", ["on", "down"])
+def test_a_registered_project_has_home_and_log_in_its_folder(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    machine.home = machine.project / ".hive-mind"
+    machine.spool = machine.home / "spool"
+    register(machine, monkeypatch, home=str(machine.home), state=state)
+    machine.send(payloads.STOP)
+    machine.fire("Stop", b"nonsense").must_be_neutral()
+    assert machine.operations() == OPERATIONS["Stop"]
+    assert LOG_LINE.fullmatch(
+        (machine.project / ".claude-state/logs/hook-errors.log").read_text().strip()
+    )
+
+
+def register(machine: Machine, monkeypatch: pytest.MonkeyPatch, **fields: str) -> None:
+    """Write the record of the machine's project."""
+    seen = {key.encode(): value.encode() for key, value in machine.environment.items()}
+    monkeypatch.setattr(homes.posix, "environ", seen)
+    path = Path(homes.record_path(str(machine.project.resolve())))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{key}={value}\n" for key, value in fields.items()))
+
+
+# ---- the spool
+
+
+def test_every_event_has_one_file_of_its_own(machine: Machine) -> None:
+    for payload in payloads.EVENTS.values():
+        machine.send(payload)
+    silent = {"PreToolUse", "PostToolUseFailure", "PreCompact"}
+    assert len(machine.events()) == len(set(payloads.EVENTS) - silent)
+    assert sum("start_session" in str(event) for event in machine.events()) == 1
+
+
+def test_what_is_written_is_for_the_user_alone_whatever_the_umask(machine: Machine) -> None:
+    for event, payload in (
+        ("PostToolUse", payloads.POST_EDIT),
+        ("SessionStart", payloads.SESSION_START),
+        ("Stop", b"nonsense"),
+    ):
+        machine.fire(event, payload, 'umask 000; exec "$@"').must_be_neutral()
+    made = list((machine.folder / "state").rglob("*"))
+    assert {path.parent.name for path in made if path.is_file()} == {
+        "spool",
+        "instances",
+        "sessions",
+        "logs",
+        "default",
+    }
+    for path in made:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        assert mode == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_a_spool_entry_holds_what_the_writer_needs(machine: Machine) -> None:
+    machine.send(payloads.STOP)
+    start, pause, checkpoint = machine.events()[0]
+    assert [list(job) for job in (start, pause, checkpoint)] == [
+        ["twin", "queue", "description", "envelope"]
+    ] * 3
+    assert [job["queue"] for job in (start, pause, checkpoint)] == ["high", "high", "high"]
+    assert pause["description"] == "pause_session 7b1f0c9e"
+    assert re.fullmatch(r"[0-9a-f]{32}", pause["twin"])
+    assert re.fullmatch(r"[0-9a-f]{32}", pause["envelope"]["id"])
+    (path,) = machine.spool.iterdir()
+    assert pause["envelope"]["event_time_ns"] == int(path.name.split("_")[0])
+
+
+def test_names_sort_by_age(machine: Machine) -> None:
+    prompts = [f"prompt {n}" for n in range(5)]
+    for prompt in prompts:
+        machine.send(changed(payloads.USER_PROMPT_SUBMIT, prompt=prompt))
+    said = [each["payload"].get("prompt") for each in machine.envelopes()]
+    assert [prompt for prompt in said if prompt] == prompts
+
+
+@pytest.mark.parametrize("label", ["PostToolUse", "SubagentStop", "Stop", "UserPromptSubmit"])
+def test_a_doubled_event_carries_the_same_ids(machine: Machine, label: str) -> None:
+    machine.send(payloads.SESSION_START)
+    machine.forget_spool()
+    both = [machine.start(label) for _ in range(2)]
+    for process in both:
+        process.stdin.write(encoded(payloads.ALL[label]))
+        process.stdin.flush()
+    for process in both:
+        assert process.communicate(timeout=GUARD_SECS) == (NEUTRAL, b"")
+    first, second = machine.events()
+    assert len(first) == len(second) > 0
+    for one, other in zip(first, second, strict=True):
+        # The two may fall into neighbouring windows of 2 s; then the later one names the earlier.
+        assert other["envelope"]["id"] == one["envelope"]["id"] or (
+            other["twin"] == one["envelope"]["id"]
+        )
+
+
+def test_a_doubled_edit_makes_one_checkpoint_under_the_same_ids(machine: Machine) -> None:
+    machine.send(payloads.SESSION_START)
+    machine.forget_spool()
+    machine.send(payloads.POST_EDIT)
+    machine.send(payloads.POST_EDIT)
+    first, second = machine.events()
+    assert [job["envelope"]["id"] for job in first] == [job["envelope"]["id"] for job in second]
+    assert {each["payload"]["op_count"] for each in machine.envelopes()} == {1}
+
+
+def test_fifty_hooks_at_once_lose_no_event(machine: Machine) -> None:
+    machine.send(payloads.SESSION_START)
+    machine.forget_spool()
+    names = [f"skill-{n}" for n in range(50)]
+    running = []
+    for name in names:
+        payload = changed(
+            payloads.POST_SKILL, tool_use_id=f"toolu_{name}", tool_input={"skill": name}
+        )
+        process = machine.start("PostToolUse")
+        process.stdin.write(encoded(payload))
+        process.stdin.close()
+        process.stdin = None
+        running.append(process)
+    for process in running:
+        assert process.communicate(timeout=GUARD_SECS) == (NEUTRAL, b"")
+        assert process.returncode == 0
+    assert len(machine.events()) == 50
+    assert sorted(each["payload"]["skill"] for each in machine.envelopes()) == sorted(names)
+    assert len({each["id"] for each in machine.envelopes()}) == 50
+    assert machine.log() == []
+
+
+# ---- throttle
+
+
+def test_one_edit_a_minute_makes_a_checkpoint_and_all_are_counted(machine: Machine) -> None:
+    for n in range(4):
+        machine.send(changed(payloads.POST_EDIT, tool_use_id=f"toolu_{n}"))
+    assert machine.operations().count("update_checkpoint") == 1
+    machine.send(payloads.STOP)
+    final = machine.envelopes()[-1]["payload"]
+    assert (final["type"], final["op_count"], final["checkpoint_count"]) == ("final", 4, 1)
+
+
+@pytest.mark.parametrize("variable", ["HIVEPIPE_CHECKPOINT_INTERVAL", "CHECKPOINT_INTERVAL"])
+def test_an_interval_of_nothing_makes_every_edit_a_checkpoint(
+    machine: Machine, variable: str
+) -> None:
+    for n in range(3):
+        machine.send(changed(payloads.POST_EDIT, tool_use_id=f"toolu_{n}"), **{variable: "0"})
+    counts = [
+        each["payload"]["op_count"]
+        for each in machine.envelopes()
+        if each["operation"] == "update_checkpoint"
+    ]
+    assert counts == [1, 2, 3]
+
+
+# ---- sessions and instances
+
+
+def test_only_the_first_event_of_a_session_starts_it(machine: Machine) -> None:
+    for payload in (payloads.USER_PROMPT_SUBMIT, payloads.STOP, payloads.POST_SKILL):
+        machine.send(payload)
+    operations = machine.operations()
+    assert operations[0] == "start_session"
+    assert operations.count("start_session") == 1
+
+
+def test_after_a_session_start_no_event_starts_the_session_again(machine: Machine) -> None:
+    machine.send(payloads.SESSION_START)
+    machine.send(payloads.STOP)
+    assert machine.operations() == ["start_session", "pause_session", "update_checkpoint"]
+
+
+def test_a_silent_event_may_be_the_first_one(machine: Machine) -> None:
+    machine.send(payloads.PRE_BASH)
+    machine.send(payloads.STOP)
+    assert machine.operations().count("start_session") == 1
+
+
+def test_an_event_of_another_session_moves_the_marker(machine: Machine) -> None:
+    machine.send(payloads.SESSION_START)
+    machine.forget_spool()
+    machine.send(changed(payloads.USER_PROMPT_SUBMIT, session_id="s2"))
+    assert machine.operations() == ["start_session", "activate_session", "record_prompt"]
+    assert {each["metadata"]["session"] for each in machine.envelopes()} == {"s2"}
+    assert (machine.home / ".active_session").read_text().strip() == "s2"
+    assert (machine.home / f"sessions/.session_{os.getpid()}").read_text().strip() == "s2"
+    machine.forget_spool()
+    machine.send(changed(payloads.STOP, session_id=...))
+    assert {each["metadata"]["session"] for each in machine.envelopes()} == {"s2"}
+
+
+def test_three_instances_share_one_session(machine: Machine) -> None:
+    for id in ("one", "two", "three"):
+        for n in range(2):
+            payload = changed(payloads.POST_EDIT, tool_use_id=f"toolu_{id}_{n}")
+            machine.send(payload, HIVEPIPE_INSTANCE_ID=id)
+    assert {each["metadata"]["session"] for each in machine.envelopes()} == {SESSION}
+    for id in ("one", "two", "three"):
+        mine = [each for each in machine.envelopes() if each["metadata"]["instance"] == id]
+        assert [each["operation"] for each in mine] == [
+            "start_session",
+            "update_checkpoint",
+            "update_instance",
+            "insert_log",
+        ]
+        assert mine[1]["payload"]["op_count"] == 1
+
+
+def test_all_hooks_of_a_process_are_one_instance(machine: Machine) -> None:
+    for payload in payloads.EVENTS.values():
+        machine.send(payload)
+    assert len({each["metadata"]["instance"] for each in machine.envelopes()}) == 1
+
+
+def sessions_of(machine: Machine) -> dict[str, tuple[object, object]]:
+    """Return operation -> session and tier of what an edit and a stop without id become."""
+    machine.forget_spool()
+    machine.send(changed(payloads.POST_EDIT, session_id=...), HIVEPIPE_CHECKPOINT_INTERVAL="0")
+    machine.send(changed(payloads.USER_PROMPT_SUBMIT, session_id=...))
+    return {
+        each["operation"]: (each["metadata"]["session"], each["payload"].get("tier"))
+        for each in machine.envelopes()
+    }
+
+
+def all_are(session: object, own: tuple[object, object]) -> dict[str, tuple[object, object]]:
+    any_tier = (session, None if session else "any")
+    checkpoint = dict.fromkeys(("update_checkpoint", "update_instance", "insert_log"), own)
+    return {**checkpoint, "activate_session": any_tier, "record_prompt": any_tier}
+
+
+def test_without_an_id_the_instance_knows_its_session(machine: Machine) -> None:
+    machine.send(payloads.SESSION_START)
+    (machine.home / ".active_session").write_text("another")
+    assert sessions_of(machine) == all_are(SESSION, (SESSION, None))
+
+
+def test_without_an_instance_the_marker_of_the_process_counts(machine: Machine) -> None:
+    (machine.home / "sessions").mkdir(parents=True)
+    (machine.home / f"sessions/.session_{os.getpid()}").write_text("s7")
+    (machine.home / ".active_session").write_text("another")
+    assert sessions_of(machine) == all_are("s7", (None, "own"))
+
+
+def test_without_a_marker_of_the_process_the_homes_active_session_counts(machine: Machine) -> None:
+    machine.home.mkdir(parents=True)
+    (machine.home / ".active_session").write_text("s8")
+    assert sessions_of(machine) == all_are("s8", (None, "own"))
+
+
+def test_without_any_marker_the_writer_is_asked(machine: Machine) -> None:
+    assert sessions_of(machine) == all_are(None, (None, "own"))
+
+
+@pytest.mark.parametrize("variable", ["HIVEPIPE_SESSION_ID", "HIVE_SESSION_ID"])
+def test_a_named_session_is_joined_whatever_the_event_says(machine: Machine, variable: str) -> None:
+    machine.send(payloads.STOP, **{variable: "shared"})
+    assert machine.operations() == OPERATIONS["Stop"]
+    assert {each["metadata"]["session"] for each in machine.envelopes()} == {"shared"}
+
+
+def test_the_end_of_a_session_removes_its_markers(machine: Machine) -> None:
+    machine.send(payloads.SESSION_START)
+    markers = [machine.home / ".active_session", machine.home / f"sessions/.session_{os.getpid()}"]
+    assert all(marker.read_text().strip() == SESSION for marker in markers)
+    machine.send(payloads.SESSION_END)
+    assert not any(marker.exists() for marker in markers)
+
+
+def test_the_end_of_a_session_leaves_the_marker_of_another(machine: Machine) -> None:
+    machine.send(payloads.SESSION_START, HIVEPIPE_INSTANCE_ID="one")
+    machine.send(changed(payloads.SESSION_START, session_id="s2"), HIVEPIPE_INSTANCE_ID="two")
+    machine.send(payloads.SESSION_END, HIVEPIPE_INSTANCE_ID="one")
+    assert (machine.home / ".active_session").read_text().strip() == "s2"
+
+
+def test_a_session_that_was_resumed_after_its_end_is_started_again(machine: Machine) -> None:
+    machine.send(payloads.SESSION_START)
+    machine.send(payloads.SESSION_END)
+    machine.forget_spool()
+    machine.send(payloads.SESSION_START)
+    assert machine.operations() == ["start_session"]
+    assert (machine.home / ".active_session").read_text().strip() == SESSION
+
+
+# ---- projects
+
+
+def test_without_a_project_folder_the_events_cwd_is_the_project(
+    machine: Machine, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    machine.send(changed(payloads.STOP, cwd=str(other)), CLAUDE_PROJECT_DIR="")
+    assert {each["metadata"]["project"] for each in machine.envelopes()} == {str(other.resolve())}
+
+
+def test_a_project_folder_that_is_gone_does_no_harm(machine: Machine) -> None:
+    machine.send(payloads.STOP, CLAUDE_PROJECT_DIR="/gone/for/ever")
+    assert machine.operations() == OPERATIONS["Stop"]
+
+
+# ---- installations
+
+
+def test_the_hooks_of_a_wheel_find_their_package(machine: Machine, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    shutil.copytree(ROOT / "hivepipe", site / "hivepipe")
+    shutil.copytree(ROOT / "hooks", site / "hivepipe" / "_hooks")
+    done = subprocess.run(
+        [PYTHON, "-I", "-S", site / "hivepipe/_hooks/stop.py"],
+        input=encoded(payloads.STOP),
+        capture_output=True,
+        env=machine.environment,
+        timeout=GUARD_SECS,
+        check=False,
+    )
+    Answer(done.returncode, done.stdout, done.stderr).must_be_neutral()
+    assert machine.operations() == OPERATIONS["Stop"]
+
+
+@pytest.mark.parametrize("broken", ["missing", "syntax"])
+@each_event
+def test_a_broken_installation_does_not_stop_claude_code(
+    tmp_path: Path, event: str, broken: str
+) -> None:
+    shutil.copytree(ROOT / "hooks", tmp_path / "hooks")
+    if broken == "syntax":
+        (tmp_path / "hivepipe" / "intake").mkdir(parents=True)
+        (tmp_path / "hivepipe" / "intake" / "hook.py").write_text("def run(:\n")
+    done = subprocess.run(
+        [PYTHON, "-I", "-S", executable(event, tmp_path)],
+        input=encoded(payloads.EVENTS[event]),
+        capture_output=True,
+        env={"HOME": str(tmp_path)},
+        timeout=GUARD_SECS,
+        check=False,
+    )
+    Answer(done.returncode, done.stdout, done.stderr).must_be_neutral()
+
+
+# ---- a home that cannot be written: run as a user whom the kernel stops
+
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+AS_USER = NOBODY if os.geteuid() == 0 else []
+
+
+@pytest.fixture
+def reachable() -> Iterator[Path]:
+    """Return a folder that everybody can enter (pytest's own is root's alone)."""
+    folder = Path(tempfile.mkdtemp(prefix="hivepipe-test-", dir="/tmp"))
+    folder.chmod(0o755)
+    yield folder
+    for path in folder.rglob("*"):
+        if path.is_dir() and not path.is_symlink():
+            path.chmod(0o755)
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def fire_as_user(reachable: Path) -> Callable[[str, bytes], Answer]:
+    """Return a way to run a hook as somebody who is not root, from a copy of the code."""
+    if AS_USER and not shutil.which(AS_USER[0]):
+        pytest.skip("setpriv is not there")
+    shutil.copytree(ROOT / "hooks", reachable / "hooks")
+    shutil.copytree(ROOT / "hivepipe", reachable / "hivepipe")
+    python = next((path for path in (PYTHON, "/usr/bin/python3") if runs_as_user(path)), None)
+    if python is None:
+        pytest.skip("no Python 3.11 that another user can run")
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(reachable / "user"),
+        "XDG_STATE_HOME": str(reachable / "state"),
+        "XDG_RUNTIME_DIR": str(reachable / "run"),
+        "CLAUDE_PROJECT_DIR": str(reachable / "project"),
+    }
+
+    def fire(event: str, data: bytes) -> Answer:
+        done = subprocess.run(
+            [*AS_USER, python, "-I", "-S", executable(event, reachable)],
+            input=data,
+            capture_output=True,
+            env=environment,
+            cwd=reachable,
+            timeout=GUARD_SECS,
+            check=False,
+        )
+        return Answer(done.returncode, done.stdout, done.stderr)
+
+    return fire
+
+
+def runs_as_user(python: str) -> bool:
+    code = "import sys; sys.exit(sys.version_info < (3, 11))"
+    try:
+        done = subprocess.run(
+            [*AS_USER, python, "-I", "-S", "-c", code], capture_output=True, cwd="/", check=False
+        )
+    except OSError:
+        return False
+    return done.returncode == 0
+
+
+def user_can_write_in(folder: Path) -> bool:
+    done = subprocess.run(
+        [*AS_USER, "touch", folder / "probe"], capture_output=True, cwd="/", check=False
+    )
+    return done.returncode == 0
+
+
+def read_only(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in [folder, *(below for below in folder.rglob("*") if below.is_dir())]:
+        path.chmod(0o555)
+    assert not user_can_write_in(folder), "the test would prove nothing"
+    return folder
+
+
+@each_event
+@pytest.mark.parametrize("sent", ["event", "nonsense"])
+def test_a_read_only_home_does_not_stop_claude_code(
+    reachable: Path, fire_as_user: Callable[[str, bytes], Answer], event: str, sent: str
+) -> None:
+    home = reachable / "state" / "hivepipe" / "default"
+    for part in ("spool", "instances", "sessions", "logs"):
+        (home / part).mkdir(parents=True)
+    read_only(home)
+    data = encoded(payloads.EVENTS[event]) if sent == "event" else b"nonsense"
+    fire_as_user(event, data).must_be_neutral()
+    assert [path for path in home.rglob("*") if path.is_file()] == []
+
+
+@each_event
+def test_a_home_that_cannot_be_made_does_not_stop_claude_code(
+    reachable: Path, fire_as_user: Callable[[str, bytes], Answer], event: str
+) -> None:
+    read_only(reachable / "state")
+    fire_as_user(event, encoded(payloads.EVENTS[event])).must_be_neutral()
+    assert list((reachable / "state").iterdir()) == []
+
+
+def test_where_only_the_log_can_be_written_it_names_the_trouble(
+    reachable: Path,
+    fire_as_user: Callable[[str, bytes], Answer],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    project = reachable.resolve() / "project"
+    logs = project / ".claude-state" / "logs"
+    logs.mkdir(parents=True)
+    logs.chmod(0o777)
+    assert user_can_write_in(logs)
+    (logs / "probe").unlink()
+    monkeypatch.setattr(homes.posix, "environ", {b"XDG_STATE_HOME": bytes(reachable / "state")})
+    record = Path(homes.record_path(str(project)))
+    record.parent.mkdir(parents=True)
+    record.write_text(f"home={project}/.hive-mind\n")
+    (project / ".hive-mind" / "spool").mkdir(parents=True)
+    read_only(project / ".hive-mind")
+    fire_as_user("Stop", encoded(payloads.STOP)).must_be_neutral()
+    (line,) = (logs / "hook-errors.log").read_text().splitlines()
+    match = LOG_LINE.fullmatch(line)
+    assert match
+    assert match.groups() == ("stop", "ERROR", "Permission denied")
+
+
+@each_event
+def test_a_home_that_another_user_may_write_is_used(
+    reachable: Path, fire_as_user: Callable[[str, bytes], Answer], event: str
+) -> None:
+    (reachable / "state").mkdir()
+    (reachable / "state").chmod(0o777)
+    fire_as_user(event, encoded(payloads.EVENTS[event])).must_be_neutral()
+    assert len(list((reachable / "state/hivepipe/default/spool").glob("*.json"))) == 1

@@ -1,0 +1,248 @@
+"""The documentation names what there is: commands, variables, hooks, operations, rooms, files."""
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from hivepipe.cli.main import main
+from hivepipe.handlers.registry import HANDLERS
+from hivepipe.jobs import PRIORITIES, queue_of
+from hivepipe.settings import ALIASES
+from hivepipe.stack.hook_bundle import MODULES
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text()
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
+GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+OURS = {"README.md": README, "architecture.md": ARCHITECTURE, "glossary.md": GLOSSARY}
+READERS = ("variable", "switched_on", "switched_off")
+
+
+def code_of(page: str) -> list[str]:
+    """Return what is marked as code: fenced, indented, or between backticks."""
+    fences = re.findall(r"^```.*?^```$", page, re.MULTILINE | re.DOTALL)
+    rest = re.sub(r"^```.*?^```$", "", page, flags=re.MULTILINE | re.DOTALL)
+    indented = re.findall(r"^ {4,}\S.*$", rest, re.MULTILINE)
+    return [*fences, *indented, *re.findall(r"`([^`\n]+)`", rest)]
+
+
+def cells(page: str, heading: str) -> list[list[str]]:
+    """Return the cells of the first table below a heading, without its two head rows."""
+    section = f"\n{page}".split(f"\n{heading}\n", 1)[1]
+    lines = section[section.index("\n|") :].strip("\n").split("\n")
+    table = lines[: next((n for n, line in enumerate(lines) if line[:1] != "|"), len(lines))]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table[2:]]
+
+
+# ---- commands
+
+
+@pytest.mark.parametrize("command", main.commands)
+def test_every_command_is_in_the_readme(command: str) -> None:
+    described = [row[0] for row in cells(README, "## Commands")]
+    assert any(name.startswith(f"`hivepipe {command}") for name in described)
+
+
+@pytest.mark.parametrize("page", OURS)
+def test_every_command_that_the_pages_name_exists(page: str) -> None:
+    named = {
+        name for code in code_of(OURS[page]) for name in re.findall(r"\bhivepipe ([a-z-]+)", code)
+    }
+    assert named <= set(main.commands)
+
+
+@pytest.mark.parametrize("command", main.commands)
+def test_every_command_explains_itself(command: str) -> None:
+    result = CliRunner().invoke(main, [command, "--help"])
+    assert result.exit_code == 0
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize("command", main.commands)
+def test_every_option_is_in_the_readme(command: str) -> None:
+    options = [option for entry in main.commands[command].params for option in entry.opts]
+    row = "\n".join(line for line in README.splitlines() if f"| `hivepipe {command}" in line)
+    shown = [option for option in options if f"{option}`" in row]
+    assert bool(shown) == bool(options)
+
+
+def test_wrong_usage_exits_with_64_as_the_readme_says() -> None:
+    assert "Wrong usage exits with 64." in README
+    assert CliRunner().invoke(main, ["no-such-command"]).exit_code == 64
+    assert CliRunner().invoke(main, ["up", "--no-such-option"]).exit_code == 64
+
+
+# ---- variables
+
+
+def read_variables() -> set[str]:
+    """Return the variables of ours that some line of the code asks for by name."""
+    found: set[str] = set()
+    for file in [*ROOT.glob("hivepipe/**/*.py"), *ROOT.glob("workers/*.py")]:
+        for node in ast.walk(ast.parse(file.read_text())):
+            if not isinstance(node, ast.Call) or not node.args:
+                continue
+            called = getattr(node.func, "attr", None) or getattr(node.func, "id", None)
+            first = node.args[0]
+            if called in READERS and isinstance(first, ast.Constant):
+                found.add(str(first.value))
+    return {name for name in found if name.startswith("HIVEPIPE_")}
+
+
+def test_the_search_for_variables_finds_some() -> None:
+    assert {"HIVEPIPE_HOME", "HIVEPIPE_DISABLED", "HIVEPIPE_USE_QUEUE"} <= read_variables()
+
+
+def test_the_table_names_exactly_the_variables_that_the_code_reads() -> None:
+    table = {row[0].strip("`") for row in cells(README, "## Environment variables")}
+    assert table == read_variables()
+
+
+@pytest.mark.parametrize("page", OURS)
+def test_no_page_names_a_variable_that_nothing_reads(page: str) -> None:
+    assert set(re.findall(r"HIVEPIPE_\w+", OURS[page])) <= read_variables()
+
+
+def test_the_table_names_the_old_names() -> None:
+    for row in cells(README, "## Environment variables"):
+        old = ALIASES.get(row[0].strip("`"), ())
+        assert re.findall(r"\w+", row[1]) == list(old)
+
+
+# ---- hooks
+
+
+def snippet() -> str:
+    found = re.findall(r"^```json\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    assert len(found) == 1
+    return str(found[0])
+
+
+def settings_of(text: str) -> dict[str, dict[str, Any]]:
+    """Return event -> its only hook, with the matcher beside the hook's own keys."""
+    hooks: dict[str, dict[str, Any]] = {}
+    for event, entries in json.loads(text)["hooks"].items():
+        (entry,) = entries
+        (hook,) = entry["hooks"]
+        hooks[event] = hook | {"matcher": entry.get("matcher")}
+    return hooks
+
+
+def test_the_snippet_names_every_hook_once_with_its_timeout() -> None:
+    hooks = settings_of(snippet())
+    for event, hook in hooks.items():
+        file = re.sub(r"(?<!^)([A-Z])", r"_\1", event).lower()
+        assert hook == {
+            "type": "command",
+            "command": "PYTHON",
+            "args": ["-I", "-S", f"ROOT/hooks/{file}.py"],
+            "timeout": 2 if event == "SessionEnd" else 5,
+            "matcher": "*" if event in ("PreToolUse", "PostToolUse") else None,
+        }
+    named = {hook["args"][2].removeprefix("ROOT/hooks/") for hook in hooks.values()}
+    assert named == {path.name for path in ROOT.glob("hooks/*.py")}
+
+
+def test_the_command_of_the_readme_fills_in_the_paths() -> None:
+    start = README.index("sed -n")
+    command = README[start : README.index("\n\n", start)]
+    done = subprocess.run(
+        ["sh", "-c", command.replace(".venv/bin/", f"{Path(sys.executable).parent}/")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    for hook in settings_of(done.stdout).values():
+        assert hook["command"] == os.path.realpath(sys.executable)
+        assert Path(hook["args"][2]).is_file()
+
+
+# ---- architecture
+
+
+@pytest.mark.parametrize("operation", PRIORITIES)
+def test_every_operation_has_a_handler_and_is_described(operation: str) -> None:
+    assert operation in HANDLERS
+    rows = {row[0].strip("`"): row for row in cells(ARCHITECTURE, "## Jobs")}
+    priority = PRIORITIES[operation]
+    assert rows[operation][1:3] == [str(priority), queue_of(priority)]
+
+
+def test_no_operation_is_described_that_nothing_plans_or_handles() -> None:
+    rows = [row[0].strip("`") for row in cells(ARCHITECTURE, "## Jobs")]
+    assert set(rows) == set(PRIORITIES) == set(HANDLERS)
+
+
+def test_the_rooms_are_those_that_the_linter_knows() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    (contract,) = project["tool"]["importlinter"]["contracts"]
+    layers = [layer.split(" | ") for layer in contract["layers"]]
+    rows = cells(ARCHITECTURE, "## Rooms")
+    assert [re.findall(r"`(\w+)`", row[0]) for row in rows] == layers
+
+
+def test_the_hook_path_is_the_one_of_the_bundle() -> None:
+    (line,) = [line for line in ARCHITECTURE.splitlines() if line.startswith("On the hook path:")]
+    named = set(re.findall(r"`([\w.]+)`", line))
+    for module in MODULES:
+        inner = module.removeprefix("hivepipe.")
+        is_package = inner in ("hivepipe", "intake", "queues")
+        assert is_package or {inner, inner.partition(".")[0]} & named, module
+    assert all(f"hivepipe.{name}" in MODULES for name in named)
+
+
+def test_the_envelope_is_described_key_by_key() -> None:
+    source = (ROOT / "hivepipe" / "jobs.py").read_text()
+    body = source.split("envelope = {", 1)[1].split("\n    }\n", 1)[0]
+    keys = re.findall(r'^ {8}"(\w+)":', body, re.MULTILINE)
+    assert keys == [row[0].strip("`") for row in cells(ARCHITECTURE, "### Envelope")]
+
+
+# ---- words and links
+
+WORDS = re.findall(
+    r"\w[\w ]*",
+    "event, job, handler, task, queue, spool, store, archive, session, instance, swarm, agent, "
+    "profile, message, envelope, operation, home, record, twin id, hook bundle",
+)
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_the_glossary_has_one_sentence_for_each_word(word: str) -> None:
+    (row,) = [row for row in cells(GLOSSARY, "# Glossary") if row[0] == f"**{word}**"]
+    assert row[1].endswith(".")
+    assert ". " not in row[1]
+
+
+def anchors(page: Path) -> set[str]:
+    titles = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title).strip().lower().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_relative_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        leads_to = page.parent / path if path else page
+        assert leads_to.exists(), target
+        assert not anchor or anchor in anchors(leads_to), target
+
+
+@pytest.mark.parametrize("page", OURS)
+def test_no_page_names_a_path_of_the_machine_it_was_written_on(page: str) -> None:
+    assert str(ROOT) not in OURS[page]
+    assert not re.search(r"/(home|Users|root|work)/", OURS[page])

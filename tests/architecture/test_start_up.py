@@ -1,0 +1,403 @@
+"""What a hook loads at its start: a literal list, on every event, good or bad, on every Python.
+
+Each module costs about 1 % of a bare start, `os` alone 13 %, `json` and `re` 100 %.
+"""
+
+import json
+import marshal
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests import payloads
+from tests.payloads import changed, encoded
+
+ROOT = Path(__file__).resolve().parents[2]
+HOOKS = sorted((ROOT / "hooks").glob("*.py"))
+GUARD_SECS = 60
+MODULES_AT_MOST = 12
+
+# C modules, all of them built in or a single shared object.
+SYSTEM = {"_json", "_blake2", "_signal", "_socket", "errno", "gc", "time"}
+# What stands in sys.modules in place of `json`, so that the C scanner does not import it.
+STAND_INS = {"json", "json.decoder"}
+PACKAGES = {"hivepipe", "hivepipe.intake", "hivepipe.queues"}
+ALWAYS = {
+    "hivepipe.events",
+    "hivepipe.home",
+    "hivepipe.intake.hook",
+    "hivepipe.intake.instance",
+    "hivepipe.intake.stdin",
+    "hivepipe.jobs",
+    "hivepipe.settings",
+}
+COUNTING = {"hivepipe.intake.throttle"}
+HANDING_OVER = {
+    "hivepipe.intake.hand_over",
+    "hivepipe.queues.client",
+    "hivepipe.queues.spool",
+}
+IN_TROUBLE = {"hivepipe.hook_log"}
+
+NEVER = (
+    "collections",
+    "contextlib",
+    "enum",
+    "functools",
+    "json.scanner",
+    "logging",
+    "os",
+    "pathlib",
+    "pickle",
+    "re",
+    "redis",
+    "rq",
+    "site",
+    "socket",
+    "sqlite3",
+    "subprocess",
+    "typing",
+)
+
+# Runs a hook as `python -I -S <hook>` would, and says at its end what is loaded. Loads nothing.
+WATCH = """
+import posix, sys
+path = sys.argv[1]
+real_exit = posix._exit
+def tell(code):
+    for name, module in list(sys.modules.items()):
+        kind = type(module).__name__
+        line = name + " " + kind + " " + str(getattr(module, "__file__", "")) + "\\n"
+        posix.write(2, line.encode())
+    real_exit(code)
+posix._exit = tell
+with open(path, "rb") as file:
+    program = compile(file.read(), path, "exec")
+sys.argv = [path]
+exec(program, {"__name__": "__main__", "__file__": path, "__builtins__": __builtins__})
+posix.write(2, b"the hook did not end the process\\n")
+"""
+
+
+def pythons() -> dict[str, str]:
+    """Return version -> interpreter: this one, and what pyenv has beside it."""
+    found = {".".join(map(str, sys.version_info[:3])): os.path.realpath(sys.executable)}
+    for version in ("3.12", "3.13"):
+        for folder in sorted(Path.home().glob(f".pyenv/versions/{version}*")):
+            if (folder / "bin" / "python").exists():
+                found.setdefault(folder.name, os.path.realpath(folder / "bin" / "python"))
+    return found
+
+
+PYTHONS = pythons()
+each_python = pytest.mark.parametrize("python", PYTHONS.values(), ids=PYTHONS)
+
+
+class Installation:
+    """A copy of the code, with or without the bundle that makes hooks load faster."""
+
+    def __init__(self, python: str, folder: Path, bundled: bool) -> None:
+        self.python = python
+        self.folder = folder
+        plain = shutil.ignore_patterns("__pycache__")
+        for name in ("hooks", "hivepipe"):
+            shutil.copytree(ROOT / name, folder / name, ignore=plain)
+        if bundled:
+            code = (
+                f"import sys; sys.path.insert(0, {str(folder)!r});"
+                "from hivepipe.stack.hook_bundle import write_bundle; print(write_bundle())"
+            )
+            subprocess.run([python, "-I", "-c", code], check=True, timeout=GUARD_SECS)
+
+
+@pytest.fixture(scope="session", params=["imported", "bundled"])
+def bundled(request: pytest.FixtureRequest) -> bool:
+    return request.param == "bundled"
+
+
+@pytest.fixture(scope="session", params=PYTHONS.values(), ids=PYTHONS)
+def installation(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, bundled: bool
+) -> Installation:
+    return Installation(request.param, tmp_path_factory.mktemp("installation"), bundled)
+
+
+@cache
+def bare(python: str) -> frozenset[str]:
+    """Return what a Python that does nothing has loaded."""
+    code = "import sys; print(*sys.modules)"
+    command = [python, "-I", "-S", "-c", code]
+    return frozenset(subprocess.check_output(command, text=True, timeout=GUARD_SECS).split())
+
+
+class Loaded:
+    """The modules that one run of a hook loaded beyond a bare Python's."""
+
+    def __init__(
+        self, where: Installation, tmp_path: Path, event: str, data: bytes, **more: str
+    ) -> None:
+        (tmp_path / "project").mkdir(exist_ok=True)
+        environment = {
+            "HOME": str(tmp_path),
+            "XDG_STATE_HOME": str(tmp_path / "state"),
+            "XDG_RUNTIME_DIR": str(tmp_path / "run"),
+            "CLAUDE_PROJECT_DIR": str(tmp_path / "project"),
+            **more,
+        }
+        hook = where.folder / "hooks" / (re.sub(r"(?<!^)([A-Z])", r"_\1", event).lower() + ".py")
+        done = subprocess.run(
+            [where.python, "-I", "-S", "-c", WATCH, str(hook)],
+            input=data,
+            capture_output=True,
+            env=environment,
+            timeout=GUARD_SECS,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == b'{"continue": true}\n', done.stderr
+        self.kinds: dict[str, str] = {}
+        self.files: dict[str, str] = {}
+        for line in done.stderr.decode().splitlines():
+            name, kind, file = line.split(" ", 2)
+            self.kinds[name], self.files[name] = kind, file
+        self.names = set(self.kinds) - bare(where.python)
+        self.spooled = list((tmp_path / "state").glob("hivepipe/default/spool/*.json"))
+        self.logged = (tmp_path / "state/hivepipe/default/logs/hook-errors.log").exists()
+
+    def must_be_within(self, *allowed: Iterable[str]) -> None:
+        whitelist = set().union(*allowed)
+        assert self.names <= whitelist | SYSTEM | STAND_INS, sorted(self.names - whitelist)
+        real = {name for name in STAND_INS & self.names if self.files[name]}
+        assert not real, "the real json is loaded"
+        assert not set(NEVER) & self.names
+        ours = {name for name in self.names if name.startswith("hivepipe")} - PACKAGES
+        assert len(ours) <= MODULES_AT_MOST
+
+
+def test_the_whole_hook_path_is_at_most_twelve_modules() -> None:
+    assert len(ALWAYS | COUNTING | HANDING_OVER | IN_TROUBLE) <= MODULES_AT_MOST
+
+
+@each_python
+def test_a_bare_python_has_none_of_what_is_forbidden(python: str) -> None:
+    assert not set(NEVER) & bare(python)
+
+
+# What each example needs, as the first event of its session and as a later one.
+COUNTED = {"Stop", "StopFailure", "SessionEnd"}
+
+
+def is_counted(label: str) -> bool:
+    return label in COUNTED or label.startswith(
+        ("PostToolUse-Edit", "PostToolUse-Write", "PostToolUse-Agent")
+    )
+
+
+@pytest.mark.parametrize("label", payloads.ALL)
+def test_an_event_that_is_handed_over_loads_only_the_hook_path(
+    installation: Installation, tmp_path: Path, label: str
+) -> None:
+    payload = payloads.ALL[label]
+    loaded = Loaded(installation, tmp_path, payload["hook_event_name"], encoded(payload))
+    loaded.must_be_within(PACKAGES, ALWAYS, HANDING_OVER, COUNTING if is_counted(label) else ())
+    assert len(loaded.spooled) == 1
+    assert loaded.names >= ALWAYS | HANDING_OVER
+
+
+@pytest.mark.parametrize("label", ["SessionStart", "PostToolUse-Edit", "Stop"])
+def test_an_event_with_odd_characters_loads_no_codec(
+    installation: Installation, tmp_path: Path, label: str
+) -> None:
+    payload = changed(payloads.ALL[label], cwd="/é\u20ac\U0001f600", note="\ud83d")
+    data = json.dumps(payload).encode() + b"\n"
+    loaded = Loaded(installation, tmp_path, payload["hook_event_name"], data)
+    loaded.must_be_within(PACKAGES, ALWAYS, HANDING_OVER, COUNTING)
+    assert len(loaded.spooled) == 1
+
+
+SILENT = [
+    "PreToolUse-Bash",
+    "PreToolUse-Edit",
+    "PostToolUse-Bash",
+    "PostToolUseFailure",
+    "PreCompact",
+]
+
+
+@pytest.mark.parametrize("label", SILENT)
+def test_an_event_without_a_job_loads_neither_client_nor_throttle(
+    installation: Installation, tmp_path: Path, label: str
+) -> None:
+    payload = payloads.ALL[label]
+    anonymous = changed(payload, session_id=...)  # so that there is no session to start
+    loaded = Loaded(installation, tmp_path, payload["hook_event_name"], encoded(anonymous))
+    loaded.must_be_within(PACKAGES - {"hivepipe.queues"}, ALWAYS)
+    assert not loaded.logged
+
+
+@pytest.mark.parametrize("event", payloads.EVENTS)
+def test_a_hook_that_is_switched_off_loads_no_more(
+    installation: Installation, tmp_path: Path, event: str
+) -> None:
+    data = encoded(payloads.EVENTS[event])
+    loaded = Loaded(installation, tmp_path, event, data, HIVEPIPE_DISABLED="1")
+    loaded.must_be_within(PACKAGES - {"hivepipe.queues"}, ALWAYS)
+
+
+BAD = {
+    "empty": lambda data: b"",
+    "not-json": lambda data: b"this is not JSON",
+    "array": lambda data: b"[" + data + b"]",
+    "truncated": lambda data: data[: len(data) // 2],
+    "no-last-brace": lambda data: data[:-1],
+    "bad-escape": lambda data: data[:-1] + rb',"a":"\x","b":1}',
+    "bad-number": lambda data: data[:-1] + b',"a":-}',
+    "bad-word": lambda data: data[:-1] + b',"a":nul}',
+    "no-comma": lambda data: data[:-1] + b' "a":1}',
+    "huge-number": lambda data: data[:-1] + b',"a":' + b"9" * 6000 + b"}",
+    "invalid-utf-8": lambda data: data[:-1] + b',"a":"\xff\xe9"}',
+    "nul": lambda data: b"\0" * 50,
+    "deep": lambda data: data[:-1] + b',"a":' + b"[" * 100_000,
+    "wrong-types": lambda data: encoded(
+        {**dict.fromkeys(json.loads(data), 7), "hook_event_name": "Stop"}
+    ),
+    "unknown-event": lambda data: encoded({"hook_event_name": "FromTheFuture"}),
+}
+
+
+@pytest.mark.parametrize("event", ["UserPromptSubmit", "PostToolUse", "SessionEnd"])
+@pytest.mark.parametrize("fault", BAD)
+def test_a_bad_event_loads_nothing_but_the_log_beside_the_hook_path(
+    installation: Installation, tmp_path: Path, event: str, fault: str
+) -> None:
+    data = BAD[fault](encoded(payloads.EVENTS[event]))
+    loaded = Loaded(installation, tmp_path, event, data)
+    loaded.must_be_within(PACKAGES, ALWAYS, HANDING_OVER, COUNTING, IN_TROUBLE)
+    assert loaded.logged
+
+
+@pytest.mark.parametrize("event", payloads.EVENTS)
+def test_an_empty_stdin_loads_nothing_but_the_log_beside_the_hook_path(
+    installation: Installation, tmp_path: Path, event: str
+) -> None:
+    loaded = Loaded(installation, tmp_path, event, b"")
+    loaded.must_be_within(PACKAGES - {"hivepipe.queues"}, ALWAYS, IN_TROUBLE)
+    assert loaded.logged
+
+
+def test_the_watch_sees_what_importtime_sees(installation: Installation, tmp_path: Path) -> None:
+    """The watch runs a hook in an unusual way; Python's own list of imports must say the same."""
+    data = encoded(payloads.POST_EDIT)
+    watched = Loaded(installation, tmp_path, "PostToolUse", data).names
+    hook = installation.folder / "hooks" / "post_tool_use.py"
+    (tmp_path / "other").mkdir()
+    done = subprocess.run(
+        [installation.python, "-I", "-S", "-X", "importtime", hook],
+        input=data,
+        capture_output=True,
+        env={
+            "HOME": str(tmp_path / "other"),
+            "XDG_STATE_HOME": str(tmp_path / "other" / "state"),
+            "XDG_RUNTIME_DIR": str(tmp_path / "other" / "run"),
+            "CLAUDE_PROJECT_DIR": str(tmp_path / "other"),
+        },
+        timeout=GUARD_SECS,
+        check=True,
+    )
+    lines = [line.rsplit("|", 1)[-1].strip() for line in done.stderr.decode().splitlines()[1:]]
+    assert set(lines) - bare(installation.python) == watched - STAND_INS
+
+
+# ---- the bundle is a cache: without it, or with a bad one, hooks work as before
+
+DAMAGE = {
+    "empty": b"",
+    "garbage": b"\xff\0 nonsense",
+    "none": marshal.dumps(None),
+    "nothing-inside": marshal.dumps(()),
+    "another-shape": marshal.dumps({"a": 1}),
+    "no-code": marshal.dumps((1, 2, 3)),
+    "wrong-code": marshal.dumps((compile("nonsense", "x", "exec"), (), {})),
+    "no-modules": marshal.dumps((compile("pass", "x", "exec"),)),
+}
+
+
+def bundle_of(where: Installation) -> Path:
+    code = "import sys; print(f'hook_path.{sys.hexversion:x}')"
+    name = subprocess.check_output([where.python, "-c", code], text=True, timeout=GUARD_SECS)
+    return where.folder / "hivepipe" / "__pycache__" / name.strip()
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_bundle_costs_time_and_no_event(tmp_path: Path, damage: str) -> None:
+    where = Installation(os.path.realpath(sys.executable), tmp_path / "code", bundled=True)
+    assert bundle_of(where).exists()
+    bundle_of(where).write_bytes(DAMAGE[damage])
+    assert len(Loaded(where, tmp_path, "Stop", encoded(payloads.STOP)).spooled) == 1
+
+
+@pytest.mark.parametrize("cut", [1, 10, 1000, -1, -1000])
+def test_a_truncated_bundle_costs_time_and_no_event(tmp_path: Path, cut: int) -> None:
+    where = Installation(os.path.realpath(sys.executable), tmp_path / "code", bundled=True)
+    bundle_of(where).write_bytes(bundle_of(where).read_bytes()[:cut])
+    assert len(Loaded(where, tmp_path, "Stop", encoded(payloads.STOP)).spooled) == 1
+
+
+def test_a_bundle_is_not_used_once_a_source_has_changed(tmp_path: Path) -> None:
+    where = Installation(os.path.realpath(sys.executable), tmp_path / "code", bundled=True)
+    change(where.folder)
+    assert answer_of(where.folder) == b"changed!"
+
+
+def test_a_bundle_that_was_copied_with_its_package_is_not_used_for_changed_sources(
+    tmp_path: Path,
+) -> None:
+    where = Installation(os.path.realpath(sys.executable), tmp_path / "code", bundled=True)
+    shutil.copytree(where.folder, tmp_path / "copy")
+    change(tmp_path / "copy")
+    assert answer_of(tmp_path / "copy") == b"changed!"
+
+
+def change(folder: Path) -> None:
+    """Give the hooks of an installation another answer."""
+    path = folder / "hivepipe" / "intake" / "hook.py"
+    text = re.sub(r"(?m)^NEUTRAL = .*$", "NEUTRAL = b'changed!'", path.read_text())
+    assert "changed!" in text
+    path.write_text(text)
+
+
+def answer_of(folder: Path) -> bytes:
+    return subprocess.run(
+        [os.path.realpath(sys.executable), "-I", "-S", folder / "hooks" / "stop.py"],
+        input=b"",
+        capture_output=True,
+        env={"HIVEPIPE_DISABLED": "1"},
+        timeout=GUARD_SECS,
+        check=True,
+    ).stdout
+
+
+# ---- the executables
+
+
+def test_there_is_one_executable_per_event() -> None:
+    names = {re.sub(r"(?<!^)([A-Z])", r"_\1", event).lower() for event in payloads.EVENTS}
+    assert {path.stem for path in HOOKS} == names
+    assert len(HOOKS) == 12
+
+
+def test_all_executables_differ_by_the_name_of_their_event_only() -> None:
+    texts = set()
+    for path in HOOKS:
+        event = "".join(word.capitalize() for word in path.stem.split("_"))
+        text = path.read_text()
+        assert f'run("{event}")' in text
+        texts.add(re.sub(rf"\b{event}\b", "<event>", text))
+    assert len(texts) == 1

@@ -1,0 +1,568 @@
+"""Reading an event: typed fields, and whatever can be saved of a bad one."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hivepipe import events
+from hivepipe.events import Event, parse_event
+from tests import payloads
+from tests.payloads import changed, encoded
+
+# The typed fields that each example gives.
+EXPECTED: dict[str, dict[str, object]] = {
+    "SessionStart": {"source": "resume", "model": "claude-opus-5", "title": "cart-refactor"},
+    "UserPromptSubmit": {"prompt": "Split checkout.py into smaller modules"},
+    "UserPromptExpansion": {
+        "expansion": "slash_command",
+        "command": "acme:release-notes",
+        "arguments": "v3.2",
+        "command_source": "plugin",
+    },
+    "PreToolUse": {
+        "tool": "Agent",
+        "tool_use_id": "toolu_01Hq7callers",
+        "subagent_type": "Explore",
+        "model": "haiku",
+        "description": "Map checkout callers",
+    },
+    "PostToolUse": {
+        "tool": "Skill",
+        "tool_use_id": "toolu_01Skillrun",
+        "skill": "acme:release-notes",
+        "skill_arguments": "v3.2",
+        "reported_success": True,
+        "duration_ms": 38,
+    },
+    "PostToolUseFailure": {
+        "tool": "Bash",
+        "tool_use_id": "toolu_01Pytest",
+        "error": "Exit code 1\n2 failed, 40 passed",
+        "is_interrupt": False,
+        "duration_ms": 6120,
+    },
+    "SubagentStart": {},
+    "SubagentStop": {"agent_transcript_path": payloads.AGENT_TRANSCRIPT},
+    "PreCompact": {"trigger": "auto"},
+    "Stop": {"error": "", "background_tasks": 1},
+    "StopFailure": {"error": "overloaded", "background_tasks": 0},
+    "SessionEnd": {"reason": "prompt_input_exit"},
+    "PreToolUse-Edit": {"tool": "Edit", "file_path": "/home/ana/shop/src/checkout.py"},
+    "PreToolUse-Write": {"tool": "Write", "file_path": "/home/ana/shop/src/totals.py"},
+    "PreToolUse-Skill": {"tool": "Skill", "skill": "acme:release-notes"},
+    "PreToolUse-Bash": {"tool": "Bash", "tool_use_id": "toolu_01Pytest", "file_path": ""},
+    "PostToolUse-Edit": {
+        "tool": "Edit",
+        "file_path": "/home/ana/shop/src/checkout.py",
+        "duration_ms": 12,
+    },
+    "PostToolUse-Write": {"tool": "Write", "file_path": "/home/ana/shop/src/totals.py"},
+    "PostToolUse-Agent-completed": {
+        "tool": "Agent",
+        "launch": "completed",
+        "spawned_agent": payloads.AGENT,
+        "spawned_type": "Explore",
+        "agent_tokens": 18422,
+        "agent_duration_ms": 41230,
+    },
+    "PostToolUse-Agent-async": {
+        "launch": "async",
+        "spawned_agent": payloads.AGENT,
+        "spawned_type": "",
+        "subagent_type": "Explore",
+        "agent_tokens": None,
+        "agent_duration_ms": None,
+    },
+    "PostToolUse-Agent-remote": {"launch": "remote", "spawned_agent": "", "agent_tokens": None},
+    "PostToolUse-Bash": {"tool": "Bash", "file_path": "", "skill": "", "launch": ""},
+    "PostToolUseFailure-Agent": {"tool": "Agent", "is_interrupt": False},
+    "PostToolUseFailure-Skill": {"tool": "Skill", "skill": "acme:release-notes"},
+}
+
+
+def parse(payload: object, name: str = "UserPromptSubmit") -> Event:
+    event = parse_event(name, payload if isinstance(payload, bytes) else encoded(payload))
+    assert event is not None
+    return event
+
+
+def everything(event: Event) -> dict[str, object]:
+    """Return all that an event says, read as the plan reads it."""
+    names = {name for kind in type(event).__mro__ for name in dir(kind) if name[0] != "_"}
+    return {
+        name: value
+        for name in names - {"digest", "problems"}
+        if not callable(value := getattr(event, name))
+    }
+
+
+# ---- good events
+
+
+@pytest.mark.parametrize("label", payloads.ALL)
+def test_every_example_is_read_into_its_typed_fields_without_a_problem(label: str) -> None:
+    payload = payloads.ALL[label]
+    event = parse(payload, "SessionStart")
+    said = everything(event)
+    assert type(event).__name__ == event.name == payload["hook_event_name"]
+    assert {key: said[key] for key in EXPECTED[label]} == EXPECTED[label]
+    for key in ("session_id", "transcript_path", "cwd"):
+        assert said[key] == payload[key]
+    for key in ("prompt_id", "agent_id", "agent_type"):
+        assert said[key] == payload.get(key, "")
+    assert event.problems == []
+
+
+def test_there_is_an_example_and_a_type_for_each_of_the_twelve_events() -> None:
+    assert set(payloads.EVENTS) == set(events.KINDS)
+    assert len(events.KINDS) == 12
+
+
+@pytest.mark.parametrize("label", payloads.ALL)
+def test_unknown_fields_change_nothing_and_are_no_problem(label: str) -> None:
+    payload = payloads.ALL[label]
+    new = {"from_the_future": {"deep": [1, None]}, "effort2": 7}
+    event = parse(changed(payload, **new))
+    assert everything(event) == everything(parse(payload))
+    assert event.problems == []
+
+
+@pytest.mark.parametrize("name", events.KINDS)
+def test_an_event_that_names_itself_nowhere_is_what_the_executable_is_for(name: str) -> None:
+    event = parse(changed(payloads.EVENTS[name], hook_event_name=...), name)
+    assert event.name == name
+    assert type(event).__name__ == name
+
+
+def test_the_name_in_the_event_wins_over_the_name_of_the_executable() -> None:
+    assert parse(payloads.STOP, "SessionStart").name == "Stop"
+
+
+@pytest.mark.parametrize("name", ["Notification", "stop", "Event", "", "X" * 500])
+def test_an_unknown_event_is_none(name: str) -> None:
+    assert parse_event(name, b"{}") is None
+
+
+def test_an_unknown_event_in_the_text_is_none_for_a_known_executable() -> None:
+    assert parse_event("Stop", b'{"hook_event_name":"CwdChanged"}') is None
+
+
+def test_no_fields_at_all_is_an_event_that_says_nothing() -> None:
+    event = parse(b"{}", "Stop")
+    assert (event.session_id, event.cwd, event.problems) == ("", "", [])
+
+
+def test_null_counts_as_not_said() -> None:
+    event = parse(changed(payloads.PRE_COMPACT, trigger=None, session_id=None), "PreCompact")
+    assert (everything(event)["trigger"], event.session_id, event.problems) == ("", "", [])
+
+
+@pytest.mark.parametrize(
+    ("statuses", "running"),
+    [(["running", "pending"], 2), (["completed", "failed"], 0), ([], 0), ([None, 3], 0)],
+)
+def test_background_tasks_are_those_that_still_run(statuses: list[Any], running: int) -> None:
+    tasks = [{"id": "b", "status": status} for status in statuses]
+    assert everything(parse(changed(payloads.STOP, background_tasks=tasks)))[
+        "background_tasks"
+    ] == (running)
+
+
+@pytest.mark.parametrize("key", ["skill", "skill_name", "name"])
+def test_a_skill_is_known_by_each_of_its_field_names(key: str) -> None:
+    event = parse(changed(payloads.POST_SKILL, tool_input={key: "lint"}))
+    assert everything(event)["skill"] == "lint"
+
+
+@pytest.mark.parametrize(
+    ("response", "succeeded"),
+    [({"success": False}, False), ({"success": True}, True), ({}, True), ("text", True)],
+)
+def test_a_skill_failed_only_if_its_answer_says_so(response: object, succeeded: bool) -> None:
+    event = parse(changed(payloads.POST_SKILL, tool_response=response))
+    assert everything(event)["reported_success"] is succeeded
+
+
+def test_a_notebook_edit_names_its_file_in_a_field_of_its_own() -> None:
+    given_input = {"notebook_path": "/home/ana/shop/a.ipynb", "new_source": "1"}
+    event = parse(changed(payloads.POST_EDIT, tool_name="NotebookEdit", tool_input=given_input))
+    assert everything(event)["file_path"] == "/home/ana/shop/a.ipynb"
+
+
+# ---- wrong types, caps, ids
+
+WRONG = [7, 1.5, True, [], ["x"], {}, {"x": 1}]
+
+TEXTS = [
+    ("SessionStart", "session_id", "session_id"),
+    ("SessionStart", "transcript_path", "transcript_path"),
+    ("SessionStart", "cwd", "cwd"),
+    ("SessionStart", "source", "source"),
+    ("SessionStart", "model", "model"),
+    ("SessionStart", "session_title", "title"),
+    ("UserPromptSubmit", "prompt", "prompt"),
+    ("UserPromptSubmit", "prompt_id", "prompt_id"),
+    ("UserPromptExpansion", "expansion_type", "expansion"),
+    ("UserPromptExpansion", "command_name", "command"),
+    ("UserPromptExpansion", "command_args", "arguments"),
+    ("UserPromptExpansion", "command_source", "command_source"),
+    ("PostToolUse", "tool_name", "tool"),
+    ("PostToolUse", "tool_use_id", "tool_use_id"),
+    ("PostToolUse", "agent_id", "agent_id"),
+    ("PostToolUse", "agent_type", "agent_type"),
+    ("PostToolUseFailure", "error", "error"),
+    ("SubagentStop", "agent_transcript_path", "agent_transcript_path"),
+    ("PreCompact", "trigger", "trigger"),
+    ("StopFailure", "error", "error"),
+    ("SessionEnd", "reason", "reason"),
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=repr)
+@pytest.mark.parametrize(("name", "key", "attribute"), TEXTS)
+def test_a_text_of_the_wrong_type_counts_as_missing_and_is_named(
+    name: str, key: str, attribute: str, wrong: object
+) -> None:
+    event = parse(changed(payloads.EVENTS[name], **{key: wrong}))
+    assert everything(event)[attribute] == ""
+    assert any(key in problem for problem in event.problems), event.problems
+
+
+@pytest.mark.parametrize("wrong", [7, "text", [1], True], ids=repr)
+def test_a_tool_input_of_the_wrong_type_counts_as_missing_and_is_named(wrong: object) -> None:
+    event = parse(changed(payloads.POST_EDIT, tool_input=wrong))
+    assert everything(event)["file_path"] == ""
+    assert any("tool_input" in problem for problem in event.problems)
+
+
+@pytest.mark.parametrize("wrong", ["12", [], {}, True], ids=repr)
+def test_a_duration_of_the_wrong_type_counts_as_missing_and_is_named(wrong: object) -> None:
+    event = parse(changed(payloads.POST_EDIT, duration_ms=wrong))
+    assert everything(event)["duration_ms"] is None
+    assert any("duration_ms" in problem for problem in event.problems)
+
+
+@pytest.mark.parametrize("wrong", ["yes", 1, [], {}], ids=repr)
+def test_an_interrupt_flag_of_the_wrong_type_counts_as_missing_and_is_named(wrong: object) -> None:
+    event = parse(changed(payloads.FAILED_BASH, is_interrupt=wrong))
+    assert everything(event)["is_interrupt"] is False
+    assert any("is_interrupt" in problem for problem in event.problems)
+
+
+@pytest.mark.parametrize("wrong", ["b2", 1, {}, True], ids=repr)
+def test_background_tasks_of_the_wrong_type_count_as_missing_and_are_named(wrong: object) -> None:
+    event = parse(changed(payloads.STOP, background_tasks=wrong))
+    assert everything(event)["background_tasks"] == 0
+    assert any("background_tasks" in problem for problem in event.problems)
+
+
+@pytest.mark.parametrize("wrong", [7, [], {}, True], ids=repr)
+def test_an_event_name_of_the_wrong_type_counts_as_missing_and_is_named(wrong: object) -> None:
+    event = parse(changed(payloads.STOP, hook_event_name=wrong), "Stop")
+    assert event.name == "Stop"
+    assert any("hook_event_name" in problem for problem in event.problems)
+
+
+@pytest.mark.parametrize("label", payloads.ALL)
+@pytest.mark.parametrize("wrong", [7, [], {}, True, "", "\0"], ids=repr)
+def test_all_fields_wrong_at_once_still_make_an_event(label: str, wrong: object) -> None:
+    payload = payloads.ALL[label]
+    event = parse({**dict.fromkeys(payload, wrong), "hook_event_name": payload["hook_event_name"]})
+    everything(event)
+    assert event.name == payload["hook_event_name"]
+
+
+@pytest.mark.parametrize("field", ["file_path", "subagent_type", "model", "description", "skill"])
+def test_a_tool_field_of_the_wrong_type_is_named(field: str) -> None:
+    event = parse(changed(payloads.POST_EDIT, tool_input={field: ["wrong"]}))
+    assert everything(event)[field] == ""
+    assert any(field in problem for problem in event.problems)
+
+
+def test_problems_name_fields_and_never_quote_what_was_said() -> None:
+    event = parse(changed(payloads.STOP, session_id="my secret words", cwd=["more secrets"]))
+    assert "secret" not in "".join(event.problems)
+    assert len(event.problems) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "attribute", "cap"),
+    [
+        ("UserPromptSubmit", "prompt", "prompt", 2000),
+        ("UserPromptExpansion", "command_args", "arguments", 200),
+        ("UserPromptExpansion", "command_name", "command", 200),
+        ("PostToolUseFailure", "error", "error", 200),
+        ("StopFailure", "error", "error", 200),
+        ("SessionStart", "session_title", "title", 100),
+        ("SessionStart", "model", "model", 200),
+        ("SessionStart", "cwd", "cwd", 4096),
+        ("SubagentStart", "agent_type", "agent_type", 200),
+    ],
+)
+def test_texts_are_cut_at_their_caps(name: str, field: str, attribute: str, cap: int) -> None:
+    text = "".join(chr(97 + i % 26) for i in range(cap + 50))
+    event = parse(changed(payloads.EVENTS[name], **{field: text}))
+    assert everything(event)[attribute] == text[:cap]
+    whole = parse(changed(payloads.EVENTS[name], **{field: text[:cap]}))
+    assert everything(whole)[attribute] == text[:cap]
+
+
+@pytest.mark.parametrize(
+    ("field", "attribute", "cap"),
+    [
+        ("description", "description", 100),
+        ("args", "skill_arguments", 200),
+        ("skill", "skill", 200),
+        ("subagent_type", "subagent_type", 200),
+        ("model", "model", 200),
+        ("file_path", "file_path", 4096),
+    ],
+)
+def test_tool_inputs_are_cut_at_their_caps(field: str, attribute: str, cap: int) -> None:
+    event = parse(changed(payloads.POST_EDIT, tool_input={field: "é" * (cap + 1)}))
+    assert everything(event)[attribute] == "é" * cap
+
+
+@pytest.mark.parametrize(
+    "id", [payloads.SESSION, "toolu_01Hq7callers", "a", "A.b_c-9", "x" * 128, "..a"]
+)
+def test_an_ordinary_id_is_kept(id: str) -> None:
+    event = parse(changed(payloads.STOP, session_id=id))
+    assert (event.session_id, event.problems) == (id, [])
+
+
+@pytest.mark.parametrize(
+    "id",
+    [
+        "x" * 129,
+        "../../etc/passwd",
+        "a b",
+        "a\n",
+        ".",
+        "..",
+        "é",
+        "a/b",
+        "\0",
+        "\ud83d",
+        "a" * 9999,
+    ],
+    ids=ascii,
+)
+def test_what_is_no_id_counts_as_missing_and_is_named(id: str) -> None:
+    data = json.dumps(changed(payloads.STOP, session_id=id)).encode()
+    event = parse(data)
+    assert event.session_id == ""
+    assert event.problems == ["session_id is not a valid id"]
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "sk-ant-api03-AAAABBBBCCCC",
+        "ghp_0123456789abcdef",
+        "gho_0123456789abcdef",
+        "ghs_0123456789abcdef",
+        "github_pat_11AAAA",
+        "glpat-0123456789",
+        "xoxb-1234-5678",
+        "AKIAIOSFODNN7EXAMPLE",
+        "ASIAIOSFODNN7EXAMPLE",
+        "AIzaSyA0123456789",
+    ],
+)
+def test_an_id_that_looks_like_a_token_is_kept_as_its_hash_only(token: str) -> None:
+    event = parse(changed(payloads.POST_EDIT, session_id=token, tool_use_id=token))
+    assert event.session_id == everything(event)["tool_use_id"]
+    assert event.session_id.startswith("id-")
+    assert token[4:] not in event.session_id
+    other = parse(changed(payloads.POST_EDIT, session_id=token + "x"))
+    assert other.session_id != event.session_id
+    assert parse(changed(payloads.STOP, session_id=token)).session_id == event.session_id
+
+
+@pytest.mark.parametrize("tool", ["a b", "x" * 201, "Edit\n", "\x1b", "\u202e"], ids=ascii)
+def test_a_tool_name_that_is_none_is_called_invalid(tool: str) -> None:
+    event = parse(changed(payloads.POST_EDIT, tool_name=tool))
+    assert everything(event)["tool"] == "invalid"
+    assert event.problems == ["tool_name is not valid"]
+
+
+@pytest.mark.parametrize("tool", ["mcp__github__create_issue", "x" * 200])
+def test_a_tool_of_any_server_is_known_by_its_name(tool: str) -> None:
+    assert everything(parse(changed(payloads.POST_EDIT, tool_name=tool)))["tool"] == tool
+
+
+@pytest.mark.parametrize(
+    ("number", "kept"),
+    [(0, 0), (12, 12), (12.7, 12), (2**53 - 1, 2**53 - 1), (2**53, None), (-1, None)],
+)
+def test_counts_are_whole_numbers_that_every_store_can_hold(
+    number: float, kept: int | None
+) -> None:
+    response = {**payloads.POST_AGENT_COMPLETED["tool_response"], "totalTokens": number}
+    event = parse(changed(payloads.POST_AGENT_COMPLETED, tool_response=response))
+    assert everything(event)["agent_tokens"] == kept
+
+
+# ---- texts that are odd or broken
+
+
+def test_half_an_emoji_and_nul_become_the_replacement_character() -> None:
+    data = rb'{"prompt":"a\ud83d b\ude00 c\u0000 d\ud83d\ude00"}'
+    prompt = everything(parse(data))["prompt"]
+    assert prompt == "a\ufffd b\ufffd c\ufffd d\U0001f600"
+
+
+def test_a_byte_order_mark_is_skipped() -> None:
+    event = parse(b"\xef\xbb\xbf" + encoded(payloads.STOP))
+    assert (event.session_id, event.problems) == (payloads.SESSION, [])
+
+
+def test_white_space_around_the_object_is_skipped() -> None:
+    event = parse(b" \r\n\t" + encoded(payloads.STOP) + b"\n\n")
+    assert (event.session_id, event.problems) == (payloads.SESSION, [])
+
+
+def test_invalid_utf8_is_replaced_and_named() -> None:
+    event = parse(b'{"prompt":"caf\xe9!","session_id":"s1"}')
+    assert everything(event)["prompt"] == "caf\ufffd!"
+    assert (event.session_id, event.problems) == ("s1", ["invalid UTF-8"])
+
+
+@pytest.mark.parametrize("word", [b"NaN", b"Infinity", b"-Infinity", b"1e999", b"9" * 5000])
+def test_numbers_that_json_does_not_know_count_as_missing(word: bytes) -> None:
+    data = b'{"hook_event_name":"PostToolUse","session_id":"s1","duration_ms":%b}' % word
+    event = parse(data)
+    assert event.session_id == "s1"
+    assert everything(event)["duration_ms"] is None
+
+
+@pytest.mark.parametrize("opening", ["[", '{"a":'])
+@pytest.mark.parametrize("depth", [900, 5_000, 200_000])
+def test_deep_nesting_does_not_cost_what_stood_before_it(opening: str, depth: int) -> None:
+    data = b'{"session_id":"s1","tool_input":' + opening.encode() * depth
+    event = parse(data)
+    assert event.session_id == "s1"
+    assert event.problems == ["not valid JSON"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"   ",
+        b"null",
+        b"true",
+        b"7",
+        b'"text"',
+        b"[]",
+        b'[{"a":1}]',
+        b"nonsense",
+        b"\0\0",
+        b"}",
+    ],
+)
+def test_what_is_no_object_is_none(data: bytes) -> None:
+    assert parse_event("Stop", data) is None
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"session_id":"s1",}',
+        b'{"session_id":"s1" "cwd":"/x"}',
+        b'{"session_id":"s1","cwd"}',
+        b'{"session_id":"s1",cwd:1}',
+        b'{"session_id":"s1","cwd":"/x',
+        b'{ "session_id" : "s1" , "cwd" : tru',
+        b'{"session_id":"s1","cwd":"\\u12"}',
+        b'{"session_id":"s1","cwd":"\\x"}',
+        b'{"session_id":"s1",7:8}',
+    ],
+)
+def test_of_broken_json_everything_before_the_fault_is_kept(data: bytes) -> None:
+    event = parse(data)
+    assert (event.session_id, event.cwd) == ("s1", "")
+    assert event.problems == ["not valid JSON"]
+
+
+@pytest.mark.parametrize("label", payloads.ALL)
+def test_every_prefix_of_an_event_says_nothing_that_the_whole_does_not(label: str) -> None:
+    payload = payloads.ALL[label]
+    data = encoded(payload)
+    name = payload["hook_event_name"]
+    whole = everything(parse(data))
+    nothing = ("", None, False, 0, {}, True)
+    for end in range(len(data)):
+        event = parse_event(name, data[:end])
+        assert (event is None) == (end == 0)
+        if event:
+            assert "not valid JSON" in event.problems
+            wrong = {
+                key: value
+                for key, value in everything(event).items()
+                if value != whole[key] and value not in nothing
+            }
+            assert not wrong, data[:end]
+
+
+def test_a_prefix_keeps_every_value_that_is_whole() -> None:
+    data = encoded(payloads.POST_EDIT)
+    event = parse(data[: data.index(b'"tool_response"')])
+    assert event.session_id == payloads.SESSION
+    assert everything(event)["file_path"] == "/home/ana/shop/src/checkout.py"
+
+
+@pytest.mark.parametrize("label", ["UserPromptSubmit", "PostToolUse-Agent-completed"])
+def test_no_flipped_byte_makes_reading_raise(label: str) -> None:
+    data = encoded(payloads.ALL[label])
+    for at in range(len(data)):
+        for byte in b'\0"\\{}[]\xff':
+            event = parse_event("Stop", data[:at] + bytes((byte,)) + data[at + 1 :])
+            if event:
+                everything(event)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+known_keys = st.sampled_from(sorted({key for event in payloads.ALL.values() for key in event}))
+
+
+@settings(max_examples=200, derandomize=True, deadline=None)
+@given(
+    st.sampled_from(sorted(events.KINDS)),
+    st.dictionaries(known_keys, json_values, max_size=6),
+    st.integers(0, 400),
+)
+def test_any_values_and_any_cut_give_none_or_an_event(
+    name: str, payload: dict[str, object], cut: int
+) -> None:
+    data = json.dumps(payload).encode()
+    for part in (data, data[:cut], data[cut:]):
+        event = parse_event(name, part)
+        if event:
+            texts = [value for value in everything(event).values() if isinstance(value, str)]
+            assert all(text == events.clean(text) for text in texts)
+            "".join(texts).encode()  # storable: no lone surrogate is left
+
+
+@settings(max_examples=200, derandomize=True, deadline=None)
+@given(st.binary(max_size=80))
+def test_any_bytes_give_none_or_an_event(noise: bytes) -> None:
+    for data in (noise, b"{" + noise, b'{"session_id":"s1",' + noise):
+        event = parse_event("Stop", data)
+        assert event is None or event.name in events.KINDS
+        assert parse_event("Stop", b"{") is not None
+
+
+def test_the_digest_tells_two_events_apart_and_knows_the_same_one() -> None:
+    first = parse(payloads.STOP)
+    assert first.digest == parse(payloads.STOP).digest
+    assert first.digest != parse(changed(payloads.STOP, extra=1)).digest
+    assert len(first.digest) == 16

@@ -1,0 +1,280 @@
+"""Which Claude Code process this is, and what is remembered of it."""
+
+import posix
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hivepipe.intake import instance as instances
+from hivepipe.intake.instance import Instance, forget, marked_session, remember, this_instance
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(posix, "environ", {})
+    return str(tmp_path / "home")
+
+
+def name(monkeypatch: pytest.MonkeyPatch, id: str) -> None:
+    monkeypatch.setattr(posix, "environ", {b"HIVEPIPE_INSTANCE_ID": id.encode()})
+
+
+def processes(monkeypatch: pytest.MonkeyPatch, table: dict[int, tuple[str, int, str]]) -> None:
+    """Pretend a process table; the hook's parent is 100."""
+    monkeypatch.setattr(posix, "getppid", lambda: 100)
+    monkeypatch.setattr(instances, "_process", lambda pid: table.get(pid, ("", 0, "")))
+
+
+# ---- who it is
+
+
+def test_the_instance_is_the_parent_process(home: str) -> None:
+    instance = this_instance(home)
+    assert (instance.pid, instance.key) == (posix.getppid(), str(posix.getppid()))
+    assert re.fullmatch(r"instance-\d{9,11}-[0-9a-f]{8}", instance.id)
+    assert instance.session == ""
+
+
+def test_all_hooks_of_one_process_see_the_same_instance(home: str) -> None:
+    assert this_instance(home).id == this_instance(home).id
+
+
+def test_the_epoch_in_the_name_is_when_the_process_started(home: str) -> None:
+    code = "from hivepipe.intake.instance import this_instance; print(this_instance('/nowhere').id)"
+    made = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    started = Path(f"/proc/{posix.getpid()}")
+    if not started.exists():
+        pytest.skip("no /proc")
+    epoch = int(made.stdout.split("-")[1])
+    assert abs(epoch - started.stat().st_ctime) < 3600 * 24 * 365
+    assert abs(epoch - int(_ps_start())) <= 5
+
+
+def _ps_start() -> float:
+    """Return when this process started, by another way than the product's."""
+    uptime = float(Path("/proc/uptime").read_text().split()[0])
+    ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    now = float(subprocess.check_output(["date", "+%s.%N"], text=True))
+    return now - uptime + ticks / posix.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.parametrize("shell", ["sh", "dash", "bash", "zsh", "busybox"])
+@pytest.mark.parametrize("claude", ["claude", "node"])
+def test_behind_a_shell_it_is_the_first_claude_above(
+    home: str, monkeypatch: pytest.MonkeyPatch, shell: str, claude: str
+) -> None:
+    table = {100: (shell, 90, "7"), 90: ("env", 80, "6"), 80: (claude, 70, "5")}
+    processes(monkeypatch, {**table, 70: ("claude", 1, "4")})
+    instance = this_instance(home)
+    assert (instance.pid, instance.started) == (80, "5")
+
+
+def test_a_claude_more_than_four_steps_above_is_not_found(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain = {100 - n: ("sh", 99 - n, str(50 - n)) for n in range(5)}
+    processes(monkeypatch, {**chain, 95: ("claude", 1, "1")})
+    assert this_instance(home).pid == 100
+    processes(monkeypatch, {**{n: chain[n] for n in (100, 99, 98, 97)}, 96: ("claude", 1, "1")})
+    assert this_instance(home).pid == 96
+
+
+@pytest.mark.parametrize("name", ["claude", "node", "python", "tmux", ""])
+def test_a_parent_that_is_no_shell_is_the_instance(
+    home: str, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    processes(monkeypatch, {100: (name, 90, "7"), 90: ("claude", 1, "3")})
+    assert this_instance(home).pid == 100
+
+
+def test_a_process_name_may_hold_brackets_and_blanks(tmp_path: Path) -> None:
+    code = (
+        "import ctypes, sys; ctypes.CDLL(None).prctl(15, b') (x) 1 2', 0, 0, 0);"
+        "print('up', flush=True); sys.stdin.read()"
+    )
+    if sys.platform != "linux":
+        pytest.skip("Linux only")
+    child = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert child.stdout
+        assert child.stdout.readline() == b"up\n"
+        seen, above, started = instances._process(child.pid)
+    finally:
+        child.communicate(timeout=60)
+    assert (seen, above) == (") (x) 1 2", posix.getpid())
+    assert int(started) > 0
+
+
+def test_a_process_that_is_gone_has_no_name() -> None:
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait(timeout=60)
+    assert instances._process(child.pid) == ("", 0, "")
+
+
+# ---- what is remembered
+
+
+def test_a_remembered_session_is_the_instances_own(home: str) -> None:
+    first = this_instance(home)
+    remember(home, first, "s1")
+    again = this_instance(home)
+    assert (again.id, again.session) == (first.id, "s1")
+
+
+def test_a_new_start_time_under_an_old_pid_is_a_new_instance(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processes(monkeypatch, {100: ("claude", 1, "1000")})
+    old = this_instance(home)
+    remember(home, old, "s1")
+    assert this_instance(home).session == "s1"
+    processes(monkeypatch, {100: ("claude", 1, "2000")})
+    new = this_instance(home)
+    assert new.session == ""
+    assert new.id != old.id
+
+
+def test_files_are_written_for_the_user_alone(home: str) -> None:
+    instance = this_instance(home)
+    remember(home, instance, "s1")
+    files = [path for path in Path(home).rglob("*") if path.is_file()]
+    assert {str(path.relative_to(home)) for path in files} == {
+        f"instances/{instance.key}",
+        f"sessions/.session_{instance.pid}",
+        ".active_session",
+    }
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+    assert {path.parent.stat().st_mode & 0o777 for path in files} == {0o700}
+
+
+def test_the_seeds_markers_hold_the_session(home: str) -> None:
+    instance = this_instance(home)
+    remember(home, instance, "s1")
+    assert Path(home, ".active_session").read_text().strip() == "s1"
+    assert Path(home, f"sessions/.session_{instance.pid}").read_text().strip() == "s1"
+
+
+def test_another_session_moves_the_marker(home: str) -> None:
+    remember(home, this_instance(home), "s1")
+    remember(home, this_instance(home), "s2")
+    assert this_instance(home).session == "s2"
+    assert Path(home, ".active_session").read_text().strip() == "s2"
+
+
+@pytest.mark.parametrize("text", ["", "garbage", "id=\npid=1", "=\n=\n", "\0" * 50, "id=x\npid=x"])
+def test_a_damaged_instance_file_is_not_believed(home: str, text: str) -> None:
+    fresh = this_instance(home)
+    path = Path(home, "instances", fresh.key)
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    again = this_instance(home)
+    assert (again.id, again.session) == (fresh.id, "")
+
+
+def test_a_reader_in_the_middle_of_a_writing_sees_the_new_text_or_none(home: str) -> None:
+    instance = this_instance(home)
+    remember(home, instance, "an-older-and-much-longer-session")
+    path = Path(home, "instances", instance.key)
+    old = path.read_text()
+    remember(home, instance, "s2")
+    new = path.read_text()
+    for end in range(len(new)):  # a writing that was cut short
+        path.write_text(new[:end])
+        assert this_instance(home).session in ("", "s2")
+    path.write_text(new + old[len(new) :])  # not yet shortened
+    assert this_instance(home).session == "s2"
+    for marker in (".active_session", f"sessions/.session_{instance.pid}"):
+        Path(home, marker).write_text("s2\n" + "an-older-and-much-longer-session\n"[3:])
+        assert marked_session(home, instance) == "s2"
+
+
+# ---- named instances
+
+
+@pytest.mark.parametrize("id", ["hive-worker-1", "a.b_c", "x" * 128])
+def test_a_named_instance_has_its_name(home: str, monkeypatch: pytest.MonkeyPatch, id: str) -> None:
+    name(monkeypatch, id)
+    assert (this_instance(home).id, this_instance(home).key) == (id, id)
+
+
+@pytest.mark.parametrize("id", ["../../etc/x", "a b", "..", "é", "x" * 129])
+def test_a_name_that_cannot_be_a_file_is_hashed(
+    home: str, monkeypatch: pytest.MonkeyPatch, id: str
+) -> None:
+    name(monkeypatch, id)
+    first = this_instance(home)
+    assert re.fullmatch(r"instance-[0-9a-f]{16}", first.id)
+    assert this_instance(home).id == first.id
+    name(monkeypatch, id + "1")
+    assert this_instance(home).id != first.id
+
+
+def test_named_instances_remember_apart(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for id, session in (("one", "s1"), ("two", "s2")):
+        name(monkeypatch, id)
+        remember(home, this_instance(home), session)
+    name(monkeypatch, "one")
+    assert this_instance(home).session == "s1"
+    name(monkeypatch, "three")
+    assert this_instance(home).session == ""
+
+
+# ---- the tiers of marker files
+
+
+def test_the_marker_of_the_process_goes_before_that_of_the_home(home: str) -> None:
+    mine = Instance("1", "i1", 1, "", "")
+    other = Instance("2", "i2", 2, "", "")
+    assert marked_session(home, mine) == ""
+    remember(home, mine, "s1")
+    remember(home, other, "s2")
+    assert marked_session(home, mine) == "s1"
+    assert marked_session(home, other) == "s2"
+    assert marked_session(home, Instance("3", "i3", 3, "", "")) == "s2"
+
+
+@pytest.mark.parametrize("text", ["", "../../x", "two words", "\0"])
+def test_a_marker_that_is_no_session_is_passed_over(home: str, text: str) -> None:
+    mine = Instance("1", "i1", 1, "", "")
+    remember(home, mine, "s1")
+    Path(home, "sessions/.session_1").write_text(text)
+    assert marked_session(home, mine) == "s1"
+    Path(home, ".active_session").write_text(text)
+    assert marked_session(home, mine) == ""
+
+
+def test_a_marker_that_people_wrote_may_end_with_a_newline(home: str) -> None:
+    Path(home).mkdir()
+    Path(home, ".active_session").write_text("s1\n")
+    assert marked_session(home, Instance("1", "i1", 1, "", "")) == "s1"
+
+
+def test_an_ended_sessions_markers_go(home: str) -> None:
+    mine = Instance("1", "i1", 1, "", "")
+    remember(home, mine, "s1")
+    forget(home, mine, "s1")
+    assert not Path(home, ".active_session").exists()
+    assert not Path(home, "sessions/.session_1").exists()
+    assert marked_session(home, mine) == ""
+
+
+def test_an_ended_session_leaves_the_markers_of_another(home: str) -> None:
+    mine, other = Instance("1", "i1", 1, "", ""), Instance("2", "i2", 2, "", "")
+    remember(home, mine, "s1")
+    remember(home, other, "s2")
+    forget(home, mine, "s1")
+    assert Path(home, ".active_session").read_text().strip() == "s2"
+    assert Path(home, "sessions/.session_2").read_text().strip() == "s2"
+    assert not Path(home, "sessions/.session_1").exists()
+
+
+def test_forgetting_where_nothing_is_remembered_is_silent(home: str) -> None:
+    forget(home, Instance("1", "i1", 1, "", ""), "s1")
+    assert not Path(home).exists()

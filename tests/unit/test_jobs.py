@@ -1,0 +1,571 @@
+"""The plan: which jobs an event becomes, and how they are named and written."""
+
+import json
+from typing import Any
+
+import pytest
+
+from hivepipe import jobs
+from hivepipe.events import KINDS, Event, parse_event
+from hivepipe.jobs import Context, Count, Job, Message, encode, plan
+from tests import payloads
+from tests.payloads import SESSION, changed, encoded
+
+NOW = 1_795_222_800_000_000_000  # 2026-11-21T01:00:00Z, at the start of a window of 2 s
+WINDOW = 2_000_000_000
+DUE = Count(True, 41, 7)
+
+Row = tuple[str, int, str]
+
+START: Row = ("start_session", 1, "high")
+CHECKPOINT: list[Row] = [
+    ("update_checkpoint", 3, "high"),
+    ("update_instance", 5, "medium"),
+    ("insert_log", 7, "low"),
+]
+SKILL: list[Row] = [("record_skill", 6, "medium")]
+STOPPED: list[Row] = [("pause_session", 1, "high"), ("update_checkpoint", 3, "high")]
+AGENT_CALL: list[Row] = [
+    ("update_checkpoint", 3, "high"),
+    ("insert_agent", 5, "medium"),
+    ("update_instance", 5, "medium"),
+    ("insert_log", 7, "low"),
+]
+
+# The table of docs and contracts: every event with an instance that is not throttled.
+TABLE: dict[str, list[Row]] = {
+    "SessionStart": [START],
+    "UserPromptSubmit": [("activate_session", 1, "high"), ("record_prompt", 6, "medium")],
+    "UserPromptExpansion": SKILL,
+    "PreToolUse": [],
+    "PostToolUse": SKILL,
+    "PostToolUseFailure": [],
+    "SubagentStart": [("start_agent", 5, "medium")],
+    "SubagentStop": [("finish_agent", 5, "medium")],
+    "PreCompact": [],
+    "Stop": STOPPED,
+    "StopFailure": STOPPED,
+    "SessionEnd": [("end_session", 2, "high"), ("update_checkpoint", 3, "high")],
+    "PreToolUse-Edit": [],
+    "PreToolUse-Write": [],
+    "PreToolUse-Skill": [],
+    "PreToolUse-Bash": [],
+    "PostToolUse-Edit": CHECKPOINT,
+    "PostToolUse-Write": CHECKPOINT,
+    "PostToolUse-Agent-completed": AGENT_CALL,
+    "PostToolUse-Agent-async": AGENT_CALL,
+    "PostToolUse-Agent-remote": AGENT_CALL,
+    "PostToolUse-Bash": [],
+    "PostToolUseFailure-Agent": [("fail_agent", 5, "medium")],
+    "PostToolUseFailure-Skill": SKILL,
+}
+
+
+def parse(payload: dict[str, Any]) -> Event:
+    event = parse_event(payload.get("hook_event_name", "Stop"), encoded(payload))
+    assert event is not None
+    return event
+
+
+def context(**fields: Any) -> Context:
+    known: dict[str, Any] = {
+        "event_time_ns": NOW,
+        "session": SESSION,
+        "own_session": SESSION,
+        "instance": "instance-1795222000-0a1b2c3d",
+        "project": "/home/ana/shop",
+        "cwd": "/home/ana/shop/src",
+        "swarm": "swarm-1",
+        "pid": 4711,
+        "pid_started": "99",
+        "count": DUE,
+    }
+    return Context(**{**known, **fields})
+
+
+def rows(planned: list[Job]) -> list[Row]:
+    pairs = [(job.operation, jobs.PRIORITIES[job.operation]) for job in planned]
+    return [(operation, priority, jobs.queue_of(priority)) for operation, priority in pairs]
+
+
+def only(planned: list[Job], operation: str) -> Job:
+    (job,) = [job for job in planned if job.operation == operation]
+    return job
+
+
+def messages(payload: dict[str, Any], **fields: Any) -> list[Message]:
+    event = parse(payload)
+    around = context(**fields)
+    return encode(plan(event, around), event, around)
+
+
+def ids(payload: dict[str, Any], **fields: Any) -> list[str]:
+    return [message.id for message in messages(payload, **fields)]
+
+
+def envelopes(payload: dict[str, Any], **fields: Any) -> list[dict[str, Any]]:
+    return [json.loads(message.envelope) for message in messages(payload, **fields)]
+
+
+# ---- the table
+
+
+@pytest.mark.parametrize("label", payloads.ALL)
+def test_an_event_becomes_exactly_the_jobs_of_the_table(label: str) -> None:
+    assert rows(plan(parse(payloads.ALL[label]), context())) == TABLE[label]
+
+
+@pytest.mark.parametrize("label", payloads.ALL)
+def test_messages_carry_the_queue_and_priority_of_the_table(label: str) -> None:
+    made = messages(payloads.ALL[label])
+    written = [json.loads(message.envelope) for message in made]
+    assert [
+        (envelope["operation"], envelope["priority"], message.queue)
+        for envelope, message in zip(written, made, strict=True)
+    ] == TABLE[label]
+
+
+@pytest.mark.parametrize(
+    ("priority", "queue"),
+    [(1, "high"), (3, "high"), (4, "medium"), (6, "medium"), (7, "low"), (10, "low")],
+)
+def test_priorities_1_to_3_are_high_4_to_6_medium_7_to_10_low(priority: int, queue: str) -> None:
+    assert jobs.queue_of(priority) == queue
+
+
+@pytest.mark.parametrize(
+    "label", [label for label, planned in TABLE.items() if label != "SessionStart"]
+)
+def test_a_newcomers_first_event_starts_its_session_first(label: str) -> None:
+    planned = plan(parse(payloads.ALL[label]), context(newcomer=True))
+    assert rows(planned) == [START, *TABLE[label]]
+
+
+def test_a_session_start_starts_its_session_once_even_for_a_newcomer() -> None:
+    assert rows(plan(parse(payloads.SESSION_START), context(newcomer=True))) == [START]
+
+
+def test_without_a_session_there_is_none_to_start() -> None:
+    around = context(newcomer=True, session="", own_session="")
+    assert rows(plan(parse(payloads.STOP), around)) == STOPPED
+
+
+@pytest.mark.parametrize("tool", ["Write", "Edit", "MultiEdit", "NotebookEdit"])
+def test_an_edit_that_is_not_throttled_gives_three_jobs(tool: str) -> None:
+    planned = plan(parse(changed(payloads.POST_EDIT, tool_name=tool)), context())
+    assert rows(planned) == CHECKPOINT
+
+
+@pytest.mark.parametrize("tool", ["Agent", "Task"])
+def test_an_agent_call_that_is_not_throttled_gives_four_jobs(tool: str) -> None:
+    planned = plan(parse(changed(payloads.POST_AGENT_ASYNC, tool_name=tool)), context())
+    assert rows(planned) == AGENT_CALL
+
+
+def test_a_throttled_edit_gives_no_job() -> None:
+    assert plan(parse(payloads.POST_EDIT), context(count=Count(False, 41, 7))) == []
+
+
+def test_a_throttled_agent_call_still_records_its_agent() -> None:
+    around = context(count=Count(False, 41, 7))
+    planned = plan(parse(payloads.POST_AGENT_ASYNC), around)
+    assert rows(planned) == [("insert_agent", 5, "medium")]
+
+
+@pytest.mark.parametrize("tool", ["Bash", "Read", "Grep", "mcp__x__y", "edit", "invalid", ""])
+def test_other_tools_give_no_job(tool: str) -> None:
+    assert plan(parse(changed(payloads.POST_EDIT, tool_name=tool)), context()) == []
+
+
+@pytest.mark.parametrize("payload", [payloads.SUBAGENT_START, payloads.SUBAGENT_STOP])
+@pytest.mark.parametrize("missing", [{"agent_type": ""}, {"agent_type": ...}, {"agent_id": ...}])
+def test_an_internal_agent_gives_no_job(payload: dict[str, Any], missing: dict[str, Any]) -> None:
+    assert plan(parse(changed(payload, **missing)), context()) == []
+
+
+@pytest.mark.parametrize(
+    "fields", [{"expansion_type": "mcp_prompt"}, {"command_name": ""}, {"command_name": ...}]
+)
+def test_an_expansion_that_is_no_skill_gives_no_job(fields: dict[str, Any]) -> None:
+    assert plan(parse(changed(payloads.USER_PROMPT_EXPANSION, **fields)), context()) == []
+
+
+def test_an_interrupted_skill_is_nobodys_failure() -> None:
+    assert plan(parse(changed(payloads.FAILED_SKILL, is_interrupt=True)), context()) == []
+
+
+@pytest.mark.parametrize("label", ["PostToolUse", "PostToolUseFailure-Skill"])
+def test_a_skill_call_without_a_name_gives_no_job(label: str) -> None:
+    assert plan(parse(changed(payloads.ALL[label], tool_input={})), context()) == []
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_an_event_that_says_nothing_can_be_planned(name: str) -> None:
+    around = context(session="", own_session="", instance="", project="", cwd="")
+    for message in encode(plan(parse({"hook_event_name": name}), around), parse({}), around):
+        assert json.loads(message.envelope)["metadata"]["session"] is None
+
+
+# ---- payloads
+
+
+def test_start_session_says_what_claude_said_and_which_process_it_is() -> None:
+    job = only(plan(parse(payloads.SESSION_START), context()), "start_session")
+    assert job.payload == {
+        "source": "resume",
+        "model": "claude-opus-5",
+        "transcript_path": payloads.TRANSCRIPT,
+        "pid": 4711,
+        "pid_started": "99",
+        "title": "cart-refactor",
+        "swarm": "swarm-1",
+    }
+
+
+def test_a_session_started_by_another_event_has_no_source_but_its_transcript() -> None:
+    job = only(plan(parse(payloads.STOP), context(newcomer=True)), "start_session")
+    assert (job.payload["source"], job.payload["model"]) == ("", "")
+    assert job.payload["transcript_path"] == payloads.TRANSCRIPT
+
+
+def test_record_prompt_carries_the_prompt_and_its_id() -> None:
+    job = only(plan(parse(payloads.USER_PROMPT_SUBMIT), context()), "record_prompt")
+    assert job.payload == {
+        "prompt_id": payloads.PROMPT,
+        "prompt": "Split checkout.py into smaller modules",
+    }
+
+
+@pytest.mark.parametrize(
+    ("label", "source", "success"),
+    [
+        ("PostToolUse", "tool", True),
+        ("PostToolUseFailure-Skill", "tool", False),
+        ("UserPromptExpansion", "command", True),
+    ],
+)
+def test_record_skill_says_which_way_and_whether_it_went_well(
+    label: str, source: str, success: bool
+) -> None:
+    job = only(plan(parse(payloads.ALL[label]), context()), "record_skill")
+    assert job.payload == {
+        "skill": "acme:release-notes",
+        "source": source,
+        "success": success,
+        "arguments": "v3.2",
+    }
+
+
+@pytest.mark.parametrize(
+    ("payload", "launch", "tokens", "duration"),
+    [
+        (payloads.POST_AGENT_COMPLETED, "completed", 18422, 41230),
+        (payloads.POST_AGENT_ASYNC, "async", None, None),
+        (payloads.POST_AGENT_REMOTE, "remote", None, None),
+    ],
+)
+def test_insert_agent_says_how_the_agent_was_launched(
+    payload: dict[str, Any], launch: str, tokens: int | None, duration: int | None
+) -> None:
+    job = only(plan(parse(payload), context()), "insert_agent")
+    id = job.payload["agent_id"]
+    assert id == payload["tool_response"].get("agentId", id)
+    assert job.payload == {
+        "agent_id": id,
+        "tool_use_id": payload["tool_use_id"],
+        "type": "Explore",
+        "model": "haiku",
+        "description": "Map checkout callers",
+        "launch": launch,
+        "tokens": tokens,
+        "duration_ms": duration,
+    }
+
+
+def test_an_agent_without_an_id_is_named_by_session_and_call() -> None:
+    def agent(payload: dict[str, Any], session: str = SESSION) -> object:
+        planned = plan(parse(payload), context(session=session))
+        return planned[0 if planned[0].operation == "fail_agent" else 1].payload["agent_id"]
+
+    first = agent(payloads.POST_AGENT_REMOTE)
+    assert str(first).startswith("task-agent-")
+    assert first == agent(payloads.POST_AGENT_REMOTE)
+    assert first != agent(payloads.POST_AGENT_REMOTE, "another")
+    assert first != agent(changed(payloads.POST_AGENT_REMOTE, tool_use_id="toolu_2"))
+    assert first == agent(changed(payloads.FAILED_AGENT, tool_use_id="toolu_01Remoterun"))
+
+
+def test_a_failed_agent_says_whether_the_user_interrupted_it() -> None:
+    job = only(
+        plan(parse(changed(payloads.FAILED_AGENT, is_interrupt=True)), context()), "fail_agent"
+    )
+    assert job.payload["is_interrupt"] is True
+    assert job.payload["tool_use_id"] == "toolu_01Hq7callers"
+
+
+@pytest.mark.parametrize(
+    ("payload", "operation", "transcript"),
+    [
+        (payloads.SUBAGENT_START, "start_agent", ""),
+        (payloads.SUBAGENT_STOP, "finish_agent", payloads.AGENT_TRANSCRIPT),
+    ],
+)
+def test_a_subagents_jobs_name_agent_type_and_transcript(
+    payload: dict[str, Any], operation: str, transcript: str
+) -> None:
+    assert only(plan(parse(payload), context()), operation).payload == {
+        "agent_id": payloads.AGENT,
+        "type": "Explore",
+        "agent_transcript_path": transcript,
+    }
+
+
+@pytest.mark.parametrize("operation", ["update_checkpoint", "update_instance", "insert_log"])
+def test_a_checkpoint_carries_trigger_file_and_totals(operation: str) -> None:
+    assert only(plan(parse(payloads.POST_EDIT), context()), operation).payload == {
+        "trigger": "Edit",
+        "file_path": "/home/ana/shop/src/checkout.py",
+        "op_count": 41,
+        "checkpoint_count": 7,
+        "type": "auto",
+    }
+
+
+@pytest.mark.parametrize("name", ["Stop", "StopFailure", "SessionEnd"])
+def test_a_final_checkpoint_carries_the_totals(name: str) -> None:
+    job = only(plan(parse(payloads.EVENTS[name]), context()), "update_checkpoint")
+    assert (job.payload["type"], job.payload["trigger"]) == ("final", name)
+    assert (job.payload["op_count"], job.payload["checkpoint_count"]) == (41, 7)
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "tasks"), [("Stop", "", 1), ("StopFailure", "overloaded", 0)]
+)
+def test_pause_session_says_error_and_background_tasks(name: str, error: str, tasks: int) -> None:
+    job = only(plan(parse(payloads.EVENTS[name]), context()), "pause_session")
+    assert job.payload == {"error": error, "background_tasks": tasks}
+
+
+def test_end_session_says_why() -> None:
+    job = only(plan(parse(payloads.SESSION_END), context()), "end_session")
+    assert job.payload == {"reason": "prompt_input_exit"}
+
+
+@pytest.mark.parametrize("label", payloads.ALL)
+def test_no_body_of_a_tool_leaves_the_hook(label: str) -> None:
+    canary = "CANARY-5f1d"
+    payload = json.loads(json.dumps(payloads.ALL[label]))
+    for body in ("content", "old_string", "new_string", "command", "prompt"):
+        payload.setdefault("tool_input", {})[body] = canary
+    payload.setdefault("tool_response", {}).update(content=canary, stdout=canary, prompt=canary)
+    payload |= {"last_assistant_message": canary, "error_details": canary, "effort": canary}
+    made = messages(payload, newcomer=True)
+    assert not any(canary in message.envelope + message.description for message in made)
+
+
+# ---- descriptions
+
+
+@pytest.mark.parametrize(
+    ("label", "descriptions"),
+    [
+        ("SessionStart", ["start_session 7b1f0c9e"]),
+        ("UserPromptSubmit", ["activate_session 7b1f0c9e", "record_prompt 7b1f0c9e"]),
+        ("UserPromptExpansion", ["record_skill acme:release-notes"]),
+        ("SubagentStop", ["finish_agent Explore"]),
+        (
+            "PostToolUse-Edit",
+            [
+                "update_checkpoint checkout.py",
+                "update_instance checkout.py",
+                "insert_log checkout.py",
+            ],
+        ),
+        ("SessionEnd", ["end_session 7b1f0c9e", "update_checkpoint 7b1f0c9e"]),
+    ],
+)
+def test_a_description_is_operation_and_subject(label: str, descriptions: list[str]) -> None:
+    assert [message.description for message in messages(payloads.ALL[label])] == descriptions
+
+
+def test_a_description_without_a_subject_ends_with_the_operation() -> None:
+    made = messages(payloads.STOP, session="", own_session="")
+    assert [message.description for message in made] == ["pause_session", "update_checkpoint"]
+
+
+def test_a_description_is_short_and_printable() -> None:
+    payload = changed(payloads.POST_SKILL, tool_input={"skill": "a\n\x1b[31m" + "x" * 190})
+    (message,) = messages(payload)
+    assert message.description.isprintable()
+    assert len(message.description) <= len("record_skill ") + 60
+
+
+# ---- the envelope
+
+KEYS = [
+    "v",
+    "id",
+    "seq",
+    "priority",
+    "operation",
+    "payload",
+    "metadata",
+    "event_time_ns",
+    "created_at",
+    "retries",
+]
+
+
+@pytest.mark.parametrize("label", payloads.ALL)
+def test_the_envelope_has_the_keys_of_the_contract_in_their_order(label: str) -> None:
+    for message in messages(payloads.ALL[label], newcomer=True):
+        envelope = json.loads(message.envelope)
+        assert list(envelope) == KEYS
+        assert list(envelope["metadata"]) == ["session", "instance", "project", "cwd", "agent"]
+
+
+def test_the_envelope_holds_the_values_of_the_contract() -> None:
+    (message,) = messages(payloads.POST_SKILL)
+    assert json.loads(message.envelope) == {
+        "v": 1,
+        "id": message.id,
+        "seq": f"{NOW}_0",
+        "priority": 6,
+        "operation": "record_skill",
+        "payload": {
+            "skill": "acme:release-notes",
+            "source": "tool",
+            "success": True,
+            "arguments": "v3.2",
+        },
+        "metadata": {
+            "session": SESSION,
+            "instance": "instance-1795222000-0a1b2c3d",
+            "project": "/home/ana/shop",
+            "cwd": "/home/ana/shop/src",
+            "agent": payloads.AGENT,
+        },
+        "event_time_ns": NOW,
+        "created_at": "2026-11-21T01:00:00.000Z",
+        "retries": 0,
+    }
+
+
+def test_jobs_of_one_event_are_numbered_in_their_order() -> None:
+    written = envelopes(payloads.POST_AGENT_ASYNC, newcomer=True)
+    assert [envelope["seq"] for envelope in written] == [f"{NOW}_{n}" for n in range(5)]
+
+
+def test_no_agent_is_null() -> None:
+    (envelope,) = envelopes(payloads.SESSION_START)
+    assert envelope["metadata"]["agent"] is None
+
+
+def test_the_envelope_is_ascii_and_survives_any_text() -> None:
+    text = 'é\u2028\U0001f600"\\\x01'
+    written = envelopes(changed(payloads.USER_PROMPT_SUBMIT, prompt=text))
+    assert written[1]["payload"]["prompt"] == text
+    assert messages(changed(payloads.USER_PROMPT_SUBMIT, prompt=text))[1].envelope.isascii()
+
+
+@pytest.mark.parametrize("time_ns", [0, 1, NOW, NOW + 999_999_999, NOW + 123_456_789])
+def test_times_are_utc_with_milliseconds_in_the_envelope_and_microseconds_for_rq(
+    time_ns: int,
+) -> None:
+    (message,) = messages(payloads.SESSION_START, event_time_ns=time_ns)
+    assert message.created_at == jobs.utc(time_ns)
+    assert len(message.created_at) == len("2026-11-21T01:00:00.000000Z")
+    written = json.loads(message.envelope)["created_at"]
+    assert written == f"{message.created_at[:-4]}Z"
+    assert int(message.created_at[-7:-1]) == time_ns // 1000 % 1_000_000
+
+
+# ---- whose session it is
+
+OWN_ONLY = ("update_checkpoint", "update_instance", "insert_log")
+
+
+def test_a_checkpoint_names_a_session_only_if_it_is_the_instances_own() -> None:
+    guessed = envelopes(payloads.POST_AGENT_ASYNC, own_session="")
+    for envelope in guessed:
+        own = envelope["operation"] in OWN_ONLY
+        assert envelope["metadata"]["session"] == (None if own else SESSION)
+        assert envelope["payload"].get("tier") == ("own" if own else None)
+
+
+def test_without_a_session_the_job_says_which_tiers_the_writer_may_ask() -> None:
+    unknown = envelopes(payloads.POST_AGENT_ASYNC, session="", own_session="")
+    for envelope in unknown:
+        own = envelope["operation"] in OWN_ONLY
+        assert envelope["metadata"]["session"] is None
+        assert envelope["payload"]["tier"] == ("own" if own else "any")
+
+
+def test_a_job_with_a_session_carries_no_tier() -> None:
+    assert not any("tier" in each["payload"] for each in envelopes(payloads.POST_AGENT_ASYNC))
+
+
+# ---- ids
+
+
+@pytest.mark.parametrize("label", [label for label, planned in TABLE.items() if planned])
+def test_the_same_event_twice_has_the_same_ids(label: str) -> None:
+    payload = payloads.ALL[label]
+    first = ids(payload)
+    assert first == ids(payload, event_time_ns=NOW + WINDOW - 1)
+    assert all(len(id) == 32 and int(id, 16) >= 0 for id in first)
+    assert len(set(first)) == len(first)
+
+
+def test_ids_do_not_depend_on_who_fired_the_event() -> None:
+    other = {"instance": "other", "pid": 1, "cwd": "/x", "count": Count(True, 1, 1)}
+    assert ids(payloads.POST_EDIT) == ids(payloads.POST_EDIT, **other)
+
+
+@pytest.mark.parametrize("label", ["PostToolUse-Edit", "PostToolUse-Agent-async", "PostToolUse"])
+def test_another_tool_call_has_other_ids(label: str) -> None:
+    payload = payloads.ALL[label]
+    assert not set(ids(payload)) & set(ids(changed(payload, tool_use_id="toolu_another")))
+
+
+@pytest.mark.parametrize("label", ["PostToolUse-Edit", "SubagentStart", "Stop"])
+def test_another_session_has_other_ids(label: str) -> None:
+    payload = payloads.ALL[label]
+    assert not set(ids(payload)) & set(ids(payload, session="another"))
+
+
+def test_another_agent_has_other_ids() -> None:
+    other = changed(payloads.SUBAGENT_STOP, agent_id="b1")
+    assert ids(payloads.SUBAGENT_STOP) != ids(other)
+
+
+def test_start_and_stop_of_an_agent_have_other_ids() -> None:
+    assert ids(payloads.SUBAGENT_START) != ids(payloads.SUBAGENT_STOP)
+
+
+@pytest.mark.parametrize("label", ["PostToolUse-Edit", "SubagentStart", "SubagentStop"])
+def test_an_event_that_claude_names_has_its_ids_at_any_time_and_no_twin(label: str) -> None:
+    payload = payloads.ALL[label]
+    assert ids(payload) == ids(payload, event_time_ns=NOW + 3600 * 10**9)
+    assert {message.twin for message in messages(payload)} == {""}
+
+
+@pytest.mark.parametrize("label", ["Stop", "UserPromptSubmit", "SessionStart", "SessionEnd"])
+def test_the_twin_of_a_window_is_the_id_of_the_window_before(label: str) -> None:
+    payload = payloads.ALL[label]
+    twins = [message.twin for message in messages(payload)]
+    assert twins == ids(payload, event_time_ns=NOW - 1)
+    assert twins == ids(payload, event_time_ns=NOW - WINDOW)
+    assert not set(twins) & set(ids(payload, event_time_ns=NOW - WINDOW - 1))
+    assert not set(twins) & set(ids(payload))
+
+
+def test_an_event_without_a_name_of_its_own_is_known_by_all_its_bytes() -> None:
+    assert ids(payloads.STOP) != ids(changed(payloads.STOP, last_assistant_message="other"))
+
+
+def test_a_tool_event_without_a_call_id_is_known_by_its_bytes_and_time() -> None:
+    payload = changed(payloads.POST_EDIT, tool_use_id=...)
+    assert ids(payload) == ids(payload, event_time_ns=NOW + WINDOW - 1)
+    assert ids(payload) != ids(payload, event_time_ns=NOW + WINDOW)
+    assert all(message.twin for message in messages(payload))

@@ -1,0 +1,170 @@
+"""Reading stdin: whole events without an end of file, never a half one, never without end."""
+
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hivepipe.intake import stdin
+from hivepipe.intake.stdin import Input, is_whole, read_event
+from tests import payloads
+from tests.payloads import encoded
+
+GUARD_SECS = 30  # a hang guard, not a measurement
+
+
+@pytest.fixture
+def pipe() -> Iterator[list[int]]:
+    """Return the two ends of a pipe; an end that a test closed is set to -1 there."""
+    ends = list(os.pipe())
+    yield ends
+    for end in ends:
+        if end >= 0:
+            os.close(end)
+
+
+class Reader(threading.Thread):
+    """Reads one event beside the test."""
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(daemon=True)
+        self.descriptor = descriptor
+        self.result: Input | None = None
+        self.start()
+
+    def run(self) -> None:
+        self.result = read_event(self.descriptor)
+
+    def finished(self) -> Input:
+        self.join(GUARD_SECS)
+        assert self.result is not None, "still reading"
+        return self.result
+
+
+@pytest.mark.parametrize("label", payloads.ALL)
+@pytest.mark.parametrize("end", [b"", b"\n", b" \r\n"])
+def test_a_whole_object_is_enough_though_the_pipe_stays_open(
+    pipe: list[int], label: str, end: bytes
+) -> None:
+    data = encoded(payloads.ALL[label]) + end
+    os.write(pipe[1], data)
+    received = Reader(pipe[0]).finished()
+    assert (received.data, received.trouble) == (data, "")
+
+
+def test_a_large_whole_object_is_enough_though_the_pipe_stays_open(pipe: list[int]) -> None:
+    data = encoded({"tool_input": {"content": "}" * 3_000_000, "b": [{"c": '"{}\\'}] * 1000}})
+    reader = Reader(pipe[0])
+    view = memoryview(data)
+    while view:
+        view = view[os.write(pipe[1], view) :]
+    assert reader.finished().data == data
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"a":{"b":1},"c":2}',
+        b'{"a":{"b":{"c":{}}}}',
+        b'{"a":"}","b":"x}","c":{}}',
+        b'{"a":"\\"}","b":"\\\\","c":{"d":"{"}}',
+        b'{"a":[{"b":1},{"c":2}],"d":"}"}',
+    ],
+)
+def test_a_pause_behind_an_inner_brace_does_not_end_the_reading(
+    pipe: list[int], data: bytes
+) -> None:
+    reader = Reader(pipe[0])
+    for part in data.replace(b"}", b"}|").split(b"|"):
+        os.write(pipe[1], part)
+        time.sleep(0.02)
+    received = reader.finished()
+    assert (received.data, received.trouble) == (data, "")
+
+
+def test_half_an_object_is_waited_for(pipe: list[int]) -> None:
+    os.write(pipe[1], b'{"a":{"b":1}')
+    reader = Reader(pipe[0])
+    reader.join(0.2)
+    assert reader.is_alive()
+    os.write(pipe[1], b"}")
+    assert reader.finished().data == b'{"a":{"b":1}}'
+
+
+@pytest.mark.parametrize("data", [b"", b"nonsense", b'{"a":', b"[1,2]", b"null", b"\0\0"])
+def test_what_is_no_object_is_taken_at_the_end_of_the_file(pipe: list[int], data: bytes) -> None:
+    os.write(pipe[1], data)
+    os.close(pipe[1])
+    pipe[1] = -1
+    received = Reader(pipe[0]).finished()
+    assert (received.data, received.trouble) == (data, "")
+
+
+def test_what_arrived_before_the_deadline_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    chunks = iter([b'{"a":1,', b'"b":2'])
+
+    def read(_descriptor: int, _size: int) -> bytes:
+        for chunk in chunks:
+            return chunk
+        raise stdin.LateError
+
+    monkeypatch.setattr(stdin.posix, "read", read)
+    received = read_event()
+    assert received.data == b'{"a":1,"b":2'
+    assert received.trouble == "stdin was not closed in time"
+
+
+def test_a_stdin_that_cannot_be_read_is_named(pipe: list[int]) -> None:
+    received = read_event(pipe[1])
+    assert (received.data, received.trouble) == (b"", "stdin could not be read")
+
+
+def test_reading_stops_beyond_the_limit(pipe: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stdin, "LIMIT_BYTES", 100)
+    os.write(pipe[1], b'{"a":"' + b"x" * 200)
+    received = Reader(pipe[0]).finished()
+    assert len(received.data) > 100
+    assert received.trouble == "event larger than 64 MB"
+
+
+def test_the_limit_is_64_mb() -> None:
+    assert stdin.LIMIT_BYTES == 64 * 1024 * 1024
+
+
+@pytest.mark.parametrize("label", payloads.ALL)
+def test_an_event_is_whole_with_its_last_brace_and_not_before(label: str) -> None:
+    data = encoded(payloads.ALL[label])
+    assert is_whole(data)
+    early = [end for end in range(len(data)) if data[:end].endswith(b"}") and is_whole(data[:end])]
+    assert early == []
+
+
+values = st.recursive(
+    st.none() | st.integers() | st.text(st.sampled_from('{}[]"\\:,a\n\u20ac')),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text('{}"\\'), inner, max_size=3)
+    ),
+    max_leaves=10,
+)
+
+
+@settings(max_examples=200, derandomize=True, deadline=None)
+@given(st.dictionaries(st.text('{}"\\a'), values, max_size=4), st.booleans())
+def test_any_object_is_whole_at_its_end_and_at_no_brace_before(
+    value: dict[str, object], ascii_only: bool
+) -> None:
+    data = json.dumps(value, ensure_ascii=ascii_only).encode()
+    assert is_whole(data)
+    assert not any(is_whole(data[:end]) for end in range(len(data)) if data[:end].endswith(b"}"))
+
+
+@pytest.mark.parametrize("data", [b"", b"}", b"null", b"[]", b'"{}"', b'{"a":"}'])
+def test_what_holds_no_whole_object_is_not_whole(data: bytes) -> None:
+    assert not is_whole(data)

@@ -1,0 +1,264 @@
+"""The throttle: one checkpoint per instance and interval, and exact totals."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hivepipe.intake import throttle
+from hivepipe.intake.throttle import count_operation, read_totals
+from hivepipe.jobs import Count
+
+SEC = 10**9
+INTERVAL = 60 * SEC
+T0 = 1_795_222_800 * SEC
+SESSION = "s1"
+
+
+def count(
+    path: Path, event: str, at: int = T0, interval: int = INTERVAL, session: str = SESSION
+) -> Count:
+    return count_operation(str(path), session, (event.encode(), b""), at, interval)
+
+
+def values(answer: Count) -> tuple[bool, int | None, int | None]:
+    return answer.due, answer.operations, answer.checkpoints
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "instances" / "i1.checkpoint"
+
+
+def test_the_first_operation_of_an_instance_is_due(path: Path) -> None:
+    assert values(count(path, "a")) == (True, 1, 1)
+
+
+def test_the_file_is_for_the_user_alone(path: Path) -> None:
+    count(path, "a")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(
+    ("elapsed", "due"),
+    [(0, False), (1, False), (INTERVAL - 1, False), (INTERVAL, True), (INTERVAL + 1, True)],
+)
+def test_an_operation_is_due_once_the_interval_has_passed(
+    path: Path, elapsed: int, due: bool
+) -> None:
+    count(path, "a")
+    assert values(count(path, "b", T0 + elapsed)) == (due, 2, 1 + due)
+
+
+def test_the_interval_runs_from_the_last_checkpoint_not_from_the_last_operation(path: Path) -> None:
+    due = [count(path, f"e{n}", T0 + n * 20 * SEC).due for n in range(7)]
+    assert due == [True, False, False, True, False, False, True]
+
+
+@pytest.mark.parametrize("elapsed", [0, 1, INTERVAL, -1, -INTERVAL, -10 * INTERVAL])
+def test_an_interval_of_nothing_lets_every_operation_through(path: Path, elapsed: int) -> None:
+    count(path, "a", interval=0)
+    assert values(count(path, "b", T0 + elapsed, interval=0)) == (True, 2, 2)
+
+
+def test_throttled_operations_are_counted_all_the_same(path: Path) -> None:
+    answers = [count(path, f"e{n}", T0 + n) for n in range(10)]
+    assert [answer.operations for answer in answers] == list(range(1, 11))
+    assert [answer.checkpoints for answer in answers] == [1] * 10
+    assert values(count(path, "later", T0 + INTERVAL)) == (True, 11, 2)
+
+
+@pytest.mark.parametrize("due", [True, False])
+def test_a_doubled_event_counts_once_and_is_answered_alike(path: Path, due: bool) -> None:
+    if not due:
+        count(path, "before")
+    first = values(count(path, "a", T0 + 1))
+    assert first[0] is due
+    assert values(count(path, "b", T0 + 2))[1] == (2 if due else 3)
+    assert values(count(path, "a", T0 + 3)) == first
+    assert values(count(path, "a", T0 + 2 * INTERVAL)) == first
+    assert values(count(path, "c", T0 + 4))[1] == (3 if due else 4)
+
+
+def test_an_event_is_doubled_if_it_has_the_name_it_had_a_window_before(path: Path) -> None:
+    first = count_operation(str(path), SESSION, (b"window 1", b"window 0"), T0, INTERVAL)
+    second = count_operation(str(path), SESSION, (b"window 2", b"window 1"), T0 + 1, INTERVAL)
+    third = count_operation(str(path), SESSION, (b"window 3", b"window 2"), T0 + 2, INTERVAL)
+    assert values(first) == values(second) == (True, 1, 1)
+    assert third.operations == 2
+
+
+def test_the_file_does_not_grow_for_ever(path: Path) -> None:
+    for n in range(60):
+        count(path, f"event {n}", T0 + n * INTERVAL, session=f"{n % 12:0128d}")
+    size = path.stat().st_size
+    for n in range(60, 120):
+        count(path, f"event {n}", T0 + n * INTERVAL, session=f"{n % 12:0128d}")
+    assert path.stat().st_size <= size + 64
+    assert size < throttle._SIZE_BYTES
+    assert count(path, "one more", T0 + 121 * INTERVAL).operations == 1
+
+
+def test_totals_are_per_session_and_the_interval_is_per_instance(path: Path) -> None:
+    assert values(count(path, "a", T0, session="s1")) == (True, 1, 1)
+    assert values(count(path, "b", T0 + 1, session="s2")) == (False, 1, 0)
+    assert values(count(path, "c", T0 + 2, session="s1")) == (False, 2, 1)
+    assert values(read_totals(str(path), "s1")) == (False, 2, 1)
+    assert values(read_totals(str(path), "s2")) == (False, 1, 0)
+
+
+@pytest.mark.parametrize("session", ["s1", ""])
+def test_the_totals_that_were_counted_can_be_read_and_reading_counts_nothing(
+    path: Path, session: str
+) -> None:
+    for n in range(3):
+        count(path, f"e{n}", T0 + n, session=session)
+    before = path.read_bytes()
+    assert values(read_totals(str(path), session)) == (False, 3, 1)
+    assert path.read_bytes() == before
+
+
+def test_totals_of_what_was_never_counted_are_unknown(path: Path) -> None:
+    assert values(read_totals(str(path), SESSION)) == (False, None, None)
+    assert not path.exists()
+    count(path, "a")
+    assert values(read_totals(str(path), "another")) == (False, None, None)
+
+
+DAMAGE = [
+    b"",
+    b"\n",
+    b"\0" * 300,
+    b"\xff\xfe garbage",
+    b"t x\n",
+    b"t\n",
+    b"t 1 2 3 4 5\n",
+    b"s s1 1\n",
+    b"s s1 a b\n",
+    b"e 00 1 x y\n",
+    b"e\n",
+    b"t " + b"9" * 6000 + b"\n",
+    b"{}" * 9000,
+    b"\n" * 9000,
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGE, ids=range(len(DAMAGE)))
+def test_a_damaged_file_starts_anew(path: Path, damage: bytes) -> None:
+    path.parent.mkdir()
+    path.write_bytes(damage)
+    assert read_totals(str(path), SESSION).due is False
+    assert values(count(path, "a", T0)) == (True, 1, 1)
+    assert values(count(path, "b", T0 + 1)) == (False, 2, 1)
+
+
+def test_any_cut_of_the_file_is_readable(path: Path) -> None:
+    for n in range(20):
+        count(path, f"e{n}", T0 + n)
+    whole = path.read_bytes()
+    for end in range(len(whole)):
+        path.write_bytes(whole[:end])
+        answer = count(path, "new", T0 + 100)
+        assert answer.operations is not None
+        assert 1 <= answer.operations <= 21
+        assert values(count(path, "new", T0 + 100)) == values(answer)
+
+
+def test_a_clock_set_back_by_more_than_an_interval_does_not_stop_checkpoints(path: Path) -> None:
+    count(path, "a", T0)
+    back = T0 - 24 * 3600 * SEC
+    assert values(count(path, "b", back)) == (True, 2, 2)
+
+
+def test_after_a_clock_was_set_back_the_throttle_holds_again(path: Path) -> None:
+    count(path, "a", T0)
+    back = T0 - 24 * 3600 * SEC
+    due = [count(path, f"e{n}", back + n * 20 * SEC).due for n in range(4)]
+    assert due == [True, False, False, True]
+
+
+def test_two_events_in_the_wrong_order_make_one_checkpoint(path: Path) -> None:
+    assert [count(path, "b", T0 + 5).due, count(path, "a", T0).due] == [True, False]
+
+
+def test_a_link_in_the_files_place_is_not_followed(path: Path, tmp_path: Path) -> None:
+    path.parent.mkdir()
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    path.symlink_to(victim)
+    assert values(count(path, "a")) == (True, None, None)
+    assert values(read_totals(str(path), SESSION)) == (False, None, None)
+    assert victim.read_text() == "precious"
+
+
+def test_where_nothing_can_be_kept_the_checkpoint_is_let_through_uncounted(tmp_path: Path) -> None:
+    (tmp_path / "instances").write_text("a file where the folder should be")
+    path = tmp_path / "instances" / "i1.checkpoint"
+    assert values(count(path, "a")) == (True, None, None)
+    assert values(count(path, "b", T0 + 1)) == (True, None, None)
+
+
+PARALLEL = """
+import sys
+from hivepipe.intake.throttle import count_operation
+path, number = sys.argv[1:]
+print("ready", flush=True)
+sys.stdin.read()
+for n in range(5):
+    names = (f"event {number} {n}".encode(), b"")
+    answer = count_operation(path, "s1", names, 1_795_222_800 * 10**9, 60 * 10**9)
+    print(int(answer.due), answer.operations, answer.checkpoints)
+"""
+
+
+def test_of_twenty_processes_at_once_one_is_due_and_the_total_is_exact(path: Path) -> None:
+    path.parent.mkdir(mode=0o700)
+    gate, shot = os.pipe()
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", PARALLEL, str(path), str(number)],
+            stdin=gate,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(20)
+    ]
+    os.close(gate)
+    for process in started:
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+    os.close(shot)  # all stand at the line; the end of their common stdin is the shot
+    answers = [
+        line.split()
+        for process in started
+        for line in process.communicate(timeout=60)[0].splitlines()
+    ]
+    assert sorted(int(operations) for _, operations, _ in answers) == list(range(1, 101))
+    assert sum(due == "1" for due, _, _ in answers) == 1
+    assert values(read_totals(str(path), SESSION)) == (False, 100, 1)
+
+
+HOLD = """
+import fcntl, sys
+held = open(sys.argv[1], "r+")
+fcntl.lockf(held, fcntl.LOCK_EX)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_lock_that_is_never_released_is_not_waited_for(path: Path) -> None:
+    count(path, "a")
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert holder.stdout
+        assert holder.stdout.readline() == b"held\n"
+        assert values(count(path, "b", T0 + 1)) == (True, None, None)
+    finally:
+        holder.communicate(timeout=60)
+    assert values(count(path, "c", T0 + 2)) == (False, 2, 1)
