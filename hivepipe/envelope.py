@@ -1,5 +1,6 @@
 """Read what `hivepipe.jobs.encode` wrote: one JSON string becomes one job to execute."""
 
+import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import orjson
 
 from hivepipe.errors import BadEnvelopeError
+from hivepipe.redaction import redact_text
 
 VERSIONS = (1,)
 
@@ -49,6 +51,21 @@ def read_envelope(text: str | bytes) -> Envelope:
     except orjson.JSONDecodeError as error:
         raise BadEnvelopeError("not valid JSON") from error
     return envelope_of(value)
+
+
+def redacted(text: str) -> str:
+    """Return the envelope with every text in it redacted, as ASCII."""
+    return json.dumps(_redacted(orjson.loads(text)), separators=(",", ":"))
+
+
+def _redacted(value: object) -> object:
+    if isinstance(value, str):
+        return redact_text(value)
+    if isinstance(value, dict):
+        return {key: _redacted(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_redacted(item) for item in value]
+    return value
 
 
 def envelope_of(value: object) -> Envelope:

@@ -12,12 +12,15 @@ import sys
 from _blake2 import blake2b
 
 ID_CHARS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
-# What a token looks like at its start: an id that looks so is kept as its hash.
+# How tokens start: an id with such a word in it is kept as its hash.
 _TOKEN_STARTS = (
     "sk-",
+    "sk_",
     "ghp_",
     "gho_",
     "ghs_",
+    "ghu_",
+    "ghr_",
     "github_pat_",
     "glpat-",
     "xox",
@@ -446,8 +449,10 @@ def valid_id(text: str) -> str:
     """Return the id; empty if it is none, its hash if it looks like a token."""
     if len(text) > CAP_ID or not ID_CHARS.issuperset(text) or not text.strip("."):
         return ""
-    if text.startswith(_TOKEN_STARTS):
-        return "id-" + blake2b(text.encode(), digest_size=16).hexdigest()
+    for start in _TOKEN_STARTS:
+        at = text.find(start)
+        if at == 0 or (at > 0 and not text[at - 1].isalnum()):  # not the "sk-" of "task-agent"
+            return "id-" + blake2b(text.encode(), digest_size=16).hexdigest()
     return text
 
 

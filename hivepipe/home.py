@@ -174,7 +174,7 @@ def real_path(path: str) -> str:
         posix.chdir(path)
         return posix.getcwd()
     except (OSError, ValueError):
-        return path.rstrip("/") or "/"
+        return absolute(path).rstrip("/") or "/"
     finally:
         if here >= 0:
             posix.fchdir(here)

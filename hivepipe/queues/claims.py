@@ -165,13 +165,14 @@ for i = 1, #ARGV, 5 do
 end
 """
 
-# ARGV: worker key, now as RQ writes it; then id, queue, reason (packed as RQ packs it)
+# ARGV: worker key, now as RQ writes it; then id, queue, reason (packed as RQ packs it), data
 _BURY = f"""
 local worker, at = ARGV[1], ARGV[2]
-for i = 3, #ARGV, 3 do
-  local id, q, reason = ARGV[i], ARGV[i + 1], ARGV[i + 2]
+for i = 3, #ARGV, 4 do
+  local id, q, reason, data = unpack(ARGV, i, i + 3)
   if redis.call('ZREM', 'rq:wip:' .. q, id .. ':{EXECUTION}') == 1 then
-    redis.call('HSET', 'rq:job:' .. id, 'status', 'failed', 'ended_at', at, 'origin', q)
+    redis.call('HSET', 'rq:job:' .. id, 'status', 'failed', 'ended_at', at, 'origin', q,
+      'data', data)
     redis.call('PERSIST', 'rq:job:' .. id)
     redis.call('XADD', 'rq:results:' .. id, 'MAXLEN', 10, '*', 'type', 2, 'exc_string', reason)
     redis.call('ZADD', 'rq:failed:' .. q, -1, id)
@@ -250,18 +251,18 @@ class Claims:
         return int(self._acknowledge(args=arguments)) if done else 0
 
     def retry(self, jobs: list[tuple[Claimed, str, float]]) -> None:
-        """Let jobs come back, each to a queue after a delay in seconds."""
+        """Let jobs come back, each to a queue after a delay in seconds, one attempt older."""
         arguments: list[Argument] = []
         for job, queue, delay_secs in jobs:
             arguments += (job.id, job.queue, queue, delay_secs, job.attempts + 1)
         if arguments:
             self._retry(args=arguments)
 
-    def bury(self, jobs: list[tuple[Claimed, str]]) -> None:
-        """Make jobs dead letters, each with its reason."""
+    def bury(self, jobs: list[tuple[Claimed, str, bytes]]) -> None:
+        """Make jobs dead letters, each with its reason and the data it is to keep."""
         arguments: list[Argument] = [self._worker_key, _now()]
-        for job, reason in jobs:
-            arguments += (job.id, job.queue, _packed(reason))
+        for job, reason, data in jobs:
+            arguments += (job.id, job.queue, _packed(reason), data)
         if jobs:
             self._bury(args=arguments)
 

@@ -8,12 +8,14 @@ oldest and the newest supported RQ). Speaks to a unix socket or a loopback port 
     rq:queue:<name>      list   of job ids
     rq:job:<id>          hash   RQ's fields, and ours: hp (envelope version: "this job is ours")
     hivepipe:accepted    int    jobs taken in, ever; one side of the accounts
+    hivepipe:bell        list   rung after a push; the writer sleeps on it
 
 On the hook path.
 """
 
 import posix
 from _socket import AF_INET, AF_UNIX, SOCK_STREAM, socket
+from time import monotonic
 
 from hivepipe.jobs import ENVELOPE_VERSION, Message
 
@@ -44,13 +46,16 @@ for i = 1, #ARGV, {_FIELDS} do
       'retries_left', '{len(RETRY_SECS)}', 'retry_intervals', '{list(RETRY_SECS)}',
       'origin', queue, 'description', description, 'enqueued_at', at,
       'timeout', '{TIMEOUT_SECS}', 'result_ttl', '{RESULT_TTL_SECS}',
-      'failure_ttl', '{FAILURE_TTL_SECS}', 'status', 'queued', 'meta', '\\128\\5}}\\148.',
+      'failure_ttl', '{FAILURE_TTL_SECS}', 'status', 'queued',
       'hp', '{ENVELOPE_VERSION}')
     redis.call('RPUSH', 'rq:queue:' .. queue, id)
     new = new + 1
   end
 end
-if new > 0 then redis.call('INCRBY', 'hivepipe:accepted', new) end
+if new > 0 then
+  redis.call('INCRBY', 'hivepipe:accepted', new)
+  if redis.call('LLEN', 'hivepipe:bell') == 0 then redis.call('RPUSH', 'hivepipe:bell', 1) end
+end
 return new
 """
 
@@ -81,8 +86,9 @@ def push(address: str, messages: list[Message], reply_secs: float = REPLY_SECS) 
             message.created_at.encode(),
         )
     reply = _exchange(address, _command(arguments), reply_secs)
-    if not reply.startswith(b":"):
-        raise RefusedError(reply[1:100].decode("utf-8", "replace").strip())
+    if not reply.startswith(b":") or not reply[1:].isdigit():
+        # Redis 6.2 puts its own words before the reason, later ones behind.
+        raise RefusedError(reply[1:300].decode("utf-8", "replace").strip() or "not a Redis reply")
     return int(reply[1:])
 
 
@@ -112,23 +118,23 @@ def _command(arguments: list[bytes]) -> bytes:
 
 
 def _exchange(address: str, request: bytes, reply_secs: float) -> bytes:
-    """Send one command and return the last line of the answer, its first byte telling its kind."""
-    database = b""
+    """Send one command and return the line that answers it, its first byte telling its kind."""
     connection = socket(AF_UNIX if address.startswith("/") else AF_INET, SOCK_STREAM)
     try:
         connection.settimeout(CONNECT_SECS)
+        database = "0"
         if address.startswith("/"):
             connection.connect(address)
         else:
-            place, _, database_name = address.partition("/")
+            place, _, database = address.partition("/")
             host, _, port = place.rpartition(":")
             connection.connect((host, int(port)))
-            if database_name not in ("", "0"):
-                database = _command([b"SELECT", database_name.encode()])
-        connection.settimeout(reply_secs)
-        connection.sendall(database + request)
-        return _read_lines(connection, 2 if database else 1)
-    except (OSError, ValueError) as error:
+        if database not in ("", "0"):
+            reply = _ask(connection, _command([b"SELECT", database.encode()]), reply_secs)
+            if reply != b"+OK":
+                return reply
+        return _ask(connection, request, reply_secs)
+    except (OSError, ValueError, OverflowError) as error:
         refused = RefusedError(_reason(error))
         refused.is_absent = isinstance(error, FileNotFoundError | ConnectionRefusedError)
         raise refused from None
@@ -136,21 +142,24 @@ def _exchange(address: str, request: bytes, reply_secs: float) -> bytes:
         connection.close()
 
 
-def _read_lines(connection: socket, wanted: int) -> bytes:
-    """Read the simple replies; an error in any of them is the answer."""
+def _ask(connection: socket, request: bytes, reply_secs: float) -> bytes:
+    """Send a command and read one line, within the time for both together."""
+    end = monotonic() + reply_secs
+    connection.settimeout(reply_secs)
+    connection.sendall(request)
     received = b""
-    while received.count(b"\r\n") < wanted:
+    while not received.endswith(b"\r\n"):
+        left = end - monotonic()
+        if left <= 0:
+            raise TimeoutError
+        connection.settimeout(left)
         chunk = connection.recv(4096)
         if not chunk:
             raise OSError("connection closed")
         received += chunk
         if len(received) > 65536:
             raise OSError("not a Redis reply")
-    lines = received.split(b"\r\n")[:wanted]
-    for line in lines:
-        if line.startswith(b"-"):
-            return line
-    return lines[-1]
+    return received.removesuffix(b"\r\n")
 
 
 def _reason(error: Exception) -> str:

@@ -1,70 +1,86 @@
-"""What happens beside the jobs: spooled events move in, due retries too, the AOF is cleansed.
-
-A thread of the writer, with a connection of its own.
-"""
+"""What the writer does beside the jobs: the spool moves in, strays come back, files stay small."""
 
 import logging
-import threading
+import os
 import time
 from pathlib import Path
 
-import redis
 from redis import Redis
+from redis.exceptions import RedisError, ResponseError
 
 from hivepipe.errors import BadEnvelopeError
+from hivepipe.home import logs_folder
 from hivepipe.queues import client
 from hivepipe.queues.connection import ACCEPTED_KEY, QUEUES
+from hivepipe.queues.reconciler import reconcile
 from hivepipe.queues.spooled import abandoned, read_spool_file, set_aside, spool_files
-from hivepipe.queues.writer import requeue_due
 
-TICK_SECS = 0.5
+FILES_PER_TURN = 500
 QUIET_SECS = 2.0
 REWRITE_EVERY_SECS = 10.0
+RECONCILE_EVERY_SECS = 30.0
+HOOK_LOG_BYTES = 1_000_000
 PUSH_SECS = 2.0  # nobody waits for the drain; a slow Redis must not stop it
 
 logger = logging.getLogger(__name__)
 
 
-class Housekeeper(threading.Thread):
-    """Runs until `stop` is called, then cleanses the AOF a last time."""
+class Housekeeper:
+    """Called by the writer between its turns; every job of its own is a short one."""
 
-    def __init__(self, connection: Redis, address: str, home: str) -> None:
-        """`address` is what the wire client takes, for the spool goes the same way as events."""
-        super().__init__(name="housekeeper", daemon=True)
+    def __init__(self, connection: Redis, home: Path, address: str) -> None:
+        """`address` is what the wire client takes: the spool goes the same way as events."""
         self._connection = connection
         self._address = address
-        self._spool = Path(home) / "spool"
-        self._stopping = threading.Event()
+        self._spool = home / "spool"
+        self._hook_log = Path(logs_folder(str(home)), "hook-errors.log")
         self._cleansed = -1  # accepted jobs at the last rewrite
         self._rewritten_at = 0.0
         self._quiet_since = 0.0
+        self._reconciled_at = 0.0
 
-    def run(self) -> None:
-        """Tick until told to stop; a Redis that is away is waited for."""
-        while not self._stopping.wait(TICK_SECS):
+    def drain(self) -> int:
+        """Move spooled events into Redis, oldest first; return how many files of this turn.
+
+        RefusedError: Redis went away; what was not moved is still there. The ids are those the
+        hook gave: an event that had arrived after all is known, and enters once.
+        """
+        files = spool_files(self._spool)[:FILES_PER_TURN]
+        for path in files:
             try:
-                drain_spool(self._spool, self._address)
-                requeue_due(self._connection)
-                self._cleanse_when_quiet()
-            except (redis.RedisError, client.RefusedError) as error:
-                logger.warning("housekeeping waits for Redis: %s", error)
-            except OSError as error:
-                logger.error("spool: %s", error)
+                spooled = read_spool_file(path)
+                client.push(self._address, [job.message for job in spooled], PUSH_SECS)
+                path.unlink(missing_ok=True)
+            except FileNotFoundError:  # `hivepipe drain` was quicker
+                continue
+            except (BadEnvelopeError, OSError) as error:
+                logger.error("spool file %s set aside: %s", path.name, error)
+                set_aside(path, str(error))
+        return len(files)
 
-    def stop(self) -> None:
-        """End the thread and leave an append-only file without the texts of finished jobs."""
-        self._stopping.set()
-        self.join(timeout=5)
+    def tidy(self) -> None:
+        """Do what is due while nothing waits."""
+        now = time.monotonic()
+        self._cleanse_when_quiet(now)
+        if now - self._reconciled_at > RECONCILE_EVERY_SECS:
+            self._reconciled_at = now
+            brought_back = reconcile(self._connection)
+            if brought_back:
+                logger.warning("brought back %d jobs that were in no list", brought_back)
+            self._set_torn_files_aside()
+            self._rotate_hook_log()
+
+    def cleanse_at_end(self) -> None:
+        """Leave an append-only file without the texts of finished jobs."""
         try:
             if self._nothing_waits():
                 self._connection.bgrewriteaof()
                 self._wait_for_rewrite()
-        except redis.RedisError as error:
+        except RedisError as error:
             logger.warning("append-only file not rewritten: %s", error)
 
-    def _cleanse_when_quiet(self) -> None:
+    def _cleanse_when_quiet(self, now: float) -> None:
         """Rewrite the AOF once the queues are empty: it keeps every text that ever passed."""
-        now = time.monotonic()
         accepted = int(self._connection.get(ACCEPTED_KEY) or 0)
         if accepted == self._cleansed or not self._nothing_waits():
             self._quiet_since = 0.0
@@ -72,7 +88,10 @@ class Housekeeper(threading.Thread):
         self._quiet_since = self._quiet_since or now
         if now - self._quiet_since < QUIET_SECS or now - self._rewritten_at < REWRITE_EVERY_SECS:
             return
-        self._connection.bgrewriteaof()
+        try:
+            self._connection.bgrewriteaof()
+        except ResponseError:  # one is running
+            return
         self._cleansed, self._rewritten_at = accepted, now
 
     def _nothing_waits(self) -> bool:
@@ -91,27 +110,14 @@ class Housekeeper(threading.Thread):
                 return
             time.sleep(0.02)
 
+    def _set_torn_files_aside(self) -> None:
+        for path in list(abandoned(self._spool, time.time())):
+            logger.error("spool file %s set aside: half-written, its hook died", path.name)
+            set_aside(path, "half-written: its hook died")
 
-def drain_spool(folder: Path, address: str) -> int:
-    """Move spooled events into Redis, oldest first; return how many files.
-
-    RefusedError: Redis went away; what was not moved is still there. The ids are those the hook
-    gave: an event that had arrived after all is known, and enters once.
-    """
-    moved = 0
-    for path in spool_files(folder):
+    def _rotate_hook_log(self) -> None:
         try:
-            spooled = read_spool_file(path)
-        except FileNotFoundError:
-            continue
-        except BadEnvelopeError as error:
-            logger.error("spool file %s set aside: %s", path.name, error)
-            set_aside(path, str(error))
-            continue
-        client.push(address, [job.message for job in spooled], PUSH_SECS)
-        path.unlink(missing_ok=True)
-        moved += 1
-    for path in abandoned(folder, time.time()):
-        logger.error("spool file %s set aside: half-written, its hook died", path.name)
-        set_aside(path, "half-written: its hook died")
-    return moved
+            if self._hook_log.stat().st_size > HOOK_LOG_BYTES:
+                os.replace(self._hook_log, self._hook_log.with_suffix(".log.1"))
+        except OSError:
+            return

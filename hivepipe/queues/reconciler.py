@@ -1,0 +1,86 @@
+"""Bring back what a stock worker or a crash orphaned.
+
+A stock `rq worker` on several queues pops with BLPOP: killed there, the job's hash says `queued`
+and no list has it. Killed later, the job stays in `rq:wip` until its lease has ended and
+somebody looks. Nothing here takes a job from a worker that lives.
+"""
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from redis import Redis
+
+from hivepipe.queues.connection import QUEUES
+
+GRACE_SECS = 60.0
+
+# A job of ours that is queued, in no list, for longer than any push takes. ARGV: id
+_REPUSH = """
+local id = ARGV[1]
+local job = 'rq:job:' .. id
+local status, origin = unpack(redis.call('HMGET', job, 'status', 'origin'))
+if status ~= 'queued' or not origin then return 0 end
+if redis.call('LPOS', 'rq:queue:' .. origin, id) then return 0 end
+if redis.call('ZSCORE', 'rq:scheduled:' .. origin, id) then return 0 end
+redis.call('RPUSH', 'rq:queue:' .. origin, id)
+return 1
+"""
+
+# A stock worker's claim whose lease has ended, and the worker with it. ARGV: queue, member, id
+_RECLAIM = """
+local q, member, id = ARGV[1], ARGV[2], ARGV[3]
+local job = 'rq:job:' .. id
+local worker = redis.call('HGET', job, 'worker_name')
+if worker and redis.call('EXISTS', 'rq:worker:' .. worker) == 1 then return 0 end
+if redis.call('ZREM', 'rq:wip:' .. q, member) == 0 then return 0 end
+if redis.call('EXISTS', job) == 0 then return 0 end
+redis.call('HSET', job, 'status', 'queued', 'origin', q)
+redis.call('LPUSH', 'rq:queue:' .. q, id)
+return 1
+"""
+
+
+def reconcile(connection: Redis) -> int:
+    """Put orphans back into their queues; return how many."""
+    return _reclaim_abandoned(connection) + _repush_orphans(connection)
+
+
+def _reclaim_abandoned(connection: Redis) -> int:
+    reclaim = connection.register_script(_RECLAIM)
+    now = time.time()
+    found = 0
+    for queue in QUEUES:
+        ended: Any = connection.zrangebyscore(f"rq:wip:{queue}", 0, now)
+        for member in ended:
+            job_id, _, execution = member.partition(b":")
+            if execution != b"hivepipe":  # the writer's own: taken back when it starts
+                found += int(reclaim(args=[queue, member, job_id]))
+    return found
+
+
+def _repush_orphans(connection: Redis) -> int:
+    listed: set[bytes] = set()
+    for queue in QUEUES:
+        waiting: Any = connection.lrange(f"rq:queue:{queue}", 0, -1)
+        listed.update(waiting)
+    keys: Any = connection.scan_iter(b"rq:job:*", count=1000)
+    ids = [key[len(b"rq:job:") :] for key in keys]
+    unlisted = [job_id for job_id in ids if job_id not in listed]
+    pipe = connection.pipeline(transaction=False)
+    for job_id in unlisted:
+        pipe.hmget(b"rq:job:" + job_id, "status", "enqueued_at", "hp")
+    repush = connection.register_script(_REPUSH)
+    found = 0
+    for job_id, (status, enqueued_at, ours) in zip(unlisted, pipe.execute(), strict=True):
+        if ours and status == b"queued" and _age_secs(enqueued_at) > GRACE_SECS:
+            found += int(repush(args=[job_id]))
+    return found
+
+
+def _age_secs(enqueued_at: bytes | None) -> float:
+    try:
+        at = datetime.fromisoformat((enqueued_at or b"").decode())
+    except ValueError:
+        return GRACE_SECS + 1
+    return (datetime.now(UTC) - at).total_seconds()

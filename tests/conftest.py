@@ -1,0 +1,389 @@
+"""A private home for every test: real hooks, real Redis, real writers, all ended by pid."""
+
+import json
+import os
+import posix
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+ROOT = Path(__file__).resolve().parent.parent
+NEUTRAL = '{"continue": true}\n'
+QUEUES = ("high", "medium", "low")
+PATIENCE_SECS = 60.0
+
+_FOREIGN_PREFIXES = ("HIVEPIPE_", "HIVE_", "CLAUDE", "RQ_", "REDIS_")
+_FOREIGN_NAMES = ("USE_QUEUE", "CHECKPOINT_INTERVAL", "AGENT_ID", "TASK_FILE")
+
+
+def _forget_the_developers_shell() -> None:
+    """The product reads `posix.environ`, its libraries `os.environ`; both copy the shell's."""
+    environment = os.environ
+    for name in list(environment):
+        if name.startswith(_FOREIGN_PREFIXES) or name in _FOREIGN_NAMES:
+            del environment[name]
+    for raw in list(posix.environ):
+        if os.fsdecode(raw).startswith(_FOREIGN_PREFIXES) or os.fsdecode(raw) in _FOREIGN_NAMES:
+            del posix.environ[raw]
+
+
+_forget_the_developers_shell()
+IN_CI = b"CI" in posix.environ
+
+
+def until(check: Callable[[], Any], what: str, secs: float = PATIENCE_SECS) -> Any:
+    """Poll until the check is truthy and return what it said; a guard, not a measurement."""
+    end = time.monotonic() + secs
+    while True:
+        found = check()
+        if found:
+            return found
+        if time.monotonic() > end:
+            pytest.fail(f"after {secs} s: {what}")
+        time.sleep(0.02)
+
+
+# ---- hooks
+
+
+def hook_path(event_name: str) -> Path:
+    """Return the executable that Claude Code runs on this event."""
+    name = "".join("_" + c.lower() if c.isupper() else c for c in event_name).lstrip("_")
+    return ROOT / "hooks" / f"{name}.py"
+
+
+def fire(
+    event_name: str, payload: Mapping[str, Any] | bytes, env: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Run the real hook on one event; whatever happens, it has to answer neutrally."""
+    data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", str(hook_path(event_name))],
+        input=data,
+        capture_output=True,
+        env=dict(env),
+        timeout=PATIENCE_SECS,
+        check=False,
+    )
+    said = subprocess.CompletedProcess(
+        done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
+    )
+    assert (said.returncode, said.stdout, said.stderr) == (0, NEUTRAL, "")
+    return said
+
+
+def fire_all(events: Iterable[Mapping[str, Any]], env: Mapping[str, str], at_once: int = 1) -> None:
+    """Fire events by their own names, so many at a time."""
+    with ThreadPoolExecutor(at_once) as pool:
+        for _ in pool.map(lambda event: fire(event["hook_event_name"], event, env), events):
+            pass
+
+
+# ---- a home
+
+
+class Home:
+    """The folders and the environment of one user with one project."""
+
+    def __init__(self, root: Path, name: str = ".hive-mind") -> None:
+        """`name` tells apart several homes of one project."""
+        self.root = root
+        self.project = root / "shop"
+        self.path = self.project / name
+        self.env = {
+            "PATH": posix.environ.get(b"PATH", b"/usr/bin:/bin").decode(),
+            "HOME": str(root),
+            "XDG_STATE_HOME": str(root / "state"),
+            "XDG_RUNTIME_DIR": str(root / "run"),
+            "CLAUDE_PROJECT_DIR": str(self.project),
+            "HIVEPIPE_HOME": str(self.path),
+        }
+
+    def another(self, name: str) -> "Home":
+        """Return another home of the same project."""
+        return Home(self.root, name)
+
+    def with_env(self, **variables: str) -> dict[str, str]:
+        """Return the environment with more in it; names without their HIVEPIPE_."""
+        return {**self.env, **{f"HIVEPIPE_{name}": value for name, value in variables.items()}}
+
+    def inside(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Let the product's code see this environment within the test's own process too."""
+        seen = {key.encode(): value.encode() for key, value in self.env.items()}
+        monkeypatch.setattr(posix, "environ", seen)
+
+    @property
+    def address(self) -> str:
+        """The socket as the product computes it, asked in a process of its own."""
+        code = "from hivepipe.home import locate; print(locate('.').socket, end='')"
+        asked = subprocess.run(
+            [sys.executable, "-I", "-c", code],
+            env=self.env,
+            cwd=self.project,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=PATIENCE_SECS,
+        )
+        return asked.stdout
+
+    @property
+    def spool(self) -> list[Path]:
+        """The complete events that wait on disk."""
+        return sorted((self.path / "spool").glob("*.json"))
+
+    @property
+    def database(self) -> Path:
+        """Where the rows are."""
+        return self.path / "hive.db"
+
+    def rows(self, sql: str) -> list[dict[str, Any]]:
+        """Ask the database over a connection of its own; empty while it is not made."""
+        if not self.database.exists():
+            return []
+        connection = sqlite3.connect(f"file:{self.database}?mode=ro", uri=True, timeout=10)
+        try:
+            connection.row_factory = sqlite3.Row
+            return [dict(row) for row in connection.execute(sql)]
+        except sqlite3.OperationalError as error:
+            if "no such table" in str(error):
+                return []
+            raise
+        finally:
+            connection.close()
+
+    def count(self, table: str) -> int:
+        """Return how many rows a table has; 0 while it is not made."""
+        found = self.rows(f"SELECT count(*) AS n FROM {table}")
+        return int(found[0]["n"]) if found else 0
+
+
+@pytest.fixture
+def private_home() -> Iterator[Home]:
+    """A home nobody else uses; short, for a socket path has 103 bytes."""
+    root = Path(tempfile.mkdtemp(prefix="hp-", dir="/tmp")).resolve()
+    home = Home(root)
+    for folder in (home.project, root / "state", root / "run"):
+        folder.mkdir(mode=0o700)
+    try:
+        yield home
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+# ---- processes
+
+
+class Process:
+    """A process of the test's, ended by its pid and by nothing else."""
+
+    def __init__(self, command: list[str], log: Path, env: Mapping[str, str], cwd: Path) -> None:
+        """Nothing runs before `start`."""
+        self.command = command
+        self.log = log
+        self._env = dict(env)
+        self._cwd = cwd
+        self._running: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """The pid of the process that was started last."""
+        assert self._running is not None
+        return self._running.pid
+
+    @property
+    def is_running(self) -> bool:
+        """Is it alive?"""
+        return self._running is not None and self._running.poll() is None
+
+    def start(self) -> None:
+        """Start it, its output going to its log."""
+        with self.log.open("ab") as log:
+            self._running = subprocess.Popen(
+                self.command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self._env,
+                cwd=self._cwd,
+            )
+
+    def end(self, with_signal: int = signal.SIGTERM) -> int:
+        """Send the signal (and let a stopped process see it) and return the exit code."""
+        assert self._running is not None
+        if self._running.poll() is None:
+            self._running.send_signal(with_signal)
+            self._running.send_signal(signal.SIGCONT)
+        try:
+            return self._running.wait(PATIENCE_SECS)
+        except subprocess.TimeoutExpired:
+            self._running.kill()
+            self._running.wait(PATIENCE_SECS)
+            pytest.fail(f"pid {self._running.pid} outlived signal {with_signal}: {self.text}")
+
+    def signal(self, number: int) -> None:
+        """Send a signal and leave it at that."""
+        assert self._running is not None
+        self._running.send_signal(number)
+
+    @property
+    def text(self) -> str:
+        """What it said so far."""
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+
+class Server(Process):
+    """A real Redis server with the options that the product gives it."""
+
+    def __init__(self, home: Home, address: str, options: list[str]) -> None:
+        """`address` is a socket path or `host:port`."""
+        super().__init__([*options], home.root / "redis.log", home.env, home.root)
+        self.address = address
+
+    @property
+    def url(self) -> str:
+        """The address as RQ's tools take it."""
+        return f"unix://{self.address}" if self.address[0] == "/" else f"redis://{self.address}"
+
+    def client(self) -> redis.Redis:
+        """Return a new client that gives bytes."""
+        return redis.Redis.from_url(self.url)
+
+    def start(self) -> None:
+        """Start it and wait until it answers and has read its file."""
+        super().start()
+        until(self._answers, "no Redis")
+
+    def _answers(self) -> bool:
+        if not self.is_running:
+            pytest.fail(f"the Redis server ended: {self.text}")
+        with self.client() as client:
+            try:
+                return bool(client.ping())
+            except redis.RedisError:
+                return False
+
+
+class Writer(Process):
+    """The writer of a home, as the supervisor runs it."""
+
+    def __init__(self, home: Home) -> None:
+        """Nothing runs before `start`."""
+        script = str(ROOT / "workers" / "writer.py")
+        log = home.root / f"writer{home.path.name}.log"
+        super().__init__([sys.executable, "-I", script], log, home.env, home.root)
+        self.starts = 0
+
+    def start(self) -> None:
+        """Start it."""
+        self.starts += 1
+        super().start()
+
+    def keep(self) -> None:
+        """Start it again if it has ended: what a supervisor does."""
+        if not self.is_running:
+            self.start()
+
+
+def find_server() -> str:
+    """Return a server's path; a laptop without one skips, CI fails."""
+    from hivepipe.errors import NoRedisServerError  # noqa: PLC0415  after the environment is clean
+    from hivepipe.stack import redis_server as product  # noqa: PLC0415
+
+    try:
+        return product.find_server()
+    except NoRedisServerError as error:
+        packaged = Path(sys.executable).with_name("redis-server")
+        if packaged.exists():
+            return str(packaged)
+        if IN_CI:
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def new_server(private_home: Home) -> Iterator[Callable[[Home], Server]]:
+    """Make servers of homes, on the socket the product computes; all are ended."""
+    from hivepipe.stack.redis_server import arguments  # noqa: PLC0415
+
+    made: list[Server] = []
+    binary = find_server()
+
+    def make(home: Home) -> Server:
+        address = home.address
+        folder = Path(address).parent
+        for path in (folder.parent, folder):
+            path.mkdir(mode=0o700, exist_ok=True)
+        home.path.mkdir(mode=0o700, exist_ok=True)
+        server = Server(home, address, [binary, *arguments(str(home.path), address)])
+        made.append(server)
+        server.start()
+        return server
+
+    yield make
+    for server in made:
+        server.end(signal.SIGKILL)
+
+
+@pytest.fixture
+def redis_server(private_home: Home, new_server: Callable[[Home], Server]) -> Server:
+    """The running server of the private home."""
+    return new_server(private_home)
+
+
+@pytest.fixture
+def new_writer() -> Iterator[Callable[[Home], Writer]]:
+    """Make writers of homes, not yet started; all are ended."""
+    made: list[Writer] = []
+
+    def make(home: Home) -> Writer:
+        made.append(Writer(home))
+        return made[-1]
+
+    yield make
+    for writer in made:
+        if writer.is_running:
+            writer.end(signal.SIGKILL)
+
+
+@pytest.fixture
+def writer(private_home: Home, new_writer: Callable[[Home], Writer]) -> Writer:
+    """The writer of the private home, not yet started."""
+    return new_writer(private_home)
+
+
+def is_drained(home: Home, server: Server, writer: Writer | None = None) -> bool:
+    """Does nothing wait any more, neither on disk nor in Redis? A writer that ended never will."""
+    if writer is not None and not writer.is_running:
+        pytest.fail(f"the writer ended: {writer.text}")
+    if home.spool:
+        return False
+    return not unfinished(server)
+
+
+def unfinished(server: Server) -> list[str]:
+    """Name every job that has not succeeded, wherever it is: a popped one is in no list at all."""
+    found = []
+    with server.client() as client:
+        for key in client.keys("rq:job:*"):
+            status, description = client.hmget(key, "status", "description")
+            if status not in (b"finished", None):  # None: expired meanwhile
+                found.append(f"{key.decode()} {status.decode()} {(description or b'').decode()}")
+    return found
+
+
+def accepted(server: Server) -> int:
+    """Return how many jobs Redis has taken in, ever."""
+    with server.client() as client:
+        return int(client.get("hivepipe:accepted") or 0)

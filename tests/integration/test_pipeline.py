@@ -1,0 +1,568 @@
+"""From real hooks through real processes to rows: exactly the expected ones, whatever happens."""
+
+import itertools
+import json
+import os
+import signal
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hivepipe import direct
+from tests.conftest import Home, Server, Writer, accepted, fire, fire_all, is_drained, until
+from tests.payloads import (
+    FAILED_AGENT,
+    FAILED_SKILL,
+    POST_AGENT_ASYNC,
+    POST_AGENT_COMPLETED,
+    POST_EDIT,
+    POST_SKILL,
+    SESSION,
+    SESSION_END,
+    SESSION_START,
+    STOP,
+    SUBAGENT_START,
+    SUBAGENT_STOP,
+    TRANSCRIPT,
+    USER_PROMPT_SUBMIT,
+    Payload,
+    changed,
+)
+
+INJECTION = "x','r','{}','s','now'); UPDATE sessions SET status='pwned'; --"
+INSTANCE = "instance-ana"
+# Whatever holds a time, or is made from one.
+TIMES = {
+    "created_at",
+    "updated_at",
+    "started_at",
+    "last_seen",
+    "last_active",
+    "completed_at",
+    "ended_at",
+    "paused_at",
+    "applied_at",
+    "timestamp",
+    "spawnedAt",
+    "expires_at",
+    "state_time_ns",
+    "start_time_ns",
+    "checkpoint_time_ns",
+    "assigned_time_ns",
+    "detached_time_ns",
+}
+UNSTABLE = {*TIMES, "pid", "pid_started", "job_id"}
+NUMBERED = ("session_logs", "prompts", "skill_uses")  # their ids tell the order of arrival only
+
+
+def edit(number: int, **more: Any) -> Payload:
+    return changed(POST_EDIT, tool_use_id=f"toolu_edit{number}", **more)
+
+
+def agent_response(payload: Payload, agent: str) -> dict[str, Any]:
+    return {**payload["tool_response"], "agentId": agent}
+
+
+DAY: list[Payload] = [
+    SESSION_START,
+    USER_PROMPT_SUBMIT,
+    edit(1),
+    edit(2),
+    edit(3),
+    changed(
+        POST_AGENT_COMPLETED,
+        tool_use_id="toolu_done",
+        tool_response=agent_response(POST_AGENT_COMPLETED, "a0done"),
+    ),
+    changed(
+        POST_AGENT_ASYNC,
+        tool_use_id="toolu_async",
+        tool_response=agent_response(POST_AGENT_ASYNC, "a1async"),
+    ),
+    changed(SUBAGENT_STOP, agent_id="a1async"),
+    changed(POST_SKILL, tool_use_id="toolu_skill"),
+    changed(FAILED_SKILL, tool_use_id="toolu_noskill"),
+    changed(FAILED_AGENT, tool_use_id="toolu_noagent"),
+    changed(STOP, background_tasks=[]),
+    SESSION_END,
+]
+JOBS_OF_THE_DAY = 1 + 2 + 3 * 3 + 4 + 4 + 1 + 1 + 1 + 1 + 2 + 2
+
+
+def masked(value: Any, name: str = "") -> Any:
+    """Replace what differs from run to run, also inside JSON, by whether it is there."""
+    if name in UNSTABLE:
+        return None if value is None else "~"
+    if isinstance(value, dict):
+        return {key: masked(inner, key) for key, inner in value.items()}
+    if isinstance(value, str) and value.startswith("{"):
+        try:
+            return masked(json.loads(value))
+        except ValueError:
+            return value
+    return value
+
+
+def tables(home: Home) -> dict[str, list[dict[str, Any]]]:
+    """Return every row of every table, masked and in an order of their own."""
+    names = [
+        row["name"]
+        for row in home.rows(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        )
+    ]
+    found = {}
+    for name in names:
+        rows = [masked(row) for row in home.rows(f"SELECT * FROM {name}")]
+        if name in NUMBERED:
+            for row in rows:
+                del row["id"]
+        found[name] = sorted(rows, key=lambda row: json.dumps(row, sort_keys=True))
+    # Ids made from the time of an event differ; how many there are does not.
+    found["applied"] = [{"jobs": len(found["applied"])}]
+    return found
+
+
+def run_through_the_queue(
+    home: Home,
+    server: Server,
+    writer: Writer,
+    events: Iterable[Payload],
+    times: int = 1,
+    **env: str,
+) -> None:
+    writer.start()
+    _fire(home, events, times, env)
+    until(lambda: is_drained(home, server, writer), "not drained")
+    assert writer.end() == 0
+
+
+def run_directly(home: Home, events: Iterable[Payload], times: int = 1, **env: str) -> None:
+    _fire(home, events, times, {**env, "USE_QUEUE": "false"})
+    assert home.spool == []
+
+
+def _fire(home: Home, events: Iterable[Payload], times: int, env: dict[str, str]) -> None:
+    environment = home.with_env(INSTANCE_ID=INSTANCE, **env)
+    for event in events:
+        fire_all([event] * times, environment, at_once=times)
+
+
+# ---- a session's day
+
+
+def expected_agent(home: Home, **row: Any) -> dict[str, Any]:
+    usage = {"tokens": row.pop("tokens", None), "duration_ms": row.pop("duration_ms", None)}
+    metadata = {
+        "model": "haiku",
+        "spawnedAt": "~",
+        "source": "claude-code-task",
+        "sessionId": SESSION,
+        "lifecycle": {
+            "type": "ephemeral",
+            "ttl": 3600,
+            "expires_at": "~",
+            "cleanup_trigger": "task_complete",
+            "protected": False,
+        },
+        "spawn_context": {
+            "spawned_by": "claude-code-task",
+            "session_id": SESSION,
+            "instance_id": INSTANCE,
+        },
+        "usage": usage,
+    }
+    return {
+        "swarm_id": swarm_of(home),
+        "name": "Map checkout callers",
+        "type": "Explore",
+        "role": "task-agent",
+        "metadata": metadata,
+        "created_at": "~",
+        "last_active": "~",
+        "deleted_at": None,
+        "session_id": SESSION,
+        "model": "haiku",
+        "completed_at": "~",
+        **row,
+    }
+
+
+def swarm_of(home: Home) -> str:
+    from hivepipe.home import short_hash  # noqa: PLC0415
+
+    return f"swarm-{short_hash(str(home.project))}"
+
+
+def failed_agent_id(tool_use_id: str) -> str:
+    """CONTRACTS: `task-agent-<hash of session and tool_use_id>`."""
+    from hashlib import blake2b  # noqa: PLC0415
+
+    named = f"{SESSION}\0{tool_use_id}".encode()
+    return f"task-agent-{blake2b(named, digest_size=8).hexdigest()}"
+
+
+def expected_day(home: Home, checkpoints: int) -> dict[str, list[dict[str, Any]]]:
+    """Five operations: three edits and two agents."""
+    log = {
+        "session_id": SESSION,
+        "log_level": "INFO",
+        "message": "Auto-checkpoint: Edit",
+        "data": {
+            "trigger": "Edit",
+            "file_path": "/home/ana/shop/src/checkout.py",
+            "instance": INSTANCE,
+        },
+        "created_at": "~",
+        "job_id": "~",
+    }
+    agent_log = {
+        **log,
+        "message": "Auto-checkpoint: Agent",
+        "data": {"trigger": "Agent", "file_path": "", "instance": INSTANCE},
+    }
+    skill = {
+        "session_id": SESSION,
+        "skill": "acme:release-notes",
+        "kind": "tool",
+        "arguments": "v3.2",
+        "created_at": "~",
+        "job_id": "~",
+    }
+    return {
+        "swarms": [
+            {
+                "id": swarm_of(home),
+                "name": "shop",
+                "objective": None,
+                "status": "active",
+                "created_at": "~",
+                "updated_at": "~",
+                "deleted_at": None,
+            }
+        ],
+        "sessions": [
+            {
+                "id": SESSION,
+                "swarm_id": swarm_of(home),
+                "swarm_name": "shop",
+                "objective": "cart-refactor",
+                "status": "ended",
+                "checkpoint_data": {
+                    "timestamp": "~",
+                    "savedBy": INSTANCE,
+                    "operationCount": 5,
+                    "checkpointType": "final",
+                    "trigger": "SessionEnd",
+                },
+                "metadata": None,
+                "child_pids": None,
+                "created_at": "~",
+                "updated_at": "~",
+                "project": str(home.project),
+                "transcript_path": TRANSCRIPT,
+                "model": "claude-opus-5",
+                "source": "resume",
+                "paused_at": None,
+                "ended_at": "~",
+                "end_reason": "prompt_input_exit",
+                "state_time_ns": "~",
+                "start_time_ns": "~",
+                "checkpoint_time_ns": "~",
+            }
+        ],
+        "instances": [
+            {
+                "id": INSTANCE,
+                "pid": "~",
+                "pid_started": "~",
+                "host": socket.gethostname(),
+                "status": "running",
+                "started_at": "~",
+                "last_seen": "~",
+            }
+        ],
+        "instance_sessions": [
+            {
+                "id": f"{INSTANCE}:{SESSION}",
+                "session_id": SESSION,
+                "instance_id": INSTANCE,
+                "pid": "~",
+                "tty": None,
+                "started_at": "~",
+                "last_seen": "~",
+                "checkpoint_count": checkpoints,
+                "operation_count": 5,
+                "status": "detached",
+                "assigned_time_ns": "~",
+                "detached_time_ns": "~",
+            }
+        ],
+        "agents": [
+            expected_agent(
+                home,
+                id="a0done",
+                status="completed",
+                tool_use_id="toolu_done",
+                tokens=18422,
+                duration_ms=41230,
+            ),
+            expected_agent(home, id="a1async", status="completed", tool_use_id="toolu_async"),
+            expected_agent(
+                home,
+                id=failed_agent_id("toolu_noagent"),
+                status="failed",
+                tool_use_id="toolu_noagent",
+            ),
+        ],
+        "session_logs": ([agent_log] * 2 + [log] * 3) if checkpoints == 5 else [log],
+        "prompts": [
+            {
+                "session_id": SESSION,
+                "prompt_id": USER_PROMPT_SUBMIT["prompt_id"],
+                "prompt": "Split checkout.py into smaller modules",
+                "created_at": "~",
+                "job_id": "~",
+            }
+        ],
+        "skill_uses": [{**skill, "success": 0}, {**skill, "success": 1}],
+        "counters": [],
+        "schema_migrations": [{"id": "0001 initial", "applied_at": "~"}],
+        "applied": [{"jobs": JOBS_OF_THE_DAY - 3 * (5 - checkpoints)}],
+    }
+
+
+def assert_same(found: dict[str, Any], expected: dict[str, Any]) -> None:
+    """Compare table by table: a difference of all at once is unreadable."""
+    assert sorted(found) == sorted(expected)
+    for name, rows in expected.items():
+        wanted = sorted(rows, key=lambda row: json.dumps(row, sort_keys=True))
+        assert found[name] == wanted, name
+
+
+@pytest.mark.parametrize(("interval", "checkpoints"), [("0", 5), ("3600", 1)])
+@pytest.mark.parametrize("times", [1, 2], ids=["once", "each event twice"])
+def test_a_day_gives_exactly_its_rows_by_both_paths(
+    private_home: Home,
+    redis_server: Server,
+    writer: Writer,
+    times: int,
+    interval: str,
+    checkpoints: int,
+) -> None:
+    expected = expected_day(private_home, checkpoints)
+    run_through_the_queue(
+        private_home, redis_server, writer, DAY, times, CHECKPOINT_INTERVAL=interval
+    )
+    assert_same(tables(private_home), expected)
+    assert accepted(redis_server) == expected["applied"][0]["jobs"]
+
+    other = private_home.another("direct")
+    run_directly(other, DAY, times, CHECKPOINT_INTERVAL=interval)
+    assert_same(tables(other), expected)
+
+
+@pytest.mark.parametrize("field", ["subagent_type", "description", "model"])
+def test_an_injection_is_text_by_both_paths(
+    private_home: Home, redis_server: Server, writer: Writer, field: str
+) -> None:
+    response = {key: value for key, value in DAY[5]["tool_response"].items() if key != "agentType"}
+    tool_input = {**DAY[5]["tool_input"], field: INJECTION}
+    hostile = changed(DAY[5], tool_input=tool_input, tool_response=response)
+    column = {"subagent_type": "type", "description": "name", "model": "model"}[field]
+    other = private_home.another("direct")
+    run_through_the_queue(private_home, redis_server, writer, [SESSION_START, hostile])
+    run_directly(other, [SESSION_START, hostile])
+    for home in (private_home, other):
+        assert home.rows(f"SELECT id, status, {column} AS said FROM agents") == [
+            {"id": "a0done", "status": "completed", "said": INJECTION}
+        ]
+        assert home.rows("SELECT status FROM sessions") == [{"status": "active"}]
+    assert_same(tables(other), tables(private_home))
+
+
+def test_each_instance_counts_for_itself_and_the_session_sums_up(
+    private_home: Home, redis_server: Server, writer: Writer
+) -> None:
+    edits = {"one": 2, "two": 3, "three": 4}
+    writer.start()
+    number = itertools.count()
+    for instance, times in edits.items():
+        for _ in range(times):
+            fire("PostToolUse", edit(next(number)), private_home.with_env(INSTANCE_ID=instance))
+    for instance in edits:
+        event = changed(STOP, prompt_id=f"prompt-{instance}")
+        fire("Stop", event, private_home.with_env(INSTANCE_ID=instance))
+    until(lambda: is_drained(private_home, redis_server, writer), "not drained")
+    counted = private_home.rows(
+        "SELECT instance_id, operation_count, checkpoint_count, status FROM instance_sessions"
+    )
+    assert {row.pop("instance_id"): row for row in counted} == {
+        instance: {"operation_count": times, "checkpoint_count": 1, "status": "active"}
+        for instance, times in edits.items()
+    }
+    saved = private_home.rows("SELECT checkpoint_data FROM sessions")
+    assert [json.loads(row["checkpoint_data"])["operationCount"] for row in saved] == [9]
+
+
+# ---- Redis stops, dies, is not there
+
+
+def wave(count: int, start: int = 0) -> list[Payload]:
+    """Events of one session that each leave a row of their own, whatever their order."""
+    events: list[Payload] = []
+    for number in range(start, start + count):
+        agent = changed(SUBAGENT_START, agent_id=f"wave{number}")
+        skill = changed(POST_SKILL, tool_use_id=f"toolu_wave{number}")
+        prompt = changed(USER_PROMPT_SUBMIT, prompt=f"wave {number}")
+        events.append((agent, skill, agent, prompt)[number % 4])
+    return events
+
+
+def assert_wave(home: Home, events: list[Payload]) -> None:
+    """Each event has its row, and one only."""
+    kinds = Counter(event["hook_event_name"] for event in events)
+    agents = {event["agent_id"] for event in events if event["hook_event_name"] == "SubagentStart"}
+    prompts = sorted(event["prompt"] for event in events if "prompt" in event)
+    assert {row["id"] for row in home.rows("SELECT id FROM agents")} == agents
+    assert sorted(row["prompt"] for row in home.rows("SELECT prompt FROM prompts")) == prompts
+    assert home.count("skill_uses") == kinds["PostToolUse"]
+    jobs = kinds["SubagentStart"] + kinds["PostToolUse"] + 2 * kinds["UserPromptSubmit"]
+    assert home.count("applied") == jobs + 1  # and the session's start
+
+
+def test_a_stopped_redis_costs_no_event_and_doubles_none(
+    private_home: Home, redis_server: Server, writer: Writer
+) -> None:
+    env = private_home.with_env(INSTANCE_ID=INSTANCE)
+    writer.start()
+    fire("SessionStart", SESSION_START, env)
+    until(lambda: is_drained(private_home, redis_server, writer), "not drained")
+    events = wave(24)
+    redis_server.signal(signal.SIGSTOP)
+    fire_all(events, env, at_once=4)
+    assert len(private_home.spool) == len(events)
+    redis_server.signal(signal.SIGCONT)
+    until(
+        lambda: (writer.keep(), is_drained(private_home, redis_server))[1],
+        "not drained",
+        secs=150,
+    )
+    assert_wave(private_home, events)
+    assert accepted(redis_server) == private_home.count("applied")
+
+
+@pytest.mark.parametrize("writer_runs", [False, True], ids=["hooks only", "writer at work"])
+def test_a_killed_redis_costs_no_event_and_doubles_none(
+    private_home: Home, redis_server: Server, writer: Writer, writer_runs: bool
+) -> None:
+    env = private_home.with_env(INSTANCE_ID=INSTANCE)
+    fire("SessionStart", SESSION_START, env)
+    if writer_runs:
+        writer.start()
+        until(lambda: private_home.count("sessions"), "no session")
+    events = wave(200)
+    done = itertools.count(1)
+    reached = {60: threading.Event(), 130: threading.Event()}
+
+    def fire_one(event: Payload) -> None:
+        fire(event["hook_event_name"], event, env)
+        number = next(done)
+        if number in reached:
+            reached[number].set()
+
+    with ThreadPoolExecutor(20) as pool:
+        results = [pool.submit(fire_one, event) for event in events]
+        assert reached[60].wait(60)
+        assert redis_server.end(signal.SIGKILL) == -signal.SIGKILL
+        assert reached[130].wait(60)
+        assert private_home.spool, "no hook noticed the kill"
+        redis_server.start()
+        for result in results:
+            result.result()
+    if not writer_runs:
+        assert private_home.count("applied") == 0
+    # What was at work when Redis died comes back when its lease has ended: a minute and more.
+    until(
+        lambda: (writer.keep(), is_drained(private_home, redis_server))[1],
+        "not drained",
+        secs=240,
+    )
+    assert_wave(private_home, events)
+
+
+def test_fifty_first_hooks_at_once_without_a_stack(
+    private_home: Home, new_server: Callable[[Home], Server], writer: Writer
+) -> None:
+    sessions = [f"session-{number:02}" for number in range(50)]
+    barrier = threading.Barrier(50)
+
+    def first(session: str) -> None:
+        barrier.wait()
+        event = changed(SESSION_START, session_id=session)
+        fire("SessionStart", event, private_home.with_env(INSTANCE_ID=f"i-{session}"))
+
+    assert not private_home.path.exists()
+    with ThreadPoolExecutor(50) as pool:
+        for _ in pool.map(first, sessions):
+            pass
+    assert len(private_home.spool) == 50
+    server = new_server(private_home)
+    writer.start()
+    until(lambda: is_drained(private_home, server, writer), "not drained")
+    rows = private_home.rows("SELECT id FROM sessions ORDER BY id")
+    assert [row["id"] for row in rows] == sessions
+    assert private_home.count("instance_sessions") == 50
+    assert private_home.count("applied") == accepted(server) == 50
+
+
+@pytest.mark.parametrize("cwd", ["nowhere", "/nowhere/at/all", "../up", "", "\0"])
+def test_an_event_whose_folder_is_none_is_kept_all_the_same(private_home: Home, cwd: str) -> None:
+    env = private_home.env
+    del env["CLAUDE_PROJECT_DIR"]
+    fire("SessionStart", changed(SESSION_START, cwd=cwd), env)
+    assert len(private_home.spool) == 1
+
+
+# ---- the spool without Redis
+
+
+def test_a_whole_spool_is_applied_directly_and_what_is_bad_is_set_aside(
+    private_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = private_home.with_env(INSTANCE_ID=INSTANCE)
+    fire("SessionStart", SESSION_START, env)
+    events = wave(299)
+    fire_all(events, env, at_once=4)
+    assert len(private_home.spool) == 300
+    spool = private_home.path / "spool"
+    torn = spool / "00000000000000000001_1.json"
+    torn.write_bytes(private_home.spool[150].read_bytes()[:-20])
+    foreign = spool / "00000000000000000002_1.json"
+    foreign.write_text('{"v":1,"jobs":[{"queue":"other","envelope":{}}]}')
+    abandoned = spool / "00000000000000000003_1.json.tmp"
+    abandoned.write_text('{"v":1,"jobs":[{')
+    os.utime(abandoned, (time.time() - 3600,) * 2)
+    young = spool / "00000000000000000004_1.json.tmp"
+    young.write_text('{"v":1,"jobs":[{')
+
+    private_home.inside(monkeypatch)
+    report = direct.drain(str(private_home.path))
+    assert (report.applied, report.failed) == (300, {})
+    assert set(report.set_aside) == {torn, foreign, abandoned}
+    assert_wave(private_home, events)
+    assert [path.name for path in spool.iterdir() if path.is_file()] == [young.name]
+    bad = spool / "bad"
+    names = {path.name for path in (torn, foreign, abandoned)}
+    assert {path.name for path in bad.iterdir()} == names | {f"{name}.reason" for name in names}
+    for name in names:
+        assert Path(bad / f"{name}.reason").read_text().strip()
+    assert direct.drain(str(private_home.path)).applied == 0
+    assert_wave(private_home, events)

@@ -1,0 +1,308 @@
+"""RQ's own tools handle our jobs without a flag: worker, info, requeue, dashboard."""
+
+import json
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import (
+    PATIENCE_SECS,
+    QUEUES,
+    ROOT,
+    Home,
+    Process,
+    Server,
+    fire,
+    until,
+)
+from tests.payloads import POST_AGENT_COMPLETED, SESSION_START, USER_PROMPT_SUBMIT, changed
+
+OLDEST = ROOT / ".venv" / "rq-oldest"
+BIN = Path(sys.executable).parent
+RUN_OLDEST = f"""
+import sys
+sys.path.insert(0, {str(OLDEST)!r})
+import rq
+assert rq.__version__ == "2.9.0", (rq.__version__, rq.__file__)
+print(rq.__version__, flush=True)
+from rq.cli import main
+sys.argv[0] = "rq"
+main()
+"""
+
+Rq = Callable[..., str]
+
+
+@pytest.fixture(params=["newest", "oldest"])
+def rq(request: pytest.FixtureRequest, private_home: Home, redis_server: Server) -> Rq:
+    """Run RQ's command line with the address and nothing else that a user would not type."""
+    if request.param == "oldest" and not OLDEST.is_dir():
+        pytest.fail(f"{OLDEST} is missing: pip install --no-deps --target {OLDEST} rq==2.9.0")
+    newest = [str(BIN / "rq")]
+    start = newest if request.param == "newest" else [sys.executable, "-I", "-c", RUN_OLDEST]
+
+    def run(command: str, *arguments: str) -> str:
+        done = subprocess.run(
+            [*start, command, "-u", redis_server.url, *arguments],
+            env=private_home.env,
+            cwd=private_home.root,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECS,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        if request.param == "oldest":
+            version, _, rest = done.stdout.partition("\n")
+            assert version == "2.9.0"
+            return rest
+        return done.stdout
+
+    return run
+
+
+def work(rq: Rq) -> None:
+    rq("worker", "--burst", *QUEUES)
+
+
+def info(rq: Rq) -> dict[str, tuple[int, int, int, int]]:
+    """Return queued, executing, finished, failed of each queue, as `rq info` prints them."""
+    line = re.compile(
+        r"queue (\w+) (\d+), (\d+) executing, (\d+) finished, (\d+) failed", re.MULTILINE
+    )
+    found = line.findall(rq("info", "--raw", "--only-queues"))
+    return {name: tuple(map(int, counts)) for name, *counts in found}  # type: ignore[misc]
+
+
+def change(home: Home, sql: str) -> None:
+    connection = sqlite3.connect(home.database, timeout=10)
+    with connection:
+        connection.execute(sql)
+    connection.close()
+
+
+def make_due(server: Server, queue: str) -> list[str]:
+    """Let the waiting retries come due, and put them back as RQ's scheduler would."""
+    from rq import Queue  # noqa: PLC0415  its import takes a while
+    from rq.registry import ScheduledJobRegistry  # noqa: PLC0415
+
+    from hivepipe.queues.writer import requeue_due  # noqa: PLC0415
+
+    with server.client() as client:
+        registry = ScheduledJobRegistry(queue=Queue(queue, connection=client))
+        ids = registry.get_job_ids()
+        for id in ids:
+            client.zadd(registry.key, {id: 1}, xx=True)
+        assert requeue_due(client) == len(ids)
+        return ids
+
+
+# ---- worker and info
+
+
+def test_a_stock_worker_executes_and_info_counts(private_home: Home, rq: Rq) -> None:
+    fire("SessionStart", SESSION_START, private_home.env)
+    fire("UserPromptSubmit", USER_PROMPT_SUBMIT, private_home.env)
+    fire("PostToolUse", POST_AGENT_COMPLETED, private_home.env)
+    assert info(rq) == {"high": (3, 0, 0, 0), "medium": (3, 0, 0, 0), "low": (1, 0, 0, 0)}
+    work(rq)
+    assert info(rq) == {"high": (0, 0, 3, 0), "medium": (0, 0, 3, 0), "low": (0, 0, 1, 0)}
+    assert private_home.rows("SELECT status, model FROM sessions") == [
+        {"status": "active", "model": "claude-opus-5"}
+    ]
+    assert private_home.rows("SELECT id, status, type FROM agents") == [
+        {"id": "a41c09be77d2f0e13", "status": "completed", "type": "Explore"}
+    ]
+    assert private_home.rows("SELECT prompt FROM prompts") == [
+        {"prompt": "Split checkout.py into smaller modules"}
+    ]
+    assert private_home.count("session_logs") == 1
+    assert private_home.count("applied") == 7
+
+
+def test_a_stock_worker_applies_a_job_once(
+    private_home: Home, redis_server: Server, rq: Rq
+) -> None:
+    fire("UserPromptSubmit", USER_PROMPT_SUBMIT, private_home.env)
+    work(rq)
+    with redis_server.client() as client:
+        for queue in QUEUES:  # what a reconciler, or a person, might do
+            for id in client.zrange(f"rq:finished:{queue}", 0, -1):
+                client.rpush(f"rq:queue:{queue}", id)
+    assert sum(counts[0] for counts in info(rq).values()) == 3
+    work(rq)
+    assert private_home.count("prompts") == 1
+    assert private_home.count("applied") == 3
+
+
+# ---- failure and requeue
+
+
+def test_a_missing_parent_fails_after_its_retries_and_requeue_brings_it_back(
+    private_home: Home, redis_server: Server, rq: Rq
+) -> None:
+    fire("SessionStart", SESSION_START, private_home.env)
+    work(rq)
+    swarm = private_home.rows("SELECT id FROM swarms")[0]["id"]
+    change(private_home, "DELETE FROM swarms")
+    fire("PostToolUse", POST_AGENT_COMPLETED, private_home.env)
+
+    work(rq)
+    with redis_server.client() as client:
+        waiting = client.zrange("rq:scheduled:medium", 0, -1)
+        assert len(waiting) == 1
+        job = f"rq:job:{waiting[0].decode()}"
+        assert client.hget(job, "status") == b"scheduled"
+        assert client.hget(job, "description") == b"insert_agent Explore"
+        assert client.hget(job, "retries_left") == b"2"
+    rounds = 0
+    while make_due(redis_server, "medium"):
+        rounds += 1
+        assert rounds <= 3
+        work(rq)
+    assert rounds == 3
+
+    # update_instance of the same event succeeded in medium.
+    assert info(rq)["medium"] == (0, 0, 1, 1)
+    assert private_home.count("agents") == 0
+    with redis_server.client() as client:
+        assert client.zrange("rq:failed:medium", 0, -1) == waiting
+        assert client.hget(job, "status") == b"failed"
+
+    change(private_home, f"INSERT INTO swarms (id, name) VALUES ('{swarm}', 'shop')")
+    rq("requeue", "--queue", "medium", waiting[0].decode())
+    assert info(rq)["medium"] == (1, 0, 1, 0)
+    work(rq)
+    assert info(rq)["medium"] == (0, 0, 2, 0)
+    assert private_home.rows("SELECT id, swarm_id, status FROM agents") == [
+        {"id": "a41c09be77d2f0e13", "swarm_id": swarm, "status": "completed"}
+    ]
+
+
+def test_requeue_all_brings_every_failed_job_back(
+    private_home: Home, redis_server: Server, rq: Rq
+) -> None:
+    fire("SessionStart", SESSION_START, private_home.env)
+    work(rq)
+    swarm = private_home.rows("SELECT id FROM swarms")[0]["id"]
+    change(private_home, "DELETE FROM swarms")
+    for number in range(3):
+        response = {**POST_AGENT_COMPLETED["tool_response"], "agentId": f"a{number}"}
+        event = changed(POST_AGENT_COMPLETED, tool_use_id=f"toolu_{number}", tool_response=response)
+        fire("PostToolUse", event, private_home.env)
+    work(rq)
+    while make_due(redis_server, "medium"):
+        work(rq)
+    assert info(rq)["medium"][3] == 3
+    change(private_home, f"INSERT INTO swarms (id, name) VALUES ('{swarm}', 'shop')")
+    rq("requeue", "--queue", "medium", "--all")
+    work(rq)
+    assert info(rq)["medium"][3] == 0
+    assert [row["id"] for row in private_home.rows("SELECT id FROM agents ORDER BY id")] == [
+        "a0",
+        "a1",
+        "a2",
+    ]
+
+
+# ---- dashboard
+
+
+@pytest.fixture
+def dashboard(private_home: Home, redis_server: Server) -> Iterator[Callable[[], str]]:
+    """Start rq-dashboard on the loopback interface and return its address."""
+    started: list[Process] = []
+
+    def start() -> str:
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            port = probe.getsockname()[1]
+        command = [str(BIN / "rq-dashboard"), "-b", "127.0.0.1", "-p", str(port)]
+        log = private_home.root / "dashboard.log"
+        process = Process(
+            [*command, "-u", redis_server.url], log, private_home.env, private_home.root
+        )
+        process.start()
+        started.append(process)
+        base = f"http://127.0.0.1:{port}"
+
+        def answers() -> bool:
+            assert process.is_running, process.text
+            try:
+                return bool(page(base))
+            except urllib.error.URLError:
+                return False
+
+        until(answers, "no dashboard")
+        return base
+
+    yield start
+    for process in started:
+        if process.is_running:
+            process.end(signal.SIGKILL)
+
+
+def page(address: str) -> str:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(address, timeout=PATIENCE_SECS) as answer:
+        return answer.read().decode()  # type: ignore[no-any-return]
+
+
+def data(address: str) -> Any:
+    return json.loads(page(address))
+
+
+def test_the_dashboard_lists_and_describes_waiting_jobs(
+    private_home: Home, dashboard: Callable[[], str]
+) -> None:
+    fire("SessionStart", SESSION_START, private_home.env)
+    fire("PostToolUse", POST_AGENT_COMPLETED, private_home.env)
+    base = dashboard()
+    queues = {
+        queue["name"]: queue["count"] for queue in data(f"{base}/0/data/queues.json")["queues"]
+    }
+    assert queues == {"high": 2, "medium": 2, "low": 1}
+    listed = data(f"{base}/0/data/jobs/medium/queued/8/asc/1.json")["jobs"]
+    by_name = {job["description"]: job for job in listed}
+    assert sorted(by_name) == ["insert_agent Explore", "update_instance Explore"]
+    one = data(f"{base}/0/data/job/{by_name['insert_agent Explore']['id']}.json")
+    assert one["description"] == "insert_agent Explore"
+    assert (one["origin"], one["status"], one["exc_info"]) == ("medium", "queued", None)
+    assert one["created_at"]
+    assert one["id"] in page(f"{base}/0/view/job/{one['id']}")
+    assert data(f"{base}/0/data/workers.json") == {"workers": []}
+
+
+def test_the_dashboard_shows_why_a_job_failed_and_requeues_it(
+    private_home: Home, redis_server: Server, dashboard: Callable[[], str], rq: Rq
+) -> None:
+    fire("SessionStart", SESSION_START, private_home.env)
+    work(rq)
+    swarm = private_home.rows("SELECT id FROM swarms")[0]["id"]
+    change(private_home, "DELETE FROM swarms")
+    fire("PostToolUse", POST_AGENT_COMPLETED, private_home.env)
+    work(rq)
+    while make_due(redis_server, "medium"):
+        work(rq)
+    base = dashboard()
+    failed = data(f"{base}/0/data/jobs/medium/failed/8/asc/1.json")["jobs"]
+    assert [job["description"] for job in failed] == ["insert_agent Explore"]
+    one = data(f"{base}/0/data/job/{failed[0]['id']}.json")
+    assert one["status"] == "failed"
+    assert f"swarm {swarm} does not exist" in one["exc_info"]
+
+    change(private_home, f"INSERT INTO swarms (id, name) VALUES ('{swarm}', 'shop')")
+    request = urllib.request.Request(f"{base}/job/{one['id']}/requeue", data=b"", method="POST")
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60):
+        pass
+    work(rq)
+    assert private_home.count("agents") == 1
