@@ -12,6 +12,7 @@ table `applied` makes that harmless.
 """
 
 import logging
+import math
 import signal
 import sqlite3
 import time
@@ -43,6 +44,7 @@ BUSY_TIMEOUT_SECS = 0.1
 LOCK_WAIT_SECS = 10.0
 LONGEST_WAIT_SECS = 1.0
 HEARTBEAT_SECS = 5.0
+RECOVER_EVERY_SECS = 30.0
 REDIS_AWAY_SECS = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 logger = logging.getLogger("hivepipe.writer")
@@ -90,10 +92,18 @@ class Writer(SimpleWorker):
                 time.sleep(wait)
         self._claims = Claims(self.connection, self.name, self.key)
         self._housekeeper = Housekeeper(self.connection, Path(self._home), self._address)
-        recovered = self._claims.recover(self._box.read())
+        self._recover(self._box.read())
         self._box.record("")
+
+    def _recover(self, blamed: str = "") -> None:
+        """Take back what is claimed and not being executed: nothing is, whenever this is called.
+
+        A dead writer held it; or the answer to a claim or an acknowledgement was lost.
+        """
+        recovered = self._claims.recover(blamed)
         if recovered:
-            logger.warning("took back %d jobs that a dead writer held", recovered)
+            logger.warning("took back %d jobs that nobody was executing", recovered)
+        self._recovered_at = time.monotonic()
 
     def _loop(self, burst: bool) -> None:
         away = 0
@@ -111,6 +121,7 @@ class Writer(SimpleWorker):
                 logger.warning("Redis is away (%s), again in %s s", type(error).__name__, wait)
                 time.sleep(wait)
                 away += 1
+                self._recovered_at = -math.inf
         if not burst:
             self._turn(LAST_PLACES)
 
@@ -119,6 +130,8 @@ class Writer(SimpleWorker):
         self._heartbeat_if_due()
         if self._database() is None:
             return LONGEST_WAIT_SECS
+        if time.monotonic() - self._recovered_at > RECOVER_EVERY_SECS:
+            self._recover()
         # Older events first: while any are on disk, nothing newer is claimed.
         if self._housekeeper.drain():
             return 0

@@ -45,7 +45,7 @@ class Database:
         self._connection.execute("PRAGMA journal_mode=WAL")
         self._connection.execute("PRAGMA synchronous=FULL")
         self._connection.execute("PRAGMA foreign_keys=ON")
-        migrate(self._connection)
+        migrate(self._connection, path.parent / "backups")
 
     def execute(self, sql: str, parameters: Mapping[str, object]) -> int:
         """Write, every text redacted; return how many rows were touched."""

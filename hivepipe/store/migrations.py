@@ -4,7 +4,9 @@ Times are TEXT, UTC with milliseconds. `*_time_ns` columns hold the time of the 
 the columns beside them, so that a late, older event never replaces a newer one.
 """
 
+import os
 import sqlite3
+from pathlib import Path
 
 from hivepipe.errors import StoreError
 
@@ -23,6 +25,14 @@ CREATE TABLE sessions (
   state_time_ns INTEGER NOT NULL DEFAULT 0,
   start_time_ns INTEGER NOT NULL DEFAULT 0,
   checkpoint_time_ns INTEGER NOT NULL DEFAULT 0);
+
+-- A session that somebody deleted stays deleted; the trigger sees the sqlite3 shell too. Without
+-- it, "not there yet" and "not there any more" would look the same.
+CREATE TABLE deleted_sessions (id TEXT PRIMARY KEY, deleted_at TEXT NOT NULL);
+CREATE TRIGGER remember_deleted_sessions AFTER DELETE ON sessions BEGIN
+  INSERT OR REPLACE INTO deleted_sessions
+  VALUES (old.id, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'));
+END;
 
 CREATE TABLE instances (
   id TEXT PRIMARY KEY, pid INTEGER, pid_started TEXT, host TEXT,
@@ -76,9 +86,15 @@ CREATE TABLE IF NOT EXISTS applied (job_id TEXT PRIMARY KEY, applied_at TEXT NOT
 _NOW = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
 
 
-def migrate(connection: sqlite3.Connection) -> None:
-    """Bring the schema up to date; StoreError if a newer hivepipe made the database."""
-    if _pending(connection):
+def migrate(connection: sqlite3.Connection, backups: Path) -> None:
+    """Bring the schema up to date; StoreError if a newer hivepipe made the database.
+
+    A database that holds anything is copied to the folder of backups first.
+    """
+    pending = _pending(connection)
+    if pending:
+        if len(pending) < len(MIGRATIONS):
+            _back_up(connection, backups, pending[0][0])
         connection.execute("BEGIN IMMEDIATE")
         try:
             for statement in _statements(_RECORDS):
@@ -109,6 +125,14 @@ def _pending(connection: sqlite3.Connection) -> list[tuple[str, str]]:
             f"the database was made by a newer hivepipe (it has {max(unknown)!r}): upgrade hivepipe"
         )
     return [(name, script) for name, script in MIGRATIONS if name not in done]
+
+
+def _back_up(connection: sqlite3.Connection, folder: Path, step: str) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    copy = folder / f"hive-before-{step.partition(' ')[0]}-{os.getpid()}.db"
+    copy.unlink(missing_ok=True)  # of a process of the same number, long ago
+    os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    connection.execute("VACUUM INTO ?", (str(copy),))
 
 
 def _statements(script: str) -> list[str]:

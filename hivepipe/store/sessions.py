@@ -3,17 +3,27 @@
 import orjson
 
 from hivepipe.envelope import Envelope
+from hivepipe.errors import MissingParentError
 from hivepipe.store.database import Database
 
 
-def upsert_session(db: Database, job: Envelope) -> None:
-    """Insert the session, or add what this start knows; a new session brings its swarm along.
+def upsert_session(db: Database, job: Envelope) -> bool:
+    """Insert the session, or add what this start knows; False: it was deleted, and stays so.
 
-    The swarm of an existing session is never made again: one that was deleted stays deleted.
+    A new session brings its swarm along. The swarm of an existing one is never made again: one
+    that was deleted stays deleted.
     """
-    known = db.row("SELECT 1 FROM sessions WHERE id = :id", {"id": job.session})
-    if known is None:
+    source = job.text("source") or None
+    if source:
+        db.execute("DELETE FROM deleted_sessions WHERE id = :id", {"id": job.session})
+    elif is_deleted(db, job.session):
+        return False
+    if session_exists(db, job.session):
+        _touch_swarm(db, job)
+    else:
         _insert_swarm(db, job)
+    # A start that was guessed from another event must not outweigh that very event.
+    state_ns = job.event_time_ns if source else job.event_time_ns - 1
     sql = """
         INSERT INTO sessions (id, swarm_id, swarm_name, objective, status, created_at, updated_at,
           project, transcript_path, model, source, state_time_ns, start_time_ns)
@@ -39,7 +49,6 @@ def upsert_session(db: Database, job: Envelope) -> None:
           start_time_ns = CASE WHEN excluded.start_time_ns > sessions.start_time_ns
             THEN excluded.start_time_ns ELSE sessions.start_time_ns END
     """
-    source = job.text("source") or None
     parameters = {
         "id": job.session,
         "swarm": job.text("swarm"),
@@ -50,30 +59,38 @@ def upsert_session(db: Database, job: Envelope) -> None:
         "transcript": job.text("transcript_path") or None,
         "model": job.text("model") or None,
         "source": source,
-        "time_ns": job.event_time_ns,
+        "time_ns": state_ns,
         # What a SessionStart says outweighs what was guessed from another event.
         "start_ns": job.event_time_ns if source else 0,
     }
     db.execute(sql, parameters)
-    set_state(db, job, "active")
+    set_state(db, job, "active", time_ns=state_ns)
+    return True
 
 
 def _insert_swarm(db: Database, job: Envelope) -> None:
     sql = """
         INSERT INTO swarms (id, name, status, created_at, updated_at)
         VALUES (:id, :name, 'active', :time, :time)
-        ON CONFLICT (id) DO UPDATE SET
-          created_at = CASE WHEN excluded.created_at < swarms.created_at
-            THEN excluded.created_at ELSE swarms.created_at END,
-          updated_at = CASE WHEN excluded.updated_at > swarms.updated_at
-            THEN excluded.updated_at ELSE swarms.updated_at END
+        ON CONFLICT (id) DO NOTHING
     """
     name = job.project.rsplit("/", 1)[-1]
     db.execute(sql, {"id": job.text("swarm"), "name": name, "time": job.time})
+    _touch_swarm(db, job)
 
 
-def set_state(db: Database, job: Envelope, status: str, reason: str = "") -> bool:
-    """Set active, paused or ended, unless a newer event has spoken; False: no such session."""
+def _touch_swarm(db: Database, job: Envelope) -> None:
+    sql = """
+        UPDATE swarms SET
+          created_at = CASE WHEN created_at < :time THEN created_at ELSE :time END,
+          updated_at = CASE WHEN updated_at > :time THEN updated_at ELSE :time END
+        WHERE id = :id
+    """
+    db.execute(sql, {"id": job.text("swarm"), "time": job.time})
+
+
+def set_state(db: Database, job: Envelope, status: str, reason: str = "", time_ns: int = 0) -> None:
+    """Set active, paused or ended, unless a newer event has spoken."""
     sql = """
         UPDATE sessions SET
           status = :status,
@@ -89,9 +106,24 @@ def set_state(db: Database, job: Envelope, status: str, reason: str = "") -> boo
         "status": status,
         "reason": reason,
         "time": job.time,
-        "time_ns": job.event_time_ns,
+        "time_ns": time_ns or job.event_time_ns,
     }
-    return db.execute(sql, parameters) == 1 or session_exists(db, job.session)
+    db.execute(sql, parameters)
+
+
+def require_session(db: Database, job: Envelope) -> bool:
+    """Is the session there? False: it was deleted. MissingParentError: it is not there yet."""
+    if session_exists(db, job.session):
+        return True
+    if is_deleted(db, job.session):
+        return False
+    raise MissingParentError(f"session {job.session} does not exist")
+
+
+def is_deleted(db: Database, session: str) -> bool:
+    """Did somebody delete the session?"""
+    sql = "SELECT 1 FROM deleted_sessions WHERE id = :id"
+    return db.row(sql, {"id": session}) is not None
 
 
 def session_exists(db: Database, session: str) -> bool:
@@ -199,14 +231,12 @@ def newest_open_session(db: Database, project: str) -> str:
     return row["id"] if row else ""
 
 
-def save_checkpoint(db: Database, job: Envelope) -> bool:
-    """Write checkpoint_data, newest event wins; False: no such session.
+def save_checkpoint(db: Database, job: Envelope) -> None:
+    """Write checkpoint_data, newest event wins.
 
     `operationCount` is the sum over the session's instances: it depends on what was counted,
     not on the order in which the counts arrived.
     """
-    if not session_exists(db, job.session):
-        return False
     data = {
         "timestamp": job.time,
         "savedBy": job.instance,
@@ -227,7 +257,6 @@ def save_checkpoint(db: Database, job: Envelope) -> bool:
     }
     if not db.execute(newer, parameters):
         refresh_operation_count(db, job.session)
-    return True
 
 
 def refresh_operation_count(db: Database, session: str) -> None:
@@ -250,8 +279,11 @@ def _operations(db: Database, session: str) -> int:
     return int(row["total"]) if row else 0
 
 
-def raise_totals(db: Database, job: Envelope) -> bool:
-    """Raise the instance's running totals in this session to those of the job; False: no row."""
+def raise_totals(db: Database, job: Envelope) -> None:
+    """Raise the instance's running totals in this session to those of the job.
+
+    MissingParentError: the instance is not in the session yet.
+    """
     sql = """
         UPDATE instance_sessions SET
           operation_count = CASE WHEN :operations > operation_count
@@ -268,4 +300,5 @@ def raise_totals(db: Database, job: Envelope) -> bool:
         "checkpoints": job.number("checkpoint_count") or 0,
         "time": job.time,
     }
-    return db.execute(sql, parameters) == 1
+    if not db.execute(sql, parameters):
+        raise MissingParentError(f"instance {job.instance} is not in session {job.session}")

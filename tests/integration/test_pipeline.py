@@ -334,6 +334,7 @@ def expected_day(home: Home, checkpoints: int) -> dict[str, list[dict[str, Any]]
         ],
         "skill_uses": [{**skill, "success": 0}, {**skill, "success": 1}],
         "counters": [],
+        "deleted_sessions": [],
         "schema_migrations": [{"id": "0001 initial", "applied_at": "~"}],
         "applied": [{"jobs": JOBS_OF_THE_DAY - 3 * (5 - checkpoints)}],
     }

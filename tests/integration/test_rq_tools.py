@@ -96,14 +96,13 @@ def make_due(server: Server, queue: str) -> list[str]:
     from rq import Queue  # noqa: PLC0415  its import takes a while
     from rq.registry import ScheduledJobRegistry  # noqa: PLC0415
 
-    from hivepipe.queues.writer import requeue_due  # noqa: PLC0415
-
     with server.client() as client:
         registry = ScheduledJobRegistry(queue=Queue(queue, connection=client))
         ids = registry.get_job_ids()
         for id in ids:
-            client.zadd(registry.key, {id: 1}, xx=True)
-        assert requeue_due(client) == len(ids)
+            assert client.zrem(registry.key, id) == 1
+            client.hset(f"rq:job:{id}", "status", "queued")
+            client.rpush(f"rq:queue:{queue}", id)
         return ids
 
 

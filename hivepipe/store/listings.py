@@ -1,0 +1,138 @@
+"""What the commands show: queries on a read-only connection, each over when its rows are there."""
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hivepipe.errors import StoreError
+
+BUSY_TIMEOUT_SECS = 5.0
+_SHOWN = 5
+
+Entry = dict[str, Any]
+
+# History and agents outlive their session: its id still leads to them.
+_IDS = {
+    "session": """
+        SELECT id FROM sessions WHERE substr(id, 1, length(:prefix)) = :prefix
+        UNION SELECT session_id FROM session_logs
+          WHERE substr(session_id, 1, length(:prefix)) = :prefix
+        UNION SELECT session_id FROM agents
+          WHERE substr(session_id, 1, length(:prefix)) = :prefix
+        ORDER BY 1
+    """,
+    "agent": """
+        SELECT id FROM agents WHERE substr(id, 1, length(:prefix)) = :prefix ORDER BY 1
+    """,
+}
+
+
+@contextmanager
+def listings(path: Path) -> Iterator["Listings"]:
+    """Open a database for reading; StoreError: there is none yet, or it cannot be read."""
+    if not path.exists():
+        raise StoreError(f"there is no database yet: {path} is made with the first event")
+    try:
+        uri = f"{path.absolute().as_uri()}?mode=ro"
+        # No isolation level: a query's lock ends with its last row, and no writer waits for us.
+        connection = sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_SECS, isolation_level=None)
+    except sqlite3.Error as error:
+        raise StoreError(f"cannot open {path}: {error}") from error
+    try:
+        connection.row_factory = sqlite3.Row
+        yield Listings(connection)
+    except sqlite3.Error as error:
+        raise StoreError(f"cannot read {path}: {error}") from error
+    finally:
+        connection.close()
+
+
+class Listings:
+    """The queries."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        """The connection is the caller's to close."""
+        self._connection = connection
+
+    def full_id(self, kind: str, prefix: str) -> str:
+        """Return the one `session` or `agent` whose id begins so; StoreError: none, or several."""
+        found = [row["id"] for row in self._rows(_IDS[kind], {"prefix": prefix})]
+        if prefix in found:
+            return prefix
+        if not prefix or not found:
+            raise StoreError(f"no {kind} has the id {prefix}")
+        if len(found) > 1:
+            some = ", ".join(found[:_SHOWN]) + (" ..." if len(found) > _SHOWN else "")
+            raise StoreError(f"{len(found)} ids of a {kind} begin with {prefix}: {some}")
+        return str(found[0])
+
+    def sessions(self, with_ended: bool) -> list[Entry]:
+        """Return the open sessions, or all, newest first."""
+        sql = """
+            SELECT id, status, project, swarm_id, model, objective, created_at, updated_at,
+              (SELECT COALESCE(SUM(operation_count), 0) FROM instance_sessions
+                WHERE session_id = sessions.id) AS operations,
+              (SELECT COUNT(*) FROM agents WHERE session_id = sessions.id) AS agents
+            FROM sessions WHERE :with_ended OR status IN ('active', 'paused')
+            ORDER BY updated_at DESC, id
+        """
+        return self._rows(sql, {"with_ended": with_ended})
+
+    def session(self, session: str) -> Entry | None:
+        """Return one session with all that hangs on it counted."""
+        sql = """
+            SELECT id, status, project, swarm_id, swarm_name, objective, model, source,
+              transcript_path, created_at, updated_at, paused_at, ended_at, end_reason,
+              checkpoint_data,
+              (SELECT COUNT(*) FROM agents WHERE session_id = :id) AS agents,
+              (SELECT COUNT(*) FROM prompts WHERE session_id = :id) AS prompts,
+              (SELECT COUNT(*) FROM skill_uses WHERE session_id = :id) AS skill_uses,
+              (SELECT COUNT(*) FROM session_logs WHERE session_id = :id) AS log_lines
+            FROM sessions WHERE id = :id
+        """
+        return next(iter(self._rows(sql, {"id": session})), None)
+
+    def instances(self, session: str) -> list[Entry]:
+        """Return the instances that are or were in a session."""
+        sql = """
+            SELECT instance_id, status, pid, started_at, last_seen, operation_count,
+              checkpoint_count
+            FROM instance_sessions WHERE session_id = :id ORDER BY started_at, instance_id
+        """
+        return self._rows(sql, {"id": session})
+
+    def log(self, session: str) -> list[Entry]:
+        """Return the log lines of a session in the order of their events."""
+        sql = """
+            SELECT created_at, log_level, message, data FROM session_logs
+            WHERE session_id = :id ORDER BY created_at, id
+        """
+        return self._rows(sql, {"id": session})
+
+    def agents(self, session: str = "") -> list[Entry]:
+        """Return all agents, or those of one session, newest first."""
+        sql = """
+            SELECT id, session_id, swarm_id, name, type, status, model, created_at, last_active,
+              completed_at
+            FROM agents WHERE :id = '' OR session_id = :id ORDER BY created_at DESC, id
+        """
+        return self._rows(sql, {"id": session})
+
+    def agent(self, agent: str) -> Entry | None:
+        """Return one agent."""
+        sql = """
+            SELECT id, session_id, swarm_id, name, type, role, status, model, tool_use_id,
+              created_at, last_active, completed_at, deleted_at, metadata
+            FROM agents WHERE id = :id
+        """
+        return next(iter(self._rows(sql, {"id": agent})), None)
+
+    def effectless(self) -> dict[str, int]:
+        """Return how many jobs went well without effect, by `<what>:<operation>`."""
+        sql = "SELECT name, value FROM counters ORDER BY name"
+        return {row["name"]: row["value"] for row in self._rows(sql, {})}
+
+    def _rows(self, sql: str, parameters: Mapping[str, object]) -> list[Entry]:
+        return [dict(row) for row in self._connection.execute(sql, parameters).fetchall()]
