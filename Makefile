@@ -28,8 +28,10 @@ check: install  ## format, lint, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: install  ## what a hook costs, side by side with a bare interpreter and with redis-py + rq
+bench: install  ## hooks against a bare interpreter and redis-py + rq, the writer against RQ's
 	$(BIN)/python benchmarks/hook_cost.py --check
+	$(BIN)/python benchmarks/drain.py --check --memory 300000
+	$(BIN)/python benchmarks/latency.py --check
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache

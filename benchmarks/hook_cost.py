@@ -220,6 +220,7 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="fail above the bounds")
     parser.add_argument("--json", help="also write the figures to this file")
     options = parser.parse_args()
+    os.umask(0o077)
     states = ("up", "down", "stopped", "10,000 spooled")
     write_bundle()
     with tempfile.TemporaryDirectory(prefix="hp", dir="/tmp") as folder:

@@ -15,7 +15,11 @@ RULES = (
         "***SSH_KEY***",
     ),
     ("aws_key", r"\b(?:AKIA|ASIA)[0-9A-Z]{16}(?![0-9A-Za-z])", "***AWS_KEY***"),
-    ("bearer", r"(?i:(?<=\bbearer)[ :=]{1,3})[A-Za-z0-9._~+/-]{8,}=*", f" {REDACTED}"),
+    (
+        "bearer",
+        r"(?:(?<=\bbearer)|(?<=\bBearer)|(?<=\bBEARER))[ :=]{1,3}[A-Za-z0-9._~+/-]{8,}=*",
+        f" {REDACTED}",
+    ),
     # A digit or a capital: "sk-learn-tutorial-notebook" is no key.
     ("sk", r"\bsk[-_](?=[a-z_-]*[0-9A-Z])[A-Za-z0-9_-]{16,}", REDACTED),
     ("github", r"\b(?:gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,})", REDACTED),
@@ -26,11 +30,27 @@ RULES = (
 
 _PLACEHOLDERS = {name: placeholder for name, _, placeholder in RULES}
 _ANY = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern, _ in RULES))
-_SHORTEST = 14  # "xoxb-" and eight more, "Bearer " and eight more
+# No secret of these rules is without one of these: most texts are ids and times, and looking for
+# ten short words takes a tenth of the pattern's time.
+_MARKS = (
+    "-----BEGIN ",
+    "AKIA",
+    "ASIA",
+    "earer",
+    "EARER",
+    "sk-",
+    "sk_",
+    "gh",
+    "glpat-",
+    "xox",
+    "AIza",
+    "github_pat_",
+)
 
 
 def redact_text(text: str) -> str:
     """Return the text with every secret replaced by its placeholder."""
-    if len(text) < _SHORTEST - 1:
-        return text
-    return _ANY.sub(lambda found: _PLACEHOLDERS[found.lastgroup or ""], text)
+    for mark in _MARKS:
+        if mark in text:
+            return _ANY.sub(lambda found: _PLACEHOLDERS[found.lastgroup or ""], text)
+    return text

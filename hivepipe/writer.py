@@ -17,6 +17,7 @@ import signal
 import sqlite3
 import time
 from collections import Counter
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,8 @@ class Writer(SimpleWorker):
         self._home, self._address = place.home, place.socket
         self._box = BlackBox(f"{runtime}/writer.job")
         self._db: Database | None = None
-        self._beat_at = 0.0
+        self._beat_at = self._said_at = -math.inf
+        self._version = installed()
         self._worked = False
         self._is_busy = False
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -137,7 +139,7 @@ class Writer(SimpleWorker):
             return 0
         claim = self._claims.claim(places)
         if claim.newer:
-            logger.warning("jobs of a newer hivepipe wait: upgrade this one")
+            self._say_once_a_minute("jobs of a newer hivepipe wait: upgrade this one")
         if not claim.jobs:
             return claim.next_due_secs if claim.next_due_secs is not None else LONGEST_WAIT_SECS
         if not self._is_busy:
@@ -243,3 +245,20 @@ class Writer(SimpleWorker):
         if now - self._beat_at > HEARTBEAT_SECS:
             self.heartbeat()
             self._beat_at = now
+            if installed() != self._version:
+                logger.warning("hivepipe was upgraded: leaving, to be started anew")
+                self._stop_requested = True
+
+    def _say_once_a_minute(self, text: str) -> None:
+        now = time.monotonic()
+        if now - self._said_at > 60:
+            self._said_at = now
+            logger.warning("%s", text)
+
+
+def installed() -> str:
+    """Return the version on disk, which an upgrade changes under a running process."""
+    try:
+        return version("hivepipe")
+    except PackageNotFoundError:  # in the middle of the upgrade
+        return ""

@@ -1,0 +1,132 @@
+"""From the hook's exit to the row that others can read, under a steady load of real hooks.
+
+    python benchmarks/latency.py [--rate 100] [--secs 10] [--check]
+
+Hooks are started on a fixed schedule, whether or not the earlier ones have ended; a second
+connection looks for the rows. `--check`: p50 under 10 ms and p99 under 50 ms on a quiet machine,
+three times that in CI.
+"""
+
+import argparse
+import json
+import os
+import posix
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from hivepipe.stack.hook_bundle import write_bundle
+
+ROOT = Path(__file__).resolve().parent.parent
+PYTHON = os.path.realpath(sys.executable)
+P50_MS, P99_MS = 10.0, 50.0
+
+
+def fire(number: int, environment: dict[str, str], exits: dict[str, float]) -> None:
+    """Run one hook and note when it ended."""
+    event = {
+        "session_id": "7b1f0c9e-3a52-4d0e-9c55-0d6a1f2be111",
+        "hook_event_name": "PostToolUse",
+        "tool_name": "Agent",
+        "tool_input": {"description": "Map callers", "subagent_type": "Explore"},
+        "tool_response": {"status": "completed", "agentId": f"agent{number}"},
+        "tool_use_id": f"toolu_{number}",
+    }
+    command = [PYTHON, "-I", "-S", str(ROOT / "hooks" / "post_tool_use.py")]
+    subprocess.run(
+        command,
+        input=json.dumps(event).encode(),
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+    exits[f"toolu_{number}"] = time.perf_counter()
+
+
+def watch(database: str, seen: dict[str, float], wanted: int, stop: threading.Event) -> None:
+    """Note when each agent's row can first be read."""
+    connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
+    last = 0
+    while len(seen) < wanted and not stop.is_set():
+        rows = connection.execute(
+            "SELECT rowid, tool_use_id FROM agents WHERE rowid > ? ORDER BY rowid", (last,)
+        ).fetchall()
+        now = time.perf_counter()
+        for rowid, tool_use_id in rows:
+            seen[tool_use_id] = now
+            last = rowid
+        time.sleep(0.001)
+
+
+def measure(folder: str, rate: int, secs: int) -> list[float]:
+    """Return the latencies in ms."""
+    environment = {
+        "HOME": folder,
+        "PATH": os.environ["PATH"],
+        "XDG_STATE_HOME": f"{folder}/state",
+        "XDG_RUNTIME_DIR": f"{folder}/run",
+        "HIVEPIPE_HOME": f"{folder}/home",
+    }
+    posix.environ.update({k.encode(): v.encode() for k, v in environment.items()})
+    run_command(environment, "up", "-d")
+    try:
+        exits: dict[str, float] = {}
+        seen: dict[str, float] = {}
+        stop = threading.Event()
+        total = rate * secs
+        fire(total, environment, {})  # the session's own start is not what is measured
+        watcher = threading.Thread(
+            target=watch, args=(f"{folder}/home/hive.db", seen, total + 1, stop)
+        )
+        watcher.start()
+        begun = time.perf_counter()
+        threads = []
+        for number in range(total):
+            time.sleep(max(0.0, begun + number / rate - time.perf_counter()))
+            thread = threading.Thread(target=fire, args=(number, environment, exits))
+            thread.start()
+            threads.append(thread)
+        for thread in threads:
+            thread.join()
+        watcher.join(timeout=10)
+        stop.set()
+        missing = exits.keys() - seen.keys()
+        if missing:
+            raise SystemExit(f"{len(missing)} of {total} events have no row")
+        return [max(0.0, (seen[key] - at) * 1000) for key, at in exits.items()]
+    finally:
+        run_command(environment, "down")
+
+
+def run_command(environment: dict[str, str], *words: str) -> None:
+    command = [sys.executable, "-I", "-m", "hivepipe.cli.main", *words]
+    subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rate", type=int, default=100, help="events per second (100)")
+    parser.add_argument("--secs", type=int, default=10)
+    parser.add_argument("--check", action="store_true", help="fail above the bounds")
+    options = parser.parse_args()
+    os.umask(0o077)
+    write_bundle()
+    with tempfile.TemporaryDirectory(prefix="hp", dir="/tmp") as folder:
+        latencies = sorted(measure(os.path.realpath(folder), options.rate, options.secs))
+    p50 = statistics.median(latencies)
+    p99 = latencies[int(len(latencies) * 0.99) - 1]
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    print(f"{len(latencies)} events at {options.rate}/s (load {load}): hook exit to visible row")
+    print(f"  p50 {p50:.1f} ms, p99 {p99:.1f} ms, worst {latencies[-1]:.1f} ms")
+    slack = 3 if os.environ.get("CI") else 1
+    if options.check and (p50 > P50_MS * slack or p99 > P99_MS * slack):
+        raise SystemExit("above the bounds")
+
+
+if __name__ == "__main__":
+    main()
