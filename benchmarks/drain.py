@@ -41,7 +41,8 @@ from rq import Queue, SimpleWorker, Worker
 from hivepipe.home import locate
 from hivepipe.queues.connection import QUEUES, connect
 from hivepipe.run_job import run_job
-from hivepipe.store.database import Database, database_path
+from hivepipe.store.database import Database
+from hivepipe.store.location import database_path
 from hivepipe.writer import Writer
 kind = {"stock": Worker, "simple": SimpleWorker, "hivepipe": Writer}[sys.argv[1]]
 place = locate(".")

@@ -22,7 +22,8 @@ from hivepipe.queues.spooled import (
     spool_files,
 )
 from hivepipe.store.applied import is_applied
-from hivepipe.store.database import Database, database_path
+from hivepipe.store.database import Database
+from hivepipe.store.location import database_path
 
 BUSY_TIMEOUT_SECS = 1.0
 FILES_PER_TRANSACTION = 100

@@ -6,7 +6,8 @@ from pathlib import Path
 from hivepipe.envelope import read_envelope
 from hivepipe.handlers.registry import execute
 from hivepipe.home import locate
-from hivepipe.store.database import Database, database_path
+from hivepipe.store.database import Database
+from hivepipe.store.location import database_path
 
 
 def run_job(envelope: str) -> None:

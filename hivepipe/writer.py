@@ -37,7 +37,8 @@ from hivepipe.queues.claims import Claimed, Claims
 from hivepipe.queues.housekeeping import Housekeeper
 from hivepipe.queues.job_data import envelope_text
 from hivepipe.stack.lock import runtime_for, take_lock
-from hivepipe.store.database import Database, database_path
+from hivepipe.store.database import Database
+from hivepipe.store.location import database_path
 
 PLACES = 200
 LAST_PLACES = 100  # after SIGTERM: once more, and no more than this

@@ -13,17 +13,11 @@ from pathlib import Path
 
 from hivepipe.errors import StoreError
 from hivepipe.redaction import redact_text
-from hivepipe.settings import variable
 from hivepipe.store.migrations import migrate
 
 Row = sqlite3.Row
 
 BUSY_TIMEOUT_SECS = 5.0
-
-
-def database_path(home: str) -> Path:
-    """Return where the database of a home is: HIVEPIPE_DB, else hive.db in it."""
-    return Path(variable("HIVEPIPE_DB") or f"{home}/hive.db")
 
 
 class Database:

@@ -1,0 +1,61 @@
+"""Where a home's database is: in the home, unless SQLite's WAL would be unsafe there.
+
+On file systems that two machines share (network, virtiofs, 9p, FUSE) the shared memory of WAL is
+not shared, and the database is corrupt within minutes. SQLite, asked for WAL, says nothing.
+"""
+
+from pathlib import Path
+
+from hivepipe.home import short_hash, state_folder
+from hivepipe.settings import variable
+
+_SHARED = (
+    "9p",
+    "afs",
+    "ceph",
+    "cifs",
+    "gfs2",
+    "lustre",
+    "nfs",
+    "ocfs2",
+    "smb",
+    "vboxsf",
+    "virtiofs",
+)
+_MOUNTS = Path("/proc/self/mountinfo")  # Linux only; elsewhere the home is taken as it is
+
+
+def database_path(home: str) -> Path:
+    """Return HIVEPIPE_DB, else hive.db of the home, else one of the user's state folder."""
+    named = variable("HIVEPIPE_DB")
+    if named:
+        return Path(named)
+    if is_shared(file_system_of(home, _mounts())):
+        return Path(state_folder(), "databases", short_hash(home), "hive.db")
+    return Path(home, "hive.db")
+
+
+def is_shared(file_system: str) -> bool:
+    """May another machine have the same files open?"""
+    return file_system.startswith((*_SHARED, "fuse."))
+
+
+def file_system_of(path: str, mounts: str) -> str:
+    """Return the type of file system a path lies on; `mounts` as in /proc/self/mountinfo."""
+    found, longest = "", -1
+    for line in mounts.splitlines():
+        before, separator, after = line.partition(" - ")
+        fields = before.split()
+        if not separator or len(fields) < 5:
+            continue
+        point = fields[4].encode().decode("unicode_escape").rstrip("/")  # \040 is a space
+        if (path == point or path.startswith(f"{point}/")) and len(point) >= longest:
+            found, longest = after.split()[0], len(point)
+    return found
+
+
+def _mounts() -> str:
+    try:
+        return _MOUNTS.read_text("utf-8", "replace")
+    except OSError:
+        return ""
