@@ -59,8 +59,7 @@ def _apply_file(db: Database, path: Path, report: Report) -> bool:
     except FileNotFoundError:  # another process has taken it in meanwhile
         return False
     except (BadEnvelopeError, OSError) as error:
-        set_aside(path, str(error))
-        report.set_aside[path] = str(error)
+        _set_aside(path, str(error), report)
         return False
     reasons = [reason for reason in (_apply_job(db, job) for job in spooled) if reason]
     if reasons:
@@ -89,9 +88,17 @@ def drain(home: str) -> Report:
     finally:
         db.close()
     for path in list(abandoned(spool, time.time())):
-        set_aside(path, "half-written: its hook died")
-        report.set_aside[path] = "half-written: its hook died"
+        _set_aside(path, "half-written: its hook died", report)
     return report
+
+
+def _set_aside(path: Path, reason: str, report: Report) -> None:
+    try:
+        set_aside(path, reason)
+    except OSError as error:
+        report.failed[path] = f"{reason}; and it cannot be set aside: {error.strerror}"
+    else:
+        report.set_aside[path] = reason
 
 
 def main() -> None:

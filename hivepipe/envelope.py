@@ -11,6 +11,7 @@ from hivepipe.errors import BadEnvelopeError
 from hivepipe.redaction import redact_text
 
 VERSIONS = (1,)
+DEEPEST = 8  # no payload of ours is half as deep; one a thousand deep ends the reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,14 @@ def _redacted(value: object) -> object:
     return value
 
 
+def _depth(value: object, limit: int = DEEPEST + 1) -> int:
+    """Return how deep lists and objects are nested, as far as the limit."""
+    if limit == 0 or not isinstance(value, dict | list):
+        return 0
+    inner = value.values() if isinstance(value, dict) else value
+    return 1 + max((_depth(item, limit - 1) for item in inner), default=0)
+
+
 def envelope_of(value: object) -> Envelope:
     """Check one decoded envelope."""
     if not isinstance(value, dict):
@@ -99,6 +108,8 @@ def envelope_of(value: object) -> Envelope:
     )
     if not all(isinstance(part, kind) for part, kind in wanted):
         raise BadEnvelopeError("a field has the wrong type")
+    if _depth(envelope.payload) > DEEPEST:
+        raise BadEnvelopeError("the payload is nested too deeply")
     if not (envelope.id and envelope.operation and 0 < envelope.event_time_ns < 1 << 62):
         raise BadEnvelopeError("id, operation or event time is missing")
     return envelope

@@ -21,6 +21,8 @@ from hivepipe.settings import variable
 # Of 103 bytes of a socket's path (macOS), what `/hivepipe/<hash>/supervisor.sock.<pid>` leaves.
 LONGEST_RUNTIME_DIR = 45
 
+OWN_FOLDERS = ("/.hive-mind", "/.claude-state")
+
 _IS_FOLDER = 0o040000
 _FILE_KIND = 0o170000
 
@@ -67,35 +69,51 @@ def logs_folder(home: str) -> str:
 
 
 def _nearest_record(root: str) -> tuple[str, dict[str, str]]:
-    """Return the registered folder at or above root and its record; else root's own checkout."""
-    checkout = _main_checkout(root)
-    folder = checkout
-    while True:
-        record = read_record(folder)
-        if record:
-            return folder, record
-        above = folder.rsplit("/", 1)[0]
-        if not above or above == folder:
-            return checkout, {}
-        folder = above
+    """Return the registered folder that root belongs to and its record; else root's own checkout.
+
+    Up to the top of its worktree, then its main checkout and the folders above that, then the
+    folders above the worktree.
+    """
+    top, main = _linked_worktree(root)
+    chains = (_up(root, top), _up(main), _up(top)) if main else (_up(root),)
+    for chain in chains:
+        for folder in chain:
+            record = read_record(folder)
+            if record:
+                return folder, record
+    return main or root, {}
 
 
-def _main_checkout(root: str) -> str:
-    """Follow a linked git worktree to its main checkout, so that both share one home.
+def _up(folder: str, top: str = "") -> list[str]:
+    """Return the folder and those above it, as far as `top`."""
+    found = []
+    while folder:
+        found.append(folder)
+        if folder == top:
+            break
+        folder = folder.rsplit("/", 1)[0]
+    return found
+
+
+def main_checkout(root: str) -> str:
+    """Return the main checkout of a folder in a linked git worktree; else the folder itself."""
+    return _linked_worktree(root)[1] or root
+
+
+def _linked_worktree(root: str) -> tuple[str, str]:
+    """Return the top of the linked worktree that root is in, and its main checkout; else empty.
 
     The link is believed only if the main checkout's own files point back: otherwise a cloned
     repository could ship a `.git` file and send its events into somebody else's home.
     """
-    folder = root
-    while folder:
+    for folder in _up(root):
         link = read_small(f"{folder}/.git")
         if link.startswith("gitdir: "):
             inner = _joined(folder, link[8:].strip())
             main, found, _ = inner.rpartition("/.git/worktrees/")
             back = _joined(inner, read_small(f"{inner}/gitdir").strip().removesuffix("/.git"))
-            return main if found and back == folder else root
-        folder = folder.rsplit("/", 1)[0]
-    return root
+            return (folder, main) if found and back == folder else ("", "")
+    return "", ""
 
 
 def _joined(folder: str, path: str) -> str:
@@ -202,6 +220,9 @@ def make_folders(path: str) -> None:
     except FileNotFoundError:
         make_folders(path.rsplit("/", 1)[0])
         make_folders(path)
+        return
+    if path.endswith(OWN_FOLDERS):  # removed by `git clean`, say: what comes back is ignored again
+        write_small(f"{path}/.gitignore", "*\n")
 
 
 def read_small(path: str) -> str:

@@ -390,7 +390,9 @@ def _message(number: int, job: Job, event: Event, context: Context, created_at: 
     return Message(id, twin, queue_of(priority), description, created_at, dumps(envelope))
 
 
-def event_keys(event: Event, session: str, event_time_ns: int) -> tuple[bytes, bytes]:
+def event_keys(
+    event: Event, session: str, instance: str, event_time_ns: int
+) -> tuple[bytes, bytes]:
     """Return what names the event, and what would have named it 2 s earlier (empty: the same).
 
     The same event fired twice (settings and plugin both installed) has one name. A tool call
@@ -402,6 +404,9 @@ def event_keys(event: Event, session: str, event_time_ns: int) -> tuple[bytes, b
         return f"{name}{event.tool_use_id}".encode(), b""
     if event.name in ("SubagentStart", "SubagentStop") and event.agent_id:
         return f"{name}{event.agent_id}".encode(), b""
+    # Both firings of a doubled event come from one process; two processes that resume one
+    # session at the same moment say the same bytes, and are two events.
+    name = f"{name}{instance}\0"
     window = event_time_ns // TWIN_WINDOW_NS
     return (
         name.encode() + event.digest + b"%d" % window,
@@ -410,8 +415,10 @@ def event_keys(event: Event, session: str, event_time_ns: int) -> tuple[bytes, b
 
 
 def _identity(event: Event, context: Context, operation: str) -> tuple[str, str]:
-    now, before = event_keys(event, context.session, context.event_time_ns)
+    now, before = event_keys(event, context.session, context.instance, context.event_time_ns)
     suffix = b"\0" + operation.encode()
+    if operation == "start_session":  # each instance brings its own assignment
+        suffix += b"\0" + context.instance.encode()
     id = blake2b(now + suffix, digest_size=16).hexdigest()
     return id, blake2b(before + suffix, digest_size=16).hexdigest() if before else ""
 

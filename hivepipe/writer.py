@@ -33,7 +33,7 @@ from hivepipe.errors import BadEnvelopeError, MissingParentError, StoreError
 from hivepipe.home import locate
 from hivepipe.jobs import queue_of
 from hivepipe.queues import client
-from hivepipe.queues.claims import Claimed, Claims
+from hivepipe.queues.claims import TROUBLE_KEY, Claimed, Claims
 from hivepipe.queues.housekeeping import Housekeeper
 from hivepipe.queues.job_data import envelope_text
 from hivepipe.stack.lock import runtime_for, take_lock
@@ -71,6 +71,7 @@ class Writer(SimpleWorker):
         self._beat_at = self._said_at = -math.inf
         self._version = installed()
         self._worked = False
+        self._trouble = ""
         self._is_busy = False
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self.request_stop)
@@ -95,6 +96,7 @@ class Writer(SimpleWorker):
                 time.sleep(wait)
         self._claims = Claims(self.connection, self.name, self.key)
         self._housekeeper = Housekeeper(self.connection, Path(self._home), self._address)
+        self.connection.delete(TROUBLE_KEY)
         self._recover(self._box.read())
         self._box.record("")
 
@@ -153,7 +155,7 @@ class Writer(SimpleWorker):
     def _execute(self, claimed: list[Claimed]) -> None:
         """Commit what can be committed; every claimed job is acknowledged, retried or buried."""
         jobs: list[tuple[Claimed, Envelope]] = []
-        dead: list[tuple[Claimed, str, bytes]] = []
+        dead: list[tuple[Claimed, str, bytes, str]] = []
         for job in claimed:
             try:
                 if not job.is_ours:
@@ -161,7 +163,7 @@ class Writer(SimpleWorker):
                 jobs.append((job, read_envelope(envelope_text(job.data))))
             except BadEnvelopeError as error:
                 logger.error("dead letter %s: %s", job.id, error)
-                dead.append((job, str(error), job.data))
+                dead.append((job, str(error), job.data, "unreadable"))
         try:
             db = self._db
             if db is None:
@@ -170,6 +172,7 @@ class Writer(SimpleWorker):
         except sqlite3.DatabaseError as error:
             self._store_failed(jobs, error)
         else:
+            self._in_trouble("")
             self._claims.acknowledge(
                 [(jobs[index][0], jobs[index][1].operation) for index in outcome.committed]
             )
@@ -181,6 +184,7 @@ class Writer(SimpleWorker):
     def _store_failed(self, jobs: list[tuple[Claimed, Envelope]], error: Exception) -> None:
         """The store is at fault: nothing was written, and no job ever dies of it."""
         self._box.record("")
+        self._in_trouble(str(error))
         comeback = []
         for job, envelope in jobs:
             attempts = job.attempts + 1
@@ -198,7 +202,7 @@ class Writer(SimpleWorker):
         job: Claimed,
         envelope: Envelope,
         error: Exception,
-        dead: list[tuple[Claimed, str, bytes]],
+        dead: list[tuple[Claimed, str, bytes, str]],
     ) -> None:
         """The job is at fault: dead, unless the parent it misses may be on its way."""
         attempts = job.attempts + 1
@@ -213,7 +217,8 @@ class Writer(SimpleWorker):
             return
         logger.error("dead letter %s: %s: %s", job.id, envelope.operation, reason)
         # A dead letter stays: it is stored text, and keeps what the store would have kept.
-        dead.append((job, reason, client.job_data(redacted(envelope_text(job.data)))))
+        data = client.job_data(redacted(envelope_text(job.data)))
+        dead.append((job, reason, data, envelope.operation))
 
     def _log_late(self, jobs: list[tuple[Claimed, Envelope]], committed: list[int]) -> None:
         now_ns = time.time_ns()
@@ -228,9 +233,19 @@ class Writer(SimpleWorker):
         if self._db is None:
             try:
                 self._db = Database(database_path(self._home), BUSY_TIMEOUT_SECS)
+                self._in_trouble("")
             except (StoreError, sqlite3.Error) as error:
-                logger.error("%s", error)
+                self._say_once_a_minute(str(error))
+                self._in_trouble(str(error))
         return self._db
+
+    def _in_trouble(self, reason: str) -> None:
+        """Let `status` know that the store does not answer, and since when; "": it does again."""
+        if reason and not self._trouble:
+            self.connection.hset(TROUBLE_KEY, mapping={"since": time.time(), "reason": reason})
+        elif self._trouble and not reason:
+            self.connection.delete(TROUBLE_KEY)
+        self._trouble = reason
 
     def _rest(self, secs: float | None) -> None:
         """Sleep until the bell, the next retry, or a second has passed."""

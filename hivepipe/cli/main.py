@@ -4,9 +4,12 @@ from typing import Any
 
 import click
 
-from hivepipe.cli import stack
+from hivepipe.cli import agents, sessions, stack
 from hivepipe.cli.demo import demo
 from hivepipe.cli.drain import drain
+from hivepipe.cli.failed import failed
+from hivepipe.cli.rq import rq
+from hivepipe.cli.status import status
 from hivepipe.errors import HivepipeError
 
 # Exit code 2 means "block" to Claude Code, should a hook ever run a command of ours.
@@ -33,11 +36,17 @@ def main() -> None:
 
 main.add_command(stack.up)
 main.add_command(stack.down)
-main.add_command(stack.status)
+main.add_command(status)
 main.add_command(stack.url)
 main.add_command(stack.root)
+main.add_command(sessions.sessions)
+main.add_command(sessions.session)
+main.add_command(agents.agents)
+main.add_command(agents.agent)
+main.add_command(failed)
+main.add_command(rq)
 main.add_command(drain)
 main.add_command(demo)
 
 if __name__ == "__main__":
-    main()
+    main(prog_name="hivepipe")

@@ -6,11 +6,13 @@ On the hook path; what is needed only when something is amiss is imported only t
 
 import posix
 import sys
-from _signal import ITIMER_REAL, setitimer
+from _signal import ITIMER_REAL, SIGALRM, setitimer, signal
 
 from hivepipe import home, settings
 from hivepipe.jobs import Message
 from hivepipe.queues import client
+
+DIRECT_SECS = 3.0  # a start of Python with its imports, and a second for the database
 
 
 def hand_over(name: str, place: home.Place, event_time_ns: int, messages: list[Message]) -> str:
@@ -42,16 +44,32 @@ def _push(name: str, place: home.Place, messages: list[Message]) -> bool:
     return True
 
 
-def apply_directly(place: home.Place, path: str) -> None:
-    """Become the process that applies this spool file; what it cannot do stays in the spool.
+def apply_directly(name: str, place: home.Place, path: str) -> None:
+    """Let a process apply this spool file, and wait for it; what it cannot do stays in the spool.
 
-    The answer must have been given: nobody will read another.
+    The answer must have been given: the process has no descriptor of the hook's.
     """
+    signal(SIGALRM, lambda *_signal: posix._exit(0))
+    setitimer(ITIMER_REAL, DIRECT_SECS)
+    child = posix.fork()
+    if child == 0:
+        try:
+            _become_direct(place, path)
+        finally:
+            posix._exit(1)
+    _, status = posix.waitpid(child, 0)
+    if status:
+        from hivepipe.hook_log import log_line
+
+        reason = "the direct run failed: does the recorded python have hivepipe?"
+        log_line(place.logs, name, "ERROR", f"{reason} event kept in the spool")
+
+
+def _become_direct(place: home.Place, path: str) -> None:
     python = place.python or sys.executable
     nowhere = posix.open("/dev/null", posix.O_RDWR)
     for descriptor in (0, 1, 2):
         posix.dup2(nowhere, descriptor)
-    setitimer(ITIMER_REAL, 0)
     environment = dict(posix.environ)
     environment[b"HIVEPIPE_HOME"] = place.home.encode("utf-8", "surrogateescape")
     posix.execve(python, [python, "-I", "-m", "hivepipe.direct", path], environment)

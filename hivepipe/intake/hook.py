@@ -94,7 +94,10 @@ def _take_in(name: str, received: stdin.Input) -> None:
     _keep_markers(event, place, instance, context)
     if direct:
         posix.write(1, NEUTRAL)
-        apply_directly(place, direct)
+        try:
+            apply_directly(name, place, direct)
+        finally:
+            posix._exit(0)
 
 
 def _context(
@@ -130,7 +133,7 @@ def _count(
     path = f"{place.home}/instances/{instance.key}.checkpoint"
     if not counts:
         return throttle.read_totals(path, session)
-    keys = jobs.event_keys(event, session, event_time_ns)
+    keys = jobs.event_keys(event, session, instance.id, event_time_ns)
     interval_ns = settings.checkpoint_interval_ns()
     return throttle.count_operation(path, session, keys, event_time_ns, interval_ns)
 

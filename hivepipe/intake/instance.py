@@ -54,7 +54,11 @@ def this_instance(home: str) -> Instance:
 
 def _named_instance(home: str, named: str) -> Instance:
     """An instance named by its launcher: tests, containers, other wrappers."""
-    named = valid_id(named) or "instance-" + blake2b(named.encode(), digest_size=8).hexdigest()
+    named = (
+        valid_id(named)
+        or "instance-"
+        + blake2b(named.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
+    )
     known = _read(home, named)
     return Instance(named, named, posix.getppid(), "", known.get("session", ""))
 

@@ -102,7 +102,8 @@ def _count(tally: _Tally, session: bytes, event_time_ns: int, interval_ns: int) 
 def read_totals(path: str, session: str) -> Count:
     """Return the running totals without counting; unknown where nothing was ever counted."""
     try:
-        descriptor = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NOFOLLOW)
+        flags = posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NOFOLLOW | posix.O_NONBLOCK
+        descriptor = posix.open(path, flags)
     except OSError:
         return Count(False, None, None)
     try:

@@ -10,6 +10,7 @@ registry of started jobs) in the same script.
     rq:scheduled:<q>    zset   retrying; score = due time (fractions of a second, unlike RQ's own)
     rq:finished:<q>, rq:failed:<q>   zset   done, dead
     hivepipe:bell       list   a hook rings it after a push; the writer sleeps on it
+    hivepipe:trouble    hash   since when the store does not answer, and why
     hivepipe:accepted, :done, :discarded   int   the accounts, counted where a job goes in and out
 """
 
@@ -27,6 +28,7 @@ from hivepipe.queues.connection import QUEUES
 LEASE_SECS = 60
 EXECUTION = "hivepipe"  # RQ's execution id; one writer per home, so one is enough
 DEATHS = 3
+TROUBLE_KEY = "hivepipe:trouble"  # hash: since (seconds of 1970), reason; the store is unwell
 
 # What a finished job keeps: its place in RQ's lists, nothing that a person wrote.
 _EMPTIED = job_data(dumps({"v": ENVELOPE_VERSION}))
@@ -100,6 +102,8 @@ local function take(q, most)
         redis.call('HSET', job, 'status', 'started', 'started_at', at, 'last_heartbeat', at,
           'worker_name', worker)
         redis.call('PERSIST', job)
+        -- Not handed over by a hook: it comes into the accounts here.
+        if not h[1] then redis.call('INCR', 'hivepipe:accepted') end
         found[#found + 1] = {{id, q, h[2] or '', h[3] or '0', h[1] and 1 or 0}}
         most = most - 1
         alone = suspect
@@ -165,14 +169,15 @@ for i = 1, #ARGV, 5 do
 end
 """
 
-# ARGV: worker key, now as RQ writes it; then id, queue, reason (packed as RQ packs it), data
+# ARGV: worker key, now as RQ writes it; then id, queue, reason (packed as RQ packs it), data,
+# description
 _BURY = f"""
 local worker, at = ARGV[1], ARGV[2]
-for i = 3, #ARGV, 4 do
-  local id, q, reason, data = unpack(ARGV, i, i + 3)
+for i = 3, #ARGV, 5 do
+  local id, q, reason, data, description = unpack(ARGV, i, i + 4)
   if redis.call('ZREM', 'rq:wip:' .. q, id .. ':{EXECUTION}') == 1 then
     redis.call('HSET', 'rq:job:' .. id, 'status', 'failed', 'ended_at', at, 'origin', q,
-      'data', data)
+      'data', data, 'description', description, 'hp_redacted', 1)
     redis.call('PERSIST', 'rq:job:' .. id)
     redis.call('XADD', 'rq:results:' .. id, 'MAXLEN', 10, '*', 'type', 2, 'exc_string', reason)
     redis.call('ZADD', 'rq:failed:' .. q, -1, id)
@@ -258,11 +263,11 @@ class Claims:
         if arguments:
             self._retry(args=arguments)
 
-    def bury(self, jobs: list[tuple[Claimed, str, bytes]]) -> None:
-        """Make jobs dead letters, each with its reason and the data it is to keep."""
+    def bury(self, jobs: list[tuple[Claimed, str, bytes, str]]) -> None:
+        """Make jobs dead letters, each with its reason, and the data and description it keeps."""
         arguments: list[Argument] = [self._worker_key, _now()]
-        for job, reason, data in jobs:
-            arguments += (job.id, job.queue, _packed(reason), data)
+        for job, reason, data, description in jobs:
+            arguments += (job.id, job.queue, _packed(reason), data, description)
         if jobs:
             self._bury(args=arguments)
 

@@ -12,7 +12,7 @@ from hivepipe.errors import BadEnvelopeError
 from hivepipe.home import logs_folder
 from hivepipe.queues import client
 from hivepipe.queues.connection import ACCEPTED_KEY, QUEUES
-from hivepipe.queues.reconciler import reconcile
+from hivepipe.queues.reconciler import reconcile, redact_dead_letters
 from hivepipe.queues.spooled import abandoned, read_spool_file, set_aside, spool_files
 
 FILES_PER_TURN = 500
@@ -45,18 +45,28 @@ class Housekeeper:
         RefusedError: Redis went away; what was not moved is still there. The ids are those the
         hook gave: an event that had arrived after all is known, and enters once.
         """
-        files = spool_files(self._spool)[:FILES_PER_TURN]
-        for path in files:
+        moved = 0
+        for path in spool_files(self._spool)[:FILES_PER_TURN]:
             try:
                 spooled = read_spool_file(path)
                 client.push(self._address, [job.message for job in spooled], PUSH_SECS)
                 path.unlink(missing_ok=True)
+                moved += 1
             except FileNotFoundError:  # `hivepipe drain` was quicker
                 continue
-            except (BadEnvelopeError, OSError) as error:
-                logger.error("spool file %s set aside: %s", path.name, error)
-                set_aside(path, str(error))
-        return len(files)
+            except BadEnvelopeError as error:
+                self._set_aside(path, str(error))
+            except OSError as error:  # of this file or of its folder: the others go on
+                logger.error("spool file %s: %s", path.name, error.strerror)
+        return moved
+
+    def _set_aside(self, path: Path, reason: str) -> None:
+        try:
+            set_aside(path, reason)
+        except OSError as error:
+            logger.error("spool file %s stays: %s; %s", path.name, reason, error.strerror)
+        else:
+            logger.error("spool file %s set aside: %s", path.name, reason)
 
     def tidy(self) -> None:
         """Do what is due while nothing waits."""
@@ -64,6 +74,7 @@ class Housekeeper:
         self._cleanse_when_quiet(now)
         if now - self._reconciled_at > RECONCILE_EVERY_SECS:
             self._reconciled_at = now
+            redact_dead_letters(self._connection)
             brought_back = reconcile(self._connection)
             if brought_back:
                 logger.warning("brought back %d jobs that were in no list", brought_back)
@@ -112,8 +123,7 @@ class Housekeeper:
 
     def _set_torn_files_aside(self) -> None:
         for path in list(abandoned(self._spool, time.time())):
-            logger.error("spool file %s set aside: half-written, its hook died", path.name)
-            set_aside(path, "half-written: its hook died")
+            self._set_aside(path, "half-written: its hook died")
 
     def _rotate_hook_log(self) -> None:
         try:

@@ -12,8 +12,13 @@ LARGEST_RECORD_BYTES = 4096  # what a hook reads of it
 _FOLDERS = (".hive-mind", ".claude-state")
 
 
-def register(project: str, home: str, socket: str, python: str, state: str = "on") -> None:
-    """Make the folders of a project and write its record, and the one of its home."""
+def register(
+    project: str, home: str, socket: str, python: str, state: str = "on", adopt: bool = False
+) -> None:
+    """Make the folders of a project and write its record, and the one of its home.
+
+    RegistrationError: the project came with a home of its own, and `adopt` does not say to take it.
+    """
     record = {
         "home": home,
         "socket": socket,
@@ -22,6 +27,8 @@ def register(project: str, home: str, socket: str, python: str, state: str = "on
         "version": version("hivepipe"),
     }
     text = _text(record)  # refused before anything is made
+    if not adopt and not read_record(project):
+        _refuse_shipped(project)
     if home == f"{project}/.hive-mind":
         for name in _FOLDERS:
             _claim(f"{project}/{name}")
@@ -30,6 +37,18 @@ def register(project: str, home: str, socket: str, python: str, state: str = "on
     else:
         _claim(home)
     _write(project, home, text)
+
+
+def _refuse_shipped(project: str) -> None:
+    """A folder that came with the project is somebody else's: Redis runs what its file says."""
+    home = f"{project}/.hive-mind"
+    if os.path.isdir(home) and set(os.listdir(home)) - {".gitignore"}:
+        raise RegistrationError(
+            f"{home} is not empty, and this project was never registered here. If it is yours "
+            f"(moved or renamed), say so with `hivepipe up --adopt`; else move it away"
+        )
+    if os.path.islink(f"{project}/.claude-state/logs"):
+        raise RegistrationError(f"{project}/.claude-state/logs is a link: remove it")
 
 
 def set_state(project: str, state: str) -> None:

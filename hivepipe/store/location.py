@@ -6,7 +6,7 @@ not shared, and the database is corrupt within minutes. SQLite, asked for WAL, s
 
 from pathlib import Path
 
-from hivepipe.home import short_hash, state_folder
+from hivepipe.home import absolute, short_hash, state_folder
 from hivepipe.settings import variable
 
 _SHARED = (
@@ -29,7 +29,7 @@ def database_path(home: str) -> Path:
     """Return HIVEPIPE_DB, else hive.db of the home, else one of the user's state folder."""
     named = variable("HIVEPIPE_DB")
     if named:
-        return Path(named)
+        return Path(absolute(named))
     if is_shared(file_system_of(home, _mounts())):
         return Path(state_folder(), "databases", short_hash(home), "hive.db")
     return Path(home, "hive.db")

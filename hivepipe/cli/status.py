@@ -1,0 +1,161 @@
+"""Command `status`: processes, jobs, spool."""
+
+import json
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+from redis.exceptions import RedisError
+
+from hivepipe.cli.stack import stack_of
+from hivepipe.errors import StoreError
+from hivepipe.home import Place, locate
+from hivepipe.queues import claims, connection
+from hivepipe.stack import supervisor
+from hivepipe.stack.lock import Stack
+from hivepipe.stack.redis_server import answers
+from hivepipe.store.listings import listings
+from hivepipe.store.location import database_path
+
+TROUBLE_SECS = 10  # shorter ones are other people's transactions
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def status(as_json: bool) -> None:
+    """Show processes, queues and spool; exit with 1 if the stack is unwell."""
+    place = locate(".")
+    report = _report(place, stack_of(place))
+    if as_json:
+        click.echo(json.dumps(report))
+    else:
+        _show(report)
+    sys.exit(0 if report["healthy"] else 1)
+
+
+def _report(place: Place, stack: Stack) -> dict[str, Any]:
+    alive = answers(stack.socket)
+    entries = [
+        {
+            "name": entry["name"],
+            "state": entry["statename"].lower(),
+            "pid": entry["pid"],
+            "uptime_secs": entry["now"] - entry["start"] if entry["pid"] else 0,
+        }
+        for entry in supervisor.processes(stack)
+    ]
+    report = {
+        "schema": 1,
+        "home": place.home,
+        "state": place.state,
+        "healthy": supervisor.is_ready(stack) and all(e["state"] == "running" for e in entries),
+        "redis": "up" if alive else "down",
+        "processes": entries,
+        **_in_redis(stack, alive),
+        **_on_disk(place.home),
+    }
+    trouble = report["store_trouble"]
+    if trouble and trouble["secs"] > TROUBLE_SECS:
+        report["healthy"] = False
+    return report
+
+
+def _in_redis(stack: Stack, alive: bool) -> dict[str, Any]:
+    """Return where the jobs are; None while nobody can say, which is not 0."""
+    unknown = dict.fromkeys(
+        ("queues", "accepted", "accounts", "oldest_waiting_secs", "store_trouble")
+    )
+    if not alive:
+        return unknown
+    try:
+        with connection.connect(stack.socket) as client:
+            accounts = claims.accounts(client)
+            heads = [client.lindex(f"rq:queue:{name}", 0) for name in connection.QUEUES]
+            since = [client.hget(f"rq:job:{id.decode()}", "enqueued_at") for id in heads if id]
+            return {
+                "queues": {name: client.llen(f"rq:queue:{name}") for name in connection.QUEUES},
+                "accepted": accounts["accepted"],
+                "accounts": accounts,
+                "oldest_waiting_secs": max(map(_age_secs, filter(None, since)), default=None),
+                "store_trouble": _trouble(client.hgetall(claims.TROUBLE_KEY)),
+            }
+    except RedisError:  # it went away just now
+        return unknown
+
+
+def _trouble(found: Any) -> dict[str, Any] | None:
+    """Return since when the writer cannot write, and why; None if it can."""
+    if not found:
+        return None
+    secs = time.time() - float(found[b"since"])
+    return {"secs": round(secs, 1), "reason": found[b"reason"].decode("utf-8", "replace")}
+
+
+def _age_secs(at: bytes) -> float:
+    try:
+        return max(time.time() - datetime.fromisoformat(at.decode()).timestamp(), 0)
+    except ValueError:
+        return 0
+
+
+def _on_disk(home: str) -> dict[str, Any]:
+    spool = Path(home, "spool")
+    try:
+        with listings(database_path(home)) as store:
+            effectless: dict[str, int] | None = store.effectless()
+    except StoreError:  # not made yet
+        effectless = None
+    bad = (path for path in spool.glob("bad/*") if path.suffix != ".reason")
+    return {
+        "spool": len(list(spool.glob("*.json"))),
+        "set_aside": len(list(bad)),
+        "effectless": effectless,
+    }
+
+
+def _show(report: dict[str, Any]) -> None:
+    click.echo(f"home      {report['home']} ({report['state']})")
+    click.echo(f"redis     {report['redis']}")
+    for entry in report["processes"]:
+        line = f"{entry['name']:<9} {entry['state']}, pid {entry['pid']}"
+        click.echo(f"{line}, up {entry['uptime_secs']} s")
+    _show_jobs(report)
+    click.echo(f"spool     {report['spool']} files, {report['set_aside']} set aside in spool/bad")
+    _show_effectless(report["effectless"])
+    if report["store_trouble"]:
+        trouble = report["store_trouble"]
+        click.echo(f"the database does not answer for {trouble['secs']} s: {trouble['reason']}")
+    click.echo("healthy" if report["healthy"] else "not healthy")
+
+
+def _show_effectless(counters: dict[str, int] | None) -> None:
+    """A checkpoint without effect is one somebody will miss: it has its own line, always."""
+    if counters is None:
+        click.echo("no effect unknown without a database")
+        return
+    of_checkpoints = sum(n for name, n in counters.items() if name.endswith(":update_checkpoint"))
+    click.echo(f"no effect {of_checkpoints} of update_checkpoint")
+    others = [f"{name} {n}" for name, n in counters.items() if "update_checkpoint" not in name]
+    if others:
+        click.echo(f"no effect {', '.join(others)}")
+
+
+def _show_jobs(report: dict[str, Any]) -> None:
+    accounts = report["accounts"]
+    if accounts is None:
+        click.echo("jobs      unknown while Redis is down")
+        return
+    for name, count in report["queues"].items():
+        click.echo(f"{name:<9} {count} waiting")
+    if report["oldest_waiting_secs"] is not None:
+        click.echo(f"oldest    waits for {report['oldest_waiting_secs']:.0f} s")
+    parts = {name: count for name, count in accounts.items() if name != "accepted"}
+    found = sum(parts.values())
+    sign = "=" if found == accounts["accepted"] else f"but {found} are found:"
+    terms = " + ".join(f"{count} {name}" for name, count in parts.items())
+    click.echo(f"accepted  {accounts['accepted']} {sign} {terms}")
+    if accounts["dead"]:
+        click.echo(f"{accounts['dead']} dead letters: hivepipe failed list")

@@ -1,0 +1,57 @@
+"""How commands print: tables, entries, times, JSON."""
+
+import json
+import sys
+from datetime import datetime
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+WIDTH = 200  # of output that goes into a pipe: ids stay whole there
+
+utc_option = click.option("--utc", is_flag=True, help="Show times in UTC, not local ones.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+def show_json(**content: Any) -> None:
+    """Print one JSON object, times in UTC as they are stored."""
+    click.echo(json.dumps({"schema": 1, **content}))
+
+
+def show_table(columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
+    """Print a table; its first column, which people copy, is never cut."""
+    table = Table(show_lines=False)
+    for number, column in enumerate(columns):
+        table.add_column(column, no_wrap=number == 0, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(printable(value)) for value in row))
+    Console(width=None if sys.stdout.isatty() else WIDTH).print(table)
+
+
+def show_entry(entry: dict[str, Any], utc: bool) -> None:
+    """Print what is known of one thing, a line each; what is not known is left out."""
+    for name, value in entry.items():
+        if value is None or value == "":
+            continue
+        shown = moment(value, utc) if name.endswith(("_at", "last_active")) else value
+        click.echo(f"{name:<16} {printable(shown)}")
+
+
+def printable(value: object) -> str:
+    """Return text that cannot steer a terminal."""
+    text = "" if value is None else str(value)
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
+
+
+def moment(text: str | None, utc: bool) -> str:
+    """Return a stored time as people read it: local, or with a Z."""
+    if not text:
+        return ""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    return f"{at:%Y-%m-%d %H:%M:%S}Z" if utc else f"{at.astimezone():%Y-%m-%d %H:%M:%S}"

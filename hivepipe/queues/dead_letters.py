@@ -1,0 +1,230 @@
+"""Dead letters: the jobs in RQ's failed registries, read warily, sent back or dropped.
+
+RQ's `Job.fetch` unpickles what it finds; nothing here does. What cannot be read is still listed,
+with operation `?`: a letter that nobody can see can never be dealt with.
+"""
+
+import base64
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+from redis.retry import Retry
+
+from hivepipe.envelope import Envelope, read_envelope, redacted
+from hivepipe.errors import BadEnvelopeError, HivepipeError, StackError
+from hivepipe.jobs import queue_of
+from hivepipe.queues.client import RETRY_SECS
+from hivepipe.queues.connection import QUEUES, connect
+from hivepipe.queues.job_data import envelope_text
+from hivepipe.redaction import redact_text
+
+UNREADABLE = "?"
+AT_A_TIME = 500
+REASON_BYTES = 1 << 16
+_FIELDS = ("data", "description", "ended_at", "hp_attempts", "hp_deaths", "retries_left")
+_MISSING = re.compile(r"\b(session|swarm) (.*) does not exist")
+
+# ARGV: now as RQ writes it; then id, queue of the registry, queue to go to
+_RETRY = f"""
+local retried = 0
+for i = 2, #ARGV, 3 do
+  local id, q, target = unpack(ARGV, i, i + 2)
+  local job = 'rq:job:' .. id
+  if redis.call('EXISTS', job) == 1 and redis.call('ZREM', 'rq:failed:' .. q, id) == 1 then
+    redis.call('HDEL', job, 'hp_attempts', 'hp_deaths')
+    redis.call('HSET', job, 'status', 'queued', 'origin', target, 'enqueued_at', ARGV[1],
+      'started_at', '', 'ended_at', '', 'worker_name', '', 'retries_left', '{len(RETRY_SECS)}')
+    redis.call('PERSIST', job)
+    redis.call('SADD', 'rq:queues', 'rq:queue:' .. target)
+    redis.call('RPUSH', 'rq:queue:' .. target, id)
+    retried = retried + 1
+  end
+end
+if retried > 0 and redis.call('LLEN', 'hivepipe:bell') == 0 then
+  redis.call('RPUSH', 'hivepipe:bell', 1)
+end
+return retried
+"""
+
+# ARGV: id, queue of the registry; and so on
+_DISCARD = """
+local discarded = 0
+for i = 1, #ARGV, 2 do
+  local id, q = ARGV[i], ARGV[i + 1]
+  if redis.call('ZREM', 'rq:failed:' .. q, id) == 1 then
+    redis.call('DEL', 'rq:job:' .. id, 'rq:results:' .. id)
+    redis.call('INCR', 'hivepipe:discarded')
+    discarded = discarded + 1
+  end
+end
+return discarded
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """One job that failed for good; every text in it is redacted."""
+
+    id: str
+    queue: str  # whose failed registry has it
+    target: str  # the queue of its original priority
+    operation: str
+    description: str
+    reason: str
+    session: str
+    attempts: int
+    failed_at: str
+    event_time: str
+    payload: dict[str, Any] | None  # None: the envelope cannot be read
+
+    @property
+    def headline(self) -> str:
+        """The last line of the reason: of a traceback, the one that says what it was."""
+        return self.reason.rstrip().rpartition("\n")[2]
+
+    @property
+    def missing_parent(self) -> tuple[str, str] | None:
+        """What kind of parent was missing, and its id."""
+        found = _MISSING.search(self.headline)
+        return (found[1], found[2]) if found else None
+
+
+@contextmanager
+def dead_letters(address: str) -> Iterator["DeadLetters"]:
+    """Give access to the dead letters of a Redis; StackError: it cannot be reached."""
+    with connect(address) as connection:
+        connection.set_retry(Retry(NoBackoff(), 0))  # somebody waits for the answer
+        try:
+            yield DeadLetters(connection)
+        except RedisError as error:
+            raise StackError(f"Redis does not answer ({error}): run `hivepipe up`") from error
+
+
+class DeadLetters:
+    """The failed registries of our queues."""
+
+    def __init__(self, connection: Redis) -> None:
+        """Nothing is sent yet."""
+        self._connection = connection
+
+    def letters(self, operation: str = "") -> list[DeadLetter]:
+        """Return all dead letters, or those of one operation."""
+        ids = self._ids()
+        found: list[DeadLetter] = []
+        for at in range(0, len(ids), AT_A_TIME):
+            part = self._read(ids[at : at + AT_A_TIME])
+            found += (letter for letter in part if operation in ("", letter.operation))
+        return found
+
+    def letter(self, prefix: str) -> DeadLetter:
+        """Return the one whose id begins so; HivepipeError: none does, or several do."""
+        ids = [(id, queue) for id, queue in self._ids() if _text(id).startswith(prefix)]
+        ids = [entry for entry in ids if _text(entry[0]) == prefix] or ids
+        if not ids:
+            raise HivepipeError(f"no dead letter has the id {prefix}: see `hivepipe failed list`")
+        if len(ids) > 1:
+            raise HivepipeError(f"{len(ids)} dead letters have an id that begins with {prefix}")
+        return self._read(ids)[0]
+
+    def retry(self, letters: list[DeadLetter]) -> int:
+        """Send letters back to the queues of their original priority; return how many went."""
+        script, retried = self._connection.register_script(_RETRY), 0
+        for at in range(0, len(letters), AT_A_TIME):
+            arguments: list[Any] = [datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")]
+            for letter in letters[at : at + AT_A_TIME]:
+                arguments += (_bytes(letter.id), letter.queue, letter.target)
+            retried += int(script(args=arguments))
+        return retried
+
+    def discard(self, letters: list[DeadLetter]) -> int:
+        """Remove letters for good; return how many were still there."""
+        script, discarded = self._connection.register_script(_DISCARD), 0
+        for at in range(0, len(letters), AT_A_TIME):
+            arguments: list[Any] = []
+            for letter in letters[at : at + AT_A_TIME]:
+                arguments += (_bytes(letter.id), letter.queue)
+            discarded += int(script(args=arguments))
+        return discarded
+
+    def _ids(self) -> list[tuple[bytes, str]]:
+        found: list[tuple[bytes, str]] = []
+        for queue in QUEUES:
+            ids: Any = self._connection.zrange(f"rq:failed:{queue}", 0, -1)
+            found += ((id, queue) for id in ids)
+        return found
+
+    def _read(self, ids: list[tuple[bytes, str]]) -> list[DeadLetter]:
+        pipe = self._connection.pipeline(transaction=False)
+        for id, _ in ids:
+            pipe.hmget(b"rq:job:" + id, _FIELDS)
+            pipe.xrevrange(b"rq:results:" + id, count=1)
+        # A key of another type is an answer like any other: that letter cannot be read.
+        answers = pipe.execute(raise_on_error=False)
+        return [
+            _letter(id, queue, answers[2 * number], answers[2 * number + 1])
+            for number, (id, queue) in enumerate(ids)
+        ]
+
+
+def _letter(id: bytes, queue: str, fields: Any, results: Any) -> DeadLetter:
+    values = fields if isinstance(fields, list) else [None] * len(_FIELDS)
+    data, description, ended_at, attempts, deaths, retries_left = values
+    envelope, payload, problem = _opened(data)
+    by_rq = len(RETRY_SECS) - _number(retries_left, len(RETRY_SECS))
+    return DeadLetter(
+        id=_text(id),
+        queue=queue,
+        target=queue_of(envelope.priority) if envelope else queue,
+        operation=envelope.operation if envelope else UNREADABLE,
+        description=redact_text((description or b"").decode("utf-8", "replace")),
+        reason=redact_text(_reason(results) or problem or "no reason was recorded"),
+        session=redact_text(envelope.session) if envelope else "",
+        attempts=max(_number(attempts, 0) + 1, by_rq + 1, _number(deaths, 0)),
+        failed_at=(ended_at or b"").decode("utf-8", "replace"),
+        event_time=envelope.time if envelope else "",
+        payload=payload,
+    )
+
+
+def _opened(data: bytes | None) -> tuple[Envelope | None, dict[str, Any] | None, str]:
+    """Return the envelope and its redacted payload, or else what is wrong with them."""
+    if data is None:
+        return None, None, "the job's data is gone"
+    try:
+        text = envelope_text(data)
+        envelope = read_envelope(text)
+        return envelope, orjson.loads(redacted(text))["payload"], ""
+    except BadEnvelopeError as error:
+        return None, None, str(error)
+    except RecursionError:  # nested deeper than anything of ours, to harm
+        return None, None, "the envelope is nested too deeply"
+
+
+def _reason(results: Any) -> str:
+    """Unpack the newest result's text as RQ packs it; empty where there is none to be had."""
+    try:
+        packed = base64.b64decode(results[0][1][b"exc_string"])
+        return zlib.decompressobj().decompress(packed, REASON_BYTES).decode("utf-8", "replace")
+    except (TypeError, LookupError, ValueError, zlib.error):
+        return ""
+
+
+def _number(value: bytes | None, default: int) -> int:
+    return int(value) if value and value.isdigit() and len(value) < 10 else default
+
+
+def _text(id: bytes) -> str:
+    return id.decode("utf-8", "surrogateescape")
+
+
+def _bytes(id: str) -> bytes:
+    return id.encode("utf-8", "surrogateescape")

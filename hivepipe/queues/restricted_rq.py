@@ -1,0 +1,71 @@
+"""RQ's own command line with nothing run that a job carries.
+
+`rq info` and `rq requeue` unpickle `meta`, whatever serializer they are told to use, and tidying
+a registry calls what a job names as its failure callback. RQ already copes with data that it
+cannot load: it shows the job without it.
+"""
+
+import io
+import pickle
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import rq.job
+from redis.exceptions import RedisError
+from rq.cli.cli import main
+from rq.serializers import DefaultSerializer
+from rq.utils import import_attribute
+
+from hivepipe.errors import StackError
+from hivepipe.queues.client import FUNCTION
+from hivepipe.queues.connection import url
+
+
+class _NoGlobals(pickle.Unpickler):
+    """An unpickler for plain values."""
+
+    def find_class(self, module: str, name: str) -> object:
+        """Refuse every name."""
+        raise pickle.UnpicklingError(f"refused: the pickle names {module}.{name}")
+
+    def persistent_load(self, pid: object) -> object:
+        """Refuse every reference."""
+        raise pickle.UnpicklingError("refused: the pickle refers to something outside")
+
+
+def run(address: str, arguments: Sequence[str]) -> int:
+    """Run RQ's command line in this process, for good restricted; return its exit code."""
+    restrict()
+    # Directly behind the command: click lets a later -u of the user's win.
+    given = list(arguments)
+    if given and not given[0].startswith("-"):
+        given[1:1] = ["-u", url(address)]
+    try:
+        code = main.main(given, prog_name="hivepipe rq", standalone_mode=False)
+    except RedisError as error:
+        raise StackError(f"Redis does not answer ({error}): run `hivepipe up`") from error
+    return code if isinstance(code, int) else 0
+
+
+def restrict() -> None:
+    """Replace what RQ loads and calls by what cannot harm, in this process and for good."""
+    # RQ looks the attribute up at each use, on this one class: "pickle" names it as well.
+    DefaultSerializer.loads = staticmethod(_loads)
+    rq.job.import_attribute = _our_function  # type: ignore[attr-defined]
+    # Raising would end `rq info` at the first such job; a webhook would leave the machine.
+    for method in ("execute_failure_callback", "send_webhooks"):
+        setattr(rq.job.Job, method, _nothing)
+
+
+def _loads(data: bytes) -> Any:
+    return _NoGlobals(io.BytesIO(data)).load()
+
+
+def _our_function(name: str) -> Callable[..., Any]:
+    if name != FUNCTION:
+        raise ValueError(f"refused: a job names {name}")
+    return import_attribute(name)
+
+
+def _nothing(*_: object, **__: object) -> None:
+    return None

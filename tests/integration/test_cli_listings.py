@@ -1,0 +1,187 @@
+"""`sessions`, `session`, `agents`, `agent`, `status`: what is shown is what is there."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from hivepipe.store.listings import listings
+from tests.conftest import PATIENCE_SECS, Home, Server, Writer, fire_all, is_drained, until
+from tests.payloads import (
+    AGENT,
+    POST_AGENT_COMPLETED,
+    POST_EDIT,
+    SESSION,
+    SESSION_END,
+    SESSION_START,
+    USER_PROMPT_SUBMIT,
+    changed,
+)
+
+OTHER = SESSION[:4] + "ffff-0000-4000-8000-000000000000"
+DAY = [
+    SESSION_START,
+    USER_PROMPT_SUBMIT,
+    POST_EDIT,
+    POST_AGENT_COMPLETED,
+    changed(SESSION_START, session_id=OTHER, session_title="[bold]other\x1b[2J"),
+    changed(SESSION_END, session_id=OTHER),
+]
+
+
+def command(home: Home, *arguments: str, expect: int = 0) -> str:
+    """Run the real command line in the project, far from UTC."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-m", "hivepipe.cli.main", *arguments],
+        env={**home.env, "TZ": "Asia/Kathmandu"},
+        cwd=home.project,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECS,
+        check=False,
+    )
+    assert done.returncode == expect, done.stdout + done.stderr
+    assert "\x1b" not in done.stdout
+    return done.stdout + done.stderr
+
+
+def objects(home: Home, noun: str, *arguments: str) -> list[dict[str, Any]]:
+    content = json.loads(command(home, noun, "--json", *arguments))
+    assert content["schema"] == 1
+    return list(content[noun])
+
+
+@pytest.fixture
+def day(private_home: Home, redis_server: Server, writer: Writer) -> Home:
+    """A home with one open session and one ended."""
+    fire_all(DAY, private_home.with_env(CHECKPOINT_INTERVAL="0"))
+    writer.start()
+    until(lambda: is_drained(private_home, redis_server, writer), "not drained")
+    return private_home
+
+
+def test_sessions_shows_the_open_ones_or_all(day: Home) -> None:
+    (entry,) = objects(day, "sessions")
+    assert (entry["id"], entry["status"]) == (SESSION, "active")
+    assert (entry["operations"], entry["agents"]) == (2, 1)
+    assert {entry["id"] for entry in objects(day, "sessions", "--all")} == {SESSION, OTHER}
+    table = command(day, "sessions", "--all")
+    assert SESSION in table
+    assert "[bold]other?[2J" in table
+
+
+def test_times_are_local_unless_utc_is_asked_for(day: Home) -> None:
+    stored = datetime.fromisoformat(objects(day, "sessions")[0]["updated_at"])
+    assert stored.utcoffset() is not None
+    assert f"{stored:%Y-%m-%d %H:%M:%S}Z" in command(day, "sessions", "--utc")
+    local = stored.astimezone(timezone(timedelta(hours=5, minutes=45)))
+    shown = command(day, "sessions")
+    assert f"{local:%Y-%m-%d %H:%M:%S} " in shown
+    assert f"{stored:%Y-%m-%d %H:%M:%S}" not in shown
+
+
+def test_one_session_and_its_log(day: Home) -> None:
+    shown = command(day, "session", "show", SESSION)
+    for text in (SESSION, "claude-opus-5", "cart-refactor", "operationCount", "instance"):
+        assert text in shown
+    log = command(day, "session", "log", SESSION[:6])
+    assert log.index("Auto-checkpoint: Edit") < log.index("Auto-checkpoint: Agent")
+
+
+def test_agents_of_all_and_of_one_session(day: Home) -> None:
+    (entry,) = objects(day, "agents")
+    assert (entry["id"], entry["type"], entry["status"]) == (AGENT, "Explore", "completed")
+    assert objects(day, "agents", "--session", SESSION) == [entry]
+    assert AGENT in command(day, "agents")
+    shown = command(day, "agent", "show", AGENT[:5])
+    assert "Map checkout callers" in shown
+    assert "ephemeral" in shown
+
+
+def test_a_prefix_must_be_one_of_one(day: Home) -> None:
+    said = command(day, "session", "show", SESSION[:4], expect=1)
+    assert SESSION in said
+    assert OTHER in said
+    for arguments in (("session", "show"), ("session", "log"), ("agent", "show")):
+        assert "has the id %" in command(day, *arguments, "%", expect=1)
+    command(day, "agents", "--session", "", expect=0)
+
+
+def test_history_outlives_its_session(day: Home) -> None:
+    connection = sqlite3.connect(day.database, timeout=10)
+    with connection:
+        connection.execute("DELETE FROM sessions WHERE id = ?", (SESSION,))
+    connection.close()
+    assert "was deleted" in command(day, "session", "show", SESSION, expect=1)
+    assert "Auto-checkpoint: Edit" in command(day, "session", "log", SESSION)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["sessions"], ["session", "show", "a"], ["session", "log", "a"], ["agents"],
+                  ["agent", "show", "a"]]
+)  # fmt: skip
+def test_no_database_yet_is_said_plainly(private_home: Home, arguments: list[str]) -> None:
+    assert "there is no database yet" in command(private_home, *arguments, expect=1)
+    assert not private_home.database.exists()
+    private_home.path.mkdir()
+    private_home.database.touch()  # made by a writer that has not got further
+    assert command(private_home, *arguments, expect=1).startswith("hivepipe: ")
+
+
+def test_listing_neither_writes_nor_keeps_a_lock(day: Home) -> None:
+    with listings(day.database) as store:
+        assert len(store.sessions(True)) == 2
+        connection = sqlite3.connect(day.database, timeout=0, isolation_level=None)
+        connection.execute("BEGIN EXCLUSIVE")
+        connection.execute("DELETE FROM session_logs")
+        connection.execute("COMMIT")
+        busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        assert not busy, "no reader holds an old snapshot"
+        connection.close()
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            store._connection.execute("DELETE FROM sessions")
+
+
+# ---- status
+
+
+def test_status_accounts_for_every_job(day: Home, redis_server: Server, writer: Writer) -> None:
+    writer.end()
+    fire_all([changed(SESSION_START, source="startup")], day.env)
+    (day.path / "spool" / "bad").mkdir(parents=True)
+    (day.path / "spool" / "bad" / "1.json").touch()
+    (day.path / "spool" / "bad" / "1.json.reason").touch()
+    report = json.loads(command(day, "status", "--json", expect=1))
+    accounts = report["accounts"]
+    assert report["schema"] == 1
+    assert accounts["accepted"] == report["accepted"] == accounts["done"] + accounts["waiting"]
+    assert accounts["waiting"] == sum(report["queues"].values()) > 0
+    assert report["oldest_waiting_secs"] >= 0
+    assert (report["spool"], report["set_aside"]) == (0, 1)
+    said = command(day, "status", expect=1)
+    assert f"accepted  {accounts['accepted']} = {accounts['done']} done" in said
+    assert "1 set aside" in said
+    assert "no effect 0 of update_checkpoint" in said
+
+    redis_server.end()
+    report = json.loads(command(day, "status", "--json", expect=1))
+    for name in ("accounts", "accepted", "queues", "oldest_waiting_secs"):
+        assert report[name] is None
+    assert "unknown while Redis is down" in command(day, "status", expect=1)
+
+
+def test_status_shows_what_had_no_effect(day: Home) -> None:
+    connection = sqlite3.connect(day.database, timeout=10)
+    with connection:
+        connection.executemany(
+            "INSERT INTO counters VALUES (?, ?)",
+            [("zero_rows:update_checkpoint", 3), ("zero_rows:update_instance", 2)],
+        )
+    connection.close()
+    said = command(day, "status", expect=1)
+    assert "no effect 3 of update_checkpoint" in said
+    assert "no effect zero_rows:update_instance 2" in said
