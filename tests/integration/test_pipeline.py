@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import threading
 import time
 from collections import Counter
@@ -567,3 +568,81 @@ def test_a_whole_spool_is_applied_directly_and_what_is_bad_is_set_aside(
         assert Path(bad / f"{name}.reason").read_text().strip()
     assert direct.drain(str(private_home.path)).applied == 0
     assert_wave(private_home, events)
+
+
+def test_two_instances_that_resume_one_session_at_once_are_two(
+    private_home: Home, redis_server: Server, writer: Writer
+) -> None:
+    resume = {"hook_event_name": "SessionStart", "session_id": "R", "source": "resume"}
+    edit = {"hook_event_name": "PostToolUse", "session_id": "R", "tool_name": "Edit"}
+    for name in ("r1", "r2"):
+        fire("SessionStart", resume, private_home.with_env(INSTANCE_ID=name))
+    for number in range(3):
+        env = private_home.with_env(INSTANCE_ID="r2", CHECKPOINT_INTERVAL="0")
+        fire("PostToolUse", {**edit, "tool_use_id": f"e{number}", "tool_input": {}}, env)
+    writer.start()
+    until(lambda: is_drained(private_home, redis_server, writer), "not drained")
+    found = private_home.rows(
+        "SELECT instance_id, operation_count FROM instance_sessions ORDER BY instance_id"
+    )
+    assert found == [
+        {"instance_id": "r1", "operation_count": 0},
+        {"instance_id": "r2", "operation_count": 3},
+    ]
+
+
+def test_a_dead_letter_keeps_no_secret(
+    private_home: Home, redis_server: Server, writer: Writer
+) -> None:
+    token = "ghp_CANARYCANARYCANARY0123456789abcdef"
+    start = {"hook_event_name": "SessionStart", "session_id": "s1", "source": "startup"}
+    agent = {
+        "hook_event_name": "PostToolUse",
+        "session_id": "s1",
+        "tool_name": "Agent",
+        "tool_use_id": "t1",
+        "tool_input": {"description": f"use {token}", "subagent_type": token},
+    }
+    writer.start()
+    fire("SessionStart", start, private_home.env)
+    until(lambda: private_home.count("sessions") == 1, "no session")
+    connection = sqlite3.connect(private_home.database)
+    with connection:
+        connection.execute("DELETE FROM swarms")
+    connection.close()
+    fire("PostToolUse", agent, private_home.with_env(CHECKPOINT_INTERVAL="3600"))
+    with redis_server.client() as client:
+        until(lambda: client.zcard("rq:failed:medium") == 1, "no dead letter")
+        (letter,) = client.zrange("rq:failed:medium", 0, -1)
+        kept = b"".join(client.hgetall(b"rq:job:" + letter).values())
+    assert token.encode() not in kept
+    assert b"REDACTED" in kept
+
+
+def test_a_spool_file_that_cannot_even_be_set_aside_stops_nothing(
+    private_home: Home, redis_server: Server, writer: Writer
+) -> None:
+    spool = private_home.path / "spool"
+    spool.mkdir(mode=0o700, parents=True)
+    (spool / "00000000000000000001_1.json").write_text('{"torn')
+    (spool / "bad").write_text("not a folder")
+    writer.start()
+    start = {"hook_event_name": "SessionStart", "session_id": "s1", "source": "startup"}
+    fire("SessionStart", start, private_home.env)
+    until(lambda: private_home.count("sessions") == 1, "no session")
+    assert writer.is_running
+    assert writer.end() == 0
+
+
+def test_a_named_pipe_in_place_of_the_throttle_costs_no_stop(
+    private_home: Home, redis_server: Server, writer: Writer
+) -> None:
+    (private_home.path / "instances").mkdir(mode=0o700, parents=True)
+    os.mkfifo(private_home.path / "instances" / "r1.checkpoint")
+    env = private_home.with_env(INSTANCE_ID="r1")
+    start = {"hook_event_name": "SessionStart", "session_id": "s1", "source": "startup"}
+    fire("SessionStart", start, env)
+    fire("Stop", {"hook_event_name": "Stop", "session_id": "s1"}, env)
+    writer.start()
+    until(lambda: is_drained(private_home, redis_server, writer), "not drained")
+    assert private_home.rows("SELECT status FROM sessions") == [{"status": "paused"}]

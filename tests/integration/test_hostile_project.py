@@ -1,0 +1,146 @@
+"""A project folder is somebody else's word until its user says otherwise."""
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import redis
+
+from tests.conftest import ROOT, Home, fire, until
+from tests.integration.test_stack import Sandbox, sandbox  # noqa: F401  a fixture
+
+PLANTED = "*3\r\n$3\r\nSET\r\n$7\r\nplanted\r\n$1\r\n1\r\n"
+
+
+def git(*words: str, cwd: Path) -> None:
+    subprocess.run(
+        ["git", "-c", "user.name=a", "-c", "user.email=a@b.c", *words],
+        cwd=cwd,
+        check=True,
+        capture_output=True,
+    )
+
+
+def test_a_home_that_came_with_the_project_is_refused_until_its_user_takes_it(
+    sandbox: Sandbox,  # noqa: F811
+) -> None:
+    sandbox.home.mkdir(mode=0o700)
+    (sandbox.home / "appendonly.aof").write_text(PLANTED)
+    said = sandbox.run("up", "-d", expect=1)
+    assert "never registered" in said
+    assert "--adopt" in said
+    assert not sandbox.processes()
+    sandbox.run("up", "-d", "--adopt")
+
+
+def test_a_link_in_place_of_the_logs_is_refused(sandbox: Sandbox) -> None:  # noqa: F811
+    (sandbox.project / ".claude-state").mkdir(mode=0o700)
+    (sandbox.project / ".claude-state" / "logs").symlink_to(sandbox.folder)
+    assert "is a link" in sandbox.run("up", "-d", expect=1)
+
+
+def test_a_subfolder_of_a_worktree_joins_the_main_checkouts_stack(
+    sandbox: Sandbox,  # noqa: F811
+) -> None:
+    main = sandbox.project
+    git("init", "-q", cwd=main)
+    git("commit", "-q", "--allow-empty", "-m", "x", cwd=main)
+    worktree = sandbox.folder / "wt"
+    git("worktree", "add", "-q", str(worktree), cwd=main)
+    (worktree / "pkg").mkdir()
+    sandbox.run("up", "-d")
+    pid = sandbox.pid("redis")
+    sandbox.project = worktree / "pkg"
+    sandbox.run("up", "-d")
+    assert sandbox.status()["home"] == str(main / ".hive-mind")
+    assert sandbox.pid("redis") == pid
+    sandbox.run("down")
+    assert not sandbox.processes()
+
+
+def test_what_git_clean_removed_comes_back_ignored(sandbox: Sandbox) -> None:  # noqa: F811
+    git("init", "-q", cwd=sandbox.project)
+    sandbox.run("up", "-d")
+    sandbox.run("down")
+    shutil.rmtree(sandbox.home)
+    env = {**sandbox.env, "CLAUDE_PROJECT_DIR": str(sandbox.project)}
+    fire("UserPromptSubmit", {"session_id": "s1", "prompt": "secret plan"}, env)
+    assert list(sandbox.home.glob("spool/*.json"))
+    git("add", "-A", cwd=sandbox.project)
+    staged = subprocess.run(
+        ["git", "status", "--short"], cwd=sandbox.project, capture_output=True, text=True
+    )
+    assert staged.stdout == ""
+
+
+def test_the_command_is_deaf_to_pythonpath_and_to_the_folder(tmp_path: Path) -> None:
+    for name in ("hivepipe.py", "redis.py", "click.py", "workers.py"):
+        (tmp_path / name).write_text("raise SystemExit('shadowed')")
+    said = subprocess.run(
+        [str(Path(sys.executable).parent / "hivepipe"), "--version"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert said.returncode == 0, said.stderr
+    assert said.stdout.startswith("hivepipe, version")
+
+
+@pytest.mark.parametrize("python", ["", "/usr/bin/false"], ids=["without hivepipe", "failing"])
+def test_a_direct_run_that_cannot_start_is_no_failure_of_the_hook(
+    private_home: Home, python: str
+) -> None:
+    home = private_home
+    record = home.root / "state" / "hivepipe" / "projects"
+    record.mkdir(parents=True)
+    if python:
+        code = "import sys; from hivepipe.home import record_path; print(record_path(sys.argv[1]))"
+        asked = subprocess.run(
+            [sys.executable, "-I", "-c", code, str(home.path)],
+            env=home.env,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        Path(asked.stdout.strip()).write_text(f"home={home.path}\npython={python}\n")
+    done = subprocess.run(
+        [os.path.realpath(sys.executable), "-I", "-S", str(ROOT / "hooks" / "session_start.py")],
+        input=json.dumps({"session_id": "s1", "hook_event_name": "SessionStart"}),
+        env=home.with_env(USE_QUEUE="false"),
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, '{"continue": true}\n', "")
+    assert len(home.spool) == 1, "nothing is lost"
+    logs = list(home.root.rglob("hook-errors.log"))
+    assert "direct run failed" in logs[0].read_text()
+
+
+def test_status_is_not_healthy_while_nothing_is_stored(sandbox: Sandbox) -> None:  # noqa: F811
+    sandbox.run("up", "-d")
+    address = sandbox.socket
+    sandbox.status()
+    since = str(time.time() - 60)
+    with redis.Redis(unix_socket_path=address) as client:
+        client.hset("hivepipe:trouble", mapping={"since": since, "reason": "disk is full"})
+    assert sandbox.status(expect=1)["store_trouble"]["reason"] == "disk is full"  # type: ignore[index]
+
+
+def test_the_writer_says_when_the_store_does_not_answer_and_when_it_does_again(
+    sandbox: Sandbox,  # noqa: F811
+) -> None:
+    sandbox.run("up", "-d")
+    env = {**sandbox.env, "CLAUDE_PROJECT_DIR": str(sandbox.project)}
+    holder = sqlite3.connect(sandbox.home / "hive.db", isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    fire("SessionStart", {"session_id": "s1", "source": "startup"}, env)
+    until(lambda: sandbox.status()["store_trouble"], "no trouble was said")
+    holder.execute("ROLLBACK")
+    until(lambda: not sandbox.status()["store_trouble"], "the trouble stays")
