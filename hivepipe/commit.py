@@ -13,6 +13,14 @@ from hivepipe.errors import JobError
 from hivepipe.handlers.registry import execute
 from hivepipe.store.database import Database
 
+_JOBS_FAULT = (
+    JobError,
+    sqlite3.IntegrityError,
+    sqlite3.DataError,
+    sqlite3.InterfaceError,
+    sqlite3.ProgrammingError,
+)
+
 
 @dataclass
 class Outcome:
@@ -36,7 +44,11 @@ def commit_batch(
             try:
                 with db.savepoint():
                     execute(db, job)
-            except (JobError, sqlite3.IntegrityError, sqlite3.DataError, ValueError) as error:
+            except _JOBS_FAULT as error:
+                outcome.failed[index] = error
+            except sqlite3.Error:
+                raise
+            except Exception as error:  # noqa: BLE001  a handler's bug must not stop the others
                 outcome.failed[index] = error
             else:
                 outcome.committed.append(index)

@@ -69,7 +69,7 @@ def _apply_file(db: Database, path: Path, report: Report) -> bool:
 
 def _apply_job(db: Database, spooled: SpooledJob) -> str:
     """Execute one job; return why it could not be, if so."""
-    if spooled.message.twin and is_applied(db, spooled.message.twin):
+    if any(is_applied(db, twin) for twin in spooled.message.twins.split()):
         return ""
     try:
         with db.savepoint():

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from hivepipe.errors import BadEnvelopeError
+from hivepipe.events import valid_id
 from hivepipe.redaction import redact_text
 
 VERSIONS = (1,)
@@ -108,6 +109,9 @@ def envelope_of(value: object) -> Envelope:
     )
     if not all(isinstance(part, kind) for part, kind in wanted):
         raise BadEnvelopeError("a field has the wrong type")
+    for text in (envelope.session, envelope.instance):
+        if text and valid_id(text) != text:
+            raise BadEnvelopeError("session or instance is not a valid id")
     if _depth(envelope.payload) > DEEPEST:
         raise BadEnvelopeError("the payload is nested too deeply")
     if not (envelope.id and envelope.operation and 0 < envelope.event_time_ns < 1 << 62):

@@ -146,14 +146,14 @@ class Context:
 class Message:
     """An encoded job, as Redis and the spool take it."""
 
-    __slots__ = ("created_at", "description", "envelope", "id", "queue", "twin")
+    __slots__ = ("created_at", "description", "envelope", "id", "queue", "twins")
 
     def __init__(
-        self, id: str, twin: str, queue: str, description: str, created_at: str, envelope: str
+        self, id: str, twins: str, queue: str, description: str, created_at: str, envelope: str
     ) -> None:
-        """`twin`: the id had the event come 2 s earlier; empty if time is not part of the id."""
+        """`twins`: the ids had the event come 2 s earlier or later; empty if they are the same."""
         self.id = id
-        self.twin = twin
+        self.twins = twins
         self.queue = queue
         self.description = description
         self.created_at = created_at
@@ -360,7 +360,7 @@ def encode(jobs: list[Job], event: Event, context: Context) -> list[Message]:
 
 
 def _message(number: int, job: Job, event: Event, context: Context, created_at: str) -> Message:
-    id, twin = _identity(event, context, job.operation)
+    id, twins = _identity(event, context, job.operation)
     priority = PRIORITIES[job.operation]
     own = job.operation in _OWN_SESSION_ONLY
     session = context.own_session if own else context.session
@@ -387,13 +387,11 @@ def _message(number: int, job: Job, event: Event, context: Context, created_at: 
     }
     subject = "".join(c if c.isprintable() else "?" for c in job.subject[:60])
     description = f"{job.operation} {subject}".rstrip()
-    return Message(id, twin, queue_of(priority), description, created_at, dumps(envelope))
+    return Message(id, twins, queue_of(priority), description, created_at, dumps(envelope))
 
 
-def event_keys(
-    event: Event, session: str, instance: str, event_time_ns: int
-) -> tuple[bytes, bytes]:
-    """Return what names the event, and what would have named it 2 s earlier (empty: the same).
+def event_keys(event: Event, session: str, instance: str, event_time_ns: int) -> tuple[bytes, ...]:
+    """Return what names the event, then what would have 2 s earlier and later, if that differs.
 
     The same event fired twice (settings and plugin both installed) has one name. A tool call
     has an id of Claude's, a subagent's start and stop its agent; anything else is known by its
@@ -401,26 +399,24 @@ def event_keys(
     """
     name = f"{session}\0{event.name}\0"
     if isinstance(event, events.ToolEvent) and event.tool_use_id:
-        return f"{name}{event.tool_use_id}".encode(), b""
+        return (f"{name}{event.tool_use_id}".encode(),)
     if event.name in ("SubagentStart", "SubagentStop") and event.agent_id:
-        return f"{name}{event.agent_id}".encode(), b""
+        return (f"{name}{event.agent_id}".encode(),)
     # Both firings of a doubled event come from one process; two processes that resume one
     # session at the same moment say the same bytes, and are two events.
     name = f"{name}{instance}\0"
     window = event_time_ns // TWIN_WINDOW_NS
-    return (
-        name.encode() + event.digest + b"%d" % window,
-        name.encode() + event.digest + b"%d" % (window - 1),
-    )
+    stem = name.encode() + event.digest
+    return tuple(stem + b"%d" % (window + step) for step in (0, -1, 1))
 
 
 def _identity(event: Event, context: Context, operation: str) -> tuple[str, str]:
-    now, before = event_keys(event, context.session, context.instance, context.event_time_ns)
+    keys = event_keys(event, context.session, context.instance, context.event_time_ns)
     suffix = b"\0" + operation.encode()
     if operation == "start_session":  # each instance brings its own assignment
         suffix += b"\0" + context.instance.encode()
-    id = blake2b(now + suffix, digest_size=16).hexdigest()
-    return id, blake2b(before + suffix, digest_size=16).hexdigest() if before else ""
+    id, *twins = (blake2b(key + suffix, digest_size=16).hexdigest() for key in keys)
+    return id, " ".join(twins)
 
 
 def utc(time_ns: int) -> str:

@@ -11,6 +11,7 @@ A job is committed before it is acknowledged: a kill in between makes it come ag
 table `applied` makes that harmless.
 """
 
+import contextlib
 import logging
 import math
 import signal
@@ -79,8 +80,7 @@ class Writer(SimpleWorker):
         try:
             self._loop(burst)
         finally:
-            self._housekeeper.cleanse_at_end()
-            self.teardown()  # type: ignore[no-untyped-call]
+            self._leave()
         return self._worked
 
     def request_stop(self, signum: int, frame: Any) -> None:
@@ -93,19 +93,29 @@ class Writer(SimpleWorker):
                 self.bootstrap(logging_level or "WARNING")
                 break
             except redis.ConnectionError:  # it is being started beside us
+                if self._stop_requested:
+                    break
                 time.sleep(wait)
         self._claims = Claims(self.connection, self.name, self.key)
         self._housekeeper = Housekeeper(self.connection, Path(self._home), self._address)
-        self.connection.delete(TROUBLE_KEY)
-        self._recover(self._box.read())
-        self._box.record("")
+        self._blamed = self._box.read()
+        self._recovered_at = -math.inf  # the first turn takes back what a dead writer held
 
-    def _recover(self, blamed: str = "") -> None:
+    def _leave(self) -> None:
+        try:
+            self._housekeeper.cleanse_at_end()
+            self.teardown()  # type: ignore[no-untyped-call]
+        except redis.RedisError as error:
+            logger.warning("left without a word to Redis: %s", error)
+
+    def _recover(self) -> None:
         """Take back what is claimed and not being executed: nothing is, whenever this is called.
 
         A dead writer held it; or the answer to a claim or an acknowledgement was lost.
         """
-        recovered = self._claims.recover(blamed)
+        recovered = self._claims.recover(self._blamed)
+        self._blamed = ""
+        self._box.record("")
         if recovered:
             logger.warning("took back %d jobs that nobody was executing", recovered)
         self._recovered_at = time.monotonic()
@@ -128,7 +138,8 @@ class Writer(SimpleWorker):
                 away += 1
                 self._recovered_at = -math.inf
         if not burst:
-            self._turn(LAST_PLACES)
+            with contextlib.suppress(redis.RedisError, client.RefusedError):
+                self._turn(LAST_PLACES)
 
     def _turn(self, places: int) -> float | None:
         """Claim and execute once; 0: there was work, else seconds until a retry is due, if any."""

@@ -1,7 +1,9 @@
 """Agents that a session spawned: four events, in any order, any of them missing."""
 
 from hivepipe.envelope import Envelope
-from hivepipe.store import agents
+from hivepipe.errors import BadEnvelopeError
+from hivepipe.events import valid_id
+from hivepipe.store import agents, sessions
 from hivepipe.store.database import Database
 
 DEFAULT_TYPE = "general-purpose"
@@ -11,29 +13,32 @@ DEFAULT_NAME = "task"
 
 def insert_agent(db: Database, job: Envelope) -> None:
     """The Agent tool returned: finished, or launched in the background."""
-    agents.record_sign(
-        db, job, _call(job, "completed" if job.text("launch") == "completed" else "spawned")
-    )
+    _record(db, job, _call(job, "completed" if job.text("launch") == "completed" else "spawned"))
 
 
 def fail_agent(db: Database, job: Envelope) -> None:
     """The Agent tool failed."""
-    agents.record_sign(db, job, _call(job, "failed"))
+    _record(db, job, _call(job, "failed"))
 
 
 def start_agent(db: Database, job: Envelope) -> None:
     """Claude Code spawned or resumed the agent."""
-    agents.record_sign(db, job, _life(job, "spawned"))
+    _record(db, job, _life(job, "spawned"))
 
 
 def finish_agent(db: Database, job: Envelope) -> None:
     """The agent finished."""
-    agents.record_sign(db, job, _life(job, "completed"))
+    _record(db, job, _life(job, "completed"))
+
+
+def _record(db: Database, job: Envelope, sign: agents.Sign) -> None:
+    agents.record_sign(db, job, sign)
+    sessions.set_state(db, job, "active")  # whatever happens in a session, it is at work
 
 
 def _call(job: Envelope, status: str) -> agents.Sign:
     return agents.Sign(
-        agent_id=job.text("agent_id"),
+        agent_id=_id(job),
         status=status,
         type=job.text("type") or DEFAULT_TYPE,
         name=job.text("description") or DEFAULT_NAME,
@@ -46,5 +51,12 @@ def _call(job: Envelope, status: str) -> agents.Sign:
 
 def _life(job: Envelope, status: str) -> agents.Sign:
     return agents.Sign(
-        agent_id=job.text("agent_id"), status=status, type=job.text("type"), type_is_claudes=True
+        agent_id=_id(job), status=status, type=job.text("type"), type_is_claudes=True
     )
+
+
+def _id(job: Envelope) -> str:
+    id = valid_id(job.text("agent_id"))
+    if not id:
+        raise BadEnvelopeError("agent_id is not a valid id")
+    return id

@@ -62,10 +62,10 @@ class _Tally:
 
 
 def count_operation(
-    path: str, session: str, event_keys: tuple[bytes, bytes], event_time_ns: int, interval_ns: int
+    path: str, session: str, event_keys: tuple[bytes, ...], event_time_ns: int, interval_ns: int
 ) -> Count:
     """Count one operation. If the file cannot be used the checkpoint is let through uncounted."""
-    names = [blake2b(key, digest_size=8).hexdigest().encode() for key in event_keys if key]
+    names = [blake2b(key, digest_size=8).hexdigest().encode() for key in event_keys]
     try:
         descriptor = _open_locked(path)
     except OSError:

@@ -10,6 +10,7 @@ registry of started jobs) in the same script.
     rq:scheduled:<q>    zset   retrying; score = due time (fractions of a second, unlike RQ's own)
     rq:finished:<q>, rq:failed:<q>   zset   done, dead
     hivepipe:bell       list   a hook rings it after a push; the writer sleeps on it
+    hivepipe:set_aside  list   ids from a queue whose job is no job
     hivepipe:trouble    hash   since when the store does not answer, and why
     hivepipe:accepted, :done, :discarded   int   the accounts, counted where a job goes in and out
 """
@@ -87,26 +88,34 @@ local function take(q, most)
     redis.call('LTRIM', key, #ids, -1)
     for i, id in ipairs(ids) do
       local job = 'rq:job:' .. id
-      local h = redis.call('HMGET', job, 'hp', 'data', 'hp_attempts', 'hp_deaths')
-      local suspect = tonumber(h[4] or '0') > 0
+      local is_job = redis.call('TYPE', job).ok == 'hash' and string.match(id, '^[ -~]+$')
+      local h = {{}}
+      if is_job then
+        h = redis.call('HMGET', job, 'hp', 'data', 'hp_attempts', 'hp_deaths')
+      end
+      local ours = tonumber(h[1] or '')
+      local suspect = (tonumber(h[4] or '') or 0) > 0
       if alone or (suspect and #found > 0) then
         -- A job that killed its worker runs alone: this claim ends before it.
         for k = #ids, i, -1 do redis.call('LPUSH', key, ids[k]) end
         alone = true
         break
-      elseif tonumber(h[1] or '0') > version then
+      elseif ours and ours > version then
         newer = 1
         left[#left + 1] = id
-      elseif redis.call('EXISTS', job) == 1 then
+      elseif is_job then
         redis.call('ZADD', 'rq:wip:' .. q, math.floor(now) + lease, id .. ':{EXECUTION}')
         redis.call('HSET', job, 'status', 'started', 'started_at', at, 'last_heartbeat', at,
           'worker_name', worker)
         redis.call('PERSIST', job)
         -- Not handed over by a hook: it comes into the accounts here.
-        if not h[1] then redis.call('INCR', 'hivepipe:accepted') end
-        found[#found + 1] = {{id, q, h[2] or '', h[3] or '0', h[1] and 1 or 0}}
+        if not ours then redis.call('INCR', 'hivepipe:accepted') end
+        local attempts = math.floor(tonumber(h[3] or '') or 0)
+        found[#found + 1] = {{id, q, h[2] or '', attempts, ours and 1 or 0}}
         most = most - 1
         alone = suspect
+      elseif redis.call('EXISTS', job) == 1 then
+        redis.call('RPUSH', 'hivepipe:set_aside', id)  -- no job of anybody's: kept, not touched
       end
     end
   end
@@ -163,7 +172,9 @@ for i = 1, #ARGV, 5 do
   if redis.call('ZREM', 'rq:wip:' .. q, id .. ':{EXECUTION}') == 1 then
     redis.call('HSET', 'rq:job:' .. id, 'status', 'scheduled', 'origin', target,
       'hp_attempts', attempts)
-    redis.call('ZADD', 'rq:scheduled:' .. target, string.format('%.6f', now + delay), id)
+    -- A microsecond apart: what failed together comes back in its order.
+    local due = string.format('%.6f', now + delay + i / 5000000)
+    redis.call('ZADD', 'rq:scheduled:' .. target, due, id)
     redis.call('INCR', 'hivepipe:retried')
   end
 end
@@ -194,11 +205,19 @@ _RECOVER = f"""
 local blamed, most, reason, at = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local recovered = 0
 for _, q in ipairs({{'high', 'medium', 'low'}}) do
-  local members = redis.call('ZRANGE', 'rq:wip:' .. q, 0, -1)
-  for i = #members, 1, -1 do
-    local id = string.match(members[i], '^(.*):{EXECUTION}$')
+  local held = {{}}
+  for _, member in ipairs(redis.call('ZRANGE', 'rq:wip:' .. q, 0, -1)) do
+    local id = string.match(member, '^(.*):{EXECUTION}$')
     if id then
-      redis.call('ZREM', 'rq:wip:' .. q, members[i])
+      local at = redis.call('HGET', 'rq:job:' .. id, 'enqueued_at') or ''
+      held[#held + 1] = {{at, id, member}}
+    end
+  end
+  table.sort(held, function(a, b) return a[1] > b[1] end)  -- the oldest is pushed last: first again
+  for _, job_held in ipairs(held) do
+    local id, member = job_held[2], job_held[3]
+    do
+      redis.call('ZREM', 'rq:wip:' .. q, member)
       local job = 'rq:job:' .. id
       if redis.call('EXISTS', job) == 1 then
         recovered = recovered + 1

@@ -29,15 +29,17 @@ FAILURE_TTL_SECS = -1  # a dead letter stays until somebody acts
 RETRY_SECS = (1, 2, 4)  # a stock worker's; RQ knows whole seconds only
 
 # All jobs of an event enter together or not at all: Redis runs a script undisturbed, and a full
-# memory or disk refuses its first write. A job is known if its id exists, or its twin's: then
+# memory or disk refuses its first write. A job is known if its id exists, or a twin's: then
 # another firing of the same event, or a hook that gave up waiting, has already handed it over.
 _FIELDS = 6
 SCRIPT = f"""
 local new = 0
 for i = 1, #ARGV, {_FIELDS} do
-  local id, twin, queue, data, description, at = unpack(ARGV, i, i + {_FIELDS - 1})
+  local id, twins, queue, data, description, at = unpack(ARGV, i, i + {_FIELDS - 1})
   local known = redis.call('EXISTS', 'rq:job:' .. id) == 1
-    or (twin ~= '' and redis.call('EXISTS', 'rq:job:' .. twin) == 1)
+  for twin in string.gmatch(twins, '%S+') do
+    known = known or redis.call('EXISTS', 'rq:job:' .. twin) == 1
+  end
   if not known then
     redis.call('SADD', 'rq:queues', 'rq:queue:' .. queue)
     redis.call('HSET', 'rq:job:' .. id, 'created_at', at, 'data', data,
@@ -79,7 +81,7 @@ def push(address: str, messages: list[Message], reply_secs: float = REPLY_SECS) 
     for message in messages:
         arguments += (
             message.id.encode(),
-            message.twin.encode(),
+            message.twins.encode(),
             message.queue.encode(),
             job_data(message.envelope),
             message.description.encode("utf-8", "replace"),
@@ -100,12 +102,12 @@ def job_data(envelope: str) -> bytes:
     text = envelope.encode("ascii")
     size = len(text)
     argument = b"\x8c" + bytes((size,)) if size < 256 else b"X" + size.to_bytes(4, "little")
-    body = b"".join((_HEAD, argument, text, _TAIL))
+    body = b"".join((HEAD, argument, text, TAIL))
     return b"\x80\x05\x95" + len(body).to_bytes(8, "little") + body
 
 
-_HEAD = b"(\x8c" + bytes((len(FUNCTION),)) + FUNCTION.encode() + b"\x94N"
-_TAIL = b"\x94\x85\x94}\x94t\x94."
+HEAD = b"(\x8c" + bytes((len(FUNCTION),)) + FUNCTION.encode() + b"\x94N"
+TAIL = b"\x94\x85\x94}\x94t\x94."
 
 
 def _command(arguments: list[bytes]) -> bytes:

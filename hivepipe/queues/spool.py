@@ -3,7 +3,7 @@
 `spool/<event_time_ns>_<pid>.json`, written under a `.tmp` name first. Names sort by age. Not
 synced: killing any process loses nothing, a power cut may lose the last second.
 
-    {"v":1,"jobs":[{"twin":"","queue":"high","description":"...","envelope":{...}}]}
+    {"v":1,"jobs":[{"twins":"","queue":"high","description":"...","envelope":{...}}]}
 
 On the hook path.
 """
@@ -29,7 +29,7 @@ def write_spool(folder: str, event_time_ns: int, messages: list[Message]) -> str
 
 
 def _entry(message: Message) -> str:
-    around = {"twin": message.twin, "queue": message.queue, "description": message.description}
+    around = {"twins": message.twins, "queue": message.queue, "description": message.description}
     return f'{dumps(around)[:-1]},"envelope":{message.envelope}}}'
 
 

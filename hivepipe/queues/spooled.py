@@ -57,7 +57,7 @@ def _spooled_job(entry: object) -> SpooledJob:
         raise BadEnvelopeError("an id is not one of ours")
     message = Message(
         id=envelope.id,
-        twin=str(entry.get("twin") or ""),
+        twins=str(entry.get("twins") or ""),
         queue=entry["queue"],
         description=str(entry.get("description") or envelope.operation),
         created_at=utc(envelope.event_time_ns),

@@ -23,7 +23,6 @@ CREATE TABLE sessions (
   project TEXT, transcript_path TEXT, model TEXT, source TEXT,
   paused_at TEXT, ended_at TEXT, end_reason TEXT,
   state_time_ns INTEGER NOT NULL DEFAULT 0,
-  start_time_ns INTEGER NOT NULL DEFAULT 0,
   checkpoint_time_ns INTEGER NOT NULL DEFAULT 0);
 
 -- A session that somebody deleted stays deleted; the trigger sees the sqlite3 shell too. Without

@@ -24,48 +24,61 @@ def upsert_session(db: Database, job: Envelope) -> bool:
         _insert_swarm(db, job)
     # A start that was guessed from another event must not outweigh that very event.
     state_ns = job.event_time_ns if source else job.event_time_ns - 1
+    known = db.row("SELECT * FROM sessions WHERE id = :id", {"id": job.session})
     sql = """
-        INSERT INTO sessions (id, swarm_id, swarm_name, objective, status, created_at, updated_at,
-          project, transcript_path, model, source, state_time_ns, start_time_ns)
-        VALUES (:id, :swarm, :swarm_name, :title, 'active', :time, :time,
-          :project, :transcript, :model, :source, :time_ns, :start_ns)
+        INSERT INTO sessions (id, swarm_id, swarm_name, status, metadata, created_at, updated_at,
+          project, objective, transcript_path, model, source, state_time_ns)
+        VALUES (:id, :swarm, :swarm_name, 'active', :metadata, :time, :time,
+          :project, :objective, :transcript_path, :model, :source, :time_ns)
         ON CONFLICT (id) DO UPDATE SET
           created_at = CASE WHEN excluded.created_at < sessions.created_at
             THEN excluded.created_at ELSE sessions.created_at END,
           updated_at = CASE WHEN excluded.updated_at > sessions.updated_at
             THEN excluded.updated_at ELSE sessions.updated_at END,
-          objective = CASE WHEN excluded.start_time_ns >= sessions.start_time_ns
-            THEN COALESCE(excluded.objective, sessions.objective)
-            ELSE COALESCE(sessions.objective, excluded.objective) END,
-          transcript_path = CASE WHEN excluded.start_time_ns >= sessions.start_time_ns
-            THEN COALESCE(excluded.transcript_path, sessions.transcript_path)
-            ELSE COALESCE(sessions.transcript_path, excluded.transcript_path) END,
-          model = CASE WHEN excluded.start_time_ns >= sessions.start_time_ns
-            THEN COALESCE(excluded.model, sessions.model)
-            ELSE COALESCE(sessions.model, excluded.model) END,
-          source = CASE WHEN excluded.start_time_ns >= sessions.start_time_ns
-            THEN COALESCE(excluded.source, sessions.source)
-            ELSE COALESCE(sessions.source, excluded.source) END,
-          start_time_ns = CASE WHEN excluded.start_time_ns > sessions.start_time_ns
-            THEN excluded.start_time_ns ELSE sessions.start_time_ns END
+          metadata = excluded.metadata, objective = excluded.objective,
+          transcript_path = excluded.transcript_path, model = excluded.model,
+          source = excluded.source
     """
     parameters = {
         "id": job.session,
         "swarm": job.text("swarm"),
         "swarm_name": job.project.rsplit("/", 1)[-1],
-        "title": job.text("title") or None,
         "time": job.time,
         "project": job.project,
-        "transcript": job.text("transcript_path") or None,
-        "model": job.text("model") or None,
-        "source": source,
         "time_ns": state_ns,
-        # What a SessionStart says outweighs what was guessed from another event.
-        "start_ns": job.event_time_ns if source else 0,
+        **_merge_start(dict(known) if known else {}, job),
     }
     db.execute(sql, parameters)
     set_state(db, job, "active", time_ns=state_ns)
     return True
+
+
+def _merge_start(known: dict[str, object], job: Envelope) -> dict[str, object]:
+    """Return what is known of a session with one more start in it, in whatever order they come.
+
+    Each field is as the newest start said that said it at all; metadata keeps those times. What
+    was guessed from another event has the time 0: any SessionStart outweighs it.
+    """
+    metadata = orjson.loads(str(known.get("metadata") or "{}"))
+    said_ns = metadata.setdefault("said_ns", {})
+    time_ns = job.event_time_ns if job.text("source") else 0
+    merged: dict[str, object] = {}
+    for column, key in _STARTS.items():
+        value, before = job.text(key), str(known.get(column) or "")
+        newer = (time_ns, value) > (said_ns.get(column, -1), before)
+        merged[column] = value if value and newer else before or None
+        if value and newer:
+            said_ns[column] = time_ns
+    return merged | {"metadata": orjson.dumps(metadata, option=orjson.OPT_SORT_KEYS).decode()}
+
+
+# column -> field of a start
+_STARTS = {
+    "objective": "title",
+    "transcript_path": "transcript_path",
+    "model": "model",
+    "source": "source",
+}
 
 
 def _insert_swarm(db: Database, job: Envelope) -> None:
@@ -176,7 +189,7 @@ def assign_instance(db: Database, job: Envelope, host: str) -> None:
 
 
 def detach_instance(db: Database, job: Envelope) -> None:
-    """Take the instance out of the session."""
+    """Take the instance out of the session; MissingParentError: it has not come in yet."""
     sql = """
         UPDATE instance_sessions SET
           detached_time_ns = CASE WHEN detached_time_ns > :time_ns
@@ -190,7 +203,8 @@ def detach_instance(db: Database, job: Envelope) -> None:
         "time": job.time,
         "time_ns": job.event_time_ns,
     }
-    db.execute(sql, parameters)
+    if not db.execute(sql, parameters):
+        raise MissingParentError(f"instance {job.instance} is not in session {job.session}")
     _choose_active(db, job.instance)
 
 

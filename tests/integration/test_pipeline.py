@@ -612,8 +612,8 @@ def test_a_dead_letter_keeps_no_secret(
     connection.close()
     fire("PostToolUse", agent, private_home.with_env(CHECKPOINT_INTERVAL="3600"))
     with redis_server.client() as client:
-        until(lambda: client.zcard("rq:failed:medium") == 1, "no dead letter")
-        (letter,) = client.zrange("rq:failed:medium", 0, -1)
+        until(lambda: client.zcard("rq:failed:low") == 1, "no dead letter")  # demoted
+        (letter,) = client.zrange("rq:failed:low", 0, -1)
         kept = b"".join(client.hgetall(b"rq:job:" + letter).values())
     assert token.encode() not in kept
     assert b"REDACTED" in kept

@@ -1,0 +1,205 @@
+"""What the fault tests share: a project with a Redis, writers that can be stopped, dead letters."""
+
+import base64
+import json
+import random
+import signal
+import sys
+import time
+import zlib
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from hivepipe.home import short_hash
+from hivepipe.queues import client as wire
+from hivepipe.queues.claims import accounts
+from tests.conftest import QUEUES, Home, Process, Server, Writer, fire, until
+from tests.faults import oracle
+from tests.faults.oracle import Fired
+
+LAUNCHER = Path(__file__).with_name("launch_writer.py")
+SEED = 20261121
+
+
+def _asked_rounds() -> int:
+    """tests/conftest.py has already forgotten every HIVEPIPE_ variable; the kernel has not."""
+    try:
+        environment = Path("/proc/self/environ").read_bytes().split(b"\0")
+    except OSError:
+        return 0
+    found = [
+        v for k, _, v in (e.partition(b"=") for e in environment) if k == b"HIVEPIPE_TEST_ROUNDS"
+    ]
+    return int(found[0]) if found else 0
+
+
+ASKED_ROUNDS = _asked_rounds()
+
+
+def rounds(default: int) -> int:
+    """HIVEPIPE_TEST_ROUNDS, else the small number."""
+    return ASKED_ROUNDS or default
+
+
+class PausingWriter(Writer):
+    """The writer, run by launch_writer.py."""
+
+    def __init__(self, home: Home, **options: Any) -> None:
+        super().__init__(home)
+        self.folder = home.root / "markers"
+        self.folder.mkdir(exist_ok=True)
+        said = json.dumps({"folder": str(self.folder), **options})
+        self.command = [sys.executable, "-I", str(LAUNCHER), said]
+
+    def reached(self, point: str) -> None:
+        """Wait until this very process has come to the point."""
+
+        path = self.folder / f"{point}.{self.pid}"
+        end = time.monotonic() + 20
+        while not path.exists():
+            if not self.is_running:
+                pytest.fail(f"the writer ended before {point}: {self.text[-3000:]}")
+            if time.monotonic() > end:
+                pytest.fail(f"never reached {point}: {self.text[-3000:]}")
+            time.sleep(0.001)
+
+    def go_on(self) -> None:
+        (self.folder / "go").touch()
+
+
+class Bench:
+    """A home, its Redis, its writers, and the harness's own count of what it handed over."""
+
+    def __init__(self, home: Home, server: Server) -> None:
+        self.home = home
+        self.server = server
+        self.redis = server.client()
+        self.writers: list[Process] = []
+        self.project = str(home.project)
+        self.swarm = f"swarm-{short_hash(str(home.project))}"
+        self.fired_at: dict[str, tuple[int, int]] = {}
+        self.hooks_ended = 0
+
+    def close(self) -> None:
+        for writer in self.writers:
+            if writer.is_running:
+                writer.end(signal.SIGKILL)
+        self.redis.close()
+
+    def writer(self, **options: Any) -> PausingWriter:
+        made = PausingWriter(self.home, **options)
+        self.writers.append(made)
+        made.start()
+        return made
+
+    def plain_writer(self) -> Writer:
+        made = Writer(self.home)
+        self.writers.append(made)
+        made.start()
+        return made
+
+    # ---- handing over
+
+    def push(self, events: Sequence[Fired]) -> None:
+        """Hand events over as hooks do, without the processes."""
+        for sent in oracle.messages(events, self.project, self.swarm):
+            self.send(sent)
+
+    def send(self, sent: list[Any]) -> int:
+        return wire.push(self.server.address, sent, 5.0) if sent else 0
+
+    def fire(self, events: Iterable[Fired], at_once: int, **env: str) -> None:
+        """Fire real hooks."""
+        listed = [event for event in events for _ in range(event.times)]
+
+        def one(event: Fired) -> None:
+            began = time.time_ns()
+            variables = {"INSTANCE_ID": event.instance, "CHECKPOINT_INTERVAL": "0", **env}
+            fire(event.name, event.payload, self.home.with_env(**variables))
+            ended = time.time_ns()
+            key = json.dumps(event.payload, sort_keys=True)
+            before = self.fired_at.get(key, (began, ended))
+            self.fired_at[key] = (min(began, before[0]), max(ended, before[1]))
+            self.hooks_ended += 1
+
+        with ThreadPoolExecutor(at_once) as pool:
+            list(pool.map(one, listed))
+
+    # ---- looking
+
+    @property
+    def accounts(self) -> dict[str, int]:
+        return accounts(self.redis)
+
+    def is_settled(self, writer: Writer | None = None) -> bool:
+        """Is every job done or dead, and nothing on disk?"""
+        if writer is not None and not writer.is_running:
+            pytest.fail(f"the writer ended: {writer.text[-3000:]}")
+        figures = self.accounts
+        busy = figures["waiting"] + figures["running"] + figures["retrying"]
+        return not busy and not self.home.spool
+
+    def settle(self, writer: Writer | None = None, secs: float = 30) -> None:
+        try:
+            until(lambda: self.is_settled(writer), "not settled", secs)
+        except pytest.fail.Exception:
+            log = writer.text[-2000:] if writer else ""
+            pytest.fail(f"after {secs} s not settled: {self.accounts}, {log}")
+
+    def applied(self) -> int:
+        return self.home.count("applied")
+
+    def dead(self) -> dict[str, str]:
+        """Return the dead letters: id -> reason."""
+        found = {}
+        for queue in QUEUES:
+            for job_id in self.redis.zrange(f"rq:failed:{queue}", 0, -1):
+                results = self.redis.xrevrange(b"rq:results:" + job_id, count=1)
+                packed = results[0][1][b"exc_string"] if results else b""
+                text = zlib.decompress(base64.b64decode(packed)).decode() if packed else ""
+                found[job_id.decode("utf-8", "backslashreplace")] = text
+        return found
+
+    def tables(self) -> oracle.Rows:
+        names = (*oracle.TABLES, "counters")
+        return {name: self.home.rows(f"SELECT * FROM {name}") for name in names}
+
+    # ---- asserting
+
+    def assert_tables(self, events: Sequence[Fired], exact_times: bool = True) -> None:
+        """Hold every table against the oracle."""
+        wanted: Any = oracle.expected(events, self.project, self.swarm)
+        found: Any = oracle.comparable(self.tables())
+        if not exact_times:
+            wanted, found = oracle.without_times(wanted), oracle.without_times(found)
+        said = oracle.differences(wanted, found)
+        assert not said, f"{len(said)} differences:\n" + "\n".join(said[:12])
+
+    def assert_accounts(self, jobs: int, dead: int = 0) -> None:
+        figures = self.accounts
+        assert figures == {
+            "accepted": jobs,
+            "done": jobs - dead,
+            "waiting": 0,
+            "running": 0,
+            "retrying": 0,
+            "dead": dead,
+            "discarded": 0,
+        }
+        assert self.applied() == jobs - dead
+
+
+def random_of(name: str) -> random.Random:
+    return random.Random(f"{SEED}{name}")
+
+
+def alive(connection: redis.Redis) -> bool:
+    try:
+        return bool(connection.ping())
+    except redis.RedisError:
+        return False

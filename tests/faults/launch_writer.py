@@ -1,0 +1,92 @@
+"""Run workers/writer.py as it is, but stop or die at a named point.
+
+    python -I launch_writer.py '{"folder": "...", "pause": "executed", "after": 0, "poison": ""}'
+
+pause: "claimed" (before the transaction), "executed" (before COMMIT), "committed" (before the
+acknowledgement). The `after`-th batch to come there leaves a marker `<point>.<pid>` and waits for
+the file `go`. Every process marks its first claim as `first-claim.<pid>`.
+poison: a prompt whose job kills its process.
+"""
+
+import json
+import os
+import runpy
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hivepipe import writer
+from hivepipe.handlers import registry
+from hivepipe.queues.claims import Claim, Claims
+from hivepipe.store.database import Database
+
+OPTIONS = {"pause": "", "after": 0, "poison": "", **json.loads(sys.argv[1])}
+FOLDER = Path(OPTIONS["folder"])
+come = {"": 0}
+
+
+def mark(point: str) -> None:
+    path = FOLDER / f"{point}.{os.getpid()}"
+    path.with_suffix(".tmp").write_text(point)
+    path.with_suffix(".tmp").rename(path)
+
+
+def here(point: str) -> None:
+    if OPTIONS["pause"] != point:
+        return
+    come[""] += 1
+    if come[""] != OPTIONS["after"] + 1:
+        return
+    mark(point)
+    while not (FOLDER / "go").exists():
+        time.sleep(0.005)
+
+
+claim, acknowledge = Claims.claim, Claims.acknowledge
+transaction, commit_batch = Database.transaction, writer.commit_batch
+record_prompt = registry.HANDLERS["record_prompt"]
+
+
+def marked_claim(self: Claims, places: int) -> Claim:
+    found = claim(self, places)
+    if found.jobs and not (FOLDER / f"first-claim.{os.getpid()}").exists():
+        mark("first-claim")
+    return found
+
+
+def paused_acknowledge(self: Claims, done: Any) -> int:
+    if done:
+        here("committed")
+    return acknowledge(self, done)
+
+
+@contextmanager
+def paused_transaction(self: Database) -> Iterator[None]:
+    with transaction(self):
+        yield
+        here("executed")
+
+
+def paused_commit(*arguments: Any) -> Any:
+    here("claimed")
+    return commit_batch(*arguments)
+
+
+def deadly_prompt(db: Database, job: Any) -> None:
+    if OPTIONS["poison"] and job.text("prompt") == OPTIONS["poison"]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    record_prompt(db, job)
+
+
+Claims.claim = marked_claim  # type: ignore[method-assign]
+Claims.acknowledge = paused_acknowledge  # type: ignore[method-assign]
+Database.transaction = paused_transaction  # type: ignore[method-assign]
+writer.commit_batch = paused_commit
+registry.HANDLERS["record_prompt"] = deadly_prompt
+runpy.run_path(
+    str(Path(__file__).resolve().parents[2] / "workers" / "writer.py"), run_name="__main__"
+)

@@ -1,0 +1,306 @@
+"""Jobs pushed straight into Redis by somebody who wants to harm: nothing runs, nothing breaks."""
+
+import json
+import os
+import pickle
+import resource
+import subprocess
+import sys
+import time
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from hivepipe.queues.client import job_data
+from tests.conftest import Writer, until
+from tests.faults import oracle
+from tests.faults.harness import Bench
+
+SESSION = oracle.SESSIONS[0]
+ENVELOPE: dict[str, Any] = {
+    "v": 1,
+    "id": "f" * 32,
+    "seq": "1_0",
+    "priority": 5,
+    "operation": "record_prompt",
+    "payload": {"prompt_id": "p", "prompt": "hostile"},
+    "metadata": {"session": SESSION, "instance": "inst-a", "project": "/x", "agent": None},
+    "event_time_ns": oracle.FIRST_NS,
+    "created_at": "2026-11-21T01:00:00.000Z",
+    "retries": 0,
+}
+
+
+class Global:
+    """A pickle that runs a command when it is loaded."""
+
+    def __init__(self, canary: Path) -> None:
+        self.canary = canary
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (os.system, (f"touch {self.canary}",))
+
+
+def enveloped(**more: Any) -> bytes:
+    return job_data(json.dumps(oracle.changed({**ENVELOPE, **more})))
+
+
+def called(function: str, *arguments: Any) -> bytes:
+    return pickle.dumps((function, None, arguments, {}))
+
+
+def nested(depth: int) -> bytes:
+    """A list in a list in a list, said in bytes."""
+    return b"\x80\x05" + b"(" * depth + b"l" * depth + b"."
+
+
+def hostile_jobs(canary: Path) -> dict[str, tuple[dict[str, Any], str]]:
+    """Return name -> fields of the hash beside the usual ones, and a word of the reason."""
+    harm = Global(canary)
+    touch = f"touch {canary}"
+    return {
+        "a global in the data": ({"data": pickle.dumps(harm)}, "pickle names"),
+        "a global, compressed": ({"data": zlib.compress(pickle.dumps(harm))}, "pickle names"),
+        "a global among the arguments": (
+            {"data": called("hivepipe.run_job.run_job", harm)},
+            "pickle names",
+        ),
+        "os.system as the function": ({"data": called("os.system", touch)}, "os.system"),
+        "a function of ours": ({"data": called("hivepipe.direct.main", "x")}, "hivepipe.direct"),
+        "two arguments": ({"data": called("hivepipe.run_job.run_job", "{}", "{}")}, "one call"),
+        "an unknown operation": ({"data": enveloped(operation="drop_tables")}, "drop_tables"),
+        "a zlib bomb": ({"data": zlib.compress(bytes(200_000_000), 9)}, "inflates"),
+        "not a pickle": ({"data": b"\x00rubbish"}, "no pickle"),
+        "half a pickle": ({"data": enveloped()[:-40]}, "no pickle"),
+        "half a zlib stream": ({"data": zlib.compress(enveloped())[:-20]}, "no pickle"),
+        "no data": ({"data": b""}, "no pickle"),
+        "a deep pickle": ({"data": nested(300_000)}, ""),
+        "no JSON": ({"data": job_data("{")}, "JSON"),
+        "deep JSON": ({"data": job_data("[" * 100_000)}, "JSON"),
+        "a list": ({"data": job_data("[]")}, "object"),
+        "a version to come, marked 1": ({"data": enveloped(v=2)}, "version"),
+        "an id that is a number": ({"data": enveloped(id=5)}, "type"),
+        "a payload that is a list": ({"data": enveloped(payload=[1])}, "type"),
+        "a session that is an object": (
+            {"data": enveloped(metadata={"session": {"a": 1}})},
+            "type",
+        ),
+        "a time beyond all years": ({"data": enveloped(event_time_ns=1 << 70)}, ""),
+        "an agent id that is a number": (
+            {"data": enveloped(operation="start_agent", payload={"agent_id": 5, "type": "x"})},
+            "agent_id",
+        ),
+        "a number too large for the store": (
+            {
+                "data": enveloped(
+                    operation="update_instance",
+                    payload={"op_count": (1 << 64) - 1, "checkpoint_count": 1},
+                )
+            },
+            "",
+        ),
+        "a session like a path": (
+            {"data": enveloped(metadata={**ENVELOPE["metadata"], "session": "../../etc/x"})},
+            "id",
+        ),
+        "an instance like a path": (
+            {"data": enveloped(metadata={**ENVELOPE["metadata"], "instance": "../../etc/x"})},
+            "id",
+        ),
+        "no marker": ({"data": enveloped(), "hp": None}, "marker"),
+        "a marker that is no number": ({"data": enveloped(), "hp": "x"}, ""),
+        "attempts that are no number": ({"data": b"rubbish", "hp_attempts": "x"}, ""),
+        "deaths that are no number": ({"data": b"rubbish", "hp_deaths": "x"}, ""),
+    }
+
+
+NAMES = list(hostile_jobs(Path("/nowhere")))
+
+
+def plant(
+    connection: redis.Redis, fields: dict[str, Any], job_id: str = "evil", queue: str = "medium"
+) -> None:
+    """Put a job there as RQ does, with these fields; None leaves one out."""
+    usual = {
+        "created_at": "2026-11-21T01:00:00.000000Z",
+        "enqueued_at": "2026-11-21T01:00:00.000000Z",
+        "origin": queue,
+        "status": "queued",
+        "description": "hostile",
+        "timeout": "60",
+        "hp": "1",
+    }
+    kept = {key: value for key, value in {**usual, **fields}.items() if value is not None}
+    connection.hset(f"rq:job:{job_id}", mapping=kept)
+    connection.rpush(f"rq:queue:{queue}", job_id)
+    connection.rpush("hivepipe:bell", 1)
+
+
+class Surrounded:
+    """Ordinary jobs before and after a hostile one, and a writer like a supervisor's."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        edits = [oracle.edit(n, SESSION, "inst-a") for n in range(6)]
+        self.events = oracle.timed([oracle.start(0, "inst-a"), *edits])
+        self.sent = oracle.messages(self.events, bench.project, bench.swarm)
+        self.writer = Writer(bench.home)
+        bench.writers.append(self.writer)
+
+    def before(self) -> None:
+        for messages in self.sent[:4]:
+            self.bench.send(messages)
+
+    def after(self) -> None:
+        for messages in self.sent[4:]:
+            self.bench.send(messages)
+
+    def check_ordinary(self) -> None:
+        """All ordinary jobs are applied by the first writer, which lives."""
+        jobs = oracle.job_count(self.events)
+        self.writer.start()
+
+        def are_done() -> bool:
+            if not self.writer.is_running:
+                pytest.fail(f"the writer died: {self.writer.text[-1500:]}")
+            return self.bench.accounts["done"] >= jobs
+
+        until(are_done, "ordinary jobs wait", 15)
+        self.bench.assert_tables(self.events)
+        assert self.bench.applied() == jobs
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_hostile_job(bench: Bench, name: str) -> None:
+    canary = bench.home.root / "canary"
+    fields, word = hostile_jobs(canary)[name]
+    around = Surrounded(bench)
+    around.before()
+    plant(bench.redis, fields)
+    around.after()
+    around.check_ordinary()
+    bench.settle(around.writer, 10)
+    dead = bench.dead()
+    assert list(dead) == ["evil"]
+    assert word in dead["evil"]
+    assert dead["evil"] != "killed its worker three times"
+    assert not canary.exists()
+    assert around.writer.end() == 0
+
+
+def test_a_global_in_the_meta(bench: Bench) -> None:
+    """Never read: the job itself is an ordinary one, and is executed."""
+    canary = bench.home.root / "canary"
+    around = Surrounded(bench)
+    around.before()
+    meta = zlib.compress(pickle.dumps(Global(canary)))
+    plant(bench.redis, {"data": enveloped(), "meta": meta})
+    around.after()
+    around.writer.start()
+    bench.settle(around.writer, 10)
+    assert not canary.exists()
+    assert bench.dead() == {}
+    assert [row["prompt"] for row in bench.tables()["prompts"]] == ["hostile"]
+    pickle.loads(zlib.decompress(meta))
+    assert canary.exists(), "the canary could not have told"
+
+
+def test_a_newer_envelope_waits(bench: Bench) -> None:
+    """RULINGS 21: it stays in its queue, with a warning, and stops nobody."""
+    around = Surrounded(bench)
+    around.before()
+    plant(bench.redis, {"data": enveloped(v=2), "hp": "2"})
+    around.after()
+    around.check_ordinary()
+    until(lambda: "newer" in around.writer.text, "no warning", 5)
+    time.sleep(1.5)
+    assert bench.dead() == {}
+    assert bench.redis.lrange("rq:queue:medium", 0, -1) == [b"evil"]
+    assert bench.redis.hget("rq:job:evil", "status") == b"queued"
+    assert around.writer.text.count("newer") <= 5, "the log fills up"
+
+
+def test_many_newer_envelopes_keep_their_order(bench: Bench) -> None:
+    around = Surrounded(bench)
+    for number in range(300):
+        plant(bench.redis, {"data": enveloped(v=2), "hp": "2"}, f"new{number:03d}")
+    around.before()
+    around.after()
+    around.check_ordinary()
+    waiting = [job.decode() for job in bench.redis.lrange("rq:queue:medium", 0, -1)]
+    assert waiting == [f"new{number:03d}" for number in range(300)]
+
+
+@pytest.mark.parametrize("job_id", ["../../etc/passwd", "a:b", "a b", "x" * 5000])
+def test_a_strange_id(bench: Bench, job_id: str) -> None:
+    around = Surrounded(bench)
+    around.before()
+    plant(bench.redis, {"data": b"rubbish"}, job_id)
+    around.after()
+    around.check_ordinary()
+    bench.settle(around.writer, 10)
+    assert "pickle" in bench.dead()[job_id]
+
+
+def test_an_id_that_is_no_text(bench: Bench) -> None:
+    around = Surrounded(bench)
+    around.before()
+    bench.redis.hset(b"rq:job:\xff\xfe", mapping={"status": "queued", "data": b"x", "hp": "1"})
+    bench.redis.rpush("rq:queue:medium", b"\xff\xfe")
+    around.after()
+    around.check_ordinary()
+
+
+@pytest.mark.parametrize("kind", ["text", "list", "missing"])
+def test_what_stands_in_place_of_the_hash(bench: Bench, kind: str) -> None:
+    """A key of another type under the id of a queued job, or none: nobody else is harmed."""
+    around = Surrounded(bench)
+    around.before()
+    if kind == "text":
+        bench.redis.set("rq:job:evil", "x")
+    elif kind == "list":
+        bench.redis.rpush("rq:job:evil", "x")
+    bench.redis.rpush("rq:queue:high", "evil")
+    around.after()
+    around.check_ordinary()
+    assert around.writer.is_running
+
+
+def test_a_hundred_megabytes(bench: Bench) -> None:
+    """Larger than any job of ours: dead, and neither the writer nor Redis falls over."""
+    around = Surrounded(bench)
+    around.before()
+    plant(bench.redis, {"data": bytes(100_000_000)})
+    around.after()
+    around.check_ordinary()
+    bench.settle(around.writer, 20)
+    assert "100000000 bytes" in bench.dead()["evil"]
+    assert bench.server.is_running
+
+
+def test_a_small_pickle_takes_little_memory() -> None:
+    """LONG_BINPUT with a huge index makes C's unpickler allocate and fill a table of that size."""
+    index = 1 << 25
+    pickled = b"\x80\x02K\x01r" + index.to_bytes(4, "little") + b"."
+    code = (
+        "import resource, sys\n"
+        "from hivepipe.errors import BadEnvelopeError\n"
+        "from hivepipe.queues.job_data import envelope_text\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "try: envelope_text(bytes.fromhex(sys.argv[1]))\n"
+        "except BadEnvelopeError: pass\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
+    )
+    limit = 4 << 30
+    said = subprocess.run(
+        [sys.executable, "-I", "-c", code, pickled.hex()],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+    )
+    assert int(said.stdout) < 50_000, f"{len(pickled)} bytes cost {int(said.stdout) // 1000} MB"

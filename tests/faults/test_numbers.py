@@ -1,0 +1,87 @@
+"""With the writer stopped in the middle of a batch, everybody counts the same."""
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import QUEUES, until
+from tests.faults import oracle
+from tests.faults.harness import Bench
+
+RQ = str(Path(sys.executable).with_name("rq"))
+LINE = re.compile(
+    r"^queue\s+(high|medium|low)\s+(\d+),\s+(\d+) executing,\s+(\d+) finished,\s+(\d+) failed"
+)
+
+
+def rq_info(bench: Bench) -> dict[str, tuple[int, ...]]:
+    """Return queued, executing, finished, failed of each queue, as `rq info` says."""
+    said = subprocess.run(
+        [RQ, "info", "--raw", "-Q", "-u", bench.server.url],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=bench.home.env,
+        timeout=60,
+    )
+    found = {}
+    for line in said.stdout.splitlines():
+        shown = LINE.match(line)
+        if shown:
+            found[shown[1]] = tuple(int(n) for n in shown.groups()[1:])
+    assert found, said.stdout
+    return found
+
+
+@pytest.mark.parametrize("point", ["claimed", "committed"])
+def test_stopped_in_mid_batch(bench: Bench, point: str) -> None:
+    """Ten done, one dead, 200 claimed and held, the others waiting."""
+    session = oracle.SESSIONS[0]
+    first = oracle.timed(
+        [oracle.start(0, "inst-a"), *(oracle.edit(n, session, "inst-a") for n in range(3))]
+    )
+    more = oracle.timed(
+        [oracle.start(0, "inst-a"), *(oracle.edit(n, session, "inst-a") for n in range(103))]
+    )
+    bench.push(first)
+    bench.redis.hset("rq:job:evil", mapping={"status": "queued", "data": b"x", "hp": "1"})
+    bench.redis.rpush("rq:queue:low", "evil")
+    early = bench.writer()
+    bench.settle(early)
+    early.end()
+    bench.push(more)
+    waits = {queue: bench.redis.llen(f"rq:queue:{queue}") for queue in QUEUES}
+    assert waits == dict.fromkeys(QUEUES, 100)
+    writer = bench.writer(pause=point)
+    writer.reached(point)
+    writer.signal(signal.SIGSTOP)
+    until(lambda: Path(f"/proc/{writer.pid}/stat").read_text().split()[2] == "T", "not stopped")
+    # Strict order, but a tenth of the 200 places goes to the lower queues.
+    running = {"high": 100, "medium": 80, "low": 20}
+    done = {"high": 4, "medium": 3, "low": 3}
+    dead = {"high": 0, "medium": 0, "low": 1}
+    wanted = {q: (waits[q] - running[q], running[q], done[q], dead[q]) for q in QUEUES}
+    shown = rq_info(bench)
+    assert sum(row[1] for row in shown.values()) == 200
+    assert shown == wanted
+    assert bench.accounts == {
+        "accepted": oracle.job_count(more),
+        "done": 10,
+        "waiting": 100,
+        "running": 200,
+        "retrying": 0,
+        "dead": 1,
+        "discarded": 0,
+    }
+    for queue in QUEUES:
+        for member in bench.redis.zrange(f"rq:wip:{queue}", 0, -1):
+            job_id = member.decode().partition(":")[0]
+            assert bench.redis.hget(f"rq:job:{job_id}", "status") == b"started"
+    writer.signal(signal.SIGCONT)
+    writer.go_on()
+    bench.settle(writer)
+    bench.assert_tables(more)

@@ -1,0 +1,128 @@
+"""One day's jobs in random orders: one final database, and the one that SPEC says."""
+
+import json
+import random
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hivepipe.commit import commit_batch
+from hivepipe.envelope import Envelope, read_envelope
+from hivepipe.errors import MissingParentError
+from hivepipe.store.database import Database
+from tests.faults import oracle
+from tests.faults.harness import SEED, rounds
+from tests.faults.oracle import Fired
+from tests.payloads import SESSION_END, changed
+
+PROJECT = "/home/ana/shop"
+SWARM = "swarm-0123456789abcdef"
+LONGEST = 50  # rounds of retrying what misses its parent
+
+
+def jobs_of(events: Sequence[Fired]) -> list[Envelope]:
+    known = {}
+    for sent in oracle.messages(events, PROJECT, SWARM):
+        for message in sent:
+            known[message.id] = read_envelope(message.envelope)
+    return list(known.values())
+
+
+def settled(path: Path, jobs: Sequence[Envelope]) -> dict[str, list[dict[str, Any]]]:
+    """Execute jobs in this order, one transaction each; what misses its parent comes again."""
+    db = Database(path)
+    waiting = list(jobs)
+    for _ in range(LONGEST):
+        again = []
+        for job in waiting:
+            outcome = commit_batch(db, [job])
+            for error in outcome.failed.values():
+                assert isinstance(error, MissingParentError), error
+                again.append(job)
+        waiting = again
+        if not waiting:
+            break
+    assert not waiting, Counter(job.operation for job in waiting)
+    names = [r["name"] for r in db.rows("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    found = {name: [dict(row) for row in db.rows(f"SELECT * FROM {name}")] for name in names}
+    db.close()
+    for name in ("session_logs", "prompts", "skill_uses"):
+        for row in found[name]:
+            del row["id"]  # the order of arrival
+    found["applied"] = [{"job_id": row["job_id"]} for row in found["applied"]]
+    del found["schema_migrations"]
+    return found
+
+
+def assert_one_database(events: Sequence[Fired], folder: Path, orders: int, seed: int) -> None:
+    jobs = jobs_of(events)
+    wanted = oracle.expected(events, PROJECT, SWARM)
+    in_order = settled(folder / "in-order.db", jobs)
+    said = oracle.differences(wanted, oracle.comparable(in_order))
+    assert not said, "in order, against the oracle:\n" + "\n".join(said[:10])
+    assert sorted(r["job_id"] for r in in_order["applied"]) == sorted(job.id for job in jobs)
+    tables: Counter[str] = Counter()
+    example: list[str] = []
+    for number in range(orders):
+        shuffled = list(jobs)
+        random.Random(seed + number).shuffle(shuffled)
+        found = settled(folder / f"order{number}.db", shuffled)
+        said = oracle.differences(in_order, found)
+        tables.update({line.split(" ", 1)[0] for line in said})
+        example = example or said
+    assert not tables, f"of {orders} orders, tables that differ: {dict(tables)}\n" + "\n".join(
+        line[:400] for line in example[:10]
+    )
+
+
+def test_one_day_in_random_orders(tmp_path: Path) -> None:
+    """SPEC 2.4: every write commutes, whatever arrives first."""
+    assert_one_database(oracle.mix(SEED, 70).all, tmp_path, rounds(20), SEED)
+
+
+def test_one_day_in_random_orders_once_the_sessions_are_there(tmp_path: Path) -> None:
+    """The same, the jobs that make sessions being executed first, in their own order."""
+    events = oracle.mix(SEED, 70).all
+    jobs = jobs_of(events)
+    starts = [job for job in jobs if job.operation == "start_session"]
+    others = [job for job in jobs if job.operation != "start_session"]
+    in_order = settled(tmp_path / "in-order.db", jobs)
+    for number in range(rounds(20)):
+        random.Random(SEED + number).shuffle(others)
+        found = settled(tmp_path / f"order{number}.db", [*starts, *others])
+        assert oracle.differences(in_order, found) == []
+
+
+def test_starts_in_every_order(tmp_path: Path) -> None:
+    """Three starts of one session, the newest of which says neither model nor title."""
+    starts = [
+        oracle.start(0, "inst-a", model="claude-a", session_title="first"),
+        oracle.start(0, "inst-b", model="claude-b", session_title="second"),
+        oracle.start(0, "inst-c", model=..., session_title=...),
+    ]
+    assert_one_database(oracle.timed(starts), tmp_path, 12, SEED)
+
+
+@pytest.mark.parametrize("last", ["Stop", "SessionEnd"])
+def test_the_first_event_of_an_instance_may_end_the_turn(tmp_path: Path, last: str) -> None:
+    """Hooks installed in a running session whose next event is its turn's or its own end."""
+    session = oracle.SESSIONS[0]
+    events = {
+        "Stop": oracle.stop(1, session, "inst-a", background_tasks=[]),
+        "SessionEnd": Fired(changed(SESSION_END, session_id=session), "inst-a"),
+    }
+    found = settled(tmp_path / "x.db", jobs_of(oracle.timed([events[last]])))
+    assert found["sessions"][0]["status"] == {"Stop": "paused", "SessionEnd": "ended"}[last]
+
+
+def test_the_oracle_sees_a_difference() -> None:
+    """A comparison that finds nothing has to be able to find something."""
+    rows = oracle.expected(oracle.mix(SEED, 70).all, PROJECT, SWARM)
+    other = json.loads(json.dumps(rows))
+    other["agents"][0]["status"] = "running"
+    del other["prompts"][0]
+    assert len(oracle.differences(rows, other)) == 3
+    assert all(rows[table] for table in rows if table != "counters")

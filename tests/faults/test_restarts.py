@@ -1,0 +1,91 @@
+"""Restarts of the writer under load: nothing lost, nothing double."""
+
+import signal
+import threading
+import time
+
+import pytest
+
+from tests.conftest import QUEUES
+from tests.faults import oracle
+from tests.faults.harness import Bench, random_of, rounds
+
+RESTARTS = rounds(5)
+EVENTS_A_SECOND = 83  # edits: one job for each of the three queues, so 250 jobs/s
+MOST_EVENTS = 1000 * RESTARTS
+
+
+class Load(threading.Thread):
+    """Edits of one session at a steady pace until told to stop; keeps what it handed over."""
+
+    def __init__(self, bench: Bench) -> None:
+        super().__init__()
+        self.bench = bench
+        session = oracle.SESSIONS[0]
+        edits = [oracle.edit(n, session, "inst-a") for n in range(MOST_EVENTS)]
+        self.events = oracle.timed([oracle.start(0, "inst-a"), *edits])
+        self.sent = 0
+        self.secs = 0.0
+        self.failed: Exception | None = None
+        self._done = threading.Event()
+
+    def run(self) -> None:
+        began = time.monotonic()
+        try:
+            for messages in oracle.messages(self.events, self.bench.project, self.bench.swarm):
+                late = began + self.sent / EVENTS_A_SECOND - time.monotonic()
+                if self._done.wait(max(late, 0)):
+                    break
+                self.bench.send(messages)
+                self.sent += 1
+        except Exception as error:  # noqa: BLE001  shown by the test
+            self.failed = error
+        self.secs = time.monotonic() - began
+
+    def end(self) -> tuple[oracle.Fired, ...]:
+        self._done.set()
+        self.join()
+        assert self.failed is None
+        assert self.sent < len(self.events), "the load ended before the restarts did"
+        return self.events[: self.sent]
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_restarts_under_load(bench: Bench, how: signal.Signals) -> None:
+    rng = random_of(f"restarts{how}")
+    load = Load(bench)
+    load.start()
+    held = 0
+    for _ in range(RESTARTS):
+        writer = bench.writer()
+        writer.reached("first-claim")
+        time.sleep(rng.random() * rng.choice((0.01, 0.3)))
+        code = writer.end(how)
+        assert code == (0 if how == signal.SIGTERM else -signal.SIGKILL), writer.text[-2000:]
+        if how == signal.SIGTERM:
+            assert bench.accounts["running"] == 0
+        held += bench.accounts["running"] > 0
+    writer = bench.writer()
+    writer.reached("first-claim")
+    events = load.end()
+    bench.settle(writer)
+    print(f"{RESTARTS} x {how.name}: {held} held jobs; {3 * load.sent / load.secs:.0f} jobs/s")
+    bench.assert_tables(events)
+    bench.assert_accounts(oracle.job_count(events))
+    totals = [row["operation_count"] for row in bench.tables()["instance_sessions"]]
+    assert totals == [len(events) - 1]
+    assert writer.end() == 0
+    for queue in QUEUES:
+        assert bench.redis.zcard(f"rq:wip:{queue}") == 0
+
+
+def test_sigterm_while_redis_is_away(bench: Bench) -> None:
+    """SPEC 2.12: exit 0, also then."""
+    writer = bench.writer()
+    bench.push(oracle.timed([oracle.start(0, "inst-a")]))
+    writer.reached("first-claim")
+    bench.settle(writer)
+    bench.server.end(signal.SIGKILL)
+    time.sleep(0.3)
+    assert writer.end() == 0, writer.text[-2000:]
+    assert "Traceback" not in writer.text

@@ -1,0 +1,288 @@
+"""The store is locked, lacks a row, is read-only or full: what is at fault decides who waits."""
+
+import os
+import resource
+import sqlite3
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import QUEUES, Process, Writer, until
+from tests.faults import oracle
+from tests.faults.harness import Bench
+from tests.faults.oracle import Fired
+
+SESSION = oracle.SESSIONS[0]
+START = oracle.start(0, "inst-a")
+
+
+def begun(bench: Bench, *more: Fired) -> tuple[Writer, tuple[Fired, ...]]:
+    """Start a writer, land the session's start; return the events that are to follow as well."""
+    events = oracle.timed([START, *more])
+    writer = bench.plain_writer()
+    bench.push(events[:1])
+    bench.settle(writer)
+    return writer, events
+
+
+def push_after(bench: Bench, events: tuple[Fired, ...]) -> None:
+    """Hand over all but the first, which `begun` did."""
+    first = len(oracle.messages(events[:1], bench.project, bench.swarm))
+    for sent in oracle.messages(events, bench.project, bench.swarm)[first:]:
+        bench.send(sent)
+
+
+@contextmanager
+def shell(bench: Bench) -> Iterator[sqlite3.Connection]:
+    """Another program on the database, foreign keys off, as the sqlite3 shell has them."""
+    connection = sqlite3.connect(bench.home.database, isolation_level=None, timeout=10)
+    assert connection.execute("PRAGMA foreign_keys").fetchone() == (0,)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def origins(bench: Bench, operation: str) -> set[tuple[int, str]]:
+    """Return attempts and queue of the jobs of an operation, as they are now."""
+    found = set()
+    for key in bench.redis.keys("rq:job:*"):
+        said, origin, attempts = bench.redis.hmget(key, "description", "origin", "hp_attempts")
+        if said and said.decode().startswith(operation):
+            found.add((int(attempts or 0), origin.decode()))
+    return found
+
+
+# ---- scenario A: locked
+
+
+def test_locked_for_a_moment(bench: Bench) -> None:
+    """0.3 s: one failure or two, each a step less urgent, and then it lands."""
+    writer, events = begun(bench, oracle.agent(1, SESSION, "inst-a"))
+    seen: set[tuple[int, str]] = set()
+    with shell(bench) as other:
+        other.execute("BEGIN IMMEDIATE")
+        push_after(bench, events)
+        end = time.monotonic() + 0.3
+        while time.monotonic() < end or not seen - {(0, "medium")}:
+            seen |= origins(bench, "insert_agent")
+            assert time.monotonic() < end + 20, writer.text
+        assert bench.home.count("agents") == 0
+        other.execute("COMMIT")
+    bench.settle(writer, 5)
+    allowed = {(0, "medium"), (1, "medium"), (2, "low"), (3, "low")}  # 5, 6, 7, 8
+    assert seen - {(0, "medium")} <= allowed
+    assert any(attempts for attempts, _ in seen)
+    assert "Database busy, will retry: insert_agent" in writer.text
+    assert "Completed: insert_agent (age: " in writer.text
+    assert bench.dead() == {}
+    bench.assert_tables(events)
+    bench.assert_accounts(oracle.job_count(events))
+
+
+@pytest.mark.parametrize("secs", [4.0])
+def test_locked_for_long(bench: Bench, secs: float) -> None:
+    """Beyond the three retries of the seed nothing dies, jobs of all queues land."""
+    mix = oracle.mix(7, 60)
+    events = mix.all
+    writer = bench.plain_writer()
+    bench.push(oracle.timed(mix.opening))
+    bench.settle(writer)
+    sent = oracle.messages(events, bench.project, bench.swarm)[len(mix.opening) :]
+    with shell(bench) as other:
+        other.execute("BEGIN IMMEDIATE")
+        for messages in sent[: len(sent) // 2]:
+            bench.send(messages)
+        time.sleep(secs)
+        for messages in sent[len(sent) // 2 :]:
+            bench.send(messages)
+        assert bench.dead() == {}
+        seen = {(n, queue) for n, queue in origins(bench, "insert_agent") if n > 1}
+        assert max(seen)[0] > 3, seen
+        assert {queue for _, queue in seen} == {"low"}, "5, 6, 7, 8, and no further"
+        other.execute("COMMIT")
+    bench.settle(writer, 15)
+    assert bench.dead() == {}
+    bench.assert_tables(events)
+    bench.assert_accounts(oracle.job_count(events))
+
+
+# ---- scenario B: the swarm is gone
+
+
+def test_the_swarm_was_deleted(bench: Bench) -> None:
+    """A dead letter that names the swarm; restored and put back, the job lands."""
+    writer, events = begun(bench, oracle.agent(1, SESSION, "inst-a"))
+    with shell(bench) as other:
+        row = other.execute("SELECT * FROM swarms").fetchone()
+        assert other.execute("DELETE FROM swarms").rowcount == 1
+        push_after(bench, events)
+        until(bench.dead, "no dead letter", 10)
+        bench.settle(writer)
+        ((job_id, reason),) = bench.dead().items()
+        assert bench.swarm in reason
+        assert "max retries exceeded" in reason
+        assert bench.home.count("agents") == 0
+        assert bench.home.count("swarms") == 0
+        other.execute(f"INSERT INTO swarms VALUES ({','.join('?' * len(row))})", row)
+    (queue,) = [q for q in QUEUES if bench.redis.zrem(f"rq:failed:{q}", job_id)]
+    bench.redis.hset(f"rq:job:{job_id}", mapping={"status": "queued", "origin": queue})
+    bench.redis.rpush(f"rq:queue:{queue}", job_id)
+    bench.settle(writer)
+    assert bench.dead() == {}
+    bench.assert_tables(events)
+    bench.assert_accounts(oracle.job_count(events))
+
+
+# ---- scenario C: the session is gone
+
+
+def test_the_session_was_deleted(bench: Bench) -> None:
+    """Later checkpoints touch no row: counted, warned of, no dead letter, nothing comes back."""
+    edits = [oracle.edit(n, SESSION, "inst-a") for n in range(3)]
+    writer, events = begun(bench, *edits, oracle.stop(9, SESSION, "inst-a"))
+    with shell(bench) as other:
+        other.execute("PRAGMA foreign_keys=ON")
+        assert other.execute("DELETE FROM sessions").rowcount == 1
+    push_after(bench, events)
+    bench.settle(writer)
+    assert bench.dead() == {}
+    assert bench.home.count("sessions") == 0
+    counters = {r["name"]: r["value"] for r in bench.tables()["counters"]}
+    assert counters["zero_rows:update_checkpoint"] == 4
+    assert counters["zero_rows:update_instance"] == 3
+    assert counters["zero_rows:pause_session"] == 1
+    logs = bench.tables()["session_logs"]
+    assert len(logs) == 3, "history outlives the session"
+    warned = [line for line in writer.text.splitlines() if "WARNING" in line]
+    assert any("update_checkpoint" in line and SESSION in line for line in warned)
+    bench.assert_accounts(oracle.job_count(events))
+
+
+# ---- read-only and full
+
+
+def run(*command: str) -> bool:
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+@contextmanager
+def mounted(folder: Path, *options: str) -> Iterator[bool]:
+    """Mount something there if this machine lets us."""
+    folder.mkdir(exist_ok=True)
+    done = os.geteuid() == 0 and run("mount", *options, str(folder))
+    try:
+        yield done
+    finally:
+        if done:
+            until(lambda: run("umount", str(folder)), "not unmounted", 10)
+
+
+def writer_on(bench: Bench, folder: Path) -> Writer:
+    """Make the writer whose database lies in that folder."""
+    made = Writer(bench.home)
+    env = bench.home.with_env(DB=str(folder / "hive.db"))
+    Process.__init__(made, made.command, made.log, env, bench.home.root)
+    bench.writers.append(made)
+    return made
+
+
+def looking_at(bench: Bench, folder: Path) -> None:
+    """Let the bench read the database there."""
+    link = bench.home.database
+    link.symlink_to(folder / "hive.db")
+
+
+def test_a_read_only_database(bench: Bench) -> None:
+    """Nothing is claimed, nothing dies; once it can be written all lands."""
+    events = oracle.timed([START, *(oracle.edit(n, SESSION, "inst-a") for n in range(20))])
+    folder = bench.home.root / "db"
+    writer = writer_on(bench, folder)
+    with mounted(folder, "-t", "tmpfs", "-o", "size=20m", "tmpfs") as possible:
+        if not possible:
+            pytest.skip("this machine does not let us mount")
+        writer.start()
+        bench.push(events[:1])
+        bench.settle(writer)
+        assert writer.end() == 0
+        assert run("mount", "-o", "remount,ro", str(folder))
+        with pytest.raises(OSError, match="Read-only"):
+            (folder / "probe").touch()
+        writer.start()
+        push_after(bench, events)
+        time.sleep(2)
+        assert writer.is_running, writer.text
+        assert bench.dead() == {}
+        figures = bench.accounts
+        assert figures["waiting"] + figures["retrying"] == oracle.job_count(events) - 1
+        assert figures["running"] == 0
+        assert "ead-only" in writer.text or "readonly" in writer.text
+        assert run("mount", "-o", "remount,rw", str(folder))
+        looking_at(bench, folder)
+        bench.settle(writer, 20)
+        bench.assert_tables(events)
+        bench.assert_accounts(oracle.job_count(events))
+        assert writer.end() == 0
+        bench.home.database.unlink()
+
+
+def many_edits(count: int) -> tuple[Fired, ...]:
+    return oracle.timed([START, *(oracle.edit(n, SESSION, "inst-a") for n in range(count))])
+
+
+def wait_for_failures(bench: Bench, writer: Writer, accepted: int) -> None:
+    until(lambda: bench.accounts["accepted"] == accepted, "not all accepted")
+    until(lambda: "will retry" in writer.text, f"never failed: {bench.accounts}", 20)
+    time.sleep(1)
+    assert writer.is_running, writer.text[-2000:]
+    assert bench.dead() == {}
+
+
+def test_a_full_disk(bench: Bench) -> None:
+    """A file system of 2 MB: what does not fit waits, and lands when space returns."""
+    events = many_edits(600)
+    folder = bench.home.root / "db"
+    writer = writer_on(bench, folder)
+    with mounted(folder, "-t", "tmpfs", "-o", "size=2m", "tmpfs") as possible:
+        if not possible:
+            pytest.skip("this machine does not let us mount")
+        writer.start()
+        bench.push(events[:1])
+        bench.settle(writer)
+        ballast = folder / "ballast"
+        with pytest.raises(OSError, match="No space"):
+            ballast.write_bytes(bytes(3_000_000))
+        push_after(bench, events)
+        wait_for_failures(bench, writer, oracle.job_count(events))
+        assert bench.accounts["done"] < oracle.job_count(events)
+        ballast.unlink()
+        looking_at(bench, folder)
+        bench.settle(writer, 60)
+        bench.assert_tables(events)
+        bench.assert_accounts(oracle.job_count(events))
+        assert writer.end() == 0
+        bench.home.database.unlink()
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="Linux alone can limit others")
+def test_a_file_that_may_not_grow(bench: Bench) -> None:
+    """The same without a mount: the kernel refuses to let the database's files grow."""
+    events = many_edits(300)
+    writer, _ = begun(bench)
+    wal = bench.home.database.with_name("hive.db-wal")
+    limit = max(wal.stat().st_size, bench.home.database.stat().st_size) + 8192
+    free = resource.prlimit(writer.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(writer.pid, resource.RLIMIT_FSIZE, (limit, free[1]))
+    pushed = threading.Thread(target=push_after, args=(bench, events))
+    pushed.start()
+    pushed.join()
+    wait_for_failures(bench, writer, oracle.job_count(events))
+    resource.prlimit(writer.pid, resource.RLIMIT_FSIZE, free)
+    bench.settle(writer, 60)
+    bench.assert_tables(events)
+    bench.assert_accounts(oracle.job_count(events))
