@@ -482,11 +482,11 @@ def test_a_spool_entry_holds_what_the_writer_needs(machine: Machine) -> None:
     machine.send(payloads.STOP)
     start, pause, checkpoint = machine.events()[0]
     assert [list(job) for job in (start, pause, checkpoint)] == [
-        ["twin", "queue", "description", "envelope"]
+        ["twins", "queue", "description", "envelope"]
     ] * 3
     assert [job["queue"] for job in (start, pause, checkpoint)] == ["high", "high", "high"]
     assert pause["description"] == "pause_session 7b1f0c9e"
-    assert re.fullmatch(r"[0-9a-f]{32}", pause["twin"])
+    assert re.fullmatch(r"[0-9a-f]{32} [0-9a-f]{32}", pause["twins"])
     assert re.fullmatch(r"[0-9a-f]{32}", pause["envelope"]["id"])
     (path,) = machine.spool.iterdir()
     assert pause["envelope"]["event_time_ns"] == int(path.name.split("_")[0])
@@ -515,7 +515,7 @@ def test_a_doubled_event_carries_the_same_ids(machine: Machine, label: str) -> N
     for one, other in zip(first, second, strict=True):
         # The two may fall into neighbouring windows of 2 s; then the later one names the earlier.
         assert other["envelope"]["id"] == one["envelope"]["id"] or (
-            other["twin"] == one["envelope"]["id"]
+            one["envelope"]["id"] in other["twins"].split()
         )
 
 
