@@ -7,6 +7,7 @@ table `applied` keep every effect single.
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,10 +37,22 @@ class Database:
         except (OSError, sqlite3.Error) as error:
             raise StoreError(f"cannot open {path}: {error}") from error
         self._connection.row_factory = sqlite3.Row
-        self._connection.execute("PRAGMA journal_mode=WAL")
+        self._enter_wal(busy_timeout_secs)
         self._connection.execute("PRAGMA synchronous=FULL")
         self._connection.execute("PRAGMA foreign_keys=ON")
         migrate(self._connection, path.parent / "backups")
+
+    def _enter_wal(self, wait_secs: float) -> None:
+        """Switch a new database to WAL; two processes at once are told "locked" without a wait."""
+        deadline = time.monotonic() + wait_secs
+        while True:
+            try:
+                self._connection.execute("PRAGMA journal_mode=WAL")
+                return
+            except sqlite3.OperationalError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
 
     def execute(self, sql: str, parameters: Mapping[str, object]) -> int:
         """Write, every text redacted; return how many rows were touched."""

@@ -1,0 +1,60 @@
+"""Opening the database: many at once, a newer one, a backup before a step."""
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hivepipe.errors import StoreError
+from hivepipe.store import migrations
+from hivepipe.store.database import Database
+
+OPEN = """
+import sys
+from pathlib import Path
+from hivepipe.store.database import Database
+Database(Path(sys.argv[1]), 5).close()
+"""
+
+
+def test_many_processes_make_one_database_at_once(tmp_path: Path) -> None:
+    for attempt in range(5):
+        path = tmp_path / f"{attempt}.db"
+        command = [sys.executable, "-I", "-c", OPEN, str(path)]
+        running = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(6)]
+        assert [process.communicate()[1] for process in running] == [b""] * 6
+        rows = sqlite3.connect(path).execute("SELECT id FROM schema_migrations").fetchall()
+        assert rows == [("0001 initial",)]
+
+
+def test_a_database_of_a_newer_hivepipe_is_refused(tmp_path: Path) -> None:
+    Database(tmp_path / "hive.db").close()
+    connection = sqlite3.connect(tmp_path / "hive.db")
+    with connection:
+        connection.execute("INSERT INTO schema_migrations VALUES ('0099 later', 'x')")
+    connection.close()
+    with pytest.raises(StoreError, match="newer hivepipe"):
+        Database(tmp_path / "hive.db")
+
+
+def test_a_step_is_preceded_by_a_backup_and_a_failing_one_leaves_no_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "hive.db"
+    Database(path).close()
+    good = ("0002 more", "CREATE TABLE more (id TEXT);")
+    bad = ("0003 broken", "CREATE TABLE other (id TEXT);\nINSERT INTO nowhere VALUES (1);")
+    monkeypatch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, good, bad))
+    with pytest.raises(sqlite3.OperationalError):
+        Database(path)
+    tables = "SELECT name FROM sqlite_master WHERE name IN ('more', 'other')"
+    assert sqlite3.connect(path).execute(tables).fetchall() == []
+    (backup,) = (tmp_path / "backups").iterdir()
+    assert backup.stat().st_mode & 0o777 == 0o600
+    kept = sqlite3.connect(backup).execute("SELECT id FROM schema_migrations").fetchall()
+    assert kept == [("0001 initial",)]
+    monkeypatch.setattr(migrations, "MIGRATIONS", (migrations.MIGRATIONS[0], good))
+    Database(path).close()
+    assert sqlite3.connect(path).execute(tables).fetchall() == [("more",)]
