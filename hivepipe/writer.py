@@ -34,6 +34,7 @@ from hivepipe.errors import BadEnvelopeError, MissingParentError, StoreError
 from hivepipe.home import locate
 from hivepipe.jobs import queue_of
 from hivepipe.queues import client
+from hivepipe.queues.aof_sync import AofSync
 from hivepipe.queues.claims import TROUBLE_KEY, Claimed, Claims
 from hivepipe.queues.housekeeping import Housekeeper
 from hivepipe.queues.job_data import envelope_text
@@ -76,11 +77,14 @@ class Writer(SimpleWorker):
         self._is_busy = False
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self.request_stop)
+        aof_sync = AofSync(Path(place.home))
+        aof_sync.start()
         self._start(logging_level)
         try:
             self._loop(burst)
         finally:
             self._leave()
+            aof_sync.stop()
         return self._worked
 
     def request_stop(self, signum: int, frame: Any) -> None:

@@ -51,7 +51,9 @@ def arguments(home: str, address: str) -> list[str]:
         "logfile": "",  # standard output, which the supervisor keeps
         "save": "",
         "appendonly": "yes",
-        "appendfsync": "everysec",
+        # Not "everysec", which answers before it writes while a sync is under way: the writer
+        # syncs once a second (hivepipe.queues.aof_sync).
+        "appendfsync": "always" if variable("HIVEPIPE_FSYNC") == "always" else "no",
         "appendfilename": "appendonly.aof",
         "maxmemory": "256mb",
         "maxmemory-policy": "noeviction",  # a full Redis says no, and the hooks spool
