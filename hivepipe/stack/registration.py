@@ -27,7 +27,7 @@ def register(
         "version": version("hivepipe"),
     }
     text = _text(record)  # refused before anything is made
-    if not adopt and not read_record(project):
+    if not adopt:
         _refuse_shipped(project)
     if home == f"{project}/.hive-mind":
         for name in _FOLDERS:
@@ -42,7 +42,11 @@ def register(
 def _refuse_shipped(project: str) -> None:
     """A folder that came with the project is somebody else's: Redis runs what its file says."""
     home = f"{project}/.hive-mind"
-    if os.path.isdir(home) and set(os.listdir(home)) - {".gitignore"}:
+    is_filled = os.path.isdir(home) and set(os.listdir(home)) - {".gitignore"}
+    # Asked after looking: another `up` registers before it starts what fills the folder.
+    if read_record(project):
+        return
+    if is_filled:
         raise RegistrationError(
             f"{home} is not empty, and this project was never registered here. If it is yours "
             f"(moved or renamed), say so with `hivepipe up --adopt`; else move it away"
