@@ -9,10 +9,12 @@ import sqlite3
 import sys
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from hivepipe.errors import BadEnvelopeError, HivepipeError, JobError
 from hivepipe.handlers.registry import execute
+from hivepipe.handlers.slow import SLOW_OPERATIONS, Workplace, execute_slow
 from hivepipe.home import locate
 from hivepipe.queues.spooled import (
     SpooledJob,
@@ -21,6 +23,7 @@ from hivepipe.queues.spooled import (
     set_aside,
     spool_files,
 )
+from hivepipe.run_job import execute_at_once
 from hivepipe.store.applied import is_applied
 from hivepipe.store.database import Database
 from hivepipe.store.location import database_path
@@ -38,37 +41,43 @@ class Report:
     set_aside: dict[Path, str] = field(default_factory=dict)
 
 
-def apply_files(db: Database, paths: list[Path]) -> Report:
+def apply_files(home: str, db: Database, paths: list[Path]) -> Report:
     """Apply the files, a hundred per transaction; sqlite3.Error: the rest stays in the spool."""
     report = Report()
     for at in range(0, len(paths), FILES_PER_TRANSACTION):
-        done: list[Path] = []
+        read = {path: _read(path, report) for path in paths[at : at + FILES_PER_TRANSACTION]}
+        reasons: dict[Path, list[str]] = {path: [] for path, jobs in read.items() if jobs}
         with db.transaction():
-            for path in paths[at : at + FILES_PER_TRANSACTION]:
-                if _apply_file(db, path, report):
-                    done.append(path)
-        for path in done:
-            path.unlink(missing_ok=True)
-        report.applied += len(done)
+            for path in reasons:
+                reasons[path] += [_write(db, job) for job in read[path] if not _is_slow(job)]
+        workplace = Workplace(home, partial(execute_at_once, db))
+        for path in reasons:  # after the commit: nobody waits for the lock meanwhile
+            reasons[path] += [_work(workplace, job) for job in read[path] if _is_slow(job)]
+            said = "; ".join(filter(None, reasons[path]))
+            if said:
+                report.failed[path] = said
+            else:
+                path.unlink(missing_ok=True)
+                report.applied += 1
     return report
 
 
-def _apply_file(db: Database, path: Path, report: Report) -> bool:
+def _read(path: Path, report: Report) -> list[SpooledJob]:
     try:
-        spooled = read_spool_file(path)
+        return read_spool_file(path)
     except FileNotFoundError:  # another process has taken it in meanwhile
-        return False
+        return []
     except (BadEnvelopeError, OSError) as error:
         _set_aside(path, str(error), report)
-        return False
-    reasons = [reason for reason in (_apply_job(db, job) for job in spooled) if reason]
-    if reasons:
-        report.failed[path] = "; ".join(reasons)
-    return not reasons
+        return []
 
 
-def _apply_job(db: Database, spooled: SpooledJob) -> str:
-    """Execute one job; return why it could not be, if so."""
+def _is_slow(spooled: SpooledJob) -> bool:
+    return spooled.envelope.operation in SLOW_OPERATIONS
+
+
+def _write(db: Database, spooled: SpooledJob) -> str:
+    """Execute one write; return why it could not be, if so."""
     if any(is_applied(db, twin) for twin in spooled.message.twins.split()):
         return ""
     try:
@@ -79,12 +88,21 @@ def _apply_job(db: Database, spooled: SpooledJob) -> str:
     return ""
 
 
+def _work(workplace: Workplace, spooled: SpooledJob) -> str:
+    """Execute one slow job; return why it could not be, if so."""
+    try:
+        execute_slow(workplace, spooled.envelope)
+    except (HivepipeError, OSError, sqlite3.Error) as error:
+        return f"{spooled.envelope.operation}: {error}"
+    return ""
+
+
 def drain(home: str) -> Report:
     """Apply the whole spool of a home; half-written files of dead hooks are set aside."""
     spool = Path(home) / "spool"
     db = Database(database_path(home))
     try:
-        report = apply_files(db, spool_files(spool))
+        report = apply_files(home, db, spool_files(spool))
     finally:
         db.close()
     for path in list(abandoned(spool, time.time())):
@@ -105,8 +123,9 @@ def main() -> None:
     """Apply one file, quietly: whatever goes wrong, the file is still in the spool."""
     os.umask(0o077)
     try:
-        db = Database(database_path(locate(".").home), BUSY_TIMEOUT_SECS)
-        apply_files(db, [Path(sys.argv[1])])
+        home = locate(".").home
+        db = Database(database_path(home), BUSY_TIMEOUT_SECS)
+        apply_files(home, db, [Path(sys.argv[1])])
     except (HivepipeError, sqlite3.Error, OSError):
         return
 

@@ -1,6 +1,10 @@
-"""Read what `hivepipe.jobs.encode` wrote: one JSON string becomes one job to execute."""
+"""Read what `hivepipe.jobs.encode` wrote: one JSON string becomes one job to execute.
+
+And write what a handler hands back: jobs that follow from one that was read.
+"""
 
 import json
+from _blake2 import blake2b
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -9,6 +13,7 @@ import orjson
 
 from hivepipe.errors import BadEnvelopeError
 from hivepipe.events import valid_id
+from hivepipe.jobs import ENVELOPE_VERSION, PRIORITIES, Job, Message, dumps, queue_of, utc
 from hivepipe.redaction import redact_text
 
 VERSIONS = (1,)
@@ -117,3 +122,39 @@ def envelope_of(value: object) -> Envelope:
     if not (envelope.id and envelope.operation and 0 < envelope.event_time_ns < 1 << 62):
         raise BadEnvelopeError("id, operation or event time is missing")
     return envelope
+
+
+def follow_ups(parent: Envelope, jobs: list[Job]) -> list[Message]:
+    """Turn jobs that follow from another into messages.
+
+    The id is of the parent and of all that the job says: a parent executed twice does not double
+    them, unless it has more to say the second time.
+    """
+    return [_follow_up(parent, number, job) for number, job in enumerate(jobs)]
+
+
+def _follow_up(parent: Envelope, number: int, job: Job) -> Message:
+    said = f"{parent.id}\0{job.operation}\0{dumps(job.payload)}"
+    id = blake2b(said.encode(), digest_size=16).hexdigest()
+    created_at = utc(parent.event_time_ns)
+    priority = PRIORITIES[job.operation]
+    envelope = {
+        "v": ENVELOPE_VERSION,
+        "id": id,
+        "seq": f"{parent.event_time_ns}_{number}",
+        "priority": priority,
+        "operation": job.operation,
+        "payload": job.payload,
+        "metadata": {
+            "session": parent.session or None,
+            "instance": parent.instance,
+            "project": parent.project,
+            "cwd": "",
+            "agent": None,
+        },
+        "event_time_ns": parent.event_time_ns,
+        "created_at": f"{created_at[:-4]}Z",
+        "retries": 0,
+    }
+    description = f"{job.operation} {job.subject[:60]}".rstrip()
+    return Message(id, "", queue_of(priority), description, created_at, dumps(envelope))

@@ -6,6 +6,7 @@ HivepipeError
 ├── StackError
 ├── LockHeldError
 ├── StoreError
+├── StoppedError
 └── JobError                 the job's own fault: it will fail again, whoever runs it
     ├── BadEnvelopeError
     ├── UnknownOperationError
@@ -39,6 +40,10 @@ class LockHeldError(HivepipeError):
 
 class StoreError(HivepipeError):
     """The database cannot be used."""
+
+
+class StoppedError(HivepipeError):
+    """The process was told to stop; the work goes on when it comes again."""
 
 
 class JobError(HivepipeError):

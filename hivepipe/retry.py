@@ -2,13 +2,16 @@
 
     the job's parent may be on its way     0.1, 0.2, 0.4 s, then dead
     the store is at fault                  0.1, 0.2, 0.4 s, then 1, 2, 4 ... 30 s for ever
+    a file cannot be read or written       1, 5, 30, 120 s, then dead; a full or read-only disk:
+                                           120 s for ever
     anything else of the job's own         dead at once
 
-Each of the first three steps lowers the priority by one, never past 10.
+Each of the first three steps of the first two lowers the priority by one, never past 10.
 """
 
 FIRST_SECS = (0.1, 0.2, 0.4)
 LONGEST_SECS = 30.0
+FILE_SECS = (1.0, 5.0, 30.0, 120.0)
 LOWEST_PRIORITY = 10
 
 
@@ -22,6 +25,13 @@ def store_delay_secs(attempts: int) -> float:
 def parent_delay_secs(attempts: int) -> float | None:
     """Return how long to wait for a missing parent; None: it will not come, the job is dead."""
     return FIRST_SECS[attempts - 1] if attempts <= len(FIRST_SECS) else None
+
+
+def file_delay_secs(attempts: int, is_disks_fault: bool) -> float | None:
+    """Return how long to wait after this many failures with a file; None: the job is dead."""
+    if attempts <= len(FILE_SECS):
+        return FILE_SECS[attempts - 1]
+    return FILE_SECS[-1] if is_disks_fault else None
 
 
 def demoted(priority: int, attempts: int) -> int:

@@ -1,25 +1,38 @@
 """The one function RQ ever calls. Its path is stored in every job: it never moves."""
 
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
-from hivepipe.envelope import read_envelope
+from hivepipe.envelope import Envelope, follow_ups, read_envelope
 from hivepipe.handlers.registry import execute
+from hivepipe.handlers.slow import SLOW_OPERATIONS, Workplace, execute_slow
 from hivepipe.home import locate
+from hivepipe.jobs import Job
 from hivepipe.store.database import Database
 from hivepipe.store.location import database_path
 
 
 def run_job(envelope: str) -> None:
-    """Execute one job in its own transaction.
+    """Execute one job, a write in its own transaction.
 
     The database is that of HIVEPIPE_HOME, else of the working directory's project. Errors go to
     RQ, which retries and then keeps the job as failed.
     """
     job = read_envelope(envelope)
-    db = _database(str(database_path(locate(".").home)))
+    home = locate(".").home
+    db = _database(str(database_path(home)))
+    if job.operation in SLOW_OPERATIONS:
+        execute_slow(Workplace(home, partial(execute_at_once, db)), job)
+    else:
+        with db.transaction():
+            execute(db, job)
+
+
+def execute_at_once(db: Database, parent: Envelope, jobs: list[Job]) -> None:
+    """Execute what a slow handler hands back where there is no writer to do it: all or nothing."""
     with db.transaction():
-        execute(db, job)
+        for message in follow_ups(parent, jobs):
+            execute(db, read_envelope(message.envelope))
 
 
 @cache

@@ -21,6 +21,7 @@ import redis
 ROOT = Path(__file__).resolve().parent.parent
 NEUTRAL = '{"continue": true}\n'
 QUEUES = ("high", "medium", "low")
+ALL_QUEUES = (*QUEUES, "slow", "llm")
 PATIENCE_SECS = 60.0
 
 _FOREIGN_PREFIXES = ("HIVEPIPE_", "HIVE_", "CLAUDE", "RQ_", "REDIS_")

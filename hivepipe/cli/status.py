@@ -73,10 +73,10 @@ def _in_redis(stack: Stack, alive: bool) -> dict[str, Any]:
     try:
         with connection.connect(stack.socket) as client:
             accounts = claims.accounts(client)
-            heads = [client.lindex(f"rq:queue:{name}", 0) for name in connection.QUEUES]
+            heads = [client.lindex(f"rq:queue:{name}", 0) for name in connection.ALL_QUEUES]
             since = [client.hget(f"rq:job:{id.decode()}", "enqueued_at") for id in heads if id]
             return {
-                "queues": {name: client.llen(f"rq:queue:{name}") for name in connection.QUEUES},
+                "queues": {name: client.llen(f"rq:queue:{name}") for name in connection.ALL_QUEUES},
                 "accepted": accounts["accepted"],
                 "accounts": accounts,
                 "oldest_waiting_secs": max(map(_age_secs, filter(None, since)), default=None),

@@ -10,6 +10,7 @@ registry of started jobs) in the same script.
     rq:scheduled:<q>    zset   retrying; score = due time (fractions of a second, unlike RQ's own)
     rq:finished:<q>, rq:failed:<q>   zset   done, dead
     hivepipe:bell       list   a hook rings it after a push; the writer sleeps on it
+    hivepipe:bell:<q>   list   the same for the workers of slow and llm, rung by the writer
     hivepipe:set_aside  list   ids from a queue whose job is no job
     hivepipe:trouble    hash   since when the store does not answer, and why
     hivepipe:accepted, :done, :discarded   int   the accounts, counted where a job goes in and out
@@ -17,6 +18,7 @@ registry of started jobs) in the same script.
 
 import base64
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -24,10 +26,10 @@ from redis import Redis
 
 from hivepipe.jobs import ENVELOPE_VERSION, dumps
 from hivepipe.queues.client import RESULT_TTL_SECS, job_data
-from hivepipe.queues.connection import QUEUES
+from hivepipe.queues.connection import ALL_QUEUES
 
 LEASE_SECS = 60
-EXECUTION = "hivepipe"  # RQ's execution id; one writer per home, so one is enough
+EXECUTION = "hivepipe"  # RQ's execution id; one claiming worker per queue, so one is enough
 DEATHS = 3
 TROUBLE_KEY = "hivepipe:trouble"  # hash: since (seconds of 1970), reason; the store is unwell
 
@@ -58,13 +60,13 @@ class Claim:
     newer: bool  # a job of a later hivepipe waits, which this one cannot read
 
 
-# ARGV: places, lease, worker, now as RQ writes it, our version
+# ARGV: places, lease, worker, now as RQ writes it, our version; then the queues
 _CLAIM = f"""
 local places, lease, worker, at, version =
   tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4], tonumber(ARGV[5])
 local clock = redis.call('TIME')
 local now = clock[1] + clock[2] / 1000000
-local queues = {{'high', 'medium', 'low'}}
+local queues = {{unpack(ARGV, 6)}}
 local found, due, newer, alone = {{}}, -1, 0, false
 
 for _, q in ipairs(queues) do
@@ -199,12 +201,54 @@ for i = 3, #ARGV, 5 do
 end
 """
 
-# What a writer before this one held when it died goes back to the head of its queue. ARGV: the
-# job that was being executed (or ''), deaths that are too many, reason, now as RQ writes it
+# To another queue, at once or after a delay, as if it had been enqueued there: the same job, the
+# same id, one step, so that it is never in no list and never in two. ARGV: id, queue, target,
+# delay; and so on
+_HAND_ON = f"""
+local clock = redis.call('TIME')
+local now = clock[1] + clock[2] / 1000000
+for i = 1, #ARGV, 4 do
+  local id, q, target, delay = unpack(ARGV, i, i + 3)
+  if redis.call('ZREM', 'rq:wip:' .. q, id .. ':{EXECUTION}') == 1 then
+    local job, bell = 'rq:job:' .. id, 'hivepipe:bell:' .. target
+    redis.call('HDEL', job, 'hp_attempts', 'hp_deaths')
+    redis.call('SADD', 'rq:queues', 'rq:queue:' .. target)
+    if tonumber(delay) > 0 then
+      redis.call('HSET', job, 'status', 'scheduled', 'origin', target)
+      redis.call('ZADD', 'rq:scheduled:' .. target, string.format('%.6f', now + delay), id)
+    else
+      redis.call('HSET', job, 'status', 'queued', 'origin', target)
+      redis.call('RPUSH', 'rq:queue:' .. target, id)
+    end
+    if redis.call('LLEN', bell) == 0 then redis.call('RPUSH', bell, 1) end
+  end
+end
+"""
+
+# Back to the head of its queue, as if it had never been claimed. ARGV: id, queue
+_PUT_BACK = f"""
+local id, q = ARGV[1], ARGV[2]
+if redis.call('ZREM', 'rq:wip:' .. q, id .. ':{EXECUTION}') == 1 then
+  redis.call('HSET', 'rq:job:' .. id, 'status', 'queued')
+  redis.call('LPUSH', 'rq:queue:' .. q, id)
+end
+"""
+
+# The lease of a job that takes long. ARGV: id, queue, lease, now as RQ writes it
+_RENEW = f"""
+local id, q, lease, at = unpack(ARGV)
+local ends = tonumber(redis.call('TIME')[1]) + lease
+redis.call('ZADD', 'rq:wip:' .. q, 'XX', ends, id .. ':{EXECUTION}')
+redis.call('HSET', 'rq:job:' .. id, 'last_heartbeat', at)
+"""
+
+# What a worker before this one held when it died goes back to the head of its queue. ARGV: the
+# job that was being executed (or ''), deaths that are too many, reason, now as RQ writes it; then
+# the queues
 _RECOVER = f"""
 local blamed, most, reason, at = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local recovered = 0
-for _, q in ipairs({{'high', 'medium', 'low'}}) do
+for _, q in ipairs({{unpack(ARGV, 5)}}) do
   local held = {{}}
   for _, member in ipairs(redis.call('ZRANGE', 'rq:wip:' .. q, 0, -1)) do
     local id = string.match(member, '^(.*):{EXECUTION}$')
@@ -241,14 +285,20 @@ return recovered
 class Claims:
     """The scripts, bound to one connection and one worker."""
 
-    def __init__(self, connection: Redis, worker_name: str, worker_key: str) -> None:
-        """`worker_key` is RQ's hash of the worker, where its counts are kept."""
+    def __init__(
+        self, connection: Redis, queues: Sequence[str], worker_name: str, worker_key: str
+    ) -> None:
+        """`queues`, most urgent first, are this worker's alone; `worker_key`: RQ's hash of it."""
+        self._queues = queues
         self._worker_name = worker_name
         self._worker_key = worker_key
         self._claim = connection.register_script(_CLAIM)
         self._acknowledge = connection.register_script(_ACKNOWLEDGE)
         self._retry = connection.register_script(_RETRY)
         self._bury = connection.register_script(_BURY)
+        self._hand_on = connection.register_script(_HAND_ON)
+        self._put_back = connection.register_script(_PUT_BACK)
+        self._renew = connection.register_script(_RENEW)
         self._recover = connection.register_script(_RECOVER)
 
     def claim(self, places: int) -> Claim:
@@ -259,6 +309,7 @@ class Claims:
             self._worker_name,
             _now(),
             ENVELOPE_VERSION,
+            *self._queues,
         ]
         found, due, newer = self._claim(args=arguments)
         jobs = [
@@ -290,10 +341,26 @@ class Claims:
         if jobs:
             self._bury(args=arguments)
 
+    def hand_on(self, jobs: list[tuple[Claimed, str, float]]) -> None:
+        """Move jobs to other workers' queues, each after a delay in seconds."""
+        arguments: list[Argument] = []
+        for job, target, delay_secs in jobs:
+            arguments += (job.id, job.queue, target, delay_secs)
+        if arguments:
+            self._hand_on(args=arguments)
+
+    def put_back(self, job: Claimed) -> None:
+        """Let a job be claimed again, first of its queue and no attempt older."""
+        self._put_back(args=[job.id, job.queue])
+
+    def renew(self, job: Claimed) -> None:
+        """Hold a job for another lease."""
+        self._renew(args=[job.id, job.queue, LEASE_SECS, _now()])
+
     def recover(self, blamed: str) -> int:
         """Put back what a dead writer held; `blamed` is the job it was executing when it died."""
         reason = _packed("killed its worker three times")
-        return int(self._recover(args=[blamed, DEATHS, reason, _now()]))
+        return int(self._recover(args=[blamed, DEATHS, reason, _now(), *self._queues]))
 
 
 def _now() -> str:
@@ -310,7 +377,7 @@ def accounts(connection: Redis) -> dict[str, int]:
     pipe = connection.pipeline()
     for name in ("accepted", "done", "discarded"):
         pipe.get(f"hivepipe:{name}")
-    for queue in QUEUES:
+    for queue in ALL_QUEUES:
         pipe.llen(f"rq:queue:{queue}")
         pipe.zcard(f"rq:wip:{queue}")
         pipe.zcard(f"rq:scheduled:{queue}")

@@ -4,7 +4,9 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-QUEUES = ("high", "medium", "low")
+QUEUES = ("high", "medium", "low")  # hooks push onto these alone; the writer serves them
+SLOW, LLM = "slow", "llm"  # the writer hands on to these; a worker each
+ALL_QUEUES = (*QUEUES, SLOW, LLM)
 
 ACCEPTED_KEY = "hivepipe:accepted"
 

@@ -23,7 +23,7 @@ from hivepipe.envelope import Envelope, read_envelope, redacted
 from hivepipe.errors import BadEnvelopeError, HivepipeError, StackError
 from hivepipe.jobs import queue_of
 from hivepipe.queues.client import RETRY_SECS
-from hivepipe.queues.connection import QUEUES, connect
+from hivepipe.queues.connection import ALL_QUEUES, connect
 from hivepipe.queues.job_data import envelope_text
 from hivepipe.redaction import redact_text
 
@@ -157,7 +157,7 @@ class DeadLetters:
 
     def _ids(self) -> list[tuple[bytes, str]]:
         found: list[tuple[bytes, str]] = []
-        for queue in QUEUES:
+        for queue in ALL_QUEUES:
             ids: Any = self._connection.zrange(f"rq:failed:{queue}", 0, -1)
             found += ((id, queue) for id in ids)
         return found

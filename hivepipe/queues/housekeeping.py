@@ -11,7 +11,7 @@ from redis.exceptions import RedisError, ResponseError
 from hivepipe.errors import BadEnvelopeError
 from hivepipe.home import logs_folder
 from hivepipe.queues import client
-from hivepipe.queues.connection import ACCEPTED_KEY, QUEUES
+from hivepipe.queues.connection import ACCEPTED_KEY, ALL_QUEUES
 from hivepipe.queues.reconciler import reconcile, redact_dead_letters
 from hivepipe.queues.spooled import abandoned, read_spool_file, set_aside, spool_files
 
@@ -107,7 +107,7 @@ class Housekeeper:
 
     def _nothing_waits(self) -> bool:
         counts = self._connection.pipeline()
-        for queue in QUEUES:
+        for queue in ALL_QUEUES:
             counts.llen(f"rq:queue:{queue}")
             counts.zcard(f"rq:wip:{queue}")
             counts.zcard(f"rq:scheduled:{queue}")

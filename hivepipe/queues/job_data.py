@@ -9,7 +9,9 @@ import pickle
 import pickletools
 import zlib
 
+from hivepipe.envelope import Envelope, read_envelope
 from hivepipe.errors import BadEnvelopeError
+from hivepipe.queues.claims import Claimed
 from hivepipe.queues.client import FUNCTION, HEAD, TAIL, job_data
 
 LIMIT_BYTES = 1 << 20
@@ -34,6 +36,13 @@ class _NoGlobals(pickle.Unpickler):
     def persistent_load(self, pid: object) -> object:
         """Refuse every reference."""
         raise BadEnvelopeError("the pickle refers to something outside")
+
+
+def read_claimed(job: Claimed) -> Envelope:
+    """Return the envelope of a claimed job; BadEnvelopeError: it is none of ours."""
+    if not job.is_ours:
+        raise BadEnvelopeError("the job does not carry hivepipe's marker")
+    return read_envelope(envelope_text(job.data))
 
 
 def envelope_text(data: bytes) -> str:

@@ -14,7 +14,7 @@ from redis import Redis
 from hivepipe.envelope import read_envelope, redacted
 from hivepipe.errors import BadEnvelopeError
 from hivepipe.queues.client import job_data
-from hivepipe.queues.connection import QUEUES
+from hivepipe.queues.connection import ALL_QUEUES
 from hivepipe.queues.job_data import envelope_text
 
 GRACE_SECS = 60.0
@@ -57,7 +57,7 @@ end
 def redact_dead_letters(connection: Redis) -> None:
     """Redact what a stock worker buried, or a writer's third death: dead letters stay for long."""
     redact = connection.register_script(_REDACT)
-    for queue in QUEUES:
+    for queue in ALL_QUEUES:
         ids: Any = connection.zrange(f"rq:failed:{queue}", 0, -1)
         for job_id in ids:
             found: Any = connection.hmget(b"rq:job:" + job_id, "hp_redacted", "data")
@@ -80,7 +80,7 @@ def _reclaim_abandoned(connection: Redis) -> int:
     reclaim = connection.register_script(_RECLAIM)
     now = time.time()
     found = 0
-    for queue in QUEUES:
+    for queue in ALL_QUEUES:
         ended: Any = connection.zrangebyscore(f"rq:wip:{queue}", 0, now)
         for member in ended:
             job_id, _, execution = member.partition(b":")
@@ -91,7 +91,7 @@ def _reclaim_abandoned(connection: Redis) -> int:
 
 def _repush_orphans(connection: Redis) -> int:
     listed: set[bytes] = set()
-    for queue in QUEUES:
+    for queue in ALL_QUEUES:
         waiting: Any = connection.lrange(f"rq:queue:{queue}", 0, -1)
         listed.update(waiting)
     keys: Any = connection.scan_iter(b"rq:job:*", count=1000)

@@ -64,6 +64,8 @@ class Process(NamedTuple):
 PROCESSES = (
     Process("redis", "redis.py", stop_secs=10, priority=1),
     Process("writer", "writer.py", stop_secs=30, priority=10),
+    Process("slow", "slow.py", stop_secs=10, priority=10),
+    Process("llm", "llm.py", stop_secs=10, priority=10),
 )
 
 

@@ -96,17 +96,17 @@ def processes(stack: Stack) -> list[dict[str, Any]]:
 
 
 def is_ready(stack: Stack) -> bool:
-    """Do Redis and this very writer answer? A killed writer's registration may outlive it."""
+    """Do Redis and these very workers answer? A killed worker's registration may outlive it."""
     # Redis first: every call wakes supervisord, which then restarts at once what crashes.
     if not answers(stack.socket):
         return False
-    pids = {entry["name"]: entry["pid"] for entry in processes(stack)}
+    pids = {str(entry["pid"]).encode() for entry in processes(stack) if entry["name"] != "redis"}
     try:
         with connect(stack.socket) as client:
             registered = {client.hget(key, "pid") for key in client.smembers("rq:workers")}
     except RedisError:
         return False
-    return bool(pids.get("writer")) and str(pids["writer"]).encode() in registered
+    return bool(pids) and pids <= registered
 
 
 def _launch(stack: Stack, lock: int) -> None:

@@ -18,7 +18,7 @@ import redis
 from hivepipe.home import short_hash
 from hivepipe.queues import client as wire
 from hivepipe.queues.claims import accounts
-from tests.conftest import QUEUES, Home, Process, Server, Writer, fire, until
+from tests.conftest import ALL_QUEUES, Home, Process, Server, Writer, fire, until
 from tests.faults import oracle
 from tests.faults.oracle import Fired
 
@@ -157,7 +157,7 @@ class Bench:
     def dead(self) -> dict[str, str]:
         """Return the dead letters: id -> reason."""
         found = {}
-        for queue in QUEUES:
+        for queue in ALL_QUEUES:
             for job_id in self.redis.zrange(f"rq:failed:{queue}", 0, -1):
                 results = self.redis.xrevrange(b"rq:results:" + job_id, count=1)
                 packed = results[0][1][b"exc_string"] if results else b""

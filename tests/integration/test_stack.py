@@ -18,7 +18,7 @@ import pytest
 
 from hivepipe.errors import LockHeldError, NoRedisServerError, RegistrationError
 from hivepipe.home import record_path
-from hivepipe.queues.connection import connect
+from hivepipe.queues.connection import ALL_QUEUES, connect
 from hivepipe.settings import variable
 from hivepipe.stack import processes, redis_server, registration
 from hivepipe.stack.lock import take_lock
@@ -81,7 +81,7 @@ class Sandbox:
                     "HIVEPIPE_HOME", ""
                 )
                 if ours and process.status() != psutil.STATUS_ZOMBIE and "cli.main" not in line:
-                    kinds = ("supervisord", "redis", "writer")
+                    kinds = ("supervisord", "redis", "writer", "slow.py", "llm.py")
                     kind = next((k for k in kinds if k in line), "other")
                     found.setdefault(kind, []).append(process)
             except psutil.Error:
@@ -137,7 +137,7 @@ def test_up_gives_a_redis_that_answers_and_a_healthy_status(sandbox: Sandbox) ->
     assert report["schema"] == 1
     assert report["healthy"] is True
     assert report["home"] == str(sandbox.home)
-    assert report["queues"] == {"high": 0, "medium": 0, "low": 0}
+    assert report["queues"] == dict.fromkeys(ALL_QUEUES, 0)
     assert "healthy" in sandbox.run("status")
 
 
@@ -190,6 +190,8 @@ def test_many_ups_at_once_give_one_stack(sandbox: Sandbox) -> None:
         "supervisord": 1,
         "redis": 1,
         "writer": 1,
+        "slow.py": 1,
+        "llm.py": 1,
     }
 
 
@@ -252,6 +254,8 @@ def test_another_runtime_folder_does_not_give_a_second_stack(sandbox: Sandbox) -
         "supervisord": 1,
         "redis": 1,
         "writer": 1,
+        "slow.py": 1,
+        "llm.py": 1,
     }
     assert list(other.iterdir()) == []
 

@@ -1,0 +1,206 @@
+"""What hivepipe's workers share: one process per role and home, its claims, its rest.
+
+    turn      claim -> execute -> acknowledge, retry, bury    each worker's own
+    no turn   sleep on the bell, at most a second
+
+A worker holds <role>.lock for its whole life, so what an earlier one had claimed when it died is
+known to be nobody's, and comes back at once.
+"""
+
+import logging
+import math
+import os
+import signal
+import sys
+import time
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, ClassVar
+
+import redis
+from rq import Queue, SimpleWorker
+from rq.worker import WorkerStatus
+
+from hivepipe.black_box import BlackBox
+from hivepipe.errors import LockHeldError
+from hivepipe.home import locate
+from hivepipe.queues import client
+from hivepipe.queues.claims import Claims
+from hivepipe.queues.connection import connect
+from hivepipe.stack.lock import runtime_for, take_lock
+
+LOCK_WAIT_SECS = 10.0
+LONGEST_WAIT_SECS = 1.0
+HEARTBEAT_SECS = 5.0
+WORKER_TTL_SECS = 20
+RECOVER_EVERY_SECS = 30.0
+REDIS_AWAY_SECS = (0.05, 0.1, 0.2, 0.5, 1.0)
+ANOTHER_HOLDS_IT = 75
+
+logger = logging.getLogger("hivepipe.worker")
+
+
+class ClaimingWorker(SimpleWorker):
+    """Executes the jobs of its queues; `work` has RQ's own parameters."""
+
+    role: ClassVar[str]  # names the lock and the black box
+    own_queues: ClassVar[tuple[str, ...]]
+    bell: ClassVar[str]
+    places: ClassVar[int]  # the most jobs of one claim
+
+    def work(  # type: ignore[override]
+        self, burst: bool = False, logging_level: str | None = None, **_: Any
+    ) -> bool:
+        """Work until told to stop, in burst mode until nothing waits; return whether any job ran.
+
+        LockHeldError: the home has a worker of this role already.
+        """
+        place = locate(".")
+        runtime = runtime_for(place.home)
+        take_lock(f"{runtime}/{self.role}.lock", LOCK_WAIT_SECS)
+        self._home, self._address = place.home, place.socket
+        self._box = BlackBox(f"{runtime}/{self.role}.job")
+        self._beat_at = self._said_at = -math.inf
+        self._version = installed()
+        self._worked = False
+        self._is_busy = False
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self.request_stop)
+        self._register(logging_level)
+        self._open()
+        try:
+            self._loop(burst)
+        finally:
+            self._leave()
+            self._close()
+        return self._worked
+
+    def request_stop(self, signum: int, frame: Any) -> None:
+        """Stop after the work at hand; RQ's own way raises in the middle of it."""
+        self._stop_requested = True
+
+    # ---- each worker's own
+
+    def _open(self) -> None:
+        """Get ready to work; Redis may still be away."""
+
+    def _turn(self, places: int) -> float | None:
+        """Claim and execute once; 0: there was work, else seconds until a retry is due, if any."""
+        raise NotImplementedError
+
+    def _before_rest(self) -> None:
+        """Do what is due while nothing waits."""
+
+    def _before_leaving(self) -> None:
+        """Do what is due at the end; a RedisError ends it."""
+
+    def _close(self) -> None:
+        """Give back what `_open` took."""
+
+    # ---- what they share
+
+    def _register(self, logging_level: str | None) -> None:
+        for wait in (*REDIS_AWAY_SECS, *[1.0] * 30):
+            try:
+                self.bootstrap(logging_level or "WARNING")
+                break
+            except redis.ConnectionError:  # it is being started beside us
+                if self._stop_requested:
+                    break
+                time.sleep(wait)
+        self._claims = Claims(self.connection, self.own_queues, self.name, self.key)
+        self._blamed = self._box.read()
+        self._recovered_at = -math.inf  # the first turn takes back what a dead worker held
+
+    def _leave(self) -> None:
+        try:
+            self._before_leaving()
+            self.teardown()  # type: ignore[no-untyped-call]
+        except redis.RedisError as error:
+            logger.warning("left without a word to Redis: %s", error)
+
+    def _recover_if_due(self) -> None:
+        """Take back what is claimed and not being executed: nothing is, whenever this is called.
+
+        A dead worker held it; or the answer to a claim or an acknowledgement was lost.
+        """
+        if time.monotonic() - self._recovered_at <= RECOVER_EVERY_SECS:
+            return
+        recovered = self._claims.recover(self._blamed)
+        self._blamed = ""
+        self._box.record("")
+        if recovered:
+            logger.warning("took back %d jobs that nobody was executing", recovered)
+        self._recovered_at = time.monotonic()
+
+    def _loop(self, burst: bool) -> None:
+        away = 0
+        while not self._stop_requested:
+            try:
+                due = self._turn(self.places)
+                away = 0
+                if due == 0:
+                    continue
+                if burst:
+                    return
+                self._rest(due)
+            except (redis.ConnectionError, redis.TimeoutError, client.RefusedError) as error:
+                wait = REDIS_AWAY_SECS[min(away, len(REDIS_AWAY_SECS) - 1)]
+                logger.warning("Redis is away (%s), again in %s s", type(error).__name__, wait)
+                time.sleep(wait)
+                away += 1
+                self._recovered_at = -math.inf
+
+    def _show_busy(self) -> None:
+        """Let `rq info` see that there is work, until the next rest."""
+        self._worked = True
+        if not self._is_busy:
+            self.set_state(WorkerStatus.BUSY)
+            self._is_busy = True
+
+    def _rest(self, secs: float | None) -> None:
+        """Sleep until the bell, the next retry, or a second has passed."""
+        if self._is_busy:
+            self.set_state(WorkerStatus.IDLE)
+            self._is_busy = False
+        self._before_rest()
+        wait = min(secs or LONGEST_WAIT_SECS, LONGEST_WAIT_SECS)
+        self.connection.blpop([self.bell], timeout=max(wait, 0.01))
+
+    def _heartbeat_if_due(self) -> None:
+        now = time.monotonic()
+        if now - self._beat_at > HEARTBEAT_SECS:
+            self.heartbeat()
+            self._beat_at = now
+            if installed() != self._version:
+                logger.warning("hivepipe was upgraded: leaving, to be started anew")
+                self._stop_requested = True
+
+    def _say_once_a_minute(self, text: str) -> None:
+        now = time.monotonic()
+        if now - self._said_at > 60:
+            self._said_at = now
+            logger.warning("%s", text)
+
+
+def installed() -> str:
+    """Return the version on disk, which an upgrade changes under a running process."""
+    try:
+        return version("hivepipe")
+    except PackageNotFoundError:  # in the middle of the upgrade
+        return ""
+
+
+def serve(worker_class: type[ClaimingWorker]) -> None:
+    """Be a process of the stack: work until SIGTERM, exit 0; 75 if the home has such a worker."""
+    os.umask(0o077)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    connection = connect(locate(".").socket)
+    queues = [Queue(name, connection=connection) for name in worker_class.own_queues]
+    worker = worker_class(
+        queues, connection=connection, worker_ttl=WORKER_TTL_SECS, prepare_for_work=True
+    )
+    try:
+        worker.work()
+    except LockHeldError as error:
+        logger.error("%s", error)
+        sys.exit(ANOTHER_HOLDS_IT)

@@ -1,0 +1,141 @@
+"""The workers of `slow` and `llm`: one job at a time, held by a lease that is renewed meanwhile.
+
+`rq worker -w hivepipe.slow_worker.SlowWorker slow` runs one, and so does workers/slow.py.
+
+    turn      claim -> read -> execute -> acknowledge, retry, bury, put back
+
+Nothing here writes to the store: a write never waits behind slow work, nor the other way round.
+"""
+
+import errno
+import logging
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import redis
+
+from hivepipe import retry
+from hivepipe.claiming_worker import LONGEST_WAIT_SECS, ClaimingWorker
+from hivepipe.envelope import Envelope, follow_ups, redacted
+from hivepipe.errors import BadEnvelopeError, JobError, StoppedError
+from hivepipe.handlers.slow import Workplace, execute_slow
+from hivepipe.jobs import Job
+from hivepipe.queues import client
+from hivepipe.queues.claims import LEASE_SECS, Claimed
+from hivepipe.queues.connection import LLM, SLOW
+from hivepipe.queues.job_data import envelope_text, read_claimed
+
+PUSH_SECS = 2.0
+RENEW_SECS = min(LEASE_SECS / 4, 5.0)  # RQ lets a worker's registration lapse after 20 s
+DISKS_FAULT = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
+
+logger = logging.getLogger("hivepipe.slow")
+
+
+class SlowWorker(ClaimingWorker):
+    """Executes archive, export and other work on files."""
+
+    role = SLOW
+    own_queues = (SLOW,)
+    bell = f"hivepipe:bell:{SLOW}"
+    places = 1
+
+    def request_stop(self, signum: int, frame: Any) -> None:
+        """Stop as soon as the work at hand can be left; a kill from here on is not its fault."""
+        super().request_stop(signum, frame)
+        self._box.record("")
+
+    def _turn(self, places: int) -> float | None:
+        self._heartbeat_if_due()
+        self._recover_if_due()
+        claim = self._claims.claim(places)
+        if claim.newer:
+            self._say_once_a_minute("jobs of a newer hivepipe wait: upgrade this one")
+        if not claim.jobs:
+            return claim.next_due_secs if claim.next_due_secs is not None else LONGEST_WAIT_SECS
+        self._show_busy()
+        for job in claim.jobs:
+            self._execute(job)
+        return 0
+
+    def _execute(self, job: Claimed) -> None:
+        """Every claimed job is acknowledged, retried, buried or put back."""
+        try:
+            envelope = read_claimed(job)
+        except BadEnvelopeError as error:
+            logger.error("dead letter %s: %s", job.id, error)
+            self._claims.bury([(job, str(error), job.data, "unreadable")])
+            return
+        try:
+            with self._held(job):
+                execute_slow(
+                    Workplace(self._home, self._hand_back, self._is_told_to_stop), envelope
+                )
+        except StoppedError:
+            self._claims.put_back(job)
+        except (OSError, sqlite3.OperationalError, client.RefusedError) as error:
+            self._environment_failed(job, envelope, error)
+        except JobError as error:
+            self._bury(job, envelope, error)
+        except redis.RedisError:
+            raise
+        except Exception as error:  # a handler's bug must not stop the others
+            logger.exception("handler of %s", envelope.operation)
+            self._bury(job, envelope, error)
+        else:
+            self._claims.acknowledge([(job, envelope.operation)])
+
+    def _is_told_to_stop(self) -> bool:
+        return bool(self._stop_requested)
+
+    def _hand_back(self, parent: Envelope, jobs: list[Job]) -> None:
+        client.push(self._address, follow_ups(parent, jobs), PUSH_SECS)
+
+    @contextmanager
+    def _held(self, job: Claimed) -> Iterator[None]:
+        """Renew the lease, and what RQ knows of this worker, for as long as it takes."""
+        ended = threading.Event()
+
+        def renew() -> None:
+            while not ended.wait(RENEW_SECS):
+                with suppress(redis.RedisError):
+                    self._claims.renew(job)
+                    self.heartbeat()
+
+        thread = threading.Thread(target=renew, daemon=True)
+        thread.start()
+        self._box.record(job.id)
+        try:
+            yield
+        finally:
+            self._box.record("")
+            ended.set()
+            thread.join()
+
+    def _environment_failed(self, job: Claimed, envelope: Envelope, error: Exception) -> None:
+        """A file, a disk, the database or Redis failed, not the job: it comes again."""
+        attempts = job.attempts + 1
+        is_disks_fault = not isinstance(error, OSError) or error.errno in DISKS_FAULT
+        delay = retry.file_delay_secs(attempts, is_disks_fault)
+        if delay is None:
+            self._bury(job, envelope, error)
+            return
+        logger.warning("%s failed, again in %.0f s: %s", envelope.operation, delay, error)
+        self._claims.retry([(job, job.queue, delay)])
+
+    def _bury(self, job: Claimed, envelope: Envelope, error: Exception) -> None:
+        reason = f"{type(error).__name__}: {error}"
+        logger.error("dead letter %s: %s: %s", job.id, envelope.operation, reason)
+        data = client.job_data(redacted(envelope_text(job.data)))
+        self._claims.bury([(job, reason, data, envelope.operation)])
+
+
+class LlmWorker(SlowWorker):
+    """Executes what asks a language model."""
+
+    role = LLM
+    own_queues = (LLM,)
+    bell = f"hivepipe:bell:{LLM}"

@@ -1,0 +1,61 @@
+"""Run a worker as it is, with one slow operation more: `test_work`, whose payload says what to do.
+
+python -I launch_slow.py <script of workers/> <folder for marks>
+
+how        ok, hold (until the file `go`, leaving when told to stop), stubborn (the same, but
+           deaf to that), die, refuse (a JobError), bug, missing (a file), full (the disk), or
+           once (missing the first time)
+note       what to hand back: a prompt of that text
+settle_s   how long it is to wait
+"""
+
+import errno
+import os
+import runpy
+import signal
+import sys
+import time
+from pathlib import Path
+
+from hivepipe import retry, slow_worker
+from hivepipe.envelope import Envelope
+from hivepipe.errors import JobError
+from hivepipe.handlers.slow import SLOW_OPERATIONS, Slow, Workplace
+from hivepipe.jobs import PRIORITIES, Job
+
+SCRIPT, FOLDER = Path(sys.argv[1]), Path(sys.argv[2])
+
+
+def test_work(workplace: Workplace, job: Envelope) -> None:
+    how, note = job.text("how"), job.text("note")
+    with (FOLDER / f"began-{note}").open("a") as marks:
+        marks.write(f"{time.time()} {os.getpid()}\n")
+    if how in ("hold", "stubborn"):
+        while not (FOLDER / "go").exists():
+            if how == "hold":
+                workplace.check_stop()
+            time.sleep(0.01)
+    elif how == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif how == "refuse":
+        raise JobError("this will never do")
+    elif how == "bug":
+        raise KeyError(note)
+    elif how == "missing" or (how == "once" and not (FOLDER / f"second-{note}").exists()):
+        (FOLDER / f"second-{note}").touch()
+        raise FileNotFoundError(errno.ENOENT, "No such file", note)
+    elif how == "full":
+        raise OSError(errno.ENOSPC, "No space left on device", note)
+    payload = {"prompt_id": note, "prompt": f"noted {note}"}
+    workplace.hand_back(job, [Job("record_prompt", payload, "")])
+
+
+PRIORITIES["test_work"] = 8
+SLOW_OPERATIONS["test_work"] = Slow("slow", test_work)
+slow_worker.RENEW_SECS = 0.05
+retry.FILE_SECS = (0.05, 0.05, 0.05, 0.05)
+if SCRIPT.suffix == ".py":
+    runpy.run_path(str(SCRIPT), run_name="__main__")
+else:
+    sys.argv = sys.argv[3:]
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

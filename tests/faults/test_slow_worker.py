@@ -1,0 +1,303 @@
+"""Slow work beside the writer: handed on, held, interrupted, killed, retried; writes go on."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hivepipe.envelope import envelope_of, follow_ups
+from hivepipe.jobs import PRIORITIES, Job, Message
+from tests.conftest import ROOT, Process, until
+from tests.faults import oracle
+from tests.faults.harness import Bench, rounds
+
+LAUNCHER = Path(__file__).with_name("launch_slow.py")
+KILLS = rounds(3)
+
+
+class Crew:
+    """A writer and a slow worker that know `test_work`."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.folder = bench.home.root / "marks"
+        self.folder.mkdir()
+        bench.push(oracle.timed([oracle.start(0, "inst-a")]))
+        self.writer, self.slow = self._worker("writer"), self._worker("slow")
+        self.writer.start()
+        self.slow.start()
+
+    def command(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-I", str(LAUNCHER), arguments[0], str(self.folder), *arguments[1:]]
+
+    def _worker(self, name: str) -> Process:
+        home = self.bench.home
+        made = Process(
+            self.command(str(ROOT / "workers" / f"{name}.py")),
+            home.root / f"{name}.log",
+            home.env,
+            home.root,
+        )
+        self.bench.writers.append(made)
+        return made
+
+    def message(self, note: str, how: str, settle_s: float = 0) -> Message:
+        """As a hook would have made it."""
+        payload: dict[str, Any] = {"how": how, "note": note, "settle_s": settle_s}
+        parent = envelope_of(
+            {
+                "v": 1,
+                "id": "0" * 32,
+                "operation": "none",
+                "priority": 8,
+                "metadata": {
+                    "session": oracle.SESSIONS[0],
+                    "instance": "inst-a",
+                    "project": self.bench.project,
+                },
+                "event_time_ns": time.time_ns(),
+            }
+        )
+        return follow_ups(parent, [Job("test_work", payload, "")])[0]
+
+    def ask(self, note: str, how: str = "ok", settle_s: float = 0) -> str:
+        message = self.message(note, how, settle_s)
+        assert self.bench.send([message]) == 1
+        return message.id
+
+    def began(self, note: str) -> list[float]:
+        """When the work was begun, each time."""
+        path = self.folder / f"began-{note}"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [float(line.split()[0]) for line in lines]
+
+    def noted(self) -> list[str]:
+        """What has come back into the store."""
+        found = self.bench.home.rows("SELECT prompt FROM prompts ORDER BY prompt")
+        return [row["prompt"].removeprefix("noted ") for row in found]
+
+    def status(self, job_id: str) -> str:
+        return (self.bench.redis.hget(f"rq:job:{job_id}", "status") or b"").decode()
+
+    def until_noted(self, *notes: str) -> None:
+        until(lambda: self.noted() == sorted(notes), f"not noted: {notes}")
+        self.bench.settle()
+
+    def go(self) -> None:
+        (self.folder / "go").touch()
+
+
+@pytest.fixture(autouse=True)
+def _known() -> Iterator[None]:
+    PRIORITIES["test_work"] = 8
+    yield
+    del PRIORITIES["test_work"]
+
+
+@pytest.fixture
+def crew(bench: Bench) -> Crew:
+    return Crew(bench)
+
+
+def assert_balanced(crew: Crew, jobs: int, dead: int = 0) -> None:
+    figures = crew.bench.accounts
+    assert figures["accepted"] == jobs
+    assert figures["done"] == jobs - dead, crew.bench.dead()
+    assert figures["dead"] == dead
+
+
+def test_handed_on_executed_and_handed_back(crew: Crew) -> None:
+    job_id = crew.ask("one")
+    crew.until_noted("one")
+    assert crew.bench.redis.hget(f"rq:job:{job_id}", "origin") == b"slow"
+    assert crew.bench.redis.zscore("rq:finished:slow", job_id)
+    assert_balanced(crew, 3)  # the session's start, the work, the prompt
+
+
+def test_writes_do_not_wait_for_slow_work(crew: Crew) -> None:
+    crew.ask("long", "hold")
+    until(lambda: crew.began("long"), "not begun")
+    events = oracle.mix(11, 40).all
+    crew.bench.push(events)
+    busy = ("high", "medium", "low")
+    until(lambda: not any(crew.bench.redis.llen(f"rq:queue:{q}") for q in busy), "writes wait")
+    assert crew.noted().count("long") == 0
+    crew.go()
+    until(lambda: "long" in crew.noted(), "never ended")
+
+
+def test_settles_first(crew: Crew) -> None:
+    at = time.time()
+    job_id = crew.ask("later", settle_s=0.7)
+    until(lambda: crew.status(job_id) == "scheduled", "not scheduled")
+    crew.until_noted("later")
+    assert crew.began("later")[0] - at >= 0.7
+
+
+def test_the_lease_is_renewed(crew: Crew) -> None:
+    job_id = crew.ask("held", "hold")
+    until(lambda: crew.began("held"), "not begun")
+    member = f"{job_id}:hivepipe"
+    crew.bench.redis.zadd("rq:wip:slow", {member: 1})
+    ahead = time.time() + 30
+    until(lambda: (crew.bench.redis.zscore("rq:wip:slow", member) or 0) > ahead, "not renewed")
+    workers = crew.bench.redis.smembers("rq:workers")
+    busy = [crew.bench.redis.hget(key, "state") for key in workers]
+    assert b"busy" in busy
+    crew.go()
+    crew.until_noted("held")
+
+
+def test_told_to_stop_in_the_middle(crew: Crew) -> None:
+    """It goes back to the head of its queue, no attempt older, and whoever comes next does it."""
+    job_id = crew.ask("resumed", "hold")
+    until(lambda: crew.began("resumed"), "not begun")
+    assert crew.slow.end(signal.SIGTERM) == 0
+    assert crew.status(job_id) == "queued"
+    assert crew.bench.redis.lrange("rq:queue:slow", 0, -1) == [job_id.encode()]
+    assert not crew.bench.redis.hget(f"rq:job:{job_id}", "hp_attempts")
+    crew.go()
+    crew.slow.start()
+    crew.until_noted("resumed")
+
+
+def test_a_kill_after_the_stop_is_not_its_fault(crew: Crew) -> None:
+    """Four stops that ended in a kill: still no dead letter."""
+    crew.ask("long", "stubborn")
+    box = Path(crew.bench.server.address).with_name("slow.job")
+    for times in range(1, 5):
+        until(lambda n=times: len(crew.began("long")) == n, "not begun")  # type: ignore[misc]
+        crew.slow.signal(signal.SIGTERM)
+        until(lambda: not box.read_bytes().strip(b"\0"), "still blamed")
+        crew.slow.end(signal.SIGKILL)
+        crew.slow.start()
+    crew.go()
+    crew.until_noted("long")
+
+
+def test_killed_at_work(crew: Crew) -> None:
+    """Each kill leaves the job to the next worker; a third death would be the job's fault."""
+    notes = [f"kill-{n}" for n in range(KILLS)]
+    for note in notes:
+        crew.ask(note, "hold")
+        until(lambda n=note: crew.began(n), "not begun")  # type: ignore[misc]
+        assert crew.slow.end(signal.SIGKILL) == -signal.SIGKILL
+        crew.go()
+        crew.slow.start()
+        until(lambda n=note: n in crew.noted(), "lost")  # type: ignore[misc]
+        (crew.folder / "go").unlink()
+    crew.bench.settle()
+    assert crew.noted() == sorted(notes)
+    assert_balanced(crew, 1 + 2 * KILLS)
+
+
+def test_a_job_that_kills_its_worker(crew: Crew) -> None:
+    """Dead after the third time; what waited behind it is done."""
+    job_id = crew.ask("poison", "die")
+    crew.ask("innocent")
+    for _ in range(3):
+        until(lambda: not crew.slow.is_running, "it lives")
+        crew.slow.start()
+    crew.until_noted("innocent")
+    assert len(crew.began("poison")) == 3
+    assert crew.bench.dead() == {job_id: "killed its worker three times"}
+    assert_balanced(crew, 4, dead=1)
+
+
+@pytest.mark.parametrize(
+    ("how", "reason", "times"),
+    [
+        ("refuse", "JobError: this will never do", 1),
+        ("bug", "KeyError: 'bad'", 1),
+        ("missing", "FileNotFoundError: [Errno 2] No such file: 'bad'", 5),
+    ],
+)
+def test_dead_letters(crew: Crew, how: str, reason: str, times: int) -> None:
+    job_id = crew.ask("bad", how)
+    until(lambda: crew.bench.dead(), "not dead")
+    assert crew.bench.dead() == {job_id: reason}
+    assert len(crew.began("bad")) == times
+
+
+def test_comes_again(crew: Crew) -> None:
+    crew.ask("second", "once")
+    crew.until_noted("second")
+    assert len(crew.began("second")) == 2
+
+
+def test_a_full_disk_kills_no_job(crew: Crew) -> None:
+    job_id = crew.ask("patient", "full")
+    until(lambda: len(crew.began("patient")) > 8, "given up")
+    assert crew.bench.dead() == {}
+    assert crew.status(job_id) in ("scheduled", "queued", "started")
+
+
+def test_one_slow_worker_per_home(crew: Crew) -> None:
+    until(lambda: crew.bench.redis.scard("rq:workers") == 2, "not registered")
+    second = subprocess.run(
+        [*crew.command(str(ROOT / "workers" / "slow.py"))],
+        env=crew.bench.home.env,
+        cwd=crew.bench.home.root,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert second.returncode == 75
+
+
+def test_a_stock_worker_executes_slow_work_too(crew: Crew) -> None:
+    crew.writer.end()
+    crew.slow.end()
+    crew.bench.send([crew.message("stock", "ok")])
+    subprocess.run(
+        crew.command("rq", "rq.cli", "worker", "--burst", "-u", crew.bench.server.url, "low"),
+        env=crew.bench.home.env,
+        cwd=crew.bench.home.root,
+        timeout=60,
+        check=True,
+        capture_output=True,
+    )
+    assert crew.noted() == ["stock"]
+
+
+@pytest.mark.parametrize("how", ["ok", "missing"])
+def test_without_redis(crew: Crew, how: str) -> None:
+    """`drain` executes slow work at once; what fails stays in the spool."""
+    crew.bench.settle()
+    crew.writer.end()
+    crew.slow.end()
+    message = crew.message("spooled", how)
+    spool = crew.bench.home.path / "spool"
+    spool.mkdir(exist_ok=True)
+    entry = {
+        "queue": "low",
+        "twins": "",
+        "description": message.description,
+        "envelope": json.loads(message.envelope),
+    }
+    (spool / f"{time.time_ns()}_1.json").write_text(json.dumps({"v": 1, "jobs": [entry]}))
+    drained = subprocess.run(
+        crew.command("drain", "hivepipe.cli.main", "drain"),
+        env=crew.bench.home.env,
+        cwd=crew.bench.home.project,
+        timeout=60,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    if how == "ok":
+        assert drained.returncode == 0
+        assert crew.noted() == ["spooled"]
+        assert list(spool.glob("*.json")) == []
+    else:
+        assert drained.returncode == 1
+        assert "No such file" in drained.stdout + drained.stderr
+        assert len(list(spool.glob("*.json"))) == 1
+    shutil.rmtree(spool)

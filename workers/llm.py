@@ -1,0 +1,10 @@
+"""The process that executes llm: `python -I workers/llm.py` with HIVEPIPE_HOME set.
+
+Exits 0 on SIGTERM, SIGINT and SIGHUP after the work at hand, 75 if the home has one already.
+"""
+
+from hivepipe.claiming_worker import serve
+from hivepipe.slow_worker import LlmWorker
+
+if __name__ == "__main__":
+    serve(LlmWorker)
