@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import redis
 
+from hivepipe.black_box import BlackBox
 from hivepipe.home import short_hash
 from hivepipe.queues import client as wire
 from hivepipe.queues.claims import accounts
@@ -67,6 +68,11 @@ class PausingWriter(Writer):
             if time.monotonic() > end:
                 pytest.fail(f"never reached {point}: {self.text[-3000:]}")
             time.sleep(0.001)
+
+    @property
+    def phase(self) -> str:
+        """Where in a batch the process is, or was when it was killed."""
+        return BlackBox(str(self.folder / f"phase.{self.pid}")).read()
 
     def go_on(self) -> None:
         (self.folder / "go").touch()

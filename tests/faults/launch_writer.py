@@ -1,10 +1,12 @@
 """Run workers/writer.py as it is, but stop or die at a named point.
 
-    python -I launch_writer.py '{"folder": "...", "pause": "executed", "after": 0, "poison": ""}'
+    python -I launch_writer.py '{"folder": "...", "pause": "executed"}'
 
 pause: "claimed" (before the transaction), "executed" (before COMMIT), "committed" (before the
 acknowledgement). The `after`-th batch to come there leaves a marker `<point>.<pid>` and waits for
-the file `go`. Every process marks its first claim as `first-claim.<pid>`.
+the file `go`. Every process marks its first claim as `first-claim.<pid>`, and says in the mapped
+file `phase.<pid>`, which outlives a kill -9, where it is: "claimed", "committed", or nothing.
+linger: seconds that every batch stays before COMMIT, and before the acknowledgement.
 poison: a prompt whose job kills its process.
 """
 
@@ -20,12 +22,14 @@ from pathlib import Path
 from typing import Any
 
 from hivepipe import writer
+from hivepipe.black_box import BlackBox
 from hivepipe.handlers import registry
 from hivepipe.queues.claims import Claim, Claims
 from hivepipe.store.database import Database
 
-OPTIONS = {"pause": "", "after": 0, "poison": "", **json.loads(sys.argv[1])}
+OPTIONS = {"pause": "", "after": 0, "linger": 0, "poison": "", **json.loads(sys.argv[1])}
 FOLDER = Path(OPTIONS["folder"])
+phase = BlackBox(str(FOLDER / f"phase.{os.getpid()}"))
 come = {"": 0}
 
 
@@ -36,6 +40,8 @@ def mark(point: str) -> None:
 
 
 def here(point: str) -> None:
+    if point != "claimed":
+        time.sleep(OPTIONS["linger"])
     if OPTIONS["pause"] != point:
         return
     come[""] += 1
@@ -53,6 +59,8 @@ record_prompt = registry.HANDLERS["record_prompt"]
 
 def marked_claim(self: Claims, places: int) -> Claim:
     found = claim(self, places)
+    if found.jobs:
+        phase.record("claimed")
     if found.jobs and not (FOLDER / f"first-claim.{os.getpid()}").exists():
         mark("first-claim")
     return found
@@ -61,7 +69,9 @@ def marked_claim(self: Claims, places: int) -> Claim:
 def paused_acknowledge(self: Claims, done: Any) -> int:
     if done:
         here("committed")
-    return acknowledge(self, done)
+    marked = acknowledge(self, done)
+    phase.record("")
+    return marked
 
 
 @contextmanager
@@ -73,7 +83,9 @@ def paused_transaction(self: Database) -> Iterator[None]:
 
 def paused_commit(*arguments: Any) -> Any:
     here("claimed")
-    return commit_batch(*arguments)
+    outcome = commit_batch(*arguments)
+    phase.record("committed")
+    return outcome
 
 
 def deadly_prompt(db: Database, job: Any) -> None:
