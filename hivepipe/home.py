@@ -123,7 +123,12 @@ def _joined(folder: str, path: str) -> str:
 
 def read_record(path: str) -> dict[str, str]:
     """Return the registration record of a folder, empty where there is none."""
-    lines = read_small(record_path(path)).splitlines()
+    return parse_record(record_path(path))
+
+
+def parse_record(file: str) -> dict[str, str]:
+    """Return what a record's file says, empty where there is none."""
+    lines = read_small(file).splitlines()
     return {key: value for key, found, value in (line.partition("=") for line in lines) if found}
 
 

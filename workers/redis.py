@@ -5,7 +5,7 @@ import sys
 
 from hivepipe.errors import HivepipeError, LockHeldError
 from hivepipe.home import locate
-from hivepipe.stack.lock import make_private, runtime_for, take_lock
+from hivepipe.stack.lock import Stack, make_private, runtime_for, take_lock
 from hivepipe.stack.redis_server import arguments, find_server
 
 EX_TEMPFAIL = 75
@@ -19,12 +19,10 @@ def main() -> None:
     home = locate(".").home
     server = find_server()
     make_private(home)
-    folder = runtime_for(home)
-    # The second lock lies beside the data: when the runtime folder goes away at logout, a new
-    # one must not let a second server onto the same append-only file.
-    for path in (f"{folder}/redis.lock", f"{home}/redis.lock"):
+    stack = Stack(home, runtime_for(home))
+    for path in (stack.lock("redis"), stack.data_lock):
         take_lock(path, WAIT_SECS)
-    os.execv(server, [server, *arguments(home, f"{folder}/redis.sock")])
+    os.execv(server, [server, *arguments(home, stack.socket)])
 
 
 if __name__ == "__main__":

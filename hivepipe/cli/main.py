@@ -8,7 +8,9 @@ from hivepipe.cli import agents, sessions, stack
 from hivepipe.cli.demo import demo
 from hivepipe.cli.drain import drain
 from hivepipe.cli.failed import failed
+from hivepipe.cli.logs import logs
 from hivepipe.cli.rq import rq
+from hivepipe.cli.stacks import stacks
 from hivepipe.cli.status import status
 from hivepipe.errors import HivepipeError
 
@@ -36,7 +38,10 @@ def main() -> None:
 
 main.add_command(stack.up)
 main.add_command(stack.down)
+main.add_command(stack.restart)
 main.add_command(status)
+main.add_command(stacks)
+main.add_command(logs)
 main.add_command(stack.url)
 main.add_command(stack.root)
 main.add_command(sessions.sessions)

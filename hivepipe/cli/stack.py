@@ -1,18 +1,20 @@
-"""Commands around the process stack: up, down, url, root."""
+"""Commands around the process stack: up, down, restart, url, root."""
 
 import os
 import signal
 import sys
 import time
-from pathlib import Path
 
 import click
 
-from hivepipe.home import Place, absolute, locate, main_checkout, real_path
+from hivepipe.cli.logs import PROGRAMS, Tail, show_lines
+from hivepipe.errors import HivepipeError
+from hivepipe.home import Place, absolute, locate, main_checkout, read_record, real_path
 from hivepipe.queues import connection
 from hivepipe.settings import variable
-from hivepipe.stack import processes, registration, supervisor
+from hivepipe.stack import lifecycle, processes, registration, supervisor
 from hivepipe.stack.hook_bundle import write_bundle_if_possible
+from hivepipe.stack.known import known_stacks
 from hivepipe.stack.lock import Stack, make_private, runtime_for
 
 FOLLOW_SECS = 0.2
@@ -25,28 +27,54 @@ def up(detach: bool, adopt: bool) -> None:
     """Register the current project and start its stack, or join the one that runs."""
     os.umask(0o077)
     project, home = _to_register()
+    registration.refuse_switched_off(project)
     stack = Stack(home, runtime_for(home))
     registration.register(project, home, stack.socket, sys.executable, adopt=adopt)
     write_bundle_if_possible()
     begun = time.monotonic()
-    supervisor.start(stack)
+    lifecycle.bring_up(project, stack)
     click.echo(f"ready after {time.monotonic() - begun:.2f} s: {home}")
     if detach:
         return
+    tail = Tail(home, PROGRAMS, from_end=True)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     try:
-        _follow_logs(stack)
+        while supervisor.processes(stack):
+            show_lines(tail.new_lines())
+            time.sleep(FOLLOW_SECS)
     except KeyboardInterrupt:
-        _stop(project, stack)
+        lifecycle.take_down(project, stack)
 
 
 @click.command()
-def down() -> None:
+@click.option("--all", "every", is_flag=True, help="Stop every stack of yours.")
+def down(every: bool) -> None:
     """Stop the stack; until the next `up`, hooks keep their events on disk."""
     os.umask(0o077)
+    if not every:
+        place = locate(".")
+        lifecycle.take_down(_registered(place), stack_of(place))
+        return
+    failed = False
+    for known in known_stacks():
+        try:
+            lifecycle.take_down(known.registered, known.stack)
+            click.echo(known.stack.home)
+        except HivepipeError as error:  # the others all the same
+            failed = True
+            click.echo(f"{known.stack.home}: {error}", err=True)
+    sys.exit(1 if failed else 0)
+
+
+@click.command()
+def restart() -> None:
+    """Stop the stack and start it again, with the code that is installed now."""
+    os.umask(0o077)
     place = locate(".")
-    _stop(_registered(place), stack_of(place))
+    begun = time.monotonic()
+    lifecycle.restart(_registered(place), stack_of(place))
+    click.echo(f"ready after {time.monotonic() - begun:.2f} s: {place.home}")
 
 
 @click.command()
@@ -75,33 +103,16 @@ def _to_register() -> tuple[str, str]:
 
 
 def _registered(place: Place) -> str:
-    return place.home if variable("HIVEPIPE_HOME") else place.project
+    """Return the folder whose record speaks of this place's stack.
+
+    RegistrationError: neither the project has one, nor the home that takes its events.
+    """
+    for folder in (place.home,) if variable("HIVEPIPE_HOME") else (place.project, place.home):
+        if read_record(folder):
+            return folder
+    raise registration.unregistered(place.project)
 
 
 def stack_of(place: Place) -> Stack:
     """Return the stack that serves a place."""
     return Stack(place.home, os.path.dirname(place.socket))
-
-
-def _stop(project: str, stack: Stack) -> None:
-    registration.set_state(project, "down")
-    supervisor.stop(stack)
-
-
-def _follow_logs(stack: Stack) -> None:
-    """Print what the processes log from now on, until the stack is gone."""
-    logs = [Path(stack.home, "logs", f"{entry.name}.log") for entry in processes.PROCESSES]
-    seen = {log: log.stat().st_size if log.exists() else 0 for log in logs}
-    while supervisor.processes(stack):
-        for log in logs:
-            size = log.stat().st_size if log.exists() else 0
-            if size < seen[log]:  # rotated
-                seen[log] = 0
-            if size > seen[log]:
-                with log.open("rb") as stream:
-                    stream.seek(seen[log])
-                    new = stream.read()
-                seen[log] += len(new)
-                for line in new.decode("utf-8", "replace").splitlines():
-                    click.echo(f"{log.stem:<9} {line}")
-        time.sleep(FOLLOW_SECS)

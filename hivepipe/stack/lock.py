@@ -1,12 +1,16 @@
 """One process of each kind per home: locks that the kernel frees, and the folder they lie in.
 
 A lock is taken on an inheritable descriptor before `exec`, so it lives exactly as long as the
-process that was started, and no pid file is ever believed.
+process that was started, and no pid file is ever believed. Whoever starts or stops a whole stack
+holds the home's folder itself, which leaves no file behind.
 """
 
 import fcntl
 import os
+import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from hivepipe.errors import LockHeldError, StackError
@@ -38,23 +42,64 @@ class Stack(NamedTuple):
         """Return the lock file of one process."""
         return f"{self.folder}/{name}.lock"
 
+    @property
+    def data_lock(self) -> str:
+        """Return Redis' second lock file, beside its data: runtime folders go away at logout."""
+        return f"{self.home}/redis.lock"
+
 
 def take_lock(path: str, wait_secs: float) -> int:
     """Return an inheritable descriptor that holds the lock; LockHeldError after `wait_secs`."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    descriptor = os.open(path, flags, 0o600)
+    descriptor = _locked(path, os.O_RDWR | os.O_CREAT, wait_secs)
+    os.set_inheritable(descriptor, True)
+    return descriptor
+
+
+@contextmanager
+def locked_folder(path: str, wait_secs: float) -> Iterator[None]:
+    """Hold a folder that exists; LockHeldError after `wait_secs`."""
+    descriptor = _locked(path, os.O_RDONLY | os.O_DIRECTORY, wait_secs)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _locked(path: str, flags: int, wait_secs: float) -> int:
     deadline = time.monotonic() + wait_secs
     while True:
+        descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            os.close(descriptor)
             if time.monotonic() >= deadline:
-                os.close(descriptor)
                 raise LockHeldError(f"{path} is held by another process") from None
             time.sleep(RETRY_SECS)
         else:
-            os.set_inheritable(descriptor, True)
-            return descriptor
+            if _is_still(path, descriptor):
+                return descriptor
+            os.close(descriptor)  # `down` removed the file before this lock was had
+
+
+def _is_still(path: str, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.lstat(path), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def remove_runtime(stack: Stack) -> None:
+    """Remove sockets and locks of a stack that has no process; the caller holds the home."""
+    shutil.rmtree(stack.folder, ignore_errors=True)
+    for remove, path in (
+        (os.unlink, stack.data_lock),
+        (os.rmdir, os.path.dirname(stack.folder)),  # unless other homes have theirs there
+    ):
+        try:
+            remove(path)
+        except OSError:
+            continue
 
 
 def runtime_for(home: str) -> str:

@@ -1,28 +1,19 @@
-"""What a stack consists of: one table behind the supervisor's programs and the Procfile.
+"""What a stack consists of: one table behind the supervisor's programs and the Procfile."""
 
-And how its processes are found and ended when no supervisor does it.
-"""
-
-import os
 import shlex
 import sys
-import time
-from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import psutil
+from typing import NamedTuple
 
 import hivepipe
-from hivepipe.errors import StackError
-
-KILL_SECS = 10
-POLL_SECS = 0.02
 
 # Paths are relative to the home, where supervisord runs: a home may hold any character.
 # startsecs=0: a program that cannot start is tried about once a second and never given up.
 _HEAD = """\
 [supervisord]
+identifier={identity}
 nodaemon=true
 silent=true
 nocleanup=true
@@ -59,10 +50,11 @@ class Process(NamedTuple):
     script: str
     stop_secs: int
     priority: int  # starts in rising order, stops in falling order
+    is_rq_worker: bool = True  # registers itself in Redis; the stack is ready when all have
 
 
 PROCESSES = (
-    Process("redis", "redis.py", stop_secs=10, priority=1),
+    Process("redis", "redis.py", stop_secs=10, priority=1, is_rq_worker=False),
     Process("writer", "writer.py", stop_secs=30, priority=10),
     Process("slow", "slow.py", stop_secs=10, priority=10),
     Process("llm", "llm.py", stop_secs=10, priority=10),
@@ -98,7 +90,17 @@ def procfile() -> str:
 
 def render() -> str:
     """Return supervisord's configuration."""
-    return _HEAD + "".join(
+    return _HEAD.format(identity=identity()) + _programs()
+
+
+def identity() -> str:
+    """Return what a supervisor is asked for to know whether it runs what is installed now."""
+    digest = blake2b(_programs().encode(), digest_size=4).hexdigest()
+    return f"hivepipe-{version('hivepipe')}-{digest}"
+
+
+def _programs() -> str:
+    return "".join(
         _PROGRAM.format(command=_command(entry), **entry._asdict()) for entry in PROCESSES
     )
 
@@ -108,63 +110,3 @@ def _command(entry: Process) -> str:
     words = (sys.executable, "-I", str(script_path(entry)))
     quoted = " ".join(map(shlex.quote, words)).replace("%", "%%")
     return quoted.replace(";", "'\";\"'").replace("#", "'\"#\"'")
-
-
-def holders(paths: Iterable[str]) -> Iterator[psutil.Process]:
-    """Yield the processes that have one of these lock files open, but not this one."""
-    wanted = set(paths)
-    for process in psutil.process_iter():
-        try:
-            if process.pid != os.getpid() and wanted & {f.path for f in process.open_files()}:
-                yield process
-        except (psutil.Error, OSError):
-            continue
-
-
-def command_line(process: psutil.Process) -> list[str]:
-    """Return the arguments of a process, empty if it has just ended."""
-    try:
-        return list(process.cmdline())
-    except psutil.Error:
-        return []
-
-
-def children(process: psutil.Process) -> list[psutil.Process]:
-    """Return all descendants of a process."""
-    try:
-        return list(process.children(recursive=True))
-    except psutil.Error:
-        return []
-
-
-def signal_all(group: list[psutil.Process], send: Any) -> None:
-    """Signal each process that still exists."""
-    for process in group:
-        try:
-            send(process)
-        except psutil.Error:
-            continue
-
-
-def end(group: list[psutil.Process], secs: float) -> None:
-    """Terminate these processes, and kill those that have not gone after so long."""
-    signal_all(group, psutil.Process.terminate)
-    left = wait(group, secs)
-    signal_all(left, psutil.Process.kill)
-    if wait(left, KILL_SECS):
-        raise StackError(f"cannot end {', '.join(str(process.pid) for process in left)}")
-
-
-def wait(group: list[psutil.Process], secs: float) -> list[psutil.Process]:
-    """Return those that still run after so long; a zombie is gone (nobody may ever reap it)."""
-    deadline = time.monotonic() + secs
-    while (group := [entry for entry in group if _runs(entry)]) and time.monotonic() < deadline:
-        time.sleep(POLL_SECS)
-    return group
-
-
-def _runs(process: psutil.Process) -> bool:
-    try:
-        return bool(process.is_running()) and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.Error:
-        return False

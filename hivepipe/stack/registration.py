@@ -5,7 +5,14 @@ import stat
 from importlib.metadata import version
 
 from hivepipe.errors import RegistrationError
-from hivepipe.home import is_private_folder, read_record, record_path, write_small
+from hivepipe.home import (
+    is_private_folder,
+    parse_record,
+    read_record,
+    record_path,
+    state_folder,
+    write_small,
+)
 from hivepipe.stack.lock import make_private
 
 LARGEST_RECORD_BYTES = 4096  # what a hook reads of it
@@ -59,8 +66,29 @@ def set_state(project: str, state: str) -> None:
     """Change the state (on, down, off) of a registered project and of its home."""
     record = read_record(project)
     if not record:
-        raise RegistrationError(f"{project} is not registered: run `hivepipe up` there")
+        raise unregistered(project)
     _write(project, record.get("home", project), _text({**record, "state": state}))
+
+
+def refuse_switched_off(project: str) -> None:
+    """RegistrationError: the user opted this project out, and nothing but `on` changes that."""
+    if read_record(project).get("state") == "off":
+        raise RegistrationError(f"{project} is switched off: run `hivepipe on` there first")
+
+
+def unregistered(project: str) -> RegistrationError:
+    """Return what to say of a folder that has no record."""
+    return RegistrationError(f"{project} is not registered: run `hivepipe up` there")
+
+
+def records() -> list[dict[str, str]]:
+    """Return every record of the user, a home's own among them."""
+    try:
+        names = os.listdir(f"{state_folder()}/projects")
+    except FileNotFoundError:
+        return []
+    found = (parse_record(f"{state_folder()}/projects/{name}") for name in sorted(names))
+    return [record for record in found if record.get("home")]
 
 
 def _text(record: dict[str, str]) -> str:

@@ -22,16 +22,8 @@ from hivepipe.errors import LockHeldError, StackError
 from hivepipe.queues.connection import connect
 from hivepipe.settings import inherited
 from hivepipe.stack.lock import RETRY_SECS, Stack, make_private, take_lock
-from hivepipe.stack.processes import (
-    PROCESSES,
-    children,
-    command_line,
-    end,
-    holders,
-    render,
-    signal_all,
-    wait,
-)
+from hivepipe.stack.members import SUPERVISOR, end, family, members, signal_all, wait
+from hivepipe.stack.processes import PROCESSES, identity, render
 from hivepipe.stack.redis_server import answers, find_server
 
 READY_SECS = 15
@@ -42,8 +34,13 @@ STOP_SECS = sum(entry.stop_secs for entry in PROCESSES) + 5
 
 
 def start(stack: Stack) -> None:
-    """Start the stack or join the one that runs; return when it is ready."""
+    """Start the stack or join the one that runs; return when it is ready.
+
+    One that another version started, or with other programs, is replaced.
+    """
     find_server()  # says what to install before anything is started
+    if _identity(stack) not in ("", identity()):
+        stop(stack)
     started = awake = False
     deadline = time.monotonic() + READY_SECS
     while not is_ready(stack):
@@ -73,13 +70,14 @@ def start(stack: Stack) -> None:
 
 def stop(stack: Stack) -> None:
     """End every process of the stack, and return when the last one is gone."""
-    if not os.path.isdir(stack.folder):
-        return
-    supervisors = _supervisors(stack)
-    family = supervisors + [child for entry in supervisors for child in children(entry)]
+    supervisors = members(stack).get(SUPERVISOR, [])
+    everyone = [process for entry in supervisors for process in family(entry)]
     if supervisors and not _asked_to_shut_down(stack):
         signal_all(supervisors, psutil.Process.terminate)
-    end(wait(family, STOP_SECS), KILL_SECS)
+    end(wait(everyone, STOP_SECS), KILL_SECS)
+    if not os.path.isdir(stack.folder):  # it went away at logout: there is no lock to hold
+        _end_survivors(stack)
+        return
     lock = take_lock(stack.lock("supervisor"), KILL_SECS)
     try:
         _end_survivors(stack)
@@ -95,18 +93,27 @@ def processes(stack: Stack) -> list[dict[str, Any]]:
         return []
 
 
+def _identity(stack: Stack) -> str:
+    """Return what the running supervisor was started as, empty if none answers."""
+    try:
+        return str(_call(stack, "getIdentification"))
+    except (OSError, RpcError):
+        return ""
+
+
 def is_ready(stack: Stack) -> bool:
-    """Do Redis and these very workers answer? A killed worker's registration may outlive it."""
+    """Do Redis and all RQ workers answer? A killed worker's registration may outlive it."""
     # Redis first: every call wakes supervisord, which then restarts at once what crashes.
     if not answers(stack.socket):
         return False
-    pids = {str(entry["pid"]).encode() for entry in processes(stack) if entry["name"] != "redis"}
+    pids = {entry["name"]: entry["pid"] for entry in processes(stack)}
     try:
         with connect(stack.socket) as client:
             registered = {client.hget(key, "pid") for key in client.smembers("rq:workers")}
     except RedisError:
         return False
-    return bool(pids) and pids <= registered
+    workers = [entry.name for entry in PROCESSES if entry.is_rq_worker]
+    return all(str(pids.get(name)).encode() in registered for name in workers)
 
 
 def _launch(stack: Stack, lock: int) -> None:
@@ -149,19 +156,12 @@ def _asked_to_shut_down(stack: Stack) -> bool:
         return False
 
 
-def _supervisors(stack: Stack) -> list[psutil.Process]:
-    """Return the supervisord of this stack; an `up` that tries its lock is none."""
-    return [
-        process
-        for process in holders([stack.lock("supervisor")])
-        if stack.config in command_line(process)
-    ]
-
-
 def _end_survivors(stack: Stack) -> None:
-    """End what a dead supervisor left, Redis last; the caller holds the supervisor's lock."""
+    """End what a dead or deaf supervisor left, Redis last; the caller holds its lock."""
+    found = members(stack)
+    end(found.pop(SUPERVISOR, []), STOP_SECS)
     for entry in sorted(PROCESSES, key=lambda entry: -entry.priority):
-        end(list(holders([stack.lock(entry.name)])), entry.stop_secs)
+        end(found.get(entry.name, []), entry.stop_secs)
 
 
 def _log_tails(stack: Stack, lines: int = 10) -> str:

@@ -23,6 +23,8 @@ from hivepipe.settings import variable
 from hivepipe.stack import processes, redis_server, registration
 from hivepipe.stack.lock import take_lock
 
+EVERY = ("supervisord", *(entry.name for entry in processes.PROCESSES))
+ONE_OF_EACH = dict.fromkeys(EVERY, 1)
 CLI = [sys.executable, "-I", "-m", "hivepipe.cli.main"]
 ROOT = processes.root_folder()
 
@@ -81,12 +83,15 @@ class Sandbox:
                     "HIVEPIPE_HOME", ""
                 )
                 if ours and process.status() != psutil.STATUS_ZOMBIE and "cli.main" not in line:
-                    kinds = ("supervisord", "redis", "writer", "slow.py", "llm.py")
-                    kind = next((k for k in kinds if k in line), "other")
+                    kind = next((k for k in EVERY if f"{k}.py" in line or f"{k}-s" in line), line)
+                    kind = "supervisord" if "supervisord" in line else kind
                     found.setdefault(kind, []).append(process)
             except psutil.Error:
                 continue
         return found
+
+    def counts(self) -> dict[str, int]:
+        return {kind: len(group) for kind, group in self.processes().items()}
 
     def pid(self, kind: str) -> int:
         (process,) = self.processes()[kind]
@@ -176,7 +181,7 @@ def test_everything_is_private_whatever_the_umask(sandbox: Sandbox) -> None:
 
 def test_a_second_up_joins(sandbox: Sandbox) -> None:
     sandbox.run("up", "-d")
-    before = {kind: sandbox.pid(kind) for kind in ("supervisord", "redis", "writer")}
+    before = {kind: sandbox.pid(kind) for kind in EVERY}
     sandbox.run("up", "-d")
     assert {kind: sandbox.pid(kind) for kind in before} == before
 
@@ -186,13 +191,7 @@ def test_many_ups_at_once_give_one_stack(sandbox: Sandbox) -> None:
     for starter in starters:
         _, err = starter.communicate(timeout=60)
         assert starter.returncode == 0, err
-    assert {kind: len(group) for kind, group in sandbox.processes().items()} == {
-        "supervisord": 1,
-        "redis": 1,
-        "writer": 1,
-        "slow.py": 1,
-        "llm.py": 1,
-    }
+    assert sandbox.counts() == ONE_OF_EACH
 
 
 def test_down_leaves_nothing_and_up_finds_the_data_again(sandbox: Sandbox) -> None:
@@ -250,13 +249,7 @@ def test_another_runtime_folder_does_not_give_a_second_stack(sandbox: Sandbox) -
     other = sandbox.folder / "run2"
     other.mkdir(mode=0o700)
     sandbox.run("up", "-d", XDG_RUNTIME_DIR=str(other))
-    assert {kind: len(group) for kind, group in sandbox.processes().items()} == {
-        "supervisord": 1,
-        "redis": 1,
-        "writer": 1,
-        "slow.py": 1,
-        "llm.py": 1,
-    }
+    assert sandbox.counts() == ONE_OF_EACH
     assert list(other.iterdir()) == []
 
 
@@ -265,7 +258,7 @@ def test_another_runtime_folder_does_not_give_a_second_stack(sandbox: Sandbox) -
 
 def test_survivors_of_a_killed_supervisor_are_replaced(sandbox: Sandbox) -> None:
     sandbox.run("up", "-d")
-    old = {kind: sandbox.pid(kind) for kind in ("supervisord", "redis", "writer")}
+    old = {kind: sandbox.pid(kind) for kind in EVERY}
     os.kill(old["supervisord"], signal.SIGKILL)
     assert sandbox.status(expect=1)["healthy"] is False
     sandbox.run("up", "-d")

@@ -1,0 +1,94 @@
+"""Command `logs`: what the processes of the stack said."""
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from hivepipe.cli.tables import printable
+from hivepipe.home import locate
+from hivepipe.stack.processes import PROCESSES
+
+FOLLOW_SECS = 0.2
+PROGRAMS = tuple(entry.name for entry in PROCESSES)
+NAMES = ("supervisord", *PROGRAMS)
+
+
+@click.command()
+@click.option("-f", "--follow", is_flag=True, help="Go on with what they say, until Ctrl-C.")
+@click.option(
+    "-n",
+    "--lines",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    help="How many of the last lines of each to show.",
+)
+@click.argument("process", type=click.Choice(NAMES), required=False)
+def logs(follow: bool, lines: int, process: str | None) -> None:
+    """Show the last lines of each process, or of one.
+
+    Logs of processes only: what a session did is in `session log`.
+    """
+    tail = Tail(locate(".").home, [process] if process else NAMES)
+    show_lines(tail.last_lines(lines))
+    try:
+        while follow:
+            time.sleep(FOLLOW_SECS)
+            show_lines(tail.new_lines())
+    except KeyboardInterrupt:
+        return
+
+
+class Tail:
+    """Reads the process logs of a home, each from where it was left."""
+
+    def __init__(self, home: str, names: Iterable[str] = NAMES, from_end: bool = False) -> None:
+        """Nothing is read yet; `from_end` leaves out what is there already."""
+        self._seen = {Path(home, "logs", f"{name}.log"): 0 for name in names}
+        if from_end:
+            self._seen = {log: _size(log) for log in self._seen}
+
+    def last_lines(self, count: int) -> list[tuple[str, str]]:
+        """Return the last lines of each log, with the process that said them."""
+        lines = []
+        for log in self._seen:
+            before = self._read(log.with_name(f"{log.name}.1"), 0)
+            now = self._read(log, 0)
+            self._seen[log] = len(now)
+            said = (before + now).decode("utf-8", "replace").splitlines()
+            lines += [(log.stem, line) for line in said[max(len(said) - count, 0) :]]
+        return lines
+
+    def new_lines(self) -> list[tuple[str, str]]:
+        """Return the whole lines that were added since, with the process that said them."""
+        lines = []
+        for log, seen in self._seen.items():
+            if _size(log) < seen:  # rotated
+                seen = 0
+            new, newline, _ = self._read(log, seen).rpartition(b"\n")
+            self._seen[log] = seen + len(new) + len(newline)
+            lines += [(log.stem, line) for line in new.decode("utf-8", "replace").splitlines()]
+        return lines
+
+    def _read(self, log: Path, start: int) -> bytes:
+        try:
+            with log.open("rb") as stream:
+                stream.seek(start)
+                return stream.read()  # supervisord begins a new file at 1 MB
+        except FileNotFoundError:
+            return b""
+
+
+def show_lines(lines: list[tuple[str, str]]) -> None:
+    """Print lines behind the names of the processes that said them."""
+    for name, line in lines:
+        click.echo(f"{name:<11} {printable(line)}")
+
+
+def _size(log: Path) -> int:
+    try:
+        return log.stat().st_size
+    except FileNotFoundError:
+        return 0

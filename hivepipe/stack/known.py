@@ -1,0 +1,92 @@
+"""Every stack of this user: those of the records, and those that run without one."""
+
+import os
+import time
+from typing import NamedTuple
+
+import psutil
+
+from hivepipe.home import read_record, state_folder
+from hivepipe.stack.lock import Stack
+from hivepipe.stack.members import SUPERVISOR, asked, family, is_supervisor, members, others
+from hivepipe.stack.registration import records
+
+
+class KnownStack(NamedTuple):
+    """A stack and how it is.
+
+    `state`: `running`; `broken` (processes without a supervisor); without any process `down`,
+    `off`, `resting` (recorded as on) or `gone` (its folder was deleted).
+    """
+
+    stack: Stack
+    project: str  # empty: those that were never registered, or a home that is no project's own
+    state: str
+    processes: list[psutil.Process]
+
+    @property
+    def registered(self) -> str:
+        """Return the folder whose record is this stack's."""
+        is_project = self.project and read_record(self.project)
+        return self.project if is_project else self.stack.home
+
+    @property
+    def age_secs(self) -> float:
+        """Return for how long its oldest process has run; 0 without any."""
+        since = [asked(process.create_time, time.time()) for process in self.processes]
+        return max(time.time() - min(since), 0) if since else 0
+
+    @property
+    def memory_bytes(self) -> int:
+        """Return the memory of all its processes, shared pages divided among their users."""
+        return sum(_memory_of(process) for process in self.processes)
+
+
+def known_stacks() -> list[KnownStack]:
+    """Return every stack of this user, by home; KnownStack says how each is."""
+    states = {
+        Stack(record["home"], os.path.dirname(record.get("socket", ""))): record.get("state", "on")
+        for record in records()
+    }
+    for stack in _running_stacks():
+        states.setdefault(stack, "on")
+    return [_look_at(stack, states[stack]) for stack in sorted(states)]
+
+
+def _running_stacks() -> list[Stack]:
+    """Return the stacks of all supervisors that run, whatever the records say."""
+    found = []
+    for process in others():
+        words = asked(process.cmdline, [])
+        if is_supervisor(words):
+            home = asked(process.environ, {}).get("HIVEPIPE_HOME", "")
+            found.append(Stack(home, os.path.dirname(words[-1])))
+    return found
+
+
+def _look_at(stack: Stack, recorded: str) -> KnownStack:
+    found = members(stack)
+    processes = {entry for group in found.values() for member in group for entry in family(member)}
+    if SUPERVISOR in found:
+        state = "running"
+    elif processes:
+        state = "broken"
+    elif not os.path.isdir(stack.home):
+        state = "gone"
+    else:
+        state = "resting" if recorded == "on" else recorded
+    own = stack.home.endswith("/.hive-mind")
+    project = stack.home.removesuffix("/.hive-mind") if own else ""
+    return KnownStack(stack, project, state, sorted(processes, key=lambda process: process.pid))
+
+
+def is_default(stack: Stack) -> bool:
+    """Is this the stack of all projects that were never registered?"""
+    return stack.home == f"{state_folder()}/default"
+
+
+def _memory_of(process: psutil.Process) -> int:
+    full = asked(process.memory_full_info, None)
+    if full is None:
+        return 0
+    return int(getattr(full, "pss", full.uss))  # macOS knows no pss

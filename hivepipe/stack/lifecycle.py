@@ -1,0 +1,56 @@
+"""Bring the stack of a home up, take it down, start it anew: one such change at a time.
+
+Record and processes change under one lock, so that whatever commands run at once, a record never
+says `down` over a running stack, nor `on` where the last word was `down`.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hivepipe.home import read_record
+from hivepipe.stack import supervisor
+from hivepipe.stack.lock import Stack, locked_folder, make_private, remove_runtime
+from hivepipe.stack.registration import refuse_switched_off, set_state
+
+# Longer than the slowest start and the slowest stop that may stand before us.
+TURN_SECS = supervisor.READY_SECS + supervisor.STOP_SECS + 10
+
+
+def bring_up(project: str, stack: Stack) -> None:
+    """Start the stack of a registered project, or join the one that runs."""
+    with _turn(stack):
+        _switch_on(project)
+        supervisor.start(stack)
+
+
+def take_down(project: str, stack: Stack) -> None:
+    """End a stack and all it left, but for its data; hooks start nothing until it is brought up."""
+    with _turn(stack):
+        if read_record(project).get("state") == "on":
+            set_state(project, "down")
+        supervisor.stop(stack)
+        remove_runtime(stack)
+
+
+def restart(project: str, stack: Stack) -> None:
+    """End the stack of a registered project and start it with the code that is installed now."""
+    with _turn(stack):
+        _switch_on(project)
+        supervisor.stop(stack)
+        supervisor.start(stack)
+
+
+def _switch_on(project: str) -> None:
+    refuse_switched_off(project)
+    set_state(project, "on")
+
+
+@contextmanager
+def _turn(stack: Stack) -> Iterator[None]:
+    if not os.path.isdir(stack.home):  # its project was deleted: nobody can start anything there
+        yield
+        return
+    with locked_folder(stack.home, TURN_SECS):
+        make_private(stack.folder)  # whoever had the turn before may have removed it
+        yield

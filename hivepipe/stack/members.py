@@ -1,0 +1,105 @@
+"""Find the processes of a stack without its supervisor, and end them.
+
+A process belongs to a stack if it holds one of its locks; or, for a runtime folder goes away at
+logout and the locks with it, if it runs a worker's script with HIVEPIPE_HOME saying so.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import PurePath
+from typing import Any
+
+import psutil
+
+from hivepipe.errors import StackError
+from hivepipe.stack.lock import Stack
+from hivepipe.stack.processes import PROCESSES
+
+KILL_SECS = 10
+POLL_SECS = 0.02
+SUPERVISOR = "supervisor"
+
+_SCRIPTS = {entry.script: entry.name for entry in PROCESSES}
+_SUPERVISORD = "supervisor.supervisord"
+
+
+def members(stack: Stack) -> dict[str, list[psutil.Process]]:
+    """Return the processes of a stack by name, the supervisor's among them; only those found."""
+    locks = {stack.lock(entry.name): entry.name for entry in PROCESSES}
+    locks[stack.data_lock] = "redis"
+    found: dict[str, list[psutil.Process]] = {}
+    for process in others():
+        words = asked(process.cmdline, [])
+        if is_supervisor(words):
+            name = SUPERVISOR if stack.config in words else ""
+        else:
+            held = (locks.get(file.path) for file in asked(process.open_files, []))
+            name = next(filter(None, held), "") or _script_of(stack, process, words)
+        if name:
+            found.setdefault(name, []).append(process)
+    return found
+
+
+def others() -> Iterator[psutil.Process]:
+    """Yield the user's processes but this one; root's are all."""
+    for process in psutil.process_iter():
+        user = asked(lambda process=process: process.uids().effective, -1)  # type: ignore[misc]
+        if process.pid != os.getpid() and user == os.geteuid():
+            yield process
+
+
+def is_supervisor(words: list[str]) -> bool:
+    """Is this the command line of the supervisor of some stack?"""
+    return _SUPERVISORD in words
+
+
+def _script_of(stack: Stack, process: psutil.Process, words: list[str]) -> str:
+    """Return which of the stack's workers this process is by its own words; empty if none."""
+    for word in words[:4]:
+        path = PurePath(word)
+        if path.parent.name in ("workers", "_workers") and path.name in _SCRIPTS:
+            home = asked(process.environ, {}).get("HIVEPIPE_HOME")
+            return _SCRIPTS[path.name] if home == stack.home else ""
+    return ""
+
+
+def asked(ask: Callable[[], Any], otherwise: Any) -> Any:
+    """Ask something of a process that may just have ended, or be somebody else's."""
+    try:
+        return ask()
+    except (psutil.Error, OSError):
+        return otherwise
+
+
+def family(process: psutil.Process) -> list[psutil.Process]:
+    """Return a process and all its descendants."""
+    return [process, *asked(lambda: process.children(recursive=True), [])]
+
+
+def signal_all(group: list[psutil.Process], send: Any) -> None:
+    """Signal each process that still exists."""
+    for process in group:
+        asked(lambda process=process: send(process), None)  # type: ignore[misc]
+
+
+def end(group: list[psutil.Process], secs: float) -> None:
+    """Terminate these processes, and kill those that have not gone after so long."""
+    signal_all(group, psutil.Process.terminate)
+    left = wait(group, secs)
+    signal_all(left, psutil.Process.kill)
+    if wait(left, KILL_SECS):
+        raise StackError(f"cannot end {', '.join(str(process.pid) for process in left)}")
+
+
+def wait(group: list[psutil.Process], secs: float) -> list[psutil.Process]:
+    """Return those that still run after so long; a zombie is gone (nobody may ever reap it)."""
+    deadline = time.monotonic() + secs
+    while (group := [entry for entry in group if _runs(entry)]) and time.monotonic() < deadline:
+        time.sleep(POLL_SECS)
+    return group
+
+
+def _runs(process: psutil.Process) -> bool:
+    state = asked(process.status, psutil.STATUS_ZOMBIE)
+    return bool(state != psutil.STATUS_ZOMBIE and process.is_running())

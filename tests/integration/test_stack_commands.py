@@ -1,0 +1,227 @@
+"""restart, logs, stacks, down --all; and commands that run at once."""
+
+import json
+import os
+import posix
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]
+import pytest
+
+from hivepipe.home import read_record
+from tests.integration.test_stack import (  # noqa: F401  a fixture
+    EVERY,
+    ONE_OF_EACH,
+    Sandbox,
+    eventually,
+    sandbox,
+)
+
+
+def everything_below(folder: Path) -> set[str]:
+    return {str(path) for path in folder.rglob("*")}
+
+
+def state_of(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> str:  # noqa: F811
+    monkeypatch.setattr(
+        posix, "environ", {os.fsencode(k): os.fsencode(v) for k, v in sandbox.env.items()}
+    )
+    return read_record(str(sandbox.project))["state"]
+
+
+def known(sandbox: Sandbox) -> list[dict[str, object]]:  # noqa: F811
+    report = json.loads(sandbox.run("stacks", "--json"))
+    assert report["schema"] == 1
+    return list(report["stacks"])
+
+
+def test_down_leaves_no_socket_no_lock_and_no_folder(sandbox: Sandbox) -> None:  # noqa: F811
+    sandbox.run("up", "-d")
+    assert everything_below(sandbox.run_folder)
+    sandbox.run("down")
+    assert everything_below(sandbox.run_folder) == set()
+    assert not list(sandbox.home.rglob("*.lock"))
+    assert sandbox.processes() == {}
+
+
+def test_restart_gives_new_processes_and_leaves_the_record_on(
+    sandbox: Sandbox,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sandbox.run("up", "-d")
+    before = {kind: sandbox.pid(kind) for kind in EVERY}
+    sandbox.run("restart")
+    assert sandbox.counts() == ONE_OF_EACH
+    assert not set(before.values()) & {sandbox.pid(kind) for kind in EVERY}
+    assert state_of(sandbox, monkeypatch) == "on"
+    sandbox.run("down")
+    sandbox.run("restart")  # of one that is down: it runs then, and the record agrees
+    assert sandbox.counts() == ONE_OF_EACH
+    assert state_of(sandbox, monkeypatch) == "on"
+
+
+def test_restart_of_an_unknown_folder_says_so(sandbox: Sandbox) -> None:  # noqa: F811
+    assert "hivepipe up" in sandbox.run("restart", expect=1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_record_and_processes_agree_whatever_runs_at_once(
+    sandbox: Sandbox,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+    seed: int,
+) -> None:
+    sandbox.run("up", "-d")
+    words = [("up", "-d"), ("down",)] if seed % 2 else [("down",), ("up", "-d")]
+    started = [sandbox.start(*command) for _ in range(3) for command in words]
+    for process in started:
+        _, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+    if state_of(sandbox, monkeypatch) == "on":
+        assert sandbox.counts() == ONE_OF_EACH
+        assert sandbox.status()["healthy"] is True
+    else:
+        assert sandbox.processes() == {}
+        assert everything_below(sandbox.run_folder) == set()
+
+
+def test_survivors_are_found_when_the_runtime_folder_went_away(
+    sandbox: Sandbox,  # noqa: F811
+) -> None:
+    """At logout it is removed, and the processes may live on."""
+    sandbox.run("up", "-d")
+    before = {kind: sandbox.pid(kind) for kind in EVERY}
+    shutil.rmtree(sandbox.run_folder / "hivepipe")
+    sandbox.run("up", "-d")
+    assert sandbox.counts() == ONE_OF_EACH
+    assert not set(before.values()) & {sandbox.pid(kind) for kind in EVERY}
+
+
+OLDER = """
+from hivepipe.stack import processes
+processes.version = lambda _name: "0.0.1"
+from hivepipe.cli.main import main
+main(["up", "-d"])
+"""
+
+
+def test_up_replaces_a_stack_that_another_version_started(sandbox: Sandbox) -> None:  # noqa: F811
+    subprocess.run(
+        [sys.executable, "-I", "-c", OLDER],
+        cwd=sandbox.project,
+        env=sandbox.env,
+        capture_output=True,
+        check=True,
+    )
+    older = {kind: sandbox.pid(kind) for kind in EVERY}
+    sandbox.run("up", "-d")
+    newer = {kind: sandbox.pid(kind) for kind in EVERY}
+    assert not set(older.values()) & set(newer.values())
+    sandbox.run("up", "-d")
+    assert {kind: sandbox.pid(kind) for kind in EVERY} == newer, "of the same version: joined"
+
+
+# ---- stacks
+
+
+def test_stacks_lists_what_runs_what_rests_and_what_is_gone(sandbox: Sandbox) -> None:  # noqa: F811
+    assert known(sandbox) == []
+    sandbox.run("up", "-d")
+    (entry,) = known(sandbox)
+    assert entry["home"] == str(sandbox.home)
+    assert entry["project"] == str(sandbox.project)
+    assert entry["state"] == "running"
+    assert {sandbox.pid(kind) for kind in EVERY} <= set(entry["pids"])  # type: ignore[call-overload]
+    pss = sum(psutil.Process(pid).memory_full_info().pss for pid in entry["pids"])  # type: ignore[attr-defined]
+    assert entry["memory_bytes"] == pytest.approx(pss, rel=0.2)
+    said = sandbox.run("stacks")
+    assert str(sandbox.home) in said
+    assert "running" in said
+
+    os.kill(sandbox.pid("supervisord"), signal.SIGKILL)
+    eventually(lambda: known(sandbox)[0]["state"] == "broken")
+    sandbox.run("down")
+    assert known(sandbox)[0]["state"] == "down"
+    shutil.rmtree(sandbox.home)
+    assert known(sandbox)[0]["state"] == "gone"
+
+
+def test_down_all_stops_every_stack_also_of_a_project_that_was_deleted(
+    sandbox: Sandbox,  # noqa: F811
+) -> None:
+    sandbox.run("up", "-d")
+    first = sandbox.project
+    sandbox.project = sandbox.folder / "second"
+    sandbox.project.mkdir()
+    sandbox.run("up", "-d")
+    assert sandbox.counts() == {kind: 2 for kind in EVERY}
+    for record in (sandbox.folder / "state" / "hivepipe" / "projects").iterdir():
+        if str(first) in record.read_text():
+            record.unlink()
+    shutil.rmtree(first)
+    sandbox.run("down", "--all")
+    assert sandbox.processes() == {}
+    assert everything_below(sandbox.run_folder) == set()
+    assert not first.exists()
+
+
+# ---- logs
+
+
+def test_logs_show_the_last_lines_of_each_process_or_of_one(sandbox: Sandbox) -> None:  # noqa: F811
+    sandbox.run("up", "-d")
+    said = sandbox.run("logs")
+    assert any(line.startswith("redis ") for line in said.splitlines())
+    assert any(line.startswith("supervisord ") for line in said.splitlines())
+    last = sandbox.run("logs", "redis", "--lines", "2").splitlines()
+    assert len(last) == 2
+    assert all(line.startswith("redis ") for line in last)
+    log = (sandbox.home / "logs" / "redis.log").read_text().splitlines()
+    assert last[-1].endswith(log[-1])
+    assert sandbox.run("logs", "redis", "-n", "0") == ""
+    sandbox.run("logs", "postgres", expect=64)
+    sandbox.run("logs", "-n", "-1", expect=64)
+
+
+def test_logs_follow_over_a_rotation_and_show_no_escape_sequence(
+    sandbox: Sandbox,  # noqa: F811
+) -> None:
+    sandbox.run("up", "-d")
+    log = sandbox.home / "logs" / "writer.log"
+    log.write_text("before\n")
+    following = sandbox.start("logs", "-f", "writer")
+    assert following.stdout is not None
+    assert following.stdout.readline() == "writer      before\n"
+    with log.open("a") as stream:
+        stream.write("evil \x1b[31m")
+        stream.flush()
+        stream.write("line\n")
+    assert following.stdout.readline() == "writer      evil ?[31mline\n"
+    log.rename(log.with_name("writer.log.1"))
+    log.write_text("new\n")
+    assert following.stdout.readline() == "writer      new\n"
+    following.send_signal(signal.SIGINT)
+    _, err = following.communicate(timeout=60)
+    assert (following.returncode, err) == (0, "")
+
+
+def test_logs_of_a_stack_that_never_ran_are_empty(sandbox: Sandbox) -> None:  # noqa: F811
+    assert sandbox.run("logs") == ""
+
+
+def test_an_opted_out_project_stays_so(
+    sandbox: Sandbox,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sandbox.run("up", "-d")
+    for record in (sandbox.folder / "state" / "hivepipe" / "projects").iterdir():
+        record.write_text(record.read_text().replace("state=on", "state=off"))
+    sandbox.run("down")
+    assert state_of(sandbox, monkeypatch) == "off"
+    for command in (["restart"], ["up", "-d"]):
+        assert "switched off" in sandbox.run(*command, expect=1)
+    assert sandbox.processes() == {}
+    assert state_of(sandbox, monkeypatch) == "off"
