@@ -27,10 +27,15 @@ chmod=0700
 [rpcinterface:supervisor]
 supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
 """
+# Those of one priority are one group: started at once, and told to stop at once.
+_GROUP = """\
+[group:{priority}]
+programs={names}
+priority={priority}
+"""
 _PROGRAM = """\
 [program:{name}]
 command={command}
-priority={priority}
 startsecs=0
 autorestart=true
 stopasgroup=true
@@ -100,9 +105,11 @@ def identity() -> str:
 
 
 def _programs() -> str:
-    return "".join(
-        _PROGRAM.format(command=_command(entry), **entry._asdict()) for entry in PROCESSES
-    )
+    sections = [_PROGRAM.format(command=_command(entry), **entry._asdict()) for entry in PROCESSES]
+    for priority in sorted({entry.priority for entry in PROCESSES}):
+        names = ",".join(entry.name for entry in PROCESSES if entry.priority == priority)
+        sections.append(_GROUP.format(priority=priority, names=names))
+    return "".join(sections)
 
 
 def _command(entry: Process) -> str:

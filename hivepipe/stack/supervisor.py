@@ -28,6 +28,7 @@ from hivepipe.stack.redis_server import answers, find_server
 
 READY_SECS = 15
 ANSWER_SECS = 2
+WAKE_SECS = 0.05
 KILL_SECS = 10
 # The slowest orderly end: one program after the other, and supervisord's own tick.
 STOP_SECS = sum(entry.stop_secs for entry in PROCESSES) + 5
@@ -74,7 +75,10 @@ def stop(stack: Stack) -> None:
     everyone = [process for entry in supervisors for process in family(entry)]
     if supervisors and not _asked_to_shut_down(stack):
         signal_all(supervisors, psutil.Process.terminate)
-    end(wait(everyone, STOP_SECS), KILL_SECS)
+    deadline = time.monotonic() + STOP_SECS
+    while wait(everyone, WAKE_SECS) and time.monotonic() < deadline:
+        processes(stack)  # any call wakes supervisord, which looks once a second otherwise
+    end(everyone, KILL_SECS)
     if not os.path.isdir(stack.folder):  # it went away at logout: there is no lock to hold
         _end_survivors(stack)
         return
