@@ -6,6 +6,7 @@ HivepipeError
 ├── StackError
 ├── LockHeldError
 ├── StoreError
+├── PricesError
 ├── StoppedError
 └── JobError                 the job's own fault: it will fail again, whoever runs it
     ├── BadEnvelopeError
@@ -40,6 +41,10 @@ class LockHeldError(HivepipeError):
 
 class StoreError(HivepipeError):
     """The database cannot be used."""
+
+
+class PricesError(HivepipeError):
+    """The price table cannot be read."""
 
 
 class StoppedError(HivepipeError):

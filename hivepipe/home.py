@@ -150,6 +150,14 @@ def state_folder() -> str:
     return f"{state}/hivepipe"
 
 
+def user_config_folder() -> str:
+    """Return the folder of what the user writes for all projects."""
+    config = variable("XDG_CONFIG_HOME") or ""
+    if not config.startswith("/"):
+        config = f"{user_folder()}/.config"
+    return f"{config}/hivepipe"
+
+
 def user_folder() -> str:
     """Return $HOME, or what the password database says."""
     folder = variable("HOME")

@@ -1,0 +1,1 @@
+"""What a message costs: tokens, a dated price table, exact arithmetic. Pure."""

@@ -1,0 +1,1 @@
+"""What Claude Code's transcripts say: lines in, metadata and usage out. Pure."""

@@ -1,0 +1,260 @@
+"""What the lines of one transcript add up to, line by line, whatever is appended later.
+
+A tally is fed each line once, in order, and can be laid aside as a short text between two
+turns: a long session is never read again. It keeps what it was given, so it is given redacted
+lines. Every message counts once, however often its lines are repeated (Claude Code has appended
+whole conversations to their own files), and what a fork copied from another session not at all.
+
+    feed        a line
+    dump, load  lay aside, take up again
+    take_usages what the messages used: for the store
+"""
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import orjson
+
+from hivepipe.transcripts.ledger import Ledger, mark_of
+from hivepipe.transcripts.lines import (
+    CAP_PATH,
+    CAP_TEXT,
+    Fields,
+    blocks,
+    id_of,
+    moment,
+    part,
+    read_line,
+    said,
+    text,
+)
+from hivepipe.transcripts.usage import (
+    Usage,
+    is_api_error,
+    is_said_by_claude,
+    message_key,
+    usage_of,
+)
+
+VERSION = 1
+OPEN_CALLS = 200
+
+_PATHS = {
+    "Write": "file_path",
+    "Edit": "file_path",
+    "MultiEdit": "file_path",
+    "NotebookEdit": "notebook_path",
+}
+_HANDBACK = "SubagentHandback"
+_TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
+_INTERRUPTED = "[Request interrupted by user"
+_BAD_ENDS = ("max_tokens", "refusal", "model_context_window_exceeded")
+
+
+@dataclass(slots=True)
+class Tally:
+    """The sums so far. Lists hold each name once, in the order of first use."""
+
+    lines: int = 0
+    broken_lines: int = 0
+    first: str = ""
+    last: str = ""
+    session: str = ""
+    cwd: str = ""
+    git_branch: str = ""
+    claude_version: str = ""
+    messages: int = 0
+    compactions: int = 0
+    outcome: str = "unknown"
+    titles: dict[str, str] = field(default_factory=dict)
+    compact_summary: str = ""
+    answer: str = ""  # the last one
+    answer_of: str = ""  # the mark of its message
+    tools: dict[str, list[int]] = field(default_factory=dict)  # name -> calls, ok, failed
+    calls: dict[str, list[str]] = field(default_factory=dict)  # id -> tool, path: no result yet
+    skills: list[str] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    models: list[str] = field(default_factory=list)
+    ledger: Ledger = field(default_factory=Ledger)
+    _usages: dict[tuple[str, str], Usage] = field(default_factory=dict, compare=False)
+
+    @classmethod
+    def load(cls, dumped: str | bytes) -> "Tally | None":
+        """Take a tally up again; None: another version made it, the lines are to be fed anew."""
+        try:
+            version, state = orjson.loads(dumped)
+        except ValueError:
+            return None
+        if version != VERSION:
+            return None
+        return cls(**(state | {"ledger": Ledger.of_state(state["ledger"])}))
+
+    def dump(self) -> bytes:
+        """Return the tally as JSON: a few thousand bytes, and eight for each older message."""
+        state = {it.name: getattr(self, it.name) for it in fields(self) if it.name != "_usages"}
+        return orjson.dumps([VERSION, state | {"ledger": self.ledger.state()}])
+
+    def feed(self, raw: bytes, parent: "Tally | None" = None) -> None:
+        """Add one line; of a side question's file, what its `parent` has counted is left out."""
+        if not raw.strip():
+            return
+        self.lines += 1
+        line = read_line(raw)
+        if line is None:
+            self.broken_lines += 1
+            return
+        usage = usage_of(line)
+        if usage:
+            self._report(usage)
+        if self._is_repeated(line, parent):
+            return
+        self._note_surroundings(line)
+        kind = text(line, "type")
+        if kind == "assistant":
+            self._feed_answer(line, usage)
+        elif kind == "user":
+            self._feed_user(line)
+        elif kind == "system" and line.get("subtype") == "compact_boundary":
+            self.compactions += 1
+        elif kind in _TITLES and text(line, _TITLES[kind]):
+            self.titles[kind] = text(line, _TITLES[kind])
+
+    def take_usages(self) -> list[Usage]:
+        """Return what the messages fed since the last call used; no dump holds it."""
+        usages = list(self._usages.values())
+        self._usages.clear()
+        return usages
+
+    def _report(self, usage: Usage) -> None:
+        known = self._usages.get(usage.key)
+        if known is None or usage.weight > known.weight:
+            self._usages[usage.key] = usage
+
+    def _is_repeated(self, line: Fields, parent: "Tally | None") -> bool:
+        """Does the line repeat what was counted: here, by the parent, or in another session?"""
+        of_line, of_message = _mark_of_line(line), _mark_of_message(line)
+        if part(line, "forkedFrom"):
+            self.ledger.close(of_line)  # it may come once more without this label
+            return True
+        if self.ledger.is_closed(of_line) or self.ledger.is_closed(of_message):
+            return True
+        results = list(blocks(part(line, "message"), "tool_result"))
+        if results and not any(text(result, "tool_use_id") in self.calls for result in results):
+            return True
+        return parent is not None and (
+            parent.ledger.has_seen(of_line) or parent.ledger.has_seen(of_message)
+        )
+
+    def _note_surroundings(self, line: Fields) -> None:
+        at = moment(line)
+        if at:
+            self.first = min(self.first or at, at)
+            self.last = max(self.last, at)
+        self.session = self.session or id_of(line, "sessionId")
+        self.cwd = self.cwd or text(line, "cwd", CAP_PATH)
+        self.git_branch = text(line, "gitBranch") or self.git_branch
+        self.claude_version = text(line, "version") or self.claude_version
+
+    # ---- what Claude says
+
+    def _feed_answer(self, line: Fields, usage: Usage | None) -> None:
+        if is_api_error(line):
+            self.outcome = "error"
+        message = part(line, "message")
+        if not message or not is_said_by_claude(line):
+            return
+        mark = _mark_of_message(line) or mark_of("number", str(self.lines))
+        if self.ledger.enter(mark, usage):
+            self.messages += 1
+        _add(self.models, text(message, "model"))
+        _add(self.skills, _skill_at_work(line))
+        calls = list(blocks(message, "tool_use"))
+        for call in calls:
+            self._feed_call(call, mark)
+        answer = said(message)
+        if answer:
+            before = f"{self.answer}\n\n" if self.answer_of == mark else ""
+            self.answer = f"{before}{answer}"[:CAP_TEXT]
+            self.answer_of = mark
+        self.outcome = _outcome(message.get("stop_reason"), bool(answer), bool(calls))
+
+    def _feed_call(self, call: Fields, mark: str) -> None:
+        name, id = text(call, "name"), text(call, "id")
+        if not name or not self.ledger.enter_call(mark, id):
+            return
+        arguments = part(call, "input")
+        path = text(arguments, _PATHS[name], CAP_PATH) if name in _PATHS else ""
+        self.tools.setdefault(name, [0, 0, 0])[0] += 1
+        self.calls[id] = [name, path]
+        if len(self.calls) > OPEN_CALLS:
+            del self.calls[next(iter(self.calls))]
+        if name == "Skill":
+            _add(self.skills, text(arguments, "skill") or text(arguments, "skill_name"))
+        elif name == _HANDBACK:
+            self.answer, self.answer_of = text(arguments, "message", CAP_TEXT), ""
+
+    # ---- what is said to Claude
+
+    def _feed_user(self, line: Fields) -> None:
+        message = part(line, "message")
+        results = list(blocks(message, "tool_result"))
+        for result in results:
+            self._feed_result(line, result)
+        words = said(message)
+        if results or not words:
+            return
+        if line.get("isCompactSummary") is True:
+            self.compact_summary = words
+        elif words.startswith(_INTERRUPTED):
+            self.outcome = "interrupted"
+        elif line.get("isMeta") is not True:
+            self.messages += 1
+            self.outcome = "unknown"
+            self.ledger.close(_mark_of_line(line))
+
+    def _feed_result(self, line: Fields, result: Fields) -> None:
+        name, path = self.calls.pop(text(result, "tool_use_id"), ("", ""))
+        if not name:
+            return
+        failed = result.get("is_error") is True or _is_refused(line)
+        self.tools[name][2 if failed else 1] += 1
+        self.outcome = "success" if name == _HANDBACK and not failed else "unknown"
+        if path and not failed:
+            _add(self.files, path)
+
+
+def _mark_of_line(line: Fields) -> str:
+    uuid = text(line, "uuid")
+    return mark_of("line", uuid) if uuid else ""
+
+
+def _mark_of_message(line: Fields) -> str:
+    """Within a conversation the message's id is enough: replays may have requests of their own."""
+    id, _ = message_key(line)
+    return mark_of("message", id) if line.get("type") == "assistant" and id else ""
+
+
+def _add(names: list[str], name: str) -> None:
+    if name and name not in names:
+        names.append(name)
+
+
+def _skill_at_work(line: Fields) -> str:
+    """Return the skill that Claude Code names beside an answer: typed ones have no tool call."""
+    skill, plugin = text(line, "attributionSkill"), text(line, "attributionPlugin")
+    return f"{plugin}:{skill}" if skill and plugin and ":" not in skill else skill
+
+
+def _is_refused(line: Fields) -> bool:
+    response = line.get("toolUseResult")
+    says_no = isinstance(response, dict) and response.get("success") is False
+    return says_no or bool(text(line, "toolDenialKind"))
+
+
+def _outcome(stop_reason: Any, has_text: bool, has_calls: bool) -> str:
+    """Return how the conversation would have ended had this been its last line."""
+    if stop_reason in _BAD_ENDS:
+        return "error"
+    if has_calls or not has_text:
+        return "unknown"
+    return "success" if stop_reason in (None, "end_turn", "stop_sequence") else "unknown"

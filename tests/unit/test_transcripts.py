@@ -1,0 +1,258 @@
+"""What is read from transcripts equals what was added up by hand, however the lines arrive."""
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hivepipe.costs.tokens import Tokens
+from hivepipe.price_table import built_in
+from hivepipe.transcripts.description import describe
+from hivepipe.transcripts.ledger import OPEN_MESSAGES
+from hivepipe.transcripts.tally import Tally
+
+FOLDER = Path(__file__).resolve().parents[1] / "transcripts"
+MAIN = [
+    "edge_cases",
+    "representative_messages",
+    "session_b",
+    "todowrite_examples",
+    "fork/parent",
+    "fork/fork",
+    "background/main",
+    "compaction/main",
+]
+PRICES = built_in()
+
+
+def lines_of(name: str) -> list[bytes]:
+    return (FOLDER / f"{name}.jsonl").read_bytes().splitlines(keepends=True)
+
+
+def tally_of(lines: list[bytes], parent: Tally | None = None) -> Tally:
+    tally = Tally()
+    for line in lines:
+        tally.feed(line, parent)
+    return tally
+
+
+def subagents_of(name: str, parent: Tally) -> dict[str, Tally]:
+    paths = sorted((FOLDER / name).parent.glob("subagents/*.jsonl")) if "/" in name else []
+    names = [str(path.relative_to(FOLDER)).removesuffix(".jsonl") for path in paths]
+    return {name: tally_of(lines_of(name), parent) for name in names}
+
+
+def expected(name: str) -> Any:
+    return json.loads((FOLDER / f"{name}.expected.json").read_text())
+
+
+@pytest.mark.parametrize("name", MAIN)
+def test_a_transcript_gives_what_was_added_up_by_hand(name: str) -> None:
+    main = tally_of(lines_of(name))
+    subagents = subagents_of(name, main)
+    assert describe(main, PRICES, subagents.values()) == expected(name)
+    for subagent, tally in subagents.items():
+        assert describe(tally, PRICES) == expected(subagent)
+
+
+def test_nothing_of_the_samples_is_zero() -> None:
+    """The predecessor looked for fields that real lines do not have, and found nothing."""
+    found = describe(tally_of(lines_of("representative_messages")), PRICES)
+    for key in ("message_count", "duration_seconds", "tools", "files_modified", "cost_usd"):
+        assert found[key], key
+
+
+# ---- in pieces
+
+
+def fed_in_pieces(lines: list[bytes], cuts: list[int]) -> Tally:
+    tally = Tally()
+    for number, line in enumerate(lines):
+        if number in cuts:
+            loaded = Tally.load(tally.dump())
+            assert loaded is not None
+            tally = loaded
+        tally.feed(line)
+    return tally
+
+
+@pytest.mark.parametrize("name", MAIN)
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_any_pieces_give_the_same_tally(name: str, data: st.DataObject) -> None:
+    lines = lines_of(name)
+    cuts = data.draw(st.lists(st.integers(0, len(lines)), max_size=8))
+    whole, pieces = tally_of(lines), fed_in_pieces(lines, cuts)
+    assert pieces == whole
+    assert pieces.dump() == whole.dump()
+
+
+def test_a_dump_of_another_version_or_a_broken_one_is_not_believed() -> None:
+    dumped = json.loads(Tally().dump())
+    assert Tally.load(json.dumps(dumped)) == Tally()
+    assert Tally.load(json.dumps([dumped[0] + 1, dumped[1]])) is None
+    assert Tally.load(b"{") is None
+
+
+# ---- long ones
+
+
+def answer(number: int, id: str, output: int, *content: Any, **more: Any) -> dict[str, Any]:
+    used = {"input_tokens": 2, "output_tokens": output, "cache_read_input_tokens": 1000}
+    message = {"id": id, "model": "claude-opus-5", "content": content, "usage": used}
+    stamp = f"2026-11-21T{number // 3600:02d}:{number // 60 % 60:02d}:{number % 60:02d}.000Z"
+    return {
+        "type": "assistant",
+        "uuid": f"uuid-{id}-{number}",
+        "requestId": f"req-{id}",
+        "timestamp": stamp,
+        "message": message,
+    } | more
+
+
+def edits(many: int) -> Iterator[bytes]:
+    """Each edit is one message in three lines, and a result; every tenth fails."""
+    for number in range(many):
+        call = f"toolu_{number}"
+        path = f"/p/file{number % 50}.py"
+        use = {"type": "tool_use", "id": call, "name": "Edit", "input": {"file_path": path}}
+        text = {"type": "text", "text": f"Edit {number}"}
+        id = f"msg_{number}"
+        result: dict[str, Any] = {"type": "tool_result", "tool_use_id": call, "content": "ok"}
+        if number % 10 == 9:
+            result |= {"is_error": True}
+        for line in (
+            answer(3 * number, id, 1, {"type": "thinking", "thinking": ""}),
+            answer(3 * number + 1, id, 1, text),
+            answer(3 * number + 2, id, 100 + number, use),
+            {"type": "user", "uuid": f"r{number}", "message": {"content": [result]}},
+        ):
+            yield json.dumps(line).encode()
+
+
+def test_a_session_of_a_thousand_edits() -> None:
+    found = describe(tally_of(list(edits(1000))), PRICES)
+    assert found["message_count"] == 1000
+    assert found["tools"] == {"Edit": {"calls": 1000, "ok": 900, "failed": 100}}
+    assert len(found["files_modified"]) == 45  # of 50 files, five are only ever hit by the tenths
+    assert found["duration_seconds"] == 2999
+    output = 1000 * 100 + 999 * 1000 // 2
+    assert found["tokens"] == Tokens(2000, output, 1_000_000)._asdict()
+    # 5, 25 and 0.50 dollars a million
+    assert found["cost_usd"] == pytest.approx((2000 * 5 + output * 25 + 1_000_000 * 0.5) / 1e6)
+
+
+def test_a_long_session_is_laid_aside_in_little_room() -> None:
+    """A dump is written after every turn: it must not grow like the transcript."""
+    small, large = (tally_of(list(edits(many))).dump() for many in (100, 1000))
+    assert len(large) - len(small) < 900 * 12
+    assert len(small) < 12_000
+
+
+@pytest.mark.parametrize("again", [1, 2, 5])
+def test_a_conversation_appended_to_its_own_file_counts_once(again: int) -> None:
+    prompt = {"type": "user", "uuid": "p", "message": {"content": "Go on"}}
+    lines = [*edits(40), json.dumps(prompt).encode()]
+    once, often = tally_of(lines), tally_of(lines * (again + 1))
+    for tally in (once, often):
+        tally.lines = 0
+    assert describe(often, PRICES) == describe(once, PRICES)
+
+
+def test_of_several_records_of_a_message_the_one_with_most_output_counts() -> None:
+    """Whatever their order, and with the lines of parallel agents in between."""
+    others = [answer(9, f"msg_other{n}", 1) for n in range(OPEN_MESSAGES - 1)]
+    records = [answer(1, "msg_a", 7), answer(2, "msg_a", 300), answer(3, "msg_a", 12)]
+    for seed in range(10):
+        shuffled = [*records, *others]
+        random.Random(seed).shuffle(shuffled)
+        tally = tally_of([json.dumps(line).encode() for line in shuffled])
+        (tokens,) = tally.ledger.sums().values()
+        assert tokens.output == 300 + len(others)
+        assert {usage.tokens.output for usage in tally.take_usages()} == {300, 1}
+
+
+def test_usages_are_taken_once() -> None:
+    tally = tally_of(lines_of("fork/parent"))
+    assert [usage.message_id for usage in tally.take_usages()] == ["msg_P1", "msg_P2"]
+    assert tally.take_usages() == []
+
+
+def test_what_a_fork_copied_is_reported_as_a_replay_of_the_first_session() -> None:
+    usages = tally_of(lines_of("fork/fork")).take_usages()
+    (copied,) = [usage for usage in usages if usage.message_id == "msg_P2"]
+    assert copied.session == "aaaaaaaa-0000-4000-8000-000000000001"
+    assert copied.is_replay
+
+
+# ---- lines that nobody should write
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"\n",
+        b"nonsense",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"type": "assistant"}',
+        b'{"type": "assistant", "message": {"usage": []}}',
+        b'{"type": "assistant", "message": {"id": 1, "content": [1, {"type": "tool_use"}]}}',
+        b'{"type": "user", "message": {"content": [{"type": "tool_result"}]}}',
+        b'{"type": ["user"], "uuid": {}, "timestamp": "yesterday", "forkedFrom": "x"}',
+        b'{"type": "ai-title", "aiTitle": 7}',
+        b'{"type": "user", "timestamp": "0001-01-01T00:00:00+14:00", "message": {"content": "x"}}',
+    ],
+)
+def test_a_strange_line_hurts_nobody(line: bytes) -> None:
+    tally = tally_of([line, *lines_of("session_b")])
+    assert tally.answer.startswith("Indeed!")
+    assert Tally.load(tally.dump()) == tally
+
+
+def test_counts_that_are_none_are_nothing() -> None:
+    used = {
+        "input_tokens": -5,
+        "output_tokens": True,
+        "cache_read_input_tokens": 10**30,
+        "cache_creation_input_tokens": 7,
+        "cache_creation": {"ephemeral_1h_input_tokens": 3},
+    }
+    line = answer(1, "msg_a", 1)
+    line["message"]["usage"] = used
+    tally = tally_of([json.dumps(line).encode()])
+    (tokens,) = tally.ledger.sums().values()
+    assert tokens == Tokens(0, 0, 0, 4, 3)
+
+
+def test_half_an_emoji_is_storable() -> None:
+    line = b'{"type":"ai-title","aiTitle":"a \\ud83d b"}'
+    tally = tally_of([line])
+    assert tally.titles["ai-title"] == "a \ufffd b"
+    assert Tally.load(tally.dump()) == tally
+
+
+KEYS = ("type", "uuid", "message", "usage", "content", "id", "timestamp", "input", "name")
+PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
+ANY = st.recursive(
+    PLAIN, lambda some: st.lists(some) | st.dictionaries(st.sampled_from(KEYS), some)
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(ANY)
+def test_no_line_is_an_error(value: Any) -> None:
+    tally = Tally()
+    for line in (
+        value,
+        {"type": "assistant", "message": value},
+        {"type": "user", "message": value},
+    ):
+        tally.feed(json.dumps(line).encode())
+    assert Tally.load(tally.dump()) == tally
