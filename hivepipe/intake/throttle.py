@@ -21,7 +21,7 @@ from hivepipe.jobs import Count
 REMEMBERED_SESSIONS = 8
 REMEMBERED_EVENTS = 16
 _SIZE_BYTES = 8192  # 8 sessions of 128 characters and 16 events fit in half of it
-_LOCK_SECS = 0.05
+_LOCK_SECS = 0.3  # with fifty hooks at once a holder may not run for a tenth of a second
 _LOCK_STEP_SECS = 0.001
 
 
@@ -129,7 +129,7 @@ def _open_locked(path: str) -> int:
             posix.lockf(descriptor, posix.F_TLOCK, 0)
             return descriptor
         except OSError:
-            if time.monotonic() > end:  # its holder was stopped: never wait for it
+            if time.monotonic() > end:  # its holder was stopped: do not wait for it
                 posix.close(descriptor)
                 raise
             time.sleep(_LOCK_STEP_SECS)

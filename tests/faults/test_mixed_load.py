@@ -3,6 +3,7 @@
 import json
 import signal
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,10 @@ import pytest
 from hivepipe import direct
 from tests.conftest import until
 from tests.faults import oracle
-from tests.faults.harness import SEED, Bench, rounds
+from tests.faults.harness import SEED, Bench, random_of, rounds
 from tests.faults.oracle import Fired, Mix, Rows
 
-AT_ONCE = 20
+AT_ONCE = 50
 SLACK_NS = 2_000_000  # the store keeps milliseconds
 
 
@@ -89,6 +90,32 @@ def test_redis_killed_in_the_middle(bench: Bench) -> None:
     bench.fire(events.closing, 1)
     bench.settle(writer)
     assert spooled == 2
+    bench.assert_tables(events.all, exact_times=False)
+    bench.assert_accounts(oracle.job_count(events.all))
+    check_times(bench, events.all)
+
+
+def test_writers_killed_while_hooks_fire(bench: Bench) -> None:
+    """kill -9 of one writer after the other, at random moments, as long as hooks fire."""
+    events = mixed()
+    rng = random_of("writers")
+    bench.fire(events.opening, 1)
+    feeder = threading.Thread(target=bench.fire, args=(events.bulk, 10))
+    feeder.start()
+    kills = held = 0
+    while feeder.is_alive():
+        writer = bench.writer()
+        writer.reached("first-claim")
+        time.sleep(rng.random() * rng.choice((0.02, 0.5)))
+        assert writer.end(signal.SIGKILL) == -signal.SIGKILL
+        kills += 1
+        held += bench.accounts["running"] > 0
+    feeder.join()
+    bench.fire(events.closing, 1)
+    last = bench.plain_writer()
+    bench.settle(last)
+    print(f"{kills} writers killed, {held} of them held jobs")
+    assert held
     bench.assert_tables(events.all, exact_times=False)
     bench.assert_accounts(oracle.job_count(events.all))
     check_times(bench, events.all)

@@ -1,0 +1,66 @@
+"""A machine so busy that a hook does not run for a while, at the worst moment."""
+
+import fcntl
+import json
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from tests.conftest import NEUTRAL, ROOT, fire
+from tests.faults import oracle
+from tests.faults.harness import Bench
+from tests.payloads import STOP
+
+# The hook, not scheduled again for a second after it has written its answer.
+SLOW_TO_END = f"""
+import sys
+sys.path.append({str(ROOT)!r})
+import posix, time
+from hivepipe.intake import hook
+write = posix.write
+def write_and_wait(descriptor, data):
+    written = write(descriptor, data)
+    if data == hook.NEUTRAL:
+        time.sleep(1)
+    return written
+posix.write = write_and_wait
+hook.run("Stop")
+"""
+
+
+@pytest.mark.parametrize("use_queue", ["true", "false"])
+def test_a_hook_that_is_late_after_its_answer_does_not_answer_again(
+    bench: Bench, use_queue: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", SLOW_TO_END],
+        input=json.dumps(STOP),
+        env=bench.home.with_env(USE_QUEUE=use_queue),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, NEUTRAL, "")
+
+
+def test_an_operation_is_counted_though_the_tally_is_held_for_a_while(bench: Bench) -> None:
+    """Many hooks of an instance at once: the one with the lock waits for its turn to run."""
+    edits = [oracle.edit(n, oracle.SESSIONS[0], "inst-a") for n in range(3)]
+    env = bench.home.with_env(INSTANCE_ID="inst-a", CHECKPOINT_INTERVAL="0")
+    fire(edits[0].name, edits[0].payload, env)
+    (tally,) = (bench.home.path / "instances").glob("*.checkpoint")
+    with tally.open("r+") as held:
+        fcntl.lockf(held, fcntl.LOCK_EX)
+        waiting = threading.Thread(target=fire, args=(edits[1].name, edits[1].payload, env))
+        waiting.start()
+        time.sleep(0.15)
+    waiting.join()
+    fire(edits[2].name, edits[2].payload, env)
+    writer = bench.plain_writer()
+    bench.settle(writer)
+    (row,) = bench.tables()["instance_sessions"]
+    assert row["operation_count"] == 3
