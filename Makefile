@@ -15,7 +15,7 @@ install: .venv/.installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .venv/rq-oldest rq==$(OLDEST_RQ)
 	@touch $@
 
-demo: install  ## one session through the real hooks, a real Redis, a real rq worker
+demo: install  ## a day through the real hooks and the real stack, with everything killed once
 	$(BIN)/hivepipe demo
 
 test: install check  ## everything that must hold

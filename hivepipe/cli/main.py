@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from hivepipe.cli import agents, sessions, stack
-from hivepipe.cli.demo import demo
+from hivepipe.cli.demo.command import demo
 from hivepipe.cli.drain import drain
 from hivepipe.cli.failed import failed
 from hivepipe.cli.logs import logs

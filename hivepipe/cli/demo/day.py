@@ -1,0 +1,130 @@
+"""The day: what three Claude Code processes say in one session, and what must be in the tables.
+
+The lists at the end are written down by hand; nothing in them is computed from what was sent.
+"""
+
+from typing import Any
+
+SESSION = "7b1f0c9e-3a52-4d0e-9c55-0d6a1f2be111"
+SECRET = "sk-ant-api03-" + "EXAMPLE0123456789" * 2
+INJECTION = "x','r','{}','s','now'); UPDATE sessions SET status='pwned'; --"
+INSTANCES = ("ann", "ben", "cleo")
+
+Fields = dict[str, Any]
+Said = tuple[str, Fields]  # the hook's name, what Claude Code writes to its stdin
+
+
+def start(source: str) -> Said:
+    return ("session_start", {"source": source, "model": "claude-opus-5"})
+
+
+def prompt(text: str) -> Said:
+    return ("user_prompt_submit", {"prompt": text})
+
+
+def edits(instance: str, hour: str, count: int) -> list[Said]:
+    """Each edit with the PreToolUse before it, as Claude Code fires them."""
+    said: list[Said] = []
+    for number in range(count):
+        tool: Fields = {
+            "tool_name": "Edit",
+            "tool_input": {"file_path": f"src/{instance}_{hour}_{number}.py"},
+            "tool_use_id": f"toolu_{instance}_{hour}_{number}",
+        }
+        said += [("pre_tool_use", tool), ("post_tool_use", tool)]
+    return said
+
+
+def agent(id: str, kind: str, task: str, status: str = "completed") -> list[Said]:
+    """A subagent from its start to its end."""
+    about: Fields = {"agent_id": id, "agent_type": kind}
+    call: Fields = {
+        "tool_name": "Agent",
+        "tool_input": {"description": task, "subagent_type": kind},
+        "tool_response": {"status": status, "agentId": id},
+        "tool_use_id": f"toolu_{id}",
+    }
+    return [("subagent_start", about), ("post_tool_use", call), ("subagent_stop", about)]
+
+
+def failing_agent(id: str, kind: str) -> list[Said]:
+    """Its start, and the failure of the call; it has no stop."""
+    call: Fields = {
+        "tool_name": "Agent",
+        "tool_input": {"description": "Read the moon", "subagent_type": kind},
+        "tool_use_id": f"toolu_{id}",
+        "error": "agent ended with an error",
+    }
+    return [("post_tool_use_failure", call)]
+
+
+def skill(name: str, arguments: str) -> Said:
+    tool: Fields = {
+        "tool_name": "Skill",
+        "tool_input": {"skill": name, "args": arguments},
+        "tool_response": {"success": True},
+        "tool_use_id": f"toolu_{name}",
+    }
+    return ("post_tool_use", tool)
+
+
+STOP: Said = ("stop", {"background_tasks": []})
+END: Said = ("session_end", {"reason": "other"})
+
+MORNING: dict[str, list[Said]] = {
+    "ann": [
+        start("startup"),
+        prompt(f"Split checkout.py. My key is {SECRET}."),
+        *edits("ann", "morning", 12),
+        *agent("a41c09be77d2f0e13", "Explore", "Map callers"),
+        skill("acme:release-notes", "v3.2"),
+    ],
+    "ben": [
+        start("resume"),
+        prompt("Write the tests."),
+        *edits("ben", "morning", 12),
+        *agent("b52d10cf88e3a1f24", INJECTION, "Try to break in", "async_launched"),
+    ],
+    "cleo": [
+        start("resume"),
+        prompt("Look for dead code."),
+        *edits("cleo", "morning", 12),
+        *failing_agent("c63e21d099f4b2035", "Astronomer"),
+    ],
+}
+WHILE_LOCKED = {name: edits(name, "locked", 4) for name in INSTANCES}
+WITHOUT_SWARM = {"ann": agent("d74f32e1aa05c3146", "Explore", "Check prices")}
+WHILE_REDIS_DIES = {name: edits(name, "redis", 6) for name in INSTANCES}
+WHILE_WRITER_DIES = {name: edits(name, "writer", 6) for name in INSTANCES}
+WHILE_ALL_IS_DEAD = {name: edits(name, "dark", 4) for name in INSTANCES}
+EVENING: dict[str, list[Said]] = {name: [STOP, END] for name in INSTANCES}
+
+# ---- the list: query -> rows. 12 + 4 + 6 + 6 + 4 edits each; Ann called two agents, Ben one, and
+# Cleo's failed.
+
+EXPECTED: dict[str, list[tuple[Any, ...]]] = {
+    "SELECT id, status, model, json_extract(checkpoint_data, '$.operationCount') AS operations "
+    "FROM sessions": [(SESSION, "ended", "claude-opus-5", 99)],
+    "SELECT instance_id, operation_count FROM instance_sessions ORDER BY instance_id": [
+        ("ann", 34),
+        ("ben", 33),
+        ("cleo", 32),
+    ],
+    "SELECT name, type, status FROM agents ORDER BY name": [
+        ("Check prices", "Explore", "completed"),
+        ("Map callers", "Explore", "completed"),
+        ("Read the moon", "Astronomer", "failed"),
+        ("Try to break in", INJECTION, "completed"),
+    ],
+    "SELECT prompt FROM prompts ORDER BY prompt": [
+        ("Look for dead code.",),
+        ("Split checkout.py. My key is ***REDACTED***.",),
+        ("Write the tests.",),
+    ],
+    "SELECT skill, arguments, success FROM skill_uses": [("acme:release-notes", "v3.2", 1)],
+    "SELECT message, count(*) AS lines, count(DISTINCT job_id) AS jobs FROM session_logs "
+    "GROUP BY message ORDER BY message": [
+        ("Auto-checkpoint: Agent", 3, 3),
+        ("Auto-checkpoint: Edit", 96, 96),
+    ],
+}

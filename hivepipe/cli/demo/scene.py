@@ -1,0 +1,152 @@
+"""A project of its own in a temporary folder, with its stack: nothing of the user's is touched."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from hivepipe.cli.demo.day import SESSION, Said
+from hivepipe.errors import StackError
+from hivepipe.settings import variable
+from hivepipe.stack import processes
+
+PATIENCE_SECS = 60
+
+
+class Scene:
+    """The project, its stack, and the time that each hook took."""
+
+    def __init__(self, folder: str) -> None:
+        self.project = f"{folder}/shop"
+        self.home = f"{self.project}/.hive-mind"
+        self.costs: dict[str, list[float]] = {}  # of hooks by event, of a bare interpreter, ms
+        self._environment = {
+            "HOME": folder,
+            "PATH": f"{Path(sys.executable).parent}:{variable('PATH') or ''}",
+            "XDG_STATE_HOME": f"{folder}/state",
+            "XDG_RUNTIME_DIR": f"{folder}/run",
+            "CLAUDE_PROJECT_DIR": self.project,
+            "HIVEPIPE_CHECKPOINT_INTERVAL": "0",  # every edit makes jobs: more to lose
+            "HIVEPIPE_AUTOSTART": "0",
+            "COLUMNS": "90",
+        }
+        for path in (self.project, f"{folder}/run"):
+            os.mkdir(path, 0o700)
+
+    def command(self, *arguments: str, ok: tuple[int, ...] = (0,)) -> str:
+        """Run `hivepipe ...` in the project and return what it prints."""
+        done = subprocess.run(
+            [sys.executable, "-I", "-m", "hivepipe.cli.main", *arguments],
+            env=self._environment,
+            cwd=self.project,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE_SECS,
+        )
+        if done.returncode not in ok:
+            raise StackError(f"hivepipe {' '.join(arguments)}: {done.stderr[-800:]}")
+        return done.stdout
+
+    def status(self) -> dict[str, Any]:
+        """Return what `hivepipe status --json` says."""
+        report: dict[str, Any] = json.loads(self.command("status", "--json", ok=(0, 1)))
+        return report
+
+    def pid(self, name: str) -> int:
+        """Return the process of this name, 0 while there is none."""
+        found = [entry["pid"] for entry in self.status()["processes"] if entry["name"] == name]
+        return int(found[0]) if found else 0
+
+    def kill(self, name: str) -> int:
+        """kill -9 one process of the stack; return which it was."""
+        pid = self.pid(name)
+        os.kill(pid, signal.SIGKILL)
+        return pid
+
+    def kill_all(self) -> list[int]:
+        """kill -9 the whole stack, the supervisor first so that it restarts nothing."""
+        pids = [int(entry["pid"]) for entry in self.status()["processes"]]
+        supervisor = psutil.Process(pids[0]).parent()
+        for process in (supervisor, *map(psutil.Process, pids)):
+            process.kill()
+        return [supervisor.pid, *pids]
+
+    def until(self, check: Callable[[], bool], what: str) -> float:
+        """Wait for it and return how many seconds it took."""
+        begun = time.monotonic()
+        while not check():
+            if time.monotonic() - begun > PATIENCE_SECS:
+                raise StackError(f"after {PATIENCE_SECS} s: {what}")
+            time.sleep(0.05)
+        return time.monotonic() - begun
+
+    def until_settled(self) -> float:
+        """Wait until nothing is on its way any more."""
+        return self.until(self._is_settled, "jobs still wait")
+
+    def _is_settled(self) -> bool:
+        report = self.status()
+        accounts = report["accounts"]
+        if not accounts or report["spool"]:
+            return False
+        return not (accounts["waiting"] or accounts["running"] or accounts["retrying"])
+
+    def fire(self, said: Mapping[str, list[Said]]) -> int:
+        """Run the hooks of each instance one after the other, the instances at the same time."""
+        with ThreadPoolExecutor(len(said)) as pool:
+            list(pool.map(lambda name: self._fire_all(name, said[name]), said))
+        return sum(len(events) for events in said.values())
+
+    def _fire_all(self, instance: str, events: list[Said]) -> None:
+        environment = {**self._environment, "HIVEPIPE_INSTANCE_ID": instance}
+        for name, fields in events:
+            event = {"session_id": SESSION, "cwd": self.project, **fields}
+            script = str(processes.hooks_folder() / f"{name}.py")
+            self._run(name, ["-S", script], json.dumps(event), environment)
+
+    def measure(self, said: Said, times: int) -> None:
+        """Run one hook and a bare interpreter in turn: a ratio, whatever the machine is doing."""
+        name, fields = said
+        environment = {**self._environment, "HIVEPIPE_INSTANCE_ID": "ann"}
+        for _ in range(times):
+            event = {"session_id": SESSION, "cwd": self.project, **fields}
+            script = str(processes.hooks_folder() / f"{name}.py")
+            self._run("measured", ["-S", script], json.dumps(event), environment)
+            self._run("bare", ["-S", "-c", "pass"], "", environment)
+
+    def _run(self, kind: str, arguments: list[str], text: str, env: dict[str, str]) -> None:
+        begun = time.perf_counter()
+        done = subprocess.run(
+            # The interpreter itself, as `init` registers it: never a shim.
+            [os.path.realpath(sys.executable), "-I", *arguments],
+            input=text,
+            env=env,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=PATIENCE_SECS,
+        )
+        if kind != "bare" and (json.loads(done.stdout) != {"continue": True} or done.stderr):
+            raise StackError(f"hook {kind} said {done.stdout!r} {done.stderr!r}")
+        self.costs.setdefault(kind, []).append((time.perf_counter() - begun) * 1000)
+
+    def spooled(self) -> int:
+        """Return how many events wait on disk."""
+        return len(list(Path(self.home, "spool").glob("*.json")))
+
+    def log_lines(self, containing: str) -> list[str]:
+        """Return what the writer said, without the time."""
+        try:
+            lines = Path(self.home, "logs", "writer.log").read_text("utf-8").splitlines()
+        except FileNotFoundError:
+            return []
+        return [line.split(" ", 3)[-1] for line in lines if containing in line]

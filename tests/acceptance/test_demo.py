@@ -1,0 +1,84 @@
+"""`hivepipe demo` as people run it: it shows what landed, fails when it must, leaves nothing."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]
+import pytest
+from click.testing import CliRunner
+
+from hivepipe.cli.demo import command
+from hivepipe.errors import StackError
+from hivepipe.stack import processes
+from tests.conftest import find_server
+
+ACTS = (
+    "a project of its own",
+    "morning: Ann, Ben and Cleo work in one session",
+    "another programme holds the database locked for 2 s",
+    "somebody deletes the swarm; Ann starts another agent",
+    "kill -9: redis, while all three work",
+    "kill -9: writer, while all three work",
+    "kill -9: everything, the supervisor first",
+    "evening: all three leave",
+    "what landed in .hive-mind/hive.db",
+    "do the accounts balance?",
+    "what it cost",
+)
+
+
+@pytest.fixture(autouse=True)
+def _leaves_nothing() -> Iterator[None]:
+    find_server()
+    before = set(Path("/tmp").glob("hpdemo*"))
+    yield
+    assert set(Path("/tmp").glob("hpdemo*")) == before
+    assert [line for line in command_lines() if "hpdemo" in line] == []
+
+
+def command_lines() -> list[str]:
+    found = []
+    for process in psutil.process_iter():
+        try:
+            found.append(" ".join(process.cmdline()))
+        except psutil.Error:
+            continue
+    return found
+
+
+def test_the_day(private_home) -> None:  # type: ignore[no-untyped-def]
+    done = subprocess.run(
+        [sys.executable, "-I", "-m", "hivepipe.cli.main", "demo"],
+        env=private_home.env,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    places = [done.stdout.find(act) for act in ACTS]
+    assert -1 not in places
+    assert places == sorted(places)
+    assert done.stdout.count("as the list says") == 6
+    assert "NOT as the list says" not in done.stdout
+    assert "12 events on disk, whole" in done.stdout
+    assert "missing swarm: swarm-" in done.stdout
+    assert "every table equals the list, every job is accounted for" in done.stdout
+
+
+def test_it_fails_when_a_hook_does_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The list is its own: a hook that answers and hands nothing over is found out."""
+    hooks = tmp_path / "hooks"
+    shutil.copytree(processes.hooks_folder(), hooks)
+    (hooks / "user_prompt_submit.py").write_text("""print('{"continue": true}')\n""")
+    for script in hooks.glob("*.py"):
+        if script.name != "user_prompt_submit.py":
+            real = processes.hooks_folder() / script.name
+            script.write_text(f"import runpy; runpy.run_path({str(real)!r}, run_name='__main__')")
+    monkeypatch.setattr(processes, "hooks_folder", lambda: hooks)
+    done = CliRunner().invoke(command.demo)
+    assert isinstance(done.exception, StackError)
+    assert str(done.exception) == "not as it must be: prompts"
