@@ -109,6 +109,12 @@ class Bench:
         made.start()
         return made
 
+    def forget(self) -> None:
+        """Begin anew: an empty Redis, no database; no writer may be running."""
+        self.redis.flushall()
+        for path in self.home.path.glob("hive.db*"):
+            path.unlink()
+
     # ---- handing over
 
     def push(self, events: Sequence[Fired]) -> None:

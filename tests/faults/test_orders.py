@@ -1,4 +1,4 @@
-"""One day's jobs in random orders: one final database, and the one that SPEC says."""
+"""One day's jobs, and one day's events, in random orders: one final database, and the right one."""
 
 import json
 import random
@@ -12,9 +12,10 @@ import pytest
 from hivepipe.commit import commit_batch
 from hivepipe.envelope import Envelope, read_envelope
 from hivepipe.errors import MissingParentError
+from hivepipe.queues.spool import write_spool
 from hivepipe.store.database import Database
 from tests.faults import oracle
-from tests.faults.harness import SEED, rounds
+from tests.faults.harness import SEED, Bench, random_of, rounds
 from tests.faults.oracle import Fired
 from tests.payloads import SESSION_END, changed
 
@@ -31,17 +32,19 @@ def jobs_of(events: Sequence[Fired]) -> list[Envelope]:
     return list(known.values())
 
 
-def settled(path: Path, jobs: Sequence[Envelope]) -> dict[str, list[dict[str, Any]]]:
-    """Execute jobs in this order, one transaction each; what misses its parent comes again."""
+def settled(
+    path: Path, jobs: Sequence[Envelope], batch: int = 1
+) -> dict[str, list[dict[str, Any]]]:
+    """Execute jobs in this order, so many in a transaction; what misses its parent comes again."""
     db = Database(path)
     waiting = list(jobs)
     for _ in range(LONGEST):
         again = []
-        for job in waiting:
-            outcome = commit_batch(db, [job])
-            for error in outcome.failed.values():
+        for at in range(0, len(waiting), batch):
+            outcome = commit_batch(db, waiting[at : at + batch])
+            for index, error in outcome.failed.items():
                 assert isinstance(error, MissingParentError), error
-                again.append(job)
+                again.append(waiting[at + index])
         waiting = again
         if not waiting:
             break
@@ -67,9 +70,10 @@ def assert_one_database(events: Sequence[Fired], folder: Path, orders: int, seed
     tables: Counter[str] = Counter()
     example: list[str] = []
     for number in range(orders):
+        rng = random.Random(seed + number)
         shuffled = list(jobs)
-        random.Random(seed + number).shuffle(shuffled)
-        found = settled(folder / f"order{number}.db", shuffled)
+        rng.shuffle(shuffled)
+        found = settled(folder / f"order{number}.db", shuffled, rng.choice((20, 50, 200)))
         said = oracle.differences(in_order, found)
         tables.update({line.split(" ", 1)[0] for line in said})
         example = example or said
@@ -80,7 +84,7 @@ def assert_one_database(events: Sequence[Fired], folder: Path, orders: int, seed
 
 def test_one_day_in_random_orders(tmp_path: Path) -> None:
     """SPEC 2.4: every write commutes, whatever arrives first."""
-    assert_one_database(oracle.mix(SEED, 70).all, tmp_path, rounds(20), SEED)
+    assert_one_database(oracle.mix(SEED, 70).all, tmp_path, 100, SEED)
 
 
 def test_one_day_in_random_orders_once_the_sessions_are_there(tmp_path: Path) -> None:
@@ -90,9 +94,9 @@ def test_one_day_in_random_orders_once_the_sessions_are_there(tmp_path: Path) ->
     starts = [job for job in jobs if job.operation == "start_session"]
     others = [job for job in jobs if job.operation != "start_session"]
     in_order = settled(tmp_path / "in-order.db", jobs)
-    for number in range(rounds(20)):
+    for number in range(20):
         random.Random(SEED + number).shuffle(others)
-        found = settled(tmp_path / f"order{number}.db", [*starts, *others])
+        found = settled(tmp_path / f"order{number}.db", [*starts, *others], 50)
         assert oracle.differences(in_order, found) == []
 
 
@@ -104,6 +108,33 @@ def test_starts_in_every_order(tmp_path: Path) -> None:
         oracle.start(0, "inst-c", model=..., session_title=...),
     ]
     assert_one_database(oracle.timed(starts), tmp_path, 12, SEED)
+
+
+def test_one_days_events_in_random_orders_part_through_the_spool(bench: Bench) -> None:
+    """SPEC 2.9: whether an event comes by Redis or by the spool, and when, makes no difference."""
+    events = oracle.mix(SEED, 70).all
+    sent = oracle.messages(events, bench.project, bench.swarm)
+    spooled = 0
+    for number in range(rounds(5)):
+        rng = random_of(f"events {number}")
+        order = list(enumerate(sent))
+        rng.shuffle(order)
+        writer = bench.plain_writer() if number % 2 else None
+        for at, messages in order:
+            if messages and rng.random() < 0.4:
+                time_ns = int(read_envelope(messages[0].envelope).event_time_ns)
+                write_spool(f"{bench.home.path}/spool", time_ns + at, messages)
+                spooled += 1
+            else:
+                bench.send(messages)
+        writer = writer or bench.plain_writer()
+        bench.settle(writer)
+        assert bench.dead() == {}
+        bench.assert_tables(events)
+        bench.assert_accounts(oracle.job_count(events))
+        assert writer.end() == 0
+        bench.forget()
+    assert spooled > 10 * rounds(5)
 
 
 @pytest.mark.parametrize("last", ["Stop", "SessionEnd"])
