@@ -5,11 +5,14 @@ import os
 import posix
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -388,3 +391,50 @@ def accepted(server: Server) -> int:
     """Return how many jobs Redis has taken in, ever."""
     with server.client() as client:
         return int(client.get("hivepipe:accepted") or 0)
+
+
+# ---- rq-dashboard
+
+
+@pytest.fixture
+def dashboard(private_home: Home, redis_server: Server) -> Iterator[Callable[[], str]]:
+    """Start rq-dashboard on the loopback interface and return its address."""
+    started: list[Process] = []
+
+    def start() -> str:
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            port = probe.getsockname()[1]
+        executable = str(Path(sys.executable).with_name("rq-dashboard"))
+        command = [executable, "-b", "127.0.0.1", "-p", str(port), "-u", redis_server.url]
+        log = private_home.root / "dashboard.log"
+        process = Process(command, log, private_home.env, private_home.root)
+        process.start()
+        started.append(process)
+        base = f"http://127.0.0.1:{port}"
+
+        def answers() -> bool:
+            assert process.is_running, process.text
+            try:
+                return bool(page(base))
+            except urllib.error.URLError:
+                return False
+
+        until(answers, "no dashboard")
+        return base
+
+    yield start
+    for process in started:
+        if process.is_running:
+            process.end(signal.SIGKILL)
+
+
+def page(address: str) -> str:
+    """Return what stands at an address."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(address, timeout=PATIENCE_SECS) as answer:
+        return answer.read().decode()  # type: ignore[no-any-return]
+
+
+def page_data(address: str) -> Any:
+    """Return the JSON that stands at an address."""
+    return json.loads(page(address))

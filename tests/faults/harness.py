@@ -4,6 +4,7 @@ import base64
 import json
 import random
 import signal
+import subprocess
 import sys
 import time
 import zlib
@@ -19,7 +20,7 @@ from hivepipe.black_box import BlackBox
 from hivepipe.home import short_hash
 from hivepipe.queues import client as wire
 from hivepipe.queues.claims import accounts
-from tests.conftest import ALL_QUEUES, Home, Process, Server, Writer, fire, until
+from tests.conftest import ALL_QUEUES, PATIENCE_SECS, Home, Process, Server, Writer, fire, until
 from tests.faults import oracle
 from tests.faults.oracle import Fired
 
@@ -141,6 +142,20 @@ class Bench:
 
         with ThreadPoolExecutor(at_once) as pool:
             list(pool.map(one, listed))
+
+    def command(self, *arguments: str, expect: int = 0) -> str:
+        """Run the command line in the project; return what it said."""
+        done = subprocess.run(
+            [sys.executable, "-I", "-m", "hivepipe.cli.main", *arguments],
+            env=self.home.env,
+            cwd=self.home.project,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECS,
+            check=False,
+        )
+        assert done.returncode == expect, done.stdout + done.stderr
+        return done.stdout + done.stderr
 
     # ---- looking
 

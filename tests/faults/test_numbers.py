@@ -1,14 +1,16 @@
 """With the writer stopped in the middle of a batch, everybody counts the same."""
 
+import json
 import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import QUEUES, until
+from tests.conftest import QUEUES, page_data, until
 from tests.faults import oracle
 from tests.faults.harness import Bench
 
@@ -37,8 +39,17 @@ def rq_info(bench: Bench) -> dict[str, tuple[int, ...]]:
     return found
 
 
+def on_the_dashboard(base: str) -> dict[str, tuple[int, ...]]:
+    """Return the same figures, as rq-dashboard says."""
+    keys = ("started", "finished", "failed")
+    return {
+        queue["name"]: (queue["count"], *(queue[f"{key}_job_registry_count"] for key in keys))
+        for queue in page_data(f"{base}/0/data/queues.json")["queues"]
+    }
+
+
 @pytest.mark.parametrize("point", ["claimed", "committed"])
-def test_stopped_in_mid_batch(bench: Bench, point: str) -> None:
+def test_stopped_in_mid_batch(bench: Bench, dashboard: Callable[[], str], point: str) -> None:
     """Ten done, one dead, 200 claimed and held, the others waiting."""
     session = oracle.SESSIONS[0]
     first = oracle.timed(
@@ -68,6 +79,10 @@ def test_stopped_in_mid_batch(bench: Bench, point: str) -> None:
     shown = rq_info(bench)
     assert sum(row[1] for row in shown.values()) == 200
     assert shown == wanted
+    assert on_the_dashboard(dashboard()) == wanted
+    said = json.loads(bench.command("status", "--json", expect=1))  # nothing supervises here
+    assert said["queues"] == {"slow": 0, "llm": 0} | {q: row[0] for q, row in wanted.items()}
+    assert said["accounts"] == bench.accounts
     assert bench.accounts == {
         "accepted": oracle.job_count(more),
         "done": 10,

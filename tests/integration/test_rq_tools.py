@@ -1,17 +1,12 @@
 """RQ's own tools handle our jobs without a flag: worker, info, requeue, dashboard."""
 
-import json
 import re
-import signal
-import socket
 import sqlite3
 import subprocess
 import sys
-import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,10 +15,10 @@ from tests.conftest import (
     QUEUES,
     ROOT,
     Home,
-    Process,
     Server,
     fire,
-    until,
+    page,
+    page_data,
 )
 from tests.payloads import POST_AGENT_COMPLETED, SESSION_START, USER_PROMPT_SUBMIT, changed
 
@@ -217,49 +212,6 @@ def test_requeue_all_brings_every_failed_job_back(
 # ---- dashboard
 
 
-@pytest.fixture
-def dashboard(private_home: Home, redis_server: Server) -> Iterator[Callable[[], str]]:
-    """Start rq-dashboard on the loopback interface and return its address."""
-    started: list[Process] = []
-
-    def start() -> str:
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port = probe.getsockname()[1]
-        command = [str(BIN / "rq-dashboard"), "-b", "127.0.0.1", "-p", str(port)]
-        log = private_home.root / "dashboard.log"
-        process = Process(
-            [*command, "-u", redis_server.url], log, private_home.env, private_home.root
-        )
-        process.start()
-        started.append(process)
-        base = f"http://127.0.0.1:{port}"
-
-        def answers() -> bool:
-            assert process.is_running, process.text
-            try:
-                return bool(page(base))
-            except urllib.error.URLError:
-                return False
-
-        until(answers, "no dashboard")
-        return base
-
-    yield start
-    for process in started:
-        if process.is_running:
-            process.end(signal.SIGKILL)
-
-
-def page(address: str) -> str:
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(address, timeout=PATIENCE_SECS) as answer:
-        return answer.read().decode()  # type: ignore[no-any-return]
-
-
-def data(address: str) -> Any:
-    return json.loads(page(address))
-
-
 def test_the_dashboard_lists_and_describes_waiting_jobs(
     private_home: Home, dashboard: Callable[[], str]
 ) -> None:
@@ -267,18 +219,18 @@ def test_the_dashboard_lists_and_describes_waiting_jobs(
     fire("PostToolUse", POST_AGENT_COMPLETED, private_home.env)
     base = dashboard()
     queues = {
-        queue["name"]: queue["count"] for queue in data(f"{base}/0/data/queues.json")["queues"]
+        queue["name"]: queue["count"] for queue in page_data(f"{base}/0/data/queues.json")["queues"]
     }
     assert queues == {"high": 2, "medium": 2, "low": 1}
-    listed = data(f"{base}/0/data/jobs/medium/queued/8/asc/1.json")["jobs"]
+    listed = page_data(f"{base}/0/data/jobs/medium/queued/8/asc/1.json")["jobs"]
     by_name = {job["description"]: job for job in listed}
     assert sorted(by_name) == ["insert_agent Explore", "update_instance Explore"]
-    one = data(f"{base}/0/data/job/{by_name['insert_agent Explore']['id']}.json")
+    one = page_data(f"{base}/0/data/job/{by_name['insert_agent Explore']['id']}.json")
     assert one["description"] == "insert_agent Explore"
     assert (one["origin"], one["status"], one["exc_info"]) == ("medium", "queued", None)
     assert one["created_at"]
     assert one["id"] in page(f"{base}/0/view/job/{one['id']}")
-    assert data(f"{base}/0/data/workers.json") == {"workers": []}
+    assert page_data(f"{base}/0/data/workers.json") == {"workers": []}
 
 
 def test_the_dashboard_shows_why_a_job_failed_and_requeues_it(
@@ -293,9 +245,9 @@ def test_the_dashboard_shows_why_a_job_failed_and_requeues_it(
     while make_due(redis_server, "medium"):
         work(rq)
     base = dashboard()
-    failed = data(f"{base}/0/data/jobs/medium/failed/8/asc/1.json")["jobs"]
+    failed = page_data(f"{base}/0/data/jobs/medium/failed/8/asc/1.json")["jobs"]
     assert [job["description"] for job in failed] == ["insert_agent Explore"]
-    one = data(f"{base}/0/data/job/{failed[0]['id']}.json")
+    one = page_data(f"{base}/0/data/job/{failed[0]['id']}.json")
     assert one["status"] == "failed"
     assert f"swarm {swarm} does not exist" in one["exc_info"]
 
