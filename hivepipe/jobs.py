@@ -60,6 +60,7 @@ PRIORITIES = {
     "record_prompt": 6,
     "record_skill": 6,
     "insert_log": 7,
+    "record_usage": 8,
 }
 
 Payload = dict[str, object]

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from hivepipe.cli import agents, sessions, stack
+from hivepipe.cli.costs import costs
 from hivepipe.cli.demo.command import demo
 from hivepipe.cli.drain import drain
 from hivepipe.cli.failed import failed
@@ -48,6 +49,7 @@ main.add_command(sessions.sessions)
 main.add_command(sessions.session)
 main.add_command(agents.agents)
 main.add_command(agents.agent)
+main.add_command(costs)
 main.add_command(failed)
 main.add_command(rq)
 main.add_command(drain)

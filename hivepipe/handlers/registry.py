@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from hivepipe.envelope import Envelope
 from hivepipe.errors import UnknownOperationError
-from hivepipe.handlers import agents, history, sessions
+from hivepipe.handlers import agents, history, sessions, usage
 from hivepipe.store.applied import count_effectless, mark_applied
 from hivepipe.store.database import Database
 from hivepipe.store.sessions import newest_open_session, session_of_instance
@@ -24,7 +24,11 @@ HANDLERS: dict[str, Callable[[Database, Envelope], None]] = {
     "insert_log": history.insert_log,
     "record_prompt": history.record_prompt,
     "record_skill": history.record_skill,
+    "record_usage": usage.record_usage,
 }
+
+# What these write says itself which session it belongs to.
+_OF_NO_SESSION = ("record_usage",)
 
 
 def execute(db: Database, job: Envelope) -> None:
@@ -37,7 +41,7 @@ def execute(db: Database, job: Envelope) -> None:
         raise UnknownOperationError(f"no handler for operation {job.operation!r}")
     if not mark_applied(db, job):
         return
-    if not job.session:
+    if not job.session and job.operation not in _OF_NO_SESSION:
         job = replace(job, session=_session_of(db, job))
         if not job.session:
             count_effectless(db, "no_session", job)

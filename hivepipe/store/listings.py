@@ -58,7 +58,7 @@ class Listings:
 
     def full_id(self, kind: str, prefix: str) -> str:
         """Return the one `session` or `agent` whose id begins so; StoreError: none, or several."""
-        found = [row["id"] for row in self._rows(_IDS[kind], {"prefix": prefix})]
+        found = [row["id"] for row in self.rows(_IDS[kind], {"prefix": prefix})]
         if prefix in found:
             return prefix
         if not prefix or not found:
@@ -78,7 +78,7 @@ class Listings:
             FROM sessions WHERE :with_ended OR status IN ('active', 'paused')
             ORDER BY updated_at DESC, id
         """
-        return self._rows(sql, {"with_ended": with_ended})
+        return self.rows(sql, {"with_ended": with_ended})
 
     def session(self, session: str) -> Entry | None:
         """Return one session with all that hangs on it counted."""
@@ -92,7 +92,7 @@ class Listings:
               (SELECT COUNT(*) FROM session_logs WHERE session_id = :id) AS log_lines
             FROM sessions WHERE id = :id
         """
-        return next(iter(self._rows(sql, {"id": session})), None)
+        return next(iter(self.rows(sql, {"id": session})), None)
 
     def instances(self, session: str) -> list[Entry]:
         """Return the instances that are or were in a session."""
@@ -101,7 +101,7 @@ class Listings:
               checkpoint_count
             FROM instance_sessions WHERE session_id = :id ORDER BY started_at, instance_id
         """
-        return self._rows(sql, {"id": session})
+        return self.rows(sql, {"id": session})
 
     def log(self, session: str) -> list[Entry]:
         """Return the log lines of a session in the order of their events."""
@@ -109,7 +109,7 @@ class Listings:
             SELECT created_at, log_level, message, data FROM session_logs
             WHERE session_id = :id ORDER BY created_at, id
         """
-        return self._rows(sql, {"id": session})
+        return self.rows(sql, {"id": session})
 
     def agents(self, session: str = "") -> list[Entry]:
         """Return all agents, or those of one session, newest first."""
@@ -118,7 +118,7 @@ class Listings:
               completed_at
             FROM agents WHERE :id = '' OR session_id = :id ORDER BY created_at DESC, id
         """
-        return self._rows(sql, {"id": session})
+        return self.rows(sql, {"id": session})
 
     def agent(self, agent: str) -> Entry | None:
         """Return one agent."""
@@ -127,12 +127,13 @@ class Listings:
               created_at, last_active, completed_at, deleted_at, metadata
             FROM agents WHERE id = :id
         """
-        return next(iter(self._rows(sql, {"id": agent})), None)
+        return next(iter(self.rows(sql, {"id": agent})), None)
 
     def effectless(self) -> dict[str, int]:
         """Return how many jobs went well without effect, by `<what>:<operation>`."""
         sql = "SELECT name, value FROM counters ORDER BY name"
-        return {row["name"]: row["value"] for row in self._rows(sql, {})}
+        return {row["name"]: row["value"] for row in self.rows(sql, {})}
 
-    def _rows(self, sql: str, parameters: Mapping[str, object]) -> list[Entry]:
+    def rows(self, sql: str, parameters: Mapping[str, object]) -> list[Entry]:
+        """Return all rows of a query."""
         return [dict(row) for row in self._connection.execute(sql, parameters).fetchall()]

@@ -75,7 +75,22 @@ CREATE INDEX skill_uses_by_skill ON skill_uses (skill, created_at);
 CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """
 
-MIGRATIONS = (("0001 initial", INITIAL),)
+# One row per message of Claude's, wherever it was written down: its heaviest record.
+USAGE = """
+CREATE TABLE usage (
+  message_id TEXT NOT NULL, request_id TEXT NOT NULL,
+  session_id TEXT NOT NULL, agent_id TEXT NOT NULL,
+  is_sidechain INTEGER NOT NULL, is_replay INTEGER NOT NULL, created_at TEXT NOT NULL,
+  model TEXT NOT NULL, speed TEXT NOT NULL, region TEXT NOT NULL,
+  input INTEGER NOT NULL, output INTEGER NOT NULL, cache_read INTEGER NOT NULL,
+  cache_write_5m INTEGER NOT NULL, cache_write_1h INTEGER NOT NULL,
+  web_searches INTEGER NOT NULL,
+  PRIMARY KEY (message_id, request_id));
+CREATE INDEX usage_by_time ON usage (created_at);
+CREATE INDEX usage_by_session ON usage (session_id);
+"""
+
+MIGRATIONS = (("0001 initial", INITIAL), ("0002 usage", USAGE))
 
 _RECORDS = """
 CREATE TABLE IF NOT EXISTS schema_migrations (id TEXT PRIMARY KEY, applied_at TEXT NOT NULL);

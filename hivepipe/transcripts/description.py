@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from decimal import Decimal
 from typing import Any
 
+from hivepipe.costs.bill import Bill
 from hivepipe.costs.prices import PriceTable
-from hivepipe.costs.tokens import Rate, Tokens
 from hivepipe.transcripts.tally import Tally
 
 _TITLES = ("custom-title", "ai-title", "summary")  # the user's own word first
@@ -48,29 +47,16 @@ def describe(tally: Tally, prices: PriceTable, subagents: Iterable[Tally] = ()) 
 
 
 def _bill(family: Iterable[Tally], prices: PriceTable) -> dict[str, Any]:
-    by_rate: dict[Rate, Tokens] = {}
+    bill = Bill()
     for tally in family:
         for rate, tokens in tally.ledger.sums().items():
-            by_rate[rate] = by_rate.get(rate, Tokens()).plus(tokens)
-    by_model: dict[str, Tokens] = {}
-    cost = Decimal(0)
-    without_price = set()
-    for rate, tokens in by_rate.items():
-        by_model[rate.model] = by_model.get(rate.model, Tokens()).plus(tokens)
-        dollars = prices.cost(rate, tokens)
-        if dollars is None:
-            without_price.add(rate.model)
-        else:
-            cost += dollars
-    total = Tokens()
-    for tokens in by_model.values():
-        total = total.plus(tokens)
-    nothing_priced = bool(by_model) and without_price == set(by_model)
+            bill.add(rate, tokens)
+    cost = bill.cost(prices)
     return {
-        "tokens": total._asdict(),
-        "tokens_by_model": {name: by_model[name]._asdict() for name in sorted(by_model)},
-        "cost_usd": None if nothing_priced else float(round(cost, 6)),
-        "models_without_price": sorted(without_price),
+        "tokens": bill.tokens()._asdict(),
+        "tokens_by_model": {name: each._asdict() for name, each in bill.by_model().items()},
+        "cost_usd": cost.rounded,
+        "models_without_price": cost.without_price,
     }
 
 

@@ -32,6 +32,7 @@ from hivepipe.transcripts.usage import (
     Usage,
     is_api_error,
     is_said_by_claude,
+    merged,
     message_key,
     usage_of,
 )
@@ -127,8 +128,7 @@ class Tally:
 
     def _report(self, usage: Usage) -> None:
         known = self._usages.get(usage.key)
-        if known is None or usage.weight > known.weight:
-            self._usages[usage.key] = usage
+        self._usages[usage.key] = merged(known, usage) if known else usage
 
     def _is_repeated(self, line: Fields, parent: "Tally | None") -> bool:
         """Does the line repeat what was counted: here, by the parent, or in another session?"""

@@ -4,7 +4,7 @@ Several lines share a message, and forks, side questions and compactions replay 
 A message is known by its id and its request; of its records the one with the most output counts.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hivepipe.costs.tokens import Rate, Tokens
 from hivepipe.transcripts.lines import CAP_NAME, Fields, count, id_of, moment, part, text
@@ -35,6 +35,20 @@ class Usage:
     def weight(self) -> tuple[int, ...]:
         """Of two records of one message the heavier counts, whichever comes first."""
         return weight(self.tokens)
+
+
+def merged(one: Usage, other: Usage) -> Usage:
+    """Return what two records of one message come to; neither order nor repetition matters.
+
+    The heavier one counts, as of the earlier time. The message belongs to whoever wrote it first:
+    rather to a session than to one that copied it, rather to it than to a subagent.
+    """
+    record = max(
+        one, other, key=lambda it: (it.weight, it.rate.model, it.rate.speed, it.rate.region)
+    )
+    owner = min(one, other, key=lambda it: (it.is_replay, it.is_sidechain, it.session, it.agent))
+    time = min(one.time, other.time) or max(one.time, other.time)
+    return replace(owner, time=time, rate=record.rate._replace(day=time[:10]), tokens=record.tokens)
 
 
 def weight(tokens: Tokens) -> tuple[int, ...]:

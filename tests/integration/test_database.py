@@ -26,7 +26,7 @@ def test_many_processes_make_one_database_at_once(tmp_path: Path) -> None:
         running = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(6)]
         assert [process.communicate()[1] for process in running] == [b""] * 6
         rows = sqlite3.connect(path).execute("SELECT id FROM schema_migrations").fetchall()
-        assert rows == [("0001 initial",)]
+        assert rows == [(name,) for name, _ in migrations.MIGRATIONS]
 
 
 def test_a_database_of_a_newer_hivepipe_is_refused(tmp_path: Path) -> None:
@@ -44,9 +44,10 @@ def test_a_step_is_preceded_by_a_backup_and_a_failing_one_leaves_no_trace(
 ) -> None:
     path = tmp_path / "hive.db"
     Database(path).close()
-    good = ("0002 more", "CREATE TABLE more (id TEXT);")
-    bad = ("0003 broken", "CREATE TABLE other (id TEXT);\nINSERT INTO nowhere VALUES (1);")
-    monkeypatch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, good, bad))
+    known = migrations.MIGRATIONS
+    good = ("0098 more", "CREATE TABLE more (id TEXT);")
+    bad = ("0099 broken", "CREATE TABLE other (id TEXT);\nINSERT INTO nowhere VALUES (1);")
+    monkeypatch.setattr(migrations, "MIGRATIONS", (*known, good, bad))
     with pytest.raises(sqlite3.OperationalError):
         Database(path)
     tables = "SELECT name FROM sqlite_master WHERE name IN ('more', 'other')"
@@ -54,7 +55,7 @@ def test_a_step_is_preceded_by_a_backup_and_a_failing_one_leaves_no_trace(
     (backup,) = (tmp_path / "backups").iterdir()
     assert backup.stat().st_mode & 0o777 == 0o600
     kept = sqlite3.connect(backup).execute("SELECT id FROM schema_migrations").fetchall()
-    assert kept == [("0001 initial",)]
-    monkeypatch.setattr(migrations, "MIGRATIONS", (migrations.MIGRATIONS[0], good))
+    assert kept == [(name,) for name, _ in known]
+    monkeypatch.setattr(migrations, "MIGRATIONS", (*known, good))
     Database(path).close()
     assert sqlite3.connect(path).execute(tables).fetchall() == [("more",)]

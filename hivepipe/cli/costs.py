@@ -1,0 +1,117 @@
+"""Command `costs`: what Claude's messages used, and what that costs by the price table."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from hivepipe.cli.tables import json_option, show_json, show_table, utc_option
+from hivepipe.costs.bill import Bill, Cost
+from hivepipe.home import locate
+from hivepipe.price_table import prices_in_force
+from hivepipe.store.listings import listings
+from hivepipe.store.location import database_path
+from hivepipe.store.usage import Charge, charges
+
+Key = tuple[str, ...]
+
+# --by -> the columns of the key; the first one names the JSON entry's key too
+_COLUMNS = {
+    "day": ("day",),
+    "session": ("session",),
+    "model": ("model",),
+    "agent": ("agent", "type", "session"),
+}
+
+
+def _keys(utc: bool) -> dict[str, Callable[[Charge], Key]]:
+    return {
+        "day": lambda charge: (_day(charge.time, utc),),
+        "session": lambda charge: (charge.session,),
+        "model": lambda charge: (charge.rate.model,),
+        "agent": lambda charge: (charge.agent, charge.agent_type, charge.session),
+    }
+
+
+@click.command()
+@click.option(
+    "--by",
+    type=click.Choice(list(_COLUMNS)),
+    default="day",
+    show_default=True,
+    help="What to add up by; messages of no agent are their session's own.",
+)
+@click.option(
+    "--since", metavar="DAY", type=click.DateTime(["%Y-%m-%d"]), help="Leave out earlier days."
+)
+@json_option
+@utc_option
+def costs(by: str, since: datetime | None, as_json: bool, utc: bool) -> None:
+    """Show tokens and what they cost at the list price of Anthropic's API.
+
+    Days are local ones, with --utc those of UTC.
+    """
+    home = locate(".").home
+    prices = prices_in_force(home)
+    key_of = _keys(utc)[by]
+    bills: dict[Key, Bill] = {}
+    total = Bill()
+    with listings(database_path(home)) as store:
+        for charge in charges(store, _moment(since, utc)):
+            bills.setdefault(key_of(charge), Bill()).add(charge.rate, charge.tokens)
+            total.add(charge.rate, charge.tokens)
+    found = [(key, bills[key], bills[key].cost(prices)) for key in sorted(bills)]
+    if by != "day":
+        found.sort(key=lambda entry: entry[2].dollars or 0, reverse=True)
+    whole = total.cost(prices)
+    if as_json:
+        show_json(
+            by=by,
+            prices={"date": prices.date, "source": prices.source},
+            costs=[
+                dict(zip(_COLUMNS[by], key, strict=True)) | _entry(bill, cost)
+                for key, bill, cost in found
+            ],
+            total=_entry(total, whole),
+        )
+        return
+    heads = ("messages", "input", "output", "cache read", "cache written", "USD")
+    rows = [(*key, *_cells(bill, cost)) for key, bill, cost in found]
+    empty = [""] * (len(_COLUMNS[by]) - 1)
+    show_table((*_COLUMNS[by], *heads), [*rows, ("total", *empty, *_cells(total, whole))])
+    click.echo(f"List prices of {prices.date}, {prices.source}")
+    if whole.without_price:
+        click.echo(f"No price is known for: {', '.join(whole.without_price)}")
+
+
+def _moment(day: datetime | None, utc: bool) -> str:
+    """Return when a day begins, as the store writes times."""
+    if day is None:
+        return ""
+    begins = day.replace(tzinfo=UTC) if utc else day.astimezone(UTC)
+    return f"{begins:%Y-%m-%dT%H:%M:%S}.000Z"
+
+
+def _day(time: str, utc: bool) -> str:
+    if utc or not time:
+        return time[:10]
+    return f"{datetime.fromisoformat(time).astimezone():%Y-%m-%d}"
+
+
+def _entry(bill: Bill, cost: Cost) -> dict[str, Any]:
+    return {
+        "messages": bill.messages,
+        "tokens": bill.tokens()._asdict(),
+        "cost_usd": cost.rounded,
+        "models_without_price": cost.without_price,
+    }
+
+
+def _cells(bill: Bill, cost: Cost) -> tuple[str, ...]:
+    tokens = bill.tokens()
+    written = tokens.cache_write_5m + tokens.cache_write_1h
+    counts = (bill.messages, tokens.input, tokens.output, tokens.cache_read, written)
+    dollars = "no price" if cost.dollars is None else f"{cost.dollars:.4f}"
+    more = "+" if cost.dollars is not None and cost.without_price else ""
+    return (*(f"{count:,}" for count in counts), dollars + more)

@@ -1,0 +1,107 @@
+"""What Claude's messages used: each once, however many transcripts wrote it down."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from hivepipe.costs.tokens import Rate, Tokens
+from hivepipe.store.database import Database, Row
+from hivepipe.store.listings import Listings
+from hivepipe.transcripts.usage import Usage, merged
+
+
+def record(db: Database, usage: Usage) -> None:
+    """Insert the record of a message, or merge it into the one there is."""
+    parameters = {"message": usage.message_id, "request": usage.request_id}
+    known = db.row(
+        "SELECT * FROM usage WHERE message_id = :message AND request_id = :request", parameters
+    )
+    if known:
+        usage = merged(_usage_of(known), usage)
+    sql = """
+        INSERT INTO usage (message_id, request_id, session_id, agent_id, is_sidechain, is_replay,
+          created_at, model, speed, region, input, output, cache_read, cache_write_5m,
+          cache_write_1h, web_searches)
+        VALUES (:message, :request, :session, :agent, :is_sidechain, :is_replay,
+          :created_at, :model, :speed, :region, :input, :output, :cache_read, :cache_write_5m,
+          :cache_write_1h, :web_searches)
+        ON CONFLICT (message_id, request_id) DO UPDATE SET
+          session_id = excluded.session_id, agent_id = excluded.agent_id,
+          is_sidechain = excluded.is_sidechain, is_replay = excluded.is_replay,
+          created_at = excluded.created_at, model = excluded.model, speed = excluded.speed,
+          region = excluded.region, input = excluded.input, output = excluded.output,
+          cache_read = excluded.cache_read, cache_write_5m = excluded.cache_write_5m,
+          cache_write_1h = excluded.cache_write_1h, web_searches = excluded.web_searches
+    """
+    values = {
+        "session": usage.session,
+        "agent": usage.agent,
+        "is_sidechain": usage.is_sidechain,
+        "is_replay": usage.is_replay,
+        "created_at": usage.time,
+        "model": usage.rate.model,
+        "speed": usage.rate.speed,
+        "region": usage.rate.region,
+        **usage.tokens._asdict(),
+    }
+    db.execute(sql, {**parameters, **values})
+
+
+def _usage_of(row: Row | dict[str, Any]) -> Usage:
+    tokens = _tokens_of(row)
+    return Usage(
+        message_id=row["message_id"],
+        request_id=row["request_id"],
+        session=row["session_id"],
+        agent=row["agent_id"],
+        time=row["created_at"],
+        rate=_rate_of(row, tokens),
+        tokens=tokens,
+        is_sidechain=bool(row["is_sidechain"]),
+        is_replay=bool(row["is_replay"]),
+    )
+
+
+def _tokens_of(row: Row | dict[str, Any]) -> Tokens:
+    return Tokens(*(row[name] for name in Tokens._fields))
+
+
+def _rate_of(row: Row | dict[str, Any], tokens: Tokens) -> Rate:
+    return Rate(row["model"], row["created_at"][:10], row["speed"], row["region"], tokens.band)
+
+
+class Charge(NamedTuple):
+    """One message that costs: whose, when, what."""
+
+    time: str
+    session: str
+    agent: str
+    agent_type: str
+    rate: Rate
+    tokens: Tokens
+
+
+def charges(store: Listings, since: str = "") -> Iterator[Charge]:
+    """Yield the messages since a moment (UTC, as the store writes times).
+
+    A side question replays messages of its parent, sometimes under other requests: a message that
+    the parent said itself is not one of the subagent's, and among subagents it counts once.
+    """
+    sql = """
+        SELECT usage.*, agents.type AS agent_type FROM usage
+        LEFT JOIN agents ON agents.id = usage.agent_id
+        WHERE usage.created_at >= :since AND NOT (usage.is_sidechain AND EXISTS (
+          SELECT 1 FROM usage AS other WHERE other.message_id = usage.message_id
+            AND (NOT other.is_sidechain
+              OR (other.output, other.request_id) > (usage.output, usage.request_id))))
+        ORDER BY usage.created_at, usage.message_id, usage.request_id
+    """
+    for row in store.rows(sql, {"since": since}):
+        tokens = _tokens_of(row)
+        yield Charge(
+            time=row["created_at"],
+            session=row["session_id"],
+            agent=row["agent_id"],
+            agent_type=row["agent_type"] or "",
+            rate=_rate_of(row, tokens),
+            tokens=tokens,
+        )
