@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from hivepipe import direct
+from hivepipe.store.migrations import MIGRATIONS
 from tests.conftest import Home, Server, Writer, accepted, fire, fire_all, is_drained, until
 from tests.payloads import (
     FAILED_AGENT,
@@ -335,7 +336,8 @@ def expected_day(home: Home, checkpoints: int) -> dict[str, list[dict[str, Any]]
         "skill_uses": [{**skill, "success": 0}, {**skill, "success": 1}],
         "counters": [],
         "deleted_sessions": [],
-        "schema_migrations": [{"id": "0001 initial", "applied_at": "~"}],
+        "usage": [],  # nobody read a transcript
+        "schema_migrations": [{"id": name, "applied_at": "~"} for name, _ in MIGRATIONS],
         "applied": [{"jobs": JOBS_OF_THE_DAY - 3 * (5 - checkpoints)}],
     }
 
