@@ -4,6 +4,7 @@ HivepipeError
 ├── NoRedisServerError
 ├── RegistrationError
 ├── StackError
+├── SettingsError
 ├── LockHeldError
 ├── StoreError
 ├── PricesError
@@ -33,6 +34,10 @@ class RegistrationError(HivepipeError):
 
 class StackError(HivepipeError):
     """The stack could not be started or stopped."""
+
+
+class SettingsError(HivepipeError):
+    """A settings file of Claude Code cannot be changed."""
 
 
 class LockHeldError(HivepipeError):

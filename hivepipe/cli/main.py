@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from hivepipe.cli import agents, sessions, stack
+from hivepipe.cli import agents, install, sessions, stack
 from hivepipe.cli.costs import costs
 from hivepipe.cli.demo.command import demo
 from hivepipe.cli.drain import drain
@@ -13,6 +13,7 @@ from hivepipe.cli.logs import logs
 from hivepipe.cli.rq import rq
 from hivepipe.cli.stacks import stacks
 from hivepipe.cli.status import status
+from hivepipe.cli.switch import off, on
 from hivepipe.errors import HivepipeError
 
 # Exit code 2 means "block" to Claude Code, should a hook ever run a command of ours.
@@ -37,6 +38,10 @@ def main() -> None:
     """Run the background pipeline behind Claude Code hooks."""
 
 
+main.add_command(install.init)
+main.add_command(install.uninstall)
+main.add_command(off)
+main.add_command(on)
 main.add_command(stack.up)
 main.add_command(stack.down)
 main.add_command(stack.restart)

@@ -55,3 +55,12 @@ def moment(text: str | None, utc: bool) -> str:
     except ValueError:
         return text
     return f"{at:%Y-%m-%d %H:%M:%S}Z" if utc else f"{at.astimezone():%Y-%m-%d %H:%M:%S}"
+
+
+def size(count: float) -> str:
+    """Return a number of bytes as people read it."""
+    for unit in ("bytes", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"

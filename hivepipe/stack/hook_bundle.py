@@ -10,6 +10,7 @@ from, and without it hooks import as usual.
 
 import marshal
 import sys
+from compileall import compile_file
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -109,6 +110,16 @@ def write_bundle() -> Path:
     temporary.write_bytes(marshal.dumps((boot, tuple(sources), modules, library)))
     temporary.replace(path)
     return path
+
+
+def compile_hook_path() -> None:
+    """Make the `.pyc` files and the bundle of the hook path; a read-only installation does without.
+
+    Without `.pyc` files a hook takes twice as long.
+    """
+    for name in MODULES:
+        compile_file(_source(name), quiet=2)
+    write_bundle_if_possible()
 
 
 def write_bundle_if_possible() -> None:

@@ -70,6 +70,23 @@ def set_state(project: str, state: str) -> None:
     _write(project, record.get("home", project), _text({**record, "state": state}))
 
 
+def switch_off(project: str) -> None:
+    """Opt a project out, also one without a home of its own: its record then says nothing else."""
+    if read_record(project).get("home"):
+        set_state(project, "off")
+    else:
+        make_private(os.path.dirname(record_path(project)))
+        write_small(record_path(project), f"state=off\nversion={version('hivepipe')}\n")
+
+
+def switch_on(project: str) -> None:
+    """Take `switch_off` back."""
+    if read_record(project).get("home"):
+        set_state(project, "on")
+    else:
+        _unlink(record_path(project))
+
+
 def refuse_switched_off(project: str) -> None:
     """RegistrationError: the user opted this project out, and nothing but `on` changes that."""
     if read_record(project).get("state") == "off":
@@ -89,6 +106,21 @@ def records() -> list[dict[str, str]]:
         return []
     found = (parse_record(f"{state_folder()}/projects/{name}") for name in sorted(names))
     return [record for record in found if record.get("home")]
+
+
+def forget(project: str, home: str) -> None:
+    """Remove the record of a project, and that of its home unless other projects share it."""
+    _unlink(record_path(project))
+    others = [record for record in records() if record.get("home") == home]
+    if len(others) <= 1:  # the home's own
+        _unlink(record_path(home))
+
+
+def _unlink(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return
 
 
 def _text(record: dict[str, str]) -> str:

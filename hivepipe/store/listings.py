@@ -129,6 +129,10 @@ class Listings:
         """
         return next(iter(self.rows(sql, {"id": agent})), None)
 
+    def is_empty(self) -> bool:
+        """Has no job ever had its effect here?"""
+        return not self.rows("SELECT 1 FROM applied LIMIT 1", {})
+
     def effectless(self) -> dict[str, int]:
         """Return how many jobs went well without effect, by `<what>:<operation>`."""
         sql = "SELECT name, value FROM counters ORDER BY name"

@@ -1,14 +1,9 @@
 """The documentation names what there is: commands, variables, hooks, operations, rooms, files."""
 
 import ast
-import json
-import os
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -117,56 +112,6 @@ def test_the_table_names_the_old_names() -> None:
     for row in cells(README, "## Environment variables"):
         old = ALIASES.get(row[0].strip("`"), ())
         assert re.findall(r"\w+", row[1]) == list(old)
-
-
-# ---- hooks
-
-
-def snippet() -> str:
-    found = re.findall(r"^```json\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-    assert len(found) == 1
-    return str(found[0])
-
-
-def settings_of(text: str) -> dict[str, dict[str, Any]]:
-    """Return event -> its only hook, with the matcher beside the hook's own keys."""
-    hooks: dict[str, dict[str, Any]] = {}
-    for event, entries in json.loads(text)["hooks"].items():
-        (entry,) = entries
-        (hook,) = entry["hooks"]
-        hooks[event] = hook | {"matcher": entry.get("matcher")}
-    return hooks
-
-
-def test_the_snippet_names_every_hook_once_with_its_timeout() -> None:
-    hooks = settings_of(snippet())
-    for event, hook in hooks.items():
-        file = re.sub(r"(?<!^)([A-Z])", r"_\1", event).lower()
-        assert hook == {
-            "type": "command",
-            "command": "PYTHON",
-            "args": ["-I", "-S", f"ROOT/hooks/{file}.py"],
-            "timeout": 2 if event == "SessionEnd" else 5,
-            "matcher": "*" if event in ("PreToolUse", "PostToolUse") else None,
-        }
-    named = {hook["args"][2].removeprefix("ROOT/hooks/") for hook in hooks.values()}
-    assert named == {path.name for path in ROOT.glob("hooks/*.py")}
-
-
-def test_the_command_of_the_readme_fills_in_the_paths() -> None:
-    start = README.index("sed -n")
-    command = README[start : README.index("\n\n", start)]
-    done = subprocess.run(
-        ["sh", "-c", command.replace(".venv/bin/", f"{Path(sys.executable).parent}/")],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    for hook in settings_of(done.stdout).values():
-        assert hook["command"] == os.path.realpath(sys.executable)
-        assert Path(hook["args"][2]).is_file()
 
 
 # ---- architecture

@@ -1,0 +1,176 @@
+"""Commands `init` and `uninstall`: into Claude Code's settings and out of them again."""
+
+import difflib
+import os
+
+import click
+
+from hivepipe.cli.tables import size
+from hivepipe.errors import NoRedisServerError
+from hivepipe.home import Place, read_record, real_path, record_path, user_folder
+from hivepipe.install import edits, installation, removal
+from hivepipe.install.claude_code import Scope
+from hivepipe.install.hook_entries import EVENTS, Form
+from hivepipe.stack.redis_server import find_server
+
+dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Show what would change, and change nothing."
+)
+
+
+@click.command()
+@click.option("--local", is_flag=True, help="For you, in this project (the default).")
+@click.option("--project", is_flag=True, help="For all who work on this project, by git.")
+@click.option("--user", is_flag=True, help="For you, in all your projects.")
+@click.option("--adopt", is_flag=True, help="Take over a .hive-mind that this project came with.")
+@dry_run_option
+def init(local: bool, project: bool, user: bool, adopt: bool, dry_run: bool) -> None:
+    """Have Claude Code run hivepipe's hooks: in this project, or in all of yours."""
+    if local + project + user > 1:
+        raise click.UsageError("one of --local, --project and --user")
+    scope = Scope.USER if user else Scope.PROJECT if project else Scope.LOCAL
+    plan = installation.plan(scope)
+    if dry_run:
+        _show_diffs(plan.changes)
+        click.echo(f"would record into {_short(plan.home)}; nothing was changed")
+        return
+    installation.carry_out(plan, adopt)
+    _show_installed(plan, scope)
+    _show_what_is_next(plan, scope)
+
+
+@click.command()
+@click.option("--user", is_flag=True, help="Undo `init --user`.")
+@click.option("--purge", is_flag=True, help="Delete what was recorded, too.")
+@click.option("--yes", is_flag=True, help="Do not ask before that.")
+@dry_run_option
+def uninstall(user: bool, purge: bool, yes: bool, dry_run: bool) -> None:
+    """Take the hooks out again and stop the stack; what was recorded stays, unless --purge."""
+    plan = removal.plan(user)
+    purge = purge and not plan.is_shared
+    if plan.is_empty and not (purge and plan.data):
+        click.echo(_nothing_to_do(plan.place, user))
+        return
+    if dry_run:
+        _show_diffs([*plan.settings, *plan.excludes])
+        click.echo(_about_data(plan, purge, "would be "))
+        click.echo("nothing was changed")
+        return
+    if purge and plan.data and not yes:
+        _show_data(plan)
+        click.confirm("Delete all of it, for good?", abort=True)
+    removal.carry_out(plan, purge)
+    _show_removed(plan, purge)
+
+
+def _show_diffs(changes: list[edits.Edit]) -> None:
+    for edit in changes:
+        if edit.after == edit.before:
+            continue
+        before, after = ((text or "").splitlines() for text in (edit.before, edit.after))
+        name = _short(edit.path)
+        for line in difflib.unified_diff(before, after, name, name, lineterm=""):
+            click.echo(line)
+
+
+def _show_installed(plan: installation.Plan, scope: Scope) -> None:
+    kept = "; what stands there stays" if plan.settings.before else ""
+    if plan.settings in plan.changes:
+        click.echo(f"hooks    {len(EVENTS)} in {_short(plan.settings.path)}{kept}")
+    else:
+        click.echo(f"hooks    already in {_short(plan.settings.path)}")
+    if plan.exclude in plan.changes:
+        click.echo(f"git      {_short(plan.exclude.path)} leaves that file out")
+    if plan.is_committed:
+        click.echo("         git has this file, and the paths in it are those of this machine")
+    click.echo(f"data     {_short(plan.home)}, for you alone{_ignored(plan)}")
+    click.echo(f"record   {_short(record_path(plan.project))}")
+    if plan.form is Form.SHELL:
+        click.echo("form     through a shell: this Claude Code is older than 2.1.139")
+    if scope is Scope.PROJECT:
+        click.echo("form     by name: these hooks do nothing on a machine without hivepipe")
+
+
+def _show_what_is_next(plan: installation.Plan, scope: Scope) -> None:
+    state = read_record(plan.project).get("state")
+    click.echo("\nNext")
+    if state == "off":
+        click.echo("  hivepipe on        this project is switched off: hooks do nothing")
+    try:
+        find_server()
+    except NoRedisServerError as error:
+        click.echo(f"  {error}")
+        click.echo("  until then events wait on disk; `hivepipe drain` applies them without Redis")
+    at_home = f"HIVEPIPE_HOME={_short(plan.home)} " if scope is Scope.USER else ""
+    where = "anywhere" if scope is Scope.USER else "in this folder"
+    click.echo(f"  {at_home}hivepipe up -d     starts the stack; until then events wait on disk")
+    click.echo(f"  claude             {where}; a session that runs takes the hooks up by itself")
+    click.echo("  hivepipe sessions  shows what was recorded; hivepipe doctor, whether all is well")
+    click.echo(
+        "\nhivepipe what: what is recorded. hivepipe off: not now. hivepipe uninstall: no more."
+    )
+
+
+def _show_removed(plan: removal.Removal, purge: bool) -> None:
+    for edit in plan.settings:
+        click.echo(f"hooks    {_short(edit.path)} {_became(edit)}")
+    for edit in plan.excludes:
+        click.echo(f"git      {_short(edit.path)} is as it was")
+    if plan.is_registered:
+        click.echo("record   removed")
+    if plan.is_shared:
+        click.echo("stack    goes on: other projects use it")
+    elif plan.is_registered:
+        click.echo("stack    stopped")
+    click.echo(_about_data(plan, purge, ""))
+
+
+def _became(edit: edits.Edit) -> str:
+    """Say what became of a settings file."""
+    if edit.before is None:
+        return "was gone already"
+    if edit.after is None:
+        return "removed: it was not there before"
+    return (
+        "given back as it was" if edit.is_restored else "was edited since: only our hooks are gone"
+    )
+
+
+def _about_data(plan: removal.Removal, purge: bool, would_be: str) -> str:
+    if not plan.data:
+        return "data     there is none"
+    total = size(sum(entry.size_bytes for entry in plan.data))
+    if purge:
+        return f"data     {would_be}deleted: {total}"
+    if plan.holds_nothing:
+        return f"data     nothing was recorded: {would_be}removed"
+    kept = "\n".join(f"         {_short(entry.path)}" for entry in plan.data)
+    how = "hivepipe uninstall --purge deletes it"
+    return f"data     {would_be}kept, {total}; {how}\n{kept}"
+
+
+def _show_data(plan: removal.Removal) -> None:
+    for entry in plan.data:
+        click.echo(f"{size(entry.size_bytes):>9}  {_short(entry.path)}")
+
+
+def _nothing_to_do(place: Place, user: bool) -> str:
+    if user:
+        return "hivepipe init --user was never run here, or is undone: nothing to do"
+    return (
+        f"{_short(place.project)} has no hooks of hivepipe and no record: nothing to do. "
+        "For all your projects: hivepipe uninstall --user"
+    )
+
+
+def _ignored(plan: installation.Plan) -> str:
+    return ", ignored by git" if plan.home.endswith("/.hive-mind") else ""
+
+
+def _short(path: str) -> str:
+    """Return a path as it is best read from here."""
+    here = real_path(".")
+    if path.startswith(f"{here}/"):
+        return os.path.relpath(path, here)
+    user = user_folder()
+    return f"~{path.removeprefix(user)}" if path.startswith(f"{user}/") else path

@@ -1,0 +1,1 @@
+"""Putting hivepipe into Claude Code's settings, and taking it out again."""

@@ -1,0 +1,83 @@
+"""What a home holds on disk: where it lies, how large it is, how it is deleted."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+from hivepipe.errors import StoreError
+from hivepipe.home import Place, state_folder
+from hivepipe.queues.connection import ACCEPTED_KEY
+from hivepipe.store.listings import listings
+from hivepipe.store.location import database_path
+
+# Of `.claude-state`, which others may use too, only this is ours.
+_OURS_OF_STATE = ("logs", ".gitignore")
+
+
+class Data(NamedTuple):
+    """One file or folder of ours."""
+
+    path: str
+    size_bytes: int
+
+
+def data_of(place: Place) -> list[Data]:
+    """Return what a place holds; what is not there is left out."""
+    found = [place.home]
+    database = str(database_path(place.home))
+    if database.startswith(f"{state_folder()}/databases/"):
+        found.append(os.path.dirname(database))
+    if place.home.endswith("/.hive-mind"):
+        state = f"{os.path.dirname(place.home)}/.claude-state"
+        found += [f"{state}/{name}" for name in _OURS_OF_STATE]
+    return [Data(path, size_of(path)) for path in found if os.path.lexists(path)]
+
+
+def delete(data: list[Data]) -> None:
+    """Delete it for good, and `.claude-state` if nobody else's files are in it."""
+    for entry in data:
+        if os.path.isdir(entry.path) and not os.path.islink(entry.path):
+            shutil.rmtree(entry.path)
+        else:
+            os.unlink(entry.path)
+    for folder in {os.path.dirname(entry.path) for entry in data}:
+        if folder.endswith("/.claude-state") and not os.listdir(folder):
+            os.rmdir(folder)
+
+
+def holds_nothing(place: Place) -> bool:
+    """Has no event ever been kept here? Then there is nothing to lose."""
+    home = Path(place.home)
+    kept = (*home.glob("spool/**/*"), *home.glob("backups/*"), home / "config.toml")
+    if any(path.is_file() for path in kept) or _redis_took_any(home):
+        return False
+    database = database_path(place.home)
+    if not database.exists():
+        return True
+    try:
+        with listings(database) as store:
+            return store.is_empty()
+    except StoreError:
+        return False  # what cannot be read may hold anything
+
+
+def _redis_took_any(home: Path) -> bool:
+    """Has its append-only file (a folder from Redis 7 on) the counter of accepted jobs?"""
+    files = (path for path in home.glob("append*/**/*") if path.is_file())
+    own = home / "appendonly.aof"
+    return any(
+        ACCEPTED_KEY.encode() in path.read_bytes() for path in (own, *files) if path.is_file()
+    )
+
+
+def size_of(path: str) -> int:
+    """Return the size of a file, or of all files below a folder."""
+    total = os.lstat(path).st_size if not os.path.isdir(path) else 0
+    for folder, _, names in os.walk(path):
+        for name in names:
+            try:
+                total += os.lstat(f"{folder}/{name}").st_size
+            except OSError:
+                continue
+    return total

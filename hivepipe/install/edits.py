@@ -1,0 +1,228 @@
+"""Changing a file of the user's so that it can be given back exactly.
+
+For each file we change, the user's state folder keeps what it held before and a fingerprint of
+what we made of it:
+
+    <state>/hivepipe/changed/<hash of the path>/manifest.json
+        path       of the file
+        project    it was changed for; empty for the user's own settings
+        existed    was there a file before?
+        sha256     of the file after our change
+        made       folders we had to make for it
+    <state>/hivepipe/changed/<hash of the path>/original
+
+A file that is still as we left it gets its old bytes back; one that was edited since keeps the
+edits, and only what is ours is taken out of it.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from hivepipe.errors import SettingsError
+from hivepipe.home import short_hash, state_folder
+from hivepipe.stack.lock import make_private
+
+Cleaner = Callable[[str], str]  # text -> the text without what is ours
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One change of one file, not made yet; `before` is None where there is no file."""
+
+    path: str
+    before: str | None
+    after: str | None  # None: the file goes
+    is_restored: bool = False  # `after` is what the file held before we changed it
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What is remembered of a changed file."""
+
+    path: str
+    project: str
+    existed: bool
+    sha256: str
+    made: list[str]
+
+    @property
+    def original(self) -> str:
+        """Return what the file held before."""
+        return _text(_folder(self.path) / "original") or ""
+
+
+def read(path: str) -> str | None:
+    """Return a file's text, None where there is none; SettingsError: it cannot be changed."""
+    target = os.path.realpath(path)
+    parent = _existing_parent(target)
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise SettingsError(f"{parent} is read-only: {path} cannot be changed")
+    try:
+        status = os.stat(target)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror}") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise SettingsError(f"{path} is no regular file")
+    if not os.access(target, os.W_OK):
+        raise SettingsError(f"{path} is read-only")
+    try:
+        return Path(target).read_bytes().decode("utf-8")
+    except UnicodeDecodeError:
+        raise SettingsError(f"{path} is not UTF-8") from None
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def make_undoable(edit: Edit, project: str, without_ours: Cleaner) -> None:
+    """Make the edit, and remember first how the file is given back."""
+    known = manifest_of(edit.path)
+    before = edit.before
+    if known and _sha256(before) == known.sha256:  # as we left it: what it was before us stands
+        before = known.original if known.existed else None
+    elif before is not None:
+        before = without_ours(before)
+        if known and _is_left_over(known, before):
+            before = None
+    manifest = Manifest(
+        path=edit.path,
+        project=project,
+        existed=before is not None,
+        sha256=_sha256(edit.after),
+        made=known.made if known else missing_folders(edit.path),
+    )
+    _remember(manifest, before or "")
+    make(edit)
+
+
+def make(edit: Edit) -> None:
+    """Replace, make or remove the file in one step; one changed since it was read is left alone."""
+    if edit.after == edit.before:
+        return
+    if read(edit.path) != edit.before:
+        raise SettingsError(f"{edit.path} was changed meanwhile: run the command again")
+    target = Path(os.path.realpath(edit.path))
+    try:
+        if edit.after is None:
+            target.unlink(missing_ok=True)
+        else:
+            for folder in missing_folders(edit.path):
+                os.mkdir(folder)  # by the user's own umask: it is their project's folder
+            _replace(target, edit.after, like=target.stat() if target.exists() else None)
+    except OSError as error:
+        raise SettingsError(f"{edit.path} cannot be written: {error.strerror}") from None
+
+
+def undone(path: str, without_ours: Cleaner) -> Edit:
+    """Return the edit that takes ours out of a file; an untouched file gets its old bytes back."""
+    text = read(path) if os.path.lexists(path) else None
+    known = manifest_of(path)
+    if text is None or not known:
+        return Edit(path, text, text if text is None else without_ours(text))
+    if _sha256(text) == known.sha256:
+        return Edit(path, text, known.original if known.existed else None, is_restored=True)
+    after = without_ours(text)
+    return Edit(path, text, None if _is_left_over(known, after) else after)
+
+
+def undo(edit: Edit) -> None:
+    """Make an edit that `undone` returned, and forget the file."""
+    make(edit)
+    known = manifest_of(edit.path)
+    for folder in reversed(known.made if known else []):
+        remove_if_empty(folder)
+    shutil.rmtree(_folder(edit.path), ignore_errors=True)
+
+
+def manifests() -> Iterator[Manifest]:
+    """Yield what is remembered of every changed file."""
+    for path in sorted(Path(state_folder(), "changed").glob("*/manifest.json")):
+        try:
+            yield Manifest(**json.loads(path.read_bytes()))
+        except (OSError, ValueError, TypeError):
+            continue  # not ours, or of a later version
+
+
+def manifest_of(path: str) -> Manifest | None:
+    """Return what is remembered of a file."""
+    return next((found for found in manifests() if found.path == path), None)
+
+
+def missing_folders(path: str) -> list[str]:
+    """Return the folders above a file that are not there, outermost first."""
+    missing: list[str] = []
+    folder = os.path.dirname(os.path.realpath(path))
+    while not os.path.lexists(folder):
+        missing.insert(0, folder)
+        folder = os.path.dirname(folder)
+    return missing
+
+
+def remove_if_empty(folder: str) -> None:
+    """Remove a folder that holds nothing."""
+    try:
+        os.rmdir(folder)
+    except OSError:
+        return
+
+
+def _is_left_over(known: Manifest, text: str) -> bool:
+    """Is this all that is left of a file that was not there before us?"""
+    return not known.existed and text.strip() in ("", "{}")
+
+
+def _folder(path: str) -> Path:
+    return Path(state_folder(), "changed", short_hash(path))
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_bytes().decode("utf-8")
+    except OSError:
+        return None
+
+
+def _sha256(text: str | None) -> str:
+    return hashlib.sha256((text or "").encode()).hexdigest()
+
+
+def _existing_parent(path: str) -> str:
+    parent = os.path.dirname(path)
+    while not os.path.lexists(parent):
+        parent = os.path.dirname(parent)
+    return parent
+
+
+def _remember(manifest: Manifest, original: str) -> None:
+    folder = _folder(manifest.path)
+    make_private(str(folder))
+    _replace(folder / "original", original, mode=0o600)
+    text = json.dumps(asdict(manifest), indent=2) + "\n"
+    _replace(folder / "manifest.json", text, mode=0o600)
+
+
+def _replace(path: Path, text: str, like: os.stat_result | None = None, mode: int = 0o666) -> None:
+    """Write a file in one step, mode and owner like those before, else the mode by the umask."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+    descriptor = os.open(temporary, flags, 0o600 if like else mode)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(text.encode())
+            if like and (like.st_uid, like.st_gid) != (os.geteuid(), os.getegid()):
+                os.fchown(descriptor, like.st_uid, like.st_gid)
+            if like:
+                os.fchmod(descriptor, stat.S_IMODE(like.st_mode))
+            file.flush()
+            os.fsync(descriptor)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,123 @@
+"""`hivepipe init`, planned before anything is touched."""
+
+import os
+import sys
+from dataclasses import dataclass
+
+from hivepipe.errors import HivepipeError, SettingsError
+from hivepipe.home import absolute, main_checkout, read_record, real_path, state_folder, user_folder
+from hivepipe.install import claude_code, edits, git_exclude, settings_text, users_folder
+from hivepipe.install.claude_code import Scope
+from hivepipe.install.hook_entries import EVENTS, Form, entry
+from hivepipe.settings import variable
+from hivepipe.stack import registration
+from hivepipe.stack.hook_bundle import compile_hook_path
+from hivepipe.stack.lock import Stack, make_private, runtime_for
+from hivepipe.stack.processes import hooks_folder
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What `init` is about to do; `exclude` keeps the settings file out of git where needed."""
+
+    project: str
+    home: str
+    form: Form
+    settings: edits.Edit
+    exclude: edits.Edit | None
+    is_committed: bool
+
+    @property
+    def changes(self) -> list[edits.Edit]:
+        """Return the edits that change something."""
+        both = [self.settings, *([self.exclude] if self.exclude else [])]
+        return [edit for edit in both if edit.after != edit.before]
+
+
+def plan(scope: Scope) -> Plan:
+    """Look at the current folder; SettingsError: the settings cannot be changed."""
+    here = real_path(".")
+    path = claude_code.settings_path(scope, here)
+    if scope is not Scope.USER:
+        _refuse_home_folder(here)
+        _refuse_link_outside(path, here)
+    project, home = _project_and_home(scope, here)
+    form = _form(scope)
+    text = edits.read(path)
+    try:
+        after = settings_text.with_entries(text or "", wanted_entries(form))
+    except SettingsError as error:
+        raise SettingsError(f"{path} {error}; nothing was changed") from None
+    exclude = _exclusion(path) if scope is Scope.LOCAL else None
+    committed = scope is Scope.LOCAL and git_exclude.is_tracked(path)
+    return Plan(project, home, form, edits.Edit(path, text, after), exclude, committed)
+
+
+def carry_out(plan: Plan, adopt: bool = False) -> None:
+    """Register the project and compile the hook path; then let Claude Code know of the hooks."""
+    users_folder.make()
+    home = plan.home
+    if home != f"{plan.project}/.hive-mind":
+        make_private(home)  # before it is resolved, or a link above it would stay in the name
+        home = real_path(home)
+    stack = Stack(home, runtime_for(home))
+    state = read_record(plan.project).get("state", "on")  # `off` and `down` are the user's word
+    try:
+        registration.register(plan.project, home, stack.socket, sys.executable, state, adopt)
+    except HivepipeError:
+        for folder in (stack.folder, os.path.dirname(stack.folder)):
+            edits.remove_if_empty(folder)
+        users_folder.tidy()
+        raise
+    compile_hook_path()
+    if plan.exclude:
+        edits.make(plan.exclude)
+    if plan.settings in plan.changes:
+        edits.make_undoable(plan.settings, plan.project, settings_text.without_entries)
+
+
+def wanted_entries(form: Form) -> dict[str, dict[str, object]]:
+    """Return event -> the entry that runs this installation's hook."""
+    python = os.path.realpath(
+        sys.executable
+    )  # a shim, as pyenv's, makes a hook several times slower
+    return {event.name: entry(event, form, python, str(hooks_folder())) for event in EVENTS}
+
+
+def _form(scope: Scope) -> Form:
+    if scope is Scope.PROJECT:
+        return Form.SHARED
+    return Form.EXEC if claude_code.takes_exec_form(claude_code.version()) else Form.SHELL
+
+
+def _project_and_home(scope: Scope, here: str) -> tuple[str, str]:
+    """Return whose record is written, and the home that it names."""
+    if scope is Scope.USER:
+        home = f"{state_folder()}/default"
+        return home, home
+    project = main_checkout(here)
+    override = variable("HIVEPIPE_HOME")
+    return project, absolute(override) if override else f"{project}/.hive-mind"
+
+
+def _exclusion(settings: str) -> edits.Edit | None:
+    """Return the edit that keeps our settings file out of `git add -A`, where one is needed."""
+    if git_exclude.is_ignored(settings) or git_exclude.is_tracked(settings):
+        return None
+    path = git_exclude.exclude_file(settings)
+    if path is None:
+        return None
+    text = edits.read(path)
+    return edits.Edit(path, text, git_exclude.with_line(text or "", git_exclude.line_for(settings)))
+
+
+def _refuse_home_folder(here: str) -> None:
+    if here in ("/", real_path(user_folder())):
+        raise SettingsError(f"{here} is no project; for all projects: hivepipe init --user")
+
+
+def _refuse_link_outside(path: str, here: str) -> None:
+    """A repository could ship a link to somebody's own settings."""
+    target = os.path.realpath(path)
+    if not target.startswith(f"{here}/"):
+        raise SettingsError(f"{path} leads out of the project, to {target}; nothing was changed")

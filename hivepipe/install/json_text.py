@@ -1,0 +1,137 @@
+"""Change a JSON text in place: what is not touched keeps its every byte.
+
+Parsing and dumping would lose what makes the file its owner's: indentation, escapes, order, line
+ends. Here a value is added behind its last neighbour, in that neighbour's layout, and taken out
+together with the comma that came with it.
+
+A path names a value: keys of objects and numbers of array elements, from the root.
+"""
+
+import json
+import re
+from typing import Any, NamedTuple
+
+Path = tuple[str | int, ...]
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_STEP = "  "
+
+
+class NotJsonError(ValueError):
+    """The text is not JSON; the message says where."""
+
+
+class _Item(NamedTuple):
+    """One member of an object or element of an array; positions in the text."""
+
+    key: str | int
+    start: int
+    value: int
+    end: int
+
+
+def _no_constant(word: str) -> Any:
+    raise NotJsonError(f"{word} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+
+
+def parse(text: str) -> Any:
+    """Return the value of a text, as JavaScript's strict JSON.parse reads it."""
+    try:
+        return _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise NotJsonError(f"line {error.lineno}, column {error.colno}: {error.msg}") from None
+    except RecursionError:
+        raise NotJsonError("nested too deep") from None
+
+
+def append(text: str, container: Path, value: object, key: str = "") -> str:
+    """Add a value, on one line, at the end of an object (under `key`) or of an array."""
+    opening = _position(text, container)
+    items = _items(text, opening)
+    new = (f"{json.dumps(key)}: " if key else "") + json.dumps(value)
+    if items:
+        at = items[-1].end
+        return text[:at] + "," + _space_before(text, items[-1].start, opening) + new + text[at:]
+    closing = _skip(text, opening + 1)
+    outer = _line_break(text, opening)
+    if outer is None:
+        return text[: opening + 1] + new + text[closing:]
+    return text[: opening + 1] + outer + _step(text) + new + outer + text[closing:]
+
+
+def remove(text: str, path: Path) -> str:
+    """Take a member or an element out."""
+    opening = _position(text, path[:-1])
+    items = _items(text, opening)
+    # The last of several like keys is the one that counts.
+    number = max(number for number, item in enumerate(items) if item.key == path[-1])
+    if len(items) == 1:
+        return text[: opening + 1] + text[_skip(text, items[0].end) :]
+    if number == 0:
+        return text[: items[0].start] + text[items[1].start :]
+    return text[: items[number - 1].end] + text[items[number].end :]
+
+
+def _position(text: str, path: Path) -> int:
+    """Return where the value that the path names begins."""
+    at = _skip(text, 0)
+    for key in path:
+        at = [item.value for item in _items(text, at) if item.key == key][-1]
+    return at
+
+
+def _items(text: str, opening: int) -> list[_Item]:
+    """Return what an object or array holds; its text is known to be JSON."""
+    found: list[_Item] = []
+    is_object = text[opening] == "{"
+    at = _skip(text, opening + 1)
+    while text[at] not in "]}":
+        start = at
+        key: str | int = len(found)
+        if is_object:
+            key, at = _DECODER.raw_decode(text, at)
+            at = _skip(text, _skip(text, at) + 1)  # past the colon
+        _, end = _DECODER.raw_decode(text, at)
+        found.append(_Item(key, start, at, end))
+        at = _skip(text, end)
+        if text[at] == ",":
+            at = _skip(text, at + 1)
+    return found
+
+
+def _skip(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
+
+
+def _space_before(text: str, start: int, opening: int) -> str:
+    """Return the white space that a new neighbour of this item gets."""
+    at = start
+    while text[at - 1] in " \t\r\n":
+        at -= 1
+    is_first_of_a_line = at - 1 == opening and at == start
+    return " " if is_first_of_a_line else text[at:start]
+
+
+def _line_break(text: str, opening: int) -> str | None:
+    """Return the line break and indentation of the line a bracket stands on; None: all is one line.
+
+    An object with nothing in it yet is no line to be kept.
+    """
+    is_one_line = "\n" not in text.strip()
+    if is_one_line and _items(text, _skip(text, 0)):
+        return None
+    newline = "\r\n" if "\r\n" in text else "\n"
+    line = text[text.rfind("\n", 0, opening) + 1 : opening]
+    return newline + line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def _step(text: str) -> str:
+    """Return one level of the text's indentation."""
+    items = _items(text, _skip(text, 0))
+    before = text[: items[0].start] if items else ""
+    indent = before[before.rfind("\n") + 1 :] if "\n" in before else ""
+    return indent if indent and not indent.strip() else _STEP

@@ -1,0 +1,121 @@
+"""`hivepipe uninstall`, planned before anything is touched."""
+
+import os
+from dataclasses import dataclass
+
+from hivepipe.errors import SettingsError
+from hivepipe.home import Place, locate, read_record, real_path, state_folder
+from hivepipe.install import claude_code, edits, git_exclude, settings_text, users_folder
+from hivepipe.install.claude_code import Scope
+from hivepipe.install.data import Data, data_of, delete, holds_nothing
+from hivepipe.stack import lifecycle, registration
+from hivepipe.stack.lock import Stack
+
+
+@dataclass(frozen=True)
+class Removal:
+    """What `uninstall` is about to do, and what it finds.
+
+    `settings`: an edit for each settings file, also where it was edited since and keeps the edits.
+    `is_shared`: other projects use this home, which therefore stays.
+    """
+
+    place: Place
+    settings: list[edits.Edit]
+    excludes: list[edits.Edit]
+    is_registered: bool
+    is_shared: bool
+    data: list[Data]
+    holds_nothing: bool
+
+    @property
+    def is_empty(self) -> bool:
+        """Is there nothing to take out?"""
+        return not (self.settings or self.excludes or self.is_registered)
+
+
+def plan(user: bool) -> Removal:
+    """Look at the project of the current folder, or at what `init --user` did."""
+    place = _users_place() if user else _projects_place()
+    paths = _settings_paths(place, user)
+    settings = [edit for edit in map(_settings_edit, paths) if _is_ours(edit)]
+    is_shared = len([1 for record in registration.records() if record["home"] == place.home]) > 2
+    return Removal(
+        place=place,
+        settings=settings,
+        excludes=_exclude_edits(paths),
+        is_registered=bool(read_record(place.project)),
+        is_shared=is_shared,
+        data=[] if is_shared else data_of(place),
+        holds_nothing=not is_shared and holds_nothing(place),
+    )
+
+
+def carry_out(removal: Removal, purge: bool) -> None:
+    """Take the hooks out first, so that nothing starts the stack again; end it; forget."""
+    for edit in removal.settings:
+        edits.undo(edit)
+    for edit in removal.excludes:
+        edits.make(edit)
+    place = removal.place
+    if removal.is_registered and not removal.is_shared:
+        lifecycle.take_down(place.project, Stack(place.home, os.path.dirname(place.socket)))
+    registration.forget(place.project, place.home)
+    if purge or removal.holds_nothing:
+        delete(removal.data)
+    users_folder.tidy()
+
+
+def _users_place() -> Place:
+    home = f"{state_folder()}/default"
+    return Place(home, home, read_record(home))
+
+
+def _projects_place() -> Place:
+    """Return the place by its record alone: HIVEPIPE_HOME is not what `init` wrote down."""
+    project = locate(".").project
+    record = read_record(project)
+    return Place(project, record.get("home") or f"{project}/.hive-mind", record)
+
+
+def _settings_paths(place: Place, user: bool) -> list[str]:
+    """Return the settings files that we changed for this place, and those we may have."""
+    changed = [found.path for found in edits.manifests() if found.project == place.project]
+    if user:
+        return list(dict.fromkeys([*changed, claude_code.settings_path(Scope.USER, "")]))
+    folders = (place.project, real_path("."))
+    own = [
+        claude_code.settings_path(scope, folder)
+        for folder in folders
+        for scope in (Scope.LOCAL, Scope.PROJECT)
+    ]
+    return list(dict.fromkeys([*changed, *own]))
+
+
+def _settings_edit(path: str) -> edits.Edit:
+    try:
+        return edits.undone(path, settings_text.without_entries)
+    except SettingsError as error:
+        text = str(error)
+        raise SettingsError(text if path in text else f"{path} {text}") from None
+
+
+def _is_ours(edit: edits.Edit) -> bool:
+    return edit.after != edit.before or edits.manifest_of(edit.path) is not None
+
+
+def _exclude_edits(settings: list[str]) -> list[edits.Edit]:
+    """Return the edits that take our lines out of the exclude files of these files' clones."""
+    lines: dict[str, set[str]] = {}
+    for path in settings:
+        exclude = git_exclude.exclude_file(path)
+        if exclude and os.path.exists(exclude):
+            lines.setdefault(exclude, set()).add(git_exclude.line_for(path))
+    found = []
+    for exclude, ours in lines.items():
+        before = after = edits.read(exclude) or ""
+        for line in ours:
+            after = git_exclude.without_line(after, line)
+        if after != before:
+            found.append(edits.Edit(exclude, before, after))
+    return found

@@ -1,0 +1,100 @@
+"""Our hooks in the text of a settings file: added beside those of others, taken out again."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from hivepipe.errors import SettingsError
+from hivepipe.install import json_text
+from hivepipe.install.hook_entries import Entry, is_ours
+
+_BOM = "\ufeff"
+
+
+def with_entries(text: str, wanted: dict[str, Entry]) -> str:
+    """Return the text with exactly these entries of ours; SettingsError: it cannot take them."""
+    if has_entries(text, wanted):
+        return text
+    text = without_entries(text)
+    bom, text = _apart(text)
+    if not text.strip():
+        text = "{}\n"
+    if "hooks" not in json_text.parse(text):
+        text = json_text.append(text, (), {}, "hooks")
+    for event, entry in wanted.items():
+        if event not in json_text.parse(text)["hooks"]:
+            text = json_text.append(text, ("hooks",), [], event)
+        text = json_text.append(text, ("hooks", event), entry)
+    return bom + text
+
+
+def has_entries(text: str, wanted: dict[str, Entry]) -> bool:
+    """Are exactly these entries of ours there?"""
+    return sorted(entries(text), key=_event) == sorted(wanted.items(), key=_event)
+
+
+def entries(text: str) -> list[tuple[str, Entry]]:
+    """Return our entries, each with its event."""
+    return [(event, entry) for event, entry, _ in _entries_of_ours(_hooks(text))]
+
+
+def without_entries(text: str) -> str:
+    """Return the text without our entries, and without what they leave empty."""
+    bom, text = _apart(text)
+    while path := _first_of_ours(text):
+        text = json_text.remove(text, path)
+        group, event, hooks = path[:-2], path[:-3], path[:-4]
+        for emptied, container in ((path[:-1], group), (event, event), (hooks, hooks)):
+            if _value(text, emptied):
+                break
+            text = json_text.remove(text, container)
+    return bom + text
+
+
+def _event(pair: tuple[str, Entry]) -> str:
+    return pair[0]
+
+
+def _apart(text: str) -> tuple[str, str]:
+    return (_BOM, text[1:]) if text.startswith(_BOM) else ("", text)
+
+
+def _hooks(text: str) -> dict[str, list[Any]]:
+    """Return the hooks of a settings file, checked as far as they concern us."""
+    _, text = _apart(text)
+    try:
+        settings = json_text.parse(text) if text.strip() else {}
+    except json_text.NotJsonError as error:
+        raise SettingsError(f"is not valid JSON: {error}") from None
+    if not isinstance(settings, dict):
+        raise SettingsError("holds no JSON object")
+    hooks = settings.get("hooks", {})
+    if not isinstance(hooks, dict):
+        raise SettingsError('has "hooks" that are no object')
+    for event, groups in hooks.items():
+        if not isinstance(groups, list):
+            raise SettingsError(f'has hooks of "{event}" that are no list')
+    return hooks
+
+
+def _entries_of_ours(hooks: dict[str, list[Any]]) -> Iterator[tuple[str, Entry, json_text.Path]]:
+    """Yield event, entry (with our handler alone) and path of each handler of ours."""
+    for event, groups in hooks.items():
+        for at, group in enumerate(groups):
+            handlers = group.get("hooks") if isinstance(group, dict) else None
+            for number, handler in enumerate(handlers if isinstance(handlers, list) else []):
+                if is_ours(handler):
+                    path = ("hooks", event, at, "hooks", number)
+                    yield event, {**group, "hooks": [handler]}, path
+
+
+def _first_of_ours(text: str) -> json_text.Path:
+    for _, _, path in _entries_of_ours(_hooks(text)):
+        return path
+    return ()
+
+
+def _value(text: str, path: json_text.Path) -> Any:
+    value = json_text.parse(text)
+    for key in path:
+        value = value[key]
+    return value

@@ -1,0 +1,262 @@
+"""hivepipe as somebody who is not root has it: an installation of its own, and a user's account.
+
+Root may do anything: what is shown of permissions, of owners or of traces is shown for a user whom
+the kernel stops. Where the tests run as root this user is `nobody`, and gets a copy of whatever
+of the interpreter and the code nobody else can reach.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil  # type: ignore[import-untyped]
+import pytest
+
+from tests.conftest import NEUTRAL, ROOT, find_server
+
+UID = 65534 if os.geteuid() == 0 else os.geteuid()
+AS_USER = (
+    ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups"] if os.geteuid() == 0 else []
+)
+SECS = 90
+
+
+class Installation:
+    """A clone with its `.venv`, readable by everybody."""
+
+    def __init__(self, folder: Path) -> None:
+        """Copy the code; link or copy an interpreter and its packages."""
+        self.folder = folder / "hivepipe"
+        for name in ("hivepipe", "hooks", "workers"):
+            plain = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / name, self.folder / name, ignore=plain)
+        self.bin = self.folder / ".venv" / "bin"
+        base = Path(sys.base_prefix).resolve()
+        python = Path("bin") / f"python3.{sys.version_info.minor}"
+        if not can_read(base):
+            base = moved(base, copied(base, folder / "python"), python)
+        python = base / python
+        command = [python, "-m", "venv", "--without-pip", "--symlinks", self.folder / ".venv"]
+        subprocess.run(command, check=True, timeout=SECS)
+        (packages,) = (self.folder / ".venv").glob("lib/python3*/site-packages")
+        theirs = Path(psutil.__file__).parents[1]
+        if not can_read(theirs):
+            theirs = copied(theirs, folder / "packages")
+        (packages / "hivepipe.pth").write_text(f"{self.folder}\n{theirs}\n")
+        self._script("hivepipe", (ROOT / "hivepipe/cli/launch.py").read_text())
+        self._script("hivepipe-hook", (ROOT / "hivepipe/cli/hook.sh").read_text())
+        if AS_USER:
+            subprocess.run(["chown", "-R", f"{UID}:{UID}", self.folder], check=True)
+
+    def _script(self, name: str, text: str) -> None:
+        path = self.bin / name
+        path.write_text(text.replace("#!python", f"#!{self.bin}/python"))
+        path.chmod(0o755)
+
+
+def can_read(folder: Path) -> bool:
+    """Can the user read a folder?"""
+    return (
+        subprocess.run([*AS_USER, "sh", "-c", f"ls '{folder}'"], capture_output=True).returncode
+        == 0
+    )
+
+
+def copied(folder: Path, target: Path) -> Path:
+    """Copy a folder by hard links where the file system can."""
+    plain = shutil.ignore_patterns("test", "site-packages", "__pycache__", "idlelib", "share")
+
+    def link(source: str, to: str) -> None:
+        try:
+            os.link(source, to)
+        except OSError:
+            shutil.copy2(source, to)
+
+    shutil.copytree(folder, target, symlinks=True, ignore=plain, copy_function=link)
+    return target
+
+
+def moved(base: Path, copy: Path, program: Path) -> Path:
+    """Let a copied interpreter look for its shared library beside itself."""
+    program = copy / program
+    text = program.read_bytes()
+    program.unlink()  # it may be a hard link
+    rpath = f"{base}/lib".encode() + b"\0"
+    program.write_bytes(text.replace(rpath, b"$ORIGIN/../lib".ljust(len(rpath), b"\0")))
+    program.chmod(0o755)
+    return copy
+
+
+class User:
+    """An account with a home folder and one project, and nothing of hivepipe in it."""
+
+    def __init__(self, folder: Path, installation: Installation, project: str = "shop") -> None:
+        """`project` is a path below the home folder."""
+        find_server()  # skips where there is none
+        self.installation = installation
+        self.home = folder / "user"
+        self.project = self.home / project
+        self.run_folder = folder / "run"
+        self.env = {
+            "PATH": f"{installation.bin}:/usr/local/bin:/usr/bin:/bin",
+            "HOME": str(self.home),
+            "XDG_RUNTIME_DIR": str(self.run_folder),
+            "PYTHONWARNINGS": "ignore",
+        }
+        for path in (self.project, self.run_folder):
+            path.mkdir(parents=True)
+        (self.home / ".bashrc").write_text("# mine\n")
+        self.own(folder)
+
+    def own(self, path: Path) -> None:
+        """Give a tree to the user."""
+        if AS_USER:
+            subprocess.run(["chown", "-R", f"{UID}:{UID}", path], check=True)
+
+    def do(
+        self, *words: str | Path, cwd: Path | None = None, data: str = "", **env: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command as this user."""
+        return subprocess.run(
+            [*AS_USER, *map(str, words)],
+            input=data,
+            cwd=cwd or self.project,
+            env=self.env | env,
+            capture_output=True,
+            text=True,
+            timeout=SECS,
+            check=False,
+        )
+
+    def hivepipe(self, *words: str, expect: int = 0, cwd: Path | None = None, **env: str) -> str:
+        """Run `hivepipe` as this user and return what it says."""
+        done = self.do("hivepipe", *words, cwd=cwd, **env)
+        assert done.returncode == expect, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout + done.stderr
+
+    def git(self, *words: str, cwd: Path | None = None) -> str:
+        """Run git as this user."""
+        done = self.do("git", "-c", "user.name=a", "-c", "user.email=a@b.c", *words, cwd=cwd)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    @property
+    def settings(self) -> Path:
+        """The file that `init` changes unless told otherwise."""
+        return self.project / ".claude" / "settings.local.json"
+
+    def hooks(self, path: Path | None = None) -> dict[str, list[dict[str, Any]]]:
+        """Return event -> handlers, as Claude Code reads them."""
+        found = json.loads((path or self.settings).read_text())["hooks"]
+        return {
+            event: [handler for group in groups for handler in group["hooks"]]
+            for event, groups in found.items()
+        }
+
+    def fire(
+        self, event: str, cwd: Path | None = None, path: Path | None = None, **fields: object
+    ) -> list[str]:
+        """Do what Claude Code does on an event: run each handler that the settings name."""
+        payload = {
+            "session_id": "s1",
+            "cwd": str(cwd or self.project),
+            "hook_event_name": event,
+            **fields,
+        }
+        said = []
+        for handler in self.hooks(path).get(event, []):
+            words = (
+                [handler["command"], *handler["args"]]
+                if "args" in handler
+                else ["sh", "-c", handler["command"]]
+            )
+            done = self.do(
+                *words,
+                cwd=cwd,
+                data=json.dumps(payload),
+                CLAUDE_PROJECT_DIR=str(cwd or self.project),
+                CLAUDE_CODE_SESSION_ID="s1",
+            )
+            assert (done.returncode, done.stderr) == (0, ""), done
+            said.append(done.stdout)
+        return said
+
+    def sessions(self) -> list[dict[str, Any]]:
+        """Return the sessions that were recorded, as `hivepipe sessions` says them."""
+        done = self.do("hivepipe", "sessions", "--all", "--json")
+        return list(json.loads(done.stdout)["sessions"]) if done.returncode == 0 else []
+
+    def live_through_a_session(self) -> None:
+        """Fire the events of a small session."""
+        assert self.fire("SessionStart", source="startup") == [NEUTRAL]
+        self.fire("UserPromptSubmit", prompt="hello", prompt_id="p1")
+        edit = {"tool_name": "Edit", "tool_use_id": "t1", "tool_input": {"file_path": "/a.py"}}
+        self.fire("PostToolUse", **edit, tool_response={})
+        self.fire("Stop", stop_hook_active=False)
+        self.fire("SessionEnd", reason="other")
+
+    def files(self, *below: Path) -> dict[str, str]:
+        """Return every file and folder with mode and contents."""
+        found: dict[str, str] = {}
+        for root in below or (self.home, self.run_folder):
+            for path in sorted(root.rglob("*")):
+                found[str(path)] = _print_of(path)
+        return found
+
+    def processes(self) -> list[str]:
+        """Return the command lines of the processes that this test's stacks left."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                words = " ".join(process.cmdline())
+                environment = process.environ()
+            except psutil.Error:
+                continue
+            if str(self.home) in environment.get("HOME", "") and process.pid != os.getpid():
+                found.append(words)
+        return found
+
+    def sockets(self) -> list[str]:
+        """Return the sockets that are bound below the user's folders."""
+        lines = Path("/proc/net/unix").read_text().splitlines()
+        return [line for line in lines if str(self.run_folder.parent) in line]
+
+    def end_all(self) -> None:
+        """End what a failed test left, by pid."""
+        for _ in range(3):
+            for process in psutil.process_iter():
+                try:
+                    if process.environ().get("HOME") == str(self.home):
+                        process.kill()
+                except psutil.Error:
+                    continue
+
+
+def _print_of(path: Path) -> str:
+    status = path.lstat()
+    mode = f"{stat.S_IMODE(status.st_mode):o} {status.st_uid}"
+    if path.is_symlink():
+        return f"{mode} -> {os.readlink(path)}"
+    if path.is_file():
+        return f"{mode} {hashlib.sha256(path.read_bytes()).hexdigest()}"
+    return mode
+
+
+def changed(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Return what differs between two `files`."""
+    names = before.keys() | after.keys()
+    pairs = {name: (before.get(name, "-"), after.get(name, "-")) for name in names}
+    return {name: pair for name, pair in sorted(pairs.items()) if pair[0] != pair[1]}
+
+
+def require_user() -> None:
+    """Skip where no unprivileged user can be had."""
+    if AS_USER and not shutil.which("setpriv"):
+        pytest.skip("setpriv is not there")

@@ -1,0 +1,406 @@
+"""init and uninstall, off and on, as an unprivileged user: nothing is left behind."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hivepipe.install.hook_entries import EVENTS, MARK
+from tests.conftest import NEUTRAL, until
+from tests.installed import Installation, User, changed
+
+THEIRS = """{
+    "model": "opus",
+    "hooks": {
+        "PostToolUse": [
+            { "matcher": "Edit", "hooks": [ { "type": "command", "command": "true" } ] }
+        ]
+    }
+}"""
+
+
+# ---- nothing left behind
+
+
+def test_home_processes_and_sockets_are_the_same_before_and_after(user: User) -> None:
+    user.settings.parent.mkdir()
+    user.settings.write_text(THEIRS)
+    user.git("init", "-q")
+    user.own(user.project)
+    before = user.files()
+    user.hivepipe("init")
+    user.hivepipe("up", "-d")
+    assert user.processes()
+    assert user.sockets()
+    user.hivepipe("down")
+    user.hivepipe("uninstall")
+    assert changed(before, user.files()) == {}
+    assert user.processes() == []
+    assert user.sockets() == []
+
+
+def test_what_was_recorded_stays_unless_it_is_purged(user: User) -> None:
+    before = user.files()
+    user.hivepipe("init")
+    user.hivepipe("up", "-d")
+    user.live_through_a_session()
+    until(lambda: user.sessions(), "no session was recorded")
+    said = user.hivepipe("uninstall")
+    left = changed(before, user.files())
+    assert "kept" in said
+    assert left
+    assert all("/.hive-mind" in path or "/.claude-state" in path for path in left)
+    assert user.processes() == []
+    said = user.hivepipe("uninstall", "--purge", "--yes")
+    assert "deleted" in said
+    assert changed(before, user.files()) == {}
+
+
+def test_settings_edited_by_hand_in_between_keep_the_edit(user: User) -> None:
+    user.settings.parent.mkdir()
+    user.settings.write_text(THEIRS)
+    user.own(user.project)
+    before = user.files()
+    user.hivepipe("init")
+    user.hivepipe("up", "-d")
+    edited = user.settings.read_text().replace('"model": "opus"', '"model": "haiku", "x": [1]')
+    user.settings.write_text(edited)
+    user.live_through_a_session()
+    said = user.hivepipe("uninstall", "--purge", "--yes")
+    assert "edited" in said
+    assert user.settings.read_text() == THEIRS.replace(
+        '"model": "opus"', '"model": "haiku", "x": [1]'
+    )
+    assert list(changed(before, user.files())) == [str(user.settings)]
+    assert user.processes() == []
+    assert user.sockets() == []
+
+
+def test_purge_asks_with_sizes_and_no_means_no(user: User) -> None:
+    user.hivepipe("init")
+    user.fire("SessionStart", source="startup")
+    before = user.files()
+    done = user.do("hivepipe", "uninstall", "--purge", data="n\n")
+    assert done.returncode == 1
+    assert ".hive-mind" in done.stdout
+    assert re.search(r"\d+ (bytes|kB|MB)", done.stdout)
+    assert changed(before, user.files()) == {}
+
+
+def test_purge_leaves_what_others_keep_in_the_state_folder(user: User) -> None:
+    user.hivepipe("init")
+    theirs = user.project / ".claude-state" / "preferences.md"
+    theirs.write_text("tabs\n")
+    user.fire("SessionStart", source="startup")
+    user.hivepipe("uninstall", "--purge", "--yes")
+    assert theirs.read_text() == "tabs\n"
+    assert [path.name for path in theirs.parent.iterdir()] == ["preferences.md"]
+
+
+def test_a_dry_run_changes_nothing(user: User) -> None:
+    before = user.files()
+    said = user.hivepipe("init", "--dry-run")
+    assert said.count(MARK) == len(EVENTS)
+    assert changed(before, user.files()) == {}
+    user.hivepipe("init")
+    before = user.files()
+    assert "nothing was changed" in user.hivepipe("uninstall", "--dry-run", "--purge")
+    assert changed(before, user.files()) == {}
+
+
+def test_nothing_to_uninstall_is_said(user: User) -> None:
+    before = user.files()
+    assert "nothing to do" in user.hivepipe("uninstall")
+    assert changed(before, user.files()) == {}
+
+
+# ---- init
+
+
+def test_every_event_is_registered_and_its_command_runs(user: User) -> None:
+    user.hivepipe("init")
+    hooks = user.hooks()
+    assert set(hooks) == {event.name for event in EVENTS}
+    for event in hooks:
+        assert user.fire(event) == [NEUTRAL]
+    assert list((user.project / ".hive-mind" / "spool").glob("*.json"))
+
+
+def test_init_twice_is_init_once(user: User) -> None:
+    user.hivepipe("init")
+    before = user.files()
+    assert "already" in user.hivepipe("init")
+    assert changed(before, user.files()) == {}
+
+
+def test_init_again_after_an_edit_keeps_the_way_back(user: User) -> None:
+    user.settings.parent.mkdir()
+    user.settings.write_text(THEIRS)
+    user.own(user.project)
+    user.hivepipe("init")
+    hooks = json.loads(user.settings.read_text())
+    del hooks["hooks"]["Stop"]
+    hooks["later"] = True
+    user.settings.write_text(json.dumps(hooks, indent=4))
+    user.hivepipe("init")
+    assert "Stop" in user.hooks()
+    user.hivepipe("uninstall")
+    assert json.loads(user.settings.read_text()) == json.loads(THEIRS) | {"later": True}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [('{"a": 1,}', "not valid JSON"), ('{"hooks": []}', "no object"), ("\xff", "not UTF-8")],
+)
+def test_settings_that_cannot_take_hooks_are_left_as_they_are(
+    user: User, text: str, reason: str
+) -> None:
+    user.settings.parent.mkdir()
+    user.settings.write_bytes(text.encode("latin-1"))
+    user.own(user.project)
+    before = user.files()
+    said = user.hivepipe("init", expect=1)
+    assert reason in said
+    assert str(user.settings) in said
+    assert len(said.splitlines()) == 1
+    assert changed(before, user.files()) == {}
+
+
+@pytest.mark.parametrize("what", ["file", "folder", "project"])
+def test_read_only_settings_are_refused_and_nothing_is_made(user: User, what: str) -> None:
+    user.settings.parent.mkdir()
+    user.settings.write_text(THEIRS)
+    user.own(user.project)
+    path, mode = {
+        "file": (user.settings, 0o444),
+        "folder": (user.settings.parent, 0o555),
+        "project": (user.project, 0o555),
+    }[what]
+    if what == "project":
+        shutil.rmtree(user.settings.parent)
+    path.chmod(mode)
+    probe = path if what == "file" else path / "probe"
+    assert user.do("sh", "-c", f"echo x >> '{probe}'").returncode, "the test would prove nothing"
+    before = user.files()
+    assert "read-only" in user.hivepipe("init", expect=1)
+    assert changed(before, user.files()) == {}
+    path.chmod(0o755)
+
+
+def test_mode_and_link_of_a_settings_file_stay(user: User) -> None:
+    real = user.project / "dotfiles" / "claude.json"
+    real.parent.mkdir()
+    real.write_text(THEIRS)
+    real.chmod(0o640)
+    user.settings.parent.mkdir()
+    user.settings.symlink_to("../dotfiles/claude.json")
+    user.own(user.project)
+    before = user.files()
+    user.hivepipe("init")
+    assert user.settings.is_symlink()
+    assert MARK in real.read_text()
+    assert real.stat().st_mode & 0o777 == 0o640
+    assert real.stat().st_uid == user.project.stat().st_uid
+    user.hivepipe("uninstall")
+    assert changed(before, user.files()) == {}
+
+
+def test_a_link_that_leads_out_of_the_project_is_refused(user: User) -> None:
+    victim = user.home / "victim.json"
+    victim.write_text("{}")
+    user.settings.parent.mkdir()
+    user.settings.symlink_to(victim)
+    user.own(user.home)
+    before = user.files()
+    assert "leads out of the project" in user.hivepipe("init", expect=1)
+    assert changed(before, user.files()) == {}
+
+
+def test_the_home_folder_is_no_project(user: User) -> None:
+    assert "--user" in user.hivepipe("init", cwd=user.home, expect=1)
+
+
+def test_for_the_user_all_projects_go_to_one_home_and_none_is_written_to(user: User) -> None:
+    before = user.files()
+    user.hivepipe("init", "--user")
+    settings = user.home / ".claude" / "settings.json"
+    user.fire("SessionStart", path=settings, source="startup")
+    assert list((user.home / ".local/state/hivepipe/default/spool").glob("*.json"))
+    assert list(user.project.iterdir()) == []
+    assert "--user" in user.hivepipe("uninstall")
+    user.hivepipe("uninstall", "--user", "--purge", "--yes")
+    assert changed(before, user.files()) == {}
+
+
+def test_shared_settings_are_silent_where_hivepipe_is_missing(user: User) -> None:
+    user.hivepipe("init", "--project")
+    shared = user.project / ".claude" / "settings.json"
+    assert str(user.home) not in shared.read_text()
+    assert user.fire("SessionStart", path=shared, source="startup") == [NEUTRAL]
+    spooled = list((user.project / ".hive-mind" / "spool").glob("*.json"))
+    assert len(spooled) == 1
+    user.env["PATH"] = "/usr/bin:/bin"
+    assert user.fire("SessionStart", path=shared, source="startup") == [""]
+
+
+def test_hivepipe_hook_is_found_through_a_link_and_as_a_wheel_installs_it(
+    user: User, folder: Path
+) -> None:
+    user.hivepipe("init", "--project")
+    shared = user.project / ".claude" / "settings.json"
+    bin = folder / "bin"
+    bin.mkdir()
+    (bin / "hivepipe-hook").symlink_to(user.installation.bin / "hivepipe-hook")
+    user.env["PATH"] = f"{bin}:/usr/bin:/bin"
+    assert user.fire("Stop", path=shared) == [NEUTRAL]
+    wheel = folder / "wheel"
+    packages = wheel / "lib" / "python3.11" / "site-packages" / "hivepipe"
+    shutil.copytree(user.installation.folder / "hivepipe", packages)
+    shutil.copytree(user.installation.folder / "hooks", packages / "_hooks")
+    (wheel / "bin").mkdir()
+    shutil.copy(user.installation.bin / "hivepipe-hook", wheel / "bin")
+    (wheel / "bin" / "python").symlink_to(user.installation.bin / "python")
+    user.own(wheel)
+    user.env["PATH"] = f"{wheel}/bin:/usr/bin:/bin"
+    assert user.fire("Stop", path=shared) == [NEUTRAL]
+
+
+def test_an_old_claude_code_gets_the_shell_form(user: User, folder: Path) -> None:
+    bin = folder / "bin"
+    bin.mkdir()
+    (bin / "claude").write_text("#!/bin/sh\necho '2.1.138 (Claude Code)'\n")
+    (bin / "claude").chmod(0o755)
+    user.env["PATH"] = f"{bin}:{user.env['PATH']}"
+    assert "older than 2.1.139" in user.hivepipe("init")
+    assert all("args" not in handler for group in user.hooks().values() for handler in group)
+    assert user.fire("SessionStart", source="startup") == [NEUTRAL]
+    (bin / "claude").write_text("#!/bin/sh\necho '2.1.139 (Claude Code)'\n")
+    user.hivepipe("init")
+    assert all("args" in handler for group in user.hooks().values() for handler in group)
+
+
+# ---- git
+
+
+def test_git_add_adds_nothing_of_ours(user: User) -> None:
+    user.git("init", "-q")
+    user.hivepipe("init")
+    user.hivepipe("up", "-d")
+    user.live_through_a_session()
+    until(lambda: user.sessions(), "no session was recorded")
+    user.git("add", "-A")
+    assert user.git("status", "--short") == ""
+    user.hivepipe("uninstall")
+    assert user.git("status", "--short", "--ignored") == "!! .claude-state/\n!! .hive-mind/\n"
+
+
+def test_an_exclude_file_without_a_last_line_break_is_given_back_exactly(user: User) -> None:
+    user.git("init", "-q")
+    exclude = user.project / ".git" / "info" / "exclude"
+    exclude.write_text("*.o\n*.tmp")
+    user.own(user.project)
+    user.hivepipe("init")
+    user.git("add", "-A")
+    assert user.git("status", "--short") == ""
+    user.hivepipe("uninstall")
+    assert exclude.read_text() == "*.o\n*.tmp"
+
+
+def test_settings_that_git_ignores_already_need_no_line(user: User) -> None:
+    user.git("init", "-q")
+    (user.project / ".gitignore").write_text("settings.local.json\n")
+    user.own(user.project)
+    exclude = (user.project / ".git" / "info" / "exclude").read_text()
+    user.hivepipe("init")
+    assert (user.project / ".git" / "info" / "exclude").read_text() == exclude
+
+
+def test_committed_local_settings_are_changed_with_a_warning(user: User) -> None:
+    user.git("init", "-q")
+    user.settings.parent.mkdir()
+    user.settings.write_text(THEIRS)
+    user.own(user.project)
+    user.git("add", "-A")
+    assert "git has this file" in user.hivepipe("init")
+
+
+def test_a_worktree_is_recorded_in_its_main_checkout_and_uninstalled_with_it(user: User) -> None:
+    user.git("init", "-q")
+    user.git("commit", "-q", "--allow-empty", "-m", "x")
+    tree = user.home / "tree"
+    user.git("worktree", "add", "-q", str(tree))
+    user.hivepipe("init")
+    user.hivepipe("init", cwd=tree)
+    local = tree / ".claude" / "settings.local.json"
+    user.fire("SessionStart", cwd=tree, path=local, source="startup")
+    assert len(list((user.project / ".hive-mind" / "spool").glob("*.json"))) == 1
+    assert not (tree / ".hive-mind").exists()
+    assert user.git("status", "--short", cwd=tree) == ""
+    user.hivepipe("uninstall", cwd=tree)
+    assert not user.settings.exists()
+    assert not local.exists()
+    assert user.git("status", "--short", cwd=tree) == ""
+
+
+# ---- off and on
+
+
+def test_off_ends_the_recording_at_once_and_on_takes_it_up_again(user: User) -> None:
+    user.hivepipe("init")
+    user.hivepipe("off")
+    before = user.files()
+    user.live_through_a_session()
+    assert changed(before, user.files()) == {}
+    assert "switched off" in user.hivepipe("up", "-d", expect=1)
+    user.hivepipe("down")
+    assert "switched off" in user.hivepipe("init"), "init is no way around it"
+    user.live_through_a_session()
+    assert not list((user.project / ".hive-mind").glob("spool/*"))
+    user.hivepipe("on")
+    user.fire("SessionStart", source="startup")
+    assert len(list((user.project / ".hive-mind").glob("spool/*.json"))) == 1
+
+
+def test_a_project_without_a_home_of_its_own_opts_out_of_the_common_one(user: User) -> None:
+    user.hivepipe("init", "--user")
+    settings = user.home / ".claude" / "settings.json"
+    user.hivepipe("off")
+    user.fire("SessionStart", path=settings, source="startup")
+    assert not list(user.home.glob(".local/state/hivepipe/default/spool/*"))
+    user.hivepipe("on")
+    user.fire("SessionStart", path=settings, source="startup")
+    assert len(list(user.home.glob(".local/state/hivepipe/default/spool/*.json"))) == 1
+
+
+def test_off_in_a_worktree_is_off_in_all_of_the_repository(user: User) -> None:
+    user.git("init", "-q")
+    user.git("commit", "-q", "--allow-empty", "-m", "x")
+    tree = user.home / "tree"
+    user.git("worktree", "add", "-q", str(tree))
+    user.hivepipe("init")
+    user.hivepipe("off", cwd=tree)
+    user.fire("SessionStart", source="startup")
+    assert not list((user.project / ".hive-mind").glob("spool/*"))
+
+
+# ---- long paths
+
+
+def test_a_project_path_of_200_characters_works(installation: Installation, folder: Path) -> None:
+    start = len(str(folder / "user")) + 1
+    name = ("long name/" * 40)[: 200 - start].rstrip("/ ").ljust(200 - start, "x")
+    user = User(folder, installation, project=name)
+    assert len(str(user.project)) == 200
+    try:
+        user.hivepipe("init")
+        user.hivepipe("up", "-d")
+        user.live_through_a_session()
+        until(lambda: user.sessions(), "no session was recorded")
+        user.hivepipe("down")
+        user.hivepipe("uninstall", "--purge", "--yes")
+        assert list(user.project.iterdir()) == []
+        assert user.processes() == []
+    finally:
+        user.end_all()

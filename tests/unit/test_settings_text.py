@@ -1,0 +1,191 @@
+"""Settings files keep every byte that is not ours."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hivepipe.errors import SettingsError
+from hivepipe.install.hook_entries import EVENTS, MARK, Form, entry, is_ours
+from hivepipe.install.settings_text import entries, has_entries, with_entries, without_entries
+
+PYTHON, HOOKS = "/opt/my pythön/bin/python3.11", "/opt/hivepipe's/hooks"
+
+
+def wanted(form: Form = Form.EXEC) -> dict[str, dict[str, Any]]:
+    return {event.name: entry(event, form, PYTHON, HOOKS) for event in EVENTS}
+
+
+FILES = {
+    "nothing": "",
+    "an empty object": "{}",
+    "with a last line break": "{}\n",
+    "two spaces": '{\n  "model": "opus"\n}\n',
+    "four spaces": '{\n    "model": "opus",\n    "env": {\n        "A": "1"\n    }\n}',
+    "tabs": '{\n\t"model": "opus"\n}\n',
+    "windows": '{\r\n  "model": "opus"\r\n}\r\n',
+    "one line": '{"model":"opus","env":{"A":"1"}}',
+    "one line with spaces": '{ "model": "opus" }\n',
+    "odd but valid": ' \n{ "model" :\t"opus"\n ,"env":{ }\n}  \n\n',
+    "escapes": '{\n  "a": "\\u00e9 \\/ \\ud83d é",\n  "n": 1.0e2,\n  "big": 12345678901234567\n}\n',
+    "a byte order mark": '\ufeff{\n  "model": "opus"\n}\n',
+    "hooks of others": """{
+  "hooks": {
+    "PostToolUse": [
+      { "matcher": "Edit|Write", "hooks": [ { "type": "command", "command": "prettier" } ] }
+    ],
+    "Notification": [{"hooks": [{"type": "command", "command": "bell"}]}]
+  },
+  "permissions": {"allow": ["Bash(ls:*)"]}
+}
+""",
+    "the same key twice": '{\n  "hooks": {"Stop": []},\n  "hooks": {"Stop": [{"hooks": []}]}\n}\n',
+}
+# A container that was empty before us is not there after us: nobody can tell it from ours.
+EMPTY_HOOKS = ['{\n  "hooks": {}\n}\n', '{\n  "hooks": {\n    "Stop": []\n  }\n}\n']
+
+
+@pytest.mark.parametrize("text", FILES.values(), ids=FILES)
+@pytest.mark.parametrize("form", Form)
+def test_taking_out_what_was_put_in_gives_the_same_bytes(text: str, form: Form) -> None:
+    ours = with_entries(text, wanted(form))
+    assert ours != text
+    assert has_entries(ours, wanted(form))
+    assert without_entries(ours) == (text if text.strip() else "{}\n")
+
+
+@pytest.mark.parametrize("text", EMPTY_HOOKS)
+def test_an_empty_list_of_hooks_takes_them_and_is_gone_afterwards(text: str) -> None:
+    ours = with_entries(text, wanted())
+    assert has_entries(ours, wanted())
+    assert json.loads(without_entries(ours)) == {}
+
+
+@pytest.mark.parametrize("text", FILES.values(), ids=FILES)
+def test_putting_in_twice_is_putting_in_once(text: str) -> None:
+    once = with_entries(text, wanted())
+    assert with_entries(once, wanted()) == once
+
+
+@pytest.mark.parametrize("text", FILES.values(), ids=FILES)
+def test_entries_of_another_installation_are_replaced(text: str) -> None:
+    old = with_entries(text, wanted(Form.SHELL))
+    assert with_entries(old, wanted()) == with_entries(text, wanted())
+
+
+def test_what_others_have_there_stays_as_it_is_written() -> None:
+    text = FILES["hooks of others"]
+    ours = with_entries(text, wanted())
+    lines = ours.splitlines()
+    for line in text.splitlines():
+        assert any(found.startswith(line) for found in lines), line  # a comma may have been added
+    assert len(json.loads(ours)["hooks"]["PostToolUse"]) == 2
+
+
+def test_an_edit_made_since_is_kept_with_its_layout() -> None:
+    ours = with_entries(FILES["hooks of others"], wanted())
+    edited = ours.replace('"Bash(ls:*)"', '"Bash(ls:*)",\n      "Bash(cat:*)"')
+    kept = FILES["hooks of others"].replace('"Bash(ls:*)"', '"Bash(ls:*)",\n      "Bash(cat:*)"')
+    assert without_entries(edited) == kept
+
+
+def test_a_file_that_claude_code_wrote_anew_loses_exactly_our_entries() -> None:
+    ours = json.loads(with_entries(FILES["hooks of others"], wanted()))
+    rewritten = json.dumps(ours, indent=2)
+    assert json.loads(without_entries(rewritten)) == json.loads(FILES["hooks of others"])
+
+
+def test_a_hook_of_somebody_elses_in_our_group_stays() -> None:
+    ours = json.loads(with_entries("", wanted()))
+    theirs = {"type": "command", "command": "mine"}
+    ours["hooks"]["PostToolUse"][0]["hooks"].append(theirs)
+    left = json.loads(without_entries(json.dumps(ours)))
+    assert left == {"hooks": {"PostToolUse": [{"matcher": "*", "hooks": [theirs]}]}}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"a": 1,}', "not valid JSON: line 1, column"),
+        ("{\n// a comment\n}", "not valid JSON: line 2"),
+        ('{"a": NaN}', "not valid JSON: NaN"),
+        ('{"a": "\n"}', "not valid JSON"),
+        ("[" * 100_000, "nested too deep"),
+        ("[]", "no JSON object"),
+        ('"text"', "no JSON object"),
+        ('{"hooks": []}', '"hooks" that are no object'),
+        ('{"hooks": null}', '"hooks" that are no object'),
+        ('{"hooks": {"Stop": {}}}', 'hooks of "Stop" that are no list'),
+    ],
+)
+def test_what_cannot_take_hooks_is_refused_with_its_reason(text: str, reason: str) -> None:
+    with pytest.raises(SettingsError, match=reason.replace('"', '"')):
+        with_entries(text, wanted())
+
+
+@pytest.mark.parametrize("odd", [None, 7, "x", [], {"hooks": None}, {"hooks": [None, "x", 7]}])
+def test_odd_groups_of_others_are_left_alone(odd: object) -> None:
+    text = json.dumps({"hooks": {"Stop": [odd]}})
+    assert without_entries(with_entries(text, wanted())) == text
+
+
+def test_a_handler_is_ours_by_its_mark_alone() -> None:
+    assert all(is_ours(group["hooks"][0]) for form in Form for group in wanted(form).values())
+    assert not is_ours({"type": "command", "command": "/opt/hivepipe/notify.sh"})
+    assert not is_ours({"command": "x", "args": [7, None]})
+    assert not is_ours("# hivepipe")
+    assert is_ours({"command": "x", "args": ["y", MARK]})
+
+
+# ---- whatever the file holds
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=12,
+)
+GROUPS = st.lists(
+    st.fixed_dictionaries(
+        {"hooks": st.lists(st.fixed_dictionaries({"command": st.text(max_size=9)}), min_size=1)},
+        optional={"matcher": st.text(max_size=5)},
+    ),
+    min_size=1,
+    max_size=2,
+)
+HOOKS_OF_OTHERS = st.dictionaries(
+    st.sampled_from(["PreToolUse", "Stop", "Notification"]), GROUPS, min_size=1
+)
+SETTINGS = st.builds(
+    lambda others, hooks, last: {**others, **({"hooks": hooks} if hooks else {}), **last},
+    st.dictionaries(st.text(max_size=5).filter(lambda key: key != "hooks"), VALUES, max_size=3),
+    st.none() | HOOKS_OF_OTHERS,
+    st.dictionaries(st.text(max_size=5).filter(lambda key: key != "hooks"), VALUES, max_size=2),
+)
+LAYOUTS = st.sampled_from(
+    [
+        {},
+        {"indent": 2},
+        {"indent": 4},
+        {"indent": "\t", "ensure_ascii": False},
+        {"separators": (",", ":")},
+        {"indent": 0},
+    ]
+)
+
+
+@given(SETTINGS, LAYOUTS, st.sampled_from(list(Form)))
+def test_any_settings_in_any_layout_come_back_byte_for_byte(
+    settings: dict[str, Any], layout: dict[str, Any], form: Form
+) -> None:
+    text = json.dumps(settings, **layout)
+    ours = with_entries(text, wanted(form))
+    assert without_entries(ours) == text
+    found = json.loads(ours)
+    assert {key: value for key, value in found.items() if key != "hooks"} == {
+        key: value for key, value in settings.items() if key != "hooks"
+    }
+    assert sorted(entries(ours), key=str) == sorted(wanted(form).items(), key=str)
