@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hivepipe.errors import BadEnvelopeError, HivepipeError, JobError
 from hivepipe.handlers.registry import execute
-from hivepipe.handlers.slow import SLOW_OPERATIONS, Workplace, execute_slow
+from hivepipe.handlers.slow import SLOW_OPERATIONS, Workplace, execute_at_once, execute_slow
 from hivepipe.home import locate
 from hivepipe.queues.spooled import (
     SpooledJob,
@@ -23,7 +23,6 @@ from hivepipe.queues.spooled import (
     set_aside,
     spool_files,
 )
-from hivepipe.run_job import execute_at_once
 from hivepipe.store.applied import is_applied
 from hivepipe.store.database import Database
 from hivepipe.store.location import database_path

@@ -3,11 +3,13 @@
 from functools import cache, partial
 from pathlib import Path
 
-from hivepipe.envelope import Envelope, follow_ups, read_envelope
+from rq import get_current_job
+
+from hivepipe.envelope import read_envelope
 from hivepipe.handlers.registry import execute
-from hivepipe.handlers.slow import SLOW_OPERATIONS, Workplace, execute_slow
+from hivepipe.handlers.slow import SLOW_OPERATIONS, Workplace, execute_at_once, execute_slow
 from hivepipe.home import locate
-from hivepipe.jobs import Job
+from hivepipe.queues.stock_jobs import note_executed
 from hivepipe.store.database import Database
 from hivepipe.store.location import database_path
 
@@ -26,13 +28,9 @@ def run_job(envelope: str) -> None:
     else:
         with db.transaction():
             execute(db, job)
-
-
-def execute_at_once(db: Database, parent: Envelope, jobs: list[Job]) -> None:
-    """Execute what a slow handler hands back where there is no writer to do it: all or nothing."""
-    with db.transaction():
-        for message in follow_ups(parent, jobs):
-            execute(db, read_envelope(message.envelope))
+    in_rq = get_current_job()
+    if in_rq is not None:
+        note_executed(in_rq.connection, in_rq.id)
 
 
 @cache

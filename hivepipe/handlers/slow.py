@@ -10,9 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hivepipe.envelope import Envelope
+from hivepipe.envelope import Envelope, follow_ups, read_envelope
 from hivepipe.errors import StoppedError, UnknownOperationError
+from hivepipe.handlers.registry import execute
 from hivepipe.jobs import Job
+from hivepipe.store.database import Database
 
 LONGEST_SETTLE_SECS = 600.0
 
@@ -47,6 +49,13 @@ def execute_slow(workplace: Workplace, job: Envelope) -> None:
     if slow is None:
         raise UnknownOperationError(f"no handler for operation {job.operation!r}")
     slow.handler(workplace, job)
+
+
+def execute_at_once(db: Database, parent: Envelope, jobs: list[Job]) -> None:
+    """Execute what a slow handler hands back where there is no writer to do it: all or nothing."""
+    with db.transaction():
+        for message in follow_ups(parent, jobs):
+            execute(db, read_envelope(message.envelope))
 
 
 def settle_secs(job: Envelope) -> float:

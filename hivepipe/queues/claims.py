@@ -27,6 +27,7 @@ from redis import Redis
 from hivepipe.jobs import ENVELOPE_VERSION, dumps
 from hivepipe.queues.client import RESULT_TTL_SECS, job_data
 from hivepipe.queues.connection import ALL_QUEUES
+from hivepipe.queues.stock_jobs import EXECUTED_KEY, count_executed
 
 LEASE_SECS = 60
 EXECUTION = "hivepipe"  # RQ's execution id; one claiming worker per queue, so one is enough
@@ -143,7 +144,7 @@ return {{found, tostring(due), newer}}
 _ACKNOWLEDGE = f"""
 local worker, at, keep, emptied = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local now = tonumber(redis.call('TIME')[1])
-local done = 0
+local done, executed = 0, redis.call('EXISTS', '{EXECUTED_KEY}') == 1
 for i = 5, #ARGV, 3 do
   local id, q, operation = ARGV[i], ARGV[i + 1], ARGV[i + 2]
   -- Not there: the lease ran out and somebody put the job back; it will come again, and do nothing.
@@ -153,6 +154,7 @@ for i = 5, #ARGV, 3 do
       'description', operation)
     redis.call('EXPIRE', job, keep)
     redis.call('ZADD', 'rq:finished:' .. q, now + keep, id)
+    if executed then redis.call('SREM', '{EXECUTED_KEY}', id) end  -- a stock worker died of it
     done = done + 1
   end
 end
@@ -375,6 +377,7 @@ def _packed(reason: str) -> bytes:
 def accounts(connection: Redis) -> dict[str, int]:
     """Return where all accepted jobs are; each figure is counted, none computed from another."""
     pipe = connection.pipeline()
+    count_executed(pipe)
     for name in ("accepted", "done", "discarded"):
         pipe.get(f"hivepipe:{name}")
     for queue in ALL_QUEUES:
@@ -382,7 +385,7 @@ def accounts(connection: Redis) -> dict[str, int]:
         pipe.zcard(f"rq:wip:{queue}")
         pipe.zcard(f"rq:scheduled:{queue}")
         pipe.zcard(f"rq:failed:{queue}")
-    accepted, done, discarded, *counts = (int(value or 0) for value in pipe.execute())
+    _, accepted, done, discarded, *counts = (int(value or 0) for value in pipe.execute())
     return {
         "accepted": accepted,
         "done": done,

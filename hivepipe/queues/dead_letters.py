@@ -25,6 +25,7 @@ from hivepipe.jobs import queue_of
 from hivepipe.queues.client import RETRY_SECS
 from hivepipe.queues.connection import ALL_QUEUES, connect
 from hivepipe.queues.job_data import envelope_text
+from hivepipe.queues.stock_jobs import EXECUTED_KEY
 from hivepipe.redaction import redact_text
 
 UNREADABLE = "?"
@@ -56,12 +57,13 @@ return retried
 """
 
 # ARGV: id, queue of the registry; and so on
-_DISCARD = """
+_DISCARD = f"""
 local discarded = 0
 for i = 1, #ARGV, 2 do
   local id, q = ARGV[i], ARGV[i + 1]
   if redis.call('ZREM', 'rq:failed:' .. q, id) == 1 then
     redis.call('DEL', 'rq:job:' .. id, 'rq:results:' .. id)
+    redis.call('SREM', '{EXECUTED_KEY}', id)
     redis.call('INCR', 'hivepipe:discarded')
     discarded = discarded + 1
   end

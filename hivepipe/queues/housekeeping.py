@@ -14,6 +14,7 @@ from hivepipe.queues import client
 from hivepipe.queues.connection import ACCEPTED_KEY, ALL_QUEUES
 from hivepipe.queues.reconciler import reconcile, redact_dead_letters
 from hivepipe.queues.spooled import abandoned, read_spool_file, set_aside, spool_files
+from hivepipe.queues.stock_jobs import count_executed
 
 FILES_PER_TURN = 500
 QUIET_SECS = 2.0
@@ -75,6 +76,7 @@ class Housekeeper:
         if now - self._reconciled_at > RECONCILE_EVERY_SECS:
             self._reconciled_at = now
             redact_dead_letters(self._connection)
+            count_executed(self._connection)
             brought_back = reconcile(self._connection)
             if brought_back:
                 logger.warning("brought back %d jobs that were in no list", brought_back)

@@ -13,8 +13,8 @@ import pytest
 from hivepipe.commit import commit_batch
 from hivepipe.envelope import Envelope, envelope_of, follow_ups, read_envelope
 from hivepipe.errors import BadEnvelopeError
+from hivepipe.handlers.slow import execute_at_once
 from hivepipe.handlers.usage import MESSAGES_PER_JOB, usage_jobs
-from hivepipe.run_job import execute_at_once
 from hivepipe.store.database import Database
 from hivepipe.transcripts.tally import Tally
 from hivepipe.transcripts.usage import Usage, usage_of

@@ -1,0 +1,175 @@
+"""Whoever executes the jobs: our writer, a stock `rq worker`, the direct path, `hivepipe drain`."""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import QUEUES, Process, until
+from tests.faults import oracle
+from tests.faults.harness import SEED, Bench, random_of, rounds
+from tests.faults.oracle import Fired
+
+RQ = str(Path(sys.executable).with_name("rq"))
+
+# A stock worker that a kill -9 meets when the effect is committed and RQ does not know it yet.
+DIES_AFTER_ITS_FIRST_JOB = """
+import os, signal, sys
+from rq import SimpleWorker
+SimpleWorker.handle_job_success = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+from rq.cli import main
+sys.argv[0] = "rq"
+main()
+"""
+
+
+def stock_worker(bench: Bench, *options: str, command: tuple[str, ...] = (RQ,)) -> Process:
+    """Start `rq worker` as the README says, with nothing of ours in it."""
+    made = Process(
+        [*command, "worker", "-u", bench.server.url, *options, *QUEUES],
+        bench.home.root / "stock.log",
+        bench.home.env,
+        bench.home.root,
+    )
+    bench.writers.append(made)
+    made.start()
+    return made
+
+
+def balance(bench: Bench) -> dict[str, int]:
+    """Return the accounts, in which accepted equals the sum of all others."""
+    figures = bench.accounts
+    assert figures["accepted"] == sum(n for name, n in figures.items() if name != "accepted")
+    return figures
+
+
+# ---- the accounts of a stock worker
+
+
+@pytest.mark.parametrize("asked", ["at once", "when RQ has forgotten them"])
+def test_a_stock_workers_jobs_are_counted_as_done(bench: Bench, asked: str) -> None:
+    events = oracle.mix(SEED, 40).all
+    jobs = oracle.job_count(events)
+    bench.push(events)
+    worker = stock_worker(bench, "--burst")
+    until(lambda: not worker.is_running, "the stock worker works", 60)
+    if asked != "at once":  # what Redis does a minute after the job
+        for queue in QUEUES:
+            for job_id in bench.redis.zrange(f"rq:finished:{queue}", 0, -1):
+                bench.redis.delete(b"rq:job:" + job_id)
+    for _ in range(2):
+        assert balance(bench)["done"] == jobs
+    bench.assert_tables(events)
+    bench.assert_accounts(jobs)
+    said = json.loads(bench.command("status", "--json", expect=1))
+    assert said["accounts"]["done"] == jobs
+
+
+def test_a_job_that_a_killed_stock_worker_had_done_is_counted_once(bench: Bench) -> None:
+    """Its effect is there, RQ calls it started; our writer takes it over and does nothing."""
+    events = oracle.timed([oracle.start(0, "inst-a"), oracle.edit(1, oracle.SESSIONS[0], "inst-a")])
+    bench.push(events)
+    command = (sys.executable, "-I", "-c", DIES_AFTER_ITS_FIRST_JOB)
+    worker = stock_worker(bench, "-w", "rq.SimpleWorker", command=command)
+    until(lambda: not worker.is_running, "the stock worker lives", 60)
+    assert worker.end() == -signal.SIGKILL
+    assert bench.applied() == 1
+    figures = balance(bench)
+    assert (figures["done"], figures["running"]) == (0, 1)
+    let_the_lease_end(bench)
+    writer = bench.plain_writer()
+    bench.settle(writer)
+    for _ in range(2):
+        balance(bench)
+        bench.assert_accounts(oracle.job_count(events))
+    bench.assert_tables(events)
+    assert bench.redis.exists("hivepipe:executed") == 0
+
+
+def let_the_lease_end(bench: Bench) -> None:
+    """What time does: RQ's lease of the job and its knowledge of the worker run out."""
+    for queue in QUEUES:
+        for member in bench.redis.zrange(f"rq:wip:{queue}", 0, -1):
+            bench.redis.zadd(f"rq:wip:{queue}", {member: 1})
+    for key in bench.redis.smembers("rq:workers"):
+        bench.redis.delete(key)
+
+
+def test_a_done_job_that_is_buried_and_discarded_counts_as_discarded(bench: Bench) -> None:
+    """RQ can fail a job after its effect; whatever becomes of it, it is in the accounts once."""
+    events = oracle.timed([oracle.start(0, "inst-a")])
+    bench.push(events)
+    (job_id,) = bench.redis.lrange("rq:queue:high", 0, -1)
+    bench.redis.sadd("hivepipe:executed", job_id)
+    bench.redis.lrem("rq:queue:high", 1, job_id)
+    bench.redis.hset(b"rq:job:" + job_id, "status", "failed")
+    bench.redis.zadd("rq:failed:high", {job_id: -1})
+    assert balance(bench)["dead"] == 1
+    bench.command("failed", "discard", "--all", "--yes")
+    for _ in range(2):
+        assert balance(bench)["discarded"] == 1
+        assert bench.accounts["done"] == 0
+
+
+# ---- all at once
+
+
+def test_all_writers_at_once(bench: Bench) -> None:
+    """RULINGS 45: one writer is for speed; the rows are right whoever writes, also all at once."""
+    events = oracle.mix(SEED, 40 * rounds(5))
+    writer = bench.plain_writer()
+    stock = [stock_worker(bench), stock_worker(bench, "-w", "rq.SimpleWorker")]
+    until(lambda: bench.redis.scard("rq:workers") == 3, "not all have come")
+    bench.fire(events.opening, 1)
+    bench.settle(writer)
+    rng = random_of("paths")
+    queued: list[Fired] = []
+    direct: list[Fired] = []
+    for event in events.bulk:
+        (direct if rng.random() < 0.3 else queued).append(event)
+    feeders = [
+        threading.Thread(target=bench.fire, args=(queued, 10)),
+        threading.Thread(target=bench.fire, args=(direct, 5), kwargs={"USE_QUEUE": "false"}),
+    ]
+    for feeder in feeders:
+        feeder.start()
+    drains = 0
+    while any(feeder.is_alive() for feeder in feeders):
+        drain(bench)
+        drains += 1
+    for feeder in feeders:
+        feeder.join()
+    bench.settle(writer, 60)
+    bench.fire(events.closing, 1)
+    bench.settle(writer, 60)
+    by_stock = sum(worker_done(process) for process in stock)
+    figures = balance(bench)
+    print(f"{figures['done']} jobs by Redis, {by_stock} of them stock; {drains} drains")
+    assert by_stock > 0
+    assert bench.dead() == {}
+    bench.assert_tables(events.all, exact_times=False)
+    assert bench.applied() == oracle.job_count(events.all)
+    assert figures["done"] == figures["accepted"]
+    assert writer.end() == 0
+
+
+def drain(bench: Bench) -> None:
+    """A file that the writer takes in meanwhile, or a busy database, is no fault of anybody."""
+    subprocess.run(
+        [sys.executable, "-I", "-m", "hivepipe.cli.main", "drain"],
+        env=bench.home.env,
+        cwd=bench.home.project,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    time.sleep(0.05)
+
+
+def worker_done(process: Process) -> int:
+    return process.text.count("Job OK")
