@@ -21,6 +21,7 @@ from rq import Queue, SimpleWorker
 from rq.worker import WorkerStatus
 
 from hivepipe.black_box import BlackBox
+from hivepipe.config import here
 from hivepipe.errors import LockHeldError
 from hivepipe.home import locate
 from hivepipe.queues import client
@@ -54,7 +55,7 @@ class ClaimingWorker(SimpleWorker):
 
         LockHeldError: the home has a worker of this role already.
         """
-        place = locate(".")
+        place = here()[0]
         runtime = runtime_for(place.home)
         take_lock(f"{runtime}/{self.role}.lock", LOCK_WAIT_SECS)
         self._home, self._address = place.home, place.socket

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from hivepipe.config import here
 from hivepipe.errors import BadEnvelopeError, HivepipeError, JobError
 from hivepipe.handlers.registry import execute
 from hivepipe.handlers.slow import SLOW_OPERATIONS, Workplace, execute_at_once, execute_slow
-from hivepipe.home import locate
 from hivepipe.queues.spooled import (
     SpooledJob,
     abandoned,
@@ -122,7 +122,7 @@ def main() -> None:
     """Apply one file, quietly: whatever goes wrong, the file is still in the spool."""
     os.umask(0o077)
     try:
-        home = locate(".").home
+        home = here()[0].home
         db = Database(database_path(home), BUSY_TIMEOUT_SECS)
         apply_files(home, db, [Path(sys.argv[1])])
     except (HivepipeError, sqlite3.Error, OSError):

@@ -238,14 +238,14 @@ def make_folders(path: str) -> None:
         write_small(f"{path}/.gitignore", "*\n")
 
 
-def read_small(path: str) -> str:
-    """Return the first 4 kB of a file as text, empty if it cannot be read."""
+def read_small(path: str, limit: int = 4096) -> str:
+    """Return the beginning of a file as text, empty if it cannot be read."""
     try:
         descriptor = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
     except (OSError, ValueError):
         return ""
     try:
-        return posix.read(descriptor, 4096).decode("utf-8", "surrogateescape")
+        return posix.read(descriptor, limit).decode("utf-8", "surrogateescape")
     except OSError:
         return ""
     finally:

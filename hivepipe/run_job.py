@@ -5,10 +5,10 @@ from pathlib import Path
 
 from rq import get_current_job
 
+from hivepipe.config import here
 from hivepipe.envelope import read_envelope
 from hivepipe.handlers.registry import execute
 from hivepipe.handlers.slow import SLOW_OPERATIONS, Workplace, execute_at_once, execute_slow
-from hivepipe.home import locate
 from hivepipe.queues.stock_jobs import note_executed
 from hivepipe.store.database import Database
 from hivepipe.store.location import database_path
@@ -21,7 +21,7 @@ def run_job(envelope: str) -> None:
     RQ, which retries and then keeps the job as failed.
     """
     job = read_envelope(envelope)
-    home = locate(".").home
+    home = here()[0].home
     db = _database(str(database_path(home)))
     if job.operation in SLOW_OPERATIONS:
         execute_slow(Workplace(home, partial(execute_at_once, db)), job)

@@ -1,6 +1,7 @@
-"""What the environment says: the only reader of environment variables.
+"""What is set, by the environment or else by a `config.toml`: the only reader of the environment.
 
-On the hook path, hence `posix` and not `os` (which costs 1.5 ms to import).
+The files are read, and compiled for the hooks, by `hivepipe.config`; whoever has them hands their
+values over with `use`. On the hook path, hence `posix` and not `os` (which costs 1.5 ms to import).
 """
 
 import posix
@@ -33,8 +34,22 @@ _YES = ("1", "true", "yes", "on")
 _NO = ("0", "false", "no", "off")
 
 
+_from_files: dict[str, str] = {}
+
+
+def use(values: dict[str, str]) -> None:
+    """Take what the files say, by the names of the variables; the environment comes first."""
+    _from_files.clear()
+    _from_files.update(values)
+
+
 def variable(name: str) -> str | None:
-    """Return the variable or one of its old names; an empty value counts as unset."""
+    """Return the variable or one of its old names, else what a file says; an empty one is unset."""
+    return environment(name) or _from_files.get(name)
+
+
+def environment(name: str) -> str | None:
+    """Return what the environment alone says."""
     for candidate in (name, *ALIASES.get(name, ())):
         value = posix.environ.get(candidate.encode())
         if value:
@@ -50,7 +65,7 @@ def inherited() -> dict[bytes, bytes]:
         if name.decode("utf-8", "replace") in _INHERITED
         or name.decode("utf-8", "replace").startswith(_INHERITED_STARTS)
     }
-    ours = {name: variable(name) for name in _INHERITED_OURS}
+    ours = {name: environment(name) for name in _INHERITED_OURS}
     return kept | {name.encode(): value.encode() for name, value in ours.items() if value}
 
 

@@ -3,8 +3,8 @@
 import os
 import sys
 
+from hivepipe.config import here
 from hivepipe.errors import HivepipeError, LockHeldError
-from hivepipe.home import locate
 from hivepipe.stack.lock import Stack, make_private, runtime_for, take_lock
 from hivepipe.stack.redis_server import arguments, find_server
 
@@ -16,7 +16,7 @@ WAIT_SECS = 10
 def main() -> None:
     """Become the server, holding the locks for its whole life."""
     os.umask(0o077)
-    home = locate(".").home
+    home = here()[0].home
     server = find_server()
     make_private(home)
     stack = Stack(home, runtime_for(home))

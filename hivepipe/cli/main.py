@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from hivepipe.cli import agents, install, sessions, stack
+from hivepipe.cli.config import config
 from hivepipe.cli.costs import costs
 from hivepipe.cli.demo.command import demo
 from hivepipe.cli.drain import drain
@@ -14,6 +15,7 @@ from hivepipe.cli.rq import rq
 from hivepipe.cli.stacks import stacks
 from hivepipe.cli.status import status
 from hivepipe.cli.switch import off, on
+from hivepipe.config import compile_for_hooks, here
 from hivepipe.errors import HivepipeError
 
 # Exit code 2 means "block" to Claude Code, should a hook ever run a command of ours.
@@ -36,12 +38,21 @@ class _Commands(click.Group):
 @click.version_option(package_name="hivepipe")
 def main() -> None:
     """Run the background pipeline behind Claude Code hooks."""
+    _, found = here()
+    if click.get_current_context().invoked_subcommand != "config":  # which says it itself
+        for problem in found.problems:
+            click.echo(f"hivepipe: {problem}; left out", err=True)
+    try:
+        compile_for_hooks(found)
+    except OSError as error:
+        click.echo(f"hivepipe: the hooks are not told of {found.home}: {error.strerror}", err=True)
 
 
 main.add_command(install.init)
 main.add_command(install.uninstall)
 main.add_command(off)
 main.add_command(on)
+main.add_command(config)
 main.add_command(stack.up)
 main.add_command(stack.down)
 main.add_command(stack.restart)

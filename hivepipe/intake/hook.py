@@ -13,13 +13,14 @@ import time
 from _signal import ITIMER_REAL, SIGALRM, setitimer, signal
 
 from hivepipe import home, jobs, settings
-from hivepipe.events import Event, clean, parse_event, valid_id
+from hivepipe.events import Event, clean, parse_event, parse_object, valid_id
 from hivepipe.intake import instance as instances
 from hivepipe.intake import stdin
 
 STDIN_SECS = 0.4
 HARD_STOP_SECS = 1.0
 LOG_SECS = 0.1
+SETTINGS_BYTES = 1 << 20
 NEUTRAL = b'{"continue": true}\n'
 
 
@@ -81,6 +82,7 @@ def _take_in(name: str, received: stdin.Input) -> None:
     )
     if place.state == "off":
         return
+    settings.use(_said_by_files(place.home))
     if event is None:
         what = "empty" if not received.data.strip() else "not an event that hivepipe knows"
         size = f"{what} ({len(received.data)} bytes)"
@@ -104,6 +106,15 @@ def _take_in(name: str, received: stdin.Input) -> None:
             apply_directly(name, place, direct)
         finally:
             posix._exit(0)
+
+
+def _said_by_files(folder: str) -> dict[str, str]:
+    """Return what `config.toml` sets, as `hivepipe.config` compiled it for hooks."""
+    text = home.read_small(f"{folder}/hook-settings.json", SETTINGS_BYTES)
+    values = (parse_object(text.encode(), []) or {}).get("values") if text else None
+    if not isinstance(values, dict):
+        return {}
+    return {name: value for name, value in values.items() if isinstance(value, str)}
 
 
 def _context(

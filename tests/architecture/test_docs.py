@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from hivepipe.cli.main import main
+from hivepipe.config import SETTINGS
 from hivepipe.handlers.registry import HANDLERS
 from hivepipe.jobs import PRIORITIES, queue_of
 from hivepipe.settings import ALIASES
@@ -112,6 +113,13 @@ def test_the_table_names_the_old_names() -> None:
     for row in cells(README, "## Environment variables"):
         old = ALIASES.get(row[0].strip("`"), ())
         assert re.findall(r"\w+", row[1]) == list(old)
+
+
+def test_the_table_names_exactly_the_settings_of_files() -> None:
+    rows = cells(README, "## Settings in files")
+    assert [row[0].strip("`") for row in rows] == [setting.name for setting in SETTINGS]
+    assert [row[2].strip("`") for row in rows] == [setting.variable for setting in SETTINGS]
+    assert {setting.variable for setting in SETTINGS} <= read_variables()
 
 
 # ---- architecture

@@ -1,0 +1,29 @@
+"""Command `config`: what is set, and by whom."""
+
+import os
+import sys
+
+import click
+
+from hivepipe.cli.tables import json_option, show_json, show_table
+from hivepipe.config import Config, files
+from hivepipe.home import locate
+
+
+@click.command()
+@json_option
+def config(as_json: bool) -> None:
+    """Show every setting with its source, check the files, hand them to the hooks."""
+    home = locate(".").home
+    found = Config(home)
+    rows = [(value.setting.name, value.value, value.source) for value in found.values()]
+    if as_json:
+        values = [{"name": name, "value": value, "source": source} for name, value, source in rows]
+        show_json(home=home, files=list(files(home)), values=values, problems=found.problems)
+    else:
+        show_table(("setting", "value", "from"), rows)
+        for path in files(home):
+            click.echo(f"{'read' if os.path.exists(path) else 'none'}  {path}")
+    for problem in found.problems:
+        click.echo(f"hivepipe: {problem}", err=True)
+    sys.exit(1 if found.problems else 0)

@@ -1,0 +1,161 @@
+"""What people set in `config.toml`, the user's and the home's, and what the hooks get of it.
+
+    ~/.config/hivepipe/config.toml    for all projects
+    <home>/config.toml                for one; wins
+    <home>/hook-settings.json         both, compiled: hooks do not read TOML
+
+A setting goes by the name of its variable, lower-case, without HIVEPIPE_. The environment wins
+over the files. A file that cannot be used is reported and, as far as it goes, left out: nothing
+stops for it.
+"""
+
+import json
+import os
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hivepipe import settings
+from hivepipe.home import Place, locate, read_small, user_config_folder, write_small
+
+NAME = "config.toml"
+COMPILED = "hook-settings.json"
+LIMIT_BYTES = 1 << 20
+
+Reader = Callable[[Any], str | None]  # what TOML holds -> the variable's text; None: not allowed
+
+
+def _switch(value: Any) -> str | None:
+    return str(value).lower() if isinstance(value, bool) else None
+
+
+def _number(value: Any) -> str | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return str(value) if is_number and 0 <= value < 1e9 else None
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value and value.isprintable() else None
+
+
+def _path(value: Any) -> str | None:
+    text = _text(value)
+    return text if text and text.startswith(("/", "~/")) else None
+
+
+def _fsync(value: Any) -> str | None:
+    return value if value in ("always", "everysec") else None
+
+
+class Setting(NamedTuple):
+    """One thing that can be set; `kind` says what is allowed, for an error message.
+
+    `is_the_users`: not in a home's file. A home may lie in a repository, whose other authors must
+    not be able to name a program.
+    """
+
+    name: str
+    read: Reader
+    kind: str
+    default: str
+    is_the_users: bool = False
+
+    @property
+    def variable(self) -> str:
+        """Return the name of its variable."""
+        return f"HIVEPIPE_{self.name.upper()}"
+
+
+SETTINGS = (
+    Setting("use_queue", _switch, "true or false", "true"),
+    Setting("checkpoint_interval", _number, "a number of seconds", "60"),
+    Setting("swarm_id", _text, "a name", "one per project"),
+    Setting("db", _path, "an absolute path", "hive.db in the home"),
+    Setting("fsync", _fsync, '"always" or "everysec"', "everysec"),
+    Setting("redis_server", _path, "an absolute path", "the first on PATH", is_the_users=True),
+)
+_BY_NAME = {setting.name: setting for setting in SETTINGS}
+
+
+class Value(NamedTuple):
+    """What a setting is, and where that comes from."""
+
+    setting: Setting
+    value: str
+    source: str
+
+
+class Config:
+    """The files of one home, read; `problems` are for the user's eyes."""
+
+    def __init__(self, home: str) -> None:
+        """Read both files; where there is none, nothing is set."""
+        self.home = home
+        self.problems: list[str] = []
+        self._values: dict[str, tuple[str, str]] = {}
+        for path in files(home):
+            for name, text in self._read(path):
+                self._values[name] = (text, path)
+
+    def for_settings(self) -> dict[str, str]:
+        """Return what `settings.use` takes."""
+        return {_BY_NAME[name].variable: text for name, (text, _) in self._values.items()}
+
+    def values(self) -> Iterator[Value]:
+        """Yield every setting with its value and source: environment, a file, or default."""
+        for setting in SETTINGS:
+            said = settings.environment(setting.variable)
+            if said:
+                yield Value(setting, said, "environment")
+            elif setting.name in self._values:
+                yield Value(setting, *self._values[setting.name])
+            else:
+                yield Value(setting, setting.default, "default")
+
+    def _read(self, path: str) -> Iterator[tuple[str, str]]:
+        try:
+            with open(path, "rb") as file:
+                found = tomllib.loads(file.read(LIMIT_BYTES).decode("utf-8"))
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError) as error:  # of TOML or UTF-8
+            self.problems.append(f"{path} cannot be read: {error}")
+            return
+        for name, value in found.items():
+            setting = _BY_NAME.get(name)
+            text = setting.read(value) if setting else None
+            if setting is None:
+                self.problems.append(f"{path}: there is no setting {name!r}")
+            elif setting.is_the_users and path != files(self.home)[0]:
+                self.problems.append(f"{path}: {name} belongs into {files(self.home)[0]}")
+            elif text is None:
+                self.problems.append(f"{path}: {name} must be {setting.kind}")
+            else:
+                yield name, text
+
+
+def files(home: str) -> tuple[str, str]:
+    """Return the user's file and the home's, which wins."""
+    return f"{user_config_folder()}/{NAME}", f"{home}/{NAME}"
+
+
+def here() -> tuple[Place, Config]:
+    """Return the place of the working directory, its settings in force from now on."""
+    place = locate(".")
+    config = Config(place.home)
+    settings.use(config.for_settings())
+    return place, config
+
+
+def compile_for_hooks(config: Config) -> None:
+    """Let the hooks of this home know; OSError: they do not."""
+    path = f"{config.home}/{COMPILED}"
+    values = config.for_settings()
+    text = json.dumps({"v": 1, "values": values}) + "\n" if values else ""
+    if text == read_small(path, LIMIT_BYTES) or not os.path.isdir(config.home):
+        return
+    if text:
+        write_small(path, text)
+    else:
+        Path(path).unlink()

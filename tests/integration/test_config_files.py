@@ -1,0 +1,76 @@
+"""config.toml as hooks, stack and commands take it."""
+
+import json
+from pathlib import Path
+
+import pytest
+import redis
+
+from tests.conftest import until
+from tests.installed import User
+
+
+def throttled(user: User) -> int:
+    """Return how many checkpoints two edits give."""
+    user.fire("SessionStart", source="startup")
+    for number in range(2):
+        user.fire(
+            "PostToolUse",
+            tool_name="Edit",
+            tool_use_id=f"t{number}",
+            tool_input={"file_path": "/a"},
+            tool_response={},
+        )
+    spooled = (user.project / ".hive-mind" / "spool").glob("*.json")
+    return sum(path.read_text().count('"update_checkpoint"') for path in spooled)
+
+
+def test_hooks_take_what_the_file_says_and_the_environment_wins(user: User) -> None:
+    user.env["HIVEPIPE_AUTOSTART"] = "0"
+    user.hivepipe("init")
+    (user.project / ".hive-mind" / "config.toml").write_text("checkpoint_interval = 0\n")
+    user.hivepipe("config")
+    assert throttled(user) == 2
+    user.env["HIVEPIPE_CHECKPOINT_INTERVAL"] = "60"
+    for path in (user.project / ".hive-mind" / "spool").glob("*"):
+        path.unlink()
+    for path in (user.project / ".hive-mind" / "instances").glob("*"):
+        path.unlink()
+    assert throttled(user) == 1
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"values": 7}', '{"values": {"HIVEPIPE_DB": 7}}'])
+def test_a_damaged_file_sets_nothing_and_loses_nothing(user: User, text: str) -> None:
+    user.env["HIVEPIPE_AUTOSTART"] = "0"
+    user.hivepipe("init")
+    (user.project / ".hive-mind" / "hook-settings.json").write_text(text)
+    assert throttled(user) == 1
+
+
+def test_the_stack_takes_the_users_file(user: User) -> None:
+    file = user.home / ".config" / "hivepipe" / "config.toml"
+    file.parent.mkdir(parents=True)
+    database = user.home / "elsewhere.db"
+    file.write_text(f'db = "{database}"\nfsync = "always"\n')
+    user.own(user.home)
+    user.hivepipe("init")
+    user.hivepipe("up", "-d")
+    user.live_through_a_session()
+    until(user.sessions, "no session was recorded")
+    assert database.exists()
+    assert not (user.project / ".hive-mind" / "hive.db").exists()
+    with redis.Redis.from_url(user.hivepipe("url").strip()) as client:
+        assert client.config_get("appendfsync") == {"appendfsync": "always"}
+    said = user.do("hivepipe", "config", "--json")
+    values = {entry["name"]: entry for entry in json.loads(said.stdout)["values"]}
+    assert values["db"] == {"name": "db", "value": str(database), "source": str(file)}
+
+
+def test_a_bad_file_is_said_and_stops_nothing(user: User) -> None:
+    user.hivepipe("init")
+    file = user.project / ".hive-mind" / "config.toml"
+    file.write_text("use_qeue = false\n")
+    assert "use_qeue" in user.hivepipe("config", expect=1)
+    assert "use_qeue" in user.hivepipe("url")
+    assert not Path(user.project, ".hive-mind", "hook-settings.json").exists()
+    user.hivepipe("uninstall", "--purge", "--yes")
