@@ -24,10 +24,11 @@ from hivepipe.black_box import BlackBox
 from hivepipe.config import here
 from hivepipe.errors import LockHeldError
 from hivepipe.home import locate
+from hivepipe.intake.autostart import start_stack
 from hivepipe.queues import client
 from hivepipe.queues.claims import Claims
 from hivepipe.queues.connection import connect
-from hivepipe.stack.lock import runtime_for, take_lock
+from hivepipe.stack.lock import Stack, runtime_for, take_lock
 
 LOCK_WAIT_SECS = 10.0
 LONGEST_WAIT_SECS = 1.0
@@ -62,6 +63,7 @@ class ClaimingWorker(SimpleWorker):
         self._box = BlackBox(f"{runtime}/{self.role}.job")
         self._beat_at = self._said_at = -math.inf
         self._version = installed()
+        self._parent = os.getppid()
         self._worked = False
         self._is_busy = False
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -175,6 +177,15 @@ class ClaimingWorker(SimpleWorker):
             if installed() != self._version:
                 logger.warning("hivepipe was upgraded: leaving, to be started anew")
                 self._stop_requested = True
+            if os.getppid() != self._parent:
+                self._replace_supervisor()
+
+    def _replace_supervisor(self) -> None:
+        """It was killed: nobody would start again what dies from now on."""
+        place = locate(".")
+        if os.path.exists(Stack(place.home, runtime_for(place.home)).supervisor_socket):
+            self._say_once_a_minute("the supervisor is gone: starting the stack anew")
+            start_stack(place)
 
     def _say_once_a_minute(self, text: str) -> None:
         now = time.monotonic()

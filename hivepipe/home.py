@@ -175,10 +175,13 @@ def runtime_folder(home: str) -> str:
     """Return the folder of a home's sockets and locks; short, for a socket path has 103 bytes."""
     base = variable("XDG_RUNTIME_DIR") or ""
     if base.startswith("/") and len(base) <= LONGEST_RUNTIME_DIR:
-        base = f"{base}/hivepipe"
-    else:
-        base = f"/tmp/hivepipe-{posix.geteuid()}"
-    return f"{base}/{short_hash(home)}"
+        return f"{base}/hivepipe/{short_hash(home)}"
+    return spare_runtime_folder(home)
+
+
+def spare_runtime_folder(home: str) -> str:
+    """Return the folder for when a login's own went away with the login."""
+    return f"/tmp/hivepipe-{posix.geteuid()}/{short_hash(home)}"
 
 
 def is_private_folder(path: str) -> bool:

@@ -16,6 +16,7 @@ ALIASES = {
 }
 
 CHECKPOINT_INTERVAL_SECS = 60.0
+IDLE_SECS = 300.0
 
 # What the processes of a stack inherit from whoever starts it: a list, never a copy. Nothing of
 # one session, nothing of Claude Code's (a `claude` that finds CLAUDECODE refuses to run), no
@@ -28,6 +29,7 @@ _INHERITED_OURS = (
     "HIVEPIPE_REDIS_SERVER",
     "HIVEPIPE_FSYNC",
     "HIVEPIPE_CHECKPOINT_INTERVAL",
+    "HIVEPIPE_IDLE_SECS",
 )
 
 _YES = ("1", "true", "yes", "on")
@@ -80,11 +82,19 @@ def switched_off(name: str) -> bool:
 
 
 def checkpoint_interval_ns() -> int:
-    """Return the least time between two checkpoints of an instance; nonsense means the default."""
+    """Return the least time between two checkpoints of an instance."""
+    return int(_secs("HIVEPIPE_CHECKPOINT_INTERVAL", CHECKPOINT_INTERVAL_SECS) * 1e9)
+
+
+def idle_secs() -> float:
+    """Return after how much idleness a stack that a hook started leaves."""
+    return _secs("HIVEPIPE_IDLE_SECS", IDLE_SECS)
+
+
+def _secs(name: str, default: float) -> float:
+    """Return a variable's number of seconds; nonsense means the default."""
     try:
-        secs = float(variable("HIVEPIPE_CHECKPOINT_INTERVAL") or CHECKPOINT_INTERVAL_SECS)
+        secs = float(variable(name) or default)
     except ValueError:
-        secs = CHECKPOINT_INTERVAL_SECS
-    if not 0 <= secs < 1e9:  # also refuses NaN
-        secs = CHECKPOINT_INTERVAL_SECS
-    return int(secs * 1e9)
+        return default
+    return secs if 0 <= secs < 1e9 else default  # also refuses NaN

@@ -18,12 +18,13 @@ from pathlib import Path
 
 import redis
 
-from hivepipe import retry
+from hivepipe import retry, settings
 from hivepipe.claiming_worker import LONGEST_WAIT_SECS, ClaimingWorker
 from hivepipe.commit import commit_batch
 from hivepipe.envelope import Envelope, redacted
 from hivepipe.errors import BadEnvelopeError, MissingParentError, StoreError
 from hivepipe.handlers.slow import SLOW_OPERATIONS, settle_secs
+from hivepipe.idle import IdleWatch
 from hivepipe.jobs import queue_of
 from hivepipe.queues import client
 from hivepipe.queues.aof_sync import AofSync
@@ -31,6 +32,8 @@ from hivepipe.queues.claims import TROUBLE_KEY, Claimed
 from hivepipe.queues.connection import QUEUES
 from hivepipe.queues.housekeeping import Housekeeper
 from hivepipe.queues.job_data import envelope_text, read_claimed
+from hivepipe.stack.leave import leave, may_leave
+from hivepipe.stack.lock import Stack, runtime_for
 from hivepipe.store.database import Database
 from hivepipe.store.location import database_path
 
@@ -52,6 +55,8 @@ class Writer(ClaimingWorker):
         self._db: Database | None = None
         self._trouble = ""
         self._housekeeper = Housekeeper(self.connection, Path(self._home), self._address)
+        self._stack = Stack(self._home, runtime_for(self._home))
+        self._idle = IdleWatch(self._home, self._housekeeper)
         self._aof_sync = AofSync(Path(self._home))
         self._aof_sync.start()
 
@@ -63,6 +68,20 @@ class Writer(ClaimingWorker):
 
     def _before_rest(self) -> None:
         self._housekeeper.tidy()
+        self._end_stack_if_idle()
+
+    def _end_stack_if_idle(self) -> None:
+        """A stack that a hook started ends when nobody needs it; the next hook starts it again."""
+        if self._db is None or not may_leave(self._stack):
+            return
+        try:
+            idle_secs = self._idle.idle_secs(self._db)
+        except sqlite3.Error as error:
+            self._say_once_a_minute(str(error))
+            return
+        if idle_secs >= settings.idle_secs() and leave(self._stack):
+            logger.info("nothing to do for %.0f s: the stack leaves", idle_secs)
+            self._stop_requested = True
 
     def _before_leaving(self) -> None:
         self._housekeeper.cleanse_at_end()

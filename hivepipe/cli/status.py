@@ -14,9 +14,12 @@ from hivepipe.cli.stack import stack_of
 from hivepipe.errors import StoreError
 from hivepipe.home import Place, locate
 from hivepipe.queues import claims, connection
+from hivepipe.settings import idle_secs
 from hivepipe.stack import supervisor
+from hivepipe.stack.leave import may_leave
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.redis_server import answers
+from hivepipe.stack.starter import read_starting
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
 
@@ -54,6 +57,8 @@ def _report(place: Place, stack: Stack) -> dict[str, Any]:
         "healthy": supervisor.is_ready(stack) and all(e["state"] == "running" for e in entries),
         "redis": "up" if alive else "down",
         "processes": entries,
+        "leaves_when_idle": may_leave(stack),
+        "failed_start": _failed_start(stack),
         **_in_redis(stack, alive),
         **_on_disk(place.home),
     }
@@ -61,6 +66,18 @@ def _report(place: Place, stack: Stack) -> dict[str, Any]:
     if trouble and trouble["secs"] > TROUBLE_SECS:
         report["healthy"] = False
     return report
+
+
+def _failed_start(stack: Stack) -> dict[str, Any] | None:
+    """Return why hooks could not start the stack, and when one tries again; None if they could."""
+    starting = read_starting(stack.folder)
+    if not starting.failures:
+        return None
+    return {
+        "reason": starting.reason,
+        "failures": starting.failures,
+        "again_in_secs": max(round(starting.not_before - time.time()), 0),
+    }
 
 
 def _in_redis(stack: Stack, alive: bool) -> dict[str, Any]:
@@ -119,6 +136,12 @@ def _on_disk(home: str) -> dict[str, Any]:
 def _show(report: dict[str, Any]) -> None:
     click.echo(f"home      {report['home']} ({report['state']})")
     click.echo(f"redis     {report['redis']}")
+    if report["leaves_when_idle"]:
+        click.echo(f"started   by a hook; leaves after {idle_secs():.0f} s with nothing to do")
+    failed = report["failed_start"]
+    if failed:
+        click.echo(f"hooks could not start it, {failed['failures']} times: {failed['reason']}")
+        click.echo(f"the next hook after {failed['again_in_secs']} s tries again")
     for entry in report["processes"]:
         line = f"{entry['name']:<9} {entry['state']}, pid {entry['pid']}"
         click.echo(f"{line}, up {entry['uptime_secs']} s")

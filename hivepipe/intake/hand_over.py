@@ -20,28 +20,45 @@ def hand_over(name: str, place: home.Place, event_time_ns: int, messages: list[M
 
     OSError: neither Redis nor the disk took them.
     """
-    direct = settings.switched_off("HIVEPIPE_USE_QUEUE")
-    if not direct and _push(name, place, messages):
-        return ""
     from hivepipe.queues.spool import write_spool
 
-    path = write_spool(f"{place.home}/spool", event_time_ns, messages)
-    return path if direct else ""
+    spool = f"{place.home}/spool"
+    if settings.switched_off("HIVEPIPE_USE_QUEUE"):
+        return write_spool(spool, event_time_ns, messages)
+    try:
+        _push(place, messages)
+    except client.RefusedError as refused:
+        write_spool(spool, event_time_ns, messages)
+        _after_refusal(name, place, refused)
+    return ""
 
 
-def _push(name: str, place: home.Place, messages: list[Message]) -> bool:
+def _push(place: home.Place, messages: list[Message]) -> None:
     address = place.socket
     if address.startswith("/") and not home.is_private_folder(address.rsplit("/", 1)[0]):
-        return False  # no stack was ever started, or somebody else's folder stands there
-    try:
-        client.push(address, messages)
-    except client.RefusedError as refused:
-        if not refused.is_absent:
+        # No stack was ever started, or somebody else's folder stands there.
+        absent = client.RefusedError()
+        absent.is_absent = True
+        raise absent
+    client.push(address, messages)
+
+
+def _after_refusal(name: str, place: home.Place, refused: client.RefusedError) -> None:
+    """The event is safe: let the stack come up, or say what is wrong with it."""
+    if not refused.is_absent:
+        from hivepipe.hook_log import log_line
+
+        log_line(place.logs, name, "WARNING", f"Redis: {refused}; event kept in the spool")
+    elif place.python:
+        from hivepipe.intake.autostart import start_stack
+
+        try:
+            start_stack(place)
+        except OSError as error:
             from hivepipe.hook_log import log_line
 
-            log_line(place.logs, name, "WARNING", f"Redis: {refused}; event kept in the spool")
-        return False
-    return True
+            reason = posix.strerror(error.errno or 0)
+            log_line(place.logs, name, "ERROR", f"the stack is not started: {reason}")
 
 
 def apply_directly(name: str, place: home.Place, path: str) -> None:

@@ -134,6 +134,11 @@ def _process(pid: int) -> tuple[str, int, str]:
     return name, int(fields[1]), fields[19]
 
 
+def start_time(pid: int) -> str:
+    """Return when a process started, in clock ticks since boot; empty: it is gone, or macOS."""
+    return _process(pid)[2]
+
+
 def _start_epoch(started: str) -> int:
     """Return when the process started, in seconds since 1970: the same for all its hooks."""
     boot = _boot_epoch()

@@ -86,7 +86,7 @@ class Housekeeper:
     def cleanse_at_end(self) -> None:
         """Leave an append-only file without the texts of finished jobs."""
         try:
-            if self._nothing_waits():
+            if self.nothing_waits():
                 self._connection.bgrewriteaof()
                 self._wait_for_rewrite()
         except RedisError as error:
@@ -94,8 +94,8 @@ class Housekeeper:
 
     def _cleanse_when_quiet(self, now: float) -> None:
         """Rewrite the AOF once the queues are empty: it keeps every text that ever passed."""
-        accepted = int(self._connection.get(ACCEPTED_KEY) or 0)
-        if accepted == self._cleansed or not self._nothing_waits():
+        accepted = self.accepted()
+        if accepted == self._cleansed or not self.nothing_waits():
             self._quiet_since = 0.0
             return
         self._quiet_since = self._quiet_since or now
@@ -107,7 +107,12 @@ class Housekeeper:
             return
         self._cleansed, self._rewritten_at = accepted, now
 
-    def _nothing_waits(self) -> bool:
+    def accepted(self) -> int:
+        """Return how many jobs have ever come in."""
+        return int(self._connection.get(ACCEPTED_KEY) or 0)
+
+    def nothing_waits(self) -> bool:
+        """Is no job waiting, being executed or due to come again?"""
         counts = self._connection.pipeline()
         for queue in ALL_QUEUES:
             counts.llen(f"rq:queue:{queue}")

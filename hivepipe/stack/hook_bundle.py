@@ -29,6 +29,7 @@ MODULES = (
     "hivepipe.intake.instance",
     "hivepipe.intake.throttle",
     "hivepipe.intake.hand_over",
+    "hivepipe.intake.autostart",
     "hivepipe.intake.hook",
     "hivepipe.queues",
     "hivepipe.queues.client",

@@ -8,7 +8,15 @@ import psutil
 
 from hivepipe.home import read_record, state_folder
 from hivepipe.stack.lock import Stack
-from hivepipe.stack.members import SUPERVISOR, asked, family, is_supervisor, members, others
+from hivepipe.stack.members import (
+    SUPERVISOR,
+    asked,
+    family,
+    home_of,
+    is_supervisor,
+    members,
+    others,
+)
 from hivepipe.stack.registration import records
 
 
@@ -59,8 +67,7 @@ def _running_stacks() -> list[Stack]:
     for process in others():
         words = asked(process.cmdline, [])
         if is_supervisor(words):
-            home = asked(process.environ, {}).get("HIVEPIPE_HOME", "")
-            found.append(Stack(home, os.path.dirname(words[-1])))
+            found.append(Stack(home_of(process), os.path.dirname(words[-1])))
     return found
 
 

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 
 from hivepipe.home import read_record
 from hivepipe.stack import supervisor
+from hivepipe.stack.leave import stay
 from hivepipe.stack.lock import Stack, locked_folder, make_private, remove_runtime
-from hivepipe.stack.registration import refuse_switched_off, set_state
+from hivepipe.stack.registration import move, refuse_switched_off, set_state
 
 # Longer than the slowest start and the slowest stop that may stand before us.
 TURN_SECS = supervisor.READY_SECS + supervisor.STOP_SECS + 10
@@ -21,7 +22,16 @@ def bring_up(project: str, stack: Stack) -> None:
     """Start the stack of a registered project, or join the one that runs."""
     with _turn(stack):
         _switch_on(project)
+        stay(stack)
         supervisor.start(stack)
+
+
+def start_by_itself(stack: Stack) -> None:
+    """Start the stack of a home because a hook found none, unless its user said `down` since."""
+    with _turn(stack):
+        if read_record(stack.home).get("state") == "on":
+            move(stack.home, stack.socket)
+            supervisor.start(stack)
 
 
 def take_down(project: str, stack: Stack) -> None:

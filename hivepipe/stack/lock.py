@@ -14,7 +14,12 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from hivepipe.errors import LockHeldError, StackError
-from hivepipe.home import is_private_folder, read_record, runtime_folder
+from hivepipe.home import (
+    is_private_folder,
+    read_record,
+    runtime_folder,
+    spare_runtime_folder,
+)
 
 RETRY_SECS = 0.02
 # 103 bytes are allowed on macOS; supervisord binds a temporary name with its pid appended. A
@@ -32,6 +37,11 @@ class Stack(NamedTuple):
     def socket(self) -> str:
         """Return where its Redis listens."""
         return f"{self.folder}/redis.sock"
+
+    @property
+    def supervisor_socket(self) -> str:
+        """Return where its supervisor listens."""
+        return f"{self.folder}/supervisor.sock"
 
     @property
     def config(self) -> str:
@@ -110,6 +120,10 @@ def runtime_for(home: str) -> str:
     """
     recorded = os.path.dirname(read_record(home).get("socket", ""))
     folder = recorded if is_private_folder(recorded) else runtime_folder(home)
+    try:
+        make_private(folder)
+    except StackError:  # XDG_RUNTIME_DIR of a login that is over
+        folder = spare_runtime_folder(home)
     for path in (os.path.dirname(folder), folder):
         make_private(path)
         if not is_private_folder(path):

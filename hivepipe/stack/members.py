@@ -1,7 +1,8 @@
 """Find the processes of a stack without its supervisor, and end them.
 
 A process belongs to a stack if it holds one of its locks; or, for a runtime folder goes away at
-logout and the locks with it, if it runs a worker's script with HIVEPIPE_HOME saying so.
+logout and the locks with it, if it runs supervisord or a worker's script and its HIVEPIPE_HOME is
+the stack's.
 """
 
 import os
@@ -32,7 +33,7 @@ def members(stack: Stack) -> dict[str, list[psutil.Process]]:
     for process in others():
         words = asked(process.cmdline, [])
         if is_supervisor(words):
-            name = SUPERVISOR if stack.config in words else ""
+            name = SUPERVISOR if home_of(process) == stack.home else ""
         else:
             held = (locks.get(file.path) for file in asked(process.open_files, []))
             name = next(filter(None, held), "") or _script_of(stack, process, words)
@@ -59,9 +60,13 @@ def _script_of(stack: Stack, process: psutil.Process, words: list[str]) -> str:
     for word in words[:4]:
         path = PurePath(word)
         if path.parent.name in ("workers", "_workers") and path.name in _SCRIPTS:
-            home = asked(process.environ, {}).get("HIVEPIPE_HOME")
-            return _SCRIPTS[path.name] if home == stack.home else ""
+            return _SCRIPTS[path.name] if home_of(process) == stack.home else ""
     return ""
+
+
+def home_of(process: psutil.Process) -> str:
+    """Return the home that a process of a stack was started for."""
+    return str(asked(process.environ, {}).get("HIVEPIPE_HOME", ""))
 
 
 def asked(ask: Callable[[], Any], otherwise: Any) -> Any:

@@ -87,6 +87,14 @@ def switch_on(project: str) -> None:
         _unlink(record_path(project))
 
 
+def move(home: str, socket: str) -> None:
+    """Let every record of a home say where its Redis listens now."""
+    for file in _record_files():
+        record = parse_record(file)
+        if record.get("home") == home and record.get("socket") != socket:
+            write_small(file, _text({**record, "socket": socket}))
+
+
 def refuse_switched_off(project: str) -> None:
     """RegistrationError: the user opted this project out, and nothing but `on` changes that."""
     if read_record(project).get("state") == "off":
@@ -100,12 +108,15 @@ def unregistered(project: str) -> RegistrationError:
 
 def records() -> list[dict[str, str]]:
     """Return every record of the user, a home's own among them."""
+    return [record for record in map(parse_record, _record_files()) if record.get("home")]
+
+
+def _record_files() -> list[str]:
+    folder = f"{state_folder()}/projects"
     try:
-        names = os.listdir(f"{state_folder()}/projects")
+        return [f"{folder}/{name}" for name in sorted(os.listdir(folder)) if "." not in name]
     except FileNotFoundError:
         return []
-    found = (parse_record(f"{state_folder()}/projects/{name}") for name in sorted(names))
-    return [record for record in found if record.get("home")]
 
 
 def forget(project: str, home: str) -> None:

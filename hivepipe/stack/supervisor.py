@@ -139,7 +139,7 @@ def _launch(stack: Stack, lock: int) -> None:
 
 def _call(stack: Stack, method: str) -> Any:
     """Call supervisord: a fresh proxy each time, as one failed connect spoils it for ever."""
-    transport = SupervisorTransport(None, None, f"unix://{stack.folder}/supervisor.sock")
+    transport = SupervisorTransport(None, None, f"unix://{stack.supervisor_socket}")
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(ANSWER_SECS)  # the transport has no setting of its own
     try:

@@ -245,6 +245,19 @@ def newest_open_session(db: Database, project: str) -> str:
     return row["id"] if row else ""
 
 
+def open_processes(db: Database, host: str) -> list[tuple[int, str]]:
+    """Return pid and start time of this machine's processes that are in an open session."""
+    sql = """
+        SELECT DISTINCT instances.pid, instances.pid_started FROM instances
+        JOIN instance_sessions ON instance_sessions.instance_id = instances.id
+        JOIN sessions ON sessions.id = instance_sessions.session_id
+        WHERE instance_sessions.status = 'active' AND sessions.status IN ('active', 'paused')
+          AND instances.host = :host
+    """
+    found = db.rows(sql, {"host": host})
+    return [(row["pid"] or 0, row["pid_started"] or "") for row in found]
+
+
 def save_checkpoint(db: Database, job: Envelope) -> None:
     """Write checkpoint_data, newest event wins.
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from hivepipe.home import short_hash
 from tests import payloads
 from tests.payloads import changed, encoded
 
@@ -44,7 +45,8 @@ HANDING_OVER = {
     "hivepipe.queues.client",
     "hivepipe.queues.spool",
 }
-IN_TROUBLE = {"hivepipe.hook_log"}
+STARTING = {"hivepipe.intake.autostart"}  # when nobody answers
+IN_TROUBLE = {"hivepipe.hook_log"}  # when somebody answers wrongly
 
 NEVER = (
     "collections",
@@ -182,7 +184,8 @@ class Loaded:
 
 
 def test_the_whole_hook_path_is_at_most_twelve_modules() -> None:
-    assert len(ALWAYS | COUNTING | HANDING_OVER | IN_TROUBLE) <= MODULES_AT_MOST
+    for last in (STARTING, IN_TROUBLE):
+        assert len(ALWAYS | COUNTING | HANDING_OVER | last) <= MODULES_AT_MOST
 
 
 @each_python
@@ -290,6 +293,25 @@ def test_an_empty_stdin_loads_nothing_but_the_log_beside_the_hook_path(
     loaded = Loaded(installation, tmp_path, event, b"")
     loaded.must_be_within(PACKAGES - {"hivepipe.queues"}, ALWAYS, IN_TROUBLE)
     assert loaded.logged
+
+
+def test_a_hook_that_starts_the_stack_loads_one_module_more(
+    installation: Installation, tmp_path: Path
+) -> None:
+    project = tmp_path.resolve() / "project"
+    records = tmp_path / "state" / "hivepipe" / "projects"
+    records.mkdir(parents=True)
+    lines = [
+        f"home={project}/.hive-mind",
+        f"socket={tmp_path}/run/x/redis.sock",
+        "python=/bin/true",
+    ]
+    (records / short_hash(str(project))).write_text("\n".join(lines) + "\n")
+    (tmp_path / "run").mkdir(mode=0o700)
+    loaded = Loaded(installation, tmp_path, "Stop", encoded(payloads.STOP))
+    loaded.must_be_within(PACKAGES, ALWAYS, HANDING_OVER, COUNTING, STARTING)
+    assert loaded.names >= STARTING
+    assert (tmp_path / "run" / "x" / "starting").exists()
 
 
 def test_the_watch_sees_what_importtime_sees(installation: Installation, tmp_path: Path) -> None:

@@ -79,6 +79,7 @@ def test_settings_edited_by_hand_in_between_keep_the_edit(user: User) -> None:
 
 
 def test_purge_asks_with_sizes_and_no_means_no(user: User) -> None:
+    user.env["HIVEPIPE_AUTOSTART"] = "0"  # nothing changes behind the question
     user.hivepipe("init")
     user.fire("SessionStart", source="startup")
     before = user.files()

@@ -79,9 +79,10 @@ class Sandbox:
         for process in psutil.process_iter():
             try:
                 line = " ".join(process.cmdline())
-                ours = str(self.run_folder) in line or str(self.folder) in process.environ().get(
-                    "HIVEPIPE_HOME", ""
-                )
+                # Redis writes its title over its environment.
+                known_by = (process.environ().get("HIVEPIPE_HOME", ""), line, process.cwd())
+                is_program = "python" in line or "-server" in line
+                ours = is_program and any(str(self.folder) in text for text in known_by)
                 if ours and process.status() != psutil.STATUS_ZOMBIE and "cli.main" not in line:
                     kind = next((k for k in EVERY if f"{k}.py" in line or f"{k}-s" in line), line)
                     kind = "supervisord" if "supervisord" in line else kind

@@ -1,0 +1,60 @@
+"""When a stack has nothing to do: nothing waits, nothing comes, and no session is open.
+
+Periodic work does not count; a Claude Code that somebody left open overnight does.
+"""
+
+import os
+import time
+from pathlib import Path
+
+from hivepipe.intake.instance import start_time
+from hivepipe.queues.housekeeping import Housekeeper
+from hivepipe.queues.spooled import spool_files
+from hivepipe.store.database import Database
+from hivepipe.store.sessions import open_processes
+
+LOOK_EVERY_SECS = 1.0
+
+
+class IdleWatch:
+    """Asked now and then; tells since when there has been nothing to do."""
+
+    def __init__(self, home: str, housekeeper: Housekeeper) -> None:
+        """It counts from now: whoever has just started may be needed."""
+        self._spool = Path(home, "spool")
+        self._housekeeper = housekeeper
+        self._accepted = -1
+        self._since = self._looked_at = time.monotonic()
+
+    def idle_secs(self, db: Database) -> float:
+        """Return for how long there has been nothing to do, as far as the questions told."""
+        now = time.monotonic()
+        if now - self._looked_at < LOOK_EVERY_SECS:
+            return self._looked_at - self._since
+        self._looked_at = now
+        accepted = self._housekeeper.accepted()
+        if accepted != self._accepted or self._is_needed(db):
+            self._accepted = accepted
+            self._since = now
+        return now - self._since
+
+    def _is_needed(self, db: Database) -> bool:
+        return (
+            not self._housekeeper.nothing_waits()
+            or bool(spool_files(self._spool))
+            or any(lives(pid, started) for pid, started in open_processes(db, os.uname().nodename))
+        )
+
+
+def lives(pid: int, started: str) -> bool:
+    """Does this very process live? `started` as the kernel counts; empty where it does not say."""
+    if pid <= 0:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    now = start_time(pid)
+    return not started or not now or now == started

@@ -1,0 +1,49 @@
+"""Whether a stack leaves when nobody needs it: one that a hook started does, one of `up` stays.
+
+<runtime folder>/stay    there while the stack was asked for by a person
+"""
+
+import os
+import socket
+
+from hivepipe.errors import LockHeldError
+from hivepipe.stack.lock import Stack, locked_folder
+
+ANSWER_SECS = 2
+_CALL = (
+    b"<?xml version='1.0'?><methodCall><methodName>supervisor.shutdown</methodName></methodCall>"
+)
+_REQUEST = b"POST /RPC2 HTTP/1.0\r\nContent-Type: text/xml\r\nContent-Length: %d\r\n\r\n%s" % (
+    len(_CALL),
+    _CALL,
+)
+
+
+def stay(stack: Stack) -> None:
+    """Remember that a person asked for this stack."""
+    os.close(os.open(f"{stack.folder}/stay", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
+def may_leave(stack: Stack) -> bool:
+    """Is there a supervisor, and did nobody but a hook ask for it?"""
+    return not os.path.exists(f"{stack.folder}/stay") and os.path.exists(stack.supervisor_socket)
+
+
+def leave(stack: Stack) -> bool:
+    """Ask the supervisor to end the stack, this process too; False: somebody needs it after all.
+
+    By hand, for xmlrpc costs a worker 4 MB for as long as it lives.
+    """
+    try:
+        with locked_folder(stack.home, 0):  # an `up` at work wins
+            return may_leave(stack) and _ask_to_shut_down(stack.supervisor_socket)
+    except (LockHeldError, OSError):
+        return False
+
+
+def _ask_to_shut_down(path: str) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(ANSWER_SECS)
+        connection.connect(path)
+        connection.sendall(_REQUEST)
+        return b" 200 " in connection.recv(64)

@@ -1,0 +1,62 @@
+"""What a hook becomes when nothing answers: `python -I -m hivepipe.stack.starter STARTING`.
+
+STARTING is the file that keeps further hooks from starting too (hivepipe.intake.autostart). After
+a failure it says how long to wait: 60 s, doubling to an hour, and why.
+"""
+
+import os
+import sys
+import time
+from typing import NamedTuple
+
+from hivepipe.home import locate, read_small, write_small
+from hivepipe.stack import lifecycle
+from hivepipe.stack.lock import Stack, runtime_for
+
+FIRST_WAIT_SECS = 60
+LONGEST_WAIT_SECS = 3600
+SETTLED_SECS = 10  # hooks that found nobody a moment ago need not start another
+LONGEST_REASON = 300
+
+
+class Starting(NamedTuple):
+    """What the file says."""
+
+    not_before: float  # seconds of 1970
+    failures: int  # in a row
+    reason: str  # of the last one
+
+
+def read_starting(folder: str) -> Starting:
+    """Return what is known of automatic starts in this runtime folder."""
+    words = read_small(f"{folder}/starting").split(maxsplit=2)
+    try:
+        not_before, failures = float(words[0]), int(words[1])
+    except (IndexError, ValueError):
+        return Starting(0, 0, "")
+    return Starting(not_before, failures, words[2].strip() if len(words) > 2 else "")
+
+
+def main(path: str) -> int:
+    """Start the stack of HIVEPIPE_HOME and note how that went."""
+    os.umask(0o077)
+    home = locate(".").home
+    failures = read_starting(os.path.dirname(path)).failures
+    try:
+        lifecycle.start_by_itself(Stack(home, runtime_for(home)))
+    except Exception as error:  # noqa: BLE001  nobody sees its stderr
+        wait = min(FIRST_WAIT_SECS * 2**failures, LONGEST_WAIT_SECS)
+        _note(path, Starting(time.time() + wait, failures + 1, str(error) or type(error).__name__))
+        return 1
+    _note(path, Starting(time.time() + SETTLED_SECS, 0, ""))
+    return 0
+
+
+def _note(path: str, starting: Starting) -> None:
+    reason = " ".join(starting.reason.split())[:LONGEST_REASON]
+    if os.path.isdir(os.path.dirname(path)):  # else `down` has removed it meanwhile
+        write_small(path, f"{starting.not_before:.3f} {starting.failures} {reason}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,328 @@
+"""Hooks start the stack, once, and it leaves when nobody needs it."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from hivepipe.home import short_hash
+from tests.conftest import hook_path
+from tests.integration.test_stack import (  # noqa: F401  a fixture
+    ONE_OF_EACH,
+    Sandbox,
+    eventually,
+    sandbox,
+)
+
+NEUTRAL = '{"continue": true}\n'
+REGISTER = "import sys; from hivepipe.stack.registration import register; register(*sys.argv[1:5]);"
+
+
+class Resting:
+    """A registered project whose stack never ran; its python notes each start."""
+
+    def __init__(self, sandbox: Sandbox) -> None:  # noqa: F811
+        self.sandbox = sandbox
+        self.starts_file = sandbox.folder / "starts"
+        python = sandbox.folder / "python"
+        python.write_text(
+            f'#!/bin/sh\necho "$*" >> {self.starts_file}\nexec {sys.executable} "$@"\n'
+        )
+        python.chmod(0o755)
+        self.python = str(python)
+        self.register(sandbox.project, sandbox.home)
+
+    def register(self, project: Path, home: Path) -> None:
+        runtime = self.sandbox.run_folder / "hivepipe" / short_hash(str(home))
+        subprocess.run(
+            [
+                sys.executable,
+                "-I",
+                "-c",
+                REGISTER,
+                project,
+                home,
+                runtime / "redis.sock",
+                self.python,
+            ],
+            env=self.sandbox.env,
+            check=True,
+        )
+
+    @property
+    def starts(self) -> int:
+        return len(self.starts_file.read_text().splitlines()) if self.starts_file.exists() else 0
+
+    @property
+    def spooled(self) -> int:
+        return len(list((self.sandbox.home / "spool").glob("*.json")))
+
+    @property
+    def starting(self) -> list[str]:
+        (file,) = self.sandbox.run_folder.rglob("starting")
+        return file.read_text().split(maxsplit=2)
+
+    def fire(self, session: str = "s-1", event: str = "SessionStart", **env: str) -> None:
+        fields = {"session_id": session, "source": "startup", "cwd": str(self.sandbox.project)}
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", hook_path(event)],
+            input=json.dumps(fields),
+            env=self.sandbox.env | {"CLAUDE_PROJECT_DIR": str(self.sandbox.project), **env},
+            cwd=self.sandbox.folder,
+            text=True,
+            capture_output=True,
+            timeout=30,
+            check=True,
+        )
+        assert (done.stdout, done.stderr) == (NEUTRAL, "")
+
+    def fire_at_once(self, count: int, **env: str) -> None:
+        with ThreadPoolExecutor(count) as pool:
+            for fired in [pool.submit(self.fire, f"s-{n}", **env) for n in range(count)]:
+                fired.result()
+
+    def sessions(self) -> int:
+        said = self.sandbox.run("sessions", "--json") if self.has_database else '{"sessions": []}'
+        return len(json.loads(said)["sessions"])
+
+    @property
+    def has_database(self) -> bool:
+        return (self.sandbox.home / "hive.db").exists()
+
+
+@pytest.fixture
+def resting(sandbox: Sandbox) -> Resting:  # noqa: F811
+    return Resting(sandbox)
+
+
+def is_healthy(resting: Resting) -> bool:
+    said, _ = resting.sandbox.start("status", "--json").communicate(timeout=60)
+    return bool(json.loads(said)["healthy"])
+
+
+def test_fifty_hooks_at_once_give_one_starter_one_stack_and_lose_nothing(resting: Resting) -> None:
+    resting.fire_at_once(50)
+    eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
+    eventually(lambda: resting.sessions() == 50)
+    assert resting.starts == 1
+    assert resting.spooled == 0
+    report = resting.sandbox.status()
+    assert report["leaves_when_idle"] is True
+    assert report["failed_start"] is None
+    assert "started   by a hook" in resting.sandbox.run("status")
+
+
+def test_without_automatic_start_fifty_events_wait_on_disk(resting: Resting) -> None:
+    resting.fire_at_once(50, HIVEPIPE_AUTOSTART="0")
+    assert resting.spooled == 50
+    assert not list(resting.sandbox.run_folder.rglob("*")), "nothing was even tried"
+
+
+@pytest.mark.parametrize(
+    ("env", "started"),
+    [
+        ({"CI": "true"}, False),
+        ({"CLAUDE_CODE_REMOTE": "true"}, False),
+        ({"CI": "false"}, True),
+        ({"CI": "true", "HIVEPIPE_AUTOSTART": "1"}, True),
+    ],
+)
+def test_ci_and_cloud_are_left_alone_unless_somebody_asks(
+    resting: Resting, env: dict[str, str], started: bool
+) -> None:
+    resting.fire(**env)
+    assert resting.spooled == 1 or started
+    time.sleep(0.2)
+    assert bool(list(resting.sandbox.run_folder.rglob("starting"))) is started
+
+
+@pytest.mark.parametrize("state", ["down", "off"])
+def test_a_stack_that_its_user_stopped_stays_down(resting: Resting, state: str) -> None:
+    for record in (resting.sandbox.folder / "state" / "hivepipe" / "projects").iterdir():
+        record.write_text(record.read_text().replace("state=on", f"state={state}"))
+    resting.fire()
+    assert resting.spooled == (1 if state == "down" else 0)
+    assert not list(resting.sandbox.run_folder.rglob("*"))
+
+
+def test_down_wins_over_a_starter_that_is_on_its_way(resting: Resting) -> None:
+    slow = Path(resting.python)
+    slow.write_text(slow.read_text().replace("exec", "sleep 1\nexec"))
+    resting.fire()
+    resting.sandbox.run("down")
+    eventually(lambda: resting.starts == 1)
+    time.sleep(2)
+    assert resting.sandbox.processes() == {}
+
+
+def test_the_starter_holds_nothing_of_the_hooks(resting: Resting) -> None:
+    """Claude Code waits for the pipes of its hooks, and a shell for those it has opened itself."""
+    Path(resting.python).write_text(f"#!/bin/sh\necho >> {resting.starts_file}\nexec sleep 30\n")
+    read_end, write_end = os.pipe()
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-S", hook_path("SessionStart")],
+        env=resting.sandbox.env | {"CLAUDE_PROJECT_DIR": str(resting.sandbox.project)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        pass_fds=(write_end,),
+    )
+    os.close(write_end)
+    out, err = process.communicate(b'{"session_id": "s-1", "source": "startup"}', timeout=30)
+    assert (out, err) == (NEUTRAL.encode(), b"")
+    eventually(lambda: resting.starts == 1)
+    assert select.select([read_end], [], [], 10)[0], "somebody still holds it"
+    assert os.read(read_end, 1) == b""
+    os.close(read_end)
+
+
+def test_the_stack_has_a_session_and_an_environment_of_its_own(resting: Resting) -> None:
+    resting.fire()
+    eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
+    supervisor = resting.sandbox.processes()["supervisord"][0]
+    assert os.getsid(supervisor.pid) == supervisor.pid
+    environ = supervisor.environ()
+    assert "CLAUDE_PROJECT_DIR" not in environ
+    assert environ["HIVEPIPE_HOME"] == str(resting.sandbox.home)
+
+
+def test_a_failed_start_is_explained_and_tried_again_later_and_later(resting: Resting) -> None:
+    env = {"HIVEPIPE_REDIS_SERVER": "/bin/true"}
+    resting.fire(**env)
+    eventually(lambda: resting.starting[1:2] == ["1"])
+    not_before, _, reason = resting.starting
+    assert "HIVEPIPE_REDIS_SERVER=/bin/true" in reason
+    assert 50 < float(not_before) - time.time() <= 60
+    resting.fire(**env)
+    time.sleep(0.3)
+    assert resting.starts == 1
+    report = resting.sandbox.status(expect=1)
+    assert report["failed_start"]["failures"] == 1  # type: ignore[index]
+    assert "hooks could not start it" in resting.sandbox.run("status", expect=1)
+
+    (file,) = resting.sandbox.run_folder.rglob("starting")
+    file.write_text(f"{time.time() - 1:.3f} 1 {reason}")
+    resting.fire(**env)
+    eventually(lambda: resting.starting[1:2] == ["2"])
+    assert 110 < float(resting.starting[0]) - time.time() <= 120
+
+    file.write_text(f"{time.time() + 1e6:.3f} 7 another clock wrote this")
+    resting.fire()
+    eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
+    eventually(lambda: resting.starting[1] == "0")
+
+
+def test_an_unregistered_project_uses_the_stack_of_the_default_home(resting: Resting) -> None:
+    default = resting.sandbox.folder / "state" / "hivepipe" / "default"
+    resting.register(default, default)
+    stranger = resting.sandbox.folder / "stranger"
+    stranger.mkdir()
+    resting.sandbox.project = stranger
+    resting.fire()
+    eventually(lambda: (default / "hive.db").exists())
+    eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
+    assert resting.sandbox.status()["home"] == str(default)
+    assert list(stranger.iterdir()) == []
+    assert "every unregistered project" in resting.sandbox.run("stacks")
+    resting.sandbox.run("down")
+    assert resting.sandbox.processes() == {}
+
+
+def test_a_folder_nobody_registered_starts_nothing(resting: Resting) -> None:
+    stranger = resting.sandbox.folder / "stranger"
+    stranger.mkdir()
+    resting.sandbox.project = stranger
+    resting.fire()
+    default = resting.sandbox.folder / "state" / "hivepipe" / "default"
+    assert len(list((default / "spool").glob("*.json"))) == 1
+    assert not list(resting.sandbox.run_folder.rglob("*"))
+
+
+def test_the_runtime_folder_of_a_login_that_is_over_is_replaced(resting: Resting) -> None:
+    resting.sandbox.run("up", "-d")
+    old = resting.sandbox.socket
+    resting.sandbox.run_folder.rename(resting.sandbox.folder / "logged-out")
+    resting.sandbox.run_folder.write_text("not a folder any more")
+    resting.fire()
+    eventually(lambda: resting.sandbox.socket != old)
+    assert resting.sandbox.socket.startswith(f"/tmp/hivepipe-{os.geteuid()}/")
+    eventually(lambda: is_healthy(resting))
+    assert resting.sandbox.counts() == ONE_OF_EACH
+    resting.sandbox.run("down")
+    assert not Path(resting.sandbox.socket).parent.exists()
+
+
+# ---- a killed supervisor
+
+
+def test_a_killed_supervisor_is_replaced_and_nothing_is_lost(resting: Resting) -> None:
+    resting.sandbox.run("up", "-d")
+    old = resting.sandbox.pid("supervisord")
+    os.kill(old, signal.SIGKILL)
+    resting.fire_at_once(50)
+    eventually(lambda: "supervisord" in resting.sandbox.processes(), 30)
+    eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
+    eventually(lambda: resting.sessions() == 50)
+    assert resting.sandbox.status()["leaves_when_idle"] is False, "a person asked for it"
+
+
+# ---- leaving
+
+
+def end_session(resting: Resting, **env: str) -> None:
+    resting.fire(event="SessionEnd", **env)
+
+
+def test_a_stack_that_a_hook_started_leaves_when_nobody_needs_it(resting: Resting) -> None:
+    env = {"HIVEPIPE_IDLE_SECS": "1"}
+    resting.fire(**env)
+    eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
+    eventually(lambda: resting.sessions() == 1)
+    time.sleep(4)
+    assert resting.sandbox.counts() == ONE_OF_EACH, "a session is open, and its process lives"
+    end_session(resting, **env)
+    eventually(lambda: resting.sandbox.processes() == {}, 30)
+    assert "hook" not in resting.sandbox.run("logs", "writer", "-n", "0")
+    assert "the stack leaves" in (resting.sandbox.home / "logs" / "writer.log").read_text()
+    (entry,) = json.loads(resting.sandbox.run("stacks", "--json"))["stacks"]
+    assert entry["state"] == "resting"
+    for file in resting.sandbox.run_folder.rglob("starting"):
+        file.unlink()  # 10 s have not passed yet
+    resting.fire("s-2", **env)
+    eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
+
+
+def test_a_session_whose_process_died_holds_nobody(resting: Resting) -> None:
+    code = (
+        "import subprocess, sys;"
+        'subprocess.run(sys.argv[1:], input=b\'{"session_id": "s-1", "source": "startup"}\')'
+    )
+    hook = [sys.executable, "-I", "-S", str(hook_path("SessionStart"))]
+    subprocess.run(
+        [sys.executable, "-c", code, *hook],
+        env=resting.sandbox.env
+        | {"CLAUDE_PROJECT_DIR": str(resting.sandbox.project), "HIVEPIPE_IDLE_SECS": "1"},
+        check=True,
+        capture_output=True,
+    )
+    eventually(lambda: resting.has_database)
+    eventually(lambda: resting.sandbox.processes() == {}, 30)
+    assert resting.sessions() == 1, "still open: nobody said that it ended"
+
+
+def test_a_stack_that_a_person_asked_for_stays(resting: Resting) -> None:
+    env = {"HIVEPIPE_IDLE_SECS": "1"}
+    resting.fire(**env)
+    eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
+    resting.sandbox.run("up", "-d")
+    assert resting.sandbox.status()["leaves_when_idle"] is False
+    end_session(resting, **env)
+    time.sleep(4)
+    assert resting.sandbox.counts() == ONE_OF_EACH
