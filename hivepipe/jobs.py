@@ -215,6 +215,7 @@ def _on_expansion(event: events.UserPromptExpansion, _context: Context) -> list[
         "source": "command",
         "success": True,
         "arguments": event.arguments,
+        "prompt_id": event.prompt_id,
     }
     return [Job("record_skill", payload, event.command)]
 
@@ -268,6 +269,7 @@ def _record_skill(event: events.ToolEvent, *, success: bool) -> list[Job]:
         "source": "tool",
         "success": success,
         "arguments": event.skill_arguments,
+        "prompt_id": event.prompt_id,
     }
     return [Job("record_skill", payload, event.skill)]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from hivepipe.cli.tables import json_option, show_json, show_table, utc_option
+from hivepipe.cli.tables import json_option, local_day, show_json, show_table, utc_option
 from hivepipe.costs.bill import Bill, Cost
 from hivepipe.home import locate
 from hivepipe.price_table import prices_in_force
@@ -27,7 +27,7 @@ _COLUMNS = {
 
 def _keys(utc: bool) -> dict[str, Callable[[Charge], Key]]:
     return {
-        "day": lambda charge: (_day(charge.time, utc),),
+        "day": lambda charge: (local_day(charge.time, utc),),
         "session": lambda charge: (charge.session,),
         "model": lambda charge: (charge.rate.model,),
         "agent": lambda charge: (charge.agent, charge.agent_type, charge.session),
@@ -91,12 +91,6 @@ def _moment(day: datetime | None, utc: bool) -> str:
         return ""
     begins = day.replace(tzinfo=UTC) if utc else day.astimezone(UTC)
     return f"{begins:%Y-%m-%dT%H:%M:%S}.000Z"
-
-
-def _day(time: str, utc: bool) -> str:
-    if utc or not time:
-        return time[:10]
-    return f"{datetime.fromisoformat(time).astimezone():%Y-%m-%d}"
 
 
 def _entry(bill: Bill, cost: Cost) -> dict[str, Any]:

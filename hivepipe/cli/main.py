@@ -12,6 +12,7 @@ from hivepipe.cli.drain import drain
 from hivepipe.cli.failed import failed
 from hivepipe.cli.logs import logs
 from hivepipe.cli.rq import rq
+from hivepipe.cli.skills import skills
 from hivepipe.cli.stacks import stacks
 from hivepipe.cli.status import status
 from hivepipe.cli.switch import off, on
@@ -65,6 +66,7 @@ main.add_command(sessions.sessions)
 main.add_command(sessions.session)
 main.add_command(agents.agents)
 main.add_command(agents.agent)
+main.add_command(skills)
 main.add_command(costs)
 main.add_command(failed)
 main.add_command(rq)

@@ -64,3 +64,10 @@ def size(count: float) -> str:
             return f"{count:.0f} {unit}"
         count /= 1000
     return f"{count:.1f} GB"
+
+
+def local_day(text: str, utc: bool) -> str:
+    """Return the day of a stored time, as people reckon it: local, or of UTC."""
+    if utc or not text:
+        return text[:10]
+    return f"{datetime.fromisoformat(text).astimezone():%Y-%m-%d}"

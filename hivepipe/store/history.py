@@ -42,8 +42,9 @@ def insert_prompt(db: Database, job: Envelope) -> None:
 def insert_skill_use(db: Database, job: Envelope) -> None:
     """Keep one use of a skill, or of a typed command."""
     sql = """
-        INSERT INTO skill_uses (session_id, skill, kind, arguments, success, created_at, job_id)
-        VALUES (:session, :skill, :kind, :arguments, :success, :time, :job)
+        INSERT INTO skill_uses
+          (session_id, skill, kind, arguments, success, created_at, job_id, prompt_id)
+        VALUES (:session, :skill, :kind, :arguments, :success, :time, :job, :prompt_id)
         ON CONFLICT (job_id) DO NOTHING
     """
     parameters = {
@@ -54,5 +55,6 @@ def insert_skill_use(db: Database, job: Envelope) -> None:
         "success": job.payload.get("success") is True,
         "time": job.time,
         "job": job.id,
+        "prompt_id": job.text("prompt_id") or None,
     }
     db.execute(sql, parameters)

@@ -90,7 +90,16 @@ CREATE INDEX usage_by_time ON usage (created_at);
 CREATE INDEX usage_by_session ON usage (session_id);
 """
 
-MIGRATIONS = (("0001 initial", INITIAL), ("0002 usage", USAGE))
+# Of which prompt a use is: a typed skill that Claude then calls is one use.
+SKILL_PROMPTS = """
+ALTER TABLE skill_uses ADD COLUMN prompt_id TEXT;
+"""
+
+MIGRATIONS = (
+    ("0001 initial", INITIAL),
+    ("0002 usage", USAGE),
+    ("0003 skill prompts", SKILL_PROMPTS),
+)
 
 _RECORDS = """
 CREATE TABLE IF NOT EXISTS schema_migrations (id TEXT PRIMARY KEY, applied_at TEXT NOT NULL);

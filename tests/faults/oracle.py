@@ -430,6 +430,7 @@ def _apply(  # noqa: C901  a table
                 "arguments": p["tool_input"]["args"],
                 "success": int(event.name == "PostToolUse"),
                 "created_at": time,
+                "prompt_id": p["prompt_id"],
             }
             lists["skill_uses"].append(skill)
         case "insert_agent" | "fail_agent" | "finish_agent":

@@ -237,6 +237,7 @@ def expected_day(home: Home, checkpoints: int) -> dict[str, list[dict[str, Any]]
         "arguments": "v3.2",
         "created_at": "~",
         "job_id": "~",
+        "prompt_id": USER_PROMPT_SUBMIT["prompt_id"],
     }
     return {
         "swarms": [

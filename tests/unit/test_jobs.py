@@ -253,6 +253,7 @@ def test_record_skill_says_which_way_and_whether_it_went_well(
         "source": source,
         "success": success,
         "arguments": "v3.2",
+        "prompt_id": payloads.PROMPT if source == "tool" else "",
     }
 
 
@@ -437,6 +438,7 @@ def test_the_envelope_holds_the_values_of_the_contract() -> None:
             "source": "tool",
             "success": True,
             "arguments": "v3.2",
+            "prompt_id": payloads.PROMPT,
         },
         "metadata": {
             "session": SESSION,

@@ -1,0 +1,61 @@
+"""Command `skills`: which skills are used, how often, and how that goes."""
+
+import click
+
+from hivepipe.cli.tables import (
+    json_option,
+    local_day,
+    moment,
+    show_json,
+    show_table,
+    utc_option,
+)
+from hivepipe.home import locate
+from hivepipe.skills.statistics import SkillStatistics, statistics
+from hivepipe.store.listings import listings
+from hivepipe.store.location import database_path
+from hivepipe.store.skills import skill_uses
+
+
+@click.command()
+@click.option("--commands", is_flag=True, help="Show the typed commands that are no skills.")
+@json_option
+@utc_option
+def skills(commands: bool, as_json: bool, utc: bool) -> None:
+    """List the skills, the most used first.
+
+    A skill that failed counts too; one that the user interrupted does not.
+    """
+    with listings(database_path(locate(".").home)) as store:
+        uses = [use for use in skill_uses(store) if use.is_skill is not commands]
+    found = statistics(uses, lambda time: local_day(time, utc))
+    ranked = sorted(found.items(), key=lambda entry: -entry[1].count)
+    if as_json:
+        kind = "commands" if commands else "skills"
+        show_json(**{kind: [_entry(name, skill) for name, skill in ranked]})
+        return
+    rows = [
+        (
+            name,
+            f"{skill.count:,}",
+            f"{skill.count - skill.successes:,}",
+            f"{skill.success_rate:.1%}",
+            f"{len(skill.sessions):,}",
+            moment(skill.last_used, utc),
+        )
+        for name, skill in ranked
+    ]
+    what = "command" if commands else "skill"
+    show_table((what, "uses", "failures", "success", "sessions", "last"), rows)
+
+
+def _entry(name: str, skill: SkillStatistics) -> dict[str, object]:
+    return {
+        "name": name,
+        "count": skill.count,
+        "failures": skill.count - skill.successes,
+        "success_rate": skill.success_rate,
+        "session_count": len(skill.sessions),
+        "last_used": skill.last_used,
+        "daily": dict(sorted(skill.daily.items())),
+    }

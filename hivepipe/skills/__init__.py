@@ -1,0 +1,1 @@
+"""What the uses of skills add up to, and how other programs read it. Pure."""

@@ -1,0 +1,56 @@
+"""What the uses of each skill add up to."""
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+KEPT_INVOCATIONS = 100
+
+
+class SkillUse(NamedTuple):
+    """One use of one skill, or of a typed command that is none."""
+
+    skill: str
+    time: str  # UTC, as the store writes times
+    session: str
+    arguments: str
+    success: bool
+    is_skill: bool = True
+
+
+@dataclass(slots=True)
+class SkillStatistics:
+    """One skill: the last uses whole, all others as numbers."""
+
+    count: int = 0
+    successes: int = 0
+    last_used: str = ""
+    invocations: deque[SkillUse] = field(default_factory=lambda: deque(maxlen=KEPT_INVOCATIONS))
+    sessions: dict[str, str] = field(default_factory=dict)  # when last; the newest at the end
+    daily: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def success_rate(self) -> float:
+        """Of all uses, not only of the last ones."""
+        return round(self.successes / self.count, 4)
+
+    def add(self, use: SkillUse, day: str) -> None:
+        """Count one use, none before which is newer."""
+        self.count += 1
+        self.successes += use.success
+        self.last_used = use.time
+        self.invocations.append(use)
+        self.sessions.pop(use.session, None)
+        self.sessions[use.session] = use.time
+        self.daily[day] += 1
+
+
+def statistics(
+    uses: Iterable[SkillUse], day_of: Callable[[str], str]
+) -> dict[str, SkillStatistics]:
+    """Return what the uses, oldest first, add up to, by skill; `day_of` a moment is a local day."""
+    skills: dict[str, SkillStatistics] = {}
+    for use in uses:
+        skills.setdefault(use.skill, SkillStatistics()).add(use, day_of(use.time))
+    return dict(sorted(skills.items()))

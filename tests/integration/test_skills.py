@@ -1,0 +1,144 @@
+"""Skills: each use once, whoever asked for it, whatever came of it."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from hivepipe.store.database import Database
+from hivepipe.store.listings import listings
+from hivepipe.store.skills import skill_uses
+from tests.conftest import PATIENCE_SECS, Home
+
+Row = tuple[str, str, str, str, bool]  # skill, kind, session, prompt, success
+
+
+def written(home: Home, *rows: Row) -> None:
+    home.path.mkdir(mode=0o700, exist_ok=True)
+    db = Database(home.database)
+    sql = """
+        INSERT INTO skill_uses
+          (skill, kind, session_id, prompt_id, success, arguments, created_at, job_id)
+        VALUES (:skill, :kind, :session, :prompt, :success, :arguments, :time, :job)
+    """
+    before = db.rows("SELECT COUNT(*) AS n FROM skill_uses")[0]["n"]
+    for number, (skill, kind, session, prompt, success) in enumerate(rows, before):
+        values = {"skill": skill, "kind": kind, "session": session, "prompt": prompt or None}
+        time = f"2026-11-20T23:{number:02d}:00.000Z"
+        more = {"success": success, "arguments": "v3", "time": time, "job": f"job{number}"}
+        db.execute(sql, {**values, **more})
+    db.close()
+
+
+def found(home: Home) -> list[tuple[str, bool, bool]]:
+    with listings(home.database) as store:
+        return [(use.skill, use.success, use.is_skill) for use in skill_uses(store)]
+
+
+def test_a_typed_command_counts_as_a_skill_if_claude_calls_one_of_its_name(
+    private_home: Home,
+) -> None:
+    """Before or after; what nobody ever called as a skill is a command."""
+    written(private_home, ("deploy", "command", "s1", "", True))
+    assert found(private_home) == [("deploy", True, False)]
+    written(
+        private_home, ("deploy", "tool", "s2", "", False), ("deploy", "command", "s3", "", True)
+    )
+    assert found(private_home) == [
+        ("deploy", True, True),
+        ("deploy", False, True),
+        ("deploy", True, True),
+    ]
+
+
+def test_a_plugins_command_is_a_skill(private_home: Home) -> None:
+    written(private_home, ("acme:notes", "command", "s1", "", True))
+    assert found(private_home) == [("acme:notes", True, True)]
+
+
+def test_what_was_typed_and_then_called_in_one_prompt_was_used_once(private_home: Home) -> None:
+    """The call says how it went. Without the prompt's id nobody can tell: both count."""
+    written(
+        private_home,
+        ("x", "command", "s1", "p1", True),
+        ("x", "tool", "s1", "p1", False),
+        ("x", "command", "s1", "p2", True),
+        ("x", "tool", "s2", "p2", True),
+        ("y", "command", "s1", "", True),
+        ("y", "tool", "s1", "", True),
+    )
+    assert found(private_home) == [
+        ("x", False, True),
+        ("x", True, True),
+        ("x", True, True),
+        ("y", True, True),
+        ("y", True, True),
+    ]
+
+
+# ---- the command
+
+
+def command(home: Home, *arguments: str, expect: int = 0) -> str:
+    done = subprocess.run(
+        [sys.executable, "-I", "-m", "hivepipe.cli.main", "skills", *arguments],
+        env={**home.env, "TZ": "Asia/Kathmandu"},
+        cwd=home.project,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECS,
+        check=False,
+    )
+    assert done.returncode == expect, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def listed(home: Home, kind: str, *arguments: str) -> list[dict[str, Any]]:
+    content = json.loads(command(home, "--json", *arguments))
+    assert content["schema"] == 1
+    return list(content[kind])
+
+
+@pytest.fixture
+def used(private_home: Home) -> Home:
+    written(
+        private_home,
+        ("once", "tool", "s1", "", True),
+        ("often", "tool", "s1", "", True),
+        ("often", "tool", "s2", "", False),
+        ("often", "tool", "s2", "", True),
+        ("plan", "command", "s1", "", True),
+    )
+    return private_home
+
+
+def test_skills_are_listed_with_their_failures(used: Home) -> None:
+    first, second = listed(used, "skills")
+    assert first == {
+        "name": "often",
+        "count": 3,
+        "failures": 1,
+        "success_rate": 0.6667,
+        "session_count": 2,
+        "last_used": "2026-11-20T23:03:00.000Z",
+        "daily": {"2026-11-21": 3},  # in Kathmandu
+    }
+    assert (second["name"], second["failures"]) == ("once", 0)
+    assert listed(used, "skills", "--utc")[0]["daily"] == {"2026-11-20": 3}
+    shown = command(used)
+    assert "66.7%" in shown
+    assert "2026-11-21 04:48:00" in shown
+    assert "2026-11-20 23:03:00Z" in command(used, "--utc")
+
+
+def test_commands_that_are_no_skills_are_listed_apart(used: Home) -> None:
+    (entry,) = listed(used, "commands", "--commands")
+    assert (entry["name"], entry["count"]) == ("plan", 1)
+    assert "plan" not in command(used)
+    assert "often" not in command(used, "--commands")
+
+
+def test_without_a_database_it_says_so(private_home: Home) -> None:
+    assert "there is no database yet" in command(private_home, expect=1)

@@ -1,0 +1,138 @@
+"""What uses of skills add up to, and the two files that say so."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hivepipe.skills.exports import INDEXED_SESSIONS, KEPT_DAYS, index_json, usage_json
+from hivepipe.skills.statistics import SkillStatistics, SkillUse, statistics
+
+START = datetime(2026, 11, 20, 23, 30, tzinfo=UTC)
+
+
+def use(skill: str, minute: int, session: str = "s1", success: bool = True) -> SkillUse:
+    time = (START + timedelta(minutes=minute)).isoformat(timespec="milliseconds")
+    return SkillUse(skill, time.replace("+00:00", "Z"), session, f"args {minute}", success)
+
+
+def day_of(time: str) -> str:
+    return time[:10]
+
+
+def of(*uses: SkillUse) -> dict[str, SkillStatistics]:
+    return statistics(uses, day_of)
+
+
+def usage(skills: dict[str, SkillStatistics]) -> dict[str, Any]:
+    content = orjson.loads(usage_json(skills))
+    assert list(content) == ["skills"]
+    found: dict[str, Any] = content["skills"]
+    return found
+
+
+def test_the_file_has_exactly_the_keys_that_its_readers_know() -> None:
+    found = usage(of(use("debugging", 0, "s1"), use("debugging", 40, "s2", success=False)))
+    assert found == {
+        "debugging": {
+            "count": 2,
+            "last_used": "2026-11-21T00:10:00.000Z",
+            "invocations": [
+                {
+                    "timestamp": "2026-11-20T23:30:00.000Z",
+                    "session_id": "s1",
+                    "context": "args 0",
+                    "success": True,
+                },
+                {
+                    "timestamp": "2026-11-21T00:10:00.000Z",
+                    "session_id": "s2",
+                    "context": "args 40",
+                    "success": False,
+                },
+            ],
+            "sessions": ["s1", "s2"],
+            "session_count": 2,
+            "success_rate": 0.5,
+            "daily": {"2026-11-20": 1, "2026-11-21": 1},
+        }
+    }
+
+
+def test_the_rate_and_the_count_are_of_all_uses_the_list_is_of_the_last_hundred() -> None:
+    uses = [use("x", minute, success=minute >= 30) for minute in range(150)]
+    found = usage(of(*uses))["x"]
+    assert (found["count"], found["success_rate"]) == (150, 0.8)
+    assert [each["context"] for each in found["invocations"]] == [
+        f"args {minute}" for minute in range(50, 150)
+    ]
+
+
+def test_the_newest_hundred_sessions_are_named_and_all_are_counted() -> None:
+    """A session that comes back is new again."""
+    uses = [use("x", number, f"s{number}") for number in range(130)]
+    found = usage(of(*uses, use("x", 200, "s3")))["x"]
+    assert found["session_count"] == 130
+    assert found["sessions"] == [*(f"s{number}" for number in range(31, 130)), "s3"]
+
+
+def test_days_are_cut_at_the_newest_year() -> None:
+    uses = [use("x", 24 * 60 * day) for day in range(KEPT_DAYS + 10)]
+    found = usage(of(*uses))["x"]
+    assert len(found["daily"]) == KEPT_DAYS
+    assert "2026-11-20" not in found["daily"]
+    assert found["count"] == KEPT_DAYS + 10
+
+
+def test_days_are_those_of_whoever_asks() -> None:
+    found = statistics([use("x", 0)], lambda _time: "a local day")
+    assert usage(found)["x"]["daily"] == {"a local day": 1}
+
+
+def test_the_index_leads_from_skills_to_days_and_sessions_and_back() -> None:
+    found = orjson.loads(
+        index_json(of(use("a", 0, "s1"), use("b", 1, "s1"), use("a", 60, "s2"), use("a", 61, "s1")))
+    )
+    assert found == {
+        "skills": {
+            "a": {"sessions": ["s2", "s1"], "days": ["2026-11-20", "2026-11-21"]},
+            "b": {"sessions": ["s1"], "days": ["2026-11-20"]},
+        },
+        "days": {"2026-11-20": ["a", "b"], "2026-11-21": ["a"]},
+        "sessions": {"s2": ["a"], "s1": ["a", "b"]},
+    }
+
+
+def test_the_index_names_the_newest_sessions() -> None:
+    many = INDEXED_SESSIONS + 5
+    found = orjson.loads(
+        index_json(of(*(use("a", number, f"s{number}") for number in range(many))))
+    )
+    assert list(found["sessions"]) == [f"s{number}" for number in range(5, many)]
+
+
+def test_nothing_used_is_valid_too() -> None:
+    assert orjson.loads(usage_json({})) == {"skills": {}}
+    assert orjson.loads(index_json({})) == {"skills": {}, "days": {}, "sessions": {}}
+
+
+@pytest.mark.parametrize("name", ['"; DROP', "acme:x", "ü \u2028", "__proto__"])
+def test_any_name_is_a_key(name: str) -> None:
+    text = usage_json(of(use(name, 0))).decode()
+    assert list(json.loads(text)["skills"]) == [name]
+    assert text.endswith("\n")
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 5000), st.booleans())))
+def test_counts_add_up(drawn: list[tuple[str, int, bool]]) -> None:
+    uses = [use(skill, minute, success=good) for skill, minute, good in sorted(drawn)]
+    found = usage(of(*uses))
+    assert sum(entry["count"] for entry in found.values()) == len(uses)
+    for name, entry in found.items():
+        mine = [each for each in uses if each.skill == name]
+        assert sum(entry["daily"].values()) == entry["count"] == len(mine)
+        assert entry["success_rate"] == round(sum(e.success for e in mine) / len(mine), 4)
