@@ -101,6 +101,10 @@ class ClaimingWorker(SimpleWorker):
 
     # ---- what they share
 
+    def _set_ip_address(self, _connection: redis.Redis) -> None:
+        # RQ asks Redis, which may still be away; on a unix socket there is none anyway.
+        self.ip_address = "unknown"
+
     def _register(self, logging_level: str | None) -> None:
         for wait in (*REDIS_AWAY_SECS, *[1.0] * 30):
             try:

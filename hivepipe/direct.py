@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from hivepipe.config import here
-from hivepipe.errors import BadEnvelopeError, HivepipeError, JobError
+from hivepipe.errors import BadEnvelopeError, HivepipeError, JobError, NewerEnvelopeError
 from hivepipe.handlers.registry import execute
 from hivepipe.handlers.slow import SLOW_OPERATIONS, Workplace, execute_at_once, execute_slow
 from hivepipe.queues.spooled import (
@@ -65,6 +65,9 @@ def _read(path: Path, report: Report) -> list[SpooledJob]:
     try:
         return read_spool_file(path)
     except FileNotFoundError:  # another process has taken it in meanwhile
+        return []
+    except NewerEnvelopeError as error:  # stays for a later hivepipe
+        report.failed[path] = str(error)
         return []
     except (BadEnvelopeError, OSError) as error:
         _set_aside(path, str(error), report)

@@ -5,18 +5,21 @@ And write what a handler hands back: jobs that follow from one that was read.
 
 import json
 from _blake2 import blake2b
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 
-from hivepipe.errors import BadEnvelopeError
+from hivepipe.errors import BadEnvelopeError, NewerEnvelopeError
 from hivepipe.events import valid_id
 from hivepipe.jobs import ENVELOPE_VERSION, PRIORITIES, Job, Message, dumps, queue_of, utc
 from hivepipe.redaction import redact_text
 
-VERSIONS = (1,)
+# version -> what makes an envelope of it one of the next version. Whoever raises ENVELOPE_VERSION
+# adds a line, and may drop the one before: jobs of the last release are still on their way.
+UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 DEEPEST = 8  # no payload of ours is half as deep; one a thousand deep ends the reader
 
 
@@ -83,12 +86,26 @@ def _depth(value: object, limit: int = DEEPEST + 1) -> int:
     return 1 + max((_depth(item, limit - 1) for item in inner), default=0)
 
 
+def _upgraded(value: dict[str, Any]) -> dict[str, Any]:
+    version = value.get("v")
+    if isinstance(version, int) and version > ENVELOPE_VERSION:
+        raise NewerEnvelopeError(version)
+    while version != ENVELOPE_VERSION:
+        if version not in UPGRADES:
+            raise BadEnvelopeError(f"version {version!r} is not known, or too old")
+        try:
+            value = UPGRADES[version](value)
+        except (LookupError, TypeError, ValueError, AttributeError):
+            raise BadEnvelopeError(f"not an envelope of version {version}") from None
+        version += 1
+    return value
+
+
 def envelope_of(value: object) -> Envelope:
-    """Check one decoded envelope."""
+    """Check one decoded envelope; NewerEnvelopeError: a later hivepipe can read it."""
     if not isinstance(value, dict):
         raise BadEnvelopeError("not an object")
-    if value.get("v") not in VERSIONS:
-        raise BadEnvelopeError(f"version {value.get('v')!r}, this hivepipe reads {VERSIONS}")
+    value = _upgraded(value)
     metadata = value.get("metadata")
     if not isinstance(metadata, dict):
         raise BadEnvelopeError("no metadata")

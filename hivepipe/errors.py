@@ -11,6 +11,7 @@ HivepipeError
 ├── StoppedError
 └── JobError                 the job's own fault: it will fail again, whoever runs it
     ├── BadEnvelopeError
+    │   └── NewerEnvelopeError   ... of this hivepipe: a later one can read it
     ├── UnknownOperationError
     └── MissingParentError   ... unless the parent is still on its way
 """
@@ -62,6 +63,15 @@ class JobError(HivepipeError):
 
 class BadEnvelopeError(JobError):
     """The envelope cannot be read."""
+
+
+class NewerEnvelopeError(BadEnvelopeError):
+    """A later hivepipe wrote the envelope."""
+
+    def __init__(self, version: int) -> None:
+        """`version` is the envelope's."""
+        super().__init__(f"a newer hivepipe wrote it (version {version}): upgrade this one")
+        self.version = version
 
 
 class UnknownOperationError(JobError):

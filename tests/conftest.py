@@ -61,19 +61,22 @@ def until(check: Callable[[], Any], what: str, secs: float = PATIENCE_SECS) -> A
 # ---- hooks
 
 
-def hook_path(event_name: str) -> Path:
+def hook_path(event_name: str, hooks: Path = ROOT / "hooks") -> Path:
     """Return the executable that Claude Code runs on this event."""
     name = "".join("_" + c.lower() if c.isupper() else c for c in event_name).lstrip("_")
-    return ROOT / "hooks" / f"{name}.py"
+    return hooks / f"{name}.py"
 
 
 def fire(
-    event_name: str, payload: Mapping[str, Any] | bytes, env: Mapping[str, str]
+    event_name: str,
+    payload: Mapping[str, Any] | bytes,
+    env: Mapping[str, str],
+    hooks: Path = ROOT / "hooks",
 ) -> subprocess.CompletedProcess[str]:
     """Run the real hook on one event; whatever happens, it has to answer neutrally."""
     data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
     done = subprocess.run(
-        [sys.executable, "-I", "-S", str(hook_path(event_name))],
+        [sys.executable, "-I", "-S", str(hook_path(event_name, hooks))],
         input=data,
         capture_output=True,
         env=dict(env),

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import click
+from redis import Redis
 from redis.exceptions import RedisError
 
 from hivepipe.cli.stack import stack_of
 from hivepipe.errors import StoreError
 from hivepipe.home import Place, locate
+from hivepipe.jobs import ENVELOPE_VERSION
 from hivepipe.queues import claims, connection
 from hivepipe.settings import idle_secs
 from hivepipe.stack import supervisor
@@ -63,7 +65,7 @@ def _report(place: Place, stack: Stack) -> dict[str, Any]:
         **_on_disk(place.home),
     }
     trouble = report["store_trouble"]
-    if trouble and trouble["secs"] > TROUBLE_SECS:
+    if report["newer_version"] or (trouble and trouble["secs"] > TROUBLE_SECS):
         report["healthy"] = False
     return report
 
@@ -83,24 +85,41 @@ def _failed_start(stack: Stack) -> dict[str, Any] | None:
 def _in_redis(stack: Stack, alive: bool) -> dict[str, Any]:
     """Return where the jobs are; None while nobody can say, which is not 0."""
     unknown = dict.fromkeys(
-        ("queues", "accepted", "accounts", "oldest_waiting_secs", "store_trouble")
+        (
+            *("queues", "accepted", "accounts", "oldest_waiting_secs"),
+            *("store_trouble", "newer_version"),
+        )
     )
     if not alive:
         return unknown
     try:
         with connection.connect(stack.socket) as client:
             accounts = claims.accounts(client)
-            heads = [client.lindex(f"rq:queue:{name}", 0) for name in connection.ALL_QUEUES]
-            since = [client.hget(f"rq:job:{id.decode()}", "enqueued_at") for id in heads if id]
             return {
                 "queues": {name: client.llen(f"rq:queue:{name}") for name in connection.ALL_QUEUES},
                 "accepted": accounts["accepted"],
                 "accounts": accounts,
-                "oldest_waiting_secs": max(map(_age_secs, filter(None, since)), default=None),
+                "oldest_waiting_secs": _oldest_secs(client),
                 "store_trouble": _trouble(client.hgetall(claims.TROUBLE_KEY)),
+                "newer_version": _newer(client.get(claims.NEWER_KEY)),
             }
     except RedisError:  # it went away just now
         return unknown
+
+
+def _newer(version: Any) -> int | None:
+    """Return the envelope version that jobs wait for; None if this hivepipe reads it."""
+    return int(version) if version and int(version) > ENVELOPE_VERSION else None
+
+
+def _oldest_secs(client: Redis) -> float | None:
+    """Return how long the first job of a queue has waited; what is no job of anybody's has not."""
+    heads: list[Any] = [client.lindex(f"rq:queue:{name}", 0) for name in connection.ALL_QUEUES]
+    pipe = client.pipeline(transaction=False)
+    for id in filter(None, heads):
+        pipe.hget(b"rq:job:" + id, "enqueued_at")
+    found = pipe.execute(raise_on_error=False)
+    return max((_age_secs(at) for at in found if isinstance(at, bytes)), default=None)
 
 
 def _trouble(found: Any) -> dict[str, Any] | None:
@@ -151,6 +170,10 @@ def _show(report: dict[str, Any]) -> None:
     if report["store_trouble"]:
         trouble = report["store_trouble"]
         click.echo(f"the database does not answer for {trouble['secs']} s: {trouble['reason']}")
+    if report["newer_version"]:
+        click.echo(
+            f"jobs of a newer hivepipe wait (version {report['newer_version']}): upgrade this one"
+        )
     click.echo("healthy" if report["healthy"] else "not healthy")
 
 

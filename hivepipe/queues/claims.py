@@ -13,6 +13,7 @@ registry of started jobs) in the same script.
     hivepipe:bell:<q>   list   the same for the workers of slow and llm, rung by the writer
     hivepipe:set_aside  list   ids from a queue whose job is no job
     hivepipe:trouble    hash   since when the store does not answer, and why
+    hivepipe:newer      int    version of jobs that wait for a later hivepipe
     hivepipe:accepted, :done, :discarded   int   the accounts, counted where a job goes in and out
 """
 
@@ -32,6 +33,8 @@ from hivepipe.queues.stock_jobs import EXECUTED_KEY, count_executed
 LEASE_SECS = 60
 EXECUTION = "hivepipe"  # RQ's execution id; one claiming worker per queue, so one is enough
 DEATHS = 3
+NEWER_KEY = "hivepipe:newer"  # envelope version, of late seen waiting, that nobody here can read
+NEWER_SECS = 60
 TROUBLE_KEY = "hivepipe:trouble"  # hash: since (seconds of 1970), reason; the store is unwell
 
 # What a finished job keeps: its place in RQ's lists, nothing that a person wrote.
@@ -104,7 +107,7 @@ local function take(q, most)
         alone = true
         break
       elseif ours and ours > version then
-        newer = 1
+        newer = math.max(newer, ours)
         left[#left + 1] = id
       elseif is_job then
         redis.call('ZADD', 'rq:wip:' .. q, math.floor(now) + lease, id .. ':{EXECUTION}')
@@ -137,6 +140,7 @@ if places > 10 and #waiting > 1 then
   for i = #waiting, 2, -1 do take(waiting[i], places - #found) end
 end
 for _, q in ipairs(waiting) do take(q, places - #found) end
+if newer > 0 then redis.call('SET', '{NEWER_KEY}', newer, 'EX', {NEWER_SECS}) end
 return {{found, tostring(due), newer}}
 """
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from redis import Redis
 from redis.exceptions import RedisError, ResponseError
 
-from hivepipe.errors import BadEnvelopeError
+from hivepipe.errors import BadEnvelopeError, NewerEnvelopeError
 from hivepipe.home import logs_folder
 from hivepipe.queues import client
+from hivepipe.queues.claims import NEWER_KEY, NEWER_SECS
 from hivepipe.queues.connection import ACCEPTED_KEY, ALL_QUEUES
 from hivepipe.queues.reconciler import reconcile, redact_dead_letters
 from hivepipe.queues.spooled import abandoned, read_spool_file, set_aside, spool_files
@@ -35,6 +36,7 @@ class Housekeeper:
         self._address = address
         self._spool = home / "spool"
         self._hook_log = Path(logs_folder(str(home)), "hook-errors.log")
+        self._too_new: dict[str, int] = {}  # spool file -> version that this hivepipe cannot read
         self._cleansed = -1  # accepted jobs at the last rewrite
         self._rewritten_at = 0.0
         self._quiet_since = 0.0
@@ -47,7 +49,8 @@ class Housekeeper:
         hook gave: an event that had arrived after all is known, and enters once.
         """
         moved = 0
-        for path in spool_files(self._spool)[:FILES_PER_TURN]:
+        waiting = [p for p in spool_files(self._spool) if p.name not in self._too_new]
+        for path in waiting[:FILES_PER_TURN]:
             try:
                 spooled = read_spool_file(path)
                 client.push(self._address, [job.message for job in spooled], PUSH_SECS)
@@ -55,10 +58,16 @@ class Housekeeper:
                 moved += 1
             except FileNotFoundError:  # `hivepipe drain` was quicker
                 continue
+            except NewerEnvelopeError as error:  # waits for the next release
+                if not self._too_new:
+                    logger.warning("the spool has events of a newer hivepipe: upgrade this one")
+                self._too_new[path.name] = error.version
             except BadEnvelopeError as error:
                 self._set_aside(path, str(error))
             except OSError as error:  # of this file or of its folder: the others go on
                 logger.error("spool file %s: %s", path.name, error.strerror)
+        if self._too_new:
+            self._connection.set(NEWER_KEY, max(self._too_new.values()), ex=NEWER_SECS)
         return moved
 
     def _set_aside(self, path: Path, reason: str) -> None:

@@ -9,10 +9,11 @@ from pathlib import Path
 import orjson
 
 from hivepipe.envelope import Envelope, envelope_of
-from hivepipe.errors import BadEnvelopeError
+from hivepipe.errors import BadEnvelopeError, NewerEnvelopeError
 from hivepipe.jobs import Message, utc
 
 LIMIT_BYTES = 1 << 20
+SPOOL_VERSION = 1  # of the file around the envelopes
 _TORN_AFTER_SECS = 60.0
 
 
@@ -34,7 +35,10 @@ def spool_files(folder: Path) -> list[Path]:
 
 
 def read_spool_file(path: Path) -> list[SpooledJob]:
-    """Read one event's jobs; BadEnvelopeError says what is wrong with the file."""
+    """Read one event's jobs; BadEnvelopeError says what is wrong with the file.
+
+    NewerEnvelopeError: nothing is, a later hivepipe wrote it.
+    """
     if path.is_symlink() or not path.is_file():
         raise BadEnvelopeError("not a regular file")
     if path.stat().st_size > LIMIT_BYTES:
@@ -43,8 +47,11 @@ def read_spool_file(path: Path) -> list[SpooledJob]:
         content = orjson.loads(path.read_bytes())
     except orjson.JSONDecodeError as error:
         raise BadEnvelopeError("torn, or not JSON") from error
+    version = content.get("v") if isinstance(content, dict) else None
+    if isinstance(version, int) and version > SPOOL_VERSION:
+        raise NewerEnvelopeError(version)
     entries = content.get("jobs") if isinstance(content, dict) else None
-    if not isinstance(entries, list) or not entries or content.get("v") != 1:
+    if not isinstance(entries, list) or not entries or version != SPOOL_VERSION:
         raise BadEnvelopeError("not a spool file of this version")
     return [_spooled_job(entry) for entry in entries]
 

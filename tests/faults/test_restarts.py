@@ -79,6 +79,20 @@ def test_restarts_under_load(bench: Bench, how: signal.Signals) -> None:
         assert bench.redis.zcard(f"rq:wip:{queue}") == 0
 
 
+def test_a_writer_that_comes_before_redis(bench: Bench) -> None:
+    """It waits, and works when Redis is there."""
+    events = oracle.timed([oracle.start(0, "inst-a")])
+    bench.push(events)
+    bench.server.end(signal.SIGKILL)
+    writer = bench.plain_writer()
+    time.sleep(1.5)
+    assert writer.is_running, writer.text
+    bench.server.start()
+    bench.settle(writer)
+    bench.assert_tables(events)
+    assert "Traceback" not in writer.text
+
+
 def test_sigterm_while_redis_is_away(bench: Bench) -> None:
     """SPEC 2.12: exit 0, also then."""
     writer = bench.writer()

@@ -1,0 +1,102 @@
+"""Two installed releases of hivepipe: today's, and one to come that writes another envelope.
+
+The one to come is made from today's source by a few changes, such as a later release will have:
+the time of the event has another name, the old name is upgraded, the schema has one more step.
+"""
+
+import shutil
+import subprocess
+import sysconfig
+import venv
+from pathlib import Path
+
+from tests.conftest import ROOT
+
+TODAY, NEXT = "0.1.0", "9.0.0"
+
+_WHICH = """
+import hivepipe, importlib.metadata
+print(importlib.metadata.version("hivepipe"), hivepipe.__file__)
+"""
+_STEP = 'MIGRATIONS += (("9000 note", "ALTER TABLE sessions ADD COLUMN note TEXT;"),)\n'
+
+# file, what stands there, what the next release has
+_CHANGES = (
+    ("jobs.py", "ENVELOPE_VERSION = 1\n", "ENVELOPE_VERSION = 2\n"),
+    ("jobs.py", '"event_time_ns": context.event_time_ns,', '"at_ns": context.event_time_ns,'),
+    ("envelope.py", '"event_time_ns": parent.event_time_ns,', '"at_ns": parent.event_time_ns,'),
+    ("envelope.py", 'value.get("event_time_ns")', 'value.get("at_ns")'),
+    (
+        "envelope.py",
+        "dict[str, Any]]] = {}\n",
+        'dict[str, Any]]] = {1: lambda old: {**old, "v": 2, "at_ns": old["event_time_ns"]}}\n',
+    ),
+    (
+        "store/migrations.py",
+        '_RECORDS = """',
+        f'{_STEP}_RECORDS = """',
+    ),
+)
+
+
+class Release:
+    """An installation: an interpreter with hivepipe in its site-packages, as pip leaves it."""
+
+    def __init__(self, folder: Path, version: str) -> None:
+        """Install this version there; it finds its dependencies in our own site-packages."""
+        venv.create(folder, symlinks=True)
+        self.python = str(folder / "bin" / "python")
+        (self._site,) = (folder / "lib").glob("python*/site-packages")
+        (self._site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+        self.install(version)
+
+    def install(self, version: str) -> None:
+        """Put this version in the place of whichever is there."""
+        for old in self._site.glob("hivepipe*"):
+            shutil.rmtree(old)
+        ignored = shutil.ignore_patterns("__pycache__")
+        for source, target in (("hivepipe", ""), ("hooks", "_hooks"), ("workers", "_workers")):
+            shutil.copytree(ROOT / source, self.package / target, ignore=ignored)
+        if version == NEXT:
+            for name, old, new in _CHANGES:
+                path = self.package / name
+                text = path.read_text()
+                assert old in text, f"{name} has no longer: {old}"
+                path.write_text(text.replace(old, new))
+        info = self._site / f"hivepipe-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: hivepipe\nVersion: {version}\n"
+        )
+        said = subprocess.run(
+            [
+                self.python,
+                "-I",
+                "-c",
+                _WHICH,
+            ],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert said.stdout.split() == [version, str(self.package / "__init__.py")]
+
+    @property
+    def package(self) -> Path:
+        """The installed package."""
+        return self._site / "hivepipe"
+
+    @property
+    def hooks(self) -> Path:
+        """The folder of its hooks."""
+        return self.package / "_hooks"
+
+    @property
+    def writer(self) -> list[str]:
+        """The command that starts its writer."""
+        return [self.python, "-I", str(self.package / "_workers" / "writer.py")]
+
+    @property
+    def cli(self) -> list[str]:
+        """The command line."""
+        return [self.python, "-I", "-m", "hivepipe.cli.main"]

@@ -1,0 +1,202 @@
+"""Two releases at once: hooks and package are upgraded apart, jobs wait across it (RULINGS 21)."""
+
+import json
+import os
+import signal
+import sqlite3
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from hivepipe.queues.spool import write_spool
+from tests.conftest import Process, until
+from tests.faults import oracle
+from tests.faults.harness import SEED, Bench
+from tests.faults.oracle import Fired
+from tests.faults.releases import NEXT, TODAY, Release
+
+EVENTS = oracle.mix(SEED, 40)
+HALF = len(EVENTS.bulk) // 2
+
+
+@pytest.fixture
+def today(bench: Bench) -> Release:
+    """Today's release, installed."""
+    return Release(bench.home.root / "today", TODAY)
+
+
+@pytest.fixture
+def later(bench: Bench) -> Release:
+    """The next release, installed beside it."""
+    return Release(bench.home.root / "later", NEXT)
+
+
+def writer_of(bench: Bench, release: Release) -> Process:
+    """Start the writer of a release."""
+    log = bench.home.root / f"writer-{release.package.parents[3].name}.log"
+    made = Process(release.writer, log, bench.home.env, bench.home.root)
+    bench.writers.append(made)
+    made.start()
+    return made
+
+
+def fire(bench: Bench, release: Release, events: tuple[Fired, ...], at_once: int = 10) -> None:
+    """Fire the hooks of a release."""
+    bench.hooks = release.hooks
+    bench.fire(events, at_once)
+
+
+def status_of(bench: Bench, release: Release) -> dict[str, object]:
+    """Ask the command line of a release."""
+    bench.cli = release.cli
+    return dict(json.loads(bench.command("status", "--json", expect=1)))  # nothing supervises here
+
+
+def envelopes(bench: Bench) -> set[int]:
+    """Return the versions of all waiting jobs."""
+    return {int(bench.redis.hget(key, "hp") or 0) for key in bench.redis.keys("rq:job:*")}
+
+
+def check(bench: Bench, events: oracle.Mix) -> None:
+    """Everything is there once, whoever wrote and whoever executed it."""
+    assert bench.dead() == {}
+    found = bench.tables()
+    for row in found["sessions"]:
+        row.pop("note", None)
+    wanted = oracle.expected(events.all, bench.project, bench.swarm)
+    said = oracle.differences(
+        oracle.without_times(wanted), oracle.without_times(oracle.comparable(found))
+    )
+    assert said == []
+    bench.assert_accounts(oracle.job_count(events.all))
+
+
+def test_old_hooks_and_new_workers(bench: Bench, today: Release, later: Release) -> None:
+    """Jobs of the release before, by Redis and by the spool, are read."""
+    fire(bench, today, EVENTS.opening, 1)
+    fire(bench, today, EVENTS.bulk[:HALF])
+    assert envelopes(bench) == {1}
+    bench.server.end(signal.SIGKILL)
+    fire(bench, today, EVENTS.bulk[HALF:])
+    assert b'"v":1,"id"' in bench.home.spool[0].read_bytes()
+    bench.server.start()
+    writer = writer_of(bench, later)
+    bench.settle(writer)
+    fire(bench, today, EVENTS.closing, 1)
+    bench.settle(writer)
+    check(bench, EVENTS)
+    assert writer.end() == 0
+
+
+def test_new_hooks_and_old_workers(bench: Bench, today: Release, later: Release) -> None:
+    """Jobs of the release to come wait where they are, stop nobody, and `status` names them."""
+    old = writer_of(bench, today)
+    fire(bench, today, EVENTS.opening, 1)
+    fire(bench, later, EVENTS.bulk[:HALF])
+    assert 2 in envelopes(bench)
+    bench.server.end(signal.SIGKILL)
+    fire(bench, later, EVENTS.bulk[HALF:])
+    spooled = len(bench.home.spool)
+    assert b'"v":2,"id"' in bench.home.spool[0].read_bytes()
+    bench.server.start()
+    lone = oracle.timed([oracle.prompt(70_001, oracle.SESSIONS[2], "inst-f")])
+    fire(bench, today, lone)
+    until(lambda: bench.tables()["prompts"], "the old writer does nothing")
+    time.sleep(1.5)
+    assert bench.dead() == {}
+    assert len(bench.home.spool) == spooled
+    assert not list((bench.home.path / "spool").glob("bad/*"))
+    assert bench.accounts["waiting"] > 0
+    assert bench.accounts["running"] == 0
+    assert bench.home.count("prompts") == 2  # of the opening, and the lone one
+    assert "of a newer hivepipe" in old.text
+    assert old.text.count("of a newer hivepipe") <= 4, "the log fills up"
+    said = status_of(bench, today)
+    assert (said["newer_version"], said["healthy"]) == (2, False)
+    bench.command("drain", expect=1)
+    assert len(bench.home.spool) == spooled
+    assert old.end() == 0
+    new = writer_of(bench, later)
+    bench.settle(new)
+    fire(bench, later, EVENTS.closing, 1)
+    bench.settle(new)
+    check(bench, oracle.Mix(EVENTS.opening, (*EVENTS.bulk, *lone), EVENTS.closing))
+
+
+def test_a_file_of_the_next_release_does_not_hide_the_ones_behind_it(bench: Bench) -> None:
+    """More of them than the writer takes in at a time."""
+    events = oracle.timed([oracle.start(0, "inst-a"), oracle.edit(1, oracle.SESSIONS[0], "inst-a")])
+    sent = oracle.messages(events, bench.project, bench.swarm)
+    folder = f"{bench.home.path}/spool"
+    for number in range(600):
+        write_spool(folder, number, sent[0])
+    for path in bench.home.spool:
+        path.write_bytes(path.read_bytes().replace(b'{"v":1,"id"', b'{"v":2,"id"'))
+    for number, messages in enumerate(sent):
+        write_spool(folder, oracle.FIRST_NS + number, messages)
+    writer = bench.plain_writer()
+    until(lambda: bench.accounts["done"] == oracle.job_count(events), "not found")
+    assert len(bench.home.spool) == 600
+    assert writer.text.count("of a newer hivepipe") == 1
+    bench.assert_tables(events)
+
+
+@pytest.fixture
+def stack(bench: Bench, today: Release) -> Iterator[Release]:
+    """Today's release, whose stack is up."""
+    bench.server.end()
+    bench.cli = today.cli
+    bench.hooks = today.hooks
+    bench.command("up", "-d", "--adopt")  # the bench's Redis was there before
+    yield today
+    bench.command("down")
+
+
+def workers(bench: Bench) -> dict[str, int]:
+    """Return the pids of the stack's RQ workers."""
+    said = json.loads(bench.command("status", "--json", expect=None))
+    return {p["name"]: p["pid"] for p in said["processes"] if p["name"] != "redis"}
+
+
+def change(bench: Bench, sql: str, values: dict[str, object] | None = None) -> None:
+    """What somebody does in the sqlite3 shell."""
+    connection = sqlite3.connect(bench.home.database, timeout=10)
+    with connection:
+        connection.execute(sql, values or {})
+    connection.close()
+
+
+def test_an_upgrade_while_jobs_wait(bench: Bench, stack: Release) -> None:
+    """The workers see it, leave, and the supervisor starts the new code; all jobs are done."""
+    before = workers(bench)
+    bench.fire(EVENTS.opening, 1)
+    bench.settle()
+    swarm = bench.home.rows("SELECT * FROM swarms")[0]
+    change(bench, "DELETE FROM swarms")
+    first = next(e for e in EVENTS.bulk if e.payload.get("tool_name") == "Agent")
+    bench.fire([first], 1)
+    until(bench.dead, "no dead letter", 20)
+    names = ", ".join(swarm)
+    change(bench, f"INSERT INTO swarms ({names}) VALUES (:{', :'.join(swarm)})", swarm)
+    # So that jobs wait across the upgrade.
+    for entry in (before["writer"], before["slow"]):
+        os.kill(entry, signal.SIGSTOP)
+    bench.fire([e for e in EVENTS.bulk[:HALF] if e is not first], 10)
+    waiting = bench.accounts["waiting"]
+    assert waiting > 0
+    stack.install(NEXT)
+    for entry in (before["writer"], before["slow"]):
+        os.kill(entry, signal.SIGCONT)
+    bench.fire([e for e in EVENTS.bulk[HALF:] if e is not first], 10)
+    until(lambda: not set(workers(bench).values()) & set(before.values()), "the old code runs on")
+    assert "1 sent back" in bench.command("failed", "retry", "--all")
+    bench.settle(secs=60)
+    bench.fire(EVENTS.closing, 1)
+    bench.settle()
+    check(bench, EVENTS)
+    assert bench.home.rows("SELECT note FROM sessions")
+    log = (bench.home.path / "logs" / "writer.log").read_text()
+    assert "hivepipe was upgraded: leaving" in log
+    assert len(list((bench.home.path / "backups").iterdir())) == 1
+    bench.command("status")
