@@ -23,6 +23,7 @@ from hivepipe.queues.spooled import (
     set_aside,
     spool_files,
 )
+from hivepipe.skill_exports import SkillExports
 from hivepipe.store.applied import is_applied
 from hivepipe.store.database import Database
 from hivepipe.store.location import database_path
@@ -105,6 +106,7 @@ def drain(home: str) -> Report:
     db = Database(database_path(home))
     try:
         report = apply_files(home, db, spool_files(spool))
+        SkillExports(home).finish()
     finally:
         db.close()
     for path in list(abandoned(spool, time.time())):
@@ -128,6 +130,7 @@ def main() -> None:
         home = here()[0].home
         db = Database(database_path(home), BUSY_TIMEOUT_SECS)
         apply_files(home, db, [Path(sys.argv[1])])
+        SkillExports(home).tidy()
     except (HivepipeError, sqlite3.Error, OSError):
         return
 

@@ -27,6 +27,7 @@ from hivepipe.queues import client
 from hivepipe.queues.claims import LEASE_SECS, Claimed
 from hivepipe.queues.connection import LLM, SLOW
 from hivepipe.queues.job_data import envelope_text, read_claimed
+from hivepipe.skill_exports import SkillExports
 
 PUSH_SECS = 2.0
 RENEW_SECS = min(LEASE_SECS / 4, 5.0)  # RQ lets a worker's registration lapse after 20 s
@@ -48,9 +49,20 @@ class SlowWorker(ClaimingWorker):
         super().request_stop(signum, frame)
         self._box.record("")
 
+    def _open(self) -> None:
+        self._exports = SkillExports(self._home)
+
+    def _tidy(self) -> None:
+        """Bring the exports up to date, between two jobs."""
+        self._exports.tidy()
+
+    def _before_leaving(self) -> None:
+        self._exports.finish()
+
     def _turn(self, places: int) -> float | None:
         self._heartbeat_if_due()
         self._recover_if_due()
+        self._tidy()
         claim = self._claims.claim(places)
         if claim.newer:
             self._say_once_a_minute("jobs of a newer hivepipe wait: upgrade this one")
@@ -139,3 +151,9 @@ class LlmWorker(SlowWorker):
     role = LLM
     own_queues = (LLM,)
     bell = f"hivepipe:bell:{LLM}"
+
+    def _tidy(self) -> None:
+        """The exports are the other worker's."""
+
+    def _before_leaving(self) -> None:
+        """So they are at the end."""

@@ -3,6 +3,7 @@
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import NamedTuple
 
 KEPT_INVOCATIONS = 100
@@ -54,3 +55,8 @@ def statistics(
     for use in uses:
         skills.setdefault(use.skill, SkillStatistics()).add(use, day_of(use.time))
     return dict(sorted(skills.items()))
+
+
+def local_day(time: str) -> str:
+    """Return the day of a moment, as people here reckon it."""
+    return f"{datetime.fromisoformat(time).astimezone():%Y-%m-%d}" if time else ""

@@ -32,3 +32,16 @@ def skill_uses(store: Listings) -> Iterator[SkillUse]:
             success=bool(row["success"]),
             is_skill=bool(row["is_skill"]),
         )
+
+
+def last_skill_use(store: Listings) -> int:
+    """Return the number of the use that was written last; 0 if there is none."""
+    (row,) = store.rows("SELECT MAX(id) AS last FROM skill_uses", {})
+    return row["last"] or 0
+
+
+def skill_uses_since(store: Listings, number: int) -> tuple[int, str]:
+    """Return how many uses were written after this one, and when the oldest of them was."""
+    sql = "SELECT COUNT(*) AS n, MIN(created_at) AS oldest FROM skill_uses WHERE id > :number"
+    (row,) = store.rows(sql, {"number": number})
+    return row["n"], row["oldest"] or ""
