@@ -9,7 +9,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hivepipe.errors import StoreError
@@ -29,8 +29,7 @@ class Database:
         self.path = path
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # SQLite gives its -wal and -shm files the mode of the database file.
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            _make_private(path)
             self._connection = sqlite3.connect(
                 path, timeout=busy_timeout_secs, isolation_level=None
             )
@@ -98,3 +97,13 @@ class Database:
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
+
+
+def _make_private(path: Path) -> None:
+    """Make the file for the user alone: SQLite gives its -wal and -shm files the same mode.
+
+    One that is there is not even opened: closing it again would drop, as POSIX has it, the locks of
+    every connection this process has to it, and another process would delete the -wal under them.
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))

@@ -59,3 +59,18 @@ def test_a_step_is_preceded_by_a_backup_and_a_failing_one_leaves_no_trace(
     monkeypatch.setattr(migrations, "MIGRATIONS", (*known, good))
     Database(path).close()
     assert sqlite3.connect(path).execute(tables).fetchall() == [("more",)]
+
+
+def test_a_second_connection_of_one_process_does_not_drop_the_locks_of_the_first(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "hive.db"
+    first = Database(path)
+    Database(path).close()
+    # The last to leave would delete the -wal: this process is still there.
+    subprocess.run([sys.executable, "-I", "-c", OPEN, str(path)], check=True)
+    with first.transaction():
+        first.execute("INSERT INTO applied VALUES (:id, 'now')", {"id": "kept"})
+    seen = sqlite3.connect(path).execute("SELECT job_id FROM applied").fetchall()
+    first.close()
+    assert seen == [("kept",)]
