@@ -3,9 +3,11 @@
     python benchmarks/hook_cost.py [--runs 40] [--check] [--json FILE]
 
 Every event, at 1 kB and at 30 kB, with Redis up, down and stopped (SIGSTOP), and with 10,000
-files in the spool. Commands take turns, so that a noisy machine disturbs all alike; medians.
-`--check` fails above the bounds: 1.4 times `python -I -S -c pass`, 14 times faster than redis-py
-with rq, 200 ms with Redis stopped; in CI (a shared machine) at three times the last one.
+files in the spool; the guard on, 20 context rules, a registered project, a known instance.
+Commands take turns, so that a noisy machine disturbs all alike; medians.
+`--check` fails above the bounds: 1.4 times `python -I -S -c pass` (PreToolUse 1.5), 14 times
+faster than redis-py with rq, 200 ms with Redis stopped; in CI (a shared machine) at three times
+the last one.
 """
 
 import argparse
@@ -34,9 +36,13 @@ PYTHON = os.path.realpath(sys.executable)
 BARE = [PYTHON, "-I", "-S", "-c", "pass"]
 SIZES = (1_000, 30_000)
 MOST_OVER_BARE = 1.4
+MOST_OVER_BARE_GUARDED = 1.5  # PreToolUse asks Redis and judges its answer
 LEAST_UNDER_NAIVE = 14.0
 MOST_STOPPED_MS = 200.0
 SPOOLED_FILES = 10_000
+RULE = {"words": ["checkout", "cart"], "text": "Prices are whole cents, never floats. " * 5}
+GUARD = {"HIVEPIPE_GUARD": "all", "HIVEPIPE_GUARD_POLLS": "mcp__*__poll*"}
+HOOK_SETTINGS = {"v": 1, "values": GUARD, "rules": [RULE] * 20}
 
 EDIT = {"file_path": "/home/ana/shop/checkout.py", "old_string": "a", "new_string": "b"}
 AGENT = {"description": "Map callers", "prompt": "List them", "subagent_type": "Explore"}
@@ -45,6 +51,7 @@ EVENTS: dict[str, dict[str, object]] = {
     "UserPromptSubmit": {"prompt": "Split checkout.py into smaller modules"},
     "UserPromptExpansion": {"expansion_type": "slash_command", "command_name": "acme:notes"},
     "PreToolUse": {"tool_name": "Edit", "tool_input": EDIT},
+    "PreToolUse:denied": {"tool_name": "Bash", "tool_input": {"command": "ls"}},
     "PostToolUse": {"tool_name": "Edit", "tool_input": EDIT, "tool_response": {}},
     "PostToolUse:Agent": {"tool_name": "Agent", "tool_input": AGENT, "tool_response": {}},
     "PostToolUse:Bash": {"tool_name": "Bash", "tool_input": {"command": "ls"}},
@@ -81,6 +88,7 @@ class Setting:
         record = home.record_path(self.project)
         home.make_folders(os.path.dirname(record))
         home.write_small(record, f"home={self.home}\nsocket={self.socket}\nstate=on\n")
+        Path(self.home, "hook-settings.json").write_text(json.dumps(HOOK_SETTINGS))
         self.server: subprocess.Popen[bytes] | None = None
 
     def start_server(self) -> None:
@@ -136,6 +144,8 @@ def event_bytes(event: str, size: int, number: int) -> bytes:
         fields["session_id"] = f"{number:08d}-3a52-4d0e-9c55-0d6a1f2be111"
     if "Tool" in event:
         fields["tool_use_id"] = f"toolu_{event}_{size}_{number}".replace(":", "_")
+    if event == "PreToolUse":  # the other one is a loop
+        fields["tool_input"] = {**EDIT, "new_string": str(number)}
     if "Subagent" in event:
         fields["agent_id"] = f"a{size}{number:08d}"
     filler = "def pay(cart):\n    return 'total'  # \u20ac\n"
@@ -250,7 +260,9 @@ def report(tables: dict[str, Table], naive: dict[str, tuple[float, float]]) -> l
                 cells += f"{hook:7.2f} x{ratio:5.2f} "
                 if state == "stopped" and hook > most_stopped_ms:
                     failures.append(f"{event} {label}, Redis stopped: {hook:.0f} ms")
-                if state != "stopped" and ratio > MOST_OVER_BARE:
+                guarded = event.startswith("PreToolUse")
+                bound = MOST_OVER_BARE_GUARDED if guarded else MOST_OVER_BARE
+                if state != "stopped" and ratio > bound:
                     failures.append(f"{event} {label}, Redis {state}: x{ratio:.2f}")
             print(f"  {event:<22}{cells}")
     print("\nagainst redis-py + rq (Redis up, 1 kB)")

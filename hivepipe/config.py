@@ -48,6 +48,26 @@ def _fsync(value: Any) -> str | None:
     return value if value in ("always", "everysec") else None
 
 
+def _mode(value: Any) -> str | None:
+    return value if value in ("off", "tasks", "all") else None
+
+
+def _counts(number: int) -> Reader:
+    def read(value: Any) -> str | None:
+        found = value if isinstance(value, list) else [value]
+        usable = all(type(count) is int and 0 < count < 1_000_000 for count in found)
+        return " ".join(map(str, found)) if usable and len(found) == number else None
+
+    return read
+
+
+def _patterns(value: Any) -> str | None:
+    """A list of texts, as one: an empty list is something else than nothing."""
+    if not isinstance(value, list) or not all(_text(entry) for entry in value):
+        return None
+    return None if any(";" in entry for entry in value) else "; ".join(value) or ";"
+
+
 class Setting(NamedTuple):
     """One thing that can be set; `kind` says what is allowed, for an error message.
 
@@ -67,10 +87,17 @@ class Setting(NamedTuple):
         return f"HIVEPIPE_{self.name.upper()}"
 
 
+WAITING = "TaskOutput; BashOutput; Monitor; Bash: sleep *; Bash: gh run *"
 SETTINGS = (
     Setting("use_queue", _switch, "true or false", "true"),
     Setting("checkpoint_interval", _number, "a number of seconds", "60"),
     Setting("swarm_id", _text, "a name", "one per project"),
+    Setting("guard", _mode, '"off", "tasks" or "all"', "tasks"),
+    Setting("guard_loop", _counts(2), "two counts", "8 15"),
+    Setting("guard_alternation", _counts(2), "two counts", "6 12"),
+    Setting("guard_empty_polls", _counts(1), "a count", "2"),
+    Setting("guard_polls", _patterns, "a list of tools", "none"),
+    Setting("guard_waiting", _patterns, "a list of tools", WAITING),
     Setting("db", _path, "an absolute path", "hive.db in the home"),
     Setting("fsync", _fsync, '"always" or "everysec"', "everysec"),
     Setting("redis_server", _path, "an absolute path", "the first on PATH", is_the_users=True),

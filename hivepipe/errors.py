@@ -9,6 +9,7 @@ HivepipeError
 ├── StoreError
 ├── PricesError
 ├── StoppedError
+├── GuardError
 └── JobError                 the job's own fault: it will fail again, whoever runs it
     ├── BadEnvelopeError
     │   └── NewerEnvelopeError   ... of this hivepipe: a later one can read it
@@ -51,6 +52,10 @@ class StoreError(HivepipeError):
 
 class PricesError(HivepipeError):
     """The price table cannot be read."""
+
+
+class GuardError(HivepipeError):
+    """The guard cannot do this."""
 
 
 class StoppedError(HivepipeError):

@@ -36,6 +36,7 @@ CAP_ARGUMENTS = 200
 CAP_ERROR = 200
 CAP_TEXT = 2000
 CAP_PATH = 4096
+CAP_COMMAND = 65536
 
 EDIT_TOOLS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
 AGENT_TOOLS = ("Agent", "Task")  # Task is the name before 2.1.63, still an alias
@@ -196,15 +197,15 @@ class UserPromptExpansion(Event):
 class ToolEvent(Event):
     """A tool call, before or after."""
 
-    __slots__ = ("duration_ms", "response", "tool", "tool_input", "tool_use_id")
+    __slots__ = ("duration_ms", "outcome", "response", "tool", "tool_input", "tool_use_id")
 
     def read(self, fields: Fields) -> None:
         """Take the fields of this kind of event."""
         self.tool = self._tool(fields)
         self.tool_use_id = self._id(fields, "tool_use_id")
         self.tool_input = self._object(fields, "tool_input")
-        response = fields.get("tool_response")
-        self.response: Fields = response if isinstance(response, dict) else {}
+        self.outcome = fields.get("tool_response")  # whatever the tool returned, whole
+        self.response: Fields = self.outcome if isinstance(self.outcome, dict) else {}
         self.duration_ms = self._count(fields, "duration_ms")
 
     def _tool(self, fields: Fields) -> str:
@@ -219,6 +220,11 @@ class ToolEvent(Event):
         """The file this call names, if it names one."""
         key = "notebook_path" if self.tool == "NotebookEdit" else "file_path"
         return self._text(self.tool_input, key, CAP_PATH)
+
+    @property
+    def command(self) -> str:
+        """The shell command of this call, if it is one."""
+        return self._text(self.tool_input, "command", CAP_COMMAND)
 
     @property
     def subagent_type(self) -> str:
@@ -302,6 +308,7 @@ class PostToolUseFailure(ToolEvent):
     def read(self, fields: Fields) -> None:
         """Take the fields of this kind of event."""
         super().read(fields)
+        self.outcome = fields.get("error")
         self.error = self._text(fields, "error", CAP_ERROR)
         self.is_interrupt = self._flag(fields, "is_interrupt")
 

@@ -13,23 +13,36 @@ from _blake2 import blake2b
 from hivepipe import events
 from hivepipe.events import Event, PostToolUse, PostToolUseFailure
 
+TYPE_CHECKING = False  # `typing` and `collections.abc` would cost a quarter of a bare start
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 try:
     from _json import encode_basestring_ascii, make_encoder
 
-    _chunks = make_encoder(
-        None,
-        None,  # type: ignore[arg-type]
-        encode_basestring_ascii,
-        None,
-        ":",
-        ",",
-        False,
-        False,
-        False,
-    )
+    def _encoder(sort_keys: bool) -> "Callable[[object, int], tuple[str, ...]]":
+        nothing: Any = None
+        return make_encoder(
+            nothing,
+            nothing,
+            encode_basestring_ascii,
+            nothing,
+            ":",
+            ",",
+            sort_keys,
+            False,
+            False,
+        )
+
+    _chunks = _encoder(sort_keys=False)
+    _sorted_chunks = _encoder(sort_keys=True)
 
     def dumps(value: object) -> str:
         return "".join(_chunks(value, 0))
+
+    def sorted_dumps(value: object) -> str:
+        return "".join(_sorted_chunks(value, 0))
 
 except (ImportError, TypeError):  # another Python than CPython, or a later one
     import json
@@ -37,10 +50,9 @@ except (ImportError, TypeError):  # another Python than CPython, or a later one
     def dumps(value: object) -> str:
         return json.dumps(value, separators=(",", ":"))
 
+    def sorted_dumps(value: object) -> str:
+        return json.dumps(value, separators=(",", ":"), sort_keys=True)
 
-TYPE_CHECKING = False  # `typing` and `collections.abc` would cost a quarter of a bare start
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ENVELOPE_VERSION = 1
 TWIN_WINDOW_NS = 2_000_000_000

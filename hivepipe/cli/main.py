@@ -10,6 +10,7 @@ from hivepipe.cli.costs import costs
 from hivepipe.cli.demo.command import demo
 from hivepipe.cli.drain import drain
 from hivepipe.cli.failed import failed
+from hivepipe.cli.guard import guard
 from hivepipe.cli.logs import logs
 from hivepipe.cli.rq import rq
 from hivepipe.cli.skills import skills
@@ -69,6 +70,7 @@ main.add_command(agents.agent)
 main.add_command(skills)
 main.add_command(costs)
 main.add_command(failed)
+main.add_command(guard)
 main.add_command(rq)
 main.add_command(drain)
 main.add_command(demo)

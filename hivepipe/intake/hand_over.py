@@ -1,5 +1,7 @@
 """Give the messages of one event to Redis, else to the spool; or apply them at once.
 
+A note (a script of the guard's) goes with them and is answered; it is for Redis alone.
+
 On the hook path; what is needed only when something is amiss is imported only then.
 """
 # ruff: noqa: PLC0415
@@ -15,32 +17,53 @@ from hivepipe.queues import client
 DIRECT_SECS = 3.0  # a start of Python with its imports, and a second for the database
 
 
-def hand_over(name: str, place: home.Place, event_time_ns: int, messages: list[Message]) -> str:
-    """Hand the messages over; return the spool file that the direct path is to apply, if any.
+def hand_over(
+    name: str,
+    place: home.Place,
+    event_time_ns: int,
+    messages: list[Message],
+    note: tuple[str, list[str]] | None = None,
+) -> tuple[str, str]:
+    """Hand the messages over.
 
-    OSError: neither Redis nor the disk took them.
+    Return the spool file that the direct path is to apply, if any, and what the note's script
+    said, empty if Redis was not asked. OSError: neither Redis nor the disk took the messages.
     """
-    from hivepipe.queues.spool import write_spool
+    direct = settings.switched_off("HIVEPIPE_USE_QUEUE")
+    if not direct:
+        try:
+            return "", push(place, messages, note)
+        except client.RefusedError as refused:
+            if messages:
+                _spool(place, event_time_ns, messages)
+                _after_refusal(name, place, refused)
+            return "", ""
+    return _spool(place, event_time_ns, messages) if messages else "", ""
 
-    spool = f"{place.home}/spool"
-    if settings.switched_off("HIVEPIPE_USE_QUEUE"):
-        return write_spool(spool, event_time_ns, messages)
-    try:
-        _push(place, messages)
-    except client.RefusedError as refused:
-        write_spool(spool, event_time_ns, messages)
-        _after_refusal(name, place, refused)
-    return ""
 
+def push(
+    place: home.Place, messages: list[Message], note: tuple[str, list[str]] | None = None
+) -> str:
+    """Give messages and note to Redis and return what the note's script said.
 
-def _push(place: home.Place, messages: list[Message]) -> None:
+    RefusedError: Redis did not take them.
+    """
     address = place.socket
     if address.startswith("/") and not home.is_private_folder(address.rsplit("/", 1)[0]):
         # No stack was ever started, or somebody else's folder stands there.
         absent = client.RefusedError()
         absent.is_absent = True
         raise absent
+    if note:
+        return client.push_with(address, messages, *note)
     client.push(address, messages)
+    return ""
+
+
+def _spool(place: home.Place, event_time_ns: int, messages: list[Message]) -> str:
+    from hivepipe.queues.spool import write_spool
+
+    return write_spool(f"{place.home}/spool", event_time_ns, messages)
 
 
 def _after_refusal(name: str, place: home.Place, refused: client.RefusedError) -> None:

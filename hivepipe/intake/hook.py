@@ -17,37 +17,52 @@ from hivepipe.events import Event, clean, parse_event, parse_object, valid_id
 from hivepipe.intake import instance as instances
 from hivepipe.intake import stdin
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hivepipe.guard.client import Watch
+
 STDIN_SECS = 0.4
 HARD_STOP_SECS = 1.0
 LOG_SECS = 0.1
 SETTINGS_BYTES = 1 << 20
 NEUTRAL = b'{"continue": true}\n'
 
+# What shows that a session is alive, begins or ends a call or a turn.
+_GUARDED = (
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "UserPromptSubmit",
+    "Stop",
+    "StopFailure",
+)
+
 
 def run(name: str) -> None:
     """Handle one event of this name and end the process."""
+    answer = NEUTRAL
     try:
         if not (
             settings.switched_on("HIVEPIPE_DISABLED") or settings.switched_on("HIVEPIPE_NESTED")
         ):
-            _take_in(name, _read())
+            answer = _take_in(name, _read())
     except BaseException as error:  # noqa: BLE001  a hook fails open, and the log says how
         _log_failure(name, error)
-    _answer_and_end()
+    _answer_and_end(answer)
 
 
-def _answer_and_end() -> None:
-    """Give the neutral answer and end at once: the interpreter's own ending costs another 1 ms."""
+def _answer_and_end(answer: bytes) -> None:
+    """Give the answer and end at once: the interpreter's own ending costs another 1 ms."""
     try:
-        _answer()
+        _answer(answer)
     finally:
         posix._exit(0)
 
 
-def _answer() -> None:
-    """Give the neutral answer; the hard stop, which would give it again, is called off first."""
+def _answer(answer: bytes) -> None:
+    """Give the answer; the hard stop, which would give another one, is called off first."""
     setitimer(ITIMER_REAL, 0)
-    posix.write(1, NEUTRAL)
+    posix.write(1, answer)
 
 
 def _read() -> stdin.Input:
@@ -74,38 +89,58 @@ def _stop_hard(*_signal: object) -> None:
     posix._exit(0)
 
 
-def _take_in(name: str, received: stdin.Input) -> None:
+def _take_in(name: str, received: stdin.Input) -> bytes:
+    """Take the event in and return the answer."""
     event_time_ns = time.time_ns()
     event = parse_event(name, received.data)
     place = home.locate(
         settings.variable("CLAUDE_PROJECT_DIR") or (event.cwd if event else "") or "."
     )
     if place.state == "off":
-        return
+        return NEUTRAL
     settings.use(_said_by_files(place.home))
     if event is None:
         what = "empty" if not received.data.strip() else "not an event that hivepipe knows"
         size = f"{what} ({len(received.data)} bytes)"
         _log(place, name, f"{size}; {received.trouble}" if received.trouble else size)
-        return
+        return NEUTRAL
     instance = instances.this_instance(place.home)
     context = _context(event, event_time_ns, place, instance)
-    direct = ""
+    direct = said = ""
     planned = jobs.plan(event, context)
+    watch = _watch(event, context, place)
     problems = dict.fromkeys([*event.problems, received.trouble])  # each once, in order
     if any(problems):
         _log(place, name, "; ".join([text for text in problems if text][:5]))
-    if planned:
+    if planned or watch:
         from hivepipe.intake.hand_over import apply_directly, hand_over
 
-        direct = hand_over(name, place, event_time_ns, jobs.encode(planned, event, context))
+        messages = jobs.encode(planned, event, context)
+        note = watch.note() if watch else None
+        direct, said = hand_over(name, place, event_time_ns, messages, note)
     _keep_markers(event, place, instance, context)
+    answer = NEUTRAL
+    verdict = watch.verdict(said) if watch else None
+    if watch and verdict:
+        from hivepipe.intake.reply import reply
+
+        answer = reply(watch, verdict, place) or NEUTRAL
     if direct:
-        _answer()
+        _answer(answer)
         try:
             apply_directly(name, place, direct)
         finally:
             posix._exit(0)
+    return answer
+
+
+def _watch(event: Event, context: jobs.Context, place: home.Place) -> "Watch | None":
+    """Return what the guard makes of this event; None: it is not its business."""
+    if not context.own_session or event.name not in _GUARDED:
+        return None
+    from hivepipe.guard.client import Watch
+
+    return Watch(event, context, place.home)
 
 
 def _said_by_files(folder: str) -> dict[str, str]:

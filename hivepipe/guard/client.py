@@ -1,0 +1,306 @@
+"""What hooks say of each tool call, and what they are told in return.
+
+One script, run in the same step as the enqueue, keeps for each conversation its last calls and for
+each session what it did. Calls in parallel are counted exactly: Redis runs one script at a time,
+and each call is judged by the list as it was when it came in.
+
+    hivepipe:calls:<session>[:<subagent>]   list   the last calls, oldest first; kept for a day
+        <id><pattern><kind>[<result>]       16 + 16 + 1 (+ 16, or "-" if it was denied) characters
+        |                                   a prompt or another task: older calls count no more
+    hivepipe:activity:<session>             hash   running totals, newest sign of life; see ACTIVITY
+    hivepipe:active                         set    sessions with activity that is not in the store
+
+A doubled event changes nothing: its id is known. Ids, arguments and results are kept as hashes.
+On the hook path.
+"""
+
+import posix
+from _blake2 import blake2b
+
+from hivepipe import events, settings
+from hivepipe.events import (
+    Event,
+    PostToolUseFailure,
+    PreToolUse,
+    ToolEvent,
+    UserPromptSubmit,
+    parse_object,
+    valid_id,
+)
+from hivepipe.guard.rules import (
+    CANCELLED,
+    EDIT,
+    OTHER,
+    WAITING_SUBJECT,
+    WINDOW,
+    Call,
+    Limits,
+    Verdict,
+    judge,
+    kind_of,
+)
+from hivepipe.home import make_folders, read_small, short_hash
+from hivepipe.jobs import Context, sorted_dumps
+
+Note = tuple[str, list[str]]  # a script and its arguments
+
+KEPT_CALLS = 2 * WINDOW  # a result may come when many parallel calls are in between
+KEPT_SECS = 86_400
+QUIET_CALLS = 500
+_HASH_BYTES = 8
+_PROMPT = "|"
+
+MODES = ("off", "tasks", "all")
+
+# Of a note: verb is call, result, prompt or stop; id "" means the latest such call; failed "1",
+# "0" or ""; at in ms; turn "1" open, "0" closed, "" not said.
+NOTE_FIELDS = (
+    *("calls", "activity", "session", "verb", "id", "pattern", "kind", "result", "failed"),
+    *("at", "turn", "task", "profile"),
+)
+SCRIPT = f"""
+local {", ".join(NOTE_FIELDS)} = unpack(ARGV, 2, {len(NOTE_FIELDS) + 1})
+local last_ms, last_task = unpack(redis.call('HMGET', activity, 'last_ms', 'task'))
+if not last_ms then redis.call('HSET', activity, 'since_ms', at) end
+if not last_ms or tonumber(last_ms) < tonumber(at) then
+  redis.call('HSET', activity, 'last_ms', at)
+end
+if turn ~= '' then redis.call('HSET', activity, 'turn', turn) end
+redis.call('HSET', activity, 'task', task, 'profile', profile)
+redis.call('SADD', 'hivepipe:active', session)
+if verb == 'prompt' or (last_task and last_task ~= task) then
+  redis.call('RPUSH', calls, '{_PROMPT}')
+end
+said = ''
+if verb == 'call' or verb == 'result' then
+  local known = redis.call('LRANGE', calls, 0, -1)
+  local place
+  for i = #known, 1, -1 do
+    local open = id == '' and #known[i] == 33 and string.sub(known[i], 17, 32) == pattern
+    if open or string.sub(known[i], 1, 16) == id then place = i break end
+  end
+  local before = place and known[place] or ''
+  if not place then
+    place = #known + 1
+    known[place] = (id == '' and string.rep('0', 16) or id) .. pattern .. kind .. result
+    redis.call('RPUSH', calls, known[place])
+    redis.call('HINCRBY', activity, 'calls', 1)
+  elseif verb == 'result' and #before == 33 then
+    -- A failed edit changed no file.
+    local was = string.sub(before, 33)
+    if failed == '1' and was == '{EDIT}' then was = '{OTHER}' end
+    redis.call('LSET', calls, place - 1, string.sub(before, 1, 32) .. was .. result)
+  end
+  if failed == '1' and #before <= 33 then redis.call('HINCRBY', activity, 'failed', 1) end
+  if verb == 'call' then
+    said = table.concat(known, ' ', math.max(1, place - {WINDOW}), place)
+  end
+end
+redis.call('LTRIM', calls, -{KEPT_CALLS}, -1)
+redis.call('EXPIRE', calls, {KEPT_SECS})
+"""
+
+# Before a verdict is spoken. It says 1, or 0: not again. Of "" is spoken each time, of waiting
+# once in a session, of any other subject once in a while.
+VERDICT_FIELDS = ("calls", "activity", "session", "id", "denied", "subject")
+VERDICT_SCRIPT = f"""
+local {", ".join(VERDICT_FIELDS)} = unpack(ARGV, 2, {len(VERDICT_FIELDS) + 1})
+said = '0'
+if redis.call('HGET', activity, 'judged') == id then return redis.status_reply(said) end
+if subject ~= '' then
+  local now = tonumber(redis.call('HGET', activity, 'calls') or 0)
+  local told = tonumber(redis.call('HGET', activity, 'told:' .. subject) or '')
+  local enough = subject == '{WAITING_SUBJECT}' or (told and now - told < {QUIET_CALLS})
+  if told and enough then return redis.status_reply(said) end
+  redis.call('HSET', activity, 'told:' .. subject, now)
+end
+said = '1'
+redis.call('HSET', activity, 'judged', id)
+redis.call('HINCRBY', activity, denied == '1' and 'denied' or 'warned', 1)
+redis.call('SADD', 'hivepipe:active', session)
+if denied == '1' then
+  for i, call in ipairs(redis.call('LRANGE', calls, 0, -1)) do
+    if string.sub(call, 1, 16) == id then
+      redis.call('LSET', calls, i - 1, string.sub(call, 1, 33) .. '-')
+    end
+  end
+end
+"""
+
+
+class Watch:
+    """One event of a session, as the guard sees it."""
+
+    __slots__ = ("event", "home", "id", "kind", "limits", "mode", "session", "task", "time_ms")
+
+    def __init__(self, event: Event, context: Context, home: str) -> None:
+        """`context.own_session` must be known."""
+        self.event = event
+        self.home = home
+        self.session = context.own_session
+        self.time_ms = context.event_time_ns // 1_000_000
+        self.task = task_of(home, self.session)
+        self.mode = "off"
+        self.limits = Limits()
+        self.kind = OTHER
+        self.id = ""
+        if isinstance(event, ToolEvent):
+            self.id = _hash(event.tool_use_id) if event.tool_use_id else ""
+            is_edit = event.tool in events.EDIT_TOOLS
+            if isinstance(event, PreToolUse):
+                self.id = self.id or _hash(f"{event.digest.hex()} {context.event_time_ns}")
+                self.mode = guard_mode(home)
+                self.limits = limits()
+                self.kind = kind_of(event.tool, event.command, is_edit, self.limits)
+            elif is_edit and not isinstance(event, PostToolUseFailure):
+                self.kind = EDIT
+
+    @property
+    def _keys(self) -> list[str]:
+        conversation = f"{self.session}:{self.event.agent_id}".rstrip(":")
+        return [f"hivepipe:calls:{conversation}", f"hivepipe:activity:{self.session}", self.session]
+
+    def note(self) -> Note:
+        """Return what Redis is to keep of this event."""
+        event = self.event
+        pattern = result = failed = ""
+        if isinstance(event, ToolEvent):
+            pattern = _hash_of([event.tool, event.tool_input], event)
+            if isinstance(event, PreToolUse):
+                verb = "call"
+            else:
+                verb = "result"
+                result = _hash_of(event.outcome, event)
+                failed = "1" if isinstance(event, PostToolUseFailure) else "0"
+        else:
+            verb = "prompt" if event.name == "UserPromptSubmit" else "stop"
+        # What a subagent does says nothing of the turn it was started in.
+        turn = "0" if verb == "stop" else "" if event.agent_id else "1"
+        call = [self.id, pattern, self.kind, result, failed, str(self.time_ms), turn]
+        profile = valid_id(settings.variable("HIVEPIPE_AGENT_ID") or "")
+        return SCRIPT, [*self._keys, verb, *call, self.task, profile]
+
+    def verdict(self, said: str) -> Verdict | None:
+        """Judge the event, a call by what Redis said of the last ones; None: nothing to say."""
+        if not isinstance(self.event, PreToolUse | UserPromptSubmit):
+            return None
+        cancelled = cancellation(self.home, self.task)
+        if cancelled is not None:
+            return Verdict(CANCELLED, 0, isinstance(self.event, PreToolUse), cancelled)
+        if self.mode == "off" or not said:
+            return None
+        return judge(last_calls(said.split(" ")), self.limits)
+
+    def denies(self, verdict: Verdict) -> bool:
+        """Is the call stopped, or is its verdict only told?"""
+        enforced = self.mode == "all" or (self.mode == "tasks" and bool(self.task))
+        return verdict.deny and (enforced or verdict.rule == CANCELLED)
+
+    def verdict_note(self, verdict: Verdict) -> Note:
+        """Return what Redis is to keep of a verdict; it says "1" if it is to be spoken."""
+        subject = "" if verdict.deny else verdict.subject  # what would be denied is said each time
+        denied = "1" if self.denies(verdict) else "0"
+        return VERDICT_SCRIPT, [*self._keys, self.id, denied, subject]
+
+
+def last_calls(entries: list[str]) -> list[Call]:
+    """Return the calls since the last prompt, oldest first."""
+    if _PROMPT in entries:
+        entries = entries[len(entries) - entries[::-1].index(_PROMPT) :]
+    return [Call(entry[16:32], entry[32:33], entry[33:]) for entry in entries]
+
+
+def _hash_of(value: object, event: Event) -> str:
+    """Hash any JSON value, whatever the order of its keys."""
+    try:
+        return _hash(sorted_dumps(value))
+    except (ValueError, RecursionError):  # 1e999; a thousand brackets: like no other call
+        return event.digest.hex()[: 2 * _HASH_BYTES]
+
+
+def _hash(text: str) -> str:
+    return blake2b(text.encode(), digest_size=_HASH_BYTES).hexdigest()
+
+
+# ---- what people said: settings, mode, tasks
+
+
+def limits() -> Limits:
+    """Return the numbers and lists of the rules as they are set."""
+    return Limits(
+        loop=settings.variable("HIVEPIPE_GUARD_LOOP"),
+        alternation=settings.variable("HIVEPIPE_GUARD_ALTERNATION"),
+        empty_polls=settings.variable("HIVEPIPE_GUARD_EMPTY_POLLS"),
+        polls=settings.variable("HIVEPIPE_GUARD_POLLS"),
+        waiting=settings.variable("HIVEPIPE_GUARD_WAITING"),
+    )
+
+
+def guard_mode(home: str) -> str:
+    """Return off, tasks or all: as `hivepipe guard mode` says, else as it is set."""
+    for mode in (read_small(mode_path(home)).strip(), settings.variable("HIVEPIPE_GUARD")):
+        if mode in MODES:
+            return mode
+    return "tasks"
+
+
+def mode_path(home: str) -> str:
+    """Return the file of `hivepipe guard mode`: the last word, for running sessions too."""
+    return f"{home}/guard-mode"
+
+
+def task_of(home: str, session: str) -> str:
+    """Return the session's task: HIVEPIPE_TASK_ID, the task file, or the one assigned to it."""
+    named = valid_id(settings.variable("HIVEPIPE_TASK_ID") or "")
+    if named:
+        return named
+    path = settings.variable("HIVEPIPE_TASK_FILE") or ""
+    if path:
+        named = _task_in(read_small(path))
+        if named:
+            return named
+    return valid_id(read_small(assignment_path(home, session)).strip())
+
+
+def _task_in(text: str) -> str:
+    """A task file is a JSON object with the id, or a text whose first line is the id."""
+    found = parse_object(text.encode("utf-8", "replace"), [])
+    if found is None:
+        return valid_id(text.strip().partition("\n")[0].strip())
+    for key in ("taskId", "task_id", "id"):
+        value = found.get(key)
+        if isinstance(value, str) and valid_id(value):
+            return valid_id(value)
+    return ""
+
+
+def assignment_path(home: str, session: str) -> str:
+    """Return the file that names a session's task."""
+    return f"{home}/tasks/sessions/{session}"
+
+
+def cancellation_path(home: str, task: str) -> str:
+    """Return the file that says that a task was cancelled."""
+    return f"{home}/tasks/cancelled/{task}"
+
+
+def cancellation(home: str, task: str) -> str | None:
+    """Return when and why a task was cancelled; None if it was not.
+
+    A file, not a key of Redis: it is there whether or not Redis is.
+    """
+    return read_small(cancellation_path(home, task)) or None if task else None
+
+
+def is_news(home: str, session: str, cancelled: str) -> bool:
+    """Has the session not been told of this cancellation yet? It counts as told from now on."""
+    path = f"{home}/tasks/told/{short_hash(session + cancelled)}"
+    try:
+        make_folders(path.rsplit("/", 1)[0])
+        flags = posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC
+        posix.close(posix.open(path, flags, 0o600))
+    except FileExistsError:
+        return False
+    except OSError:  # a full disk: better twice than never
+        return True
+    return True

@@ -1,0 +1,200 @@
+"""What the guard would have said of a session: its events played against the rules, without Redis.
+
+`Memory` keeps what Redis would; a test lets both see the same events.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from hivepipe.events import PreToolUse, parse_event
+from hivepipe.guard import words
+from hivepipe.guard.client import (
+    KEPT_CALLS,
+    NOTE_FIELDS,
+    QUIET_CALLS,
+    VERDICT_FIELDS,
+    VERDICT_SCRIPT,
+    Note,
+    Watch,
+)
+from hivepipe.guard.rules import EDIT, OTHER, WAITING_SUBJECT, WINDOW
+from hivepipe.jobs import Context
+from hivepipe.transcripts.lines import Fields, blocks, part, read_line
+
+Event = tuple[int, Fields]  # number of its line, and what Claude Code would have said to a hook
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What the guard would have said to one call."""
+
+    line: int
+    tool: str
+    denied: bool
+    rule: str
+    count: int
+    text: str
+
+
+@dataclass(slots=True)
+class Report:
+    """What came of a replay."""
+
+    calls: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def denied(self) -> list[Finding]:
+        """The calls that would have been stopped."""
+        return [finding for finding in self.findings if finding.denied]
+
+
+def replay(events: Iterable[Event], home: str) -> Report:
+    """Play events with the home's settings, as with HIVEPIPE_GUARD=all."""
+    memory = Memory()
+    report = Report()
+    for time_ms, (line, fields) in zip(count(1), events, strict=False):
+        event = parse_event("", json.dumps(fields).encode())
+        if event is None or not event.session_id:
+            continue
+        context = Context(event_time_ns=time_ms * 1_000_000, own_session=event.session_id)
+        watch = Watch(event, context, home)
+        watch.task, watch.mode = "", "all"
+        said = memory.run(watch.note())
+        if not isinstance(event, PreToolUse):
+            continue
+        report.calls += 1
+        verdict = watch.verdict(said)
+        if verdict and (memory.run(watch.verdict_note(verdict)) == "1" or verdict.deny):
+            text = (
+                words.reason(verdict, event.tool, "")
+                if verdict.deny
+                else words.warning(verdict, event.tool, watch.limits)
+            )
+            finding = Finding(line, event.tool, verdict.deny, verdict.rule, verdict.count, text)
+            report.findings.append(finding)
+    return report
+
+
+class Memory:
+    """Redis, as far as the guard's two scripts use it."""
+
+    def __init__(self) -> None:
+        """Nothing was called yet."""
+        self.calls: dict[str, list[str]] = {}
+        self.activity: dict[str, dict[str, Any]] = {}
+
+    def run(self, note: Note) -> str:
+        """Run one of the scripts and return what it says."""
+        script, arguments = note
+        if script == VERDICT_SCRIPT:
+            return self._judged(dict(zip(VERDICT_FIELDS, arguments, strict=True)))
+        return self._noted(dict(zip(NOTE_FIELDS, arguments, strict=True)))
+
+    def _noted(self, of: dict[str, str]) -> str:
+        calls = self.calls.setdefault(of["calls"], [])
+        new = {"calls": 0, "failed": 0, "denied": 0, "warned": 0, "task": of["task"]}
+        activity = self.activity.setdefault(of["activity"], new)
+        if of["verb"] == "prompt" or activity["task"] != of["task"]:
+            calls.append("|")
+        activity["task"] = of["task"]
+        said = ""
+        if of["verb"] in ("call", "result"):
+            place = self._place(calls, of["id"], of["pattern"])
+            before = "" if place is None else calls[place]
+            if place is None:
+                place = len(calls)
+                id = of["id"] or 16 * "0"
+                calls.append(f"{id}{of['pattern']}{of['kind']}{of['result']}")
+                activity["calls"] += 1
+            elif of["verb"] == "result" and len(before) == 33:
+                kind = before[32]
+                if of["failed"] == "1" and kind == EDIT:
+                    kind = OTHER
+                calls[place] = f"{before[:32]}{kind}{of['result']}"
+            if of["failed"] == "1" and len(before) <= 33:
+                activity["failed"] += 1
+            if of["verb"] == "call":
+                said = " ".join(calls[max(0, place - WINDOW) : place + 1])
+        del calls[:-KEPT_CALLS]
+        return said
+
+    def _place(self, calls: list[str], id: str, pattern: str) -> int | None:
+        for place in range(len(calls) - 1, -1, -1):
+            entry = calls[place]
+            is_open = not id and len(entry) == 33 and entry[16:32] == pattern
+            if is_open or (id and entry[:16] == id):
+                return place
+        return None
+
+    def _judged(self, of: dict[str, str]) -> str:
+        activity = self.activity[of["activity"]]
+        if activity.get("judged") == of["id"]:
+            return "0"
+        subject = f"told:{of['subject']}"
+        if of["subject"]:
+            told = activity.get(subject)
+            if told is not None and (
+                of["subject"] == WAITING_SUBJECT or activity["calls"] - told < QUIET_CALLS
+            ):
+                return "0"
+            activity[subject] = activity["calls"]
+        activity["judged"] = of["id"]
+        activity["denied" if of["denied"] == "1" else "warned"] += 1
+        if of["denied"] == "1":
+            calls = self.calls[of["calls"]]
+            calls[:] = [f"{call[:33]}-" if call[:16] == of["id"] else call for call in calls]
+        return "1"
+
+
+# ---- where events come from
+
+
+def read_events(lines: Iterable[bytes]) -> Iterator[Event]:
+    """Yield the events of a file: what hooks were told, one per line, or a transcript."""
+    called: dict[str, Fields] = {}
+    for number, raw in enumerate(lines, 1):
+        fields = read_line(raw)
+        if fields is None:
+            continue
+        if isinstance(fields.get("hook_event_name"), str):
+            yield number, fields
+            continue
+        for event in _events_of(fields, called):
+            yield number, event
+
+
+def _events_of(line: Fields, called: dict[str, Fields]) -> Iterator[Fields]:
+    """Yield what the hooks were told when this line of a transcript was written."""
+    whose = {
+        "session_id": line.get("sessionId") or "transcript",
+        "agent_id": line.get("agentId") or ("sidechain" if line.get("isSidechain") else None),
+    }
+    message = part(line, "message")
+    if line.get("type") == "assistant":
+        for block in blocks(message, "tool_use"):
+            call = {
+                "tool_name": block.get("name"),
+                "tool_input": block.get("input"),
+                "tool_use_id": block.get("id"),
+            }
+            called[str(block.get("id"))] = call
+            yield {"hook_event_name": PreToolUse.__name__, **whose, **call}
+    elif line.get("type") == "user" and not line.get("isMeta"):
+        results = list(blocks(message, "tool_result"))
+        for block in results:
+            call = called.get(str(block.get("tool_use_id")), {})
+            yield {**whose, **call, **_outcome(line, block, len(results) == 1)}
+        if not results and any(blocks(message, "text")):
+            yield {"hook_event_name": "UserPromptSubmit", **whose}
+
+
+def _outcome(line: Fields, block: Fields, alone: bool) -> dict[str, Any]:
+    if block.get("is_error") is True:
+        return {"hook_event_name": "PostToolUseFailure", "error": json.dumps(block.get("content"))}
+    structured = line.get("toolUseResult") if alone else None
+    response = block.get("content") if structured is None else structured
+    return {"hook_event_name": "PostToolUse", "tool_response": response}

@@ -1,0 +1,223 @@
+"""The rules: from the last calls of a conversation to a verdict. Pure.
+
+A call repeats another if tool and arguments are the same and nothing has changed since:
+
+    its result differs from the last one of that call    progress: its count starts anew
+    an edit tool changed a file                          all other calls' counts start anew
+    a prompt came, or another task                       all counts start anew
+
+On the hook path.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+WINDOW = 40  # calls that are looked at
+OVER = 0.8  # of the latest calls, and of the steps between them: two calls take turns
+REACH = 15  # calls among which the partner of an alternation is looked for
+
+# The rules' names. The first needs no counting: a file says that the task was cancelled.
+CANCELLED, POLLING, LOOP, ALTERNATION = "cancelled", "poll", "loop", "alternation"
+
+# What kind of call it is.
+EDIT, WAITING, POLL, OTHER = "e", "w", "p", "c"
+DENIED = "-"  # in place of a result
+WAITING_SUBJECT = "waiting"  # of all warnings about waiting: one is enough
+
+# Defaults: a warning at the first count, a denial from the second on.
+LOOP_COUNTS = (8, 15)
+ALTERNATION_COUNTS = (6, 12)
+EMPTY_POLLS = (2,)
+WAITING_TOOLS = ("TaskOutput", "BashOutput", "Monitor", "Bash: sleep *", "Bash: gh run *")
+
+
+class Call:
+    """One call among the last: which it is, of what kind, and its result ("": none yet)."""
+
+    __slots__ = ("kind", "pattern", "result")
+
+    def __init__(self, pattern: str, kind: str, result: str) -> None:
+        """`pattern` and `result` are hashes: only whether they are equal counts."""
+        self.pattern = pattern
+        self.kind = kind
+        self.result = result
+
+
+class Limits:
+    """When to speak: the defaults, or what is set."""
+
+    __slots__ = (
+        "alternation_deny",
+        "alternation_warn",
+        "empty_polls",
+        "loop_deny",
+        "loop_warn",
+        "polls",
+        "waiting",
+    )
+
+    def __init__(
+        self,
+        *,
+        loop: str | None = None,
+        alternation: str | None = None,
+        empty_polls: str | None = None,
+        polls: str | None = None,
+        waiting: str | None = None,
+    ) -> None:
+        """Take two counts, a count, or patterns with ";" between them; None: the default."""
+        self.loop_warn, self.loop_deny = _counts(loop, LOOP_COUNTS)
+        self.alternation_warn, self.alternation_deny = _counts(alternation, ALTERNATION_COUNTS)
+        (self.empty_polls,) = _counts(empty_polls, EMPTY_POLLS)
+        self.polls = _patterns(polls, ())
+        self.waiting = _patterns(waiting, WAITING_TOOLS)
+
+
+class Verdict:
+    """What a rule says of a call; `subject` names what it is about, for not saying it twice."""
+
+    __slots__ = ("count", "deny", "rule", "subject")
+
+    def __init__(self, rule: str, count: int, deny: bool, subject: str) -> None:
+        """A verdict that does not deny is a warning."""
+        self.rule = rule
+        self.count = count
+        self.deny = deny
+        self.subject = subject
+
+
+def kind_of(tool: str, command: str, is_edit: bool, limits: Limits) -> str:
+    """Return what kind of call this is."""
+    if is_edit:
+        return EDIT
+    if any(matches(name, tool) for name in limits.polls):
+        return POLL
+    for name in limits.waiting:
+        wanted, colon, pattern = name.partition(":")
+        if matches(wanted, tool) and (not colon or matches(pattern.strip(), command.strip())):
+            return WAITING
+    return OTHER
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Does the text match a pattern in which `*` stands for anything?"""
+    first, *rest = pattern.split("*")
+    if not rest:
+        return text == first
+    last = rest.pop()
+    if not text.startswith(first) or len(text) < len(first) + len(last):
+        return False
+    at, end = len(first), len(text) - len(last)
+    for part in rest:
+        at = text.find(part, at, end)
+        if at < 0:
+            return False
+        at += len(part)
+    return at <= end and text.endswith(last)
+
+
+def judge(calls: "Sequence[Call]", limits: Limits) -> Verdict | None:
+    """Judge the last of these calls, oldest first; None: nothing is to be said."""
+    calls = calls[-WINDOW:]
+    repeated = _unchanged(calls)
+    found = [_poll(calls, limits), _loop(calls, repeated, limits)]
+    found.append(_alternation(calls, repeated, limits))
+    verdicts = [verdict for verdict in found if verdict]
+    return next((verdict for verdict in verdicts if verdict.deny), next(iter(verdicts), None))
+
+
+def _unchanged(calls: "Sequence[Call]") -> list[str]:
+    """Return the pattern of each call after which nothing changed; "" for the others."""
+    last_result: dict[str, str] = {}
+    progress: dict[str, int] = {}
+    file_changed = -1
+    for number, call in enumerate(calls):
+        if call.result == DENIED:
+            continue
+        if call.kind == EDIT:
+            file_changed = number
+        if call.result:
+            if last_result.get(call.pattern, call.result) != call.result:
+                progress[call.pattern] = number
+            last_result[call.pattern] = call.result
+    return [
+        call.pattern
+        if number > progress.get(call.pattern, -1) and (call.kind == EDIT or number > file_changed)
+        else ""
+        for number, call in enumerate(calls)
+    ]
+
+
+def _poll(calls: "Sequence[Call]", limits: Limits) -> Verdict | None:
+    """A poll is empty if its result is the one before."""
+    now = calls[-1]
+    if now.kind != POLL:
+        return None
+    results = [call.result for call in calls if call.pattern == now.pattern]
+    results = [result for result in results if result not in ("", DENIED)]
+    empty = 0
+    while empty + 1 < len(results) and results[-1] == results[-2 - empty]:
+        empty += 1
+    if empty < limits.empty_polls:
+        return None
+    return Verdict(POLLING, empty, True, f"{POLLING} {now.pattern}")
+
+
+def _loop(calls: "Sequence[Call]", repeated: list[str], limits: Limits) -> Verdict | None:
+    now = calls[-1]
+    count = repeated.count(now.pattern)
+    waits = now.kind == WAITING
+    return _verdict(LOOP, count, limits.loop_warn, limits.loop_deny, waits, now.pattern)
+
+
+def _alternation(calls: "Sequence[Call]", repeated: list[str], limits: Limits) -> Verdict | None:
+    mine = calls[-1].pattern
+    others = [pattern for pattern in repeated[: -REACH - 1 : -1] if pattern not in ("", mine)]
+    if not others:
+        return None
+    other = max(others, key=others.count)
+    count = _taking_turns(repeated, mine, other)
+    waits = any(call.kind == WAITING and call.pattern in (mine, other) for call in calls)
+    warn, deny = limits.alternation_warn, limits.alternation_deny
+    return _verdict(ALTERNATION, count, warn, deny, waits, min(mine, other))
+
+
+def _taking_turns(repeated: list[str], mine: str, other: str) -> int:
+    """Return how many of the latest calls are these two taking turns, with little in between."""
+    longest = of_two = switches = 0
+    before = ""
+    for seen, pattern in enumerate(reversed(repeated), 1):
+        if pattern not in (mine, other):
+            continue
+        of_two += 1
+        switches += before not in ("", pattern)
+        before = pattern
+        if of_two > OVER * seen and switches > OVER * (of_two - 1):
+            longest = of_two
+    return longest
+
+
+def _verdict(
+    rule: str, count: int, warn: int, deny: int, waits: bool, subject: str
+) -> Verdict | None:
+    """Who waits for something outside repeats himself rightly: a word, late, and never a no."""
+    if waits:
+        return Verdict(rule, count, False, WAITING_SUBJECT) if count >= deny else None
+    if count < min(warn, deny):
+        return None
+    return Verdict(rule, count, count >= deny, f"{rule} {subject}")
+
+
+def _counts(text: str | None, default: tuple[int, ...]) -> tuple[int, ...]:
+    """Read as many counts as the default has; anything else is the default."""
+    words = (text or "").split()
+    usable = len(words) == len(default) and all(word.isdecimal() for word in words)
+    counts = tuple(int(word) for word in words) if usable else default
+    return counts if all(counts) else default
+
+
+def _patterns(text: str | None, default: tuple[str, ...]) -> tuple[str, ...]:
+    if text is None:
+        return default
+    return tuple(part.strip() for part in text.split(";") if part.strip())

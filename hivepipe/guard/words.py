@@ -1,0 +1,76 @@
+"""What the guard says: to the agent, and to the person who wants to know why."""
+
+from hivepipe.guard import rules
+from hivepipe.guard.rules import Limits, Verdict
+
+SWITCH_OFF = "A person switches this off with `hivepipe guard mode off`."
+
+_FINDINGS = {
+    rules.LOOP: (
+        "{tool} was called {count} times with the same arguments among the last "
+        f"{rules.WINDOW} calls, and nothing has changed in between"
+    ),
+    rules.ALTERNATION: (
+        "{tool} and one other call have taken turns for {count} calls, always with the same "
+        "arguments, and nothing has changed in between"
+    ),
+    rules.POLLING: "{tool} has brought the same as before {count} times in a row",
+}
+
+EXPLANATIONS = {
+    rules.CANCELLED: (
+        "A session whose task was cancelled (`hivepipe task cancel`) is denied every tool call, in "
+        "every mode. A session's task is named by HIVEPIPE_TASK_ID, by the file in "
+        "HIVEPIPE_TASK_FILE, or by `hivepipe task assign`. The next prompt tells the agent once."
+    ),
+    rules.LOOP: (
+        "The same tool with the same arguments, among the last {window} calls of a conversation: "
+        "a word at {limits.loop_warn}, denied from {limits.loop_deny} on. Every call counts, "
+        "denied ones too; the order of keys in the arguments does not matter. The count starts "
+        "anew when the call brings another result, when an edit tool changes a file, and with a "
+        "prompt or another task."
+    ),
+    rules.ALTERNATION: (
+        "Two calls that take turns and are over 80 % of the latest calls of a conversation: a word "
+        "at {limits.alternation_warn}, denied from {limits.alternation_deny} on. What starts the "
+        "count of a loop anew ends this one too."
+    ),
+    rules.POLLING: (
+        "A tool that `guard_polls` names is denied after {limits.empty_polls} "
+        "results in a row that brought the same as the one before."
+    ),
+}
+
+
+def reason(verdict: Verdict, tool: str, task: str) -> str:
+    """Say why a call is denied: the rule, how often, and how a person switches it off."""
+    if verdict.rule == rules.CANCELLED:
+        return (
+            f"{cancelled(verdict, task)} Stop here, call no more tools, and say how far you got. "
+            f"A person takes it back with `hivepipe task reopen {task}`."
+        )
+    return (
+        f"Denied by the hivepipe guard, rule {verdict.rule}: {_found(verdict, tool)}. "
+        f"Do something else, or ask the user. {SWITCH_OFF}"
+    )
+
+
+def warning(verdict: Verdict, tool: str, limits: Limits) -> str:
+    """Say what the guard noticed, and what follows if it goes on."""
+    noticed = f"hivepipe guard, rule {verdict.rule}: {_found(verdict, tool)}."
+    if verdict.deny:
+        return f"{noticed} Are you stuck? Then do something else, or ask the user."
+    if verdict.subject == rules.WAITING_SUBJECT:
+        return f"{noticed} If you are waiting for something, wait longer between two looks."
+    deny = limits.loop_deny if verdict.rule == rules.LOOP else limits.alternation_deny
+    return f"{noticed} From {deny} on it counts as a loop. If you are stuck, do something else."
+
+
+def cancelled(verdict: Verdict, task: str) -> str:
+    """Say that a task was cancelled, and why if somebody said so."""
+    _, _, why = verdict.subject.strip().partition("\n")
+    return f"Task {task} was cancelled{f': {why.strip()}' if why else ''}."
+
+
+def _found(verdict: Verdict, tool: str) -> str:
+    return _FINDINGS[verdict.rule].format(tool=tool, count=verdict.count)

@@ -1,0 +1,45 @@
+"""What a hook may answer, as a table: Claude Code's contract of late 2026, event by event.
+
+Source: https://code.claude.com/docs/en/hooks, "JSON output". What is discarded or would make Claude
+go on is not in it: on those events the neutral answer is the only one.
+"""
+
+import json
+from typing import Any
+
+NEUTRAL = '{"continue": true}\n'
+MOST_CHARS = 10_000
+
+CONTEXT = {"additionalContext": str}
+# Event -> the fields of hookSpecificOutput that a hook of ours may use.
+ALLOWED: dict[str, dict[str, type]] = {
+    "SessionStart": CONTEXT,
+    "UserPromptSubmit": CONTEXT,
+    "UserPromptExpansion": CONTEXT,
+    "PreToolUse": {**CONTEXT, "permissionDecision": str, "permissionDecisionReason": str},
+    "PostToolUse": CONTEXT,
+    "PostToolUseFailure": CONTEXT,
+    "SubagentStart": CONTEXT,
+}
+
+
+def checked(event: str, text: str) -> dict[str, Any]:
+    """Return hookSpecificOutput of an answer that fits the contract, empty if it is neutral."""
+    if text == NEUTRAL:
+        return {}
+    assert event in ALLOWED, f"{event} may only be answered neutrally: {text}"
+    assert text.endswith("\n")
+    assert text.count("\n") == 1
+    answer = json.loads(text)
+    assert set(answer) == {"hookSpecificOutput"}
+    output: dict[str, Any] = answer["hookSpecificOutput"]
+    assert output.pop("hookEventName") == event
+    assert output
+    assert set(output) <= set(ALLOWED[event])
+    for name, value in output.items():
+        assert isinstance(value, ALLOWED[event][name])
+        assert 0 < len(value) <= MOST_CHARS
+    if "permissionDecision" in output:
+        assert output["permissionDecision"] == "deny"  # "allow" would answer for the user
+        assert output["permissionDecisionReason"]
+    return output

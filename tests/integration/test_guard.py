@@ -1,0 +1,339 @@
+"""The guard, with real hooks and a real Redis: exact counts, answers in the contract, no harm."""
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hivepipe.cli.main import main
+from hivepipe.guard.client import NOTE_FIELDS, SCRIPT, VERDICT_SCRIPT
+from hivepipe.guard.replay import Memory
+from hivepipe.queues import client as wire
+from tests import honest_sessions, payloads
+from tests.conftest import NEUTRAL, Home, Server, answered
+from tests.hook_contract import checked
+from tests.payloads import SESSION, changed
+
+
+def ask(payload: dict[str, Any], env: dict[str, str]) -> dict[str, Any]:
+    """Return what the hook said beyond the neutral answer, checked against the contract."""
+    event = payload["hook_event_name"]
+    return checked(event, answered(event, payload, env))
+
+
+def ask_all(
+    events: list[dict[str, Any]], env: dict[str, str], at_once: int
+) -> list[dict[str, Any]]:
+    with ThreadPoolExecutor(at_once) as pool:
+        return list(pool.map(lambda event: ask(event, env), events))
+
+
+def same(times: int, **fields: Any) -> list[dict[str, Any]]:
+    return [changed(payloads.PRE_BASH, tool_use_id=f"t{n}", **fields) for n in range(times)]
+
+
+def denials(answers: list[dict[str, Any]]) -> int:
+    return sum("permissionDecision" in answer for answer in answers)
+
+
+def activity(server: Server, session: str = SESSION) -> dict[str, str]:
+    with server.client() as client:
+        found = client.hgetall(f"hivepipe:activity:{session}")
+    return {key.decode(): value.decode() for key, value in found.items()}
+
+
+@pytest.mark.parametrize(("times", "expected"), [(40, 26), (50, 36)])
+def test_parallel_calls_are_counted_exactly(
+    private_home: Home, redis_server: Server, times: int, expected: int
+) -> None:
+    answers = ask_all(same(times), private_home.with_env(GUARD="all"), at_once=times)
+    assert denials(answers) == expected
+    assert sum("additionalContext" in answer for answer in answers) == 1
+    with redis_server.client() as client:
+        assert client.llen(f"hivepipe:calls:{SESSION}") == times
+    found = activity(redis_server)
+    assert (found["calls"], found["denied"]) == (str(times), str(expected))
+
+
+def test_a_denial_says_rule_and_count_and_how_to_switch_it_off(
+    private_home: Home, redis_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = private_home.with_env(GUARD="all")
+    last = ask_all(same(15), env, at_once=1)[-1]
+    reason = last["permissionDecisionReason"]
+    assert "rule loop" in reason
+    assert " 15 times " in reason
+    (command,) = [text for text in reason.split("`") if text.startswith("hivepipe ")]
+    private_home.inside(monkeypatch)
+    assert CliRunner().invoke(main, command.split()[1:]).exit_code == 0
+    assert ask(changed(payloads.PRE_BASH, tool_use_id="after"), env) == {}
+
+
+def test_without_a_task_a_loop_is_told_and_not_denied(
+    private_home: Home, redis_server: Server
+) -> None:
+    answers = ask_all(same(16), private_home.env, at_once=1)
+    assert denials(answers) == 0
+    assert [n for n, answer in enumerate(answers, 1) if answer] == [8, 15, 16]
+
+
+def test_a_session_with_a_task_is_denied(private_home: Home, redis_server: Server) -> None:
+    assert denials(ask_all(same(16), private_home.with_env(TASK_ID="t-7"), at_once=1)) == 2
+
+
+def test_switched_off_the_guard_says_nothing_and_activity_goes_on(
+    private_home: Home, redis_server: Server
+) -> None:
+    assert not any(ask_all(same(16), private_home.with_env(GUARD="off"), at_once=4))
+    assert activity(redis_server)["calls"] == "16"
+
+
+def test_twenty_rounds_of_an_edit_and_the_same_test_are_fine(
+    private_home: Home, redis_server: Server
+) -> None:
+    env = private_home.with_env(GUARD="all")
+    for number in range(20):
+        edit = changed(
+            payloads.PRE_EDIT,
+            tool_input={"file_path": "/a", "old_string": f"{number}", "new_string": "x"},
+            tool_use_id=f"edit{number}",
+        )
+        assert ask(edit, env) == {}
+        assert ask(changed(payloads.PRE_BASH, tool_use_id=f"test{number}"), env) == {}
+        ask(changed(payloads.POST_BASH, tool_use_id=f"test{number}"), env)
+
+
+def test_a_call_fired_twice_counts_once_and_is_answered_alike(
+    private_home: Home, redis_server: Server
+) -> None:
+    env = private_home.with_env(GUARD="all")
+    twice = [event for event in same(15) for _ in range(2)]
+    answers = ask_all(twice, env, at_once=1)
+    assert denials(answers) == 2
+    assert denials(answers[-2:]) == 2
+    found = activity(redis_server)
+    assert (found["calls"], found["denied"], found["warned"]) == ("15", "1", "1")
+
+
+def test_a_prompt_starts_the_count_anew(private_home: Home, redis_server: Server) -> None:
+    env = private_home.with_env(GUARD="all")
+    ask_all(same(14), env, at_once=1)
+    assert ask(payloads.USER_PROMPT_SUBMIT, env) == {}
+    assert ask(changed(payloads.PRE_BASH, tool_use_id="new"), env) == {}
+
+
+def test_another_task_starts_the_count_anew(private_home: Home, redis_server: Server) -> None:
+    ask_all(same(14), private_home.with_env(GUARD="all", TASK_ID="one"), at_once=1)
+    other = private_home.with_env(GUARD="all", TASK_ID="two")
+    assert ask(changed(payloads.PRE_BASH, tool_use_id="new"), other) == {}
+
+
+def test_results_that_differ_are_no_loop(private_home: Home, redis_server: Server) -> None:
+    env = private_home.with_env(GUARD="all")
+    for number in range(20):
+        assert ask(changed(payloads.PRE_BASH, tool_use_id=f"t{number}"), env) == {}
+        response = {"stdout": f"{number} waiting", "stderr": ""}
+        ask(changed(payloads.POST_BASH, tool_use_id=f"t{number}", tool_response=response), env)
+
+
+def test_events_without_a_tool_use_id_are_paired_by_their_arguments(
+    private_home: Home, redis_server: Server
+) -> None:
+    for _ in range(3):
+        ask(changed(payloads.PRE_BASH, tool_use_id=...), private_home.env)
+        ask(changed(payloads.POST_BASH, tool_use_id=...), private_home.env)
+    assert activity(redis_server)["calls"] == "3"
+
+
+def test_sessions_do_not_count_for_each_other(private_home: Home, redis_server: Server) -> None:
+    env = private_home.with_env(GUARD="all")
+    mixed = [changed(call, session_id=f"s{n % 2}") for n, call in enumerate(same(14))]
+    assert not any(ask_all(mixed, env, at_once=7))
+
+
+# ---- Redis away
+
+
+def test_without_redis_every_call_is_allowed(private_home: Home) -> None:
+    assert not any(ask_all(same(16), private_home.with_env(GUARD="all"), at_once=1))
+    assert len(private_home.spool) == 1  # the session's own upsert
+
+
+def test_a_stopped_redis_allows_every_call(private_home: Home, redis_server: Server) -> None:
+    env = private_home.with_env(GUARD="all")
+    ask_all(same(15), env, at_once=1)
+    redis_server.signal(signal.SIGSTOP)
+    try:
+        assert ask(changed(payloads.PRE_BASH, tool_use_id="hung"), env) == {}
+    finally:
+        redis_server.signal(signal.SIGCONT)
+    assert denials([ask(changed(payloads.PRE_BASH, tool_use_id="awake"), env)]) == 1
+
+
+def test_counts_outlive_a_redis_that_is_killed(private_home: Home, redis_server: Server) -> None:
+    env = private_home.with_env(GUARD="all")
+    ask_all(same(14), env, at_once=1)
+    redis_server.end(signal.SIGKILL)
+    redis_server.start()
+    assert denials([ask(changed(payloads.PRE_BASH, tool_use_id="later"), env)]) == 1
+
+
+def test_a_full_redis_allows_every_call(private_home: Home, redis_server: Server) -> None:
+    with redis_server.client() as client:
+        client.config_set("maxmemory", "1")
+    assert not any(ask_all(same(16), private_home.with_env(GUARD="all"), at_once=4))
+
+
+# ---- Redis' script and its double in memory say the same
+
+CALLS = st.lists(
+    st.tuples(
+        st.sampled_from(["call", "call", "result", "result", "prompt", "stop", "judge"]),
+        st.sampled_from(["", *[f"{n:016x}" for n in range(12)]]),
+        st.sampled_from(["a" * 16, "b" * 16]),
+        st.sampled_from(["c", "e", "w"]),
+        st.sampled_from(["0", "1"]),
+        st.sampled_from(["", "task-1", "waiting"]),
+    ),
+    max_size=120,
+)
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(CALLS)
+def test_redis_and_its_double_keep_the_same(
+    redis_server: Server, entries: list[tuple[str, str, str, str, str, str]]
+) -> None:
+    memory = Memory()
+    keys = ["hivepipe:calls:s", "hivepipe:activity:s", "s"]
+    with redis_server.client() as client:
+        client.flushall()
+        for number, (verb, id, pattern, kind, flag, task) in enumerate(entries):
+            if verb == "judge":
+                if keys[0] not in memory.calls:
+                    continue
+                note = (VERDICT_SCRIPT, [*keys, id or "0" * 16, flag, task])
+            else:
+                is_result = verb == "result"
+                id = id or ("" if is_result else f"{number + 100:016x}")
+                result = pattern[::-1].replace("a", kind) if is_result else ""
+                failed = flag if is_result else ""
+                rest = [verb, id, pattern, kind, result, failed, f"{number}", "1", task, ""]
+                note = (SCRIPT, [*keys, *rest])
+                assert len(note[1]) == len(NOTE_FIELDS)
+            assert wire.push_with(redis_server.address, [], *note) == memory.run(note)
+        kept = [entry.decode() for entry in client.lrange(keys[0], 0, -1)]
+        assert kept == memory.calls.get(keys[0], [])
+        found = {key.decode(): value.decode() for key, value in client.hgetall(keys[1]).items()}
+    for name, value in memory.activity.get(keys[1], {}).items():
+        assert found.get(name, "0") == str(value)
+
+
+# ---- whole sessions through real hooks
+
+
+def test_a_clean_session_gets_neutral_answers_alone(
+    private_home: Home, redis_server: Server
+) -> None:
+    env = private_home.with_env(GUARD="all")
+    for event in honest_sessions.clean(60):
+        assert answered(event["hook_event_name"], event, env) == NEUTRAL
+
+
+@pytest.mark.parametrize("payload", payloads.ALL.values(), ids=payloads.ALL)
+def test_every_answer_fits_the_contract(
+    private_home: Home, redis_server: Server, payload: dict[str, Any]
+) -> None:
+    """In a session that is stuck, has a cancelled task and so gives reason to speak."""
+    env = private_home.with_env(GUARD="all", TASK_ID="t-1")
+    folder = private_home.path / "tasks" / "cancelled"
+    folder.mkdir(parents=True)
+    (folder / "t-1").write_text("2026-11-21T01:00:00Z\nno longer needed\n")
+    said = ask(payload, env)
+    event = payload["hook_event_name"]
+    assert bool(said) == (event in ("PreToolUse", "UserPromptSubmit"))
+
+
+# ---- the commands
+
+
+@pytest.fixture
+def command(private_home: Home, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str]]:
+    private_home.inside(monkeypatch)
+    monkeypatch.chdir(private_home.project)
+
+    def run(*arguments: str) -> tuple[int, str]:
+        result = CliRunner().invoke(main, ["guard", *arguments])
+        return result.exit_code, result.output
+
+    return run
+
+
+def test_try_says_what_would_have_been_said(
+    command: Callable[..., tuple[int, str]], tmp_path: Path
+) -> None:
+    file = tmp_path / "events.jsonl"
+    file.write_text("\n".join(json.dumps(event) for event in same(16)) + "\n")
+    code, output = command("try", str(file), "--json")
+    found = json.loads(output)
+    assert (code, found["schema"], found["calls"]) == (0, 1, 16)
+    assert (found["denied"], found["warned"]) == (2, 1)
+    assert found["findings"][-1] == {
+        "line": 16,
+        "tool": "Bash",
+        "denied": True,
+        "rule": "loop",
+        "count": 16,
+    }
+    assert "16 calls, 2 denied, 1 warned" in command("try", str(file))[1]
+
+
+def test_try_reads_what_is_no_file_of_its_own(
+    command: Callable[..., tuple[int, str]], tmp_path: Path
+) -> None:
+    file = tmp_path / "noise"
+    file.write_bytes(os.urandom(4096) + b"\n{}\n[1]\n" + b'{"hook_event_name": "PreToolUse"}\n')
+    assert command("try", str(file)) == (0, "0 calls, 0 denied, 0 warned\n")
+    assert command("try", str(tmp_path / "missing"))[0] == 64
+
+
+def test_mode_is_set_shown_and_taken_back(command: Callable[..., tuple[int, str]]) -> None:
+    assert command("mode")[1].startswith("tasks:")
+    assert command("mode", "off")[1].startswith("off:")
+    assert "mode off" in command("list")[1]
+    assert command("mode", "default")[1].startswith("tasks:")
+    assert command("mode", "loud")[0] == 64
+
+
+def test_config_toml_reaches_the_hooks(
+    private_home: Home, redis_server: Server, command: Callable[..., tuple[int, str]]
+) -> None:
+    text = """guard = "all"\nguard_loop = [2, 3]\nguard_waiting = []\n"""
+    (private_home.path / "config.toml").write_text(text)
+    assert "mode all" in command("list")[1]
+    answers = ask_all(same(3, tool_input={"command": "sleep 1"}), private_home.env, at_once=1)
+    assert [list(answer) for answer in answers] == [
+        [],
+        ["additionalContext"],
+        ["permissionDecision", "permissionDecisionReason"],
+    ]
+
+
+@pytest.mark.parametrize("rule", ["cancelled", "loop", "alternation", "poll"])
+def test_every_rule_is_listed_and_explained(
+    command: Callable[..., tuple[int, str]], rule: str
+) -> None:
+    assert rule in command("list")[1]
+    code, output = command("explain", rule)
+    assert code == 0
+    assert "{" not in output

@@ -1,0 +1,158 @@
+"""Honest sessions are left alone, stuck ones are not: whole sessions played against the guard."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hivepipe import settings
+from hivepipe.guard.replay import Report, read_events, replay
+from tests import honest_sessions, payloads
+from tests.payloads import changed
+
+TRANSCRIPTS = Path(__file__).resolve().parents[1] / "transcripts"
+
+
+def played(events: Iterable[dict[str, Any]], home: Path) -> Report:
+    return replay(enumerate(events, 1), str(home))
+
+
+def test_a_clean_session_of_2000_calls_is_never_spoken_to(tmp_path: Path) -> None:
+    report = played(honest_sessions.clean(2000), tmp_path)
+    assert (report.calls, report.findings) == (2000, [])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_two_hours_of_editing_testing_and_waiting_are_not_denied(tmp_path: Path, seed: int) -> None:
+    report = played(honest_sessions.two_hours(seed), tmp_path)
+    assert report.calls > 500
+    assert not report.denied
+    assert len(report.findings) <= report.calls / 500
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted(TRANSCRIPTS.rglob("*.jsonl")),
+    ids=lambda path: str(path.relative_to(TRANSCRIPTS)),
+)
+def test_the_calls_of_real_transcripts_are_never_spoken_to(tmp_path: Path, path: Path) -> None:
+    with path.open("rb") as lines:
+        report = replay(read_events(lines), str(tmp_path))
+    assert report.findings == []
+
+
+def test_the_transcripts_have_calls() -> None:
+    calls = 0
+    for path in TRANSCRIPTS.rglob("*.jsonl"):
+        with path.open("rb") as lines:
+            calls += replay(read_events(lines), "/nowhere").calls
+    assert calls >= 15
+
+
+def stuck(times: int, **fields: Any) -> list[dict[str, Any]]:
+    calls = []
+    for number in range(times):
+        calls.append(changed(payloads.PRE_BASH, tool_use_id=f"t{number}", **fields))
+        calls.append(changed(payloads.POST_BASH, tool_use_id=f"t{number}", **fields))
+    return calls
+
+
+def test_a_stuck_session_is_warned_once_and_then_denied(tmp_path: Path) -> None:
+    report = played(stuck(20), tmp_path)
+    assert [(f.count, f.denied) for f in report.findings] == [
+        (8, False),
+        *[(count, True) for count in range(15, 21)],
+    ]
+
+
+def test_arguments_that_differ_deep_inside_are_told_apart(tmp_path: Path) -> None:
+    calls = [
+        changed(
+            payloads.PRE_BASH,
+            tool_name="mcp__shop__query",
+            tool_input={"where": {"all": [{"id": number}]}},
+            tool_use_id=f"t{number}",
+        )
+        for number in range(40)
+    ]
+    assert played(calls, tmp_path).findings == []
+
+
+def test_the_order_of_keys_does_not_matter(tmp_path: Path) -> None:
+    orders = ({"a": {"x": 1, "y": [2]}, "b": 1}, {"b": 1, "a": {"y": [2], "x": 1}})
+    calls = [
+        changed(payloads.PRE_BASH, tool_input=orders[number % 2], tool_use_id=f"t{number}")
+        for number in range(15)
+    ]
+    assert played(calls, tmp_path).findings[-1].count == 15
+
+
+@pytest.mark.parametrize(
+    "tool_input",
+    [
+        {"n": 1e400},
+        json.loads("[" * 900 + "]" * 900),
+        {"text": "\ud83d"},
+        {"n": float("nan")},
+        None,
+    ],
+    ids=["infinite", "deep", "half-an-emoji", "nan", "nothing"],
+)
+def test_odd_arguments_are_counted_or_let_through(tmp_path: Path, tool_input: object) -> None:
+    calls = [
+        changed(payloads.PRE_BASH, tool_input=tool_input, tool_use_id=f"t{number}")
+        for number in range(15)
+    ]
+    assert played(calls, tmp_path).calls == 15
+
+
+def test_a_prompt_starts_all_counts_anew(tmp_path: Path) -> None:
+    rounds = [
+        [*(changed(call, tool_use_id=f"{number}-{call['tool_use_id']}") for call in stuck(7))]
+        for number in range(3)
+    ]
+    prompt = payloads.USER_PROMPT_SUBMIT
+    assert played([*rounds[0], prompt, *rounds[1], prompt, *rounds[2]], tmp_path).findings == []
+    assert played([*rounds[0], *rounds[1], *rounds[2]], tmp_path).findings != []
+
+
+def test_subagents_have_counts_of_their_own(tmp_path: Path) -> None:
+    calls = [
+        changed(payloads.PRE_BASH, tool_use_id=f"{agent}-{number}", agent_id=agent)
+        for number in range(7)
+        for agent in ("a1", "a2", "a3")
+    ]
+    assert played(calls, tmp_path).findings == []
+
+
+def test_waiting_is_told_once(tmp_path: Path) -> None:
+    events = [
+        changed(event, tool_input={"command": f"sleep {number // 100}"}, tool_use_id=f"t{number}")
+        for number in range(1000)
+        for event in (payloads.PRE_BASH, payloads.POST_BASH)
+    ]
+    assert [(f.line, f.denied) for f in played(events, tmp_path).findings] == [(29, False)]
+
+
+def test_the_same_loop_is_warned_of_once_in_500_calls(tmp_path: Path) -> None:
+    """Every fifth call of many is the same: always eight of the last forty."""
+    events = [
+        changed(
+            payloads.PRE_BASH,
+            tool_input={"command": "git status" if number % 5 == 0 else f"make step-{number}"},
+            tool_use_id=f"t{number}",
+        )
+        for number in range(1200)
+    ]
+    findings = played(events, tmp_path).findings
+    assert [(f.count, f.denied) for f in findings] == [(8, False)] * 3
+    assert [f.line for f in findings] == [36, 536, 1036]
+
+
+def test_settings_are_obeyed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = {"HIVEPIPE_GUARD_LOOP": "2 3", "HIVEPIPE_GUARD_WAITING": ";"}
+    monkeypatch.setattr(settings, "_from_files", said)
+    report = played(stuck(3, tool_input={"command": "sleep 1"}), tmp_path)
+    assert [(f.count, f.denied) for f in report.findings] == [(2, False), (3, True)]
