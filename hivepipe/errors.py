@@ -8,6 +8,7 @@ HivepipeError
 ├── LockHeldError
 ├── StoreError
 ├── PricesError
+├── RedactionRuleError
 ├── StoppedError
 ├── GuardError
 └── JobError                 the job's own fault: it will fail again, whoever runs it
@@ -56,6 +57,10 @@ class PricesError(HivepipeError):
 
 class GuardError(HivepipeError):
     """The guard cannot do this."""
+
+
+class RedactionRuleError(HivepipeError):
+    """A redaction rule cannot be used."""
 
 
 class StoppedError(HivepipeError):

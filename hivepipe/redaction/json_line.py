@@ -1,0 +1,72 @@
+"""Find the strings of a JSON line in its raw bytes, without parsing it into values.
+
+So nothing but a secret ever changes: numbers of any length, NaN, lone surrogates, doubled keys,
+spaces and escapes stay as they were written.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+Range = tuple[int, int]
+
+_STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_REST = rb"[ \t\r\n{}\[\],:]++|-?(?:[0-9][0-9.eE+-]*+|Infinity)|true|false|null|NaN"
+_JSON = re.compile(rb"(?:%s|%s)++" % (_STRING, _REST), re.DOTALL)
+# A string that a colon follows is a key; then the value stands right behind this match.
+_TOKEN = re.compile(rb"(%s)([ \t\r\n]*+:[ \t\r\n]*+)?|%s" % (_STRING, _REST), re.DOTALL)
+
+# "source": {"type": "base64", "media_type": "image/png", "data": "..."}, keys in any order.
+_BASE64 = rb"[A-Za-z0-9+/=]*+(?:\\/[A-Za-z0-9+/=]*+)*+"
+_SOURCE = re.compile(
+    rb'(?<!\\)"source"\s*:\s*\{'
+    rb'(?:\s*(?:"data"\s*:\s*"(?P<data>%s)"|"[a-z_]+"\s*:\s*"[^"\\]*+")\s*,?)++\s*\}' % _BASE64
+)
+_IS_BASE64 = re.compile(rb'"type"\s*:\s*"base64"')
+
+
+class Leaf(NamedTuple):
+    """What is looked at in one piece: a string, together with its key if it has one.
+
+    From quote to quote; `strings` are the ranges between quotes, the value's last.
+    """
+
+    start: int
+    end: int
+    strings: tuple[Range, ...]
+
+
+def is_json(line: bytes) -> bool:
+    """Is everything outside the line's strings JSON? Its grammar is not checked: no need."""
+    return _JSON.fullmatch(line) is not None
+
+
+def leaves(line: bytes) -> Iterator[Leaf]:
+    """Yield the strings of a JSON line, those of image data left out."""
+    images = _images(line) if b'"base64"' in line else []
+    key: Range | None = None
+    for token in _TOKEN.finditer(line):
+        if token.lastindex == 2:
+            if key:
+                yield _leaf(key)
+            key = token.span(1)
+        elif token.lastindex == 1:
+            string = token.span(1)
+            if not any(start <= string[0] < end for start, end in images):
+                yield _leaf(key, string) if key else _leaf(string)
+            key = None
+        elif key:
+            yield _leaf(key)
+            key = None
+
+
+def _leaf(*quoted: Range) -> Leaf:
+    return Leaf(quoted[0][0], quoted[-1][1], tuple((start + 1, end - 1) for start, end in quoted))
+
+
+def _images(line: bytes) -> list[Range]:
+    return [
+        (source.start("data") - 1, source.end("data") + 1)
+        for source in _SOURCE.finditer(line)
+        if source.start("data") >= 0 and _IS_BASE64.search(line, *source.span())
+    ]

@@ -1,0 +1,265 @@
+r"""Lines of transcripts are edited in place: what is no secret keeps every byte it had."""
+
+import base64
+import hashlib
+import io
+import json
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hivepipe.redaction import redact_line
+from hivepipe.redaction.redactor import UNREDACTABLE, Redactor
+from tests.redaction_corpus import expand
+
+TOKEN = expand("ghp_<A36>", random.Random(1))
+KEY = expand(
+    "-----BEGIN RSA PRIVATE KEY-----\n<b64>\n<b64>\n-----END RSA PRIVATE KEY-----\n",
+    random.Random(2),
+)
+
+
+def redacted(line: str) -> str:
+    return redact_line(line.encode("utf-8", "surrogatepass"))[0].decode("utf-8", "surrogatepass")
+
+
+# ---- in place
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"a":1}\n',
+        '{ "a" : [ 1 , 2 ] }\r\n',
+        '{"a":"caf\\u00e9 \\/ \\ud83d","b":123456789012345678901234567890,"c":NaN,"a":-1e400}',
+        "not JSON at all",
+        "",
+        "\n",
+        "\x00\x01",
+    ],
+)
+def test_a_line_without_a_secret_is_returned_as_it_is(line: str) -> None:
+    data = line.encode()
+    clean, rules = redact_line(data)
+    assert clean is data
+    assert rules == ()
+
+
+def test_around_a_secret_every_byte_stays() -> None:
+    odd = (
+        '{"e":"caf\\u00e9 \\/ \\ud83d \U0001f600","n":123456789012345678901234567890,"x":NaN,'
+        '"d":1,"d":2, "i":-Infinity,"f":1e400,\t"s":"<>"}'
+    )
+    line = odd.replace("<>", f"\\u00e9 {TOKEN}\\n\\/")
+    assert redacted(line) == odd.replace("<>", "\\u00e9 ***REDACTED***\\n\\/")
+
+
+def test_every_secret_of_a_line_is_replaced_and_named() -> None:
+    line = json.dumps({"a": [f"{TOKEN} {TOKEN}", {"b": "mail ana@shop.io"}]}).encode()
+    clean, rules = redact_line(line)
+    assert json.loads(clean) == {"a": ["***REDACTED*** ***REDACTED***", {"b": "mail ***EMAIL***"}]}
+    assert rules == ("github", "github", "email")
+
+
+def test_keys_are_looked_at_too() -> None:
+    assert redacted(f'{{"{TOKEN}": {{"ana@shop.io": 1}}}}') == (
+        '{"***REDACTED***": {"***EMAIL***": 1}}'
+    )
+
+
+def test_a_key_says_what_its_value_is() -> None:
+    assert redacted('{"password" : "hunter2", "user": "hunter2"}') == (
+        '{"password" : "***REDACTED***", "user": "hunter2"}'
+    )
+
+
+def test_a_secret_never_reaches_over_the_quotes_of_a_string() -> None:
+    line = json.dumps({"-----BEGIN PRIVATE KEY-----": "abc -----END PRIVATE KEY-----"})
+    clean = redacted(line)
+    assert json.loads(clean) == {"***SSH_KEY***": "***SSH_KEY***"}
+
+
+# ---- spellings
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        "".join(f"\\u{ord(letter):04x}" for letter in TOKEN),
+        "\\u0067" + TOKEN[1:],
+        TOKEN[:20] + f"\\u{ord(TOKEN[20]):04X}" + TOKEN[21:],
+        "\\n" + TOKEN,
+        "x\\t" + TOKEN + "\\r\\n",
+    ],
+)
+def test_escapes_hide_nothing(spelled: str) -> None:
+    clean = redacted(f'["{spelled}"]')
+    (text,) = json.loads(clean)
+    assert text.strip("x\t\r\n ") == "***REDACTED***"
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_json_in_a_string_in_json(depth: int) -> None:
+    text = json.dumps({"password": "hunter2", "api": TOKEN, "pem": KEY})
+    for _ in range(depth):
+        text = json.dumps([text])
+    inner: Any = json.loads(redacted(text))
+    for _ in range(depth):
+        inner = json.loads(inner[0])
+    assert inner == {
+        "password": "***REDACTED***",
+        "api": "***REDACTED***",
+        "pem": "***SSH_KEY***\n",
+    }
+
+
+@pytest.mark.parametrize("arrow", ["\u2192", "\t"])
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_key_block_under_line_numbers(arrow: str, whole: bool) -> None:
+    lines = ["# key", *KEY.splitlines(), "# end"]
+    text = "\n".join(f"{number:>6}{arrow}{line}" for number, line in enumerate(lines, 1))
+    if not whole:
+        text = text[: text.index("-----END") - 40]
+    for ensure_ascii in (True, False):
+        clean = json.loads(redacted(json.dumps({"content": text}, ensure_ascii=ensure_ascii)))
+        kept = clean["content"]
+        assert kept.startswith(f"     1{arrow}# key\n     2{arrow}***SSH_KEY***")
+        assert not any(line in kept for line in KEY.splitlines()[1:3])
+        assert not whole or kept.endswith(f"{arrow}# end")
+
+
+def test_a_value_on_the_line_below_its_name_under_line_numbers() -> None:
+    text = "     3\u2192password:\n     4\u2192  'hunter2'\n"
+    assert json.loads(redacted(json.dumps([text]))) == [text.replace("hunter2", "***REDACTED***")]
+
+
+# ---- images, other texts
+
+
+def image(data: str, **more: str) -> dict[str, Any]:
+    return {
+        "type": "image",
+        "source": {"type": "base64", "media_type": "image/png", "data": data, **more},
+    }
+
+
+def test_image_data_is_passed_over_and_nothing_else() -> None:
+    data = "AKIAIOSFODNN7EXAMPLE" + base64.b64encode(bytes(300)).decode()
+    line = json.dumps([image(data), "AKIAIOSFODNN7EXAMPLE"])
+    assert json.loads(redacted(line)) == [image(data), "***AWS_KEY***"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"type": "url", "data": "AKIAIOSFODNN7EXAMPLE"},
+        {"type": "base64", "data": f"not base64: {TOKEN}"},
+        {"type": "base64", "data": ["AKIAIOSFODNN7EXAMPLE"]},
+        {"type": "base64", "media_type": "AKIAIOSFODNN7EXAMPLE", "data": "AAAA"},
+    ],
+)
+def test_what_only_pretends_to_be_an_image_is_looked_at(source: Any) -> None:
+    line = json.dumps({"source": source})
+    assert "AKIA" not in redacted(line)
+    assert TOKEN not in redacted(line)
+
+
+@pytest.mark.parametrize(
+    "line", [f"GET {TOKEN}", f'{{"a": {TOKEN}}}', f'{{"a": "{TOKEN}', f"x\0{TOKEN}"]
+)
+def test_what_is_not_json_is_plain_text(line: str) -> None:
+    assert redacted(line + "\n") == line.replace(TOKEN, "***REDACTED***") + "\n"
+
+
+def test_bytes_that_are_no_text_stay() -> None:
+    line = b'\xff\xfe {"a": "\xc3\x28 %s"}\n' % TOKEN.encode()
+    assert redact_line(line)[0] == line.replace(TOKEN.encode(), b"***REDACTED***")
+
+
+def test_a_line_nested_deeper_than_any_parser_likes() -> None:
+    line = "[" * 100_000 + f'"{TOKEN}"' + "]" * 100_000
+    assert redacted(line) == line.replace(TOKEN, "***REDACTED***")
+
+
+# ---- fails closed
+
+
+def test_a_leaf_that_takes_too_long_is_replaced_the_rest_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("hivepipe.redaction.redactor.LEAF_SECS", -1.0)
+    line = json.dumps({"content": f"caf\u00e9 {TOKEN}", "other": "text", "n": 1}).encode()
+    clean, rules = redact_line(line)
+    leaf = f"caf\\u00e9 {TOKEN}".encode()
+    digest = hashlib.sha256(leaf).hexdigest()
+    assert json.loads(clean) == {
+        "content": f"***UNREDACTABLE sha256={digest} bytes={len(leaf)}***",
+        "other": "text",
+        "n": 1,
+    }
+    assert rules == (UNREDACTABLE,)
+
+
+def test_a_line_has_an_end_to_its_time_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hivepipe.redaction.redactor.LINE_SECS", -1.0)
+    clean, rules = redact_line(json.dumps([TOKEN, "text", f"{TOKEN}\n"]).encode())
+    assert rules == (UNREDACTABLE, UNREDACTABLE)
+    assert json.loads(clean)[1] == "text"
+    assert TOKEN.encode() not in clean
+
+
+def test_a_line_that_is_too_long_for_the_memory_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("hivepipe.redaction.redactor.MAX_LINE_BYTES", 100)
+    long_line = json.dumps(TOKEN * 1000).encode() + b"\n"
+    source = io.BytesIO(b'"short"\n' + long_line + b'"last"')
+    first, left_out, last = Redactor().redact_stream(source)
+    digest = hashlib.sha256(long_line).hexdigest()
+    assert first == (b'"short"\n', ())
+    assert json.loads(left_out[0]) == f"***UNREDACTABLE sha256={digest} bytes={len(long_line)}***"
+    assert left_out[1] == (UNREDACTABLE,)
+    assert last == (b'"last"', ())
+
+
+# ---- whatever the line
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.sampled_from([TOKEN, KEY, f"a {TOKEN}\n", "ana@shop.io", "password: 'hunter2'", "\ud83d"]),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text() | st.just("password"), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(VALUES, st.booleans(), st.integers(0, 2))
+def test_json_stays_json_and_only_strings_change(value: Any, ascii_only: bool, depth: int) -> None:
+    for _ in range(depth):
+        value = {"inner": json.dumps(value, ensure_ascii=ascii_only)}
+    line = json.dumps(value, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
+    clean, rules = redact_line(line)
+    assert (clean == line) == (not rules)
+    text = clean.decode("utf-8", "surrogatepass")
+    assert TOKEN not in text
+    assert shape(json.loads(text)) == shape(value)
+    assert redact_line(clean) == (clean, ())
+
+
+def shape(value: Any) -> Any:
+    """Return what must be the same before and after: everything but the strings."""
+    if isinstance(value, dict):
+        return ["object", sorted(json.dumps(shape(inner)) for inner in value.values())]
+    if isinstance(value, list):
+        return [shape(inner) for inner in value]
+    return "text" if isinstance(value, str) else repr(value)

@@ -1,0 +1,116 @@
+"""Every rule finds its examples, leaves its counterexamples alone, and is needed."""
+
+import json
+import random
+import re
+
+import pytest
+
+import hivepipe.redaction
+from hivepipe.redaction import redact_line, redact_text
+from hivepipe.redaction.redactor import Redactor
+from hivepipe.redaction.rule import AWS_KEY, EMAIL, REDACTED, SSH_KEY, Rule
+from hivepipe.redaction.rules import RULES
+from tests.redaction_corpus import expand
+
+SEEDS = range(5)
+WITH_EXAMPLES = [
+    pytest.param(rule, example, id=f"{rule.name}-{number}")
+    for rule in RULES
+    for number, example in enumerate(rule.examples)
+]
+WITH_COUNTEREXAMPLES = [
+    pytest.param(rule, example, id=f"{rule.name}-{number}")
+    for rule in RULES
+    for number, example in enumerate(rule.counterexamples)
+]
+
+
+def before_and_after(rule: Rule, example: str, seed: int) -> tuple[str, str]:
+    """Return an example with its secret, and as it must come out."""
+    text = expand(example, random.Random(f"{example} {seed}"))
+    around = re.fullmatch(r"(.*)«(.*)»(.*)", text, re.DOTALL)
+    assert around, f"{rule.name}: no «secret» in {example}"
+    return "".join(around.groups()), f"{around[1]}{rule.replacement}{around[3]}"
+
+
+@pytest.mark.parametrize(("rule", "example"), WITH_EXAMPLES)
+def test_a_rule_replaces_the_secret_of_its_example_and_nothing_else(
+    rule: Rule, example: str
+) -> None:
+    alone = Redactor([rule])
+    for seed in SEEDS:
+        text, clean = before_and_after(rule, example, seed)
+        assert alone.redact_text(text) == clean
+
+
+@pytest.mark.parametrize(("rule", "example"), WITH_EXAMPLES)
+def test_all_rules_together_leave_nothing_of_the_secret(rule: Rule, example: str) -> None:
+    for seed in SEEDS:
+        text, clean = before_and_after(rule, example, seed)
+        assert redact_text(text).replace(rule.replacement, "***") == clean.replace(
+            rule.replacement, "***"
+        )
+
+
+@pytest.mark.parametrize(("rule", "example"), WITH_COUNTEREXAMPLES)
+def test_a_rule_leaves_its_counterexample_alone(rule: Rule, example: str) -> None:
+    alone = Redactor([rule])
+    for seed in SEEDS:
+        text = expand(example, random.Random(seed))
+        assert alone.redact_text(text) == text
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_without_the_rule_one_of_its_examples_is_missed(rule: Rule) -> None:
+    others = Redactor([other for other in RULES if other is not rule])
+    missed = [
+        example
+        for example in rule.examples
+        for seed in SEEDS
+        if others.redact_text(before_and_after(rule, example, seed)[0])
+        != before_and_after(rule, example, seed)[1]
+    ]
+    assert missed
+
+
+@pytest.mark.parametrize(("rule", "example"), WITH_EXAMPLES)
+def test_no_spelling_hides_a_secret(rule: Rule, example: str) -> None:
+    """The sieve sees raw bytes: whatever JSON makes of a secret, a rule must come to look at it."""
+    text, clean = before_and_after(rule, example, 0)
+    disguised = "".join(f"\\u{ord(letter):04x}" for letter in text)
+    for spelled in (
+        json.dumps({"k": [text]}),
+        json.dumps([json.dumps({"k": text})]),
+        json.dumps([json.dumps([json.dumps([text])])]),
+        json.dumps(text).replace("/", "\\/"),
+        f'["{disguised}"]',
+        json.dumps([f'["{disguised}"]']),
+    ):
+        line, rules = redact_line(spelled.encode())
+        assert rules, spelled
+        inner = json.loads(line)
+        while isinstance(inner, dict | list):
+            inner = next(iter(inner.values())) if isinstance(inner, dict) else inner[0]
+            if isinstance(inner, str) and inner[:1] in ("[", "{") and inner != clean:
+                inner = json.loads(inner)
+        assert inner.replace(rule.replacement, "***") == clean.replace(rule.replacement, "***")
+
+
+@pytest.mark.parametrize(("rule", "example"), WITH_EXAMPLES)
+def test_what_is_redacted_once_stays_as_it_is(rule: Rule, example: str) -> None:
+    once = redact_text(before_and_after(rule, example, 0)[0])
+    assert redact_text(once) == once
+
+
+def test_no_text_with_a_secret_looks_like_what_is_not_looked_at() -> None:
+    for rule in RULES:
+        for example in rule.examples:
+            text, _ = before_and_after(rule, example, 0)
+            assert not hivepipe.redaction._PLAIN(text)
+
+
+def test_rules_have_names_of_their_own_examples_and_known_placeholders() -> None:
+    assert len({rule.name for rule in RULES}) == len(RULES)
+    assert all(rule.examples for rule in RULES)
+    assert {rule.replacement for rule in RULES} == {REDACTED, EMAIL, SSH_KEY, AWS_KEY}
