@@ -102,6 +102,7 @@ SETTINGS = (
     Setting("fsync", _fsync, '"always" or "everysec"', "everysec"),
     Setting("redis_server", _path, "an absolute path", "the first on PATH", is_the_users=True),
 )
+SECTIONS = ("redaction",)  # read by the rooms they belong to
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 
@@ -150,6 +151,8 @@ class Config:
             self.problems.append(f"{path} cannot be read: {error}")
             return
         for name, value in found.items():
+            if name in SECTIONS:
+                continue
             setting = _BY_NAME.get(name)
             text = setting.read(value) if setting else None
             if setting is None:

@@ -12,6 +12,7 @@ from hivepipe.cli.drain import drain
 from hivepipe.cli.failed import failed
 from hivepipe.cli.guard import guard
 from hivepipe.cli.logs import logs
+from hivepipe.cli.redact import redact
 from hivepipe.cli.rq import rq
 from hivepipe.cli.skills import skills
 from hivepipe.cli.stacks import stacks
@@ -69,6 +70,7 @@ main.add_command(agents.agents)
 main.add_command(agents.agent)
 main.add_command(skills)
 main.add_command(costs)
+main.add_command(redact)
 main.add_command(failed)
 main.add_command(guard)
 main.add_command(rq)

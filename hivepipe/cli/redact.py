@@ -1,0 +1,79 @@
+"""Command `redact`: a transcript without its secrets, and what was taken out of it."""
+
+import os
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+import click
+
+from hivepipe.errors import HivepipeError
+from hivepipe.home import locate
+from hivepipe.redaction.redactor import UNREDACTABLE
+from hivepipe.redaction_config import load_redactor
+
+LINES_SHOWN = 20
+
+
+@dataclass
+class Report:
+    """What went, by rule: never the secret itself."""
+
+    lines: int = 0
+    changed: int = 0
+    secrets: Counter[str] = field(default_factory=Counter)
+    lines_with: dict[str, list[int]] = field(default_factory=dict)
+
+    def add(self, rules: tuple[str, ...]) -> None:
+        """Count one more line and what the rules found in it."""
+        self.lines += 1
+        self.changed += bool(rules)
+        self.secrets.update(rules)
+        for rule in set(rules):
+            seen = self.lines_with.setdefault(rule, [])
+            if len(seen) <= LINES_SHOWN:
+                seen.append(self.lines)
+
+    def show(self) -> None:
+        """Print it to stderr."""
+        click.echo(f"{self.changed} of {self.lines} lines changed", err=True)
+        width = max(map(len, self.secrets), default=0)
+        for rule, number in self.secrets.most_common():
+            shown = self.lines_with[rule]
+            more = " ..." if len(shown) > LINES_SHOWN else ""
+            lines = ", ".join(map(str, shown[:LINES_SHOWN]))
+            click.echo(f"{rule:<{width}} {number:>6}  line {lines}{more}", err=True)
+
+
+@click.command()
+@click.argument("file", metavar="FILE")
+@click.option("--report", "with_report", is_flag=True, help="Say on stderr what went and why.")
+def redact(file: str, with_report: bool) -> None:
+    """Print a transcript, or any text, without its secrets; FILE may be - for stdin."""
+    redactor = load_redactor(locate(".").home)
+    report = Report()
+    with _opened(file) as source:
+        try:
+            for line, rules in redactor.redact_stream(source):
+                sys.stdout.buffer.write(line)
+                report.add(rules)
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:  # `| head` has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return
+        except OSError as error:
+            raise HivepipeError(f"{file}: {error.strerror}") from error
+    if with_report:
+        report.show()
+    elif report.secrets[UNREDACTABLE]:
+        click.echo(f"{report.secrets[UNREDACTABLE]} texts had to be left out as a whole", err=True)
+
+
+def _opened(file: str) -> BinaryIO:
+    if file == "-":
+        return sys.stdin.buffer
+    try:
+        return open(file, "rb", buffering=1 << 20)
+    except OSError as error:
+        raise HivepipeError(f"{file}: {error.strerror}") from error

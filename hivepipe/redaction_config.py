@@ -1,0 +1,30 @@
+"""The redactor that the sections `[redaction]` of the user's and the home's config.toml ask for."""
+
+from pathlib import Path
+
+from hivepipe import config
+from hivepipe.errors import RedactionRuleError
+from hivepipe.redaction import built_in
+from hivepipe.redaction.redactor import Redactor
+from hivepipe.redaction.user_rules import Section, parse, redactor
+
+
+def load_redactor(home: str) -> Redactor:
+    """Return the redactor of the built-in rules and those in the files, if there are any.
+
+    RedactionRuleError names the file, the rule and its fault.
+    """
+    found = [_section(Path(path)) for path in config.files(home)]
+    sections = [section for section in found if section != Section()]
+    return redactor(sections) if sections else built_in()
+
+
+def _section(path: Path) -> Section:
+    try:
+        return parse(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return Section()
+    except (OSError, UnicodeDecodeError) as error:
+        raise RedactionRuleError(f"{path}: cannot be read: {error}") from error
+    except RedactionRuleError as error:
+        raise RedactionRuleError(f"{path}: {error}") from error

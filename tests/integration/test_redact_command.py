@@ -1,0 +1,165 @@
+"""`hivepipe redact`: lines in, lines out, and a report that tells no secret."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.conftest import Home
+from tests.redaction_corpus import expand
+
+COMMAND = [sys.executable, "-I", "-m", "hivepipe.cli.main", "redact"]
+TOKEN = expand("ghp_<A36>", random.Random(1))
+LINES = [
+    json.dumps({"a": "nothing"}),
+    json.dumps({"a": f"{TOKEN} {TOKEN}"}),
+    f"plain {TOKEN}",
+    json.dumps({"mail": "ana@shop.io"}),
+]
+CLEAN = "\n".join(LINES).replace(TOKEN, "***REDACTED***").replace("ana@shop.io", "***EMAIL***")
+
+
+def run(home: Home, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        input=stdin,
+        capture_output=True,
+        env=home.env,
+        cwd=home.project,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.fixture
+def transcript(private_home: Home) -> Path:
+    path = private_home.root / "a.jsonl"
+    path.write_text("\n".join(LINES))
+    return path
+
+
+def test_a_file_comes_out_without_its_secrets(private_home: Home, transcript: Path) -> None:
+    done = run(private_home, str(transcript))
+    assert (done.returncode, done.stdout.decode(), done.stderr) == (0, CLEAN, b"")
+
+
+def test_stdin_too(private_home: Home, transcript: Path) -> None:
+    done = run(private_home, "-", stdin=transcript.read_bytes())
+    assert (done.returncode, done.stdout.decode()) == (0, CLEAN)
+
+
+def test_the_report_says_what_went_and_where_never_what_it_was(
+    private_home: Home, transcript: Path
+) -> None:
+    done = run(private_home, str(transcript), "--report")
+    assert done.stdout.decode() == CLEAN
+    said = done.stderr.decode().splitlines()
+    assert said[0] == "3 of 4 lines changed"
+    assert [line.split(maxsplit=3) for line in said[1:]] == [
+        ["github", "3", "line", "2, 3"],
+        ["email", "1", "line", "4"],
+    ]
+    assert TOKEN not in done.stderr.decode()
+    nothing = run(private_home, "-", "--report", stdin=b"x\n")
+    assert nothing.stderr == b"0 of 1 lines changed\n"
+
+
+def test_the_rules_of_the_home_and_of_the_user_are_in_force(
+    private_home: Home, transcript: Path
+) -> None:
+    private_home.path.mkdir(parents=True)
+    (private_home.path / "config.toml").write_text("[redaction]\nallow = ['ana@shop\\.io']\n")
+    own = private_home.root / ".config" / "hivepipe" / "config.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text("[[redaction.rules]]\nname = 'n'\npattern = 'nothing'\n")
+    done = run(private_home, str(transcript))
+    assert done.stdout.decode() == CLEAN.replace("***EMAIL***", "ana@shop.io").replace(
+        "nothing", "***REDACTED***"
+    )
+
+
+def test_a_bad_rule_is_an_error_and_nothing_comes_out(private_home: Home, transcript: Path) -> None:
+    private_home.path.mkdir(parents=True)
+    config = private_home.path / "config.toml"
+    config.write_text("[[redaction.rules]]\nname = 'mine'\npattern = '('\n")
+    done = run(private_home, str(transcript))
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.decode() == f"hivepipe: {config}: rule 'mine': missing ): (\n"
+
+
+def test_a_missing_file_a_folder_and_wrong_usage(private_home: Home) -> None:
+    missing = run(private_home, "/nonexistent/a.jsonl")
+    assert (missing.returncode, missing.stdout) == (1, b"")
+    assert missing.stderr == b"hivepipe: /nonexistent/a.jsonl: No such file or directory\n"
+    folder = run(private_home, "/")
+    assert (folder.returncode, folder.stderr) == (1, b"hivepipe: /: Is a directory\n")
+    assert run(private_home).returncode == 64
+
+
+# Another user may not be able to reach this interpreter: everything is imported before.
+AS_NOBODY = """
+import os, sys
+from hivepipe.cli.main import main
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+try:
+    open(sys.argv[1])
+except PermissionError:
+    main(["redact", sys.argv[1]])
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_an_unreadable_file(private_home: Home, transcript: Path) -> None:
+    transcript.chmod(0o600)
+    private_home.root.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", AS_NOBODY, str(transcript)],
+        env={**private_home.env, "HIVEPIPE_HOME": "/nonexistent", "HOME": "/nonexistent"},
+        cwd="/",
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.decode() == f"hivepipe: {transcript}: Permission denied\n"
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(private_home: Home, tmp_path: Path) -> None:
+    many = tmp_path / "many.jsonl"
+    many.write_text((LINES[0] + "\n") * 200_000)
+    command = " ".join([*COMMAND, str(many)])
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command} | head -1"],
+        env=private_home.env,
+        cwd=private_home.project,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.decode() == LINES[0] + "\n"
+
+
+def test_lines_go_out_as_they_come_in_and_the_memory_stays_flat(private_home: Home) -> None:
+    with subprocess.Popen(
+        [*COMMAND, "-"],
+        env=private_home.env,
+        cwd=private_home.project,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+    ) as process:
+        assert process.stdin
+        block = ("\n".join(LINES) + "\n").encode() * 1_000
+        sizes = []
+        for _ in range(12):
+            process.stdin.write(block)
+            process.stdin.flush()
+            sizes.append(psutil.Process(process.pid).memory_info().rss)
+        process.stdin.close()
+        assert process.wait(timeout=60) == 0
+    assert sizes[-1] < sizes[2] + (8 << 20)
