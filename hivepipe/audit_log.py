@@ -1,0 +1,124 @@
+"""security-audit.log: what was taken out of which session, and what was written where.
+
+    [2026-11-21T01:00:00Z] Redacted 3 API keys, 1 password from session 7b1f0c9e-...
+
+One line, one append, under the lock of the file itself: several processes may write. The first
+line of a new day (UTC) moves the old file to `security-audit.log.<its day>`; days older than 90
+are deleted. Mode 0600 under any umask.
+"""
+
+import fcntl
+import os
+import re
+import shutil
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import date, timedelta
+from pathlib import Path
+
+from hivepipe.home import make_folders
+
+NAME = "security-audit.log"
+KEPT_DAYS = 90
+LIMIT_BYTES = 1000
+
+_ROTATED = re.compile(rf"{re.escape(NAME)}\.(\d{{4}}-\d\d-\d\d)")
+
+
+def record_redaction(folder: str, session: str, kinds: Mapping[str, int]) -> None:
+    """Note how many secrets of each kind were taken out of a session; none is noted too."""
+    found = Counter(kinds)
+    if not found.total():
+        append(folder, f"No sensitive data in session {session}")
+        return
+    counted = ", ".join(f"{n} {_plural(kind, n)}" for kind, n in sorted(found.items()) if n)
+    append(folder, f"Redacted {counted} from session {session}")
+
+
+def record_archive(folder: str, path: Path) -> None:
+    """Note that an archive was made, with the permissions it really has."""
+    mode = path.stat().st_mode & 0o7777
+    append(folder, f"Created archive with permissions {mode:04o}: {path.name}")
+
+
+def append(folder: str, message: str) -> None:
+    """Append one line; OSError if that is impossible."""
+    now = time.time()
+    text = "".join(c if c.isprintable() else "?" for c in message)
+    line = f"[{_stamp(now)}] {text}".encode("utf-8", "replace")[: LIMIT_BYTES - 1] + b"\n"
+    with _locked(folder, _stamp(now)[:10]) as descriptor:
+        os.write(descriptor, line)
+
+
+def rotate(folder: str) -> None:
+    """Move yesterday's file aside and delete what is too old, if anything was ever written."""
+    if os.path.exists(f"{folder}/{NAME}"):
+        with _locked(folder, _stamp(time.time())[:10]):
+            pass
+
+
+@contextmanager
+def _locked(folder: str, today: str) -> Iterator[int]:
+    """Hold today's file, locked and open for appending."""
+    path = f"{folder}/{NAME}"
+    while True:
+        descriptor = _open(folder, path)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if not _is_at(descriptor, path):
+                continue  # moved aside while we waited
+            day = os.pread(descriptor, 11, 0)[1:].decode("ascii", "replace")
+            if day and day < today:
+                _move_aside(path, f"{path}.{day}")
+                _delete_old(folder, today)
+                continue
+            yield descriptor
+            return
+        finally:
+            os.close(descriptor)
+
+
+def _open(folder: str, path: str) -> int:
+    make_folders(folder)
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    descriptor = os.open(path, flags, 0o600)
+    os.fchmod(descriptor, 0o600)
+    return descriptor
+
+
+def _is_at(descriptor: int, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _move_aside(path: str, target: str) -> None:
+    """Rename the file; where a clock was set back, add it to that day's file instead."""
+    if not os.path.exists(target):
+        os.rename(path, target)
+        return
+    with open(path, "rb") as late, open(target, "ab") as file:
+        shutil.copyfileobj(late, file)
+    os.unlink(path)
+
+
+def _delete_old(folder: str, today: str) -> None:
+    oldest = (date.fromisoformat(today) - timedelta(days=KEPT_DAYS)).isoformat()
+    for name in os.listdir(folder):
+        rotated = _ROTATED.fullmatch(name)
+        if rotated and rotated[1] < oldest:
+            os.unlink(f"{folder}/{name}")
+
+
+def _stamp(secs: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(secs))
+
+
+def _plural(kind: str, number: int) -> str:
+    if number == 1:
+        return kind
+    head, separator, rest = kind.partition(" of ")
+    return f"{head}{'es' if head.endswith('ss') else 's'}{separator}{rest}"

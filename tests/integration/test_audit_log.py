@@ -1,0 +1,125 @@
+"""security-audit.log: whole lines from many processes, one file a day, ninety days, 0600."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hivepipe import audit_log
+
+LINE = re.compile(r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\] (.+)")
+
+
+def lines(folder: Path, name: str = audit_log.NAME) -> list[str]:
+    """Return the messages of a file; each line has its time in front."""
+    found = [LINE.fullmatch(line) for line in (folder / name).read_text().splitlines()]
+    assert all(found)
+    return [line[1] for line in found if line]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "logs"
+
+
+def test_what_it_says(folder: Path, tmp_path: Path) -> None:
+    archived = tmp_path / "a.jsonl"
+    archived.touch(0o600)
+    archived.chmod(0o600)
+    audit_log.record_redaction(str(folder), "s1", {"API key": 3})
+    audit_log.record_redaction(
+        str(folder), "s2", {"password": 1, "e-mail address": 2, "private key": 0}
+    )
+    audit_log.record_redaction(str(folder), "s3", {})
+    audit_log.record_archive(str(folder), archived)
+    assert lines(folder) == [
+        "Redacted 3 API keys from session s1",
+        "Redacted 2 e-mail addresses, 1 password from session s2",
+        "No sensitive data in session s3",
+        "Created archive with permissions 0600: a.jsonl",
+    ]
+
+
+def test_a_name_cannot_forge_a_line(folder: Path) -> None:
+    audit_log.record_redaction(str(folder), "s1\n[2026-01-01T00:00:00Z] forged", {})
+    assert len(lines(folder)) == 1
+
+
+def test_a_line_has_an_end(folder: Path) -> None:
+    audit_log.append(str(folder), "x" * 10_000)
+    assert (folder / audit_log.NAME).stat().st_size == audit_log.LIMIT_BYTES
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077, 0o777])
+def test_only_the_owner_can_read_it_under_any_umask(folder: Path, umask: int) -> None:
+    folder.mkdir()
+    old = os.umask(umask)
+    try:
+        audit_log.append(str(folder), "one")
+        audit_log.append(str(folder), "two")
+    finally:
+        os.umask(old)
+    assert (folder / audit_log.NAME).stat().st_mode & 0o7777 == 0o600
+    assert lines(folder) == ["one", "two"]
+
+
+def at(monkeypatch: pytest.MonkeyPatch, day: str) -> None:
+    """Let it be noon of this day."""
+    monkeypatch.setattr(audit_log, "_stamp", lambda _secs: f"{day}T12:00:00Z")
+
+
+def test_every_day_has_a_file_and_ninety_are_kept(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for day in ("2026-08-22", "2026-08-23", "2026-11-20", "2026-11-21"):
+        at(monkeypatch, day)
+        audit_log.append(str(folder), day)
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "security-audit.log",
+        "security-audit.log.2026-08-23",
+        "security-audit.log.2026-11-20",
+    ]
+    assert lines(folder) == ["2026-11-21"]
+    assert lines(folder, "security-audit.log.2026-11-20") == ["2026-11-20"]
+
+
+def test_a_quiet_day_rotates_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    audit_log.rotate(str(folder))
+    assert not folder.exists()
+    at(monkeypatch, "2026-11-20")
+    audit_log.append(str(folder), "old")
+    at(monkeypatch, "2026-11-21")
+    audit_log.rotate(str(folder))
+    assert lines(folder, "security-audit.log.2026-11-20") == ["old"]
+    assert lines(folder) == []
+
+
+def test_a_link_in_its_place_is_refused(folder: Path, tmp_path: Path) -> None:
+    folder.mkdir()
+    (folder / audit_log.NAME).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="symbolic links"):
+        audit_log.append(str(folder), "one")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+WRITER = """
+import sys
+from hivepipe import audit_log
+days = ["2026-11-19", "2026-11-20", "2026-11-21"]
+for number in range(300):
+    day = days[number // 100]
+    audit_log._stamp = lambda _secs: f"{day}T12:00:00Z"
+    audit_log.append(sys.argv[1], f"{sys.argv[2]} {number}")
+"""
+
+
+def test_processes_that_write_and_rotate_at_once_lose_nothing(folder: Path) -> None:
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, str(folder), str(n)]) for n in range(4)
+    ]
+    assert [writer.wait(timeout=60) for writer in writers] == [0, 0, 0, 0]
+    found = [line for path in folder.iterdir() for line in lines(folder, path.name)]
+    assert sorted(found) == sorted(f"{n} {number}" for n in range(4) for number in range(300))
