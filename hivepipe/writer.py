@@ -53,7 +53,8 @@ class Writer(ClaimingWorker):
 
     def _open(self) -> None:
         self._db: Database | None = None
-        self._trouble = ""
+        self._could_open = False
+        self._trouble: str | None = None  # a writer before this one may have left a word
         self._housekeeper = Housekeeper(self.connection, Path(self._home), self._address)
         self._stack = Stack(self._home, runtime_for(self._home))
         self._idle = IdleWatch(self._home, self._housekeeper)
@@ -192,17 +193,22 @@ class Writer(ClaimingWorker):
         """Return the open database; None while it cannot be opened, and then nothing is claimed."""
         if self._db is None:
             try:
-                self._db = Database(database_path(self._home), BUSY_TIMEOUT_SECS)
-                self._in_trouble("")
+                opened = Database(database_path(self._home), BUSY_TIMEOUT_SECS)
             except (StoreError, sqlite3.Error) as error:
+                self._could_open = False
                 self._say_once_a_minute(str(error))
                 self._in_trouble(str(error))
+                return None
+            if not self._could_open:  # else it was closed for an error: a commit has to prove it
+                self._in_trouble("")
+            self._db, self._could_open = opened, True
         return self._db
 
     def _in_trouble(self, reason: str) -> None:
         """Let `status` know that the store does not answer, and since when; "": it does again."""
         if reason and not self._trouble:
-            self.connection.hset(TROUBLE_KEY, mapping={"since": time.time(), "reason": reason})
-        elif self._trouble and not reason:
+            self.connection.hsetnx(TROUBLE_KEY, "since", str(time.time()))
+            self.connection.hset(TROUBLE_KEY, "reason", reason)
+        elif self._trouble != "" and not reason:
             self.connection.delete(TROUBLE_KEY)
         self._trouble = reason

@@ -9,6 +9,7 @@ from hivepipe.store.applied import count_effectless
 from hivepipe.store.database import Database
 
 logger = logging.getLogger(__name__)
+_warned_of: set[str] = set()  # deleted sessions: one warning each, the counters have the rest
 
 
 def start_session(db: Database, job: Envelope) -> None:
@@ -64,5 +65,7 @@ def _is_there(db: Database, job: Envelope) -> bool:
     if sessions.require_session(db, job):
         return True
     count_effectless(db, "zero_rows", job)
-    logger.warning("%s touched no row: session %s was deleted", job.operation, job.session)
+    if job.session not in _warned_of:
+        _warned_of.add(job.session)
+        logger.warning("%s touched no row: session %s was deleted", job.operation, job.session)
     return False

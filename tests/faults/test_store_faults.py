@@ -18,6 +18,7 @@ from tests.faults.harness import Bench
 from tests.faults.oracle import Fired
 
 SESSION = oracle.SESSIONS[0]
+SMALL_BYTES = 36_000  # the shared memory of a WAL fits in, a batch does not
 START = oracle.start(0, "inst-a")
 
 
@@ -286,3 +287,20 @@ def test_a_file_that_may_not_grow(bench: Bench) -> None:
     bench.settle(writer, 60)
     bench.assert_tables(events)
     bench.assert_accounts(oracle.job_count(events))
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="Linux alone can limit others")
+def test_how_long_the_store_has_been_unwell(bench: Bench) -> None:
+    """A database that can be opened and takes nothing: the trouble began with the first failure."""
+    events = many_edits(3)
+    writer, _ = begun(bench)
+    free = resource.prlimit(writer.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(writer.pid, resource.RLIMIT_FSIZE, (SMALL_BYTES, free[1]))
+    push_after(bench, events)
+    since = until(lambda: bench.redis.hget("hivepipe:trouble", "since"), "no word of it")
+    until(lambda: max(origins(bench, "insert_log"))[0] >= 5, "not tried again", 20)
+    assert bench.redis.hget("hivepipe:trouble", "since") == since
+    resource.prlimit(writer.pid, resource.RLIMIT_FSIZE, free)
+    bench.settle(writer)
+    assert not bench.redis.exists("hivepipe:trouble")
+    bench.assert_tables(events)

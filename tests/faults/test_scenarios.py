@@ -1,0 +1,235 @@
+"""The seed's scenarios on a whole stack: real hooks, `hivepipe up`, the real command line."""
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.conftest import until
+from tests.faults import oracle
+from tests.faults.harness import ASKED_ROUNDS, Bench
+from tests.faults.oracle import Fired
+
+SESSION = oracle.SESSIONS[0]
+LONG_SECS = 30 if ASKED_ROUNDS >= 25 else 11.5  # status calls the store unwell after 10 s
+INTERVAL_SECS = 4  # of the timeline, 60 in the seed
+
+
+@pytest.fixture
+def stack(bench: Bench) -> Iterator[Bench]:
+    """The bench with a stack in the place of its bare Redis; the session has begun."""
+    bench.server.end()
+    bench.command("up", "-d", "--adopt")
+    bench.fire([oracle.start(0, "inst-a")], 1)
+    bench.settle()
+    yield bench
+    bench.command("down")
+
+
+@contextmanager
+def shell(bench: Bench) -> Iterator[sqlite3.Connection]:
+    """Another program on the database, foreign keys off, as the sqlite3 shell has them."""
+    connection = sqlite3.connect(bench.home.database, isolation_level=None, timeout=10)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+@contextmanager
+def locked(bench: Bench) -> Iterator[None]:
+    with shell(bench) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+        other.execute("COMMIT")
+
+
+def log(bench: Bench) -> str:
+    return (bench.home.path / "logs" / "writer.log").read_text()
+
+
+def status(bench: Bench, expect: int = 0) -> dict[str, Any]:
+    return dict(json.loads(bench.command("status", "--json", expect=expect)))
+
+
+def check(bench: Bench, *events: Fired) -> None:
+    every = [oracle.start(0, "inst-a"), *events]
+    assert bench.dead() == {}
+    bench.assert_tables(oracle.timed(every), exact_times=False)
+    bench.assert_accounts(oracle.job_count(every))
+
+
+# ---- scenario A
+
+
+def test_a_lock_of_a_moment(stack: Bench) -> None:
+    """0.3 s: the agent's job comes back, less urgent, and lands; the log has the seed's lines."""
+    agent = oracle.agent(1, SESSION, "inst-a")
+    with locked(stack):
+        stack.fire([agent], 1)
+        time.sleep(0.3)
+        assert stack.home.count("agents") == 0
+        assert stack.accounts["done"] == 1
+    stack.settle(secs=10)
+    check(stack, agent)
+    lines = log(stack)
+    assert "Database busy, will retry: insert_agent" in lines
+    assert "Completed: insert_agent (age: " in lines
+    assert stack.redis.hget(job_of(stack, "insert_agent"), "origin") in (b"medium", b"low")
+    assert int(stack.redis.hget(job_of(stack, "insert_agent"), "hp_attempts")) >= 1
+
+
+def job_of(bench: Bench, operation: str) -> bytes:
+    (found,) = (
+        key
+        for key in bench.redis.keys("rq:job:*")
+        if (bench.redis.hget(key, "description") or b"").startswith(operation.encode())
+    )
+    return bytes(found)
+
+
+def test_a_lock_of_half_a_minute(stack: Bench) -> None:
+    """Nothing dies; `status` calls the store unwell after 10 s, and well when it is."""
+    before = {entry["name"]: entry["pid"] for entry in status(stack)["processes"]}
+    events = [
+        oracle.agent(1, SESSION, "inst-a"),
+        oracle.edit(2, SESSION, "inst-a"),
+        oracle.prompt(3, SESSION, "inst-a"),
+    ]
+    jobs = oracle.job_count([oracle.start(0, "inst-a"), *events]) - 1
+    began = time.monotonic()
+    with locked(stack):
+        stack.fire(events[:2], 1)
+        until(lambda: status(stack)["store_trouble"], "no word of it")
+        assert status(stack)["healthy"]
+        time.sleep(max(began + LONG_SECS - time.monotonic(), 0))
+        stack.fire(events[2:], 1)
+        said = status(stack, expect=1)
+        assert said["store_trouble"]["secs"] > 10
+        assert "locked" in said["store_trouble"]["reason"]
+        assert "the database does not answer for" in stack.command("status", expect=1)
+        held = (said["accounts"][name] for name in ("waiting", "running", "retrying"))
+        assert sum(held) == jobs
+        assert stack.dead() == {}
+    stack.settle(secs=40)
+    check(stack, *events)
+    said = status(stack)
+    assert (said["healthy"], said["store_trouble"]) == (True, None)
+    assert {entry["name"]: entry["pid"] for entry in said["processes"]} == before
+    retries = [line for line in log(stack).splitlines() if "will retry: insert_agent" in line]
+    # 0.1, 0.2, 0.4, 1, 2, 4, 8, 16 s, each with a busy wait of 0.1 s.
+    assert 6 <= len(retries) <= 9
+
+
+def test_a_store_that_was_in_trouble_when_the_stack_went_down(stack: Bench) -> None:
+    """What the writer before had to say of it is no news any more."""
+    with locked(stack):
+        stack.fire([oracle.edit(1, SESSION, "inst-a")], 1)
+        until(lambda: status(stack)["store_trouble"], "no word of it")
+        stack.command("down")
+    stack.command("up", "-d")
+    assert stack.redis.exists("hivepipe:trouble") == 0
+    stack.settle(secs=30)
+
+
+# ---- scenario B
+
+
+def test_a_swarm_that_was_deleted(stack: Bench) -> None:
+    """The dead letter names it and the steps; after they are done, a retry lands."""
+    agent = oracle.agent(1, SESSION, "inst-a")
+    with shell(stack) as other:
+        other.row_factory = sqlite3.Row
+        row = dict(other.execute("SELECT * FROM swarms").fetchone())
+        other.execute("DELETE FROM swarms")
+        stack.fire([agent], 1)
+        until(stack.dead, "no dead letter", 20)
+        stack.settle()
+        ((job_id, reason),) = stack.dead().items()
+        assert f"swarm {row['id']} does not exist" in reason
+        (listed,) = json.loads(stack.command("failed", "list", "--json"))["failed"]
+        assert listed["missing"] == {"kind": "swarm", "id": row["id"]}
+        shown = stack.command("failed", "show", job_id)
+        assert f"missing swarm: {row['id']}" in shown
+        assert "restore the swarm" in shown
+        assert f"hivepipe failed retry {job_id}" in shown
+        assert status(stack)["accounts"]["dead"] == 1
+        stack.command("failed", "retry", job_id)
+        until(stack.dead, "no dead letter again", 20)
+        names = ", ".join(row)
+        other.execute(f"INSERT INTO swarms ({names}) VALUES (:{', :'.join(row)})", row)
+    assert "1 sent back" in stack.command("failed", "retry", job_id)
+    stack.settle()
+    check(stack, agent)
+
+
+# ---- scenario C
+
+
+def test_a_session_that_was_deleted_while_its_checkpoint_waited(stack: Bench) -> None:
+    """One warning, no dead letter, nothing comes back."""
+    with shell(stack) as other:
+        other.execute("PRAGMA foreign_keys=ON")
+        other.execute("BEGIN IMMEDIATE")  # so that the checkpoint waits
+        stack.fire([oracle.edit(n, SESSION, "inst-a") for n in range(3)], 1)
+        assert other.execute("DELETE FROM sessions").rowcount == 1
+        other.execute("COMMIT")
+    stack.settle(secs=20)
+    assert stack.dead() == {}
+    assert stack.home.count("sessions") == stack.home.count("instance_sessions") == 0
+    assert stack.home.count("session_logs") == 3
+    warnings = [line for line in log(stack).splitlines() if "touched no row" in line]
+    assert len(warnings) == 1
+    assert SESSION in warnings[0]
+    said = status(stack)
+    assert said["effectless"]["zero_rows:update_checkpoint"] == 3
+    assert "no effect 3 of update_checkpoint" in stack.command("status")
+
+
+# ---- three instances, one session
+
+
+def test_the_seeds_timeline(stack: Bench) -> None:
+    """A, B and C checkpoint 15 s apart, each at most once a minute; here 4 s are the minute."""
+    others = [oracle.start(0, "inst-b"), oracle.start(0, "inst-c")]
+    stack.fire(others, 1)
+    stack.settle()
+    step = INTERVAL_SECS / 4
+    timeline = [  # seconds, instance, is a checkpoint due?
+        (0, "inst-a", True),
+        (15, "inst-b", True),
+        (30, "inst-c", True),
+        (45, "inst-a", False),
+        (60, "inst-a", True),
+        (75, "inst-b", True),
+        (90, "inst-c", True),
+    ]
+    first: dict[str, float] = {}
+    made = {"inst-a": 0, "inst-b": 0, "inst-c": 0}
+    began = time.monotonic()
+    for number, (secs, instance, due) in enumerate(timeline):
+        # A little late rather than early: elapsed >= interval passes.
+        at = max(began + secs / 15 * step, first.get(instance, 0) + secs // 60 * INTERVAL_SECS)
+        time.sleep(max(at - time.monotonic(), 0))
+        logged = stack.home.count("session_logs")
+        env = {"CHECKPOINT_INTERVAL": str(INTERVAL_SECS)}
+        stack.fire([oracle.edit(number, SESSION, instance)], 1, **env)
+        first.setdefault(instance, time.monotonic())
+        stack.settle()
+        assert stack.home.count("session_logs") - logged == due, (secs, instance)
+        made[instance] += due
+        (session,) = stack.tables()["sessions"]
+        data = json.loads(session["checkpoint_data"])
+        if due:
+            assert data["savedBy"] == instance
+    assert made == {"inst-a": 2, "inst-b": 2, "inst-c": 2}
+    rows = {row["instance_id"]: row for row in stack.tables()["instance_sessions"]}
+    assert {name: row["checkpoint_count"] for name, row in rows.items()} == made
+    counted = {name: row["operation_count"] for name, row in rows.items()}
+    assert counted == {"inst-a": 3, "inst-b": 2, "inst-c": 2}
+    assert data["operationCount"] == 7
+    assert len({row["created_at"] for row in stack.tables()["session_logs"]}) == 6
