@@ -11,6 +11,7 @@ HivepipeError
 ├── RedactionRuleError
 ├── StoppedError
 ├── GuardError
+├── TaskError
 └── JobError                 the job's own fault: it will fail again, whoever runs it
     ├── BadEnvelopeError
     │   └── NewerEnvelopeError   ... of this hivepipe: a later one can read it
@@ -61,6 +62,10 @@ class GuardError(HivepipeError):
 
 class RedactionRuleError(HivepipeError):
     """A redaction rule cannot be used."""
+
+
+class TaskError(HivepipeError):
+    """There is no such task, or it cannot be changed."""
 
 
 class StoppedError(HivepipeError):

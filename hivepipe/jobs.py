@@ -62,6 +62,7 @@ PRIORITIES = {
     "start_session": 1,
     "activate_session": 1,
     "pause_session": 1,
+    "assign_task": 1,
     "end_session": 2,
     "update_checkpoint": 3,
     "insert_agent": 5,
@@ -125,6 +126,7 @@ class Context:
         "project",
         "session",
         "swarm",
+        "task",
     )
 
     def __init__(
@@ -138,6 +140,7 @@ class Context:
         project: str = "",
         cwd: str = "",
         swarm: str = "",
+        task: str = "",
         pid: int = 0,
         pid_started: str = "",
         count: Count = NOT_COUNTED,
@@ -151,6 +154,7 @@ class Context:
         self.project = project
         self.cwd = cwd
         self.swarm = swarm
+        self.task = task
         self.pid = pid
         self.pid_started = pid_started
         self.count = count
@@ -186,7 +190,7 @@ def plan(event: Event, context: Context) -> list[Job]:
     jobs: list[Job] = []
     if event.name != "SessionStart" and context.newcomer and context.session:
         # Hooks installed in a running session, or a SessionStart that was lost.
-        jobs.append(_start(event, context))
+        jobs += _starts(event, context)
     planned = _PLANS.get(event.name)
     if planned:
         jobs += planned(event, context)
@@ -207,8 +211,11 @@ def _start(event: Event, context: Context) -> Job:
     return Job("start_session", payload, context.session[:8])
 
 
-def _on_session_start(event: Event, context: Context) -> list[Job]:
-    return [_start(event, context)]
+def _starts(event: Event, context: Context) -> list[Job]:
+    jobs = [_start(event, context)]
+    if context.task:
+        jobs.append(Job("assign_task", {"task_id": context.task}, context.task))
+    return jobs
 
 
 def _on_prompt(event: events.UserPromptSubmit, context: Context) -> list[Job]:
@@ -347,7 +354,7 @@ def _on_session_end(event: events.SessionEnd, context: Context) -> list[Job]:
 
 
 _PLANS: "dict[str, Callable[..., list[Job]]]" = {
-    "SessionStart": _on_session_start,
+    "SessionStart": _starts,
     "UserPromptSubmit": _on_prompt,
     "UserPromptExpansion": _on_expansion,
     "PostToolUse": _on_tool,

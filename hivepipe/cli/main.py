@@ -18,6 +18,7 @@ from hivepipe.cli.skills import skills
 from hivepipe.cli.stacks import stacks
 from hivepipe.cli.status import status
 from hivepipe.cli.switch import off, on
+from hivepipe.cli.task import task
 from hivepipe.config import compile_for_hooks, here
 from hivepipe.errors import HivepipeError
 
@@ -72,6 +73,7 @@ main.add_command(skills)
 main.add_command(costs)
 main.add_command(redact)
 main.add_command(failed)
+main.add_command(task)
 main.add_command(guard)
 main.add_command(rq)
 main.add_command(drain)

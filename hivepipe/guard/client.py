@@ -259,7 +259,7 @@ def task_of(home: str, session: str) -> str:
         named = _task_in(read_small(path))
         if named:
             return named
-    return valid_id(read_small(assignment_path(home, session)).strip())
+    return valid_id(read_small(assignment_path(home, session)).strip()) if session else ""
 
 
 def _task_in(text: str) -> str:

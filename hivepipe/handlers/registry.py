@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from hivepipe.envelope import Envelope
 from hivepipe.errors import UnknownOperationError
-from hivepipe.handlers import agents, history, sessions, usage
+from hivepipe.handlers import agents, history, sessions, tasks, usage
 from hivepipe.store.applied import count_effectless, mark_applied
 from hivepipe.store.database import Database
 from hivepipe.store.sessions import newest_open_session, session_of_instance
@@ -17,6 +17,7 @@ HANDLERS: dict[str, Callable[[Database, Envelope], None]] = {
     "end_session": sessions.end_session,
     "update_checkpoint": sessions.update_checkpoint,
     "update_instance": sessions.update_instance,
+    "assign_task": tasks.assign_task,
     "insert_agent": agents.insert_agent,
     "fail_agent": agents.fail_agent,
     "start_agent": agents.start_agent,

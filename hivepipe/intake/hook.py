@@ -168,10 +168,21 @@ def _context(
         cwd=event.cwd,
         swarm=valid_id(settings.variable("HIVEPIPE_SWARM_ID") or "")
         or f"swarm-{home.short_hash(place.project)}",
+        task=_task(place),
         pid=instance.pid,
         pid_started=instance.started,
         count=_count(event, session, event_time_ns, place, instance),
     )
+
+
+def _task(place: home.Place) -> str:
+    """Return the task that this process was started with; one assigned later is known already."""
+    named = settings.variable("HIVEPIPE_TASK_ID") or settings.variable("HIVEPIPE_TASK_FILE")
+    if not named:
+        return ""
+    from hivepipe.guard.client import task_of
+
+    return task_of(place.home, "")
 
 
 def _count(

@@ -26,6 +26,9 @@ _IDS = {
     "agent": """
         SELECT id FROM agents WHERE substr(id, 1, length(:prefix)) = :prefix ORDER BY 1
     """,
+    "task": """
+        SELECT id FROM tasks WHERE substr(id, 1, length(:prefix)) = :prefix ORDER BY 1
+    """,
 }
 
 
@@ -57,7 +60,7 @@ class Listings:
         self._connection = connection
 
     def full_id(self, kind: str, prefix: str) -> str:
-        """Return the one `session` or `agent` whose id begins so; StoreError: none, or several."""
+        """Return the one (of `_IDS`) whose id begins so; StoreError: none, or several."""
         found = [row["id"] for row in self.rows(_IDS[kind], {"prefix": prefix})]
         if prefix in found:
             return prefix

@@ -95,10 +95,22 @@ SKILL_PROMPTS = """
 ALTER TABLE skill_uses ADD COLUMN prompt_id TEXT;
 """
 
+# *_time_ns: when state, progress and session were last said; the newest word counts.
+TASKS = """
+CREATE TABLE tasks (
+  id TEXT PRIMARY KEY, text TEXT,
+  status TEXT NOT NULL CHECK (status IN ('open', 'done', 'cancelled')),
+  progress TEXT, reason TEXT, session_id TEXT,
+  created_at TEXT, updated_at TEXT, progress_at TEXT, finished_at TEXT,
+  state_time_ns INTEGER NOT NULL DEFAULT 0, progress_time_ns INTEGER NOT NULL DEFAULT 0,
+  assigned_time_ns INTEGER NOT NULL DEFAULT 0);
+"""
+
 MIGRATIONS = (
     ("0001 initial", INITIAL),
     ("0002 usage", USAGE),
     ("0003 skill prompts", SKILL_PROMPTS),
+    ("0004 tasks", TASKS),
 )
 
 _RECORDS = """

@@ -145,6 +145,15 @@ def test_a_session_start_starts_its_session_once_even_for_a_newcomer() -> None:
     assert rows(plan(parse(payloads.SESSION_START), context(newcomer=True))) == [START]
 
 
+@pytest.mark.parametrize("payload", [payloads.SESSION_START, payloads.PRE_BASH])
+def test_a_session_that_starts_with_a_task_says_so(payload: dict[str, Any]) -> None:
+    planned = plan(parse(payload), context(newcomer=True, task="task-1"))
+    assert rows(planned) == [START, ("assign_task", 1, "high")]
+    assert planned[1].payload == {"task_id": "task-1"}
+    known = plan(parse(payloads.POST_BASH), context(task="task-1"))
+    assert known == []
+
+
 def test_without_a_session_there_is_none_to_start() -> None:
     around = context(newcomer=True, session="", own_session="")
     assert rows(plan(parse(payloads.STOP), around)) == STOPPED

@@ -1,0 +1,119 @@
+"""Command `task`: give work, see how far it is, stop it."""
+
+import os
+
+import click
+
+from hivepipe.cli.tables import (
+    json_option,
+    moment,
+    show_entry,
+    show_json,
+    show_table,
+    utc_option,
+)
+from hivepipe.handlers.tasks import task_board
+from hivepipe.home import locate
+from hivepipe.store import tasks
+from hivepipe.store.listings import listings
+from hivepipe.store.location import database_path
+
+
+@click.group()
+def task() -> None:
+    """Give work to sessions: `add`, `list`, `progress`, `done`, `cancel` a task."""
+    os.umask(0o077)
+
+
+@task.command()
+@click.argument("text")
+@click.option("--id", "named", default="", help="Name it; else it gets an id of its own.")
+@click.option("--session", default="", help="Assign it to this session at once.")
+def add(text: str, named: str, session: str) -> None:
+    """Add a task and print its id; HIVEPIPE_TASK_ID hands it to a new session."""
+    with task_board(locate(".").home) as board:
+        added = board.add(text, named)
+        if session:
+            board.assign(added, session)
+    click.echo(added)
+
+
+@task.command(name="list")
+@click.option("--all", "with_finished", is_flag=True, help="Show finished tasks too.")
+@json_option
+@utc_option
+def list_tasks(with_finished: bool, as_json: bool, utc: bool) -> None:
+    """List the open tasks, the last touched first."""
+    with listings(database_path(locate(".").home)) as store:
+        found = tasks.list_tasks(store, with_finished)
+    if as_json:
+        show_json(tasks=found)
+        return
+    rows = [
+        (
+            entry["id"],
+            entry["status"],
+            moment(entry["updated_at"], utc),
+            entry["session_id"],
+            entry["progress"],
+            entry["text"],
+        )
+        for entry in found
+    ]
+    show_table(("task", "status", "last", "session", "progress", "text"), rows)
+
+
+@task.command()
+@click.argument("task_id", metavar="ID")
+@utc_option
+def show(task_id: str, utc: bool) -> None:
+    """Show one task; the beginning of an ID is enough, here and below."""
+    with listings(database_path(locate(".").home)) as store:
+        found = tasks.show_task(store, store.full_id("task", task_id))
+    show_entry(found, utc)
+
+
+@task.command()
+@click.argument("task_id", metavar="ID")
+@click.argument("text")
+def progress(task_id: str, text: str) -> None:
+    """Say how far a task has come."""
+    with task_board(locate(".").home) as board:
+        click.echo(f"{board.progress(task_id, text)}: {text}")
+
+
+@task.command()
+@click.argument("task_id", metavar="ID")
+@click.argument("session")
+def assign(task_id: str, session: str) -> None:
+    """Give a task to a session that runs; its next tool call knows."""
+    with task_board(locate(".").home) as board:
+        click.echo(f"{board.assign(task_id, session)} is the task of session {session}")
+
+
+@task.command()
+@click.argument("task_id", metavar="ID")
+def done(task_id: str) -> None:
+    """Say that a task is done."""
+    with task_board(locate(".").home) as board:
+        click.echo(f"{board.finish(task_id)} is done")
+
+
+@task.command()
+@click.argument("task_id", metavar="ID")
+@click.option("--reason", default="", help="What the agent is told.")
+def cancel(task_id: str, reason: str) -> None:
+    """Stop a task: from the next tool call on its sessions may call none."""
+    with task_board(locate(".").home) as board:
+        cancelled, was_known = board.cancel(task_id, reason)
+    click.echo(f"{cancelled} is cancelled; `hivepipe task reopen {cancelled}` takes that back")
+    if not was_known:
+        click.echo("nobody had heard of it here: sessions that name it are stopped")
+
+
+@task.command()
+@click.argument("task_id", metavar="ID")
+def reopen(task_id: str) -> None:
+    """Take `cancel` or `done` back."""
+    with task_board(locate(".").home) as board:
+        click.echo(f"{board.reopen(task_id)} is open")

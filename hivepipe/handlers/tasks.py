@@ -1,0 +1,127 @@
+"""Tasks: what a session's start says of its task, and what a person says with `hivepipe task`."""
+
+import secrets
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hivepipe.envelope import Envelope
+from hivepipe.errors import BadEnvelopeError, StoreError, TaskError
+from hivepipe.events import valid_id
+from hivepipe.guard import task_files
+from hivepipe.jobs import utc
+from hivepipe.redaction import redact_text
+from hivepipe.store import tasks
+from hivepipe.store.database import BUSY_TIMEOUT_SECS, Database
+from hivepipe.store.location import database_path
+
+
+def assign_task(db: Database, job: Envelope) -> None:
+    """A session was started with a task; one that only its launcher knew is known from now on."""
+    task = valid_id(job.text("task_id"))
+    if not task:
+        raise BadEnvelopeError("task_id is not a valid id")
+    tasks.add_task(db, task, "", job.time)
+    tasks.assign_task(db, task, job.session, job.time, job.event_time_ns)
+
+
+class TaskBoard:
+    """Changes the tasks of a home; it takes effect at once, whatever runs."""
+
+    def __init__(self, home: str, db: Database) -> None:
+        """The database is the caller's to close."""
+        self._home = home
+        self._db = db
+
+    def add(self, text: str, named: str = "") -> str:
+        """Add a task and return its id."""
+        task = valid_id(named) if named else f"task-{secrets.token_hex(4)}"
+        if not task:
+            raise TaskError(f"{named!r} cannot be an id: letters, digits, '.', '_', '-'")
+        with self._db.transaction():
+            if tasks.tasks_like(self._db, task) == [task]:
+                raise TaskError(f"there is a task {task} already")
+            tasks.add_task(self._db, task, text, _now()[0])
+        return task
+
+    def progress(self, prefix: str, text: str) -> str:
+        """Say how far a task has come."""
+        task = self._find(prefix)
+        with self._db.transaction():
+            tasks.set_task_progress(self._db, task, text, *_now())
+        return task
+
+    def assign(self, prefix: str, session: str) -> str:
+        """Give a session a task; what it had before counts no more."""
+        task = self._find(prefix)
+        if not valid_id(session):
+            raise TaskError(f"{session!r} cannot be a session")
+        task_files.assign(self._home, task, session)
+        with self._db.transaction():
+            tasks.assign_task(self._db, task, session, *_now())
+        return task
+
+    def finish(self, prefix: str) -> str:
+        """A task is done: its sessions have none any more."""
+        task = self._find(prefix)
+        self._set_state(task, "done")
+        task_files.release(self._home, task)
+        task_files.allow(self._home, task)
+        return task
+
+    def cancel(self, prefix: str, reason: str) -> tuple[str, bool]:
+        """Stop all sessions of a task; False beside its id: nobody had heard of it here.
+
+        The file comes first: should the database be locked, the sessions are stopped all the same.
+        """
+        found = tasks.tasks_like(self._db, prefix)
+        task = self._find(prefix) if found else valid_id(prefix)
+        if not task:
+            raise TaskError(f"no task has the id {prefix}")
+        task_files.cancel(self._home, task, utc(time.time_ns()), redact_text(reason))
+        self._set_state(task, "cancelled", reason)
+        return task, bool(found)
+
+    def reopen(self, prefix: str) -> str:
+        """Take a cancellation back, or open what was done."""
+        task = self._find(prefix)
+        self._set_state(task, "open")
+        task_files.allow(self._home, task)
+        return task
+
+    def _set_state(self, task: str, status: str, reason: str = "") -> None:
+        at, time_ns = _now()
+        with self._db.transaction():
+            tasks.add_task(self._db, task, "", at)
+            tasks.set_task_state(self._db, task, status, at, time_ns, reason)
+
+    def _find(self, prefix: str) -> str:
+        found = tasks.tasks_like(self._db, prefix)
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise TaskError(f"{len(found)} ids of a task begin with {prefix}")
+        raise TaskError(f"no task has the id {prefix}")
+
+
+@contextmanager
+def task_board(home: str) -> Iterator[TaskBoard]:
+    """Open the tasks of a home; StoreError: the database cannot be used."""
+    path = database_path(home)
+    try:
+        db = Database(path, BUSY_TIMEOUT_SECS)
+        try:
+            yield TaskBoard(home, db)
+        finally:
+            db.close()
+    except sqlite3.Error as error:
+        raise StoreError(f"cannot write {path}: {error}") from error
+    except OSError as error:
+        raise TaskError(f"cannot write {error.filename}: {error.strerror}") from error
+
+
+def _now() -> tuple[str, int]:
+    """Return the time as the store writes it, and in ns."""
+    now_ns = time.time_ns()
+    return f"{utc(now_ns)[:-4]}Z", now_ns

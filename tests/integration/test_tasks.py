@@ -1,0 +1,316 @@
+"""Tasks: a person's word reaches the very next tool call, whatever runs or does not."""
+
+import json
+import signal
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hivepipe.cli.main import main
+from hivepipe.store import tasks
+from hivepipe.store.database import Database
+from tests import payloads
+from tests.conftest import Home, Server, Writer, answered, fire, is_drained, until
+from tests.hook_contract import checked
+from tests.payloads import SESSION, changed
+
+Command = Callable[..., str]
+
+
+@pytest.fixture
+def command(private_home: Home, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Run `hivepipe task ...` and return what it printed."""
+    private_home.inside(monkeypatch)
+    monkeypatch.chdir(private_home.project)
+
+    def run(*arguments: str, code: int = 0) -> str:
+        result = CliRunner().invoke(main, ["task", *arguments])
+        assert result.exit_code == code, result.output
+        return result.output
+
+    return run
+
+
+def ask(payload: dict[str, Any], env: dict[str, str]) -> dict[str, Any]:
+    event = payload["hook_event_name"]
+    return checked(event, answered(event, payload, env))
+
+
+def is_denied(home: Home, id: str = "t1", session: str = SESSION, **env: str) -> bool:
+    call = changed(payloads.PRE_BASH, tool_use_id=id, session_id=session)
+    return "permissionDecision" in ask(call, home.with_env(**env))
+
+
+def listed(command: Command) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(command("list", "--all", "--json"))["tasks"]
+    return found
+
+
+def test_a_task_lives_from_add_to_done(command: Command) -> None:
+    task = command("add", "Split checkout.py").strip()
+    assert command("progress", task[:8], "half of it").startswith(task)
+    (row,) = listed(command)
+    assert (row["id"], row["status"], row["text"]) == (task, "open", "Split checkout.py")
+    assert row["progress"] == "half of it"
+    assert task in command("list")
+    assert "half of it" in command("show", task)
+    command("done", task)
+    assert task not in command("list")
+    (row,) = listed(command)
+    assert row["status"] == "done"
+    assert row["finished_at"] >= row["created_at"]
+
+
+def test_cancelled_in_one_terminal_denied_in_the_other(
+    private_home: Home, redis_server: Server, command: Command
+) -> None:
+    task = command("add", "Split checkout.py").strip()
+    assert not is_denied(private_home, TASK_ID=task)
+    command("cancel", task, "--reason", "no longer needed")
+    call = changed(payloads.PRE_BASH, tool_use_id="t2")
+    for mode in ("off", "tasks", "all"):
+        said = ask(call, private_home.with_env(TASK_ID=task, GUARD=mode))
+        assert said["permissionDecision"] == "deny"
+        assert f"Task {task} was cancelled: no longer needed." in said["permissionDecisionReason"]
+    assert not is_denied(private_home, session="another")
+    assert not is_denied(private_home, session="another", TASK_ID="task-other")
+
+
+def test_what_was_cancelled_can_be_reopened(private_home: Home, command: Command) -> None:
+    task = command("add", "x").strip()
+    command("cancel", task)
+    said = ask(payloads.PRE_BASH, private_home.with_env(TASK_ID=task))
+    (way_back,) = [
+        text for text in said["permissionDecisionReason"].split("`") if text.startswith("hivepipe")
+    ]
+    command(*way_back.split()[2:])
+    assert not is_denied(private_home, TASK_ID=task)
+    assert listed(command)[0]["status"] == "open"
+
+
+@pytest.mark.parametrize(
+    "text", ['{"taskId": "?", "agentId": "a"}', '{"task_id": "?"}', '{"id": "?"}', "?\nSplit it\n"]
+)
+def test_a_task_file_names_the_task(
+    private_home: Home, command: Command, tmp_path: Path, text: str
+) -> None:
+    task = command("add", "x").strip()
+    file = tmp_path / "task"
+    file.write_text(text.replace("?", task))
+    command("cancel", task)
+    env = {**private_home.env, "TASK_FILE": str(file)}
+    assert ask(payloads.PRE_BASH, env)["permissionDecision"] == "deny"
+    file.unlink()
+    assert ask(payloads.PRE_BASH, env) == {}
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"id": 7}', "../../etc\n", "\0", "x y z"])
+def test_a_task_file_that_names_none_is_none(private_home: Home, tmp_path: Path, text: str) -> None:
+    file = tmp_path / "task"
+    file.write_text(text)
+    assert not is_denied(private_home, TASK_FILE=str(file))
+
+
+def test_a_task_can_be_assigned_to_a_session_that_runs(
+    private_home: Home, redis_server: Server, command: Command
+) -> None:
+    assert not is_denied(private_home)
+    task = command("add", "x", "--session", SESSION).strip()
+    command("cancel", task)
+    assert is_denied(private_home, "t2")
+    other = command("add", "y").strip()
+    command("assign", other, SESSION)
+    assert not is_denied(private_home, "t3")
+    for number in range(14):  # a session with a task is denied its loops
+        is_denied(private_home, f"loop{number}")
+    assert is_denied(private_home, "last")
+    command("done", other)
+    assert not is_denied(private_home, "after")
+
+
+def test_a_cancellation_needs_no_redis(
+    private_home: Home, command: Command, new_server: Callable[[Home], Server]
+) -> None:
+    task = command("add", "x").strip()
+    command("cancel", task)
+    assert is_denied(private_home, "down", TASK_ID=task)
+    server = new_server(private_home)
+    assert is_denied(private_home, "up", TASK_ID=task)
+    server.end(signal.SIGKILL)
+    (private_home.path / "appendonly.aof").unlink()
+    server.start()
+    assert is_denied(private_home, "lost", TASK_ID=task)
+
+
+def test_a_cancellation_is_obeyed_on_the_direct_path(private_home: Home, command: Command) -> None:
+    task = command("add", "x").strip()
+    command("cancel", task)
+    assert is_denied(private_home, TASK_ID=task, USE_QUEUE="false")
+
+
+def test_the_next_prompt_is_told_once_and_passes(
+    private_home: Home, redis_server: Server, writer: Writer, command: Command
+) -> None:
+    task = command("add", "x").strip()
+    env = private_home.with_env(TASK_ID=task)
+    first, second, third = (
+        changed(payloads.USER_PROMPT_SUBMIT, prompt_id=f"p{n}", prompt=f"Go on {n}")
+        for n in range(3)
+    )
+    assert ask(first, env) == {}
+    command("cancel", task, "--reason", "wrong branch")
+    said = ask(second, env)["additionalContext"]
+    assert f"Task {task} was cancelled: wrong branch." in said
+    assert ask(third, env) == {}
+    assert "was cancelled" in str(ask(changed(second, session_id="another"), env))
+    writer.start()
+    until(lambda: is_drained(private_home, redis_server, writer), "not drained")
+    assert private_home.count("prompts") == 4
+    command("reopen", task)
+    command("cancel", task)
+    assert "was cancelled" in str(ask(changed(third, prompt_id="p9"), env))
+
+
+def test_a_task_that_only_its_launcher_knows_is_cancelled_too(
+    private_home: Home, command: Command
+) -> None:
+    assert "nobody had heard of it" in command("cancel", "from-elsewhere")
+    assert is_denied(private_home, TASK_ID="from-elsewhere")
+    assert listed(command)[0]["status"] == "cancelled"
+
+
+def test_a_locked_database_does_not_hold_up_a_cancellation(
+    private_home: Home, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = command("add", "x").strip()
+    monkeypatch.setattr("hivepipe.handlers.tasks.BUSY_TIMEOUT_SECS", 0.1)
+    lock = sqlite3.connect(private_home.database, isolation_level=None)
+    lock.execute("BEGIN IMMEDIATE")
+    assert "locked" in command("cancel", task, code=1)
+    lock.close()
+    assert is_denied(private_home, TASK_ID=task)
+    command("cancel", task)
+    assert listed(command)[0]["status"] == "cancelled"
+
+
+def test_a_secret_in_a_reason_is_kept_nowhere(private_home: Home, command: Command) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    task = command("add", f"Use {secret}").strip()
+    command("progress", task, secret)
+    command("cancel", task, "--reason", f"leaked {secret}")
+    kept = b"".join(path.read_bytes() for path in private_home.path.rglob("*") if path.is_file())
+    assert b"leaked" in kept
+    assert secret.encode() not in kept
+    for path in private_home.path.rglob("*"):
+        assert path.stat().st_mode & 0o077 == 0, path
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("add", "x", "--id", "../up"),
+        ("add", "x", "--id", ""),
+        ("progress", "none", "x"),
+        ("done", "none"),
+        ("reopen", "none"),
+        ("cancel", "no/id"),
+        ("assign", "task", "no/id"),
+    ],
+)
+def test_a_bad_id_is_one_clear_line(command: Command, arguments: tuple[str, ...]) -> None:
+    command("add", "x", "--id", "taken")
+    if arguments[-1] == "":
+        assert command(*arguments).startswith("task-")
+        return
+    output = command(*arguments, code=1)
+    assert output.startswith("hivepipe: ")
+    assert output.count("\n") == 1
+
+
+def test_ids_are_unique_and_may_be_cut_where_they_stay_so(command: Command) -> None:
+    command("add", "x", "--id", "release-1")
+    command("add", "y", "--id", "release-2")
+    assert "already" in command("add", "z", "--id", "release-1", code=1)
+    assert "2 ids" in command("done", "release", code=1)
+    assert "release-2" in command("done", "release-2")
+
+
+def test_a_session_that_starts_with_a_task_is_noted(
+    private_home: Home, redis_server: Server, writer: Writer, command: Command
+) -> None:
+    known = command("add", "Split it").strip()
+    start = payloads.SESSION_START
+    fire("SessionStart", start, private_home.with_env(TASK_ID=known, INSTANCE_ID="i1"))
+    other = changed(payloads.PRE_BASH, session_id="another")
+    fire("PreToolUse", other, private_home.with_env(TASK_ID="elsewhere", INSTANCE_ID="i2"))
+    writer.start()
+    until(lambda: is_drained(private_home, redis_server, writer), "not drained")
+    found = {row["id"]: (row["session_id"], row["text"], row["status"]) for row in listed(command)}
+    assert found == {
+        known: (SESSION, "Split it", "open"),
+        "elsewhere": ("another", None, "open"),
+    }
+
+
+def test_many_commands_at_once_lose_nothing(command: Command, private_home: Home) -> None:
+    def add(number: int) -> None:
+        db = Database(private_home.database)
+        with db.transaction():
+            tasks.add_task(db, f"t{number}", "x", "2026-11-21T01:00:00.000Z")
+        db.close()
+
+    command("add", "first")
+    threads = [threading.Thread(target=add, args=(number,)) for number in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(listed(command)) == 21
+
+
+WORDS = st.permutations(
+    [
+        ("add", "Split it", 1),
+        ("state", "done", 2),
+        ("state", "open", 3),
+        ("state", "cancelled", 4),
+        ("progress", "half", 2),
+        ("progress", "all", 5),
+        ("assign", "s1", 2),
+        ("assign", "s2", 6),
+    ]
+)
+
+
+@settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(WORDS)
+def test_the_order_of_arrival_makes_no_difference(
+    tmp_path: Path, words: list[tuple[str, str, int]]
+) -> None:
+    db = Database(tmp_path / "hive.db")
+    with db.transaction():
+        db.execute("DELETE FROM tasks", {})
+        for what, text, second in words:
+            time, time_ns = f"2026-11-21T01:00:0{second}.000Z", second
+            tasks.add_task(db, "t", text if what == "add" else "", time)
+            if what == "state":
+                tasks.set_task_state(db, "t", text, time, time_ns)
+            elif what == "progress":
+                tasks.set_task_progress(db, "t", text, time, time_ns)
+            elif what == "assign":
+                tasks.assign_task(db, "t", text, time, time_ns)
+    (row,) = [dict(row) for row in db.rows("SELECT * FROM tasks")]
+    db.close()
+    assert (row["text"], row["status"], row["progress"]) == ("Split it", "cancelled", "all")
+    assert (row["session_id"], row["created_at"]) == ("s2", "2026-11-21T01:00:01.000Z")
+    assert row["updated_at"] == "2026-11-21T01:00:06.000Z"
+    assert row["finished_at"] == "2026-11-21T01:00:04.000Z"
