@@ -141,6 +141,10 @@ class Listings:
         sql = "SELECT name, value FROM counters ORDER BY name"
         return {row["name"]: row["value"] for row in self.rows(sql, {})}
 
+    def each(self, sql: str, parameters: Mapping[str, object]) -> Iterator[sqlite3.Row]:
+        """Yield the rows of a long query; it holds back the clean-up of the log until it ends."""
+        yield from self._connection.execute(sql, parameters)
+
     def rows(self, sql: str, parameters: Mapping[str, object]) -> list[Entry]:
         """Return all rows of a query."""
         return [dict(row) for row in self._connection.execute(sql, parameters).fetchall()]

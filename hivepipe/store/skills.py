@@ -23,7 +23,7 @@ def skill_uses(store: Listings) -> Iterator[SkillUse]:
             AND other.session_id = use.session_id AND other.prompt_id = use.prompt_id)
         ORDER BY use.created_at, use.id
     """
-    for row in store.rows(sql, {}):
+    for row in store.each(sql, {}):
         yield SkillUse(
             skill=row["skill"],
             time=row["created_at"],

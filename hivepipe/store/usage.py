@@ -1,7 +1,7 @@
 """What Claude's messages used: each once, however many transcripts wrote it down."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hivepipe.costs.tokens import Rate, Tokens
 from hivepipe.store.database import Database, Row
@@ -46,7 +46,7 @@ def record(db: Database, usage: Usage) -> None:
     db.execute(sql, {**parameters, **values})
 
 
-def _usage_of(row: Row | dict[str, Any]) -> Usage:
+def _usage_of(row: Row) -> Usage:
     tokens = _tokens_of(row)
     return Usage(
         message_id=row["message_id"],
@@ -61,11 +61,11 @@ def _usage_of(row: Row | dict[str, Any]) -> Usage:
     )
 
 
-def _tokens_of(row: Row | dict[str, Any]) -> Tokens:
+def _tokens_of(row: Row) -> Tokens:
     return Tokens(*(row[name] for name in Tokens._fields))
 
 
-def _rate_of(row: Row | dict[str, Any], tokens: Tokens) -> Rate:
+def _rate_of(row: Row, tokens: Tokens) -> Rate:
     return Rate(row["model"], row["created_at"][:10], row["speed"], row["region"], tokens.band)
 
 
@@ -95,7 +95,7 @@ def charges(store: Listings, since: str = "") -> Iterator[Charge]:
               OR (other.output, other.request_id) > (usage.output, usage.request_id))))
         ORDER BY usage.created_at, usage.message_id, usage.request_id
     """
-    for row in store.rows(sql, {"since": since}):
+    for row in store.each(sql, {"since": since}):
         tokens = _tokens_of(row)
         yield Charge(
             time=row["created_at"],
