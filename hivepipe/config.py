@@ -98,6 +98,8 @@ SETTINGS = (
     Setting("guard_empty_polls", _counts(1), "a count", "2"),
     Setting("guard_polls", _patterns, "a list of tools", "none"),
     Setting("guard_waiting", _patterns, "a list of tools", WAITING),
+    Setting("autostart", _switch, "true or false", "true, but not in CI or the cloud"),
+    Setting("idle_secs", _number, "a number of seconds", "300"),
     Setting("db", _path, "an absolute path", "hive.db in the home"),
     Setting("fsync", _fsync, '"always" or "everysec"', "everysec"),
     Setting("redis_server", _path, "an absolute path", "the first on PATH", is_the_users=True),

@@ -9,7 +9,8 @@ import sys
 import time
 from typing import NamedTuple
 
-from hivepipe.home import locate, read_small, write_small
+from hivepipe.config import here
+from hivepipe.home import read_small, write_small
 from hivepipe.stack import lifecycle
 from hivepipe.stack.lock import Stack, runtime_for
 
@@ -40,7 +41,7 @@ def read_starting(folder: str) -> Starting:
 def main(path: str) -> int:
     """Start the stack of HIVEPIPE_HOME and note how that went."""
     os.umask(0o077)
-    home = locate(".").home
+    home = here()[0].home
     failures = read_starting(os.path.dirname(path)).failures
     try:
         lifecycle.start_by_itself(Stack(home, runtime_for(home)))
