@@ -26,7 +26,7 @@ from hivepipe.errors import LockHeldError
 from hivepipe.home import locate
 from hivepipe.intake.autostart import start_stack
 from hivepipe.queues import client
-from hivepipe.queues.claims import Claims
+from hivepipe.queues.claims import Claim, Claims
 from hivepipe.queues.connection import connect
 from hivepipe.stack.lock import Stack, runtime_for, take_lock
 
@@ -114,7 +114,8 @@ class ClaimingWorker(SimpleWorker):
                 if self._stop_requested:
                     break
                 time.sleep(wait)
-        self._claims = Claims(self.connection, self.own_queues, self.name, self.key)
+        is_shared = not self._address.startswith("/")
+        self._claims = Claims(self.connection, self.own_queues, self.name, self.key, is_shared)
         self._blamed = self._box.read()
         self._recovered_at = -math.inf  # the first turn takes back what a dead worker held
 
@@ -187,9 +188,15 @@ class ClaimingWorker(SimpleWorker):
     def _replace_supervisor(self) -> None:
         """It was killed: nobody would start again what dies from now on."""
         place = locate(".")
-        if os.path.exists(Stack(place.home, runtime_for(place.home)).supervisor_socket):
+        if os.path.exists(Stack.of(place).supervisor_socket):
             self._say_once_a_minute("the supervisor is gone: starting the stack anew")
             start_stack(place)
+
+    def _say_what_stays(self, claim: Claim) -> None:
+        if claim.newer:
+            self._say_once_a_minute("jobs of a newer hivepipe wait: upgrade this one")
+        if claim.foreign:
+            self._say_once_a_minute(f"{claim.foreign} jobs of another program wait in our queues")
 
     def _say_once_a_minute(self, text: str) -> None:
         now = time.monotonic()

@@ -102,6 +102,9 @@ SETTINGS = (
     Setting("idle_secs", _number, "a number of seconds", "300"),
     Setting("db", _path, "an absolute path", "hive.db in the home"),
     Setting("fsync", _fsync, '"always" or "everysec"', "everysec"),
+    Setting(
+        "redis_url", _text, "the URL of a Redis", "a Redis of the home's own", is_the_users=True
+    ),
     Setting("redis_server", _path, "an absolute path", "the first on PATH", is_the_users=True),
 )
 SECTIONS = ("redaction",)  # read by the rooms they belong to

@@ -4,7 +4,8 @@ One small file per known project, outside the project, is the only thing believe
 
     <state>/hivepipe/projects/<hash of the real path>     key=value lines, mode 0600
         home     folder of the database, the spool, the instance files
-        socket   the unix socket of Redis, or host:port/db on the loopback interface
+        socket   the unix socket of the home's own Redis, or the URL of another one
+        runtime  folder of sockets and locks
         python   interpreter that has hivepipe installed
         state    on | down (hooks spool, nothing is started) | off (hooks do nothing)
         version  of hivepipe that wrote the record
@@ -30,14 +31,17 @@ _FILE_KIND = 0o170000
 class Place:
     """Where one event's work belongs."""
 
-    __slots__ = ("home", "logs", "project", "python", "socket", "state")
+    __slots__ = ("home", "logs", "project", "python", "runtime", "socket", "state")
 
     def __init__(self, project: str, home: str, record: dict[str, str]) -> None:
         """Take the defaults for what the record does not say."""
         self.project = project
         self.home = home
         self.logs = logs_folder(home)
-        self.socket = record.get("socket") or f"{runtime_folder(home)}/redis.sock"
+        socket = record.get("socket", "")
+        own = socket.rpartition("/")[0] if socket.startswith("/") else ""
+        self.runtime = record.get("runtime") or own or runtime_folder(home)
+        self.socket = socket or f"{self.runtime}/redis.sock"
         self.python = record.get("python", "")
         self.state = record.get("state", "on")
 

@@ -25,7 +25,7 @@ from hivepipe.handlers.slow import Workplace, execute_slow
 from hivepipe.jobs import Job
 from hivepipe.queues import client
 from hivepipe.queues.claims import LEASE_SECS, Claimed
-from hivepipe.queues.connection import LLM, SLOW
+from hivepipe.queues.connection import LLM, SLOW, send
 from hivepipe.queues.job_data import envelope_text, read_claimed
 from hivepipe.skill_exports import SkillExports
 
@@ -64,8 +64,7 @@ class SlowWorker(ClaimingWorker):
         self._recover_if_due()
         self._tidy()
         claim = self._claims.claim(places)
-        if claim.newer:
-            self._say_once_a_minute("jobs of a newer hivepipe wait: upgrade this one")
+        self._say_what_stays(claim)
         if not claim.jobs:
             return claim.next_due_secs if claim.next_due_secs is not None else LONGEST_WAIT_SECS
         self._show_busy()
@@ -104,7 +103,7 @@ class SlowWorker(ClaimingWorker):
         return bool(self._stop_requested)
 
     def _hand_back(self, parent: Envelope, jobs: list[Job]) -> None:
-        client.push(self._address, follow_ups(parent, jobs), PUSH_SECS)
+        send(self.connection, self._address, follow_ups(parent, jobs), PUSH_SECS)
 
     @contextmanager
     def _held(self, job: Claimed) -> Iterator[None]:

@@ -26,14 +26,15 @@ from hivepipe.errors import BadEnvelopeError, MissingParentError, StoreError
 from hivepipe.handlers.slow import SLOW_OPERATIONS, settle_secs
 from hivepipe.idle import IdleWatch
 from hivepipe.jobs import queue_of
-from hivepipe.queues import client
+from hivepipe.queues import client, endpoint
 from hivepipe.queues.aof_sync import AofSync
 from hivepipe.queues.claims import TROUBLE_KEY, Claimed
 from hivepipe.queues.connection import QUEUES
 from hivepipe.queues.housekeeping import Housekeeper
 from hivepipe.queues.job_data import envelope_text, read_claimed
+from hivepipe.stack.bell import Bell
 from hivepipe.stack.leave import leave, may_leave
-from hivepipe.stack.lock import Stack, runtime_for
+from hivepipe.stack.lock import Stack
 from hivepipe.store.database import Database
 from hivepipe.store.location import database_path
 
@@ -56,7 +57,10 @@ class Writer(ClaimingWorker):
         self._could_open = False
         self._trouble: str | None = None  # a writer before this one may have left a word
         self._housekeeper = Housekeeper(self.connection, Path(self._home), self._address)
-        self._stack = Stack(self._home, runtime_for(self._home))
+        self._stack = Stack.prepared(self._home)
+        # With a remote Redis the forwarder has the bell.
+        is_local = self._stack.url and endpoint.is_local(self._stack.url)
+        self._bell = Bell(self._stack.folder) if is_local else None
         self._idle = IdleWatch(self._home, self._housekeeper)
         self._aof_sync = AofSync(Path(self._home))
         self._aof_sync.start()
@@ -89,6 +93,8 @@ class Writer(ClaimingWorker):
 
     def _close(self) -> None:
         self._aof_sync.stop()
+        if self._bell:
+            self._bell.close()
 
     def _turn(self, places: int) -> float | None:
         self._heartbeat_if_due()
@@ -99,8 +105,7 @@ class Writer(ClaimingWorker):
         if self._housekeeper.drain():
             return 0
         claim = self._claims.claim(places)
-        if claim.newer:
-            self._say_once_a_minute("jobs of a newer hivepipe wait: upgrade this one")
+        self._say_what_stays(claim)
         if not claim.jobs:
             return claim.next_due_secs if claim.next_due_secs is not None else LONGEST_WAIT_SECS
         self._show_busy()

@@ -261,14 +261,14 @@ class Server(Process):
     """A real Redis server with the options that the product gives it."""
 
     def __init__(self, home: Home, address: str, options: list[str]) -> None:
-        """`address` is a socket path or `host:port`."""
+        """`address` is a socket path or a URL."""
         super().__init__([*options], home.root / "redis.log", home.env, home.root)
         self.address = address
 
     @property
     def url(self) -> str:
         """The address as RQ's tools take it."""
-        return f"unix://{self.address}" if self.address[0] == "/" else f"redis://{self.address}"
+        return f"unix://{self.address}" if self.address[0] == "/" else self.address
 
     def client(self) -> redis.Redis:
         """Return a new client that gives bytes."""

@@ -5,7 +5,7 @@ import sys
 
 from hivepipe.config import here
 from hivepipe.errors import HivepipeError, LockHeldError
-from hivepipe.stack.lock import Stack, make_private, runtime_for, take_lock
+from hivepipe.stack.lock import Stack, make_private, take_lock
 from hivepipe.stack.redis_server import arguments, find_server
 
 EX_TEMPFAIL = 75
@@ -19,7 +19,7 @@ def main() -> None:
     home = here()[0].home
     server = find_server()
     make_private(home)
-    stack = Stack(home, runtime_for(home))
+    stack = Stack.prepared(home)
     for path in (stack.lock("redis"), stack.data_lock):
         take_lock(path, WAIT_SECS)
     os.execv(server, [server, *arguments(home, stack.socket)])

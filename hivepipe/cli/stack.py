@@ -12,10 +12,10 @@ from hivepipe.errors import HivepipeError
 from hivepipe.home import Place, absolute, locate, main_checkout, read_record, real_path
 from hivepipe.queues import connection
 from hivepipe.settings import variable
-from hivepipe.stack import lifecycle, processes, registration, supervisor
+from hivepipe.stack import lifecycle, other_redis, processes, registration, supervisor
 from hivepipe.stack.hook_bundle import write_bundle_if_possible
 from hivepipe.stack.known import known_stacks
-from hivepipe.stack.lock import Stack, make_private, runtime_for
+from hivepipe.stack.lock import Stack, make_private
 
 FOLLOW_SECS = 0.2
 
@@ -23,13 +23,24 @@ FOLLOW_SECS = 0.2
 @click.command()
 @click.option("-d", "--detach", is_flag=True, help="Return as soon as the stack is ready.")
 @click.option("--adopt", is_flag=True, help="Take over a .hive-mind that this project came with.")
-def up(detach: bool, adopt: bool) -> None:
+@click.option("--redis-url", metavar="URL", help="Use this Redis, with a database of its own.")
+@click.option("--use-env-redis", is_flag=True, help="Use the one that REDIS_URL names.")
+@click.option("--embedded", is_flag=True, help="Go back to a Redis of the home's own.")
+def up(
+    detach: bool, adopt: bool, redis_url: str | None, use_env_redis: bool, embedded: bool
+) -> None:
     """Register the current project and start its stack, or join the one that runs."""
     os.umask(0o077)
     project, home = _to_register()
     registration.refuse_switched_off(project)
-    stack = Stack(home, runtime_for(home))
-    registration.register(project, home, stack.socket, sys.executable, adopt=adopt)
+    stack = Stack.prepared(home)._replace(
+        url=_chosen_redis(home, redis_url, use_env_redis, embedded)
+    )
+    owner = registration.owner_id(home)
+    if stack.url:  # before it is recorded: hooks speak to whatever the record names
+        for warning in other_redis.take(stack.url, home, owner):
+            click.echo(f"warning: {warning}", err=True)
+    registration.register(project, stack, sys.executable, adopt=adopt, owner=owner)
     write_bundle_if_possible()
     begun = time.monotonic()
     lifecycle.bring_up(project, stack)
@@ -54,7 +65,7 @@ def down(every: bool) -> None:
     os.umask(0o077)
     if not every:
         place = locate(".")
-        lifecycle.take_down(_registered(place), stack_of(place))
+        lifecycle.take_down(_registered(place), Stack.of(place))
         return
     failed = False
     for known in known_stacks():
@@ -73,7 +84,7 @@ def restart() -> None:
     os.umask(0o077)
     place = locate(".")
     begun = time.monotonic()
-    lifecycle.restart(_registered(place), stack_of(place))
+    lifecycle.restart(_registered(place), Stack.of(place))
     click.echo(f"ready after {time.monotonic() - begun:.2f} s: {place.home}")
 
 
@@ -102,6 +113,23 @@ def _to_register() -> tuple[str, str]:
     return here, f"{here}/.hive-mind"
 
 
+def _chosen_redis(home: str, url: str | None, use_env: bool, embedded: bool) -> str:
+    """Return the URL of the Redis to use, empty for one of the home's own.
+
+    Chosen once: without a word about it, it is the recorded one.
+    """
+    if sum((bool(url), use_env, embedded)) > 1:
+        raise click.UsageError("--redis-url, --use-env-redis and --embedded exclude each other")
+    if embedded:
+        return ""
+    named = url or variable("HIVEPIPE_REDIS_URL")
+    if use_env:
+        named = variable("REDIS_URL")
+        if not named:
+            raise click.UsageError("REDIS_URL is not set")
+    return other_redis.canonical(named) if named else Stack.prepared(home).url
+
+
 def _registered(place: Place) -> str:
     """Return the folder whose record speaks of this place's stack.
 
@@ -111,8 +139,3 @@ def _registered(place: Place) -> str:
         if read_record(folder):
             return folder
     raise registration.unregistered(place.project)
-
-
-def stack_of(place: Place) -> Stack:
-    """Return the stack that serves a place."""
-    return Stack(place.home, os.path.dirname(place.socket))

@@ -11,11 +11,10 @@ import click
 from redis import Redis
 from redis.exceptions import RedisError
 
-from hivepipe.cli.stack import stack_of
 from hivepipe.errors import StoreError
 from hivepipe.home import Place, locate
 from hivepipe.jobs import ENVELOPE_VERSION
-from hivepipe.queues import claims, connection
+from hivepipe.queues import claims, connection, endpoint
 from hivepipe.settings import idle_secs
 from hivepipe.stack import supervisor
 from hivepipe.stack.leave import may_leave
@@ -33,7 +32,7 @@ TROUBLE_SECS = 10  # shorter ones are other people's transactions
 def status(as_json: bool) -> None:
     """Show processes, queues and spool; exit with 1 if the stack is unwell."""
     place = locate(".")
-    report = _report(place, stack_of(place))
+    report = _report(place, Stack.of(place))
     if as_json:
         click.echo(json.dumps(report))
     else:
@@ -42,7 +41,7 @@ def status(as_json: bool) -> None:
 
 
 def _report(place: Place, stack: Stack) -> dict[str, Any]:
-    alive = answers(stack.socket)
+    alive = answers(stack.address)
     entries = [
         {
             "name": entry["name"],
@@ -58,6 +57,7 @@ def _report(place: Place, stack: Stack) -> dict[str, Any]:
         "state": place.state,
         "healthy": supervisor.is_ready(stack) and all(e["state"] == "running" for e in entries),
         "redis": "up" if alive else "down",
+        "address": endpoint.shown(place.socket),
         "processes": entries,
         "leaves_when_idle": may_leave(stack),
         "failed_start": _failed_start(stack),
@@ -93,7 +93,7 @@ def _in_redis(stack: Stack, alive: bool) -> dict[str, Any]:
     if not alive:
         return unknown
     try:
-        with connection.connect(stack.socket) as client:
+        with connection.connect(stack.address) as client:
             accounts = claims.accounts(client)
             return {
                 "queues": {name: client.llen(f"rq:queue:{name}") for name in connection.ALL_QUEUES},
@@ -154,7 +154,7 @@ def _on_disk(home: str) -> dict[str, Any]:
 
 def _show(report: dict[str, Any]) -> None:
     click.echo(f"home      {report['home']} ({report['state']})")
-    click.echo(f"redis     {report['redis']}")
+    click.echo(f"redis     {report['redis']}, {report['address']}")
     if report["leaves_when_idle"]:
         click.echo(f"started   by a hook; leaves after {idle_secs():.0f} s with nothing to do")
     failed = report["failed_start"]

@@ -12,7 +12,7 @@ from hivepipe.install.hook_entries import EVENTS, Form, entry
 from hivepipe.settings import variable
 from hivepipe.stack import registration
 from hivepipe.stack.hook_bundle import compile_hook_path
-from hivepipe.stack.lock import Stack, make_private, runtime_for
+from hivepipe.stack.lock import Stack, make_private
 from hivepipe.stack.processes import hooks_folder
 
 
@@ -60,10 +60,10 @@ def carry_out(plan: Plan, adopt: bool = False) -> None:
     if home != f"{plan.project}/.hive-mind":
         make_private(home)  # before it is resolved, or a link above it would stay in the name
         home = real_path(home)
-    stack = Stack(home, runtime_for(home))
+    stack = Stack.prepared(home)
     state = read_record(plan.project).get("state", "on")  # `off` and `down` are the user's word
     try:
-        registration.register(plan.project, home, stack.socket, sys.executable, state, adopt)
+        registration.register(plan.project, stack, sys.executable, state, adopt)
     except HivepipeError:
         for folder in (stack.folder, os.path.dirname(stack.folder)):
             edits.remove_if_empty(folder)

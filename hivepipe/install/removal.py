@@ -59,7 +59,7 @@ def carry_out(removal: Removal, purge: bool) -> None:
         edits.make(edit)
     place = removal.place
     if removal.is_registered and not removal.is_shared:
-        lifecycle.take_down(place.project, Stack(place.home, os.path.dirname(place.socket)))
+        lifecycle.take_down(place.project, Stack.of(place))
     registration.forget(place.project, place.home)
     if purge or removal.holds_nothing:
         delete(removal.data)

@@ -43,11 +43,9 @@ def _is_wanted() -> bool:
 
 def _path(place: Place) -> str:
     """Return the file in a folder of ours alone, which is made; empty if that cannot be."""
-    recorded = place.socket.rpartition("/")[0] if place.socket.startswith("/") else ""
-    for folder in (recorded, spare_runtime_folder(place.home)):
+    for folder in (place.runtime, spare_runtime_folder(place.home)):
         try:
-            if folder:
-                make_folders(folder)
+            make_folders(folder)
         except OSError:  # the one of a login that is over
             continue
         if is_private_folder(folder) and is_private_folder(folder.rpartition("/")[0]):

@@ -32,12 +32,15 @@ def hand_over(
     direct = settings.switched_off("HIVEPIPE_USE_QUEUE")
     if not direct:
         try:
-            return "", push(place, messages, note)
+            said = push(place, messages, note)
         except client.RefusedError as refused:
             if messages:
                 _spool(place, event_time_ns, messages)
                 _after_refusal(name, place, refused)
             return "", ""
+        if not place.socket.startswith("/"):  # a Redis that runs whether or not our stack does
+            _call_stack(name, place)
+        return "", said
     return _spool(place, event_time_ns, messages) if messages else "", ""
 
 
@@ -48,16 +51,22 @@ def push(
 
     RefusedError: Redis did not take them.
     """
-    address = place.socket
-    if address.startswith("/") and not home.is_private_folder(address.rsplit("/", 1)[0]):
-        # No stack was ever started, or somebody else's folder stands there.
-        absent = client.RefusedError()
-        absent.is_absent = True
-        raise absent
+    if not _is_spoken_to(place):
+        raise client.AbsentError
     if note:
-        return client.push_with(address, messages, *note)
-    client.push(address, messages)
+        return client.push_with(place.socket, messages, *note)
+    client.push(place.socket, messages)
     return ""
+
+
+def _is_spoken_to(place: home.Place) -> bool:
+    """May a hook speak to the Redis of this home?"""
+    if place.socket.startswith("/"):
+        # Else no stack was ever started, or somebody else's folder stands there.
+        return home.is_private_folder(place.socket.rpartition("/")[0])
+    from hivepipe.queues.endpoint import is_local
+
+    return place.state != "down" and is_local(place.socket)
 
 
 def _spool(place: home.Place, event_time_ns: int, messages: list[Message]) -> str:
@@ -72,16 +81,28 @@ def _after_refusal(name: str, place: home.Place, refused: client.RefusedError) -
         from hivepipe.hook_log import log_line
 
         log_line(place.logs, name, "WARNING", f"Redis: {refused}; event kept in the spool")
-    elif place.python:
-        from hivepipe.intake.autostart import start_stack
+    else:
+        _call_stack(name, place)
 
-        try:
-            start_stack(place)
-        except OSError as error:
-            from hivepipe.hook_log import log_line
 
-            reason = posix.strerror(error.errno or 0)
-            log_line(place.logs, name, "ERROR", f"the stack is not started: {reason}")
+def _call_stack(name: str, place: home.Place) -> None:
+    """Let the stack know that something waits, or let it come up."""
+    if not place.python:  # nobody ever had a stack for this home
+        return
+    if not place.socket.startswith("/"):
+        from hivepipe.queues.endpoint import ring
+
+        if ring(place.runtime):
+            return
+    from hivepipe.intake.autostart import start_stack
+
+    try:
+        start_stack(place)
+    except OSError as error:
+        from hivepipe.hook_log import log_line
+
+        reason = posix.strerror(error.errno or 0)
+        log_line(place.logs, name, "ERROR", f"the stack is not started: {reason}")
 
 
 def apply_directly(name: str, place: home.Place, path: str) -> None:

@@ -62,16 +62,18 @@ class Claim:
     jobs: list[Claimed]
     next_due_secs: float | None  # until the first retry comes due
     newer: bool  # a job of a later hivepipe waits, which this one cannot read
+    foreign: int  # jobs of another program, which are left where they are
 
 
-# ARGV: places, lease, worker, now as RQ writes it, our version; then the queues
+# ARGV: places, lease, worker, now as RQ writes it, our version, 1 if the server is shared; then
+# the queues
 _CLAIM = f"""
 local places, lease, worker, at, version =
   tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4], tonumber(ARGV[5])
 local clock = redis.call('TIME')
 local now = clock[1] + clock[2] / 1000000
-local queues = {{unpack(ARGV, 6)}}
-local found, due, newer, alone = {{}}, -1, 0, false
+local shared, queues = ARGV[6] == '1', {{unpack(ARGV, 7)}}
+local found, due, newer, foreign, alone = {{}}, -1, 0, 0, false
 
 for _, q in ipairs(queues) do
   local scheduled = 'rq:scheduled:' .. q
@@ -109,6 +111,9 @@ local function take(q, most)
       elseif ours and ours > version then
         newer = math.max(newer, ours)
         left[#left + 1] = id
+      elseif shared and not ours and redis.call('EXISTS', job) == 1 then
+        foreign = foreign + 1
+        left[#left + 1] = id
       elseif is_job then
         redis.call('ZADD', 'rq:wip:' .. q, math.floor(now) + lease, id .. ':{EXECUTION}')
         redis.call('HSET', job, 'status', 'started', 'started_at', at, 'last_heartbeat', at,
@@ -141,7 +146,7 @@ if places > 10 and #waiting > 1 then
 end
 for _, q in ipairs(waiting) do take(q, places - #found) end
 if newer > 0 then redis.call('SET', '{NEWER_KEY}', newer, 'EX', {NEWER_SECS}) end
-return {{found, tostring(due), newer}}
+return {{found, tostring(due), newer, foreign}}
 """
 
 # ARGV: worker key, now as RQ writes it, seconds to keep, emptied data; then id, queue, operation
@@ -292,9 +297,18 @@ class Claims:
     """The scripts, bound to one connection and one worker."""
 
     def __init__(
-        self, connection: Redis, queues: Sequence[str], worker_name: str, worker_key: str
+        self,
+        connection: Redis,
+        queues: Sequence[str],
+        worker_name: str,
+        worker_key: str,
+        is_shared: bool = False,
     ) -> None:
-        """`queues`, most urgent first, are this worker's alone; `worker_key`: RQ's hash of it."""
+        """`queues`, most urgent first, are this worker's alone; `worker_key`: RQ's hash of it.
+
+        `is_shared`: the server is not our own; jobs without our marker are left where they are.
+        """
+        self._is_shared = is_shared
         self._queues = queues
         self._worker_name = worker_name
         self._worker_key = worker_key
@@ -315,14 +329,15 @@ class Claims:
             self._worker_name,
             _now(),
             ENVELOPE_VERSION,
+            int(self._is_shared),
             *self._queues,
         ]
-        found, due, newer = self._claim(args=arguments)
+        found, due, newer, foreign = self._claim(args=arguments)
         jobs = [
             Claimed(id.decode(), queue.decode(), data, int(attempts), bool(ours))
             for id, queue, data, attempts, ours in found
         ]
-        return Claim(jobs, float(due) if float(due) >= 0 else None, bool(newer))
+        return Claim(jobs, float(due) if float(due) >= 0 else None, bool(newer), int(foreign))
 
     def acknowledge(self, done: list[tuple[Claimed, str]]) -> int:
         """Mark jobs as done, each with its operation; return how many were still ours."""

@@ -12,9 +12,10 @@ oldest and the newest supported RQ). Speaks to a unix socket or a loopback port 
 
 On the hook path.
 """
+# ruff: noqa: PLC0415
 
 import posix
-from _socket import AF_INET, AF_UNIX, SOCK_STREAM, socket
+from _socket import AF_UNIX, SOCK_STREAM, socket
 from time import monotonic
 
 from hivepipe.jobs import ENVELOPE_VERSION, Message
@@ -71,11 +72,18 @@ class RefusedError(Exception):
     is_absent = False
 
 
+class AbsentError(RefusedError):
+    """There is nobody to ask."""
+
+    is_absent = True
+
+
 def push(address: str, messages: list[Message], reply_secs: float = REPLY_SECS) -> int:
     """Enqueue the messages of one event; return how many were new.
 
-    `address` is a socket path or `host:port/db`. Raises RefusedError; the messages may have arrived
-    even then (a stopped Redis runs the script when it goes on), which their ids make harmless.
+    `address` is a socket path or a local URL (hivepipe.queues.endpoint). Raises RefusedError; the
+    messages may have arrived even then (a stopped Redis runs the script when it goes on), which
+    their ids make harmless.
     """
     reply = _push(address, messages, "", [], reply_secs, b":")
     if not reply.isdigit():
@@ -96,13 +104,25 @@ def _push(
     address: str,
     messages: list[Message],
     script: str,
-    script_arguments: list[str],
+    arguments: list[str],
     reply_secs: float,
     expected: bytes,
 ) -> str:
-    arguments = [b"EVAL", f"local said\n{script}{SCRIPT}".encode(), b"0"]
-    arguments.append(b"%d" % len(script_arguments))
-    arguments += [argument.encode() for argument in script_arguments]
+    command = _command(eval_command(messages, script, arguments))
+    reply = _exchange(address, command, reply_secs)
+    if not reply.startswith(expected):
+        # Redis 6.2 puts its own words before the reason, later ones behind.
+        raise RefusedError(reply[1:300].decode("utf-8", "replace").strip() or "not a Redis reply")
+    return reply[1:].decode("utf-8", "replace")
+
+
+def eval_command(
+    messages: list[Message], script: str = "", script_arguments: "list[str] | None" = None
+) -> list[bytes]:
+    """Return the command that enqueues these messages, after a script if there is one."""
+    before = [argument.encode() for argument in script_arguments or ()]
+    arguments = [b"EVAL", f"local said\n{script}{SCRIPT}".encode(), b"0", b"%d" % len(before)]
+    arguments += before
     for message in messages:
         arguments += (
             message.id.encode(),
@@ -112,11 +132,7 @@ def _push(
             message.description.encode("utf-8", "replace"),
             message.created_at.encode(),
         )
-    reply = _exchange(address, _command(arguments), reply_secs)
-    if not reply.startswith(expected):
-        # Redis 6.2 puts its own words before the reason, later ones behind.
-        raise RefusedError(reply[1:300].decode("utf-8", "replace").strip() or "not a Redis reply")
-    return reply[1:].decode("utf-8", "replace")
+    return arguments
 
 
 def job_data(envelope: str) -> bytes:
@@ -146,25 +162,38 @@ def _command(arguments: list[bytes]) -> bytes:
 
 def _exchange(address: str, request: bytes, reply_secs: float) -> bytes:
     """Send one command and return the line that answers it, its first byte telling its kind."""
-    connection = socket(AF_UNIX if address.startswith("/") else AF_INET, SOCK_STREAM)
     try:
-        connection.settimeout(CONNECT_SECS)
-        database = "0"
         if address.startswith("/"):
-            connection.connect(address)
-        else:
-            place, _, database = address.partition("/")
-            host, _, port = place.rpartition(":")
-            connection.connect((host, int(port)))
-        if database not in ("", "0"):
-            reply = _ask(connection, _command([b"SELECT", database.encode()]), reply_secs)
-            if reply != b"+OK":
-                return reply
-        return _ask(connection, request, reply_secs)
+            return _talk(AF_UNIX, address, [request], reply_secs)
+        from hivepipe.queues.endpoint import parse
+
+        endpoint = parse(address)
+        requests = []
+        if endpoint.login:
+            requests.append(_command([b"AUTH", *[word.encode() for word in endpoint.login]]))
+        if endpoint.database not in ("", "0"):
+            requests.append(_command([b"SELECT", endpoint.database.encode()]))
+        return _talk(endpoint.family, endpoint.place, [*requests, request], reply_secs)
     except (OSError, ValueError, OverflowError) as error:
         refused = RefusedError(_reason(error))
         refused.is_absent = isinstance(error, FileNotFoundError | ConnectionRefusedError)
         raise refused from None
+
+
+def _talk(
+    family: int, place: str | tuple[str, int], requests: list[bytes], reply_secs: float
+) -> bytes:
+    """Send one command after the other, as long as they go well; return the last answer."""
+    connection = socket(family, SOCK_STREAM)
+    try:
+        connection.settimeout(CONNECT_SECS)
+        connection.connect(place)
+        reply = b""
+        for request in requests:
+            reply = _ask(connection, request, reply_secs)
+            if reply.startswith(b"-"):
+                break
+        return reply
     finally:
         connection.close()
 

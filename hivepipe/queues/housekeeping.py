@@ -10,9 +10,8 @@ from redis.exceptions import RedisError, ResponseError
 
 from hivepipe.errors import BadEnvelopeError, NewerEnvelopeError
 from hivepipe.home import logs_folder
-from hivepipe.queues import client
 from hivepipe.queues.claims import NEWER_KEY, NEWER_SECS
-from hivepipe.queues.connection import ACCEPTED_KEY, ALL_QUEUES
+from hivepipe.queues.connection import ACCEPTED_KEY, ALL_QUEUES, send
 from hivepipe.queues.reconciler import reconcile, redact_dead_letters
 from hivepipe.queues.spooled import abandoned, read_spool_file, set_aside, spool_files
 from hivepipe.queues.stock_jobs import count_executed
@@ -31,9 +30,10 @@ class Housekeeper:
     """Called by the writer between its turns; every job of its own is a short one."""
 
     def __init__(self, connection: Redis, home: Path, address: str) -> None:
-        """`address` is what the wire client takes: the spool goes the same way as events."""
+        """The spool goes the same way as events: over a socket where the address is local."""
         self._connection = connection
         self._address = address
+        self._is_our_server = address.startswith("/")  # of any other's files nothing is known
         self._spool = home / "spool"
         self._hook_log = Path(logs_folder(str(home)), "hook-errors.log")
         self._too_new: dict[str, int] = {}  # spool file -> version that this hivepipe cannot read
@@ -53,7 +53,8 @@ class Housekeeper:
         for path in waiting[:FILES_PER_TURN]:
             try:
                 spooled = read_spool_file(path)
-                client.push(self._address, [job.message for job in spooled], PUSH_SECS)
+                messages = [job.message for job in spooled]
+                send(self._connection, self._address, messages, PUSH_SECS)
                 path.unlink(missing_ok=True)
                 moved += 1
             except FileNotFoundError:  # `hivepipe drain` was quicker
@@ -84,9 +85,9 @@ class Housekeeper:
         self._cleanse_when_quiet(now)
         if now - self._reconciled_at > RECONCILE_EVERY_SECS:
             self._reconciled_at = now
-            redact_dead_letters(self._connection)
+            redact_dead_letters(self._connection, not self._is_our_server)
             count_executed(self._connection)
-            brought_back = reconcile(self._connection)
+            brought_back = reconcile(self._connection, not self._is_our_server)
             if brought_back:
                 logger.warning("brought back %d jobs that were in no list", brought_back)
             self._set_torn_files_aside()
@@ -95,7 +96,7 @@ class Housekeeper:
     def cleanse_at_end(self) -> None:
         """Leave an append-only file without the texts of finished jobs."""
         try:
-            if self.nothing_waits():
+            if self._is_our_server and self.nothing_waits():
                 self._connection.bgrewriteaof()
                 self._wait_for_rewrite()
         except RedisError as error:
@@ -103,6 +104,8 @@ class Housekeeper:
 
     def _cleanse_when_quiet(self, now: float) -> None:
         """Rewrite the AOF once the queues are empty: it keeps every text that ever passed."""
+        if not self._is_our_server:
+            return
         accepted = self.accepted()
         if accepted == self._cleansed or not self.nothing_waits():
             self._quiet_since = 0.0

@@ -54,14 +54,17 @@ end
 """
 
 
-def redact_dead_letters(connection: Redis) -> None:
-    """Redact what a stock worker buried, or a writer's third death: dead letters stay for long."""
+def redact_dead_letters(connection: Redis, is_shared: bool) -> None:
+    """Redact what a stock worker buried, or a writer's third death: dead letters stay for long.
+
+    `is_shared`: the server is not our own; jobs without our marker are nobody's business.
+    """
     redact = connection.register_script(_REDACT)
     for queue in ALL_QUEUES:
         ids: Any = connection.zrange(f"rq:failed:{queue}", 0, -1)
         for job_id in ids:
-            found: Any = connection.hmget(b"rq:job:" + job_id, "hp_redacted", "data")
-            if found[0] or not found[1]:
+            found: Any = connection.hmget(b"rq:job:" + job_id, "hp_redacted", "data", "hp")
+            if found[0] or not found[1] or (is_shared and not found[2]):
                 continue
             try:
                 text = envelope_text(found[1])
@@ -71,12 +74,12 @@ def redact_dead_letters(connection: Redis) -> None:
                 redact(args=[queue, job_id, found[1], "unreadable"])
 
 
-def reconcile(connection: Redis) -> int:
-    """Put orphans back into their queues; return how many."""
-    return _reclaim_abandoned(connection) + _repush_orphans(connection)
+def reconcile(connection: Redis, is_shared: bool) -> int:
+    """Put orphans back into their queues; return how many. `is_shared` as above."""
+    return _reclaim_abandoned(connection, is_shared) + _repush_orphans(connection)
 
 
-def _reclaim_abandoned(connection: Redis) -> int:
+def _reclaim_abandoned(connection: Redis, is_shared: bool) -> int:
     reclaim = connection.register_script(_RECLAIM)
     now = time.time()
     found = 0
@@ -84,7 +87,9 @@ def _reclaim_abandoned(connection: Redis) -> int:
         ended: Any = connection.zrangebyscore(f"rq:wip:{queue}", 0, now)
         for member in ended:
             job_id, _, execution = member.partition(b":")
-            if execution != b"hivepipe":  # the writer's own: taken back when it starts
+            # The workers' own are taken back when they start.
+            is_ours = not is_shared or connection.hexists((b"rq:job:" + job_id).decode(), "hp")
+            if execution != b"hivepipe" and is_ours:
                 found += int(reclaim(args=[queue, member, job_id]))
     return found
 

@@ -38,6 +38,7 @@ MODULES = (
     "hivepipe.guard.words",
     "hivepipe.queues",
     "hivepipe.queues.client",
+    "hivepipe.queues.endpoint",
     "hivepipe.queues.spool",
 )
 

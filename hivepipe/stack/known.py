@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import psutil
 
-from hivepipe.home import read_record, state_folder
+from hivepipe.home import Place, read_record, state_folder
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.members import (
     SUPERVISOR,
@@ -53,11 +53,13 @@ class KnownStack(NamedTuple):
 def known_stacks() -> list[KnownStack]:
     """Return every stack of this user, by home; KnownStack says how each is."""
     states = {
-        Stack(record["home"], os.path.dirname(record.get("socket", ""))): record.get("state", "on")
+        Stack.of(Place("", record["home"], record)): record.get("state", "on")
         for record in records()
     }
+    homes = {stack.home for stack in states}
     for stack in _running_stacks():
-        states.setdefault(stack, "on")
+        if stack.home not in homes:
+            states[stack] = "on"
     return [_look_at(stack, states[stack]) for stack in sorted(states)]
 
 

@@ -30,7 +30,7 @@ def start_by_itself(stack: Stack) -> None:
     """Start the stack of a home because a hook found none, unless its user said `down` since."""
     with _turn(stack):
         if read_record(stack.home).get("state") == "on":
-            move(stack.home, stack.socket)
+            move(stack)
             supervisor.start(stack)
 
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from hivepipe.errors import LockHeldError, StackError
 from hivepipe.home import (
+    Place,
     is_private_folder,
     read_record,
     runtime_folder,
@@ -28,15 +29,33 @@ LONGEST_SOCKET_BYTES = 90
 
 
 class Stack(NamedTuple):
-    """The stack of a home; `folder` holds its sockets and locks."""
+    """The stack of a home; `folder` holds its sockets and locks, `url` names another's Redis."""
 
     home: str
     folder: str
+    url: str = ""
+
+    @classmethod
+    def of(cls, place: Place) -> "Stack":
+        """Return the stack that serves a place."""
+        url = "" if place.socket.startswith("/") else place.socket
+        return cls(place.home, place.runtime, url)
+
+    @classmethod
+    def prepared(cls, home: str) -> "Stack":
+        """Return the stack of a home, with the Redis that is recorded; its folder is made."""
+        recorded = read_record(home).get("socket", "")
+        return cls(home, runtime_for(home), "" if recorded.startswith("/") else recorded)
 
     @property
     def socket(self) -> str:
-        """Return where its Redis listens."""
+        """Return where a Redis of its own listens."""
         return f"{self.folder}/redis.sock"
+
+    @property
+    def address(self) -> str:
+        """Return where its Redis is, of its own or not."""
+        return self.url or self.socket
 
     @property
     def supervisor_socket(self) -> str:
@@ -118,7 +137,8 @@ def runtime_for(home: str) -> str:
     The recorded one comes first: XDG_RUNTIME_DIR differs between a login, cron and a container's
     shell, and two folders would mean two Redis servers on one append-only file.
     """
-    recorded = os.path.dirname(read_record(home).get("socket", ""))
+    record = read_record(home)
+    recorded = record.get("runtime") or os.path.dirname(record.get("socket", ""))
     folder = recorded if is_private_folder(recorded) else runtime_folder(home)
     try:
         make_private(folder)

@@ -5,9 +5,10 @@ import sys
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import hivepipe
+from hivepipe.queues.endpoint import is_local
 
 # Paths are relative to the home, where supervisord runs: a home may hold any character.
 # startsecs=0: a program that cannot start is tried about once a second and never given up.
@@ -49,20 +50,22 @@ stdout_logfile_backups=2
 
 
 class Process(NamedTuple):
-    """One long-lived process."""
+    """One long-lived process; `if_redis` says with whose Redis it is needed."""
 
     name: str
     script: str
     stop_secs: int
     priority: int  # starts in rising order, stops in falling order
     is_rq_worker: bool = True  # registers itself in Redis; the stack is ready when all have
+    if_redis: Literal["any", "own", "remote"] = "any"
 
 
 PROCESSES = (
-    Process("redis", "redis.py", stop_secs=10, priority=1, is_rq_worker=False),
+    Process("redis", "redis.py", stop_secs=10, priority=1, is_rq_worker=False, if_redis="own"),
     Process("writer", "writer.py", stop_secs=30, priority=10),
     Process("slow", "slow.py", stop_secs=10, priority=10),
     Process("llm", "llm.py", stop_secs=10, priority=10),
+    Process("forwarder", "forwarder.py", 10, priority=20, is_rq_worker=False, if_redis="remote"),
 )
 
 
@@ -89,25 +92,33 @@ def _in_root(name: str) -> Path:
 
 
 def procfile() -> str:
-    """Return the text of the Procfile."""
-    return "".join(f"{entry.name}: python -I workers/{entry.script}\n" for entry in PROCESSES)
+    """Return the text of the Procfile: a stack with a Redis of its own."""
+    needed = needed_with("")
+    return "".join(f"{entry.name}: python -I workers/{entry.script}\n" for entry in needed)
 
 
-def render() -> str:
+def needed_with(url: str) -> list[Process]:
+    """Return what runs with the Redis of this URL; empty: with one of its own."""
+    kinds = {"any", "own" if not url else "any" if is_local(url) else "remote"}
+    return [entry for entry in PROCESSES if entry.if_redis in kinds]
+
+
+def render(url: str) -> str:
     """Return supervisord's configuration."""
-    return _HEAD.format(identity=identity()) + _programs()
+    return _HEAD.format(identity=identity(url)) + _programs(url)
 
 
-def identity() -> str:
-    """Return what a supervisor is asked for to know whether it runs what is installed now."""
-    digest = blake2b(_programs().encode(), digest_size=4).hexdigest()
+def identity(url: str) -> str:
+    """Return what a supervisor is asked for to know whether it runs what is wanted now."""
+    digest = blake2b(f"{url}\n{_programs(url)}".encode(), digest_size=4).hexdigest()
     return f"hivepipe-{version('hivepipe')}-{digest}"
 
 
-def _programs() -> str:
-    sections = [_PROGRAM.format(command=_command(entry), **entry._asdict()) for entry in PROCESSES]
-    for priority in sorted({entry.priority for entry in PROCESSES}):
-        names = ",".join(entry.name for entry in PROCESSES if entry.priority == priority)
+def _programs(url: str) -> str:
+    needed = needed_with(url)
+    sections = [_PROGRAM.format(command=_command(entry), **entry._asdict()) for entry in needed]
+    for priority in sorted({entry.priority for entry in needed}):
+        names = ",".join(entry.name for entry in needed if entry.priority == priority)
         sections.append(_GROUP.format(priority=priority, names=names))
     return "".join(sections)
 

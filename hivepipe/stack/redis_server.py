@@ -7,7 +7,10 @@ import socket
 import subprocess
 from importlib.util import find_spec
 
+import redis
+
 from hivepipe.errors import NoRedisServerError
+from hivepipe.queues.connection import connect
 from hivepipe.settings import variable
 
 OLDEST = (6, 2)
@@ -61,16 +64,26 @@ def arguments(home: str, address: str) -> list[str]:
     return [text for name, value in options.items() for text in (f"--{name}", value)]
 
 
-def answers(path: str) -> bool:
+def answers(address: str) -> bool:
     """Does a Redis answer PING here? One attempt, where redis-py would try again and wait."""
+    if not address.startswith("/"):
+        return _answers_elsewhere(address)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(ANSWER_SECS)
         try:
-            connection.connect(path)
+            connection.connect(address)
             connection.sendall(b"PING\r\n")
             return connection.recv(64).startswith(b"+PONG")
         except OSError:
             return False
+
+
+def _answers_elsewhere(url: str) -> bool:
+    try:
+        with connect(url) as connection:
+            return bool(connection.ping())
+    except redis.RedisError:
+        return False
 
 
 def _packaged() -> str | None:

@@ -3,6 +3,7 @@
 import os
 import stat
 from importlib.metadata import version
+from secrets import token_hex
 
 from hivepipe.errors import RegistrationError
 from hivepipe.home import (
@@ -13,24 +14,32 @@ from hivepipe.home import (
     state_folder,
     write_small,
 )
-from hivepipe.stack.lock import make_private
+from hivepipe.stack.lock import Stack, make_private
 
 LARGEST_RECORD_BYTES = 4096  # what a hook reads of it
 _FOLDERS = (".hive-mind", ".claude-state")
 
 
 def register(
-    project: str, home: str, socket: str, python: str, state: str = "on", adopt: bool = False
+    project: str,
+    stack: Stack,
+    python: str,
+    state: str = "on",
+    adopt: bool = False,
+    owner: str = "",
 ) -> None:
     """Make the folders of a project and write its record, and the one of its home.
 
     RegistrationError: the project came with a home of its own, and `adopt` does not say to take it.
     """
+    home = stack.home
     record = {
         "home": home,
-        "socket": socket,
+        "socket": stack.address,
+        "runtime": stack.folder,
         "python": python,
         "state": state,
+        "owner": owner or owner_id(home),
         "version": version("hivepipe"),
     }
     text = _text(record)  # refused before anything is made
@@ -87,12 +96,18 @@ def switch_on(project: str) -> None:
         _unlink(record_path(project))
 
 
-def move(home: str, socket: str) -> None:
-    """Let every record of a home say where its Redis listens now."""
+def owner_id(home: str) -> str:
+    """Return by what id this home owns a Redis; a new one if it has none."""
+    return read_record(home).get("owner") or token_hex(16)
+
+
+def move(stack: Stack) -> None:
+    """Let every record of a home say where its sockets are now."""
+    now = {"socket": stack.address, "runtime": stack.folder}
     for file in _record_files():
         record = parse_record(file)
-        if record.get("home") == home and record.get("socket") != socket:
-            write_small(file, _text({**record, "socket": socket}))
+        if record.get("home") == stack.home and not now.items() <= record.items():
+            write_small(file, _text({**record, **now}))
 
 
 def refuse_switched_off(project: str) -> None:

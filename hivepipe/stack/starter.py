@@ -12,7 +12,7 @@ from typing import NamedTuple
 from hivepipe.config import here
 from hivepipe.home import read_small, write_small
 from hivepipe.stack import lifecycle
-from hivepipe.stack.lock import Stack, runtime_for
+from hivepipe.stack.lock import Stack
 
 FIRST_WAIT_SECS = 60
 LONGEST_WAIT_SECS = 3600
@@ -44,7 +44,7 @@ def main(path: str) -> int:
     home = here()[0].home
     failures = read_starting(os.path.dirname(path)).failures
     try:
-        lifecycle.start_by_itself(Stack(home, runtime_for(home)))
+        lifecycle.start_by_itself(Stack.prepared(home))
     except Exception as error:  # noqa: BLE001  nobody sees its stderr
         wait = min(FIRST_WAIT_SECS * 2**failures, LONGEST_WAIT_SECS)
         _note(path, Starting(time.time() + wait, failures + 1, str(error) or type(error).__name__))

@@ -21,10 +21,12 @@ from supervisor.xmlrpc import SupervisorTransport
 from hivepipe.errors import LockHeldError, StackError
 from hivepipe.queues.connection import connect
 from hivepipe.settings import inherited
+from hivepipe.stack import other_redis
 from hivepipe.stack.lock import RETRY_SECS, Stack, make_private, take_lock
 from hivepipe.stack.members import SUPERVISOR, end, family, members, signal_all, wait
-from hivepipe.stack.processes import PROCESSES, identity, render
+from hivepipe.stack.processes import PROCESSES, identity, needed_with, render
 from hivepipe.stack.redis_server import answers, find_server
+from hivepipe.stack.registration import owner_id
 
 READY_SECS = 15
 ANSWER_SECS = 2
@@ -39,8 +41,11 @@ def start(stack: Stack) -> None:
 
     One that another version started, or with other programs, is replaced.
     """
-    find_server()  # says what to install before anything is started
-    if _identity(stack) not in ("", identity()):
+    if stack.url:
+        other_redis.take(stack.url, stack.home, owner_id(stack.home))
+    else:
+        find_server()  # says what to install before anything is started
+    if _identity(stack) not in ("", identity(stack.url)):
         stop(stack)
     started = awake = False
     deadline = time.monotonic() + READY_SECS
@@ -108,22 +113,22 @@ def _identity(stack: Stack) -> str:
 def is_ready(stack: Stack) -> bool:
     """Do Redis and all RQ workers answer? A killed worker's registration may outlive it."""
     # Redis first: every call wakes supervisord, which then restarts at once what crashes.
-    if not answers(stack.socket):
+    if not answers(stack.address):
         return False
     pids = {entry["name"]: entry["pid"] for entry in processes(stack)}
     try:
-        with connect(stack.socket) as client:
+        with connect(stack.address) as client:
             registered = {client.hget(key, "pid") for key in client.smembers("rq:workers")}
     except RedisError:
         return False
-    workers = [entry.name for entry in PROCESSES if entry.is_rq_worker]
+    workers = [entry.name for entry in needed_with(stack.url) if entry.is_rq_worker]
     return all(str(pids.get(name)).encode() in registered for name in workers)
 
 
 def _launch(stack: Stack, lock: int) -> None:
     """Start supervisord detached from everything of the caller's but the lock."""
     make_private(f"{stack.home}/logs")
-    Path(stack.config).write_text(render(), encoding="utf-8")
+    Path(stack.config).write_text(render(stack.url), encoding="utf-8")
     subprocess.Popen(
         [sys.executable, "-I", "-m", "supervisor.supervisord", "-n", "-c", stack.config],
         stdin=subprocess.DEVNULL,

@@ -45,6 +45,7 @@ HANDING_OVER = {"hivepipe.intake.hand_over", "hivepipe.queues.client"}
 SPOOLING = {"hivepipe.queues.spool"}
 GUARDING = {"hivepipe.guard.client", "hivepipe.guard.rules"}
 SPEAKING = {"hivepipe.guard.words", "hivepipe.intake.reply"}
+ELSEWHERE = {"hivepipe.queues.endpoint"}  # when the record names the URL of a Redis
 STARTING = {"hivepipe.intake.autostart"}  # when nobody answers
 IN_TROUBLE = {"hivepipe.hook_log"}  # when somebody answers wrongly
 
@@ -181,7 +182,8 @@ class Loaded:
         assert not real, "the real json is loaded"
         assert not set(NEVER) & self.names
         ours = {name for name in self.names if name.startswith("hivepipe")} - PACKAGES
-        assert len(ours - SPOOLING - SPEAKING - STARTING - IN_TROUBLE) <= MODULES_AT_MOST
+        rare = SPOOLING | SPEAKING | ELSEWHERE | STARTING | IN_TROUBLE
+        assert len(ours - rare) <= MODULES_AT_MOST
 
 
 def test_while_all_is_well_a_hook_loads_at_most_twelve_modules() -> None:
@@ -314,23 +316,26 @@ def test_an_empty_stdin_loads_nothing_but_the_log_beside_the_hook_path(
     assert loaded.logged
 
 
+@pytest.mark.parametrize("remote", [False, True], ids=["own", "remote"])
 def test_a_hook_that_starts_the_stack_loads_one_module_more(
-    installation: Installation, tmp_path: Path
+    installation: Installation, tmp_path: Path, remote: bool
 ) -> None:
     project = tmp_path.resolve() / "project"
     records = tmp_path / "state" / "hivepipe" / "projects"
     records.mkdir(parents=True)
     lines = [
         f"home={project}/.hive-mind",
-        f"socket={tmp_path}/run/x/redis.sock",
+        "socket=redis://192.0.2.1" if remote else f"socket={tmp_path}/run/x/redis.sock",
+        f"runtime={tmp_path}/run/x",
         "python=/bin/true",
     ]
     (records / short_hash(str(project))).write_text("\n".join(lines) + "\n")
     (tmp_path / "run").mkdir(mode=0o700)
     loaded = Loaded(installation, tmp_path, "Stop", encoded(payloads.STOP))
     usual = (ALWAYS, HANDING_OVER, SPOOLING, COUNTING, GUARDING)
-    loaded.must_be_within(PACKAGES, *usual, STARTING)
-    assert loaded.names >= STARTING
+    more = STARTING | (ELSEWHERE if remote else set())
+    loaded.must_be_within(PACKAGES, *usual, more)
+    assert loaded.names >= more
     assert (tmp_path / "run" / "x" / "starting").exists()
 
 

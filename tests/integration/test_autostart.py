@@ -22,7 +22,13 @@ from tests.integration.test_stack import (  # noqa: F401  a fixture
 )
 
 NEUTRAL = '{"continue": true}\n'
-REGISTER = "import sys; from hivepipe.stack.registration import register; register(*sys.argv[1:5]);"
+REGISTER = """
+import sys
+from hivepipe.stack.lock import Stack
+from hivepipe.stack.registration import register
+project, home, folder, python = sys.argv[1:5]
+register(project, Stack(home, folder), python)
+"""
 
 
 class Resting:
@@ -49,7 +55,7 @@ class Resting:
                 REGISTER,
                 project,
                 home,
-                runtime / "redis.sock",
+                runtime,
                 self.python,
             ],
             env=self.sandbox.env,

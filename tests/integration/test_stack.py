@@ -21,9 +21,10 @@ from hivepipe.home import record_path
 from hivepipe.queues.connection import ALL_QUEUES, connect
 from hivepipe.settings import variable
 from hivepipe.stack import processes, redis_server, registration
-from hivepipe.stack.lock import take_lock
+from hivepipe.stack.lock import Stack, take_lock
 
-EVERY = ("supervisord", *(entry.name for entry in processes.PROCESSES))
+EVERY = ("supervisord", *(entry.name for entry in processes.needed_with("")))
+KINDS = ("supervisord", *(entry.name for entry in processes.PROCESSES))
 ONE_OF_EACH = dict.fromkeys(EVERY, 1)
 CLI = [sys.executable, "-I", "-m", "hivepipe.cli.main"]
 ROOT = processes.root_folder()
@@ -84,7 +85,7 @@ class Sandbox:
                 is_program = "python" in line or "-server" in line
                 ours = is_program and any(str(self.folder) in text for text in known_by)
                 if ours and process.status() != psutil.STATUS_ZOMBIE and "cli.main" not in line:
-                    kind = next((k for k in EVERY if f"{k}.py" in line or f"{k}-s" in line), line)
+                    kind = next((k for k in KINDS if f"{k}.py" in line or f"{k}-s" in line), line)
                     kind = "supervisord" if "supervisord" in line else kind
                     found.setdefault(kind, []).append(process)
             except psutil.Error:
@@ -394,7 +395,7 @@ def test_a_path_that_breaks_the_line_is_refused(
     monkeypatch.setitem(posix.environ, b"XDG_STATE_HOME", os.fsencode(tmp_path / "state"))
     project = str(tmp_path / "a\nstate=off")
     with pytest.raises(RegistrationError):
-        registration.register(project, f"{project}/.hive-mind", "/s", "/p")
+        registration.register(project, Stack(f"{project}/.hive-mind", "/s"), "/p")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -254,7 +254,7 @@ def tcp_server(private_home: Home) -> Iterator[Server]:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     options = [find_server(), "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
-    server = Server(private_home, f"127.0.0.1:{port}", options)
+    server = Server(private_home, f"redis://127.0.0.1:{port}", options)
     server.start()
     yield server
     server.end(signal.SIGKILL)
@@ -437,7 +437,7 @@ def test_nobody_there_is_told_from_trouble(private_home: Home) -> None:
     assert refusal(str(plain)).is_absent
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    assert refusal(f"127.0.0.1:{port}").is_absent
+    assert refusal(f"redis://127.0.0.1:{port}").is_absent
 
 
 @pytest.mark.parametrize("address", ["", "nowhere", "127.0.0.1:99999", "127.0.0.1:0x1", "/" * 200])

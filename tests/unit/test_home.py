@@ -152,9 +152,9 @@ def test_a_value_may_hold_an_equals_sign(register: Callable[..., None], project:
 def test_the_default_home_has_a_record_of_its_own(
     register: Callable[..., None], project: Path
 ) -> None:
-    register(f"{home.state_folder()}/default", socket="127.0.0.1:7000/1", python="/py")
+    register(f"{home.state_folder()}/default", socket="redis://127.0.0.1:7000/1", python="/py")
     place = locate(str(project))
-    assert (place.socket, place.python) == ("127.0.0.1:7000/1", "/py")
+    assert (place.socket, place.python) == ("redis://127.0.0.1:7000/1", "/py")
 
 
 # ---- HIVEPIPE_HOME

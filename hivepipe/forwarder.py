@@ -1,0 +1,70 @@
+"""Moves the spool of a home into a Redis that hooks do not speak to, as soon as they ring."""
+
+import logging
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+
+from hivepipe.config import here
+from hivepipe.errors import LockHeldError
+from hivepipe.queues.client import RefusedError
+from hivepipe.queues.connection import connect
+from hivepipe.queues.housekeeping import Housekeeper
+from hivepipe.stack.bell import Bell
+from hivepipe.stack.lock import Stack, take_lock
+
+ANOTHER_HOLDS_IT = 75
+LOCK_WAIT_SECS = 10.0
+LONGEST_WAIT_SECS = 1.0  # also how long SIGTERM may have to wait
+REDIS_AWAY_SECS = (0.1, 0.2, 0.5, 1.0)
+
+logger = logging.getLogger("hivepipe.forwarder")
+
+
+class Forwarder:
+    """One per home."""
+
+    def __init__(self, stack: Stack) -> None:
+        """LockHeldError: the home has one already."""
+        take_lock(stack.lock("forwarder"), LOCK_WAIT_SECS)
+        connection = connect(stack.address)
+        self._housekeeper = Housekeeper(connection, Path(stack.home), stack.address)
+        self._bell = Bell(stack.folder)
+        self._is_stopped = False
+
+    def stop(self, _number: int, _frame: FrameType | None) -> None:
+        """End within a second."""
+        self._is_stopped = True
+
+    def run(self) -> None:
+        """Move what is there, until told to stop."""
+        away = 0
+        while not self._is_stopped:
+            try:
+                moved = self._housekeeper.drain()
+                away = 0
+                if not moved:
+                    self._bell.wait(LONGEST_WAIT_SECS)
+            except RefusedError as error:
+                wait = REDIS_AWAY_SECS[min(away, len(REDIS_AWAY_SECS) - 1)]
+                away += 1
+                logger.warning("Redis is away (%s), again in %s s", error, wait)
+                time.sleep(wait)  # however often it is rung
+        self._bell.close()
+
+
+def serve() -> None:
+    """Be a process of the stack: forward until SIGTERM, exit 0; 75 if the home has a forwarder."""
+    os.umask(0o077)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    try:
+        forwarder = Forwarder(Stack.of(here()[0]))
+    except LockHeldError as error:
+        logger.error("%s", error)
+        sys.exit(ANOTHER_HOLDS_IT)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, forwarder.stop)
+    forwarder.run()

@@ -1,0 +1,90 @@
+"""A Redis that is not the home's own: what its URL means, and whom a hook calls instead.
+
+    redis://[user:password@]host[:port][/database]      on a loopback address: hooks speak to it
+    unix://[user:password@]/path[?db=database]          the same
+    any other                                           hooks spool, and the forwarder is called
+
+On the hook path, where the record names a URL.
+"""
+
+from _socket import AF_INET, AF_INET6, AF_UNIX, SOCK_DGRAM, socket
+
+PORT = 6379
+BELL = "bell.sock"  # in the runtime folder; bound by whoever moves this home's spool
+
+
+class Endpoint:
+    """An address that sockets take, and what has to be said before the first command."""
+
+    __slots__ = ("database", "family", "login", "place")
+
+    def __init__(self, family: int, place: "str | tuple[str, int]", database: str) -> None:
+        """`place` is a path, or host and port."""
+        self.family = family
+        self.place = place
+        self.database = database
+        self.login: list[str] = []
+
+
+def parse(url: str) -> Endpoint:
+    """Return the endpoint of a redis:// or unix:// URL; ValueError: it is none."""
+    scheme, found, rest = url.partition("://")
+    before, at, after = rest.rpartition("@")
+    if not found or scheme not in ("redis", "unix"):
+        raise ValueError(f"not an address of a Redis: {scheme}")
+    if scheme == "unix":
+        path, _, query = after.partition("?")
+        endpoint = Endpoint(AF_UNIX, decoded(path), query.removeprefix("db="))
+    else:
+        place, _, database = after.partition("/")
+        host, colon, port = place.rpartition(":")
+        if not colon or port.endswith("]"):
+            host, port = place, str(PORT)
+        family = AF_INET6 if host.startswith("[") else AF_INET
+        endpoint = Endpoint(family, (host.strip("[]"), int(port)), database)
+    if at:
+        user, _, password = before.partition(":")
+        endpoint.login = [decoded(word) for word in (user, password) if word]
+    if endpoint.database and not endpoint.database.isdigit():
+        raise ValueError(f"not a number of a database: {endpoint.database}")
+    return endpoint
+
+
+def is_local(url: str) -> bool:
+    """May a hook speak to it: a socket or a loopback address, without TLS?"""
+    if url.startswith(("/", "unix://")):
+        return True
+    host = url.removeprefix("redis://").rpartition("@")[2]
+    return url.startswith("redis://") and host.startswith(("127.", "[::1]"))
+
+
+def ring(runtime: str) -> bool:
+    """Let whoever moves the spool know that there is something in it; False: nobody does."""
+    bell = socket(AF_UNIX, SOCK_DGRAM)
+    try:
+        bell.setblocking(False)
+        bell.connect(f"{runtime}/{BELL}")
+        bell.send(b"!")
+    except BlockingIOError:  # it has been rung often enough
+        return True
+    except OSError:
+        return False
+    finally:
+        bell.close()
+    return True
+
+
+def decoded(text: str) -> str:
+    """Resolve %40 and the like."""
+    head, *parts = text.split("%")
+    data = head.encode("utf-8", "surrogateescape")
+    for part in parts:
+        data += bytes.fromhex(part[:2]) + part[2:].encode("utf-8", "surrogateescape")
+    return data.decode("utf-8", "surrogateescape")
+
+
+def shown(url: str) -> str:
+    """Return a URL without its password."""
+    scheme, _, rest = url.partition("://")
+    before, at, after = rest.rpartition("@")
+    return f"{scheme}://{before.partition(':')[0]}:***@{after}" if at else url

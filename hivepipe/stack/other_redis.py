@@ -1,0 +1,110 @@
+"""Use a Redis that is there already: may it be used, and does nobody else use it?
+
+`hivepipe:owner` there is "<id> <home> on <host>", set by the first `up` and never taken over; the
+id is in the home's record.
+"""
+
+import socket
+from typing import Any
+from urllib.parse import urlsplit
+
+import redis
+
+from hivepipe.errors import StackError
+from hivepipe.queues import endpoint
+from hivepipe.queues.connection import ALL_QUEUES, connect
+from hivepipe.stack.redis_server import OLDEST
+
+OWNER = "hivepipe:owner"
+_SCHEMES = ("redis", "rediss", "unix")
+_LOOPBACK = ("localhost", "ip6-localhost")
+_OURS = {f"rq:queue:{name}" for name in ALL_QUEUES}
+
+
+def canonical(url: str) -> str:
+    """Return a URL as it is recorded; StackError: it is not one that can be used."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or endpoint.PORT
+    except ValueError as error:
+        raise StackError(f"{endpoint.shown(url)} is no address of a Redis: {error}") from None
+    if parts.scheme not in _SCHEMES:
+        raise StackError(
+            f"{endpoint.shown(url)} is no address of a Redis: it must begin with redis://, "
+            "rediss:// or unix:// (Sentinel and Cluster are not supported)"
+        )
+    if parts.scheme == "redis" and parts.hostname in _LOOPBACK:
+        login = f"{parts.netloc.rpartition('@')[0]}@" if "@" in parts.netloc else ""
+        url = parts._replace(netloc=f"{login}127.0.0.1:{port}").geturl()
+    if not url.isprintable():
+        raise StackError("the address of Redis holds unprintable characters")
+    if parts.scheme != "rediss" and endpoint.is_local(url):
+        try:
+            endpoint.parse(url)
+        except ValueError as error:
+            raise StackError(f"{endpoint.shown(url)} is no address of a Redis: {error}") from None
+    return url
+
+
+def take(url: str, home: str, owner: str) -> list[str]:
+    """Make a Redis this home's own, in the name of an id; return what its user should know of it.
+
+    StackError: it cannot be reached, is a cluster or too old, or belongs to somebody else.
+    """
+    name = endpoint.shown(url)
+    try:
+        with connect(url) as connection:
+            warnings = _refuse_unfit(connection, name)
+            _become_owner(connection, name, home, owner)
+            return warnings
+    except redis.RedisError as error:
+        raise StackError(f"{name} does not answer: {error}") from None
+
+
+def _refuse_unfit(connection: redis.Redis, name: str) -> list[str]:
+    info: Any = connection.info()
+    if info.get("cluster_enabled"):
+        raise StackError(f"{name} is a Redis Cluster, which RQ does not support: use one server")
+    version = str(info.get("redis_version", "0.0"))
+    if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
+        raise StackError(f"{name} is Redis {version}: 6.2 or later is needed")
+    policy = info.get("maxmemory_policy", "noeviction")
+    if policy != "noeviction":
+        return [f"{name} may throw events away when it is full: its maxmemory-policy is {policy}"]
+    return []
+
+
+def _become_owner(connection: redis.Redis, name: str, home: str, ours: str) -> None:
+    words = f"{ours} {home} on {socket.gethostname()}"
+    is_new = bool(connection.set(OWNER, words, nx=True))
+    owner = _text(connection.get(OWNER))
+    if owner.partition(" ")[0] != ours:
+        raise StackError(
+            f"{name} belongs to another home: {owner.partition(' ')[2]}. Use a database of its own "
+            f"(redis://host:port/7), or, if that home is no more, delete the key {OWNER}"
+        )
+    strangers = _strangers(connection, is_new)
+    if strangers:
+        if is_new:
+            connection.delete(OWNER)
+        raise StackError(
+            f"{name} is used by another program ({', '.join(strangers[:5])}): "
+            "use a database of its own (redis://host:port/7)"
+        )
+
+
+def _strangers(connection: redis.Redis, is_new: bool) -> list[str]:
+    """Return RQ's queues and workers that are not ours; in a new database any is not."""
+    queues: Any = connection.smembers("rq:queues")
+    found = [_text(queue) for queue in queues if is_new or _text(queue) not in _OURS]
+    workers: Any = connection.smembers("rq:workers")
+    for worker in workers:
+        served: Any = connection.hget(_text(worker), "queues")
+        names = {f"rq:queue:{name}" for name in _text(served).split(",") if name}
+        if is_new or names - _OURS:
+            found.append(_text(worker))
+    return sorted(found)
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value or "")

@@ -1,0 +1,328 @@
+"""A Redis that is there already: on this machine, elsewhere, somebody else's."""
+
+import json
+import os
+import posix
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import redis
+from rq import Queue
+
+from hivepipe.home import read_record
+from tests.conftest import find_server, hook_path
+from tests.integration.test_stack import (  # noqa: F401  a fixture
+    ONE_OF_EACH,
+    Sandbox,
+    eventually,
+    sandbox,
+)
+
+PASSWORD = "p@ss/word"
+URL_PASSWORD = "p%40ss%2Fword"
+OURS = {kind: n for kind, n in ONE_OF_EACH.items() if kind not in ("redis", "forwarder")}
+
+
+class TheirRedis:
+    """A server that somebody else runs, on a port of this machine."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            self.port = probe.getsockname()[1]
+        self.command = [find_server(), "--port", str(self.port), "--save", "", "--dir", str(folder)]
+        self.command += ["--unixsocket", f"{folder}/theirs.sock", *options]
+        self.start()
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL)
+        eventually(self.answers)
+
+    def answers(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def client(self, database: int = 0, **options: str) -> "redis.Redis":
+        return redis.Redis(port=self.port, db=database, **options)  # type: ignore[arg-type]
+
+    def end(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+
+@pytest.fixture
+def new_redis(sandbox: Sandbox) -> Iterator[Callable[..., TheirRedis]]:  # noqa: F811
+    made: list[TheirRedis] = []
+
+    def make(*options: str) -> TheirRedis:
+        made.append(TheirRedis(sandbox.folder, *options))
+        return made[-1]
+
+    yield make
+    for server in made:
+        server.end()
+
+
+@pytest.fixture
+def theirs(new_redis: Callable[..., TheirRedis]) -> TheirRedis:
+    return new_redis()
+
+
+def fire(sandbox: Sandbox, session: str, **env: str) -> None:  # noqa: F811
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", hook_path("SessionStart")],
+        input=json.dumps({"session_id": session, "source": "startup"}),
+        env=sandbox.env | {"CLAUDE_PROJECT_DIR": str(sandbox.project), **env},
+        text=True,
+        capture_output=True,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == ('{"continue": true}\n', "")
+
+
+def sessions(sandbox: Sandbox) -> set[str]:  # noqa: F811
+    if not (sandbox.home / "hive.db").exists():
+        return set()
+    return {entry["id"] for entry in json.loads(sandbox.run("sessions", "--json"))["sessions"]}
+
+
+def spooled(sandbox: Sandbox) -> int:  # noqa: F811
+    return len(list((sandbox.home / "spool").glob("*.json")))
+
+
+def recorded(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:  # noqa: F811
+    seen = {os.fsencode(name): os.fsencode(value) for name, value in sandbox.env.items()}
+    monkeypatch.setattr(posix, "environ", seen)
+    return read_record(str(sandbox.project))
+
+
+def counts(sandbox: Sandbox) -> dict[str, int]:  # noqa: F811
+    """Without the server that belongs to the test."""
+    return {kind: n for kind, n in sandbox.counts().items() if kind != "redis"}
+
+
+def remote(theirs: TheirRedis) -> str:
+    """An address of this machine that is no loopback address by its name."""
+    return f"redis://0.0.0.0:{theirs.port}/2"
+
+
+# ---- on this machine
+
+
+def test_hooks_speak_to_a_loopback_redis_with_password_and_database(
+    sandbox: Sandbox,  # noqa: F811
+    new_redis: Callable[..., TheirRedis],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    theirs = new_redis("--requirepass", PASSWORD)
+    sandbox.run("up", "-d", "--redis-url", f"redis://:{URL_PASSWORD}@localhost:{theirs.port}/3")
+    assert counts(sandbox) == OURS
+    address = f"redis://:{URL_PASSWORD}@127.0.0.1:{theirs.port}/3"
+    assert recorded(sandbox, monkeypatch)["socket"] == address
+    client = theirs.client(3, password=PASSWORD)
+    fire(sandbox, "s-1")
+    assert int(client.get("hivepipe:accepted") or 0) == 1, "the hook itself pushed"  # type: ignore[arg-type]
+    eventually(lambda: sessions(sandbox) == {"s-1"})
+    said = sandbox.run("status")
+    assert f"redis://:***@127.0.0.1:{theirs.port}/3" in said
+    assert URL_PASSWORD not in said + sandbox.run("logs")
+    assert sandbox.run("url").strip() == address, "RQ's tools need it"
+    sandbox.run("rq", "--", "info", "--only-queues")
+
+    sandbox.run("down")
+    assert client.ping(), "it is not ours to stop"
+    fire(sandbox, "s-2")
+    assert spooled(sandbox) == 1, "down: nothing goes to a server that runs on"
+    sandbox.run("up", "-d")
+    assert recorded(sandbox, monkeypatch)["socket"] == address, "chosen once"
+    eventually(lambda: sessions(sandbox) == {"s-1", "s-2"})
+
+    sandbox.run("up", "-d", "--embedded")
+    assert sandbox.socket.endswith("/redis.sock")
+    fire(sandbox, "s-3")
+    eventually(lambda: "s-3" in sessions(sandbox))
+    assert int(client.get("hivepipe:accepted") or 0) == 2  # type: ignore[arg-type]
+
+
+def test_a_unix_socket_with_a_database(sandbox: Sandbox, theirs: TheirRedis) -> None:  # noqa: F811
+    sandbox.run("up", "-d", "--redis-url", f"unix://{sandbox.folder}/theirs.sock?db=5")
+    fire(sandbox, "s-1")
+    assert int(theirs.client(5).get("hivepipe:accepted") or 0) == 1  # type: ignore[arg-type]
+    eventually(lambda: sessions(sandbox) == {"s-1"})
+
+
+def test_a_bare_redis_url_is_somebody_elses(
+    sandbox: Sandbox,  # noqa: F811
+    theirs: TheirRedis,
+) -> None:
+    theirs_url = f"redis://127.0.0.1:{theirs.port}/1"
+    sandbox.run("up", "-d", REDIS_URL=theirs_url)
+    fire(sandbox, "s-1", REDIS_URL=theirs_url)
+    eventually(lambda: sessions(sandbox) == {"s-1"})
+    assert theirs.client(1).keys() == []
+    sandbox.run("down")
+    sandbox.run("up", "-d", "--use-env-redis", REDIS_URL=theirs_url)
+    assert b"hivepipe:owner" in theirs.client(1).keys("*")  # type: ignore[operator]
+    sandbox.run("up", "-d", HIVEPIPE_REDIS_URL=f"redis://127.0.0.1:{theirs.port}/2")
+    assert b"hivepipe:owner" in theirs.client(2).keys("*")  # type: ignore[operator]
+    fire(sandbox, "s-2", HIVEPIPE_REDIS_URL=theirs_url)
+    assert int(theirs.client(2).get("hivepipe:accepted") or 0) == 1, "hooks believe the record"  # type: ignore[arg-type]
+
+
+def test_a_hook_that_pushed_sees_that_nobody_works_and_starts_the_stack(
+    sandbox: Sandbox,  # noqa: F811
+    theirs: TheirRedis,
+) -> None:
+    sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{theirs.port}")
+    for group in (["supervisord"], [kind for kind in OURS if kind != "supervisord"]):
+        for kind in group:
+            os.kill(sandbox.pid(kind), signal.SIGKILL)
+    assert counts(sandbox) == {}
+    fire(sandbox, "s-1")
+    assert spooled(sandbox) == 0
+    eventually(lambda: counts(sandbox) == OURS)
+    eventually(lambda: sessions(sandbox) == {"s-1"})
+
+
+# ---- elsewhere
+
+
+def test_a_remote_redis_is_the_forwarders(
+    sandbox: Sandbox,  # noqa: F811
+    theirs: TheirRedis,
+) -> None:
+    sandbox.run("up", "-d", "--redis-url", remote(theirs))
+    assert counts(sandbox) == OURS | {"forwarder": 1}
+    os.kill(sandbox.pid("forwarder"), signal.SIGSTOP)
+    os.kill(sandbox.pid("writer"), signal.SIGSTOP)  # which drains the spool, too
+    fire(sandbox, "s-1")
+    assert spooled(sandbox) == 1, "a hook never waits for a network"
+    os.kill(sandbox.pid("forwarder"), signal.SIGCONT)
+    eventually(lambda: spooled(sandbox) == 0)
+    os.kill(sandbox.pid("writer"), signal.SIGCONT)
+    eventually(lambda: sessions(sandbox) == {"s-1"})
+    sandbox.run("down")
+    assert counts(sandbox) == {}
+    assert sandbox.status(expect=1)["failed_start"] is None
+
+
+def test_events_wait_on_disk_while_a_remote_redis_is_away(
+    sandbox: Sandbox,  # noqa: F811
+    theirs: TheirRedis,
+) -> None:
+    sandbox.run("up", "-d", "--redis-url", remote(theirs))
+    theirs.end()
+    for number in range(5):
+        fire(sandbox, f"s-{number}")
+    assert spooled(sandbox) == 5
+    theirs.start()
+    eventually(lambda: len(sessions(sandbox)) == 5, 30)
+    assert spooled(sandbox) == 0
+
+
+def test_a_hook_starts_a_stack_whose_redis_is_remote(
+    sandbox: Sandbox,  # noqa: F811
+    theirs: TheirRedis,
+) -> None:
+    sandbox.run("up", "-d", "--redis-url", remote(theirs))
+    os.kill(sandbox.pid("supervisord"), signal.SIGKILL)
+    for kind in ("forwarder", "writer", "slow", "llm"):
+        os.kill(sandbox.pid(kind), signal.SIGKILL)
+    fire(sandbox, "s-1")
+    eventually(lambda: counts(sandbox) == OURS | {"forwarder": 1})
+    eventually(lambda: sessions(sandbox) == {"s-1"})
+
+
+# ---- somebody else's
+
+
+def test_a_redis_of_another_home_is_refused_by_name(
+    sandbox: Sandbox,  # noqa: F811
+    theirs: TheirRedis,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    url = f"redis://127.0.0.1:{theirs.port}/1"
+    sandbox.run("up", "-d", "--redis-url", url)
+    first = sandbox.home
+    sandbox.project = sandbox.folder / "second"
+    sandbox.project.mkdir()
+    said = sandbox.run("up", "-d", "--redis-url", url, expect=1)
+    assert f"{first} on {socket.gethostname()}" in said
+    assert recorded(sandbox, monkeypatch) == {}
+    assert not (sandbox.project / ".hive-mind").exists()
+    sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{theirs.port}/2")
+
+
+def test_a_redis_that_an_application_uses_is_refused_and_left_as_it_was(
+    sandbox: Sandbox,  # noqa: F811
+    theirs: TheirRedis,
+) -> None:
+    Queue("high", connection=theirs.client()).enqueue("app.tasks.pay", 1)
+    before = theirs.client().keys()
+    said = sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{theirs.port}", expect=1)
+    assert "another program (rq:queue:high)" in said
+    assert theirs.client().keys() == before
+    assert counts(sandbox) == {}
+
+
+def test_a_strangers_job_in_our_queue_is_left_where_it_is(
+    sandbox: Sandbox,  # noqa: F811
+    theirs: TheirRedis,
+) -> None:
+    sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{theirs.port}")
+    job = Queue("high", connection=theirs.client()).enqueue("app.tasks.pay", 1)
+    before = theirs.client().hgetall(f"rq:job:{job.id}")
+    fire(sandbox, "s-1")
+    eventually(lambda: sessions(sandbox) == {"s-1"})
+    assert theirs.client().lrange("rq:queue:high", 0, -1) == [job.id.encode()]
+    assert theirs.client().hgetall(f"rq:job:{job.id}") == before
+    eventually(lambda: "1 jobs of another program wait" in sandbox.run("logs", "writer"))
+
+
+def test_a_cluster_is_refused_with_a_sentence(
+    sandbox: Sandbox,  # noqa: F811
+    new_redis: Callable[..., TheirRedis],
+) -> None:
+    cluster = new_redis("--cluster-enabled", "yes")
+    said = sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{cluster.port}", expect=1)
+    assert "is a Redis Cluster, which RQ does not support" in said
+
+
+def test_a_redis_that_forgets_is_named(
+    sandbox: Sandbox,  # noqa: F811
+    new_redis: Callable[..., TheirRedis],
+) -> None:
+    forgetful = new_redis("--maxmemory-policy", "allkeys-lru")
+    said = sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{forgetful.port}")
+    assert "may throw events away when it is full" in said
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("redis://:secret@127.0.0.1:1", "does not answer"),
+        ("http://:secret@127.0.0.1", "no address of a Redis"),
+        ("redis+sentinel://:secret@h/mymaster", "Sentinel and Cluster are not supported"),
+        ("redis://:secret@127.0.0.1:port", "no address of a Redis"),
+        ("redis://:secret@127.0.0.1/name", "no address of a Redis"),
+    ],
+)
+def test_an_address_that_leads_nowhere_is_refused_without_its_password(
+    sandbox: Sandbox,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+    url: str,
+    reason: str,
+) -> None:
+    said = sandbox.run("up", "-d", "--redis-url", url, expect=1)
+    assert reason in said
+    assert "secret" not in said
+    assert recorded(sandbox, monkeypatch) == {}
+
+
+def test_only_one_redis_can_be_chosen(sandbox: Sandbox) -> None:  # noqa: F811
+    sandbox.run("up", "--embedded", "--redis-url", "redis://127.0.0.1", expect=64)
+    assert "REDIS_URL is not set" in sandbox.run("up", "--use-env-redis", expect=64)

@@ -1,0 +1,10 @@
+"""The process that moves the spool into a remote Redis: `python -I workers/forwarder.py`.
+
+Hooks do not speak to a Redis that is not on this machine: they spool and ring. HIVEPIPE_HOME names
+the home. Exits 0 on SIGTERM, SIGINT and SIGHUP, 75 if the home has a forwarder already.
+"""
+
+from hivepipe.forwarder import serve
+
+if __name__ == "__main__":
+    serve()
