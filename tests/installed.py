@@ -211,17 +211,16 @@ class User:
         return found
 
     def processes(self) -> list[str]:
-        """Return the command lines of the processes that this test's stacks left."""
-        found = []
-        for process in psutil.process_iter():
-            try:
-                words = " ".join(process.cmdline())
-                environment = process.environ()
-            except psutil.Error:
-                continue
-            if str(self.home) in environment.get("HOME", "") and process.pid != os.getpid():
-                found.append(words)
-        return found
+        """Return the command lines of the processes that work in this user's home folder."""
+        return [" ".join(process.cmdline()) for process in self._running()]
+
+    def pid(self, kind: str) -> int:
+        """Return the pid of the one process of this user's whose command line says so."""
+        (found,) = [p.pid for p in self._running() if kind in " ".join(p.cmdline())]
+        return int(found)
+
+    def _running(self) -> list[psutil.Process]:
+        return [p for p in psutil.process_iter() if _folder_of(p).startswith(str(self.home))]
 
     def sockets(self) -> list[str]:
         """Return the sockets that are bound below the user's folders."""
@@ -231,12 +230,16 @@ class User:
     def end_all(self) -> None:
         """End what a failed test left, by pid."""
         for _ in range(3):
-            for process in psutil.process_iter():
-                try:
-                    if process.environ().get("HOME") == str(self.home):
-                        process.kill()
-                except psutil.Error:
-                    continue
+            for process in self._running():
+                process.kill()
+
+
+def _folder_of(process: psutil.Process) -> str:
+    """Return where a process works; not its HOME, for Redis writes its title over that."""
+    try:
+        return "" if process.status() == psutil.STATUS_ZOMBIE else str(process.cwd())
+    except psutil.Error:
+        return ""
 
 
 def _print_of(path: Path) -> str:

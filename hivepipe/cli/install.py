@@ -101,10 +101,8 @@ def _show_what_is_next(plan: installation.Plan, scope: Scope) -> None:
     except NoRedisServerError as error:
         click.echo(f"  {error}")
         click.echo("  until then events wait on disk; `hivepipe drain` applies them without Redis")
-    at_home = f"HIVEPIPE_HOME={_short(plan.home)} " if scope is Scope.USER else ""
-    where = "anywhere" if scope is Scope.USER else "in this folder"
-    click.echo(f"  {at_home}hivepipe up -d     starts the stack; until then events wait on disk")
-    click.echo(f"  claude             {where}; a session that runs takes the hooks up by itself")
+    where = "in any project" if scope is Scope.USER else "in this folder"
+    click.echo(f"  claude             {where}: its first event starts the stack")
     click.echo("  hivepipe sessions  shows what was recorded; hivepipe doctor, whether all is well")
     click.echo(
         "\nhivepipe what: what is recorded. hivepipe off: not now. hivepipe uninstall: no more."

@@ -8,6 +8,7 @@ from hivepipe.cli import agents, install, sessions, stack
 from hivepipe.cli.config import config
 from hivepipe.cli.costs import costs
 from hivepipe.cli.demo.command import demo
+from hivepipe.cli.doctor import doctor
 from hivepipe.cli.drain import drain
 from hivepipe.cli.failed import failed
 from hivepipe.cli.guard import guard
@@ -61,6 +62,7 @@ main.add_command(stack.up)
 main.add_command(stack.down)
 main.add_command(stack.restart)
 main.add_command(status)
+main.add_command(doctor)
 main.add_command(stacks)
 main.add_command(logs)
 main.add_command(stack.url)

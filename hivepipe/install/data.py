@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from hivepipe.errors import StoreError
 from hivepipe.home import Place, state_folder
-from hivepipe.queues.connection import ACCEPTED_KEY
+from hivepipe.queues.connection import ACCEPTED_KEY, connect
+from hivepipe.stack.redis_server import answers
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
 
@@ -50,7 +51,7 @@ def holds_nothing(place: Place) -> bool:
     """Has no event ever been kept here? Then there is nothing to lose."""
     home = Path(place.home)
     kept = (*home.glob("spool/**/*"), *home.glob("backups/*"), home / "config.toml")
-    if any(path.is_file() for path in kept) or _redis_took_any(home):
+    if any(path.is_file() for path in kept) or _redis_took_any(place):
         return False
     database = database_path(place.home)
     if not database.exists():
@@ -62,13 +63,17 @@ def holds_nothing(place: Place) -> bool:
         return False  # what cannot be read may hold anything
 
 
-def _redis_took_any(home: Path) -> bool:
-    """Has its append-only file (a folder from Redis 7 on) the counter of accepted jobs?"""
-    files = (path for path in home.glob("append*/**/*") if path.is_file())
-    own = home / "appendonly.aof"
-    return any(
-        ACCEPTED_KEY.encode() in path.read_bytes() for path in (own, *files) if path.is_file()
-    )
+def _redis_took_any(place: Place) -> bool:
+    """Was Redis ever given a job? Stopped, its file says so: a folder from Redis 7 on.
+
+    A killed one's file may hold the name of the counter for another reason, and is kept.
+    """
+    if answers(place.socket):
+        with connect(place.socket) as client:
+            return bool(client.exists(ACCEPTED_KEY))
+    home = Path(place.home)
+    files = [home / "appendonly.aof", *home.glob("append*/**/*")]
+    return any(ACCEPTED_KEY.encode() in path.read_bytes() for path in files if path.is_file())
 
 
 def size_of(path: str) -> int:

@@ -78,9 +78,8 @@ def carry_out(plan: Plan, adopt: bool = False) -> None:
 
 def wanted_entries(form: Form) -> dict[str, dict[str, object]]:
     """Return event -> the entry that runs this installation's hook."""
-    python = os.path.realpath(
-        sys.executable
-    )  # a shim, as pyenv's, makes a hook several times slower
+    # Not a shim, as pyenv's, which makes a hook several times slower.
+    python = os.path.realpath(sys.executable)
     return {event.name: entry(event, form, python, str(hooks_folder())) for event in EVENTS}
 
 

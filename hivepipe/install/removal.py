@@ -61,7 +61,7 @@ def carry_out(removal: Removal, purge: bool) -> None:
     if removal.is_registered and not removal.is_shared:
         lifecycle.take_down(place.project, Stack.of(place))
     registration.forget(place.project, place.home)
-    if purge or removal.holds_nothing:
+    if purge or (removal.holds_nothing and holds_nothing(place)):  # still
         delete(removal.data)
     users_folder.tidy()
 

@@ -125,6 +125,8 @@ def _take_in(name: str, received: stdin.Input) -> bytes:
         from hivepipe.intake.reply import reply
 
         answer = reply(watch, verdict, place) or NEUTRAL
+    elif event.name == "SessionStart":
+        answer = _greeting(event, place)
     if direct:
         _answer(answer)
         try:
@@ -132,6 +134,16 @@ def _take_in(name: str, received: stdin.Input) -> bytes:
         finally:
             posix._exit(0)
     return answer
+
+
+def _greeting(event: Event, place: home.Place) -> bytes:
+    """Return the neutral answer, or once a day one with a word for the user."""
+    if getattr(event, "source", "") == "compact":
+        return NEUTRAL
+    from hivepipe.intake.notice import notice
+
+    line = notice(place.home)
+    return f'{{"continue": true, "systemMessage": "{line}"}}\n'.encode() if line else NEUTRAL
 
 
 def _watch(event: Event, context: jobs.Context, place: home.Place) -> "Watch | None":
@@ -146,7 +158,9 @@ def _watch(event: Event, context: jobs.Context, place: home.Place) -> "Watch | N
 def _said_by_files(folder: str) -> dict[str, str]:
     """Return what `config.toml` sets, as `hivepipe.config` compiled it for hooks."""
     text = home.read_small(f"{folder}/hook-settings.json", SETTINGS_BYTES)
-    values = (parse_object(text.encode(), []) or {}).get("values") if text else None
+    if not text:
+        return {}
+    values = (parse_object(text.encode("utf-8", "surrogateescape"), []) or {}).get("values")
     if not isinstance(values, dict):
         return {}
     return {name: value for name, value in values.items() if isinstance(value, str)}

@@ -30,6 +30,7 @@ MODULES = (
     "hivepipe.intake.throttle",
     "hivepipe.intake.hand_over",
     "hivepipe.intake.autostart",
+    "hivepipe.intake.notice",
     "hivepipe.intake.hook",
     "hivepipe.intake.reply",
     "hivepipe.guard",
@@ -98,7 +99,7 @@ def write_bundle() -> Path:
     sources = []
     modules = {}
     for name in MODULES:
-        file = _source(name)
+        file = source_of(name)
         status = file.stat()
         place = str(file.relative_to(PACKAGE.parent))  # a copy of the folder has its own sources
         sources.append((place, status.st_size, status.st_mtime_ns))
@@ -119,13 +120,25 @@ def write_bundle() -> Path:
     return path
 
 
+def is_compiled() -> bool:
+    """Is there a bundle for the running interpreter, made from the sources as they are now?"""
+    try:
+        _, sources, _, _ = marshal.loads(bundle_path().read_bytes())
+        found = [(PACKAGE.parent / place).stat() for place, _, _ in sources]
+        return [(status.st_size, status.st_mtime_ns) for status in found] == [
+            (size, time_ns) for _, size, time_ns in sources
+        ]
+    except (OSError, ValueError, EOFError, TypeError):
+        return False
+
+
 def compile_hook_path() -> None:
     """Make the `.pyc` files and the bundle of the hook path; a read-only installation does without.
 
     Without `.pyc` files a hook takes twice as long.
     """
     for name in MODULES:
-        compile_file(_source(name), quiet=2)
+        compile_file(source_of(name), quiet=2)
     write_bundle_if_possible()
 
 
@@ -137,6 +150,7 @@ def write_bundle_if_possible() -> None:
         return
 
 
-def _source(name: str) -> Path:
+def source_of(name: str) -> Path:
+    """Return the file of a module of the hook path."""
     inside = PACKAGE.joinpath(*name.split(".")[1:])
     return inside / "__init__.py" if inside.is_dir() else inside.with_suffix(".py")

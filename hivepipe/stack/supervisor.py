@@ -45,7 +45,7 @@ def start(stack: Stack) -> None:
         other_redis.take(stack.url, stack.home, owner_id(stack.home))
     else:
         find_server()  # says what to install before anything is started
-    if _identity(stack) not in ("", identity(stack.url)):
+    if identity_of(stack) not in ("", identity(stack.url)):
         stop(stack)
     started = awake = False
     deadline = time.monotonic() + READY_SECS
@@ -102,7 +102,7 @@ def processes(stack: Stack) -> list[dict[str, Any]]:
         return []
 
 
-def _identity(stack: Stack) -> str:
+def identity_of(stack: Stack) -> str:
     """Return what the running supervisor was started as, empty if none answers."""
     try:
         return str(_call(stack, "getIdentification"))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hivepipe.errors import StoreError
+from hivepipe.store.migrations import made_by_newer
 
 BUSY_TIMEOUT_SECS = 5.0
 _SHOWN = 5
@@ -131,6 +132,17 @@ class Listings:
             FROM agents WHERE id = :id
         """
         return next(iter(self.rows(sql, {"id": agent})), None)
+
+    def trouble(self) -> str:
+        """Return what SQLite finds wrong with the file; empty if nothing."""
+        (said,) = self.rows("PRAGMA quick_check(1)", {})
+        return "" if said["quick_check"] == "ok" else str(said["quick_check"])
+
+    def made_by_newer(self) -> str:
+        """Say so if a newer hivepipe made this database; empty if not."""
+        return made_by_newer(
+            {row["id"] for row in self.rows("SELECT id FROM schema_migrations", {})}
+        )
 
     def is_empty(self) -> bool:
         """Has no job ever had its effect here?"""

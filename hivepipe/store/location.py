@@ -30,9 +30,14 @@ def database_path(home: str) -> Path:
     named = variable("HIVEPIPE_DB")
     if named:
         return Path(absolute(named))
-    if is_shared(file_system_of(home, _mounts())):
+    if is_on_shared_file_system(home):
         return Path(state_folder(), "databases", short_hash(home), "hive.db")
     return Path(home, "hive.db")
+
+
+def is_on_shared_file_system(home: str) -> bool:
+    """May another machine have a home's files open? Unknown where mounts cannot be listed."""
+    return is_shared(file_system_of(home, _mounts()))
 
 
 def is_shared(file_system: str) -> bool:

@@ -154,12 +154,17 @@ def _pending(connection: sqlite3.Connection) -> list[tuple[str, str]]:
         if has_records
         else set()
     )
-    unknown = done - {name for name, _ in MIGRATIONS}
-    if unknown:
-        raise StoreError(
-            f"the database was made by a newer hivepipe (it has {max(unknown)!r}): upgrade hivepipe"
-        )
+    if newer := made_by_newer(done):
+        raise StoreError(newer)
     return [(name, script) for name, script in MIGRATIONS if name not in done]
+
+
+def made_by_newer(done: set[str]) -> str:
+    """Say so if these are steps that this hivepipe does not know; empty if not."""
+    unknown = done - {name for name, _ in MIGRATIONS}
+    if not unknown:
+        return ""
+    return f"the database was made by a newer hivepipe (it has {max(unknown)!r}): upgrade hivepipe"
 
 
 def _back_up(connection: sqlite3.Connection, folder: Path, step: str) -> None:

@@ -896,3 +896,25 @@ def test_a_home_that_another_user_may_write_is_used(
     (reachable / "state").chmod(0o777)
     fire_as_user(event, encoded(payloads.EVENTS[event])).must_be_neutral()
     assert len(list((reachable / "state/hivepipe/default/spool").glob("*.json"))) == 1
+
+
+# ---- the one word for the user
+
+
+def test_late_events_are_told_at_the_next_start_of_a_session_and_once(machine: Machine) -> None:
+    machine.send(payloads.STOP)
+    (spooled,) = machine.spool.glob("*.json")
+    late = int(spooled.name.partition("_")[0]) - 3600 * 10**9
+    spooled.rename(machine.spool / f"{late:020d}_1.json")
+    start = payloads.EVENTS["SessionStart"]
+    machine.fire("SessionStart", changed(start, source="compact")).must_be_neutral()
+    told = machine.fire("SessionStart", start)
+    assert (told.code, told.errors) == (0, b"")
+    said = json.loads(told.out)
+    assert said.keys() == {"continue", "systemMessage"}
+    assert said["continue"] is True
+    assert re.fullmatch(
+        r"hivepipe: 3 events wait on disk since \S+; run `hivepipe doctor`", said["systemMessage"]
+    )
+    machine.fire("SessionStart", start).must_be_neutral()
+    assert len(list(machine.spool.glob("*.json"))) == 4

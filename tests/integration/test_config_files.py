@@ -39,11 +39,14 @@ def test_hooks_take_what_the_file_says_and_the_environment_wins(user: User) -> N
     assert throttled(user) == 1
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"values": 7}', '{"values": {"HIVEPIPE_DB": 7}}'])
-def test_a_damaged_file_sets_nothing_and_loses_nothing(user: User, text: str) -> None:
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"{", b"[]", b'{"values": 7}', b'{"values": {"HIVEPIPE_DB": 7}}', b'{"\xff": "\xfe"}'],
+)
+def test_a_damaged_file_sets_nothing_and_loses_nothing(user: User, data: bytes) -> None:
     user.env["HIVEPIPE_AUTOSTART"] = "0"
     user.hivepipe("init")
-    (user.project / ".hive-mind" / "hook-settings.json").write_text(text)
+    (user.project / ".hive-mind" / "hook-settings.json").write_bytes(data)
     assert throttled(user) == 1
 
 

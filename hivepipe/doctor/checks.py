@@ -1,0 +1,69 @@
+"""The list of checks: one function each, what it finds in its own words."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from hivepipe.doctor import claude, disk, hooks, stack
+from hivepipe.doctor.patient import Finding, Patient
+
+
+class Check(NamedTuple):
+    """A check and its name, which `--json` shows."""
+
+    name: str
+    look: Callable[[Patient], Iterator[Finding]]
+
+
+CHECKS = (
+    Check("hooks", hooks.registered),
+    Check("record", hooks.recorded),
+    Check("hook-programs", hooks.programs),
+    Check("hook-origin", hooks.origin),
+    Check("hook-events", hooks.complete),
+    Check("hook-form", hooks.form),
+    Check("hook-by-name", hooks.shared),
+    Check("hook-files", hooks.writable),
+    Check("hook-speed", hooks.compiled),
+    Check("hooks-twice", hooks.doubled),
+    Check("python", hooks.interpreter),
+    Check("settings", claude.readable),
+    Check("managed-settings", claude.managed),
+    Check("all-hooks-off", claude.switched_off),
+    Check("trust", claude.trusted),
+    Check("environment", claude.disabled),
+    Check("ci", claude.elsewhere),
+    Check("transcripts", claude.transcripts),
+    Check("redis-server", stack.server),
+    Check("state", stack.state),
+    Check("supervisor", stack.supervised),
+    Check("autostart", stack.autostart),
+    Check("redis", stack.answering),
+    Check("programs", stack.programs),
+    Check("version", stack.current),
+    Check("spool", stack.spool),
+    Check("set-aside", stack.set_aside),
+    Check("store", stack.store),
+    Check("dead-letters", stack.dead_letters),
+    Check("foreign-jobs", stack.foreign),
+    Check("hook-errors", stack.errors),
+    Check("home", disk.home),
+    Check("owner", disk.owner),
+    Check("modes", disk.modes),
+    Check("sockets", disk.runtime),
+    Check("disk", disk.room),
+    Check("wal", disk.wal),
+    Check("database", disk.database),
+    Check("file-system", disk.file_system),
+    Check("git", disk.tracked),
+    Check("config", disk.config),
+)
+
+
+def examine(patient: Patient) -> Iterator[tuple[str, Finding]]:
+    """Yield what every check finds, with the name of the check."""
+    for check in CHECKS:
+        try:
+            for finding in check.look(patient):
+                yield check.name, finding
+        except Exception as error:  # noqa: BLE001  the others look all the same
+            yield check.name, Finding(f"this check itself failed: {type(error).__name__}: {error}")

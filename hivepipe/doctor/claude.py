@@ -1,0 +1,99 @@
+"""Will Claude Code run hooks at all here, and what becomes of its transcripts?"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hivepipe.doctor.patient import Finding, Patient
+from hivepipe.home import user_folder
+from hivepipe.install import claude_code
+from hivepipe.settings import environment
+
+_MANAGED = (
+    "/etc/claude-code/managed-settings.json",
+    "/Library/Application Support/ClaudeCode/managed-settings.json",
+)
+_DEFAULT_CLEANUP_DAYS = 30
+_ENOUGH_DAYS = 365
+
+
+def readable(patient: Patient) -> Iterator[Finding]:
+    """A settings file that is no JSON: Claude Code ignores all of it."""
+    for file in patient.settings_files:
+        if file.trouble:
+            yield Finding(f"{file.path} {file.trouble}: Claude Code ignores the file")
+
+
+def managed(_patient: Patient) -> Iterator[Finding]:
+    """An administrator's settings win over all others."""
+    for path in managed_files():
+        settings = _json(path)
+        for name in ("allowManagedHooksOnly", "disableAllHooks"):
+            if settings.get(name) is True:
+                text = f"your hooks will not run, because {path} says {name}"
+                yield Finding(f"{text}: ask whoever manages this machine")
+
+
+def switched_off(patient: Patient) -> Iterator[Finding]:
+    """The user's own settings switch all hooks off."""
+    for file in patient.settings_files:
+        if file.settings.get("disableAllHooks") is True:
+            text = f"your hooks will not run, because {file.path} says disableAllHooks"
+            yield Finding(f"{text}: take that out")
+
+
+def trusted(patient: Patient) -> Iterator[Finding]:
+    """Interactive sessions hold back the hooks of a folder until it is trusted."""
+    projects = _json(_state_file()).get("projects")
+    if not isinstance(projects, dict) or not patient.settings_files:
+        return
+    folder = Path(patient.place.project)
+    said = [projects.get(str(path)) for path in (folder, *folder.parents)]
+    if not any(isinstance(entry, dict) and entry.get("hasTrustDialogAccepted") for entry in said):
+        text = f"Claude Code holds the hooks back until {folder} is trusted"
+        yield Finding(f"{text}: start `claude` there once and accept", is_note=True)
+
+
+def elsewhere(_patient: Patient) -> Iterator[Finding]:
+    """In CI and in the cloud hooks start nothing by themselves."""
+    for name in ("CI", "CLAUDE_CODE_REMOTE"):
+        if environment(name):
+            text = f"{name} is set: hooks start no stack by themselves, events wait on disk"
+            yield Finding(text, is_note=True)
+
+
+def disabled(_patient: Patient) -> Iterator[Finding]:
+    """The environment says that hooks do nothing."""
+    for name in ("HIVEPIPE_DISABLED", "HIVEPIPE_NESTED"):
+        if environment(name):
+            yield Finding(f"{name} is set: hooks do nothing", f"unset {name}")
+
+
+def transcripts(patient: Patient) -> Iterator[Finding]:
+    """Claude Code deletes transcripts without a word."""
+    days = [file.settings.get("cleanupPeriodDays") for file in patient.settings_files]
+    said = next((value for value in days if isinstance(value, int)), _DEFAULT_CLEANUP_DAYS)
+    if said < _ENOUGH_DAYS:
+        path = f"{claude_code.config_folder()}/settings.json"
+        text = f"Claude Code deletes transcripts after {said} days; to keep them, put"
+        yield Finding(f'{text} "cleanupPeriodDays": 3650 into {path}', is_note=True)
+
+
+def managed_files() -> list[str]:
+    """Return the settings files of an administrator that there may be."""
+    extra = (sorted(Path(path).parent.glob("managed-settings.d/*.json")) for path in _MANAGED)
+    return [*_MANAGED, *(str(path) for paths in extra for path in paths)]
+
+
+def _state_file() -> str:
+    folder = environment("CLAUDE_CONFIG_DIR")
+    return f"{folder or user_folder()}/.claude.json"
+
+
+def _json(path: str) -> dict[str, Any]:
+    try:
+        found = json.loads(Path(path).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

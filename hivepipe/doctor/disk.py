@@ -1,0 +1,131 @@
+"""Is what lies on disk private, whole, and is there room for more?"""
+
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from hivepipe.doctor.patient import Finding, Patient
+from hivepipe.errors import StoreError
+from hivepipe.home import is_private_folder, record_path
+from hivepipe.store.listings import listings
+from hivepipe.store.location import database_path, is_on_shared_file_system
+
+ROOM_BYTES = 200_000_000
+LARGE_WAL_BYTES = 64_000_000
+_FOR_OTHERS = 0o077
+
+
+def home(patient: Patient) -> Iterator[Finding]:
+    """The record names a home that was deleted, by `git clean` say."""
+    if patient.record.get("home") and not patient.home.is_dir():
+        yield Finding(f"{patient.home} was deleted, and all that it held", patient.up)
+
+
+def owner(patient: Patient) -> Iterator[Finding]:
+    """Files of somebody else's in the home: of root's, after a `sudo` say."""
+    for path in _ours(patient):
+        if path.lstat().st_uid != os.geteuid():
+            whole = shlex.quote(str(patient.home))
+            text = f"{path} belongs to somebody else and cannot be used"
+            yield Finding(text, f'sudo chown -R "$(id -u):$(id -g)" {whole}')
+            return
+
+
+def modes(patient: Patient) -> Iterator[Finding]:
+    """Others may read what was recorded."""
+    for path in _ours(patient):
+        if not path.is_symlink() and path.lstat().st_mode & _FOR_OTHERS:
+            what = shlex.quote(str(path))
+            yield Finding(f"others may enter or read {path}", f"chmod -R go-rwx {what}")
+
+
+def runtime(patient: Patient) -> Iterator[Finding]:
+    """Sockets in a folder that others can enter are not used."""
+    folder = patient.stack.folder
+    if os.path.lexists(folder) and not is_private_folder(folder):
+        what = shlex.quote(folder)
+        yield Finding(f"{folder}, the sockets' folder, is not yours alone", f"chmod 700 {what}")
+
+
+def room(patient: Patient) -> Iterator[Finding]:
+    """A full disk loses events."""
+    folder = next(path for path in (patient.home, *patient.home.parents) if path.is_dir())
+    free = shutil.disk_usage(folder).free
+    if free < ROOM_BYTES:
+        text = f"{free / 1e6:.0f} MB are free on the disk of {folder}: a full one loses events"
+        yield Finding(text)
+
+
+def wal(patient: Patient) -> Iterator[Finding]:
+    """A reader that never ends keeps the write-ahead log growing."""
+    path = Path(f"{database_path(patient.place.home)}-wal")
+    size = path.stat().st_size if path.exists() else 0
+    if size > LARGE_WAL_BYTES:
+        text = f"{path} has {size / 1e6:.0f} MB: some program has read the database for long"
+        yield Finding(text, "hivepipe restart")
+
+
+def database(patient: Patient) -> Iterator[Finding]:
+    """The database cannot be read, is damaged, or is of a later version."""
+    path = database_path(patient.place.home)
+    if not path.exists():
+        return
+    try:
+        with listings(path) as store:
+            trouble = store.trouble()
+            newer = "" if trouble else store.made_by_newer()
+        if newer:
+            yield Finding(newer)
+    except StoreError as error:
+        trouble = str(error)
+    if trouble:
+        what = shlex.quote(str(path))
+        text = f"the database is damaged ({trouble}); backups are in {patient.home}/backups"
+        yield Finding(text, f"hivepipe down; mv {what} {what}.damaged; {patient.up}")
+
+
+def file_system(patient: Patient) -> Iterator[Finding]:
+    """A home that several machines may mount."""
+    if is_on_shared_file_system(patient.place.home):
+        where = database_path(patient.place.home)
+        text = f"{patient.home} is on a file system that machines share: the database is {where}"
+        yield Finding(text, is_note=True)
+
+
+def tracked(patient: Patient) -> Iterator[Finding]:
+    """Git tracks something in our folders: it was committed by force, or came with a pull."""
+    if not patient.place.home.endswith("/.hive-mind"):
+        return
+    folder = patient.place.project
+    command = ["git", "-c", "core.fsmonitor=false", "-C", folder, "ls-files", ".hive-mind"]
+    try:
+        said = subprocess.run(
+            [*command, ".claude-state/logs"], capture_output=True, text=True, timeout=10
+        )
+    except (OSError, subprocess.SubprocessError):
+        return
+    if said.stdout.strip():
+        first = said.stdout.splitlines()[0]
+        text = f"git has {first}: what others commit there would be taken for ours"
+        where = shlex.quote(folder)
+        mend = f"git -C {where} rm -r --cached --ignore-unmatch .hive-mind .claude-state/logs"
+        yield Finding(text, mend)
+
+
+def config(patient: Patient) -> Iterator[Finding]:
+    """A setting that cannot be used."""
+    for problem in patient.config.problems:
+        yield Finding(f"{problem}: edit the file")
+
+
+def _ours(patient: Patient) -> list[Path]:
+    """Return what is private: the folders, what lies in the home, the record."""
+    found = [patient.home, Path(record_path(patient.place.project))]
+    if patient.place.home.endswith("/.hive-mind"):
+        found.append(patient.home.parent / ".claude-state")
+    if patient.home.is_dir() and os.access(patient.home, os.R_OK):
+        found += sorted(patient.home.iterdir())
+    return [path for path in found if os.path.lexists(path)]

@@ -1,0 +1,180 @@
+"""Does the stack run, and does work go through it?"""
+
+import shlex
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from redis import Redis
+from redis.exceptions import RedisError
+
+from hivepipe.doctor.patient import Finding, Patient
+from hivepipe.errors import NoRedisServerError
+from hivepipe.queues import claims, connection, endpoint
+from hivepipe.settings import environment
+from hivepipe.stack import supervisor
+from hivepipe.stack.members import SUPERVISOR, members
+from hivepipe.stack.processes import identity
+from hivepipe.stack.redis_server import find_server, install_command
+from hivepipe.stack.starter import read_starting
+
+LATE_SECS = 600
+_LOOKED_AT = 100  # of the waiting jobs
+
+
+def server(patient: Patient) -> Iterator[Finding]:
+    """No Redis or Valkey server, or not the one that is set."""
+    if patient.stack.url:  # of somebody else's; `answering` asks it
+        return
+    try:
+        find_server()
+    except NoRedisServerError as error:
+        named = environment("HIVEPIPE_REDIS_SERVER")
+        mend = "unset HIVEPIPE_REDIS_SERVER" if named else install_command()
+        yield Finding(f"{error}", mend)
+
+
+def state(patient: Patient) -> Iterator[Finding]:
+    """Stopped or switched off, by the user's own word."""
+    if patient.place.state == "down":
+        text = "stopped by `hivepipe down`: events wait on disk, nothing starts by itself"
+        yield Finding(text, patient.up)
+    elif patient.place.state == "off":
+        text = "switched off by `hivepipe off`: hooks do nothing here"
+        yield Finding(text, "hivepipe on", is_note=True)
+
+
+def supervised(patient: Patient) -> Iterator[Finding]:
+    """Processes whose supervisor was killed: nobody restarts them."""
+    found = members(patient.stack)
+    if found and SUPERVISOR not in found:
+        names = ", ".join(sorted(found))
+        yield Finding(f"nobody supervises what runs here ({names})", patient.up)
+
+
+def autostart(patient: Patient) -> Iterator[Finding]:
+    """Hooks tried to start the stack, and could not."""
+    starting = read_starting(patient.stack.folder)
+    if starting.failures and not patient.programs:
+        text = f"hooks could not start the stack, {starting.failures} times: {starting.reason}"
+        yield Finding(text, patient.up)
+
+
+def answering(patient: Patient) -> Iterator[Finding]:
+    """The stack runs, but its Redis does not answer."""
+    if not patient.programs or patient.is_alive:
+        return
+    if patient.stack.url:
+        where = endpoint.shown(patient.stack.url)
+        yield Finding(f"the Redis at {where}, which is not ours, does not answer; events wait")
+    else:
+        text = "Redis does not answer; events wait on disk (`hivepipe logs redis` may say why)"
+        yield Finding(text, "hivepipe restart")
+
+
+def programs(patient: Patient) -> Iterator[Finding]:
+    """A program of the stack is not running, the writer among them."""
+    if not patient.programs or not patient.is_alive:
+        return
+    broken = [entry["name"] for entry in patient.programs if entry["statename"] != "RUNNING"]
+    for name in broken:
+        text = f"the {name} does not run (`hivepipe logs {name}` may say why)"
+        yield Finding(text, "hivepipe restart")
+    if not broken and not supervisor.is_ready(patient.stack):
+        yield Finding("the workers run but have not registered in Redis", "hivepipe restart")
+
+
+def current(patient: Patient) -> Iterator[Finding]:
+    """Another version runs than is installed, or than wrote the record."""
+    running = supervisor.identity_of(patient.stack)
+    if running and running != identity(patient.stack.url):
+        yield Finding(
+            f"the stack runs as {running}, installed is {identity(patient.stack.url)}",
+            "hivepipe restart",
+        )
+    wrote = patient.record.get("version")
+    if wrote and wrote != version("hivepipe"):
+        text = f"hivepipe {wrote} registered this project, {version('hivepipe')} is installed"
+        yield Finding(text, "hivepipe init")
+
+
+def spool(patient: Patient) -> Iterator[Finding]:
+    """Events wait on disk for longer than any restart takes."""
+    if patient.oldest_secs < LATE_SECS or patient.place.state == "off":
+        return
+    minutes = patient.oldest_secs / 60
+    count = len(patient.spooled)
+    text = f"{count} events wait on disk, the oldest for {minutes:.0f} minutes"
+    if any(True for _ in server(patient)):
+        yield Finding(text, "hivepipe drain")
+    else:
+        yield Finding(text, "hivepipe restart" if patient.programs else patient.up)
+
+
+def set_aside(patient: Patient) -> Iterator[Finding]:
+    """Files of the spool that could not be read."""
+    folder = patient.home / "spool" / "bad"
+    bad = [path for path in folder.glob("*") if path.suffix != ".reason"]
+    if bad:
+        text = f"{len(bad)} events on disk could not be read; {folder} holds them and the reasons"
+        yield Finding(text, f"rm -r {shlex.quote(str(folder))}")
+
+
+def store(patient: Patient) -> Iterator[Finding]:
+    """The writer cannot write."""
+    trouble = _asked(patient, lambda client: client.hgetall(claims.TROUBLE_KEY))
+    if trouble:
+        reason = trouble[b"reason"].decode("utf-8", "replace")
+        secs = patient.now - float(trouble[b"since"])
+        yield Finding(f"the database cannot be written for {secs:.0f} s: {reason}; jobs wait")
+
+
+def dead_letters(patient: Patient) -> Iterator[Finding]:
+    """Jobs that failed for good, kept until somebody acts."""
+    accounts = _asked(patient, claims.accounts)
+    if accounts and accounts["dead"]:
+        text = f"{accounts['dead']} jobs failed for good: `hivepipe failed list` says why"
+        yield Finding(text, "hivepipe failed retry --all")
+
+
+def foreign(patient: Patient) -> Iterator[Finding]:
+    """Jobs in our queues that no hook of ours wrote."""
+    found = _asked(patient, _foreign_jobs) or 0
+    if found:
+        text = f"{found} waiting jobs are not ours: does another application use this Redis?"
+        yield Finding(f"{text} Our writer does not run them")
+
+
+def errors(patient: Patient) -> Iterator[Finding]:
+    """What the hooks complained of lately."""
+    log = Path(patient.place.logs, "hook-errors.log")
+    try:
+        if patient.now - log.stat().st_mtime > 86400:
+            return
+        lines = log.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return
+    bad = [line for line in lines if "[ERROR]" in line]
+    if bad:
+        text = f"{log} has {len(bad)} errors, the last one: {bad[-1]}"
+        yield Finding(text, is_note=True)
+
+
+def _foreign_jobs(client: Redis) -> int:
+    count = 0
+    for name in connection.QUEUES:
+        ids: list[Any] = client.lrange(f"rq:queue:{name}", 0, _LOOKED_AT - 1)
+        count += sum(not client.hexists(b"rq:job:" + id, "hp") for id in ids)
+    return count
+
+
+def _asked(patient: Patient, ask: Callable[[Redis], Any]) -> Any:
+    """Ask Redis; None while nobody answers."""
+    if not patient.is_alive:
+        return None
+    try:
+        with connection.connect(patient.stack.address) as client:
+            return ask(client)
+    except RedisError:
+        return None

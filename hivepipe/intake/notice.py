@@ -1,0 +1,62 @@
+"""A line for the user when events wait on disk for long: hooks fail open, which else nobody sees.
+
+    <home>/notice    <looked, seconds of 1970> <told, seconds of 1970>
+
+At most once a day and home; a long spool is looked through at most every ten minutes. On the hook
+path, at SessionStart only.
+"""
+
+import posix
+import time
+
+from hivepipe.home import overwrite_small, read_small
+
+LATE_SECS = 600
+LOOK_SECS = 600
+DAY_SECS = 86_400
+_FEW_DAYS_SECS = 6 * DAY_SECS
+
+
+def notice(home: str) -> str:
+    """Return the line, or nothing; OSError: it cannot be noted that it was said, so it is not."""
+    now = time.time()
+    looked, told = _read(f"{home}/notice")
+    if 0 <= now - looked < LOOK_SECS or 0 <= now - told < DAY_SECS:
+        return ""
+    waiting = _waiting(f"{home}/spool")
+    if not waiting:
+        return ""
+    since = int(min(waiting)[:20]) / 1e9
+    is_late = now - since >= LATE_SECS
+    overwrite_small(f"{home}/notice", f"{now:.0f} {now if is_late else told:.0f}\n")
+    if not is_late:
+        return ""
+    count = f"{len(waiting)} events wait" if len(waiting) > 1 else "1 event waits"
+    return f"hivepipe: {count} on disk since {_moment(since, now)}; run `hivepipe doctor`"
+
+
+def _read(path: str) -> tuple[float, float]:
+    try:
+        looked, told = read_small(path).split("\n", 1)[0].split(" ")
+        return float(looked), float(told)
+    except ValueError:
+        return 0, 0
+
+
+def _waiting(folder: str) -> list[str]:
+    """Return the names of the events: twenty digits of time, `_`, pid."""
+    try:
+        names = posix.listdir(folder)
+    except OSError:
+        return []
+    return [name for name in names if name.endswith(".json") and name[:20].isdigit()]
+
+
+def _moment(since: float, now: float) -> str:
+    """Return a moment as people say it: 14:05, Tuesday, 3 November."""
+    then, today = time.localtime(since), time.localtime(now)
+    if then[:3] == today[:3]:
+        return time.strftime("%H:%M", then)
+    if now - since < _FEW_DAYS_SECS:
+        return time.strftime("%A", then)
+    return f"{then.tm_mday} {time.strftime('%B', then)}"

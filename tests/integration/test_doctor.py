@@ -1,0 +1,433 @@
+"""doctor names every failure with a command, and that command mends it."""
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xmlrpc.client import ServerProxy
+
+import pytest
+import redis
+from supervisor.xmlrpc import SupervisorTransport
+
+from hivepipe.doctor.checks import CHECKS
+from tests.conftest import until
+from tests.installed import AS_USER, User
+
+Make = Callable[[User], object]
+Finding = dict[str, Any]
+# Said of a healthy installation too: nobody is asked to change what is Claude Code's own.
+ALWAYS = {"transcripts"}
+
+
+def examined(user: User, cwd: Path | None = None, **env: str) -> dict[str, Finding]:
+    """Return what doctor finds, by check; the exit code must agree."""
+    done = user.do("hivepipe", "doctor", "--json", cwd=cwd, **env)
+    report = json.loads(done.stdout)
+    assert report["schema"] == 1
+    assert done.returncode == (0 if report["healthy"] else 1)
+    assert report["healthy"] == all(finding["is_note"] for finding in report["findings"])
+    return {finding["check"]: finding for finding in report["findings"]}
+
+
+def mend(user: User, finding: Finding) -> None:
+    """Run the command that doctor names, as a person would, in the project's folder."""
+    done = user.do("sh", "-c", finding["mend"])
+    assert done.returncode == 0, f"{finding['mend']}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.fixture
+def healthy(user: User) -> User:
+    """A user with hooks and a home, no stack; hooks start none unless a test wants it."""
+    user.env["HIVEPIPE_AUTOSTART"] = "0"
+    user.hivepipe("init")
+    return user
+
+
+def home(user: User) -> Path:
+    return user.project / ".hive-mind"
+
+
+def record(user: User) -> Path:
+    """Return the project's own record, not its home's."""
+    code = "import sys; from hivepipe.home import record_path as r; print(r(sys.argv[1]), end='')"
+    return Path(user.do(user.installation.bin / "python", "-c", code, user.project).stdout)
+
+
+def change(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def users_settings(user: User, **settings: object) -> None:
+    path = user.home / ".claude" / "settings.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(settings))
+    user.own(path.parent)
+
+
+def test_a_healthy_installation_has_nothing_wrong_with_or_without_a_stack(healthy: User) -> None:
+    assert set(examined(healthy)) == ALWAYS
+    healthy.hivepipe("up", "-d")
+    healthy.live_through_a_session()
+    until(healthy.sessions, "no session was recorded")
+    assert set(examined(healthy)) == ALWAYS
+    said = healthy.hivepipe("doctor")
+    assert "all is well" in said
+    assert str(home(healthy)) in said
+
+
+def test_a_person_reads_the_failure_and_the_command(user: User) -> None:
+    lines = user.hivepipe("doctor", expect=1).splitlines()
+    at = lines.index("WRONG Claude Code is not told of any hook here")
+    assert lines[at + 1] == "      mend: hivepipe init"
+
+
+# ---- failures on disk, each mended by its command
+
+
+def spool_old(user: User) -> None:
+    folder = home(user) / "spool"
+    user.fire("SessionStart", source="startup")
+    (fresh,) = folder.glob("*.json")
+    old = time.time_ns() - 7200 * 10**9
+    fresh.rename(folder / f"{old:020d}_1.json")
+
+
+def damage_database(user: User) -> None:
+    user.fire("SessionStart", source="startup")
+    user.hivepipe("drain")
+    with (home(user) / "hive.db").open("r+b") as file:
+        file.seek(4096 * 3)
+        file.write(b"\xff" * 4096 * 6)
+
+
+def two_installations(user: User) -> None:
+    other = user.home / "other"
+    shutil.copytree(user.installation.folder / "hooks", other / "hooks")
+    change(user.settings, str(user.installation.folder / "hooks"), str(other / "hooks"))
+
+
+def shared_and_local(user: User) -> None:
+    user.hivepipe("init", "--user")
+    change(user.settings, '"timeout": 5', '"timeout": 4')
+
+
+def commit_by_force(user: User) -> None:
+    user.git("init", "-q")
+    user.do("sh", "-c", "umask 077; touch .hive-mind/config.toml")
+    user.git("add", "-f", ".hive-mind/config.toml")
+
+
+MENDED: dict[str, tuple[str, Make, str]] = {
+    "hooks": ("hooks", lambda u: u.settings.unlink(), "not told"),
+    "a record lost": ("record", lambda u: record(u).unlink(), "not registered"),
+    "a moved interpreter": (
+        "hook-programs",
+        lambda u: change(u.settings, u.hooks()["Stop"][0]["command"], "/gone/python3"),
+        "/gone/python3",
+    ),
+    "another installation": ("hook-origin", two_installations, "other/hooks"),
+    "an event without a hook": (
+        "hook-events",
+        lambda u: change(u.settings, '"Stop"', '"Notification"'),
+        "no hook of Stop",
+    ),
+    "not compiled": ("hook-speed", lambda u: touch_modules(u), "not compiled"),
+    "hooks that others may write": (
+        "hook-files",
+        lambda u: (u.installation.folder / "hooks" / "stop.py").chmod(0o666),
+        "stop.py",
+    ),
+    "a python without hivepipe": (
+        "python",
+        lambda u: change(record(u), f"python={u.installation.bin}/python", "python=/bin/true"),
+        "/bin/true",
+    ),
+    "two kinds of hooks": ("hooks-twice", shared_and_local, "one is enough"),
+    "down": ("state", lambda u: u.hivepipe("down"), "hivepipe down"),
+    "off": ("state", lambda u: u.hivepipe("off"), "hivepipe off"),
+    "an old event": ("spool", spool_old, "1 events wait on disk, the oldest for 120 minutes"),
+    "a file set aside": (
+        "set-aside",
+        lambda u: bad_file(u),
+        "1 events",
+    ),
+    "another version": (
+        "version",
+        lambda u: change(record(u), "version=", "version=0.0.1-"),
+        "0.0.1-",
+    ),
+    "a home deleted": ("home", lambda u: shutil.rmtree(home(u)), "was deleted"),
+    "a home that others may read": ("modes", lambda u: home(u).chmod(0o755), "others may"),
+    "a file that others may read": (
+        "modes",
+        lambda u: [(home(u) / "config.toml").touch(), (home(u) / "config.toml").chmod(0o644)],
+        "config.toml",
+    ),
+    "sockets that others may reach": (
+        "sockets",
+        lambda u: next((u.run_folder / "hivepipe").iterdir()).chmod(0o755),
+        "not yours alone",
+    ),
+    "a damaged database": ("database", damage_database, "damaged"),
+    "a committed home": ("git", commit_by_force, ".hive-mind/config.toml"),
+}
+
+
+def touch_modules(user: User) -> None:
+    for path in (user.installation.folder / "hivepipe").glob("*.py"):
+        os.utime(path)
+
+
+def bad_file(user: User) -> None:
+    for name in ("spool", "spool/bad"):
+        (home(user) / name).mkdir(mode=0o700)
+    (home(user) / "spool" / "bad" / "1.json").write_text("torn")
+
+
+@pytest.mark.parametrize("name", MENDED)
+def test_a_failure_is_named_and_its_command_mends_it(healthy: User, name: str) -> None:
+    check, make, text = MENDED[name]
+    assert check not in examined(healthy), "the test would prove nothing"
+    make(healthy)
+    healthy.own(healthy.home)
+    finding = examined(healthy)[check]
+    assert text in finding["text"]
+    mend(healthy, finding)
+    until(lambda: check not in examined(healthy), f"{finding['mend']} did not mend it")
+    assert not [entry for entry in examined(healthy).values() if not entry["is_note"]]
+
+
+# ---- failures of a stack that runs
+
+
+def stop_writer(user: User) -> None:
+    (socket,) = user.run_folder.glob("hivepipe/*/supervisor.sock")
+    transport = SupervisorTransport(None, None, f"unix://{socket}")
+    with ServerProxy("http://127.0.0.1", transport=transport) as proxy:
+        known = proxy.supervisor.getAllProcessInfo()
+        groups = {entry["name"]: entry["group"] for entry in known}
+        proxy.supervisor.stopProcess(f"{groups['writer']}:writer")
+
+
+def send(user: User, kind: str, name: str) -> None:
+    os.kill(user.pid(kind), signal.Signals[f"SIG{name}"])
+
+
+def fail_a_job(user: User) -> None:
+    user.fire("SessionStart", source="startup")
+    user.hivepipe("down")
+    (spooled,) = write_unknown_job(user)
+    assert spooled.exists()
+    user.hivepipe("up", "-d")
+    until(lambda: "dead-letters" in examined(user), "the job did not fail")
+
+
+def write_unknown_job(user: User) -> list[Path]:
+    user.fire("UserPromptSubmit", prompt="x")
+    spooled = sorted((home(user) / "spool").glob("*.json"))[-1:]
+    for path in spooled:
+        change(path, '"operation":"activate_session"', '"operation":"from_the_future"')
+    return spooled
+
+
+def push_a_foreign_job(user: User) -> None:
+    send(user, "writer", "STOP")
+    with redis.Redis.from_url(user.hivepipe("url").strip()) as client:
+        client.hset("rq:job:theirs", mapping={"data": "x", "status": "queued"})
+        client.rpush("rq:queue:low", "theirs")
+
+
+RUNNING: dict[str, tuple[str, Make, str, bool]] = {
+    "no supervisor": (
+        "supervisor",
+        lambda u: send(u, "supervisord", "KILL"),
+        "nobody",
+        True,
+    ),
+    "Redis hangs": ("redis", lambda u: send(u, "redis-server", "STOP"), "not answer", True),
+    "no writer": ("programs", stop_writer, "the writer does not run", True),
+    "a large log of the database": (
+        "wal",
+        lambda u: os.truncate(home(u) / "hive.db-wal", 70_000_000),
+        "70 MB",
+        True,
+    ),
+    "a dead letter": ("dead-letters", fail_a_job, "1 jobs failed", False),
+    "a foreign job": ("foreign-jobs", push_a_foreign_job, "1 waiting jobs are not ours", False),
+    "the store's trouble": (
+        "store",
+        lambda u: trouble(u),
+        "disk is full",
+        False,
+    ),
+}
+
+
+def trouble(user: User) -> None:
+    with redis.Redis.from_url(user.hivepipe("url").strip()) as client:
+        mapping = {"since": str(time.time() - 60), "reason": "disk is full"}
+        client.hset("hivepipe:trouble", mapping=mapping)
+
+
+@pytest.mark.parametrize("name", RUNNING)
+def test_a_failure_of_the_stack_is_named_and_mended(healthy: User, name: str) -> None:
+    check, make, text, is_mended = RUNNING[name]
+    healthy.hivepipe("up", "-d")
+    healthy.fire("SessionStart", source="startup")
+    until(healthy.sessions, "no session was recorded")
+    assert check not in examined(healthy), "the test would prove nothing"
+    make(healthy)
+    until(lambda: check in examined(healthy), "it is not named")
+    finding = examined(healthy)[check]
+    assert text in finding["text"]
+    if is_mended:
+        mend(healthy, finding)
+        until(lambda: check not in examined(healthy), f"{finding['mend']} did not mend it")
+
+
+def test_dead_letters_are_sent_back_by_the_command_that_is_named(healthy: User) -> None:
+    healthy.hivepipe("up", "-d")
+    fail_a_job(healthy)
+    assert examined(healthy)["dead-letters"]["mend"] == "hivepipe failed retry --all"
+    mend(healthy, examined(healthy)["dead-letters"])
+
+
+def test_a_failed_start_by_hooks_is_named_with_its_reason(healthy: User) -> None:
+    folder = next((healthy.run_folder / "hivepipe").iterdir())
+    (folder / "starting").write_text(f"{time.time() + 600} 3 the disk is full\n")
+    healthy.own(folder)
+    finding = examined(healthy)["autostart"]
+    assert "3 times: the disk is full" in finding["text"]
+    mend(healthy, finding)
+    assert "autostart" not in examined(healthy)
+
+
+# ---- what only a person can mend, or what is none of our business
+
+
+@pytest.mark.parametrize(
+    ("check", "settings", "text"),
+    [
+        ("all-hooks-off", {"disableAllHooks": True}, "disableAllHooks"),
+        ("hooks-twice", {"enabledPlugins": {"hivepipe@somewhere": True}}, "hivepipe@somewhere"),
+    ],
+)
+def test_settings_of_the_users_that_stand_in_the_way(
+    healthy: User, check: str, settings: dict[str, object], text: str
+) -> None:
+    users_settings(healthy, **settings)
+    assert text in examined(healthy)[check]["text"]
+
+
+def test_settings_that_are_no_json_are_named(healthy: User) -> None:
+    users_settings(healthy)
+    (healthy.home / ".claude" / "settings.json").write_text("{,}")
+    assert "not valid JSON" in examined(healthy)["settings"]["text"]
+
+
+def test_a_switched_on_plugin_is_a_registration(user: User) -> None:
+    users_settings(user, enabledPlugins={"hivepipe@somewhere": True, "other@x": True})
+    assert "hooks" not in examined(user)
+    users_settings(user, enabledPlugins={"hivepipe@somewhere": False})
+    assert "hooks" in examined(user)
+
+
+def test_an_untrusted_folder_is_a_note(healthy: User) -> None:
+    state = healthy.home / ".claude.json"
+    state.write_text(json.dumps({"projects": {str(healthy.project): {}}}))
+    assert "until" in examined(healthy)["trust"]["text"]
+    trusted = {str(healthy.home): {"hasTrustDialogAccepted": True}}
+    state.write_text(json.dumps({"projects": trusted}))
+    assert "trust" not in examined(healthy)
+
+
+@pytest.mark.parametrize(
+    ("variable", "check"),
+    [("CI", "ci"), ("CLAUDE_CODE_REMOTE", "ci"), ("HIVEPIPE_DISABLED", "environment")],
+)
+def test_an_environment_that_keeps_hooks_quiet_is_named(
+    healthy: User, variable: str, check: str
+) -> None:
+    assert variable in examined(healthy, **{variable: "1"})[check]["text"]
+
+
+def test_a_missing_server_is_named_and_the_spool_can_be_drained_without_it(healthy: User) -> None:
+    spool_old(healthy)
+    found = examined(healthy, HIVEPIPE_REDIS_SERVER="/gone/redis-server")
+    assert found["redis-server"]["mend"] == "unset HIVEPIPE_REDIS_SERVER"
+    assert found["spool"]["mend"] == "hivepipe drain"
+    mend(healthy, found["spool"])
+    assert "spool" not in examined(healthy)
+    assert healthy.sessions()
+
+
+def test_hooks_by_name_that_lead_nowhere_are_named_and_mended(user: User) -> None:
+    user.hivepipe("init", "--project")
+    assert "hook-by-name" not in examined(user)
+    only = user.home / "only"
+    only.mkdir()
+    (only / "hivepipe").symlink_to(user.installation.bin / "hivepipe")
+    user.own(only)
+    user.env["PATH"] = f"{only}:{user.home}/.local/bin:/usr/bin:/bin"
+    mend(user, examined(user)["hook-by-name"])
+    assert "hook-by-name" not in examined(user)
+
+
+def test_an_old_claude_code_is_named_and_mended(healthy: User) -> None:
+    bin = healthy.home / "bin"
+    bin.mkdir()
+    (bin / "claude").write_text("#!/bin/sh\necho '2.1.100 (Claude Code)'\n")
+    (bin / "claude").chmod(0o755)
+    healthy.env["PATH"] = f"{bin}:{healthy.env['PATH']}"
+    mend(healthy, examined(healthy)["hook-form"])
+    assert "hook-form" not in examined(healthy)
+
+
+def test_errors_of_hooks_are_shown(healthy: User) -> None:
+    log = healthy.project / ".claude-state" / "logs" / "hook-errors.log"
+    log.parent.mkdir(mode=0o700)
+    log.write_text("[2026-11-21T01:00:00Z] [stop] [ERROR] No space left on device\n")
+    log.chmod(0o600)
+    healthy.own(log.parent)
+    assert "No space left" in examined(healthy)["hook-errors"]["text"]
+
+
+@pytest.mark.skipif(not AS_USER, reason="only root can make what belongs to somebody else")
+def test_files_of_somebody_else_are_named(healthy: User) -> None:
+    (home(healthy) / "spool").mkdir(mode=0o700)
+    finding = examined(healthy)["owner"]
+    assert "spool belongs to somebody else" in finding["text"]
+    assert finding["mend"].startswith("sudo chown")
+
+
+def test_a_bad_setting_is_named(healthy: User) -> None:
+    (home(healthy) / "config.toml").write_text("nonsense = 1\n")
+    (home(healthy) / "config.toml").chmod(0o600)
+    healthy.own(home(healthy))
+    assert "nonsense" in examined(healthy)["config"]["text"]
+
+
+def test_a_database_of_a_later_version_is_no_damage_and_named(healthy: User) -> None:
+    healthy.fire("SessionStart", source="startup")
+    healthy.hivepipe("drain")
+    with sqlite3.connect(home(healthy) / "hive.db") as db:
+        db.execute("INSERT INTO schema_migrations VALUES ('9999 future', 'now')")
+    healthy.own(home(healthy))
+    finding = examined(healthy)["database"]
+    assert ("newer hivepipe" in finding["text"], finding["mend"]) == (True, "")
+
+
+def test_every_check_has_a_test() -> None:
+    text = (
+        Path(__file__).read_text()
+        + Path(__file__).parents[1].joinpath("unit", "test_doctor_checks.py").read_text()
+    )
+    assert [check.name for check in CHECKS if f'"{check.name}"' not in text] == []

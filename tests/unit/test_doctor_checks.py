@@ -1,0 +1,110 @@
+"""Checks whose failure no test can make for real: the machine's own files, a full disk."""
+
+import json
+import shutil
+from collections import namedtuple
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hivepipe.doctor import claude, disk
+from hivepipe.doctor.checks import CHECKS, Check, examine
+from hivepipe.doctor.patient import Finding, Patient
+from hivepipe.home import Place
+from hivepipe.stack.lock import Stack
+from hivepipe.store import location
+
+Usage = namedtuple("Usage", "total used free")
+
+
+@pytest.fixture
+def patient(tmp_path: Path) -> Patient:
+    home = tmp_path / "shop" / ".hive-mind"
+    home.mkdir(parents=True)
+    return Patient(Place(str(home.parent), str(home), {}), Stack(str(home), str(tmp_path / "run")))
+
+
+def found_by(name: str, patient: Patient) -> list[Finding]:
+    (check,) = [check for check in CHECKS if check.name == name]
+    return list(check.look(patient))
+
+
+@pytest.mark.parametrize("setting", ["allowManagedHooksOnly", "disableAllHooks"])
+@pytest.mark.parametrize("file", ["managed-settings.json", "managed-settings.d/10-hooks.json"])
+def test_an_administrators_word_against_hooks_is_named(
+    patient: Patient,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    setting: str,
+    file: str,
+) -> None:
+    monkeypatch.setattr(claude, "_MANAGED", (str(tmp_path / "managed-settings.json"),))
+    assert found_by("managed-settings", patient) == []
+    path = tmp_path / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({setting: True}))
+    (finding,) = found_by("managed-settings", patient)
+    assert f"your hooks will not run, because {path} says {setting}" in finding.text
+    path.write_text(json.dumps({setting: False}))
+    assert found_by("managed-settings", patient) == []
+
+
+def test_a_disk_that_is_nearly_full_is_named(
+    patient: Patient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def with_free(count: int) -> Callable[[object], Usage]:
+        return lambda _path: Usage(10**12, 0, count)
+
+    monkeypatch.setattr(shutil, "disk_usage", with_free(disk.ROOM_BYTES))
+    assert found_by("disk", patient) == []
+    monkeypatch.setattr(shutil, "disk_usage", with_free(disk.ROOM_BYTES - 1_000_000))
+    (finding,) = found_by("disk", patient)
+    assert "199 MB are free" in finding.text
+
+
+def test_a_shared_file_system_is_a_note_with_the_databases_place(
+    patient: Patient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert found_by("file-system", patient) == []
+    monkeypatch.setattr(location, "_mounts", lambda: "1 0 0:1 / / rw - virtiofs share rw\n")
+    (finding,) = found_by("file-system", patient)
+    assert finding.is_note
+    assert "/databases/" in finding.text
+
+
+def test_the_days_that_transcripts_live_are_a_note_until_they_are_many(
+    patient: Patient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = Path(patient.place.project, ".claude", "settings.json")
+    settings.parent.mkdir()
+    for said, days in (
+        ({}, 30),
+        ({"cleanupPeriodDays": 7}, 7),
+        ({"cleanupPeriodDays": 0}, 0),
+    ):
+        settings.write_text(json.dumps(said))
+        (finding,) = found_by("transcripts", Patient(patient.place, patient.stack))
+        assert finding.is_note
+        assert f"after {days} days" in finding.text
+    settings.write_text('{"cleanupPeriodDays": 3650}')
+    assert found_by("transcripts", Patient(patient.place, patient.stack)) == []
+
+
+def test_a_check_that_fails_itself_is_said_and_stops_no_other(
+    patient: Patient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_patient: Patient) -> Iterator[Finding]:
+        raise PermissionError("no")
+        yield
+
+    def sound(_patient: Patient) -> Iterator[Finding]:
+        yield Finding("found")
+
+    checks = (Check("broken", broken), Check("sound", sound))
+    monkeypatch.setattr("hivepipe.doctor.checks.CHECKS", checks)
+    (first, second) = examine(patient)
+    assert first[0] == "broken"
+    assert "PermissionError" in first[1].text
+    assert second == ("sound", Finding("found"))

@@ -1,0 +1,106 @@
+"""The line that tells of events on disk: late ones, once a day, cheaply."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hivepipe.intake import notice as module
+from hivepipe.intake.notice import DAY_SECS, LATE_SECS, LOOK_SECS, notice
+
+NOON = time.mktime((2026, 11, 21, 12, 0, 0, 0, 0, -1))  # a Saturday
+At = Callable[[float], str]
+
+
+@pytest.fixture
+def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> At:
+    """Return what is said so many seconds after noon."""
+
+    class Clock:
+        now = NOON
+        localtime = staticmethod(time.localtime)
+        strftime = staticmethod(time.strftime)
+
+        @classmethod
+        def time(cls) -> float:
+            return cls.now
+
+    monkeypatch.setattr(module, "time", Clock)
+
+    def said(secs: float) -> str:
+        Clock.now = NOON + secs
+        return notice(str(tmp_path))
+
+    return said
+
+
+def spool(home: Path, secs: float, pid: int = 1) -> Path:
+    (home / "spool").mkdir(exist_ok=True)
+    path = home / "spool" / f"{int((NOON + secs) * 1e9):020d}_{pid}.json"
+    path.touch()
+    return path
+
+
+def test_nothing_is_said_of_an_empty_or_absent_spool(at: At, tmp_path: Path) -> None:
+    assert at(0) == ""
+    (tmp_path / "spool").mkdir()
+    (tmp_path / "spool" / "bad").mkdir()
+    (tmp_path / "spool" / "x.json").touch()
+    assert at(0) == ""
+    assert not (tmp_path / "notice").exists()
+
+
+def test_late_events_are_told_with_their_number_and_since_when(at: At, tmp_path: Path) -> None:
+    for pid, secs in enumerate((-4 * DAY_SECS, -60, -5)):
+        spool(tmp_path, secs, pid)
+    assert at(0) == "hivepipe: 3 events wait on disk since Tuesday; run `hivepipe doctor`"
+
+
+@pytest.mark.parametrize(
+    ("secs", "when"),
+    [
+        (-3600, "11:00"),
+        (-DAY_SECS, "Friday"),
+        (-5.9 * DAY_SECS, "Sunday"),
+        (-7 * DAY_SECS, "14 November"),
+    ],
+)
+def test_a_moment_is_said_as_people_say_it(at: At, tmp_path: Path, secs: float, when: str) -> None:
+    spool(tmp_path, secs)
+    assert at(0) == f"hivepipe: 1 event waits on disk since {when}; run `hivepipe doctor`"
+
+
+def test_events_that_wait_for_a_moment_are_no_matter(at: At, tmp_path: Path) -> None:
+    spool(tmp_path, 0)
+    assert at(LATE_SECS - 1) == ""
+
+
+def test_once_a_day_and_again_the_day_after(at: At, tmp_path: Path) -> None:
+    spool(tmp_path, -LATE_SECS)
+    assert at(0)
+    assert [at(secs) for secs in (1, LOOK_SECS, DAY_SECS - 1)] == ["", "", ""]
+    assert at(DAY_SECS)
+
+
+def test_a_spool_is_looked_through_every_ten_minutes_at_most(
+    at: At, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool(tmp_path, 0)
+    assert at(1) == ""
+    monkeypatch.setattr(module.posix, "listdir", lambda _path: pytest.fail("looked"))
+    assert at(LOOK_SECS) == ""
+    monkeypatch.undo()
+
+
+def test_a_clock_that_went_back_is_no_year_of_silence(at: At, tmp_path: Path) -> None:
+    spool(tmp_path, -LATE_SECS)
+    assert at(30 * DAY_SECS)
+    assert at(0)
+
+
+@pytest.mark.parametrize("text", ["", "x", "1 2 3", "nan x", "\0"])
+def test_a_damaged_note_is_none(at: At, tmp_path: Path, text: str) -> None:
+    spool(tmp_path, -LATE_SECS)
+    (tmp_path / "notice").write_text(text)
+    assert at(0)
