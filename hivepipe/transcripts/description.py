@@ -14,9 +14,10 @@ _TITLES = ("custom-title", "ai-title", "summary")  # the user's own word first
 def describe(tally: Tally, prices: PriceTable, subagents: Iterable[Tally] = ()) -> dict[str, Any]:
     """Return the metadata of a transcript.
 
-    Tokens, cost, models, skills and files include those of the subagents; messages, tools, times
-    and outcome are the transcript's own.
+    Tokens, cost, models, skills and files include those of the subagents, what they only replay of
+    this transcript left out; messages, tools, times and outcome are the transcript's own.
     """
+    subagents = list(subagents)
     family = (tally, *subagents)
     titles = (tally.titles.get(kind, "") for kind in _TITLES)
     return {
@@ -40,16 +41,17 @@ def describe(tally: Tally, prices: PriceTable, subagents: Iterable[Tally] = ()) 
         "files_modified": _union(it.files for it in family),
         "deliverables": {"message": tally.answer, "files": list(tally.files)},
         "models": _union(it.models for it in family),
-        **_bill(family, prices),
+        **_bill(tally, subagents, prices),
         "lines": tally.lines,
         "broken_lines": tally.broken_lines,
     }
 
 
-def _bill(family: Iterable[Tally], prices: PriceTable) -> dict[str, Any]:
+def _bill(tally: Tally, subagents: Iterable[Tally], prices: PriceTable) -> dict[str, Any]:
     bill = Bill()
-    for tally in family:
-        for rate, tokens in tally.ledger.sums().items():
+    sums = (each.ledger.sums(but_for=tally.ledger) for each in subagents)
+    for used in (tally.ledger.sums(), *sums):
+        for rate, tokens in used.items():
             bill.add(rate, tokens)
     cost = bill.cost(prices)
     return {

@@ -34,17 +34,17 @@ def lines_of(name: str) -> list[bytes]:
     return (FOLDER / f"{name}.jsonl").read_bytes().splitlines(keepends=True)
 
 
-def tally_of(lines: list[bytes], parent: Tally | None = None) -> Tally:
+def tally_of(lines: list[bytes]) -> Tally:
     tally = Tally()
     for line in lines:
-        tally.feed(line, parent)
+        tally.feed(line)
     return tally
 
 
-def subagents_of(name: str, parent: Tally) -> dict[str, Tally]:
+def subagents_of(name: str) -> dict[str, Tally]:
     paths = sorted((FOLDER / name).parent.glob("subagents/*.jsonl")) if "/" in name else []
     names = [str(path.relative_to(FOLDER)).removesuffix(".jsonl") for path in paths]
-    return {name: tally_of(lines_of(name), parent) for name in names}
+    return {name: tally_of(lines_of(name)) for name in names}
 
 
 def expected(name: str) -> Any:
@@ -54,7 +54,7 @@ def expected(name: str) -> Any:
 @pytest.mark.parametrize("name", MAIN)
 def test_a_transcript_gives_what_was_added_up_by_hand(name: str) -> None:
     main = tally_of(lines_of(name))
-    subagents = subagents_of(name, main)
+    subagents = subagents_of(name)
     assert describe(main, PRICES, subagents.values()) == expected(name)
     for subagent, tally in subagents.items():
         assert describe(tally, PRICES) == expected(subagent)
@@ -81,7 +81,10 @@ def fed_in_pieces(lines: list[bytes], cuts: list[int]) -> Tally:
     return tally
 
 
-@pytest.mark.parametrize("name", MAIN)
+SUBAGENTS = [name for main in MAIN for name in subagents_of(main)]
+
+
+@pytest.mark.parametrize("name", MAIN + SUBAGENTS)
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_any_pieces_give_the_same_tally(name: str, data: st.DataObject) -> None:
