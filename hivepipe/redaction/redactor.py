@@ -13,7 +13,7 @@ from hivepipe.redaction.scanner import Scanner, Span, merged
 
 # Of processor time, so that a busy machine costs nobody a text.
 LEAF_SECS = 1.0
-LINE_SECS = 3.0
+LINE_SECS = 2.0
 MAX_LINE_BYTES = 64 << 20
 UNREDACTABLE = "unredactable"  # stands for a rule's name where a whole text had to go
 
@@ -70,12 +70,22 @@ class Redactor:
         """Return what has to change in a line, in order."""
         if not self._scanner.suspects(line):
             return []
-        if not is_json(line):
-            return self._edits_of_text(line)
-        end = time.thread_time() + LINE_SECS
-        return sorted(
-            edit for leaf in leaves(line) for edit in self._edits_of_leaf(line, leaf, end)
-        )
+        return self._edits_of_json(line) if is_json(line) else self._edits_of_text(line)
+
+    def _edits_of_json(self, line: bytes) -> list[Edit]:
+        edits: list[Edit] = []
+        spent_secs = 0.0
+        for leaf in leaves(line):
+            spelled = line[leaf.start : leaf.end]
+            if len(spelled) < _SHORTEST_BYTES or not self._scanner.suspects(spelled):
+                continue
+            begun = time.thread_time()
+            edits += self._edits_of_leaf(line, leaf)
+            spent_secs += time.thread_time() - begun
+            if spent_secs > LINE_SECS:
+                whole = _whole(line, 0, len(line.rstrip(b"\r\n")))
+                return [whole._replace(replacement=b'"%s"' % whole.replacement)]
+        return edits
 
     def _edits_of_text(self, text: bytes) -> list[Edit]:
         try:
@@ -84,17 +94,16 @@ class Redactor:
             return [_whole(text, 0, len(text.rstrip(b"\r\n")))]
         return [self._edit(span.start, span.end, span.rule) for span in spans]
 
-    def _edits_of_leaf(self, line: bytes, leaf: Leaf, line_end: float) -> list[Edit]:
-        spelled = line[leaf.start : leaf.end]
-        if len(spelled) < _SHORTEST_BYTES or not self._scanner.suspects(spelled):
-            return []
+    def _edits_of_leaf(self, line: bytes, leaf: Leaf) -> list[Edit]:
         try:
-            deadline = min(time.thread_time() + LEAF_SECS, line_end)
-            spans = self._find_in_leaf(spelled, len(leaf.strings) == 2, deadline)
+            spans = self._find_in_leaf(line[leaf.start : leaf.end], len(leaf.strings) == 2)
         except OutOfTimeError:
             *keys, value = leaf.strings
-            alone = [Leaf(start - 1, end + 1, ((start, end),)) for start, end in keys]
-            of_keys = [edit for key in alone for edit in self._edits_of_leaf(line, key, line_end)]
+            suspect = [
+                (start, end) for start, end in keys if self._scanner.suspects(line[start:end])
+            ]
+            alone = [Leaf(start - 1, end + 1, ((start, end),)) for start, end in suspect]
+            of_keys = [edit for key in alone for edit in self._edits_of_leaf(line, key)]
             return [*of_keys, _whole(line, *value)]
         return [
             self._edit(
@@ -105,8 +114,9 @@ class Redactor:
             if leaf.start + span.start < end and start < leaf.start + span.end
         ]
 
-    def _find_in_leaf(self, spelled: bytes, is_member: bool, deadline: float) -> list[Span]:
+    def _find_in_leaf(self, spelled: bytes, is_member: bool) -> list[Span]:
         """Find the secrets of a string or a member; most that are suspect hold none."""
+        deadline = time.thread_time() + LEAF_SECS
         if b"\\" not in spelled:
             return self._find(spelled, deadline)
         text = plain(spelled, is_member)

@@ -203,12 +203,15 @@ def test_a_leaf_that_takes_too_long_is_replaced_the_rest_is_not(
     assert rules == (UNREDACTABLE,)
 
 
-def test_a_line_has_an_end_to_its_time_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_that_takes_too_long_is_replaced_as_a_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("hivepipe.redaction.redactor.LINE_SECS", -1.0)
-    clean, rules = redact_line(json.dumps([TOKEN, "text", f"{TOKEN}\n"]).encode())
-    assert rules == (UNREDACTABLE, UNREDACTABLE)
-    assert json.loads(clean)[1] == "text"
-    assert TOKEN.encode() not in clean
+    line = json.dumps([TOKEN, "text", f"{TOKEN}\n"]).encode()
+    clean, rules = redact_line(line + b"\r\n")
+    digest = hashlib.sha256(line).hexdigest()
+    assert clean == b'"***UNREDACTABLE sha256=%s bytes=%d***"\r\n' % (digest.encode(), len(line))
+    assert rules == (UNREDACTABLE,)
 
 
 def test_a_line_that_is_too_long_for_the_memory_is_left_out(
