@@ -28,10 +28,11 @@ check: install  ## format, lint, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: install  ## hooks against a bare interpreter and redis-py + rq, the writer against RQ's
+bench: install  ## hooks against a bare interpreter and redis-py + rq, the writer against RQ's, redaction
 	$(BIN)/python benchmarks/hook_cost.py --check
 	$(BIN)/python benchmarks/drain.py --check --memory 300000
 	$(BIN)/python benchmarks/latency.py --check
+	$(BIN)/python benchmarks/redaction.py --check --mb 500
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache

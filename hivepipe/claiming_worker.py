@@ -28,6 +28,7 @@ from hivepipe.intake.autostart import start_stack
 from hivepipe.queues import client
 from hivepipe.queues.claims import Claim, Claims
 from hivepipe.queues.connection import connect
+from hivepipe.redaction_config import use_rules
 from hivepipe.stack.lock import Stack, runtime_for, take_lock
 
 LOCK_WAIT_SECS = 10.0
@@ -69,6 +70,9 @@ class ClaimingWorker(SimpleWorker):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self.request_stop)
         self._register(logging_level)
+        problem = use_rules(place.home)
+        if problem:
+            logger.error("%s; the built-in rules are in force", problem)
         self._open()
         try:
             self._loop(burst)

@@ -23,6 +23,7 @@ from hivepipe.queues.spooled import (
     set_aside,
     spool_files,
 )
+from hivepipe.redaction_config import use_rules
 from hivepipe.skill_exports import SkillExports
 from hivepipe.store.applied import is_applied
 from hivepipe.store.database import Database
@@ -128,6 +129,7 @@ def main() -> None:
     os.umask(0o077)
     try:
         home = here()[0].home
+        use_rules(home)
         db = Database(database_path(home), BUSY_TIMEOUT_SECS)
         apply_files(home, db, [Path(sys.argv[1])])
         SkillExports(home).tidy()

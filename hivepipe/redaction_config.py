@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from hivepipe import config
+from hivepipe import config, redaction
 from hivepipe.errors import RedactionRuleError
-from hivepipe.redaction import built_in
 from hivepipe.redaction.redactor import Redactor
 from hivepipe.redaction.user_rules import Section, parse, redactor
 
@@ -16,7 +15,20 @@ def load_redactor(home: str) -> Redactor:
     """
     found = [_section(Path(path)) for path in config.files(home)]
     sections = [section for section in found if section != Section()]
-    return redactor(sections) if sections else built_in()
+    return redactor(sections) if sections else redaction.built_in()
+
+
+def use_rules(home: str) -> str:
+    """Put the rules of a home into force in this process; return what is wrong with them, if so.
+
+    Then the built-in rules are in force: work goes on, and no secret that they know passes.
+    """
+    try:
+        redaction.use(load_redactor(home))
+    except RedactionRuleError as error:
+        redaction.use(redaction.built_in())
+        return str(error)
+    return ""
 
 
 def _section(path: Path) -> Section:

@@ -1,7 +1,6 @@
 """The one function RQ ever calls. Its path is stored in every job: it never moves."""
 
 from functools import cache, partial
-from pathlib import Path
 
 from rq import get_current_job
 
@@ -10,6 +9,7 @@ from hivepipe.envelope import read_envelope
 from hivepipe.handlers.registry import execute
 from hivepipe.handlers.slow import SLOW_OPERATIONS, Workplace, execute_at_once, execute_slow
 from hivepipe.queues.stock_jobs import note_executed
+from hivepipe.redaction_config import use_rules
 from hivepipe.store.database import Database
 from hivepipe.store.location import database_path
 
@@ -22,7 +22,7 @@ def run_job(envelope: str) -> None:
     """
     job = read_envelope(envelope)
     home = here()[0].home
-    db = _database(str(database_path(home)))
+    db = _database(home)
     if job.operation in SLOW_OPERATIONS:
         execute_slow(Workplace(home, partial(execute_at_once, db)), job)
     else:
@@ -34,6 +34,7 @@ def run_job(envelope: str) -> None:
 
 
 @cache
-def _database(path: str) -> Database:
-    """One connection per process and database: opening costs more than a job."""
-    return Database(Path(path))
+def _database(home: str) -> Database:
+    """One connection per process and home: opening costs more than a job."""
+    use_rules(home)
+    return Database(database_path(home))

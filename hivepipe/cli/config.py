@@ -8,6 +8,7 @@ import click
 from hivepipe.cli.tables import json_option, show_json, show_table
 from hivepipe.config import Config, files
 from hivepipe.home import locate
+from hivepipe.redaction_config import use_rules
 
 
 @click.command()
@@ -16,14 +17,15 @@ def config(as_json: bool) -> None:
     """Show every setting with its source, check the files, hand them to the hooks."""
     home = locate(".").home
     found = Config(home)
+    problems = [*found.problems, *filter(None, [use_rules(home)])]
     rows = [(value.setting.name, value.value, value.source) for value in found.values()]
     if as_json:
         values = [{"name": name, "value": value, "source": source} for name, value, source in rows]
-        show_json(home=home, files=list(files(home)), values=values, problems=found.problems)
+        show_json(home=home, files=list(files(home)), values=values, problems=problems)
     else:
         show_table(("setting", "value", "from"), rows)
         for path in files(home):
             click.echo(f"{'read' if os.path.exists(path) else 'none'}  {path}")
-    for problem in found.problems:
+    for problem in problems:
         click.echo(f"hivepipe: {problem}", err=True)
-    sys.exit(1 if found.problems else 0)
+    sys.exit(1 if problems else 0)

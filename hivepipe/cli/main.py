@@ -22,9 +22,12 @@ from hivepipe.cli.switch import off, on
 from hivepipe.cli.task import task
 from hivepipe.config import compile_for_hooks, here
 from hivepipe.errors import HivepipeError
+from hivepipe.redaction_config import use_rules
 
 # Exit code 2 means "block" to Claude Code, should a hook ever run a command of ours.
 click.UsageError.exit_code = 64
+
+SAYING_IT_THEMSELVES = ("config", "redact")  # what is wrong in a config.toml
 
 
 class _Commands(click.Group):
@@ -44,8 +47,8 @@ class _Commands(click.Group):
 def main() -> None:
     """Run the background pipeline behind Claude Code hooks."""
     _, found = here()
-    if click.get_current_context().invoked_subcommand != "config":  # which says it itself
-        for problem in found.problems:
+    if click.get_current_context().invoked_subcommand not in SAYING_IT_THEMSELVES:
+        for problem in filter(None, (*found.problems, use_rules(found.home))):
             click.echo(f"hivepipe: {problem}; left out", err=True)
     try:
         compile_for_hooks(found)

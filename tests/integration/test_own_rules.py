@@ -1,0 +1,62 @@
+"""Rules of one's own hold for everything that is written, whoever writes it."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from tests.conftest import Home, Server, Writer, fire, is_drained, until
+from tests.payloads import SESSION_START, USER_PROMPT_SUBMIT, changed
+
+RULE = "[[redaction.rules]]\nname = 'employee'\npattern = 'EMP-[0-9]+'\nkeywords = ['EMP-']\n"
+PROMPT = changed(USER_PROMPT_SUBMIT, prompt="ask EMP-123456, ana@shop.io")
+CLEAN = [{"prompt": "ask ***REDACTED***, ***EMAIL***"}]
+
+
+@pytest.fixture
+def home(private_home: Home) -> Home:
+    private_home.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (private_home.path / "config.toml").write_text(RULE)
+    return private_home
+
+
+def command(home: Home, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-I", "-m", "hivepipe.cli.main", *arguments],
+        env=home.env,
+        cwd=home.project,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_the_writer_knows_them(home: Home, redis_server: Server, writer: Writer) -> None:
+    writer.start()
+    fire("SessionStart", SESSION_START, home.env)
+    fire("UserPromptSubmit", PROMPT, home.env)
+    until(lambda: is_drained(home, redis_server, writer), "drained")
+    assert home.rows("SELECT prompt FROM prompts") == CLEAN
+
+
+def test_the_direct_path_and_the_drain_know_them(home: Home) -> None:
+    fire("UserPromptSubmit", PROMPT, home.with_env(AUTOSTART="0"))
+    assert command(home, "drain").returncode == 0
+    assert home.rows("SELECT prompt FROM prompts") == CLEAN
+
+
+def test_with_a_bad_rule_the_built_in_ones_are_in_force(
+    home: Home, redis_server: Server, new_writer: Callable[[Home], Writer]
+) -> None:
+    (home.path / "config.toml").write_text(RULE.replace("EMP-[", "EMP-("))
+    writer = new_writer(home)
+    writer.start()
+    fire("UserPromptSubmit", PROMPT, home.env)
+    until(lambda: is_drained(home, redis_server, writer), "drained")
+    assert home.rows("SELECT prompt FROM prompts") == [{"prompt": "ask EMP-123456, ***EMAIL***"}]
+    assert "rule 'employee'" in writer.text
+    said = command(home, "config")
+    assert said.returncode == 1
+    assert "rule 'employee'" in said.stderr
