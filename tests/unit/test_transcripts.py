@@ -180,6 +180,20 @@ def test_of_several_records_of_a_message_the_one_with_most_output_counts() -> No
         assert {usage.tokens.output for usage in tally.take_usages()} == {300, 1}
 
 
+def test_a_long_replay_of_the_parents_messages_is_not_the_subagents_own() -> None:
+    """A compaction's agent replays the whole conversation before it says anything itself."""
+    many = 3 * OPEN_MESSAGES
+    said = [answer(number, f"msg_{number}", 100) for number in range(many)]
+    own = answer(many, "msg_own", 7)
+    main = tally_of([json.dumps(line).encode() for line in said])
+    replayed = [json.dumps(line | {"isSidechain": True}).encode() for line in (*said, own)]
+    subagent = tally_of(replayed)
+    found = describe(main, PRICES, [subagent, subagent])
+    assert found["tokens"]["output"] == 100 * many + 2 * 7
+    assert describe(subagent, PRICES)["tokens"]["output"] == 100 * many + 7
+    assert Tally.load(subagent.dump()) == subagent
+
+
 def test_usages_are_taken_once() -> None:
     tally = tally_of(lines_of("fork/parent"))
     assert [usage.message_id for usage in tally.take_usages()] == ["msg_P1", "msg_P2"]
