@@ -1,13 +1,13 @@
 """Commands `init` and `uninstall`: into Claude Code's settings and out of them again."""
 
 import difflib
-import os
 
 import click
 
+from hivepipe.cli.paths import short
 from hivepipe.cli.tables import size
 from hivepipe.errors import NoRedisServerError
-from hivepipe.home import Place, read_record, real_path, record_path, user_folder
+from hivepipe.home import Place, read_record, record_path
 from hivepipe.install import edits, installation, removal
 from hivepipe.install.claude_code import Scope
 from hivepipe.install.hook_entries import EVENTS, Form
@@ -32,7 +32,7 @@ def init(local: bool, project: bool, user: bool, adopt: bool, dry_run: bool) -> 
     plan = installation.plan(scope)
     if dry_run:
         _show_diffs(plan.changes)
-        click.echo(f"would record into {_short(plan.home)}; nothing was changed")
+        click.echo(f"would record into {short(plan.home)}; nothing was changed")
         return
     installation.carry_out(plan, adopt)
     _show_installed(plan, scope)
@@ -68,7 +68,7 @@ def _show_diffs(changes: list[edits.Edit]) -> None:
         if edit.after == edit.before:
             continue
         before, after = ((text or "").splitlines() for text in (edit.before, edit.after))
-        name = _short(edit.path)
+        name = short(edit.path)
         for line in difflib.unified_diff(before, after, name, name, lineterm=""):
             click.echo(line)
 
@@ -76,15 +76,15 @@ def _show_diffs(changes: list[edits.Edit]) -> None:
 def _show_installed(plan: installation.Plan, scope: Scope) -> None:
     kept = "; what stands there stays" if plan.settings.before else ""
     if plan.settings in plan.changes:
-        click.echo(f"hooks    {len(EVENTS)} in {_short(plan.settings.path)}{kept}")
+        click.echo(f"hooks    {len(EVENTS)} in {short(plan.settings.path)}{kept}")
     else:
-        click.echo(f"hooks    already in {_short(plan.settings.path)}")
+        click.echo(f"hooks    already in {short(plan.settings.path)}")
     if plan.exclude in plan.changes:
-        click.echo(f"git      {_short(plan.exclude.path)} leaves that file out")
+        click.echo(f"git      {short(plan.exclude.path)} leaves that file out")
     if plan.is_committed:
         click.echo("         git has this file, and the paths in it are those of this machine")
-    click.echo(f"data     {_short(plan.home)}, for you alone{_ignored(plan)}")
-    click.echo(f"record   {_short(record_path(plan.project))}")
+    click.echo(f"data     {short(plan.home)}, for you alone{_ignored(plan)}")
+    click.echo(f"record   {short(record_path(plan.project))}")
     if plan.form is Form.SHELL:
         click.echo("form     through a shell: this Claude Code is older than 2.1.139")
     if scope is Scope.PROJECT:
@@ -111,9 +111,9 @@ def _show_what_is_next(plan: installation.Plan, scope: Scope) -> None:
 
 def _show_removed(plan: removal.Removal, purge: bool) -> None:
     for edit in plan.settings:
-        click.echo(f"hooks    {_short(edit.path)} {_became(edit)}")
+        click.echo(f"hooks    {short(edit.path)} {_became(edit)}")
     for edit in plan.excludes:
-        click.echo(f"git      {_short(edit.path)} is as it was")
+        click.echo(f"git      {short(edit.path)} is as it was")
     if plan.is_registered:
         click.echo("record   removed")
     if plan.is_shared:
@@ -142,33 +142,25 @@ def _about_data(plan: removal.Removal, purge: bool, would_be: str) -> str:
         return f"data     {would_be}deleted: {total}"
     if plan.holds_nothing:
         return f"data     nothing was recorded: {would_be}removed"
-    kept = "\n".join(f"         {_short(entry.path)}" for entry in plan.data)
+    shown = [entry.path for entry in plan.data if not entry.path.endswith("/.gitignore")]
+    kept = "\n".join(f"         {short(path)}" for path in shown)
     how = "hivepipe uninstall --purge deletes it"
     return f"data     {would_be}kept, {total}; {how}\n{kept}"
 
 
 def _show_data(plan: removal.Removal) -> None:
     for entry in plan.data:
-        click.echo(f"{size(entry.size_bytes):>9}  {_short(entry.path)}")
+        click.echo(f"{size(entry.size_bytes):>9}  {short(entry.path)}")
 
 
 def _nothing_to_do(place: Place, user: bool) -> str:
     if user:
         return "hivepipe init --user was never run here, or is undone: nothing to do"
     return (
-        f"{_short(place.project)} has no hooks of hivepipe and no record: nothing to do. "
+        f"{short(place.project)} has no hooks of hivepipe and no record: nothing to do. "
         "For all your projects: hivepipe uninstall --user"
     )
 
 
 def _ignored(plan: installation.Plan) -> str:
     return ", ignored by git" if plan.home.endswith("/.hive-mind") else ""
-
-
-def _short(path: str) -> str:
-    """Return a path as it is best read from here."""
-    here = real_path(".")
-    if path.startswith(f"{here}/"):
-        return os.path.relpath(path, here)
-    user = user_folder()
-    return f"~{path.removeprefix(user)}" if path.startswith(f"{user}/") else path

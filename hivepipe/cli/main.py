@@ -20,6 +20,7 @@ from hivepipe.cli.stacks import stacks
 from hivepipe.cli.status import status
 from hivepipe.cli.switch import off, on
 from hivepipe.cli.task import task
+from hivepipe.cli.what import what
 from hivepipe.config import compile_for_hooks, here
 from hivepipe.errors import HivepipeError
 from hivepipe.redaction_config import use_rules
@@ -58,6 +59,7 @@ def main() -> None:
 
 main.add_command(install.init)
 main.add_command(install.uninstall)
+main.add_command(what)
 main.add_command(off)
 main.add_command(on)
 main.add_command(config)

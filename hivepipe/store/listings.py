@@ -144,6 +144,14 @@ class Listings:
             {row["id"] for row in self.rows("SELECT id FROM schema_migrations", {})}
         )
 
+    def counts(self) -> dict[str, int]:
+        """Return how many rows each table has."""
+        tables = self.rows("SELECT name FROM sqlite_master WHERE type = 'table'", {})
+        return {
+            row["name"]: self.rows(f"SELECT COUNT(*) AS n FROM {row['name']}", {})[0]["n"]
+            for row in tables
+        }
+
     def is_empty(self) -> bool:
         """Has no job ever had its effect here?"""
         return not self.rows("SELECT 1 FROM applied LIMIT 1", {})

@@ -1,0 +1,105 @@
+"""Command `what`: what is recorded here, where it lies, what leaves the machine, how it goes."""
+
+import click
+
+from hivepipe.cli.paths import short
+from hivepipe.cli.tables import json_option, show_json, size
+from hivepipe.doctor.patient import Patient
+from hivepipe.errors import StoreError
+from hivepipe.home import Place, locate
+from hivepipe.install.data import Data, data_of
+from hivepipe.queues import endpoint
+from hivepipe.stack.lock import Stack
+from hivepipe.store.listings import listings
+from hivepipe.store.location import database_path
+
+# Table -> what people call it, and what of it is kept. A test holds this against the schema.
+KEPT = {
+    "sessions": ("sessions", "id, folder, model, title, path of the transcript, times"),
+    "prompts": ("prompts", "the first 2,000 characters"),
+    "agents": ("subagents", "type, model, 100 characters of description, tokens"),
+    "skill_uses": ("skills, commands", "name, 200 characters of arguments"),
+    "session_logs": ("log lines", "which tool on which file; the kind of an API error"),
+    "usage": ("messages", "model and number of tokens"),
+    "tasks": ("tasks", "what you gave with `hivepipe task`"),
+    "instances": ("processes", "pid, host and times of each Claude Code"),
+}
+# Say nothing more of anybody: numbers, links between rows, ids of what was done.
+BESIDE = {
+    "swarms",
+    "instance_sessions",
+    "deleted_sessions",
+    "counters",
+    "applied",
+    "schema_migrations",
+}
+_NEVER = "contents of files, output of tools, shell commands, what Claude answered"
+_SECRETS = "known forms are replaced on the way to the database (try: hivepipe redact FILE)"
+
+
+@click.command()
+@json_option
+def what(as_json: bool) -> None:
+    """Show what is recorded here, where it lies, what leaves the machine, how to delete it."""
+    place = locate(".")
+    counts = _counts(place)
+    data = data_of(place)
+    if as_json:
+        show_json(
+            project=place.project,
+            state=place.state,
+            hooks=_hooks(place),
+            kept={name: counts.get(name) for name in KEPT},
+            data=[{"path": entry.path, "bytes": entry.size_bytes} for entry in data],
+            leaves=_leaves(place),
+        )
+        return
+    click.echo(f"{short(place.project)}: {_state(place)}\n")
+    click.echo("kept       " + f"{'so far':>57}")
+    for table, (name, kept) in KEPT.items():
+        click.echo(f"  {name:<16} {kept:<56} {counts.get(table, 0):>6,}")
+    click.echo(f"never      {_NEVER}")
+    click.echo(f"secrets    {_SECRETS}")
+    _show_places(place, data)
+    click.echo(f"leaves     {_leaves(place)}")
+    click.echo("not now    hivepipe off      all of it, for good    hivepipe uninstall --purge")
+
+
+def _counts(place: Place) -> dict[str, int]:
+    """Return how many rows each table has; empty while nobody can say."""
+    try:
+        with listings(database_path(place.home)) as store:
+            return store.counts()
+    except StoreError:
+        return {}
+
+
+def _hooks(place: Place) -> list[str]:
+    return [file.path for file in Patient(place, Stack.of(place)).settings_files if file.entries]
+
+
+def _state(place: Place) -> str:
+    if place.state == "off":
+        return "nothing is recorded, by `hivepipe off`"
+    if not _hooks(place):
+        return "nothing is recorded, for no hook is registered (`hivepipe init`)"
+    return "recorded on disk, the stack is down" if place.state == "down" else "recorded"
+
+
+def _show_places(place: Place, data: list[Data]) -> None:
+    shown = [entry for entry in data if not entry.path.endswith("/.gitignore")]
+    lines = [f"{short(entry.path)}  {size(entry.size_bytes)}" for entry in shown]
+    lines = lines or [f"{short(place.home)}, which is not there yet"]
+    is_own = place.home.endswith("/.hive-mind")
+    lines.append("for you alone (0700, 0600)" + (", ignored by git" if is_own else ""))
+    for number, line in enumerate(lines):
+        click.echo(f"{'' if number else 'lies in':<10} {line}")
+    for path in _hooks(place):
+        click.echo(f"hooks      {short(path)}")
+
+
+def _leaves(place: Place) -> str:
+    """Return what leaves the machine: nothing, unless the user named a Redis elsewhere."""
+    if place.socket.startswith("/") or endpoint.is_local(place.socket):
+        return "nothing: no telemetry, no network call"
+    return f"the jobs, to the Redis that you named ({endpoint.shown(place.socket)}); no telemetry"

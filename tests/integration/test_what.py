@@ -1,0 +1,38 @@
+"""The one screen about a project's data says the truth."""
+
+import json
+from pathlib import Path
+
+from hivepipe.cli.what import BESIDE, KEPT
+from hivepipe.store.database import Database
+from hivepipe.store.listings import listings
+from tests.conftest import until
+from tests.installed import User
+
+
+def test_every_table_is_named_or_holds_nothing_of_anybodys(tmp_path: Path) -> None:
+    Database(tmp_path / "hive.db").close()
+    with listings(tmp_path / "hive.db") as store:
+        tables = {name for name in store.counts() if not name.startswith("sqlite_")}
+    assert tables == set(KEPT) | BESIDE
+
+
+def test_it_counts_what_was_recorded_and_names_every_folder(user: User) -> None:
+    assert "hivepipe init" in user.hivepipe("what")
+    user.hivepipe("init")
+    user.hivepipe("up", "-d")
+    user.live_through_a_session()
+    until(user.sessions, "no session was recorded")
+    found = json.loads(user.hivepipe("what", "--json"))
+    assert found["kept"]["sessions"] == 1
+    assert found["hooks"] == [str(user.settings)]
+    paths = {entry["path"] for entry in found["data"] if entry["bytes"] > 2}
+    assert str(user.project / ".hive-mind") in paths
+    assert found["leaves"].startswith("nothing")
+    screen = user.hivepipe("what")
+    assert len(screen.splitlines()) <= 24
+    assert max(map(len, screen.splitlines())) <= 100
+    user.hivepipe("off")
+    assert "nothing is recorded" in user.hivepipe("what")
+    user.hivepipe("uninstall", "--purge", "--yes")
+    assert not [entry for entry in map(Path, paths) if entry.exists()]
