@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from redis import Redis
+from redis.exceptions import ResponseError
 
 from hivepipe.envelope import read_envelope, redacted
 from hivepipe.errors import BadEnvelopeError
@@ -35,10 +36,13 @@ return 1
 _RECLAIM = """
 local q, member, id = ARGV[1], ARGV[2], ARGV[3]
 local job = 'rq:job:' .. id
+if redis.call('TYPE', job).ok ~= 'hash' then
+  redis.call('ZREM', 'rq:wip:' .. q, member)
+  return 0
+end
 local worker = redis.call('HGET', job, 'worker_name')
 if worker and redis.call('EXISTS', 'rq:worker:' .. worker) == 1 then return 0 end
 if redis.call('ZREM', 'rq:wip:' .. q, member) == 0 then return 0 end
-if redis.call('EXISTS', job) == 0 then return 0 end
 redis.call('HSET', job, 'status', 'queued', 'origin', q)
 redis.call('LPUSH', 'rq:queue:' .. q, id)
 return 1
@@ -63,8 +67,8 @@ def redact_dead_letters(connection: Redis, is_shared: bool) -> None:
     for queue in ALL_QUEUES:
         ids: Any = connection.zrange(f"rq:failed:{queue}", 0, -1)
         for job_id in ids:
-            found: Any = connection.hmget(b"rq:job:" + job_id, "hp_redacted", "data", "hp")
-            if found[0] or not found[1] or (is_shared and not found[2]):
+            found = _fields(connection, job_id, "hp_redacted", "data", "hp")
+            if not found or found[0] or not found[1] or (is_shared and not found[2]):
                 continue
             try:
                 text = envelope_text(found[1])
@@ -72,6 +76,15 @@ def redact_dead_letters(connection: Redis, is_shared: bool) -> None:
                 redact(args=[queue, job_id, job_data(redacted(text)), operation])
             except BadEnvelopeError:  # not ours: left as it was found
                 redact(args=[queue, job_id, found[1], "unreadable"])
+
+
+def _fields(connection: Redis, job_id: bytes, *names: str) -> list[bytes | None]:
+    """Return fields of a job; nothing if what stands in its place is no job of anybody's."""
+    try:
+        found: Any = connection.hmget(b"rq:job:" + job_id, *names)
+    except ResponseError:
+        return []
+    return list(found)
 
 
 def reconcile(connection: Redis, is_shared: bool) -> int:
@@ -88,7 +101,7 @@ def _reclaim_abandoned(connection: Redis, is_shared: bool) -> int:
         for member in ended:
             job_id, _, execution = member.partition(b":")
             # The workers' own are taken back when they start.
-            is_ours = not is_shared or connection.hexists((b"rq:job:" + job_id).decode(), "hp")
+            is_ours = not is_shared or any(_fields(connection, job_id, "hp"))
             if execution != b"hivepipe" and is_ours:
                 found += int(reclaim(args=[queue, member, job_id]))
     return found
@@ -107,7 +120,10 @@ def _repush_orphans(connection: Redis) -> int:
         pipe.hmget(b"rq:job:" + job_id, "status", "enqueued_at", "hp")
     repush = connection.register_script(_REPUSH)
     found = 0
-    for job_id, (status, enqueued_at, ours) in zip(unlisted, pipe.execute(), strict=True):
+    for job_id, fields in zip(unlisted, pipe.execute(raise_on_error=False), strict=True):
+        if not isinstance(fields, list):  # no job of anybody's
+            continue
+        status, enqueued_at, ours = fields
         if ours and status == b"queued" and _age_secs(enqueued_at) > GRACE_SECS:
             found += int(repush(args=[job_id]))
     return found

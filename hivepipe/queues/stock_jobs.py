@@ -21,8 +21,9 @@ end
 _COUNT = f"""
 local done = 0
 for _, id in ipairs(redis.call('SMEMBERS', '{EXECUTED_KEY}')) do
-  local status = redis.call('HGET', 'rq:job:' .. id, 'status')
-  if not status or status == 'finished' then
+  local job = 'rq:job:' .. id
+  local is_there = redis.call('TYPE', job).ok == 'hash'
+  if not is_there or redis.call('HGET', job, 'status') == 'finished' then
     redis.call('SREM', '{EXECUTED_KEY}', id)
     done = done + 1
   end

@@ -116,6 +116,15 @@ class Bench:
         made.start()
         return made
 
+    def worker(self, role: str) -> Process:
+        """Start the worker of `slow` or `llm`."""
+        script = str(ROOT / "workers" / f"{role}.py")
+        log = self.home.root / f"{role}.log"
+        made = Process([sys.executable, "-I", script], log, self.home.env, self.home.root)
+        self.writers.append(made)
+        made.start()
+        return made
+
     def plain_writer(self) -> Writer:
         made = Writer(self.home)
         self.writers.append(made)

@@ -15,7 +15,7 @@ import pytest
 import redis
 
 from hivepipe.queues.client import job_data
-from tests.conftest import Writer, until
+from tests.conftest import ALL_QUEUES, Writer, until
 from tests.faults import oracle
 from tests.faults.harness import Bench
 
@@ -279,6 +279,43 @@ def test_a_hundred_megabytes(bench: Bench) -> None:
     bench.settle(around.writer, 20)
     assert "100000000 bytes" in bench.dead()["evil"]
     assert bench.server.is_running
+
+
+def test_all_of_them_at_once_in_every_queue(bench: Bench) -> None:
+    """Whoever looks or works: nothing runs, nothing breaks, each is a dead letter that can go."""
+    canary = bench.home.root / "canary"
+    hostile = hostile_jobs(canary)
+    around = Surrounded(bench)
+    bench.redis.set("rq:job:no-job", "x")  # first in its queue: who asks how old it is?
+    bench.redis.rpush("rq:queue:medium", "no-job")
+    bench.redis.rpush("rq:queue:low", b"\xff\xfe")
+    around.before()
+    for queue in ALL_QUEUES:
+        for number, (fields, _) in enumerate(hostile.values()):
+            plant(bench.redis, fields, f"evil-{queue}-{number}", queue)
+    around.after()
+    waiting = len(ALL_QUEUES) * len(hostile)
+    said = json.loads(bench.command("status", "--json", expect=1))
+    assert sum(said["queues"].values()) == waiting + oracle.job_count(around.events) + 2
+    assert "no dead letters" in bench.command("failed", "list")
+    bench.command("rq", "--", "info")
+    workers = [around.writer, *(bench.worker(name) for name in ("slow", "llm"))]
+    around.check_ordinary()
+    bench.settle(around.writer, 30)
+    assert len(bench.dead()) == waiting
+    assert all(worker.is_running for worker in workers)
+    said = json.loads(bench.command("status", "--json", expect=1))
+    assert said["accounts"]["dead"] == waiting
+    listed = json.loads(bench.command("failed", "list", "--json"))["failed"]
+    assert len(listed) == waiting
+    for letter in listed[:: len(hostile) // 3]:
+        bench.command("failed", "show", letter["id"])
+    bench.command("rq", "--", "info")
+    assert f"{waiting} discarded" in bench.command("failed", "discard", "--all", "--yes")
+    assert not canary.exists()
+    for worker in workers:
+        assert worker.end() == 0, worker.text[-3000:]
+    bench.assert_tables(around.events)
 
 
 def test_a_small_pickle_takes_little_memory() -> None:
