@@ -24,6 +24,7 @@ from hivepipe.commit import commit_batch
 from hivepipe.envelope import Envelope, redacted
 from hivepipe.errors import BadEnvelopeError, MissingParentError, StoreError
 from hivepipe.handlers.slow import SLOW_OPERATIONS, settle_secs
+from hivepipe.heartbeats import Heartbeats
 from hivepipe.idle import IdleWatch
 from hivepipe.jobs import queue_of
 from hivepipe.queues import client, endpoint
@@ -56,6 +57,7 @@ class Writer(ClaimingWorker):
         self._db: Database | None = None
         self._could_open = False
         self._trouble: str | None = None  # a writer before this one may have left a word
+        self._heartbeats = Heartbeats(self.connection)
         self._housekeeper = Housekeeper(self.connection, Path(self._home), self._address)
         self._stack = Stack.prepared(self._home)
         # With a remote Redis the forwarder has the bell.
@@ -89,6 +91,8 @@ class Writer(ClaimingWorker):
             self._stop_requested = True
 
     def _before_leaving(self) -> None:
+        if self._db is not None:
+            self._heartbeats.flush(self._db)
         self._housekeeper.cleanse_at_end()
 
     def _close(self) -> None:
@@ -98,9 +102,11 @@ class Writer(ClaimingWorker):
 
     def _turn(self, places: int) -> float | None:
         self._heartbeat_if_due()
-        if self._database() is None:
+        db = self._database()
+        if db is None:
             return LONGEST_WAIT_SECS
         self._recover_if_due()
+        self._heartbeats.flush_if_due(db)
         # Older events first: while any are on disk, nothing newer is claimed.
         if self._housekeeper.drain():
             return 0

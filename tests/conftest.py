@@ -107,6 +107,21 @@ def fire_all(events: Iterable[Mapping[str, Any]], env: Mapping[str, str], at_onc
 # ---- a home
 
 
+def undisturbed(home: "Home", wave: Callable[[str], None], attempts: int = 10) -> str:
+    """Run a wave of hooks in new sessions until all of them got their answer from Redis in time.
+
+    Return that session. A hook gives Redis 50 ms; fifty at once on a busy machine may need more.
+    """
+    log = home.project / ".claude-state" / "logs" / "hook-errors.log"
+    for attempt in range(attempts):
+        session = f"wave-{attempt}"
+        log.unlink(missing_ok=True)
+        wave(session)
+        if not log.exists():
+            return session
+    pytest.fail(f"no wave in {attempts} was undisturbed: {log.read_text()[-2000:]}")
+
+
 class Home:
     """The folders and the environment of one user with one project."""
 

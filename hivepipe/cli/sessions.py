@@ -12,6 +12,7 @@ from hivepipe.cli.tables import (
 )
 from hivepipe.errors import StoreError
 from hivepipe.home import locate
+from hivepipe.liveness import with_activity
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
 
@@ -23,15 +24,16 @@ from hivepipe.store.location import database_path
 def sessions(with_ended: bool, as_json: bool, utc: bool) -> None:
     """List the open sessions, the last active first."""
     with listings(database_path(locate(".").home)) as store:
-        found = store.sessions(with_ended)
+        found = with_activity(store, store.sessions(with_ended))
     if as_json:
         show_json(sessions=found)
         return
     rows = [
         (
             entry["id"],
-            entry["status"],
-            moment(entry["updated_at"], utc),
+            entry["condition"],
+            moment(entry["last_active_at"], utc),
+            entry["calls"],
             entry["operations"],
             entry["agents"],
             entry["model"],
@@ -39,7 +41,8 @@ def sessions(with_ended: bool, as_json: bool, utc: bool) -> None:
         )
         for entry in found
     ]
-    show_table(("session", "status", "last", "operations", "agents", "model", "about"), rows)
+    columns = ("session", "status", "last", "calls", "operations", "agents", "model", "about")
+    show_table(columns, rows)
 
 
 @click.group()
@@ -54,7 +57,8 @@ def show(session_id: str, utc: bool) -> None:
     """Show one session and its instances; ID may be the beginning of one."""
     with listings(database_path(locate(".").home)) as store:
         full_id = store.full_id("session", session_id)
-        found = store.session(full_id)
+        known = store.session(full_id)
+        found = with_activity(store, [known])[0] if known else None
         instances = store.instances(full_id)
     if found is None:
         raise StoreError(f"session {full_id} was deleted; its log may remain: `session log`")

@@ -36,9 +36,10 @@ def hand_over(
         except client.RefusedError as refused:
             if messages:
                 _spool(place, event_time_ns, messages)
-                _after_refusal(name, place, refused)
+            _after_refusal(name, place, refused, len(messages))
             return "", ""
-        if not place.socket.startswith("/"):  # a Redis that runs whether or not our stack does
+        # A Redis of others runs whether or not our stack does.
+        if messages and not place.socket.startswith("/"):
             _call_stack(name, place)
         return "", said
     return _spool(place, event_time_ns, messages) if messages else "", ""
@@ -75,13 +76,14 @@ def _spool(place: home.Place, event_time_ns: int, messages: list[Message]) -> st
     return write_spool(f"{place.home}/spool", event_time_ns, messages)
 
 
-def _after_refusal(name: str, place: home.Place, refused: client.RefusedError) -> None:
+def _after_refusal(name: str, place: home.Place, refused: client.RefusedError, jobs: int) -> None:
     """The event is safe: let the stack come up, or say what is wrong with it."""
     if not refused.is_absent:
         from hivepipe.hook_log import log_line
 
-        log_line(place.logs, name, "WARNING", f"Redis: {refused}; event kept in the spool")
-    else:
+        outcome = "event kept in the spool" if jobs else "event not counted"
+        log_line(place.logs, name, "WARNING", f"Redis: {refused}; {outcome}")
+    elif jobs:
         _call_stack(name, place)
 
 

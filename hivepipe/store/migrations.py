@@ -106,11 +106,22 @@ CREATE TABLE tasks (
   assigned_time_ns INTEGER NOT NULL DEFAULT 0);
 """
 
+# History: no key. A row for each time that the totals of a session began to be counted.
+ACTIVITY = """
+CREATE TABLE activity (
+  session_id TEXT NOT NULL, since_ms INTEGER NOT NULL, last_active_at TEXT NOT NULL,
+  calls INTEGER NOT NULL, failed INTEGER NOT NULL, denied INTEGER NOT NULL,
+  warned INTEGER NOT NULL, open_calls INTEGER NOT NULL, turn_is_open INTEGER NOT NULL,
+  task_id TEXT, profile TEXT,
+  PRIMARY KEY (session_id, since_ms));
+"""
+
 MIGRATIONS = (
     ("0001 initial", INITIAL),
     ("0002 usage", USAGE),
     ("0003 skill prompts", SKILL_PROMPTS),
     ("0004 tasks", TASKS),
+    ("0005 activity", ACTIVITY),
 )
 
 _RECORDS = """

@@ -18,7 +18,7 @@ from hivepipe.guard.client import NOTE_FIELDS, SCRIPT, VERDICT_SCRIPT
 from hivepipe.guard.replay import Memory
 from hivepipe.queues import client as wire
 from tests import honest_sessions, payloads
-from tests.conftest import NEUTRAL, Home, Server, answered
+from tests.conftest import NEUTRAL, Home, Server, answered, undisturbed
 from tests.hook_contract import checked
 from tests.payloads import SESSION, changed
 
@@ -54,12 +54,19 @@ def activity(server: Server, session: str = SESSION) -> dict[str, str]:
 def test_parallel_calls_are_counted_exactly(
     private_home: Home, redis_server: Server, times: int, expected: int
 ) -> None:
-    answers = ask_all(same(times), private_home.with_env(GUARD="all"), at_once=times)
+    answers: list[dict[str, Any]] = []
+
+    def wave(session: str) -> None:
+        answers[:] = ask_all(
+            same(times, session_id=session), private_home.with_env(GUARD="all"), at_once=times
+        )
+
+    session = undisturbed(private_home, wave)
     assert denials(answers) == expected
     assert sum("additionalContext" in answer for answer in answers) == 1
     with redis_server.client() as client:
-        assert client.llen(f"hivepipe:calls:{SESSION}") == times
-    found = activity(redis_server)
+        assert client.llen(f"hivepipe:calls:{session}") == times
+    found = activity(redis_server, session)
     assert (found["calls"], found["denied"]) == (str(times), str(expected))
 
 

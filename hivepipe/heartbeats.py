@@ -1,0 +1,64 @@
+"""Heartbeats of sessions move from Redis into the store, all at once, every few seconds."""
+
+import logging
+import sqlite3
+import time
+
+from redis import Redis
+
+from hivepipe.jobs import utc
+from hivepipe.queues.activity import Activity, settle_activity, take_activity
+from hivepipe.store.activity import record_activity
+from hivepipe.store.database import Database
+
+EVERY_SECS = 5.0
+
+logger = logging.getLogger(__name__)
+
+
+class Heartbeats:
+    """Flushed by the writer between its turns."""
+
+    def __init__(self, connection: Redis) -> None:
+        """What an earlier writer left comes with the first flush."""
+        self._connection = connection
+        self._flushed_at = float("-inf")
+
+    def flush_if_due(self, db: Database) -> None:
+        """Write what there is, if it is time; a RedisError is the caller's."""
+        if time.monotonic() - self._flushed_at >= EVERY_SECS:
+            self._flushed_at = time.monotonic()
+            self.flush(db)
+
+    def flush(self, db: Database) -> None:
+        """Write what there is; what a store in trouble does not take comes again."""
+        taken = take_activity(self._connection)
+        if not taken:
+            return
+        try:
+            with db.transaction():
+                for activity in taken:
+                    _record(db, activity)
+        except sqlite3.Error as error:
+            logger.warning("activity of %d sessions stays in Redis: %s", len(taken), error)
+            return
+        settle_activity(self._connection)
+
+
+def _record(db: Database, activity: Activity) -> None:
+    record_activity(
+        db,
+        session=activity.session,
+        since_ms=activity.since_ms,
+        last_active_at=f"{utc(activity.last_ms * 1_000_000)[:-4]}Z",
+        totals={
+            "calls": activity.calls,
+            "failed": activity.failed,
+            "denied": activity.denied,
+            "warned": activity.warned,
+        },
+        open_calls=activity.open_calls,
+        turn_is_open=activity.turn_is_open,
+        task=activity.task,
+        profile=activity.profile,
+    )

@@ -1,0 +1,89 @@
+"""What hooks noted of each session's tool calls, on its way from Redis into the store.
+
+    hivepipe:active          set    sessions with activity since the last time
+    hivepipe:active:taken    set    those whose activity is being written
+
+Totals are running ones and only rise: to write the same twice does no harm, and what a kill leaves
+in `taken` comes again.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from redis import Redis
+
+from hivepipe.events import valid_id
+
+TAKEN_KEY = "hivepipe:active:taken"
+
+_TAKE = f"""
+if redis.call('EXISTS', 'hivepipe:active', '{TAKEN_KEY}') == 0 then return {{}} end
+redis.call('SUNIONSTORE', '{TAKEN_KEY}', '{TAKEN_KEY}', 'hivepipe:active')
+redis.call('DEL', 'hivepipe:active')
+return redis.call('SMEMBERS', '{TAKEN_KEY}')
+"""
+_OPEN_CHARS = 33  # of a call that has no result yet: see hivepipe.guard.client
+_PROMPT = b"|"
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What one session did since its totals began to be counted."""
+
+    session: str
+    since_ms: int
+    last_ms: int
+    calls: int
+    failed: int
+    denied: int
+    warned: int
+    open_calls: int
+    turn_is_open: bool
+    task: str
+    profile: str
+
+
+def take_activity(connection: Redis) -> list[Activity]:
+    """Return the activity of all sessions that had any since it was settled last."""
+    sessions: Any = connection.eval(_TAKE, 0)
+    pipe = connection.pipeline(transaction=False)
+    for session in sessions:
+        pipe.hgetall(b"hivepipe:activity:" + session)
+        pipe.lrange(b"hivepipe:calls:" + session, 0, -1)
+    found = pipe.execute()
+    read = (
+        _read(session.decode("utf-8", "replace"), totals, calls)
+        for session, totals, calls in zip(sessions, found[::2], found[1::2], strict=True)
+    )
+    return [activity for activity in read if activity]
+
+
+def settle_activity(connection: Redis) -> None:
+    """What was taken is in the store."""
+    connection.delete(TAKEN_KEY)
+
+
+def _read(session: str, totals: dict[bytes, bytes], calls: list[bytes]) -> Activity | None:
+    """Read one session; None: it is none, or its totals went away."""
+    since_ms = _number(totals, "since_ms")
+    if valid_id(session) != session or not since_ms:
+        return None
+    latest = calls[len(calls) - calls[::-1].index(_PROMPT) :] if _PROMPT in calls else calls
+    return Activity(
+        session=session,
+        since_ms=since_ms,
+        last_ms=_number(totals, "last_ms"),
+        calls=_number(totals, "calls"),
+        failed=_number(totals, "failed"),
+        denied=_number(totals, "denied"),
+        warned=_number(totals, "warned"),
+        open_calls=sum(len(call) == _OPEN_CHARS for call in latest),
+        turn_is_open=totals.get(b"turn") == b"1",
+        task=valid_id(totals.get(b"task", b"").decode("utf-8", "replace")),
+        profile=valid_id(totals.get(b"profile", b"").decode("utf-8", "replace")),
+    )
+
+
+def _number(totals: dict[bytes, bytes], name: str) -> int:
+    text = totals.get(name.encode(), b"0")
+    return int(text) if text.isdigit() else 0

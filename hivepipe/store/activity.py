@@ -1,0 +1,86 @@
+"""How many tool calls a session made, and when it last gave a sign of life.
+
+One row per session and time from which its totals were counted: they begin anew when Redis
+loses its data, and a session's total is the sum. Totals only rise, times only move forward.
+"""
+
+from hivepipe.store.database import Database
+from hivepipe.store.listings import Entry, Listings
+
+_TOTALS = ("calls", "failed", "denied", "warned")
+
+
+def record_activity(
+    db: Database,
+    *,
+    session: str,
+    since_ms: int,
+    last_active_at: str,
+    totals: dict[str, int],
+    open_calls: int,
+    turn_is_open: bool,
+    task: str,
+    profile: str,
+) -> None:
+    """Keep the totals (calls, failed, denied, warned) where they are greater, the rest if newer."""
+    newer = "excluded.last_active_at >= activity.last_active_at"
+    sql = f"""
+        INSERT INTO activity (session_id, since_ms, last_active_at, calls, failed, denied, warned,
+          open_calls, turn_is_open, task_id, profile)
+        VALUES (:session, :since_ms, :last_active_at, :calls, :failed, :denied, :warned,
+          :open_calls, :turn_is_open, :task, :profile)
+        ON CONFLICT (session_id, since_ms) DO UPDATE SET
+          {", ".join(_rising(column) for column in _TOTALS)},
+          open_calls = CASE WHEN {newer} THEN excluded.open_calls ELSE open_calls END,
+          turn_is_open = CASE WHEN {newer} THEN excluded.turn_is_open ELSE turn_is_open END,
+          task_id = CASE WHEN {newer} THEN excluded.task_id ELSE task_id END,
+          profile = CASE WHEN {newer} THEN excluded.profile ELSE profile END,
+          last_active_at = CASE WHEN {newer} THEN excluded.last_active_at
+            ELSE last_active_at END
+    """
+    parameters = {
+        "session": session,
+        "since_ms": since_ms,
+        "last_active_at": last_active_at,
+        **totals,
+        "open_calls": open_calls,
+        "turn_is_open": turn_is_open,
+        "task": task or None,
+        "profile": profile or None,
+    }
+    db.execute(sql, parameters)
+
+
+def _rising(column: str) -> str:
+    return (
+        f"{column} = CASE WHEN excluded.{column} > activity.{column} "
+        f"THEN excluded.{column} ELSE activity.{column} END"
+    )
+
+
+def activity_of_sessions(store: Listings, session: str = "") -> dict[str, Entry]:
+    """Return what all sessions, or one, did: totals added up, the rest as it was said last."""
+    sql = """
+        SELECT session_id, calls, failed, denied, warned, open_calls, turn_is_open, task_id,
+          profile, last_active_at
+        FROM activity WHERE :id = '' OR session_id = :id ORDER BY last_active_at
+    """
+    found: dict[str, Entry] = {}
+    for row in store.rows(sql, {"id": session}):
+        before = found.get(row["session_id"], {})
+        sums = {name: row[name] + before.get(name, 0) for name in _TOTALS}
+        found[row["session_id"]] = {**row, **sums}
+    return found
+
+
+def processes_of_sessions(store: Listings) -> dict[str, list[Entry]]:
+    """Return the processes (host, pid, start time) that are in each session now."""
+    sql = """
+        SELECT instance_sessions.session_id, instances.host, instances.pid, instances.pid_started
+        FROM instance_sessions JOIN instances ON instances.id = instance_sessions.instance_id
+        WHERE instance_sessions.status = 'active'
+    """
+    found: dict[str, list[Entry]] = {}
+    for row in store.rows(sql, {}):
+        found.setdefault(row["session_id"], []).append(row)
+    return found

@@ -1,0 +1,332 @@
+"""Heartbeats: every tool call counts, exactly, without a job of its own; and who stalls is seen."""
+
+import json
+import signal
+import sqlite3
+import subprocess
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hivepipe import heartbeats
+from hivepipe.cli.main import main
+from hivepipe.liveness import condition
+from hivepipe.queues.activity import take_activity
+from hivepipe.store.activity import record_activity
+from hivepipe.store.database import Database
+from tests import payloads
+from tests.conftest import (
+    Home,
+    Server,
+    Writer,
+    accepted,
+    answered,
+    is_drained,
+    undisturbed,
+    until,
+)
+from tests.payloads import SESSION, changed
+
+
+def say(payload: dict[str, Any], env: dict[str, str]) -> None:
+    answered(payload["hook_event_name"], payload, env)
+
+
+def say_all(events: list[dict[str, Any]], env: dict[str, str], at_once: int) -> None:
+    with ThreadPoolExecutor(at_once) as pool:
+        for _ in pool.map(lambda event: say(event, env), events):
+            pass
+
+
+def calls(kind: dict[str, Any], times: int, **fields: Any) -> list[dict[str, Any]]:
+    return [changed(kind, tool_use_id=f"t{n}", **fields) for n in range(times)]
+
+
+def stored(home: Home, session: str = SESSION) -> dict[str, Any]:
+    """Return the totals as the store has them, added up; empty if there are none."""
+    rows = home.rows(f"SELECT * FROM activity WHERE session_id = '{session}'")
+    if not rows:
+        return {}
+    names = ("calls", "failed", "denied", "warned")
+    last = max(rows, key=lambda row: row["last_active_at"])
+    return {**last, **{name: sum(row[name] for row in rows) for name in names}}
+
+
+def test_fifty_parallel_calls_are_stored_as_fifty(
+    private_home: Home, redis_server: Server, writer: Writer
+) -> None:
+    results = [*calls(payloads.POST_BASH, 20), *calls(payloads.FAILED_BASH, 50)[20:]]
+
+    def wave(session: str) -> None:
+        for events, at_once in ((calls(payloads.PRE_BASH, 50), 50), (results, 10)):
+            named = [changed(event, session_id=session) for event in events]
+            say_all(named, private_home.env, at_once)
+
+    session = undisturbed(private_home, wave)
+    writer.start()
+    until(lambda: stored(private_home, session), "not flushed")
+    found = stored(private_home, session)
+    assert (found["calls"], found["failed"], found["open_calls"]) == (50, 30, 0)
+    assert writer.end() == 0
+
+
+def test_a_call_makes_no_job_and_one_connection(private_home: Home, redis_server: Server) -> None:
+    say(payloads.PRE_BASH, private_home.env)  # brings the session along
+    before = accepted(redis_server)
+    with redis_server.client() as client:
+        connected = client.info("stats")["total_connections_received"]
+        for kind in (payloads.PRE_BASH, payloads.POST_BASH, payloads.FAILED_BASH):
+            say_all(calls(kind, 5), private_home.env, at_once=1)
+        say(payloads.POST_EDIT, private_home.env)
+        now = client.info("stats")["total_connections_received"]
+    assert now - connected == 16
+    assert accepted(redis_server) - before == 3  # the checkpoint of the edit
+
+
+def test_a_call_fired_twice_counts_once(
+    private_home: Home, redis_server: Server, writer: Writer
+) -> None:
+    for kind in (payloads.PRE_BASH, payloads.FAILED_BASH):
+        say_all([event for event in calls(kind, 10) for _ in range(2)], private_home.env, 20)
+    writer.start()
+    until(lambda: stored(private_home), "not flushed")
+    found = stored(private_home)
+    assert (found["calls"], found["failed"]) == (10, 10)
+
+
+def test_results_alone_are_counted_where_no_hook_sees_the_calls(
+    private_home: Home, redis_server: Server, writer: Writer
+) -> None:
+    say_all(calls(payloads.POST_BASH, 10), private_home.env, at_once=5)
+    writer.start()
+    until(lambda: stored(private_home).get("calls") == 10, "not flushed")
+
+
+def test_what_runs_and_whose_turn_it_is(
+    private_home: Home, redis_server: Server, writer: Writer
+) -> None:
+    env = private_home.with_env(TASK_ID="t-1", AGENT_ID="ana")
+    writer.start()
+    say(payloads.USER_PROMPT_SUBMIT, env)
+    say_all(calls(payloads.PRE_BASH, 3), env, at_once=3)
+    say(calls(payloads.POST_BASH, 1)[0], env)
+    until(lambda: stored(private_home).get("open_calls") == 2, "not flushed")
+    found = stored(private_home)
+    assert (found["turn_is_open"], found["task_id"], found["profile"]) == (1, "t-1", "ana")
+    say(payloads.STOP, env)
+    until(lambda: stored(private_home)["turn_is_open"] == 0, "the turn did not end")
+
+
+@pytest.mark.parametrize("again", ["writer", "redis"])
+def test_totals_survive_a_kill(
+    private_home: Home, redis_server: Server, writer: Writer, again: str
+) -> None:
+    writer.start()
+    say_all(calls(payloads.PRE_BASH, 10), private_home.env, at_once=5)
+    until(lambda: stored(private_home).get("calls") == 10, "not flushed")
+    if again == "writer":
+        writer.end(signal.SIGKILL)
+    else:
+        redis_server.end(signal.SIGKILL)
+        redis_server.start()
+    more = [
+        changed(call, tool_use_id=f"more{n}") for n, call in enumerate(calls(payloads.PRE_BASH, 10))
+    ]
+    say_all(more, private_home.env, at_once=5)
+    writer.keep()
+    until(lambda: stored(private_home)["calls"] == 20, "not flushed")
+
+
+def test_totals_go_on_when_redis_lost_its_data(
+    private_home: Home, redis_server: Server, writer: Writer
+) -> None:
+    writer.start()
+    say_all(calls(payloads.PRE_BASH, 10), private_home.env, at_once=5)
+    until(lambda: stored(private_home).get("calls") == 10, "not flushed")
+    with redis_server.client() as client:
+        client.flushall()
+    say_all(calls(payloads.PRE_BASH, 4), private_home.env, at_once=1)
+    until(lambda: stored(private_home)["calls"] == 14, "not flushed")
+
+
+def test_what_a_killed_writer_had_taken_is_written_by_the_next(
+    private_home: Home, redis_server: Server, writer: Writer
+) -> None:
+    say_all(calls(payloads.PRE_BASH, 3), private_home.env, at_once=1)
+    with redis_server.client() as client:
+        (taken,) = take_activity(client)
+        assert (taken.session, taken.calls, taken.open_calls) == (SESSION, 3, 3)
+    writer.start()
+    until(lambda: stored(private_home).get("calls") == 3, "not flushed")
+    with redis_server.client() as client:
+        until(lambda: take_activity(client) == [], "taken for ever")
+
+
+def test_a_locked_database_loses_no_activity(private_home: Home, redis_server: Server) -> None:
+    say_all(calls(payloads.PRE_BASH, 3), private_home.env, at_once=1)
+    db = Database(private_home.database, 0.1)
+    lock = sqlite3.connect(private_home.database, isolation_level=None)
+    with redis_server.client() as client:
+        beats = heartbeats.Heartbeats(client)
+        lock.execute("BEGIN IMMEDIATE")
+        beats.flush(db)
+        lock.execute("ROLLBACK")
+        assert not stored(private_home)
+        beats.flush(db)
+    lock.close()
+    db.close()
+    assert stored(private_home)["calls"] == 3
+
+
+def test_foreign_names_among_the_sessions_are_passed_over(
+    private_home: Home, redis_server: Server
+) -> None:
+    with redis_server.client() as client:
+        client.sadd("hivepipe:active", "../x", b"\xff", "nothing-of-it")
+        client.hset("hivepipe:activity:../x", mapping={"since_ms": 1, "calls": 1})
+        assert take_activity(client) == []
+
+
+SAID = st.lists(
+    st.tuples(st.integers(1, 2), st.integers(0, 9), st.integers(0, 5), st.booleans()), min_size=1
+)
+
+
+@settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(SAID, st.randoms())
+def test_times_only_move_forward_and_totals_only_rise(
+    tmp_path: Path, said: list[tuple[int, int, int, bool]], random: Any
+) -> None:
+    rows = []
+    for order in (said, random.sample(said, len(said))):
+        db = Database(tmp_path / "hive.db")
+        with db.transaction():
+            db.execute("DELETE FROM activity", {})
+            for since, second, calls, _ in order:
+                record_activity(
+                    db,
+                    session="s",
+                    since_ms=since,
+                    last_active_at=f"2026-11-21T01:00:0{second}.000Z",
+                    totals={"calls": calls + second, "failed": calls, "denied": 0, "warned": 0},
+                    open_calls=second % 3,
+                    turn_is_open=bool(second % 2),
+                    task=f"t{second}",
+                    profile="",
+                )
+        rows.append([tuple(row) for row in db.rows("SELECT * FROM activity ORDER BY since_ms")])
+        db.close()
+    assert rows[0] == rows[1]
+
+
+# ---- stalled and lost
+
+
+def ago(**time_ago: int) -> str:
+    return (datetime.now(UTC) - timedelta(**time_ago)).isoformat(timespec="milliseconds")
+
+
+@pytest.mark.parametrize(
+    ("status", "silent", "waits", "alive", "expected"),
+    [
+        ("active", {"minutes": 14}, False, True, "active"),
+        ("active", {"minutes": 16}, False, True, "stalled"),
+        ("active", {"minutes": 16}, False, None, "stalled"),
+        ("active", {"minutes": 31}, False, True, "lost"),
+        ("active", {"hours": 9}, True, True, "active"),
+        ("active", {"seconds": 1}, False, False, "lost"),
+        ("active", {"seconds": 1}, True, False, "lost"),
+        ("paused", {"hours": 9}, False, True, "paused"),
+        ("paused", {"hours": 9}, False, False, "lost"),
+        ("ended", {"hours": 9}, False, False, "ended"),
+    ],
+)
+def test_conditions(
+    status: str, silent: dict[str, int], waits: bool, alive: bool | None, expected: str
+) -> None:
+    assert condition(status, ago(**silent), waits=waits, alive=alive) == expected
+
+
+@pytest.fixture
+def listed(
+    private_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], dict[str, dict[str, Any]]]:
+    private_home.inside(monkeypatch)
+    monkeypatch.chdir(private_home.project)
+
+    def show() -> dict[str, dict[str, Any]]:
+        result = CliRunner().invoke(main, ["sessions", "--json"])
+        assert result.exit_code == 0, result.output
+        return {entry["id"]: entry for entry in json.loads(result.output)["sessions"]}
+
+    return show
+
+
+def test_sessions_shows_who_stalls_and_who_is_lost(
+    private_home: Home,
+    redis_server: Server,
+    writer: Writer,
+    listed: Callable[[], dict[str, dict[str, Any]]],
+) -> None:
+    claude = subprocess.Popen(["sleep", "600"])
+    try:
+        for session in ("works", "stalls", "waits", "gone"):
+            env = private_home.with_env(INSTANCE_ID=f"i-{session}")
+            say(changed(payloads.PRE_BASH, session_id=session), env)
+            if session != "waits":
+                say(changed(payloads.POST_BASH, session_id=session), env)
+        writer.start()
+        until(lambda: is_drained(private_home, redis_server, writer), "not drained")
+        until(lambda: private_home.count("activity") == 4, "not flushed")
+        writer.end()
+        with sqlite3.connect(private_home.database) as db:
+            db.execute("UPDATE instances SET pid = ?, pid_started = ''", (claude.pid,))
+            db.execute("UPDATE instances SET pid = 4194305 WHERE id = 'i-gone'")
+            for table, column in (("sessions", "updated_at"), ("activity", "last_active_at")):
+                key = "id" if table == "sessions" else "session_id"
+                for session in ("stalls", "waits"):
+                    sql = f"UPDATE {table} SET {column} = ? WHERE {key} = ?"
+                    db.execute(sql, (ago(minutes=20), session))
+        db.close()
+        found = {name: entry["condition"] for name, entry in listed().items()}
+        assert found == {
+            "works": "active",
+            "stalls": "stalled",
+            "waits": "active",
+            "gone": "lost",
+        }
+        assert {entry["status"] for entry in listed().values()} == {"active"}
+        shown = CliRunner().invoke(main, ["sessions"]).output
+        assert "stalled" in shown
+        assert "calls" in CliRunner().invoke(main, ["session", "show", "works"]).output
+    finally:
+        claude.kill()
+        claude.wait()
+
+
+def test_the_last_sign_of_life_is_a_call_or_an_event(
+    private_home: Home,
+    redis_server: Server,
+    writer: Writer,
+    listed: Callable[[], dict[str, dict[str, Any]]],
+) -> None:
+    say(payloads.SESSION_START, private_home.env)
+    writer.start()
+    until(lambda: is_drained(private_home, redis_server, writer), "not drained")
+    started = listed()[SESSION]
+    assert (started["calls"], started["last_active_at"]) == (0, started["updated_at"])
+    time.sleep(0.01)
+    say(payloads.PRE_BASH, private_home.env)
+    until(lambda: listed()[SESSION]["calls"] == 1, "not flushed")
+    assert listed()[SESSION]["last_active_at"] > started["updated_at"]
+    assert listed()[SESSION]["updated_at"] == started["updated_at"]
