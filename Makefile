@@ -32,6 +32,7 @@ bench: install  ## hooks against a bare interpreter and redis-py + rq, the write
 	$(BIN)/python benchmarks/hook_cost.py --check
 	$(BIN)/python benchmarks/drain.py --check --memory 300000
 	$(BIN)/python benchmarks/latency.py --check
+	$(BIN)/python benchmarks/stack.py --check
 	$(BIN)/python benchmarks/redaction.py --check --mb 500
 
 clean:

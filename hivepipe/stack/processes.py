@@ -27,6 +27,8 @@ file=%(here)s/supervisor.sock
 chmod=0700
 [rpcinterface:supervisor]
 supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
+[rpcinterface:hivepipe]
+supervisor.rpcinterface_factory=hivepipe.stack.prompt_restart:make
 """
 # Those of one priority are one group: started at once, and told to stop at once.
 _GROUP = """\

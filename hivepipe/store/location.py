@@ -1,13 +1,17 @@
 """Where a home's database is: in the home, unless SQLite's WAL would be unsafe there.
 
 On file systems that two machines share (network, virtiofs, 9p, FUSE) the shared memory of WAL is
-not shared, and the database is corrupt within minutes. SQLite, asked for WAL, says nothing.
+not shared, and the database is corrupt within minutes. SQLite, asked for WAL, says nothing. And
+it opens no file whose path is longer than 512 bytes.
 """
 
+import os
 from pathlib import Path
 
 from hivepipe.home import absolute, short_hash, state_folder
 from hivepipe.settings import variable
+
+LONGEST_HOME_BYTES = 512 - len("/hive.db-journal") - 16
 
 _SHARED = (
     "9p",
@@ -30,7 +34,7 @@ def database_path(home: str) -> Path:
     named = variable("HIVEPIPE_DB")
     if named:
         return Path(absolute(named))
-    if is_on_shared_file_system(home):
+    if len(os.fsencode(home)) > LONGEST_HOME_BYTES or is_on_shared_file_system(home):
         return Path(state_folder(), "databases", short_hash(home), "hive.db")
     return Path(home, "hive.db")
 

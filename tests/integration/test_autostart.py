@@ -108,11 +108,6 @@ def resting(sandbox: Sandbox) -> Resting:  # noqa: F811
     return Resting(sandbox)
 
 
-def is_healthy(resting: Resting) -> bool:
-    said, _ = resting.sandbox.start("status", "--json").communicate(timeout=60)
-    return bool(json.loads(said)["healthy"])
-
-
 def test_fifty_hooks_at_once_give_one_starter_one_stack_and_lose_nothing(resting: Resting) -> None:
     resting.fire_at_once(50)
     eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
@@ -259,7 +254,7 @@ def test_the_runtime_folder_of_a_login_that_is_over_is_replaced(resting: Resting
     resting.fire()
     eventually(lambda: resting.sandbox.socket != old)
     assert resting.sandbox.socket.startswith(f"/tmp/hivepipe-{os.geteuid()}/")
-    eventually(lambda: is_healthy(resting))
+    eventually(lambda: resting.sandbox.report()["healthy"])
     assert resting.sandbox.counts() == ONE_OF_EACH
     resting.sandbox.run("down")
     assert not Path(resting.sandbox.socket).parent.exists()

@@ -70,6 +70,11 @@ class Sandbox:
     def status(self, expect: int = 0, **env: str) -> dict[str, object]:
         return dict(json.loads(self.run("status", "--json", expect=expect, **env)))
 
+    def report(self) -> dict[str, object]:
+        """What `status` says, whether or not all is well."""
+        out, _ = self.start("status", "--json").communicate(timeout=90)
+        return dict(json.loads(out))
+
     @property
     def socket(self) -> str:
         return self.run("url").strip().removeprefix("unix://")

@@ -1,0 +1,166 @@
+"""The stack: how fast it starts, stops, comes back, and what it costs while nothing happens.
+
+    python benchmarks/stack.py [--rounds 5] [--idle-secs 30] [--check]
+
+Every kind of process is killed with -9 in each round. Memory is PSS: what processes share counts
+once, divided among them. `--check`: ready within 2 s, back within 2 s, at most 150 MB, under 2 %
+of a core; three times the seconds and the CPU in CI.
+"""
+
+import argparse
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+
+import psutil
+import redis
+
+from hivepipe.stack.processes import needed_with
+
+START_SECS, BACK_SECS = 2.0, 2.0
+MEMORY_MB, CPU_PERCENT = 150.0, 2.0
+PATIENCE_SECS = 60
+PROGRAMS = [entry.name for entry in needed_with("")]
+
+
+class Stack:
+    """The stack of a project in a temporary folder."""
+
+    def __init__(self, folder: str) -> None:
+        self.project = f"{folder}/shop"
+        self.environment = {
+            "HOME": folder,
+            "PATH": os.environ["PATH"],
+            "XDG_STATE_HOME": f"{folder}/state",
+            "XDG_RUNTIME_DIR": f"{folder}/run",
+        }
+        for path in (self.project, f"{folder}/run"):
+            os.mkdir(path, 0o700)
+        self.redis: redis.Redis
+
+    def command(self, *words: str) -> tuple[float, str]:
+        """Run `hivepipe ...`; return how long it took and what it said."""
+        begun = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, "-I", "-m", "hivepipe.cli.main", *words],
+            cwd=self.project,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return time.perf_counter() - begun, done.stdout
+
+    def status(self) -> dict[str, object]:
+        return dict(json.loads(self.command("status", "--json")[1]))
+
+    def pids(self) -> dict[str, int]:
+        return {entry["name"]: entry["pid"] for entry in self.status()["processes"]}  # type: ignore[attr-defined]
+
+    def answers(self, name: str, pids: set[int]) -> bool:
+        """Does Redis answer, and is one of these processes registered there (or Redis itself)?"""
+        try:
+            workers = {self.redis.hget(key, "pid") for key in self.redis.smembers("rq:workers")}
+        except redis.RedisError:
+            return False
+        return bool(pids) and (name == "redis" or bool(workers & {b"%d" % pid for pid in pids}))
+
+    def everybody(self) -> list[psutil.Process]:
+        (stack,) = json.loads(self.command("stacks", "--json")[1])["stacks"]
+        return [psutil.Process(pid) for pid in stack["pids"]]
+
+
+def until(check: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE_SECS
+    while not check():
+        if time.monotonic() > end:
+            raise SystemExit(f"not within {PATIENCE_SECS} s")
+
+
+def back_secs(stack: Stack, name: str) -> float:
+    """Kill one process and return when another answers in its place.
+
+    Asked of the kernel and of Redis: a question to the supervisor would wake it.
+    """
+    old = psutil.Process(stack.pids()[name])
+    supervisor = old.parent()
+    before = {child.pid for child in supervisor.children()}
+    begun = time.perf_counter()
+    old.send_signal(signal.SIGKILL)
+    until(lambda: stack.answers(name, {c.pid for c in supervisor.children()} - before))
+    took = time.perf_counter() - begun
+    until(lambda: bool(stack.status()["healthy"]))
+    return took
+
+
+def idle(stack: Stack, secs: float) -> tuple[float, float, list[str]]:
+    """Return memory in MB, CPU in per cent of a core, and both for each process."""
+    everybody = stack.everybody()
+    before = [sum(process.cpu_times()[:2]) for process in everybody]
+    time.sleep(secs)
+    lines, memory, cpu = [], 0.0, 0.0
+    for process, spent in zip(everybody, before, strict=True):
+        pss = process.memory_full_info().pss / 1e6
+        share = (sum(process.cpu_times()[:2]) - spent) / secs * 100
+        memory, cpu = memory + pss, cpu + share
+        words = [os.path.basename(word) for word in process.cmdline()]
+        name = next((word for word in words if word.endswith(".py")), "")
+        name = name or ("supervisord" if "supervisor.supervisord" in words else words[0])
+        lines.append(f"    {name:<16} {pss:5.1f} MB  {share:4.2f} %")
+    return memory, cpu, lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5, help="starts, and kills of each kind (5)")
+    parser.add_argument("--idle-secs", type=float, default=30)
+    parser.add_argument("--check", action="store_true", help="fail above the bounds")
+    options = parser.parse_args()
+    starts, stops = [], []
+    kills: dict[str, list[float]] = {name: [] for name in PROGRAMS}
+    with tempfile.TemporaryDirectory(prefix="hp", dir="/tmp") as folder:
+        stack = Stack(os.path.realpath(folder))
+        for _ in range(options.rounds):
+            starts.append(stack.command("up", "-d")[0])
+            stops.append(stack.command("down")[0])
+        stack.command("up", "-d")
+        stack.redis = redis.Redis.from_url(stack.command("url")[1].strip())
+        try:
+            time.sleep(5)  # what is done once after a start
+            memory, cpu, lines = idle(stack, options.idle_secs)
+            for _ in range(options.rounds):
+                for name in PROGRAMS:
+                    kills[name].append(back_secs(stack, name))
+        finally:
+            stack.command("down")
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    print(f"{options.rounds} rounds (load {load}), medians and worst:")
+    print(f"  up, all workers registered  {_both(starts)}")
+    print(f"  down, nothing left          {_both(stops)}")
+    for name, took in kills.items():
+        print(f"  {name:<10} killed, back in   {_both(took)}")
+    print(f"  idle for {options.idle_secs:.0f} s: {memory:.0f} MB, {cpu:.2f} % of a core")
+    print("\n".join(lines))
+    slack = 3 if os.environ.get("CI") else 1
+    worst_back = max(max(took) for took in kills.values())
+    if options.check and (
+        max(starts) > START_SECS * slack
+        or worst_back > BACK_SECS * slack
+        or memory > MEMORY_MB
+        or cpu > CPU_PERCENT * slack
+    ):
+        raise SystemExit("above the bounds")
+
+
+def _both(secs: list[float]) -> str:
+    return f"{statistics.median(secs):5.2f} s  {max(secs):5.2f} s"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""Every kind of process of a stack is killed, again and again, while hooks go on."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+
+from tests.conftest import hook_path
+from tests.faults.harness import SEED, rounds
+from tests.integration.test_stack import (  # noqa: F401  a fixture
+    EVERY,
+    ONE_OF_EACH,
+    Sandbox,
+    eventually,
+    sandbox,
+)
+
+CHILDREN = [kind for kind in EVERY if kind != "supervisord"]
+
+
+def fire(sandbox: Sandbox, session: str) -> None:  # noqa: F811
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", hook_path("SessionStart")],
+        input=json.dumps({"session_id": session, "source": "startup"}),
+        env=sandbox.env | {"CLAUDE_PROJECT_DIR": str(sandbox.project)},
+        text=True,
+        capture_output=True,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == ('{"continue": true}\n', "")
+
+
+def sessions(sandbox: Sandbox) -> set[str]:  # noqa: F811
+    return {entry["id"] for entry in json.loads(sandbox.run("sessions", "--json"))["sessions"]}
+
+
+def is_back(sandbox: Sandbox, kind: str, old: int) -> bool:  # noqa: F811
+    return sandbox.counts() == ONE_OF_EACH and sandbox.pid(kind) != old
+
+
+def test_every_kind_of_child_comes_back_each_time_and_nothing_is_lost(
+    sandbox: Sandbox,  # noqa: F811
+) -> None:
+    order = random.Random(SEED)
+    sandbox.run("up", "-d")
+    supervisor = sandbox.pid("supervisord")
+    fired = 0
+    for _ in range(rounds(3)):
+        for kind in order.sample(CHILDREN, len(CHILDREN)):
+            old = sandbox.pid(kind)
+            os.kill(old, signal.SIGKILL)
+            for _ in range(3):
+                fire(sandbox, f"s-{fired}")
+                fired += 1
+            eventually(lambda kind=kind, old=old: is_back(sandbox, kind, old))  # type: ignore[misc]
+    eventually(lambda: sandbox.report()["healthy"])
+    eventually(lambda: sandbox.status()["spool"] == 0)
+    wanted = {f"s-{number}" for number in range(fired)}
+    eventually(lambda: sessions(sandbox) == wanted)
+    accounts = dict(sandbox.status()["accounts"])  # type: ignore[call-overload]
+    assert accounts["accepted"] == accounts["done"]
+    assert sandbox.pid("supervisord") == supervisor
+    print(f"{rounds(3) * len(CHILDREN)} kills, {fired} events")

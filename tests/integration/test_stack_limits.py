@@ -1,0 +1,90 @@
+"""Where a stack meets its limits: long paths, a full Redis, a database that another has."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hivepipe.queues.connection import connect
+from tests.conftest import hook_path
+from tests.integration.test_stack import (  # noqa: F401  a fixture
+    ONE_OF_EACH,
+    Sandbox,
+    eventually,
+    sandbox,
+)
+
+
+def fire(sandbox: Sandbox, session: str) -> None:  # noqa: F811
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", hook_path("SessionStart")],
+        input=json.dumps({"session_id": session, "source": "startup"}),
+        env=sandbox.env | {"CLAUDE_PROJECT_DIR": str(sandbox.project)},
+        text=True,
+        capture_output=True,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == ('{"continue": true}\n', "")
+
+
+def sessions(sandbox: Sandbox) -> set[str]:  # noqa: F811
+    said, _ = sandbox.start("sessions", "--json").communicate(timeout=60)
+    return {entry["id"] for entry in json.loads(said)["sessions"]} if said else set()
+
+
+def spooled(sandbox: Sandbox) -> int:  # noqa: F811
+    return len(list((sandbox.home / "spool").glob("*.json")))
+
+
+@pytest.mark.parametrize("length", [108, 200, 1000])
+def test_a_project_may_lie_far_down(sandbox: Sandbox, length: int) -> None:  # noqa: F811
+    """A socket's path has 107 bytes, and Redis takes the first 107 of a longer one in silence."""
+    path = sandbox.folder
+    while len(str(path)) < length - 100:
+        path /= "d" * 90
+    path /= "e" * (length - len(str(path)) - 1)
+    path.mkdir(parents=True)
+    assert len(str(path)) == length
+    sandbox.project, sandbox.home = path, path / ".hive-mind"
+    sandbox.run("up", "-d")
+    assert len(os.fsencode(sandbox.socket)) < 90
+    fire(sandbox, "s-1")
+    assert spooled(sandbox) == 0
+    eventually(lambda: sessions(sandbox) == {"s-1"})
+    sandbox.run("down")
+    assert sandbox.processes() == {}
+    assert not list(sandbox.run_folder.iterdir())
+    assert [entry for entry in path.iterdir() if entry.name[0] != "."] == []
+
+
+def test_a_full_redis_says_no_and_the_events_wait_on_disk(sandbox: Sandbox) -> None:  # noqa: F811
+    sandbox.run("up", "-d")
+    fire(sandbox, "s-0")
+    eventually(lambda: sessions(sandbox) == {"s-0"})
+    with connect(sandbox.socket) as client:
+        assert client.config_get("maxmemory") == {"maxmemory": str(256 << 20)}
+        client.config_set("maxmemory", 1)
+    for number in range(1, 6):
+        fire(sandbox, f"s-{number}")
+    assert spooled(sandbox) == 5
+    log = sandbox.project / ".claude-state" / "logs" / "hook-errors.log"
+    assert log.read_text().count("event kept in the spool") == 5
+    assert sandbox.counts() == ONE_OF_EACH
+    with connect(sandbox.socket) as client:
+        client.config_set("maxmemory", 256 << 20)
+    eventually(lambda: len(sessions(sandbox)) == 6)
+    assert spooled(sandbox) == 0
+    eventually(lambda: sandbox.report()["healthy"])
+
+
+def test_the_append_only_file_is_rewritten_when_the_stack_stops(sandbox: Sandbox) -> None:  # noqa: F811
+    sandbox.run("up", "-d")
+    for number in range(30):
+        fire(sandbox, f"s-{number}")
+    eventually(lambda: len(sessions(sandbox)) == 30)
+    sandbox.run("down")
+    (log,) = [file for file in sandbox.home.rglob("*.aof") if file.is_file()][:1]
+    assert Path(log).stat().st_size < 30_000, "a job is 1.5 kB, and comes in by a script of 2 kB"
