@@ -39,7 +39,8 @@ WORKER = """
 import sys, time
 from rq import Queue, SimpleWorker, Worker
 from hivepipe.home import locate
-from hivepipe.queues.connection import QUEUES, connect
+from hivepipe.queues.connection import connect
+from hivepipe.queues.names import QUEUES
 from hivepipe.run_job import run_job
 from hivepipe.store.database import Database
 from hivepipe.store.location import database_path

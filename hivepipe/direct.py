@@ -15,7 +15,8 @@ from pathlib import Path
 from hivepipe.config import here
 from hivepipe.errors import BadEnvelopeError, HivepipeError, JobError, NewerEnvelopeError
 from hivepipe.handlers.registry import execute
-from hivepipe.handlers.slow import SLOW_OPERATIONS, Workplace, execute_at_once, execute_slow
+from hivepipe.handlers.slow import SLOW_OPERATIONS, execute_at_once, execute_slow
+from hivepipe.handlers.workplace import Workplace
 from hivepipe.queues.spooled import (
     SpooledJob,
     abandoned,

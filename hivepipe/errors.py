@@ -9,6 +9,8 @@ HivepipeError
 ├── StoreError
 ├── PricesError
 ├── RedactionRuleError
+├── ArchiveError
+├── RefusedTranscriptError
 ├── StoppedError
 ├── GuardError
 ├── TaskError
@@ -66,6 +68,14 @@ class RedactionRuleError(HivepipeError):
 
 class TaskError(HivepipeError):
     """There is no such task, or it cannot be changed."""
+
+
+class ArchiveError(HivepipeError):
+    """There is no such archive."""
+
+
+class RefusedTranscriptError(HivepipeError):
+    """The file is not a transcript of Claude Code's, or not in a folder of its own."""
 
 
 class StoppedError(HivepipeError):

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hivepipe.home import logs_folder, make_folders
+from hivepipe.home import make_folders
 
 LOCK_SECS = 1.0
 POLL_SECS = 0.02
@@ -18,11 +18,6 @@ POLL_SECS = 0.02
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # O_NONBLOCK: a named pipe in a file's place must not hang anybody.
 _FILE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-
-
-def exports_path(home: str) -> str:
-    """Return where a home's exports are: in the project only if the home is a project's own."""
-    return logs_folder(home) if home.endswith("/.hive-mind") else f"{home}/archive"
 
 
 class ExportFolder:

@@ -49,7 +49,7 @@ class Place:
 def locate(project: str) -> Place:
     """Find the place of a project folder (an absolute path that exists or did)."""
     root = real_path(project)
-    checkout, record = _nearest_record(root)
+    checkout, record = nearest_record(root)
     override = variable("HIVEPIPE_HOME")
     if override:
         home = real_path(absolute(override))
@@ -72,11 +72,16 @@ def logs_folder(home: str) -> str:
     return f"{home}/logs"
 
 
-def _nearest_record(root: str) -> tuple[str, dict[str, str]]:
+def kept_folder(home: str) -> str:
+    """Return where a home keeps archives and exports: in the project, like its hooks' log."""
+    return logs_folder(home) if home.endswith("/.hive-mind") else f"{home}/archive"
+
+
+def nearest_record(root: str) -> tuple[str, dict[str, str]]:
     """Return the registered folder that root belongs to and its record; else root's own checkout.
 
-    Up to the top of its worktree, then its main checkout and the folders above that, then the
-    folders above the worktree.
+    HIVEPIPE_HOME is not asked. Up to the top of its worktree, then its main checkout and the
+    folders above that, then the folders above the worktree.
     """
     top, main = _linked_worktree(root)
     chains = (_up(root, top), _up(main), _up(top)) if main else (_up(root),)

@@ -73,8 +73,14 @@ PRIORITIES = {
     "record_prompt": 6,
     "record_skill": 6,
     "insert_log": 7,
+    "archive_transcript": 8,
     "record_usage": 8,
+    "sweep_transcripts": 8,
+    "compress_archives": 9,
 }
+
+# A transcript lags behind the event that ends a turn: it is read at once, and once more.
+SETTLE_SECS = (0, 5)
 
 Payload = dict[str, object]
 
@@ -115,6 +121,7 @@ class Context:
     """What is known around the event: whose it is, and when it happened."""
 
     __slots__ = (
+        "claude_folder",
         "count",
         "cwd",
         "event_time_ns",
@@ -144,8 +151,12 @@ class Context:
         pid: int = 0,
         pid_started: str = "",
         count: Count = NOT_COUNTED,
+        claude_folder: str = "",
     ) -> None:
-        """`own_session`: what this very instance is known to be in; empty: the store is asked."""
+        """`own_session`: what this very instance is known to be in; empty: the store is asked.
+
+        `claude_folder`: where Claude Code keeps its files, if not where it does by default.
+        """
         self.event_time_ns = event_time_ns
         self.session = session
         self.own_session = own_session
@@ -158,6 +169,7 @@ class Context:
         self.pid = pid
         self.pid_started = pid_started
         self.count = count
+        self.claude_folder = claude_folder
 
 
 class Message:
@@ -324,7 +336,8 @@ def _on_subagent_start(event: Event, context: Context) -> list[Job]:
 
 
 def _on_subagent_stop(event: events.SubagentStop, context: Context) -> list[Job]:
-    return _subagent("finish_agent", event, event.agent_transcript_path)
+    finished = _subagent("finish_agent", event, event.agent_transcript_path)
+    return finished and finished + _archive(event, context, event.agent_transcript_path)
 
 
 def _subagent(operation: str, event: Event, transcript: str) -> list[Job]:
@@ -343,6 +356,7 @@ def _on_stop(event: events.Stop, context: Context) -> list[Job]:
     return [
         Job("pause_session", payload, context.session[:8]),
         _final_checkpoint(event, context),
+        *_archive(event, context),
     ]
 
 
@@ -350,6 +364,26 @@ def _on_session_end(event: events.SessionEnd, context: Context) -> list[Job]:
     return [
         Job("end_session", {"reason": event.reason}, context.session[:8]),
         _final_checkpoint(event, context),
+        *_archive(event, context),
+    ]
+
+
+def _archive(event: Event, context: Context, agent_transcript: str = "") -> list[Job]:
+    """A subagent's events name the session's transcript too: never take that for its own."""
+    is_agent = event.name == "SubagentStop"
+    path = agent_transcript if is_agent else event.transcript_path
+    if not path:
+        return []
+    payload: Payload = {
+        "path": path,
+        "kind": "subagent" if is_agent else "main",
+        "agent_id": event.agent_id if is_agent else "",
+        "agent_type": event.agent_type if is_agent else "",
+        "claude": context.claude_folder,
+    }
+    subject = event.agent_type if is_agent else context.session[:8]
+    return [
+        Job("archive_transcript", {**payload, "settle_s": secs}, subject) for secs in SETTLE_SECS
     ]
 
 
@@ -382,7 +416,7 @@ def encode(jobs: list[Job], event: Event, context: Context) -> list[Message]:
 
 
 def _message(number: int, job: Job, event: Event, context: Context, created_at: str) -> Message:
-    id, twins = _identity(event, context, job.operation)
+    id, twins = _identity(event, context, job)
     priority = PRIORITIES[job.operation]
     own = job.operation in _OWN_SESSION_ONLY
     session = context.own_session if own else context.session
@@ -432,11 +466,13 @@ def event_keys(event: Event, session: str, instance: str, event_time_ns: int) ->
     return tuple(stem + b"%d" % (window + step) for step in (0, -1, 1))
 
 
-def _identity(event: Event, context: Context, operation: str) -> tuple[str, str]:
+def _identity(event: Event, context: Context, job: Job) -> tuple[str, str]:
     keys = event_keys(event, context.session, context.instance, context.event_time_ns)
-    suffix = b"\0" + operation.encode()
-    if operation == "start_session":  # each instance brings its own assignment
+    suffix = b"\0" + job.operation.encode()
+    if job.operation == "start_session":  # each instance brings its own assignment
         suffix += b"\0" + context.instance.encode()
+    if job.payload.get("settle_s"):  # the second look
+        suffix += b"\0settled"
     id, *twins = (blake2b(key + suffix, digest_size=16).hexdigest() for key in keys)
     return id, " ".join(twins)
 

@@ -7,7 +7,8 @@ from rq import get_current_job
 from hivepipe.config import here
 from hivepipe.envelope import read_envelope
 from hivepipe.handlers.registry import execute
-from hivepipe.handlers.slow import SLOW_OPERATIONS, Workplace, execute_at_once, execute_slow
+from hivepipe.handlers.slow import SLOW_OPERATIONS, execute_at_once, execute_slow
+from hivepipe.handlers.workplace import Workplace
 from hivepipe.queues.stock_jobs import note_executed
 from hivepipe.redaction_config import use_rules
 from hivepipe.store.database import Database

@@ -9,7 +9,8 @@ import time
 from datetime import UTC, datetime
 
 from hivepipe.errors import StoreError
-from hivepipe.export_folder import exports_path, locked
+from hivepipe.export_folder import locked
+from hivepipe.home import kept_folder
 from hivepipe.retry import file_delay_secs
 from hivepipe.skills.exports import index_json, usage_json
 from hivepipe.skills.statistics import local_day, statistics
@@ -71,7 +72,7 @@ class SkillExports:
         The store is read under the lock: nobody's older view replaces a newer one.
         """
         with (
-            locked(exports_path(self._home), LOCK) as folder,
+            locked(kept_folder(self._home), LOCK) as folder,
             listings(database_path(self._home)) as store,
         ):
             last = last_skill_use(store)
@@ -94,7 +95,7 @@ class SkillExports:
         with listings(database_path(self._home)) as store:
             last = last_skill_use(store)
             if last and self._exported is None:
-                with locked(exports_path(self._home), LOCK) as folder:
+                with locked(kept_folder(self._home), LOCK) as folder:
                     self._exported = folder.mark()
             if last < (self._exported or 0):  # of another database, or of uses that were forgotten
                 self._exported = 0

@@ -21,12 +21,14 @@ from hivepipe import retry
 from hivepipe.claiming_worker import LONGEST_WAIT_SECS, ClaimingWorker
 from hivepipe.envelope import Envelope, follow_ups, redacted
 from hivepipe.errors import BadEnvelopeError, JobError, StoppedError
-from hivepipe.handlers.slow import Workplace, execute_slow
+from hivepipe.handlers.slow import execute_slow
+from hivepipe.handlers.workplace import Workplace
 from hivepipe.jobs import Job
 from hivepipe.queues import client
 from hivepipe.queues.claims import LEASE_SECS, Claimed
-from hivepipe.queues.connection import LLM, SLOW, send
+from hivepipe.queues.connection import send
 from hivepipe.queues.job_data import envelope_text, read_claimed
+from hivepipe.queues.names import LLM, SLOW
 from hivepipe.skill_exports import SkillExports
 
 PUSH_SECS = 2.0

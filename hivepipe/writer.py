@@ -23,16 +23,17 @@ from hivepipe.claiming_worker import LONGEST_WAIT_SECS, ClaimingWorker
 from hivepipe.commit import commit_batch
 from hivepipe.envelope import Envelope, redacted
 from hivepipe.errors import BadEnvelopeError, MissingParentError, StoreError
-from hivepipe.handlers.slow import SLOW_OPERATIONS, settle_secs
+from hivepipe.handlers.slow import SLOW_OPERATIONS
+from hivepipe.handlers.workplace import settle_secs
 from hivepipe.heartbeats import Heartbeats
 from hivepipe.idle import IdleWatch
 from hivepipe.jobs import queue_of
 from hivepipe.queues import client, endpoint
 from hivepipe.queues.aof_sync import AofSync
 from hivepipe.queues.claims import TROUBLE_KEY, Claimed
-from hivepipe.queues.connection import QUEUES
 from hivepipe.queues.housekeeping import Housekeeper
 from hivepipe.queues.job_data import envelope_text, read_claimed
+from hivepipe.queues.names import QUEUES
 from hivepipe.stack.bell import Bell
 from hivepipe.stack.leave import leave, may_leave
 from hivepipe.stack.lock import Stack

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from hivepipe.cli import agents, install, sessions, stack
+from hivepipe.cli.archive import archive
 from hivepipe.cli.config import config
 from hivepipe.cli.costs import costs
 from hivepipe.cli.demo.command import demo
@@ -79,6 +80,7 @@ main.add_command(agents.agent)
 main.add_command(skills)
 main.add_command(costs)
 main.add_command(redact)
+main.add_command(archive)
 main.add_command(failed)
 main.add_command(task)
 main.add_command(guard)

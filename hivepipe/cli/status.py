@@ -15,6 +15,7 @@ from hivepipe.errors import StoreError
 from hivepipe.home import Place, locate
 from hivepipe.jobs import ENVELOPE_VERSION
 from hivepipe.queues import claims, connection, endpoint
+from hivepipe.queues.names import ALL_QUEUES
 from hivepipe.settings import idle_secs
 from hivepipe.stack import supervisor
 from hivepipe.stack.leave import may_leave
@@ -96,7 +97,7 @@ def _in_redis(stack: Stack, alive: bool) -> dict[str, Any]:
         with connection.connect(stack.address) as client:
             accounts = claims.accounts(client)
             return {
-                "queues": {name: client.llen(f"rq:queue:{name}") for name in connection.ALL_QUEUES},
+                "queues": {name: client.llen(f"rq:queue:{name}") for name in ALL_QUEUES},
                 "accepted": accounts["accepted"],
                 "accounts": accounts,
                 "oldest_waiting_secs": _oldest_secs(client),
@@ -114,7 +115,7 @@ def _newer(version: Any) -> int | None:
 
 def _oldest_secs(client: Redis) -> float | None:
     """Return how long the first job of a queue has waited; what is no job of anybody's has not."""
-    heads: list[Any] = [client.lindex(f"rq:queue:{name}", 0) for name in connection.ALL_QUEUES]
+    heads: list[Any] = [client.lindex(f"rq:queue:{name}", 0) for name in ALL_QUEUES]
     pipe = client.pipeline(transaction=False)
     for id in filter(None, heads):
         pipe.hget(b"rq:job:" + id, "enqueued_at")

@@ -12,6 +12,7 @@ from redis.exceptions import RedisError
 from hivepipe.doctor.patient import Finding, Patient
 from hivepipe.errors import NoRedisServerError
 from hivepipe.queues import claims, connection, endpoint
+from hivepipe.queues.names import QUEUES
 from hivepipe.settings import environment
 from hivepipe.stack import supervisor
 from hivepipe.stack.members import SUPERVISOR, members
@@ -163,7 +164,7 @@ def errors(patient: Patient) -> Iterator[Finding]:
 
 def _foreign_jobs(client: Redis) -> int:
     count = 0
-    for name in connection.QUEUES:
+    for name in QUEUES:
         ids: list[Any] = client.lrange(f"rq:queue:{name}", 0, _LOOKED_AT - 1)
         count += sum(not client.hexists(b"rq:job:" + id, "hp") for id in ids)
     return count

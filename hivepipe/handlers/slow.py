@@ -5,32 +5,18 @@ They work on files and other services, idempotently; what they have for the stor
 as jobs of their own, and read it where they must.
 """
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from hivepipe.envelope import Envelope, follow_ups, read_envelope
-from hivepipe.errors import StoppedError, UnknownOperationError
+from hivepipe.errors import UnknownOperationError
+from hivepipe.handlers.archive import archive_transcript
 from hivepipe.handlers.registry import execute
+from hivepipe.handlers.sweep import compress_archives, sweep_transcripts
+from hivepipe.handlers.workplace import Workplace
 from hivepipe.jobs import Job
+from hivepipe.queues.names import SLOW
 from hivepipe.store.database import Database
-
-LONGEST_SETTLE_SECS = 600.0
-
-
-@dataclass(frozen=True, slots=True)
-class Workplace:
-    """Where a slow handler works, and whom it can ask."""
-
-    home: str
-    hand_back: Callable[[Envelope, list[Job]], None]  # returns when the jobs are safe
-    stop_requested: Callable[[], bool] = lambda: False
-
-    def check_stop(self) -> None:
-        """Raise StoppedError when the process has been told to end; the job comes again."""
-        if self.stop_requested():
-            raise StoppedError
 
 
 class Slow(NamedTuple):
@@ -40,7 +26,11 @@ class Slow(NamedTuple):
     handler: Callable[[Workplace, Envelope], None]
 
 
-SLOW_OPERATIONS: dict[str, Slow] = {}
+SLOW_OPERATIONS: dict[str, Slow] = {
+    "archive_transcript": Slow(SLOW, archive_transcript),
+    "sweep_transcripts": Slow(SLOW, sweep_transcripts),
+    "compress_archives": Slow(SLOW, compress_archives),
+}
 
 
 def execute_slow(workplace: Workplace, job: Envelope) -> None:
@@ -56,11 +46,3 @@ def execute_at_once(db: Database, parent: Envelope, jobs: list[Job]) -> None:
     with db.transaction():
         for message in follow_ups(parent, jobs):
             execute(db, read_envelope(message.envelope))
-
-
-def settle_secs(job: Envelope) -> float:
-    """Return how long the job wants to wait before it is executed: what it reads still grows."""
-    wanted = job.payload.get("settle_s")
-    if isinstance(wanted, int | float) and math.isfinite(wanted):
-        return min(max(float(wanted), 0.0), LONGEST_SETTLE_SECS)
-    return 0.0

@@ -186,6 +186,7 @@ def _context(
         pid=instance.pid,
         pid_started=instance.started,
         count=_count(event, session, event_time_ns, place, instance),
+        claude_folder=settings.variable("CLAUDE_CONFIG_DIR") or "",
     )
 
 

@@ -27,7 +27,7 @@ from redis import Redis
 
 from hivepipe.jobs import ENVELOPE_VERSION, dumps
 from hivepipe.queues.client import RESULT_TTL_SECS, job_data
-from hivepipe.queues.connection import ALL_QUEUES
+from hivepipe.queues.names import ALL_QUEUES
 from hivepipe.queues.stock_jobs import EXECUTED_KEY, count_executed
 
 LEASE_SECS = 60

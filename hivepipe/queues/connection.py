@@ -7,10 +7,6 @@ from redis.retry import Retry
 from hivepipe.jobs import Message
 from hivepipe.queues import client, endpoint
 
-QUEUES = ("high", "medium", "low")  # hooks push onto these alone; the writer serves them
-SLOW, LLM = "slow", "llm"  # the writer hands on to these; a worker each
-ALL_QUEUES = (*QUEUES, SLOW, LLM)
-
 CONNECT_SECS = 5
 REPLY_SECS = 10
 ACCEPTED_KEY = "hivepipe:accepted"

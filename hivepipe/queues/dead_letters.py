@@ -23,8 +23,9 @@ from hivepipe.envelope import Envelope, read_envelope, redacted
 from hivepipe.errors import BadEnvelopeError, HivepipeError, StackError
 from hivepipe.jobs import queue_of
 from hivepipe.queues.client import RETRY_SECS
-from hivepipe.queues.connection import ALL_QUEUES, connect
+from hivepipe.queues.connection import connect
 from hivepipe.queues.job_data import envelope_text
+from hivepipe.queues.names import ALL_QUEUES
 from hivepipe.queues.stock_jobs import EXECUTED_KEY
 from hivepipe.redaction import redact_text
 

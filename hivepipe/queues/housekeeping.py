@@ -11,7 +11,8 @@ from redis.exceptions import RedisError, ResponseError
 from hivepipe.errors import BadEnvelopeError, NewerEnvelopeError
 from hivepipe.home import logs_folder
 from hivepipe.queues.claims import NEWER_KEY, NEWER_SECS
-from hivepipe.queues.connection import ACCEPTED_KEY, ALL_QUEUES, send
+from hivepipe.queues.connection import ACCEPTED_KEY, send
+from hivepipe.queues.names import ALL_QUEUES
 from hivepipe.queues.reconciler import reconcile, redact_dead_letters
 from hivepipe.queues.spooled import abandoned, read_spool_file, set_aside, spool_files
 from hivepipe.queues.stock_jobs import count_executed

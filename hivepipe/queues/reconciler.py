@@ -15,8 +15,8 @@ from redis.exceptions import ResponseError
 from hivepipe.envelope import read_envelope, redacted
 from hivepipe.errors import BadEnvelopeError
 from hivepipe.queues.client import job_data
-from hivepipe.queues.connection import ALL_QUEUES
 from hivepipe.queues.job_data import envelope_text
+from hivepipe.queues.names import ALL_QUEUES
 
 GRACE_SECS = 60.0
 

@@ -38,7 +38,12 @@ class Redactor:
     def __init__(self, rules: Sequence[Rule] = RULES, allowed: Sequence[str] = ()) -> None:
         """Compile; RedactionRuleError names the rule that cannot be."""
         self._rules = tuple(rules)
+        self._kinds = {rule.name: rule.kind for rule in rules} | {UNREDACTABLE: "whole text"}
         self._scanner = Scanner(self._rules, allowed, disguise=NEEDLESS)
+
+    def kind(self, rule: str) -> str:
+        """Return what kind of secret a rule finds, for the audit log."""
+        return self._kinds.get(rule, rule)
 
     def redact_text(self, text: str) -> str:
         """Return the text with a placeholder for every secret; fails closed."""

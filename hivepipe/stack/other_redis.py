@@ -12,7 +12,8 @@ import redis
 
 from hivepipe.errors import StackError
 from hivepipe.queues import endpoint
-from hivepipe.queues.connection import ALL_QUEUES, connect
+from hivepipe.queues.connection import connect
+from hivepipe.queues.names import ALL_QUEUES
 from hivepipe.stack.redis_server import OLDEST
 
 OWNER = "hivepipe:owner"

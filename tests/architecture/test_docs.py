@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from hivepipe.cli.main import main
 from hivepipe.config import SETTINGS
 from hivepipe.handlers.registry import HANDLERS
+from hivepipe.handlers.slow import SLOW_OPERATIONS
 from hivepipe.jobs import PRIORITIES, queue_of
 from hivepipe.settings import ALIASES
 from hivepipe.stack.hook_bundle import MODULES
@@ -127,15 +128,17 @@ def test_the_table_names_exactly_the_settings_of_files() -> None:
 
 @pytest.mark.parametrize("operation", PRIORITIES)
 def test_every_operation_has_a_handler_and_is_described(operation: str) -> None:
-    assert operation in HANDLERS
+    assert (operation in HANDLERS) != (operation in SLOW_OPERATIONS)
     rows = {row[0].strip("`"): row for row in cells(ARCHITECTURE, "## Jobs")}
     priority = PRIORITIES[operation]
-    assert rows[operation][1:3] == [str(priority), queue_of(priority)]
+    slow = SLOW_OPERATIONS.get(operation)
+    queue = f"{queue_of(priority)}, {slow.queue}" if slow else queue_of(priority)
+    assert rows[operation][1:3] == [str(priority), queue]
 
 
 def test_no_operation_is_described_that_nothing_plans_or_handles() -> None:
     rows = [row[0].strip("`") for row in cells(ARCHITECTURE, "## Jobs")]
-    assert set(rows) == set(PRIORITIES) == set(HANDLERS)
+    assert set(rows) == set(PRIORITIES) == set(HANDLERS) | set(SLOW_OPERATIONS)
 
 
 def test_the_rooms_are_those_that_the_linter_knows() -> None:

@@ -20,7 +20,8 @@ from pathlib import Path
 from hivepipe import retry, slow_worker
 from hivepipe.envelope import Envelope
 from hivepipe.errors import JobError
-from hivepipe.handlers.slow import SLOW_OPERATIONS, Slow, Workplace
+from hivepipe.handlers.slow import SLOW_OPERATIONS, Slow
+from hivepipe.handlers.workplace import Workplace
 from hivepipe.jobs import PRIORITIES, Job
 
 SCRIPT, FOLDER = Path(sys.argv[1]), Path(sys.argv[2])

@@ -37,6 +37,7 @@ STEP_NS = 7_003_000_000  # beyond the window in which a doubled event is known b
 SESSIONS = tuple(f"5e551011-0000-4000-8000-00000000000{n}" for n in range(4))
 INSTANCES = {0: ("inst-a", "inst-b", "inst-c"), 1: ("inst-d", "inst-e"), 2: ("inst-f",)}
 OPERATIONS = ("Write", "Edit", "MultiEdit", "NotebookEdit", "Agent", "Task")
+ARCHIVE = ("archive_transcript", "archive_transcript")  # at once, and settled
 
 
 @dataclass(frozen=True)
@@ -267,11 +268,11 @@ def operations(event: Fired, is_newcomer: bool) -> list[str]:  # noqa: C901  a t
             if tool == "Skill" and not p["is_interrupt"]:
                 found.append("record_skill")
         case "SubagentStop":
-            found.append("finish_agent")
+            found += ["finish_agent", *ARCHIVE]
         case "Stop" | "StopFailure":
-            found += ["pause_session", "update_checkpoint"]
+            found += ["pause_session", "update_checkpoint", *ARCHIVE]
         case "SessionEnd":
-            found += ["end_session", "update_checkpoint"]
+            found += ["end_session", "update_checkpoint", *ARCHIVE]
     return found
 
 
@@ -291,6 +292,13 @@ def job_count(events: Sequence[Fired]) -> int:
         len(operations(event, newcomer))
         for event, newcomer in zip(events, _newcomers(events), strict=True)
     )
+
+
+def slow_count(events: Sequence[Fired]) -> int:
+    """Return how many of these jobs are slow work, which the writer hands on."""
+    newcomers = _newcomers(events)
+    made = [operations(event, new) for event, new in zip(events, newcomers, strict=True)]
+    return sum(names.count(ARCHIVE[0]) for names in made)
 
 
 # ---- the rows

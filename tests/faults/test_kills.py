@@ -107,7 +107,7 @@ def test_kills_at_random_moments(bench: Bench) -> None:
 
 def top_up(bench: Bench, rest: Iterator[list[Any]], jobs: int) -> None:
     """Let so many jobs wait, so that a writer is busy for a while."""
-    while bench.accounts["waiting"] + bench.accounts["running"] < jobs:
+    while bench.to_be_done() < jobs:
         messages = next(rest, None)
         assert messages is not None, "more events are needed"
         bench.send(messages)

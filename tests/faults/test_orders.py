@@ -25,11 +25,12 @@ LONGEST = 50  # rounds of retrying what misses its parent
 
 
 def jobs_of(events: Sequence[Fired]) -> list[Envelope]:
+    """Return the writes; slow work has no place in a transaction."""
     known = {}
     for sent in oracle.messages(events, PROJECT, SWARM):
         for message in sent:
             known[message.id] = read_envelope(message.envelope)
-    return list(known.values())
+    return [job for job in known.values() if job.operation not in oracle.ARCHIVE]
 
 
 def settled(

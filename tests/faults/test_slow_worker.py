@@ -27,6 +27,7 @@ class Crew:
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
+        bench.has_slow_worker = True
         self.folder = bench.home.root / "marks"
         self.folder.mkdir()
         bench.push(oracle.timed([oracle.start(0, "inst-a")]))

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Home, Server, Writer, fire, is_drained, until
+from tests.conftest import Home, Process, Server, Writer, fire, is_drained, until
 from tests.payloads import ALL, POST_EDIT, SESSION_START, Payload, changed
 
 SECRETS = {
@@ -110,6 +110,7 @@ def test_no_secret_stays_in_any_file(
     private_home: Home,
     new_server: Callable[[Home], Server],
     writer: Writer,
+    slow_worker: Process,
     kind: str,
     project_named: bool,
 ) -> None:
@@ -141,6 +142,7 @@ def test_no_secret_stays_in_any_file(
         )
 
     writer.start()
+    slow_worker.start()
     until(lambda: is_drained(private_home, server, writer), "not drained")
     assert private_home.count("agents") > 0
     assert private_home.count("prompts") > 0
@@ -155,6 +157,7 @@ def test_no_secret_stays_in_any_file(
     )
     fire("PostToolUse", changed(POST_EDIT, session_id=secret, cwd=secret), env)
     until(lambda: is_drained(private_home, server, writer), "not drained")
+    assert slow_worker.end(signal.SIGTERM) == 0
     assert writer.end(signal.SIGTERM) == 0
 
     assert files_with(private_home.root, wanted) == {}

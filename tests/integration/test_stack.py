@@ -18,7 +18,8 @@ import pytest
 
 from hivepipe.errors import LockHeldError, NoRedisServerError, RegistrationError
 from hivepipe.home import record_path
-from hivepipe.queues.connection import ALL_QUEUES, connect
+from hivepipe.queues.connection import connect
+from hivepipe.queues.names import ALL_QUEUES
 from hivepipe.settings import variable
 from hivepipe.stack import processes, redis_server, registration
 from hivepipe.stack.lock import Stack, take_lock

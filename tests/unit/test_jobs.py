@@ -24,7 +24,8 @@ CHECKPOINT: list[Row] = [
     ("insert_log", 7, "low"),
 ]
 SKILL: list[Row] = [("record_skill", 6, "medium")]
-STOPPED: list[Row] = [("pause_session", 1, "high"), ("update_checkpoint", 3, "high")]
+ARCHIVE: list[Row] = [("archive_transcript", 8, "low")] * 2  # at once, and settled
+STOPPED: list[Row] = [("pause_session", 1, "high"), ("update_checkpoint", 3, "high"), *ARCHIVE]
 AGENT_CALL: list[Row] = [
     ("update_checkpoint", 3, "high"),
     ("insert_agent", 5, "medium"),
@@ -41,11 +42,11 @@ TABLE: dict[str, list[Row]] = {
     "PostToolUse": SKILL,
     "PostToolUseFailure": [],
     "SubagentStart": [("start_agent", 5, "medium")],
-    "SubagentStop": [("finish_agent", 5, "medium")],
+    "SubagentStop": [("finish_agent", 5, "medium"), *ARCHIVE],
     "PreCompact": [],
     "Stop": STOPPED,
     "StopFailure": STOPPED,
-    "SessionEnd": [("end_session", 2, "high"), ("update_checkpoint", 3, "high")],
+    "SessionEnd": [("end_session", 2, "high"), ("update_checkpoint", 3, "high"), *ARCHIVE],
     "PreToolUse-Edit": [],
     "PreToolUse-Write": [],
     "PreToolUse-Skill": [],
@@ -361,6 +362,40 @@ def test_end_session_says_why() -> None:
     assert job.payload == {"reason": "prompt_input_exit"}
 
 
+@pytest.mark.parametrize("name", ["Stop", "StopFailure", "SessionEnd", "SubagentStop"])
+def test_a_transcript_is_read_at_once_and_once_more_settled(name: str) -> None:
+    around = context(claude_folder="/home/ana/claude")
+    planned = plan(parse(payloads.EVENTS[name]), around)
+    made = [job.payload for job in planned if job.operation == "archive_transcript"]
+    assert [payload.pop("settle_s") for payload in made] == [0, 5]
+    is_agent = name == "SubagentStop"
+    expected = {
+        "path": payloads.AGENT_TRANSCRIPT if is_agent else payloads.TRANSCRIPT,
+        "kind": "subagent" if is_agent else "main",
+        "agent_id": payloads.AGENT if is_agent else "",
+        "agent_type": "Explore" if is_agent else "",
+        "claude": "/home/ana/claude",
+    }
+    assert made == [expected, expected]
+
+
+@pytest.mark.parametrize("name", ["Stop", "SessionEnd"])
+def test_both_looks_at_a_transcript_are_jobs_of_their_own(name: str) -> None:
+    first, second = ids(payloads.EVENTS[name])[-2:]
+    assert first != second
+    assert ids(payloads.EVENTS[name])[-2:] == [first, second]
+
+
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [("Stop", "transcript_path"), ("SubagentStop", "agent_transcript_path")],
+)
+def test_without_a_transcript_there_is_nothing_to_archive(name: str, field: str) -> None:
+    """A subagent's stop names the session's transcript too, which is not its own."""
+    planned = plan(parse(changed(payloads.EVENTS[name], **{field: ...})), context())
+    assert "archive_transcript" not in [job.operation for job in planned]
+
+
 @pytest.mark.parametrize("label", payloads.ALL)
 def test_no_body_of_a_tool_leaves_the_hook(label: str) -> None:
     canary = "CANARY-5f1d"
@@ -382,7 +417,7 @@ def test_no_body_of_a_tool_leaves_the_hook(label: str) -> None:
         ("SessionStart", ["start_session 7b1f0c9e"]),
         ("UserPromptSubmit", ["activate_session 7b1f0c9e", "record_prompt 7b1f0c9e"]),
         ("UserPromptExpansion", ["record_skill acme:release-notes"]),
-        ("SubagentStop", ["finish_agent Explore"]),
+        ("SubagentStop", ["finish_agent Explore", *["archive_transcript Explore"] * 2]),
         (
             "PostToolUse-Edit",
             [
@@ -391,7 +426,14 @@ def test_no_body_of_a_tool_leaves_the_hook(label: str) -> None:
                 "insert_log checkout.py",
             ],
         ),
-        ("SessionEnd", ["end_session 7b1f0c9e", "update_checkpoint 7b1f0c9e"]),
+        (
+            "SessionEnd",
+            [
+                "end_session 7b1f0c9e",
+                "update_checkpoint 7b1f0c9e",
+                *["archive_transcript 7b1f0c9e"] * 2,
+            ],
+        ),
     ],
 )
 def test_a_description_is_operation_and_subject(label: str, descriptions: list[str]) -> None:
@@ -400,7 +442,11 @@ def test_a_description_is_operation_and_subject(label: str, descriptions: list[s
 
 def test_a_description_without_a_subject_ends_with_the_operation() -> None:
     made = messages(payloads.STOP, session="", own_session="")
-    assert [message.description for message in made] == ["pause_session", "update_checkpoint"]
+    assert [message.description for message in made] == [
+        "pause_session",
+        "update_checkpoint",
+        *["archive_transcript"] * 2,
+    ]
 
 
 def test_a_description_is_short_and_printable() -> None:

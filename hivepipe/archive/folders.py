@@ -1,0 +1,153 @@
+"""Folders and files of the archive: the user's alone, and no link leads astray.
+
+A folder is opened name by name, and everything inside is named relative to it: what somebody puts
+in its place meanwhile is not followed. Modes hold under any umask.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from types import TracebackType
+
+from hivepipe.home import make_folders
+
+_IN_PROJECT = "/.claude-state/logs"
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+# O_NONBLOCK: a named pipe in a file's place must not hang the reader.
+_FILE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+def make_root(root: str) -> None:
+    """Make the folder of the archive, with the `.gitignore` that belongs into a project."""
+    before = os.umask(0o077)
+    try:
+        make_folders(root)
+    finally:
+        os.umask(before)
+
+
+class Folder:
+    """An open folder; as a context it closes itself."""
+
+    def __init__(self, base: str, *names: str, make: bool = False) -> None:
+        """Go down to `base` and below, by real folders only; OSError names the one that is none."""
+        self.path, *inner = _from_where_links_may_be(base)
+        self._descriptor = os.open(self.path, _FOLDER)
+        for name in (*inner, *names):
+            outer = self._descriptor
+            try:
+                self._descriptor = self._enter(name, make)
+            finally:
+                os.close(outer)
+            self.path = f"{self.path}/{name}"
+
+    def _enter(self, name: str, make: bool) -> int:
+        flags = _FOLDER | os.O_NOFOLLOW
+        try:
+            return os.open(name, flags, dir_fd=self._descriptor)
+        except FileNotFoundError:
+            if not make:
+                raise
+        except OSError as error:
+            reason = f"{os.strerror(error.errno or 0)}, or a link"
+            raise OSError(error.errno, reason, f"{self.path}/{name}") from None
+        before = os.umask(0o077)
+        try:
+            with suppress(FileExistsError):
+                os.mkdir(name, 0o700, dir_fd=self._descriptor)
+        finally:
+            os.umask(before)
+        return os.open(name, flags, dir_fd=self._descriptor)
+
+    def __enter__(self) -> "Folder":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        os.close(self._descriptor)
+
+    def open(self, name: str, flags: int = os.O_RDONLY) -> int:
+        """Return a descriptor of a file; one that is made is the user's alone."""
+        descriptor = os.open(name, flags | _FILE, 0o600, dir_fd=self._descriptor)
+        if flags & os.O_CREAT:
+            os.fchmod(descriptor, 0o600)
+        return descriptor
+
+    def read(self, name: str) -> bytes | None:
+        """Return a whole file; None: there is none."""
+        try:
+            descriptor = self.open(name)
+        except FileNotFoundError:
+            return None
+        with os.fdopen(descriptor, "rb") as file:
+            return file.read()
+
+    def replace(self, name: str, data: bytes) -> None:
+        """Write a file in one step: a reader, and whoever comes after a kill, sees old or new."""
+        temporary = f".{name.removeprefix('.')}.tmp"
+        with os.fdopen(self.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        self.rename(temporary, name)
+
+    def rename(self, old: str, new: str) -> None:
+        """Put one file in another's place."""
+        os.rename(old, new, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+
+    def status(self, name: str) -> os.stat_result | None:
+        """Return what the system knows of a file, of a link itself; None: there is none."""
+        try:
+            return os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+    def remove(self, name: str) -> bool:
+        """Remove a file; was there one?"""
+        try:
+            os.unlink(name, dir_fd=self._descriptor)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def names(self) -> list[str]:
+        """Return the names of all that is in the folder, sorted."""
+        return sorted(os.listdir(self._descriptor))
+
+
+def _from_where_links_may_be(base: str) -> tuple[str, ...]:
+    """Return the outermost folder that may be a link, and the names from there to `base`.
+
+    A project may be one, but not what is ours inside it: a repository can ship that.
+    """
+    if base.endswith(_IN_PROJECT):
+        return (base.removesuffix(_IN_PROJECT) or "/", *_IN_PROJECT.strip("/").split("/"))
+    outer, _, name = base.rpartition("/")
+    return (outer or "/", name)
+
+
+def month_folders(root: str) -> Iterator[tuple[str, ...]]:
+    """Yield the names that lead to each folder of archives: main-session/2025-01, ..."""
+    for names in (("main-session",), *(("subagent", name) for name in _inside(root, "subagent"))):
+        for month in _inside(root, *names):
+            yield (*names, month)
+
+
+def _inside(root: str, *names: str) -> list[str]:
+    """Return the real folders inside a folder; none where it is missing or a link."""
+    try:
+        with Folder(root, *names) as folder:
+            found = folder.names()
+    except OSError:
+        return []
+    path = "/".join((root, *names))
+    return [
+        name
+        for name in found
+        if os.path.isdir(f"{path}/{name}") and not os.path.islink(f"{path}/{name}")
+    ]

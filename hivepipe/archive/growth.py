@@ -1,0 +1,161 @@
+"""A transcript's new lines into its archive, redacted, a portion at a time.
+
+Each portion is on the disk before it is yielded; what comes of it (the metadata, which say how far
+the archive reaches) is written by whoever takes it. So a kill leaves either the old reach, and
+what is behind it is cut off and written again, or the new one.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import IO
+
+from hivepipe.archive.kept import Kept, Reach
+from hivepipe.archive.reading import LineReader, tail_checksum
+from hivepipe.archive.sources import Source
+from hivepipe.archive.surplus import Surplus
+from hivepipe.archive.tallies import Counted, Tallies
+from hivepipe.errors import StoppedError
+from hivepipe.transcripts.usage import Usage
+
+PORTION_BYTES = 32 << 20
+
+# A line -> the line without its secrets, and the rule that found each
+Redact = Callable[[bytes], tuple[bytes, tuple[str, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """What one portion brought."""
+
+    before: Reach
+    after: Reach
+    surplus: bytes
+    lines: int
+    redactions: Counter[str]
+    usages: list[Usage]
+    counted: Counted
+
+
+def portions(
+    kept: Kept,
+    reach: Reach | None,
+    source: Source,
+    tallies: Tallies,
+    redact: Redact,
+    should_stop: Callable[[], bool],
+) -> Iterator[Portion]:
+    """Append what is new, yielding at most every 32 MB; StoppedError: told to stop in the middle.
+
+    `reach`: of the last time; None: it is not known.
+    """
+    size = source.status.st_size
+    surplus = Surplus()
+    before = reach if reach and _goes_on(kept, reach, source, size) else None
+    if before:
+        if size == before.source_bytes:
+            return
+        surplus = Surplus(kept.surplus() if before.surplus else b"")
+        if surplus.checksum != before.surplus:
+            before = None
+    with os.fdopen(kept.open_to_append(), "r+b") as archive:
+        if before is None:
+            before, surplus = _taken_stock(archive)
+        archive.truncate(before.bytes)
+        archive.seek(before.bytes)
+        counted = tallies.take(kept, before)
+        growth = _Growth(source, redact, counted, surplus, reach, before)
+        yield from growth.portions(archive, should_stop)
+
+
+def _goes_on(kept: Kept, reach: Reach, source: Source, size: int) -> bool:
+    """Are both files still those that were read and written, only longer?"""
+    status = kept.lines_status()
+    is_whole = status is not None and (kept.is_packed or status.st_size >= reach.bytes)
+    return (
+        is_whole
+        and size >= reach.source_bytes
+        and tail_checksum(source.descriptor, reach.source_bytes) == reach.source_tail
+    )
+
+
+def _taken_stock(archive: IO[bytes]) -> tuple[Reach, Surplus]:
+    """Return how far an archive reaches by itself; the source may have any of its lines again."""
+    surplus = Surplus()
+    reader = LineReader(archive.fileno(), takes_open_end=False)
+    for batch in reader.batches():
+        surplus.add(batch)
+    return Reach(reader.offset, reader.checksum), surplus
+
+
+class _Growth:
+    """One transcript growing one archive."""
+
+    def __init__(
+        self,
+        source: Source,
+        redact: Redact,
+        counted: Counted,
+        surplus: Surplus,
+        committed: Reach | None,
+        before: Reach,
+    ) -> None:
+        self._source = source
+        self._redact = redact
+        self._counted = counted
+        self._surplus = surplus
+        self._committed = committed
+        self._before = before
+        self._lines = 0
+        self._redactions = Counter[str]()
+
+    def portions(self, archive: IO[bytes], should_stop: Callable[[], bool]) -> Iterator[Portion]:
+        reader = LineReader(
+            self._source.descriptor, self._before.source_bytes, self._before.source_checksum
+        )
+        for batch in reader.batches():
+            self._append(archive, batch)
+            is_told_to_stop = should_stop()
+            if is_told_to_stop or reader.offset - self._before.source_bytes >= PORTION_BYTES:
+                yield self._portion(archive, reader)
+            if is_told_to_stop:
+                raise StoppedError
+        if self._reach(reader) != self._committed:
+            yield self._portion(archive, reader)
+
+    def _append(self, archive: IO[bytes], batch: list[bytes]) -> None:
+        redacted = [self._redact(line) for line in batch]
+        added = [(line, found) for line, found in redacted if not self._surplus.take(line)]
+        archive.writelines(line + b"\n" for line, _ in added)
+        self._counted.feed([line for line, _ in added])
+        self._lines += len(added)
+        for _, found in added:
+            self._redactions.update(found)
+
+    def _portion(self, archive: IO[bytes], reader: LineReader) -> Portion:
+        archive.flush()
+        os.fsync(archive.fileno())
+        portion = Portion(
+            before=self._before,
+            after=self._reach(reader),
+            surplus=self._surplus.text(),
+            lines=self._lines,
+            redactions=self._redactions,
+            usages=self._counted.tally.take_usages(),
+            counted=self._counted,
+        )
+        self._before = self._committed = portion.after
+        self._lines, self._redactions = 0, Counter()
+        return portion
+
+    def _reach(self, reader: LineReader) -> Reach:
+        return Reach(
+            bytes=self._counted.length,
+            checksum=self._counted.checksum,
+            source_path=self._source.path,
+            source_bytes=reader.offset,
+            source_checksum=reader.checksum,
+            source_tail=tail_checksum(self._source.descriptor, reader.offset),
+            surplus=self._surplus.checksum,
+        )

@@ -1,0 +1,147 @@
+"""archive-index.json: where the archive of each session and subagent is.
+
+An entry says only what never changes while the archive grows, so a turn costs the index nothing,
+and one made anew from the files is the same. A new entry goes into a journal first; while the index
+is small it is written at once, a large one at most every ten minutes. Readers take both.
+"""
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import TypedDict
+
+import orjson
+
+from hivepipe.archive.folders import Folder
+from hivepipe.archive.locks import locked
+from hivepipe.archive.naming import is_archive_path
+
+FILE = "archive-index.json"
+JOURNAL = ".archive-index.new"
+SMALL_BYTES = 64 << 10
+LARGE_EVERY_SECS = 600.0
+
+
+class Entry(TypedDict):
+    """One archive; `agent_id` and `agent_type` are empty for a session's own."""
+
+    kind: str  # main-session or subagent
+    session_id: str
+    agent_id: str
+    agent_type: str
+    started_at: str
+    path: str
+
+
+Entries = dict[str, Entry]
+Change = tuple[str, Entry | None]
+
+
+class Index:
+    """The index of one root, read again whenever somebody has changed it."""
+
+    def __init__(self, root: str) -> None:
+        """Nothing is read yet."""
+        self._root = root
+        self._stamp: object = None
+        self._entries: Entries = {}
+
+    def entries(self) -> Entries:
+        """Return all entries by their keys; the caller changes nothing in it."""
+        try:
+            with Folder(self._root) as folder:
+                return self._read(folder)
+        except FileNotFoundError:  # nothing was ever archived here
+            return {}
+
+    def change(self, changes: Mapping[str, Entry | None]) -> None:
+        """Set entries, or remove those that are None."""
+        with locked(self._root, ""), Folder(self._root) as folder:
+            lines = [orjson.dumps([key, entry]) for key, entry in changes.items()]
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+            with os.fdopen(folder.open(JOURNAL, flags), "ab") as journal:
+                # A newline first: what somebody who was killed left half-written ends there.
+                journal.write(b"\n" + b"\n".join(lines) + b"\n")
+            if _is_due(folder):
+                self._write(folder, self._read(folder))
+
+    def tidy(self) -> None:
+        """Write the index if entries have waited in the journal long enough."""
+        with Folder(self._root) as folder:
+            waiting = folder.status(JOURNAL)
+            if waiting is None or not waiting.st_size or not _is_due(folder):
+                return
+        self.change({})
+
+    def rebuild(self, find: Callable[[], Entries]) -> bool:
+        """Make what is found the entries, nobody changing them meanwhile; were they others?"""
+        with locked(self._root, ""), Folder(self._root) as folder:
+            entries = find()
+            if folder.read(FILE) == _text(entries) and self._read(folder) == entries:
+                return False
+            self._write(folder, entries)
+            return True
+
+    def _read(self, folder: Folder) -> Entries:
+        stamp = [_stamp(folder, name) for name in (FILE, JOURNAL)]
+        if stamp != self._stamp:
+            self._entries = _parsed(folder.read(FILE))
+            for line in (folder.read(JOURNAL) or b"").splitlines():
+                _apply(self._entries, line)
+            self._stamp = stamp
+        return self._entries
+
+    def _write(self, folder: Folder, entries: Entries) -> None:
+        folder.replace(FILE, _text(entries))
+        # Behind it: entries that are in both are the same.
+        os.close(folder.open(JOURNAL, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
+        self._entries = entries
+        self._stamp = [_stamp(folder, name) for name in (FILE, JOURNAL)]
+
+
+def _is_due(folder: Folder) -> bool:
+    status = folder.status(FILE)
+    if status is None or status.st_size < SMALL_BYTES:
+        return True
+    return not 0 <= time.time() - status.st_mtime < LARGE_EVERY_SECS
+
+
+def _stamp(folder: Folder, name: str) -> tuple[int, ...]:
+    status = folder.status(name)
+    return (status.st_ino, status.st_size, status.st_mtime_ns) if status else ()
+
+
+def _text(entries: Entries) -> bytes:
+    """Return the file: one entry to a line, by key."""
+    lines = (orjson.dumps(key) + b": " + orjson.dumps(entries[key]) for key in sorted(entries))
+    return b'{"schema": 1, "archives": {\n' + b",\n".join(lines) + b"\n}}\n"
+
+
+def _parsed(data: bytes | None) -> Entries:
+    """Return the entries of a file; none where it cannot be read: a rebuild brings them back."""
+    try:
+        said = orjson.loads(data or b"{}")
+        found = said.get("archives", {}).items()
+    except (ValueError, AttributeError):
+        return {}
+    return {key: entry for key, entry in found if _is_entry(entry)}
+
+
+def _apply(entries: Entries, line: bytes) -> None:
+    try:
+        key, entry = orjson.loads(line)
+    except ValueError:  # empty, or half a line
+        return
+    if entry is None:
+        entries.pop(key, None)
+    elif isinstance(key, str) and _is_entry(entry):
+        entries[key] = entry
+
+
+def _is_entry(value: object) -> bool:
+    """Is it one? The file lies where people can edit it."""
+    return (
+        isinstance(value, dict)
+        and all(isinstance(value.get(name), str) for name in Entry.__annotations__)
+        and is_archive_path(value["path"])
+    )

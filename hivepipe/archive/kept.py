@@ -1,0 +1,189 @@
+"""One archive on disk: its lines, its metadata, its tally, and the order they are written in.
+
+The lines come first. The metadata says how far they reach, on both sides, and is replaced in one
+step: what is behind that was written by somebody who was killed, and is cut off.
+"""
+
+import gzip
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, BinaryIO, cast
+
+import orjson
+
+from hivepipe.archive.folders import Folder
+from hivepipe.archive.naming import ArchiveName
+
+Meta = dict[str, Any]
+
+COPY_BYTES = 1 << 20
+META_SUFFIX = ".meta.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far an archive and its source were read and written, with CRC-32s of all that."""
+
+    bytes: int = 0
+    checksum: int = 0
+    source_path: str = ""
+    source_bytes: int = 0
+    source_checksum: int = 0
+    source_tail: int = 0
+    surplus: int = 0  # checksum of what names the lines that the source has not any more; 0: none
+
+    @classmethod
+    def of_meta(cls, meta: Meta) -> "Reach | None":
+        """Read it from the metadata; None: it does not say."""
+        try:
+            archive, source = meta["archive"], meta["source"]
+            return cls(
+                int(archive["bytes"]),
+                int(archive["crc32"], 16),
+                str(source["path"]),
+                int(source["bytes"]),
+                int(source["crc32"], 16),
+                int(source["tail"], 16),
+                int(source.get("surplus", "0"), 16),
+            )
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    def as_meta(self) -> Meta:
+        """Return the part of the metadata that it is."""
+        source = {
+            "path": self.source_path,
+            "bytes": self.source_bytes,
+            "crc32": f"{self.source_checksum:08x}",
+            "tail": f"{self.source_tail:08x}",
+        }
+        if self.surplus:
+            source["surplus"] = f"{self.surplus:08x}"
+        return {"archive": {"bytes": self.bytes, "crc32": f"{self.checksum:08x}"}, "source": source}
+
+
+class Kept:
+    """The files of one archive, in an open folder."""
+
+    def __init__(self, folder: Folder, name: ArchiveName) -> None:
+        """Nothing is made or read yet."""
+        self.name = name
+        self._folder = folder
+        self._lines = f"{name.stem}.jsonl"
+        self._packed = f"{name.stem}.jsonl.gz"
+        self._meta = f"{name.stem}{META_SUFFIX}"
+        self._tally = f".{name.stem}.tally"
+        self._surplus = f".{name.stem}.surplus"
+
+    # ---- metadata and tally
+
+    def meta(self) -> Meta | None:
+        """Return the metadata; None: there is none, or none that can be read."""
+        data = self._folder.read(self._meta)
+        try:
+            meta = orjson.loads(data) if data else None
+        except ValueError:
+            return None
+        return meta if isinstance(meta, dict) else None
+
+    def meta_stamp(self) -> tuple[int, ...]:
+        """Return what changes whenever the metadata do; empty without any."""
+        status = self._folder.status(self._meta)
+        return (status.st_ino, status.st_size, status.st_mtime_ns) if status else ()
+
+    def write_meta(self, meta: Meta) -> None:
+        """Commit what was written since the last time."""
+        self._folder.replace(self._meta, orjson.dumps(meta, option=orjson.OPT_APPEND_NEWLINE))
+
+    def tally(self) -> bytes:
+        """Return the tally that was laid aside, empty without one."""
+        return self._folder.read(self._tally) or b""
+
+    def write_tally(self, data: bytes) -> None:
+        """Lay a tally aside."""
+        self._folder.replace(self._tally, data)
+
+    def surplus(self) -> bytes:
+        """Return the names of lines that the source has not any more, empty without any."""
+        return self._folder.read(self._surplus) or b""
+
+    def write_surplus(self, data: bytes) -> None:
+        """Write these names."""
+        self._folder.replace(self._surplus, data)
+
+    def remove_surplus(self) -> None:
+        """Remove these names: the source has all lines again."""
+        self._folder.remove(self._surplus)
+
+    # ---- lines
+
+    @property
+    def is_packed(self) -> bool:
+        """Is it compressed? Where both files are, somebody was killed: the plain one counts."""
+        return self._folder.status(self._lines) is None and bool(self._folder.status(self._packed))
+
+    @property
+    def path(self) -> str:
+        """The file of the lines, relative to the root."""
+        return f"{self.name.path}.gz" if self.is_packed else self.name.path
+
+    def lines_status(self) -> os.stat_result | None:
+        """Return what the system knows of the file of the lines; None: there is none."""
+        return self._folder.status(self._lines) or self._folder.status(self._packed)
+
+    def open_to_append(self) -> int:
+        """Return a descriptor of the lines, to read and write; a packed archive is unpacked."""
+        if self.is_packed:
+            self._unpack()
+        return self._folder.open(self._lines, os.O_RDWR | os.O_CREAT)
+
+    @contextmanager
+    def open_to_read(self) -> Iterator[BinaryIO]:
+        """Open the lines from their start, packed or not; FileNotFoundError: there are none."""
+        packed = self.is_packed
+        descriptor = self._folder.open(self._packed if packed else self._lines)
+        with os.fdopen(descriptor, "rb") as file:
+            if packed:
+                with gzip.open(file) as unpacked:
+                    yield cast(BinaryIO, unpacked)
+            else:
+                yield file
+
+    def _unpack(self) -> None:
+        temporary = f".{self._lines}.tmp"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        with (
+            self.open_to_read() as packed,
+            os.fdopen(self._folder.open(temporary, flags), "wb") as out,
+        ):
+            shutil.copyfileobj(packed, out, COPY_BYTES)
+            out.flush()
+            os.fsync(out.fileno())
+        self._folder.rename(temporary, self._lines)
+        self._folder.remove(self._packed)
+
+    def pack(self) -> Iterator[int]:
+        """Compress the lines, yielding now and then so that one can leave it at that."""
+        temporary = f".{self._packed}.tmp"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        with (
+            os.fdopen(self._folder.open(self._lines), "rb") as lines,
+            os.fdopen(self._folder.open(temporary, flags), "wb") as out,
+        ):
+            with gzip.GzipFile("", "wb", fileobj=out, mtime=0) as packed:
+                while chunk := lines.read(COPY_BYTES):
+                    packed.write(chunk)
+                    yield len(chunk)
+            out.flush()
+            os.fsync(out.fileno())
+        self._folder.rename(temporary, self._packed)
+        self._folder.remove(self._lines)
+
+    def remove(self) -> int:
+        """Remove all files of the archive; return how many there were. The lines go last."""
+        names = (self._meta, self._tally, self._surplus, self._packed, self._lines)
+        halves = (f".{name.removeprefix('.')}.tmp" for name in names)
+        return sum(self._folder.remove(name) for name in (*halves, *names))

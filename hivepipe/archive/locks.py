@@ -1,0 +1,40 @@
+"""Locks between processes: one of the index, and so many that two archives seldom share one.
+
+Locks of the kernel's, so none outlives its holder; the files stay, for a lock file that is removed
+is two locks.
+"""
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from hivepipe.archive.folders import Folder
+from hivepipe.home import short_hash
+
+FOLDER = ".archive-locks"
+POLL_SECS = 0.02
+
+
+@contextmanager
+def locked(root: str, key: str, wait: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Hold the lock of an archive, by its key, or of the index (""); `wait` may raise."""
+    name = short_hash(key)[:2] if key else "index"
+    with Folder(root, FOLDER, make=True) as folder:
+        descriptor = folder.open(name, os.O_RDWR | os.O_CREAT)
+    try:
+        while not _is_taken(descriptor):
+            wait()
+            time.sleep(POLL_SECS)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _is_taken(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,68 @@
+"""What an archive is called: the time of its first line, fixed for the life of the session.
+
+main-session/2025-01/2025-01-10_14-30-00_<session>
+subagent/<type>/2025-01/2025-01-10_14-35-00_<agent>
+"""
+
+import re
+from _blake2 import blake2b
+from urllib.parse import quote
+
+LONGEST_FOLDER_NAME = 200  # of 255 bytes
+_PATH = re.compile(
+    r"(main-session|subagent/(?!\.+/)[^/]+)/\d{4}-\d\d/[^/]+\.jsonl(\.gz)?", re.ASCII
+)
+_NAME = re.compile(r"(\d{4}-\d\d-\d\d)_(\d\d)-(\d\d)-(\d\d)_[\w.-]+", re.ASCII)
+
+
+class ArchiveName:
+    """Where one archive lies, below the root; without a suffix."""
+
+    def __init__(self, folders: tuple[str, ...], stem: str) -> None:
+        """`folders` lead to the month."""
+        self.folders = folders
+        self.stem = stem
+
+    @classmethod
+    def made(cls, session: str, agent: str, agent_type: str, time: str) -> "ArchiveName":
+        """Return the name for a transcript whose first line has this time (ISO, UTC)."""
+        day, clock = time[:10], time[11:19].replace(":", "-")
+        kind = ("subagent", folder_name(agent_type)) if agent else ("main-session",)
+        return cls((*kind, day[:7]), f"{day}_{clock}_{agent or session}")
+
+    @classmethod
+    def of_path(cls, path: str) -> "ArchiveName":
+        """Return the name of an archive whose lines are in this file, relative to the root."""
+        *folders, file = path.split("/")
+        return cls(tuple(folders), file.removesuffix(".gz").removesuffix(".jsonl"))
+
+    @property
+    def path(self) -> str:
+        """The lines' file, relative to the root."""
+        return "/".join((*self.folders, f"{self.stem}.jsonl"))
+
+    @property
+    def started_at(self) -> str:
+        """The time in the name: UTC, seconds."""
+        found = _NAME.fullmatch(self.stem)
+        return "{}T{}:{}:{}Z".format(*found.groups()) if found else ""
+
+    def of_another(self, session: str) -> "ArchiveName":
+        """Return another name, for two sessions that have an agent of one id."""
+        return ArchiveName(self.folders, f"{self.stem}_{session}")
+
+
+def is_archive_path(path: str) -> bool:
+    """Is it the path of an archive, relative to the root, that leads nowhere else?"""
+    return _PATH.fullmatch(path) is not None
+
+
+def folder_name(agent_type: str) -> str:
+    """Encode the type of an agent so that it is one folder's name, whatever stands in it."""
+    name = quote(agent_type, safe="", errors="replace")
+    if not name.strip("."):
+        name = name.replace(".", "%2E") or "%"
+    if len(name) > LONGEST_FOLDER_NAME:
+        digest = blake2b(agent_type.encode("utf-8", "replace"), digest_size=8).hexdigest()
+        name = f"{name[: LONGEST_FOLDER_NAME - 17]}-{digest}"
+    return name

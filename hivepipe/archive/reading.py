@@ -1,0 +1,100 @@
+"""Complete lines of a file that still grows.
+
+A line is complete when its newline is there, or when it is the last one and a whole JSON object:
+half a line is never one. What is longer than any line Claude Code writes is not held in memory; a
+note of its size and hash stands for it.
+"""
+
+import hashlib
+import os
+import zlib
+from collections.abc import Iterator
+
+from hivepipe.transcripts.lines import read_line
+
+CHUNK_BYTES = 1 << 20
+LONGEST_LINE_BYTES = 64 << 20
+TAIL_BYTES = 256
+
+
+def tail_checksum(descriptor: int, offset: int) -> int:
+    """Return the checksum of the last bytes before an offset: they name the file that was read."""
+    size = min(offset, TAIL_BYTES)
+    return zlib.crc32(os.pread(descriptor, size, offset - size))
+
+
+class LineReader:
+    """Reads on from where somebody left off; `offset` and `checksum` are those behind a batch."""
+
+    def __init__(
+        self,
+        descriptor: int,
+        offset: int = 0,
+        checksum: int = 0,
+        *,
+        chunk_bytes: int = 0,
+        takes_open_end: bool = True,
+    ) -> None:
+        """Begin at an offset; the bytes before it have this CRC-32.
+
+        `takes_open_end`: is a last line without a newline complete, if it is a whole object?
+        """
+        self.offset = offset
+        self.checksum = checksum
+        self._descriptor = descriptor
+        self._chunk_bytes = chunk_bytes or CHUNK_BYTES
+        self._takes_open_end = takes_open_end
+
+    def batches(self) -> Iterator[list[bytes]]:
+        """Yield complete lines, without their newlines, as many as stand in one chunk."""
+        self._pass_late_newline()
+        position, checksum, pending = self.offset, self.checksum, _Pending()
+        while chunk := os.pread(self._descriptor, self._chunk_bytes, position):
+            position += len(chunk)
+            head, newline, rest = chunk.rpartition(b"\n")
+            if newline:
+                first, *others = head.split(b"\n")
+                pending.add(first)
+                checksum = zlib.crc32(b"\n", zlib.crc32(head, checksum))
+                self.offset, self.checksum = position - len(rest), checksum
+                yield [pending.line(), *others]
+                pending = _Pending()
+            pending.add(rest)
+            checksum = zlib.crc32(rest, checksum)
+        if self._takes_open_end and pending.is_whole_object():
+            self.offset, self.checksum = position, checksum
+            yield [pending.line()]
+
+    def _pass_late_newline(self) -> None:
+        """The last line may have been taken before its newline came."""
+        around = os.pread(self._descriptor, 2, self.offset - 1) if self.offset else b""
+        if around[1:] == b"\n" != around[:1]:
+            self.offset, self.checksum = self.offset + 1, zlib.crc32(b"\n", self.checksum)
+
+
+class _Pending:
+    """The pieces of one line; beyond the limit only their size and hash."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._hash = hashlib.sha256()
+
+    def add(self, piece: bytes) -> None:
+        self._pieces.append(piece)
+        self._size += len(piece)
+        if self._size > LONGEST_LINE_BYTES:
+            for each in self._pieces:
+                self._hash.update(each)
+            self._pieces.clear()
+
+    def line(self) -> bytes:
+        if self._size <= LONGEST_LINE_BYTES:
+            return b"".join(self._pieces)
+        note = '{"type":"hivepipe-omitted","bytes":%d,"sha256":"%s"}'
+        return (note % (self._size, self._hash.hexdigest())).encode()
+
+    def is_whole_object(self) -> bool:
+        if not 0 < self._size <= LONGEST_LINE_BYTES or self._pieces[-1][-1:] not in b"} \t\r":
+            return False
+        return read_line(self.line()) is not None

@@ -1,0 +1,83 @@
+"""Whose transcripts a home may take when nobody handed them to it.
+
+A transcript belongs to the home of the folder that its first line names: of the registered project
+above it, or of its main checkout. One that belongs to no home is taken only if it lies in a folder
+that the user told this home to follow; one of an opted-out project never.
+"""
+
+import os
+
+from hivepipe.archive.sources import default_folder
+from hivepipe.errors import ArchiveError
+from hivepipe.home import make_folders, nearest_record, write_small
+
+FOLLOWED = "followed-folders"
+CLAUDE_FOLDERS = "claude-folders"
+
+
+def may_take(home: str, cwd: str, followed: list[str]) -> bool:
+    """May this home take a transcript of somebody who worked in this folder?"""
+    folder = os.path.realpath(cwd)
+    _, record = nearest_record(folder)
+    if record.get("state") == "off":
+        return False
+    if record.get("home"):
+        return record["home"] == home
+    return any(folder == each or folder.startswith(f"{each}/") for each in followed)
+
+
+def followed_folders(home: str) -> list[str]:
+    """Return the folders that the user told this home to follow."""
+    return _lines(home, FOLLOWED)
+
+
+def follow(home: str, folder: str) -> None:
+    """Follow one more folder; ArchiveError: it is none, or another home's."""
+    real = os.path.realpath(folder)
+    if not os.path.isdir(real):
+        raise ArchiveError(f"{folder} is not a folder")
+    owner = nearest_record(real)[1].get("home", home)
+    if owner != home:
+        raise ArchiveError(f"{real} has a home of its own: {owner}")
+    _add(home, FOLLOWED, real)
+
+
+def unfollow(home: str, folder: str) -> None:
+    """Follow a folder no more; ArchiveError: it was not followed."""
+    real = os.path.realpath(folder)
+    left = followed_folders(home)
+    if real not in left:
+        raise ArchiveError(f"{real} is not followed")
+    _write(home, FOLLOWED, [each for each in left if each != real])
+
+
+def claude_folders(home: str, named: str = "") -> list[str]:
+    """Return where Claude Code's files are: by default, as `named`, and as this home has seen."""
+    return list(
+        dict.fromkeys(filter(None, (default_folder(), named, *_lines(home, CLAUDE_FOLDERS))))
+    )
+
+
+def remember_claude_folder(home: str, folder: str) -> None:
+    """Remember where Claude Code keeps its files for somebody, for the sweep."""
+    if folder and folder != default_folder():
+        _add(home, CLAUDE_FOLDERS, folder)
+
+
+def _lines(home: str, name: str) -> list[str]:
+    try:
+        with open(f"{home}/{name}", encoding="utf-8", errors="surrogateescape") as file:
+            return file.read().splitlines()
+    except FileNotFoundError:
+        return []
+
+
+def _add(home: str, name: str, line: str) -> None:
+    lines = _lines(home, name)
+    if line not in lines and line.isprintable():
+        _write(home, name, [*lines, line])
+
+
+def _write(home: str, name: str, lines: list[str]) -> None:
+    make_folders(home)
+    write_small(f"{home}/{name}", "".join(f"{line}\n" for line in lines))

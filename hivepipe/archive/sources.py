@@ -1,0 +1,185 @@
+"""Claude Code's transcripts: which file is one, whose it is, and how it is opened.
+
+    <claude>/projects/<folder>/<session>.jsonl
+    <claude>/projects/<folder>/<session>/subagents/**/agent-<agent>.jsonl
+    <claude>/tasks/<agent>.jsonl            of subagents, in older versions
+
+Whatever an event says, a file is read only if its real path lies there.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import orjson
+
+from hivepipe.archive.folders import Folder
+from hivepipe.archive.reading import LineReader
+from hivepipe.errors import RefusedTranscriptError
+from hivepipe.events import valid_id
+from hivepipe.home import absolute, user_folder
+from hivepipe.redaction import redact_text
+from hivepipe.transcripts.lines import CAP_PATH, id_of, moment, read_line, text
+
+UNKNOWN_TYPE = "unknown"
+
+_HEAD_BYTES = 64 << 10  # of one read
+_LONGEST_HEAD_BYTES = 8 << 20
+_LARGEST_NOTE_BYTES = 64 << 10
+_FOLDERS = ("projects", "tasks")
+
+
+class Head(NamedTuple):
+    """What the first lines say; empty where they do not."""
+
+    lines: int
+    time: str  # of the first line that has one: UTC, milliseconds
+    cwd: str
+    session: str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A transcript, open for reading."""
+
+    path: str
+    session: str
+    agent: str  # of a subagent; empty for a session's own
+    agent_type: str
+    descriptor: int
+
+    @property
+    def key(self) -> str:
+        """What the archive knows it by."""
+        return f"{self.session}/{self.agent}" if self.agent else self.session
+
+    @property
+    def status(self) -> os.stat_result:
+        """Return what the system knows of the file now."""
+        return os.fstat(self.descriptor)
+
+    def head(self) -> Head:
+        """Read the first lines, as far as needed."""
+        found = Head(0, "", "", "")
+        reader = LineReader(self.descriptor, chunk_bytes=_HEAD_BYTES)
+        for batch in reader.batches():
+            for raw in batch:
+                line = read_line(raw) or {}
+                found = Head(
+                    found.lines + 1,
+                    found.time or moment(line),
+                    found.cwd or text(line, "cwd", CAP_PATH),
+                    found.session or id_of(line, "sessionId"),
+                )
+            if all(found) or reader.offset > _LONGEST_HEAD_BYTES:
+                break
+        return found
+
+
+def default_folder() -> str:
+    """Return the folder that Claude Code uses unless CLAUDE_CONFIG_DIR names another."""
+    return f"{user_folder()}/.claude"
+
+
+@contextmanager
+def open_source(
+    path: str, claude_folder: str = "", session: str = "", agent_type: str = ""
+) -> Iterator[Source]:
+    """Open a transcript of Claude's; RefusedTranscriptError: it is none. OSError as from `open`.
+
+    No message holds the path: it goes into a log, and people name folders as they like.
+
+    `claude_folder`: where Claude's files are, beside the default. `session` and `agent_type`: what
+    an event said, where the path says nothing.
+    """
+    real = os.path.realpath(absolute(path))
+    root, names = _inside_claude(real, claude_folder)
+    source = _described(real, names, session, agent_type)
+    descriptor = _open_below(root, names)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise RefusedTranscriptError("it is no file")
+        source = replace(source, descriptor=descriptor)
+        if not source.session:
+            source = replace(source, session=source.head().session)
+        if not source.session:
+            raise RefusedTranscriptError("its lines name no session")
+        yield source
+    finally:
+        os.close(descriptor)
+
+
+def _inside_claude(real: str, claude_folder: str) -> tuple[str, list[str]]:
+    """Return which of Claude's folders a real path lies in, and the names from there."""
+    for claude in (default_folder(), absolute(claude_folder) if claude_folder else ""):
+        for name in _FOLDERS:
+            root = os.path.realpath(f"{claude}/{name}")
+            if claude and real.startswith(f"{root}/"):
+                return root, real[len(root) + 1 :].split("/")
+    raise RefusedTranscriptError("it is not in a folder of Claude's")
+
+
+def _described(real: str, names: list[str], session: str, agent_type: str) -> Source:
+    """Return what a path says of its transcript, `descriptor` still to come."""
+    stem, suffix = os.path.splitext(names[-1])
+    if suffix != ".jsonl":
+        raise RefusedTranscriptError("it is not named *.jsonl")
+    is_agent = stem.startswith("agent-") or len(names) != 2
+    id = valid_id(stem.removeprefix("agent-"))
+    if not id:
+        raise RefusedTranscriptError("it is not named by a valid id")
+    if not is_agent:
+        return Source(real, id, "", "", -1)
+    owner = valid_id(names[1]) if "subagents" in names[2:] else session
+    if not owner and len(names) > 2:
+        raise RefusedTranscriptError("it lies in no session's folder")
+    known = redact_text(agent_type) or _noted_type(real) or UNKNOWN_TYPE
+    return Source(real, owner, id, known, -1)
+
+
+def _open_below(root: str, names: list[str]) -> int:
+    with Folder(root, *names[:-1]) as folder:
+        return folder.open(names[-1])
+
+
+def _noted_type(real: str) -> str:
+    """Return the type that Claude Code notes beside a subagent's transcript."""
+    try:
+        with open(real.removesuffix(".jsonl") + ".meta.json", "rb") as file:
+            noted = orjson.loads(file.read(_LARGEST_NOTE_BYTES))
+    except (OSError, ValueError):
+        return ""
+    return redact_text(text(noted, "agentType")) if isinstance(noted, dict) else ""
+
+
+def transcripts_in(claude_folder: str) -> Iterator[str]:
+    """Yield the path of every transcript, each session's own before those of its subagents."""
+    projects = f"{claude_folder}/projects"
+    for project in _real_folders(projects):
+        own = [entry.path for entry in _entries(project) if _is_transcript(entry)]
+        yield from sorted(own)
+        for session in _real_folders(project):
+            yield from _below(f"{session}/subagents")
+
+
+def _below(folder: str) -> Iterator[str]:
+    yield from sorted(entry.path for entry in _entries(folder) if _is_transcript(entry))
+    for inner in _real_folders(folder):
+        yield from _below(inner)
+
+
+def _is_transcript(entry: "os.DirEntry[str]") -> bool:
+    return entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False)
+
+
+def _real_folders(folder: str) -> list[str]:
+    return sorted(entry.path for entry in _entries(folder) if entry.is_dir(follow_symlinks=False))
+
+
+def _entries(folder: str) -> "list[os.DirEntry[str]]":
+    with suppress(OSError), os.scandir(folder) as entries:
+        return list(entries)
+    return []

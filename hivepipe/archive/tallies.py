@@ -1,0 +1,103 @@
+"""What archives add up to: the last ones in memory, each laid aside on disk now and then.
+
+A tally depends on the lines of its archive alone. So it need not be written every time: it is
+laid aside when the archive has grown by several times its size, and after a restart the lines
+since are fed again. That bounds both what is written per turn and what is ever read twice.
+"""
+
+import zlib
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import orjson
+
+from hivepipe.archive.kept import COPY_BYTES, Kept, Reach
+from hivepipe.transcripts.tally import Tally
+
+IN_MEMORY = 256
+GROWTH_PER_SIZE = 16
+
+
+@dataclass(slots=True)
+class Counted:
+    """The tally of so many bytes of an archive, and how many of them are in the one laid aside."""
+
+    tally: Tally
+    length: int = 0
+    checksum: int = 0
+    laid_aside: int = 0
+    size: int = 4096  # of what is laid aside, at the last look
+
+    def feed(self, lines: list[bytes]) -> None:
+        """Count lines, which are in the archive now."""
+        for line in lines:
+            self.tally.feed(line)
+            self.length += len(line) + 1
+            self.checksum = zlib.crc32(b"\n", zlib.crc32(line, self.checksum))
+
+
+class Tallies:
+    """The tallies that this process has at hand, by the path of their archive."""
+
+    def __init__(self) -> None:
+        """Nothing is at hand yet."""
+        self._counted: OrderedDict[str, Counted] = OrderedDict()
+
+    def take(self, kept: Kept, reach: Reach) -> Counted:
+        """Return what an archive adds up to as far as it reaches; it is the caller's until `keep`.
+
+        Whoever feeds it and then fails does not give it back.
+        """
+        counted = self._counted.pop(kept.name.path, None)
+        if counted is None or (counted.length, counted.checksum) != (reach.bytes, reach.checksum):
+            counted = _laid_aside(kept)
+            if not _catch_up(counted, kept, reach):
+                counted = Counted(Tally())
+                _catch_up(counted, kept, reach)
+            counted.tally.take_usages()  # of lines that were told of when they came
+        return counted
+
+    def keep(self, kept: Kept, counted: Counted) -> None:
+        """Have a tally at hand, and lay it aside if that is due."""
+        self._counted[kept.name.path] = counted
+        if len(self._counted) > IN_MEMORY:
+            self._counted.popitem(last=False)
+        if counted.length - counted.laid_aside >= GROWTH_PER_SIZE * counted.size:
+            head = {"bytes": counted.length, "crc32": f"{counted.checksum:08x}"}
+            data = orjson.dumps(head, option=orjson.OPT_APPEND_NEWLINE) + counted.tally.dump()
+            kept.write_tally(data)
+            counted.laid_aside, counted.size = counted.length, len(data)
+
+    def drop(self, kept: Kept) -> None:
+        """Forget the tally of an archive that is removed."""
+        self._counted.pop(kept.name.path, None)
+
+
+def _laid_aside(kept: Kept) -> Counted:
+    """Return what was laid aside; an empty tally where nothing was, or another version's."""
+    data = kept.tally()
+    first, _, dumped = data.partition(b"\n")
+    try:
+        head = orjson.loads(first)
+        length, checksum = int(head["bytes"]), int(head["crc32"], 16)
+        tally = Tally.load(dumped)
+    except (ValueError, LookupError, TypeError, AttributeError, AssertionError):  # damaged
+        tally = None
+    return Counted(tally, length, checksum, length, len(data)) if tally else Counted(Tally())
+
+
+def _catch_up(counted: Counted, kept: Kept, reach: Reach) -> bool:
+    """Feed the lines since; False: the tally is of other lines."""
+    if counted.length < reach.bytes:
+        with kept.open_to_read() as lines:
+            lines.seek(counted.length)
+            rest = b""
+            while counted.length + len(rest) < reach.bytes:
+                wanted = min(COPY_BYTES, reach.bytes - counted.length - len(rest))
+                chunk = lines.read(wanted)
+                if not chunk:
+                    break
+                head, newline, rest = (rest + chunk).rpartition(b"\n")
+                if newline:
+                    counted.feed(head.split(b"\n"))
+    return (counted.length, counted.checksum) == (reach.bytes, reach.checksum)

@@ -1,0 +1,132 @@
+"""What keeps the archives in order: compression, an index made anew, and a look at every one."""
+
+import os
+import stat
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import BinaryIO
+
+from hivepipe.archive.archives import Archives, entry_of
+from hivepipe.archive.index import Entry
+from hivepipe.archive.kept import COPY_BYTES, Kept, Reach
+from hivepipe.archive.locks import locked
+from hivepipe.archive.sources import open_source
+from hivepipe.errors import RefusedTranscriptError
+
+COMPRESS_AFTER_SECS = 30 * 86400.0
+
+
+def compress(
+    archives: Archives, check_stop: Callable[[], None], after_secs: float = COMPRESS_AFTER_SECS
+) -> int:
+    """Compress the archives that have not grown for so long; return how many.
+
+    `check_stop` may raise at any time; what is compressed by then stays so.
+    """
+    changed: dict[str, Entry | None] = {}
+    compressed = 0
+    try:
+        for key, entry in sorted(archives.index.entries().items()):
+            check_stop()
+            with (
+                suppress(FileNotFoundError),
+                locked(archives.root, key, check_stop),
+                archives.opened(entry) as kept,
+            ):
+                compressed += _compress(kept, check_stop, after_secs)
+                now = entry_of(archives.meta_of(entry) or {}, kept)
+                if now != entry and now["session_id"]:
+                    changed[key] = now
+    finally:
+        if changed:
+            archives.index.change(changed)
+    return compressed
+
+
+def _compress(kept: Kept, check_stop: Callable[[], None], after_secs: float) -> bool:
+    status = kept.lines_status()
+    if status is None or kept.is_packed or time.time() - status.st_mtime < after_secs:
+        return False
+    for _ in kept.pack():
+        check_stop()
+    return True
+
+
+def rebuild_index(archives: Archives) -> bool:
+    """Make the index anew from the files; was it another before?"""
+    if not os.path.isdir(archives.root):
+        return False
+    return archives.index.rebuild(lambda: dict(archives.on_disk()))
+
+
+def verify(archives: Archives) -> Iterator[tuple[str, list[str]]]:
+    """Yield every archive's path, with all that is wrong with it."""
+    entries = archives.index.entries()
+    found = dict(archives.on_disk())
+    for key, entry in sorted({**found, **entries}.items()):
+        problems = []
+        if key not in entries:
+            problems.append("not in the index: `hivepipe archive rebuild-index`")
+        elif key in found and found[key] != entry:
+            problems.append("not as the index says: `hivepipe archive rebuild-index`")
+        yield entry["path"], problems + _problems(archives, found.get(key, entry))
+
+
+def _problems(archives: Archives, entry: Entry) -> list[str]:
+    try:
+        with archives.opened(entry) as kept:
+            meta = kept.meta()
+            reach = Reach.of_meta(meta) if meta else None
+            if kept.lines_status() is None:
+                return ["its lines are gone"]
+            if reach is None:
+                return ["its metadata are gone, or damaged: they come back when it grows"]
+            return [*_bad_modes(kept), *_bad_lines(kept, reach), *_bad_source(reach)]
+    except OSError as error:
+        return [f"cannot be read: {error.strerror}"]
+
+
+def _bad_modes(kept: Kept) -> Iterator[str]:
+    status = kept.lines_status()
+    if status is None or not stat.S_ISREG(status.st_mode):
+        yield "its lines are no file"
+    elif status.st_mode & 0o077:
+        yield f"others may read it: mode {stat.S_IMODE(status.st_mode):04o}, not 0600"
+
+
+def _bad_lines(kept: Kept, reach: Reach) -> Iterator[str]:
+    try:
+        with kept.open_to_read() as lines:
+            length, checksum = _summed(lines, reach.bytes)
+    except (EOFError, OSError, zlib.error) as error:
+        yield f"its lines cannot be read: {error}"
+        return
+    if length < reach.bytes:
+        yield f"{reach.bytes - length} bytes are missing"
+    elif checksum != reach.checksum:
+        yield "its lines were changed"
+
+
+def _bad_source(reach: Reach) -> Iterator[str]:
+    """As long as Claude Code has not deleted it: is the transcript still what was read?"""
+    folder = os.path.dirname(reach.source_path)
+    while folder not in ("", "/") and os.path.basename(folder) not in ("projects", "tasks"):
+        folder = os.path.dirname(folder)
+    with (
+        suppress(OSError, RefusedTranscriptError),
+        open_source(reach.source_path, os.path.dirname(folder)) as source,
+        os.fdopen(os.dup(source.descriptor), "rb") as lines,
+    ):
+        _, checksum = _summed(lines, reach.source_bytes)
+        if checksum != reach.source_checksum:
+            yield "its transcript was changed since; the archive has it as it was"
+
+
+def _summed(lines: BinaryIO, size: int) -> tuple[int, int]:
+    length = checksum = 0
+    while length < size and (chunk := lines.read(min(COPY_BYTES, size - length))):
+        length += len(chunk)
+        checksum = zlib.crc32(chunk, checksum)
+    return length, checksum

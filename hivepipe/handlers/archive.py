@@ -1,0 +1,126 @@
+"""archive_transcript: a transcript's new lines into its archive."""
+
+import logging
+import os
+import time
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import ExitStack
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+from hivepipe import config
+from hivepipe.archive.archives import Archives, Desk
+from hivepipe.archive.growth import Portion
+from hivepipe.archive.scope import remember_claude_folder
+from hivepipe.archive.sources import Source, open_source
+from hivepipe.audit_log import record_archive, record_redaction
+from hivepipe.costs.prices import PriceTable
+from hivepipe.envelope import Envelope
+from hivepipe.errors import PricesError, RefusedTranscriptError
+from hivepipe.handlers.usage import usage_jobs
+from hivepipe.handlers.workplace import Workplace, settle_secs
+from hivepipe.home import kept_folder, logs_folder
+from hivepipe.hook_log import log_line
+from hivepipe.price_table import built_in, prices_in_force
+from hivepipe.redaction.redactor import Redactor
+from hivepipe.redaction_config import load_redactor
+from hivepipe.transcripts.description import describe
+from hivepipe.transcripts.tally import Tally
+
+PRICES_FOR_SECS = 300.0
+
+logger = logging.getLogger("hivepipe.archive")
+
+
+def archive_transcript(workplace: Workplace, job: Envelope) -> None:
+    """Bring an archive up to what its transcript has now.
+
+    One that is missing, or lies outside Claude's folders, is left alone; the log says so.
+    """
+    is_settled = settle_secs(job) > 0
+    with ExitStack() as stack:
+        try:
+            source = stack.enter_context(
+                open_source(
+                    job.text("path"), job.text("claude"), job.session, job.text("agent_type")
+                )
+            )
+        except FileNotFoundError:
+            _warn(workplace, job, "transcript not found", is_settled)
+            return
+        except RefusedTranscriptError as error:
+            _warn(workplace, job, f"transcript refused: {error}", is_settled)
+            return
+        remember_claude_folder(workplace.home, job.text("claude"))
+        archives_of(workplace.home).extend(source, desk_of(workplace, job), settled=is_settled)
+
+
+@cache
+def archives_of(home: str) -> Archives:
+    """Return the archives of a home, the same in the whole process: it knows what it wrote."""
+    return Archives(kept_folder(home))
+
+
+def desk_of(workplace: Workplace, job: Envelope) -> Desk:
+    """Return what an archive asks, answered from this workplace.
+
+    RedactionRuleError: a rule of the user's cannot be used; nothing is archived without it.
+    """
+    redactor = _redactor(workplace.home, _stamps(config.files(workplace.home)))
+
+    def described(tally: Tally, subagents: list[Tally]) -> dict[str, Any]:
+        return describe(
+            tally, _prices(workplace.home, time.monotonic() // PRICES_FOR_SECS), subagents
+        )
+
+    def tell(source: Source, path: str, portion: Portion) -> None:
+        workplace.hand_back(job, [*usage_jobs(portion.usages)])
+        kinds = Counter(map(redactor.kind, portion.redactions.elements()))
+        _audit(kept_folder(workplace.home), source.key, path, kinds, not portion.before.bytes)
+
+    return Desk(redactor.redact_line, described, tell, workplace.stop_requested)
+
+
+def _audit(folder: str, key: str, path: str, kinds: Counter[str], is_new: bool) -> None:
+    """Leave a line for a new archive, and for what was taken out; that nothing was, once."""
+    if is_new:
+        record_archive(folder, Path(path))
+    if is_new or kinds:
+        record_redaction(folder, key, kinds)
+
+
+@lru_cache(maxsize=4)
+def _redactor(home: str, _stamps: object) -> Redactor:
+    """Return the rules in force, compiled again when a file of theirs has changed."""
+    return load_redactor(home)
+
+
+def _stamps(paths: Iterable[str]) -> tuple[tuple[int, ...], ...]:
+    return tuple(_stamp(path) for path in paths)
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return ()
+    return (status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=4)
+def _prices(home: str, _period: float) -> PriceTable:
+    """Return the prices, looked up once in each period: a turn reads no file that it need not."""
+    try:
+        return prices_in_force(home)
+    except PricesError as error:  # no reason to lose a transcript
+        logger.warning("%s; the built-in prices are used", error)
+        return built_in()
+
+
+def _warn(workplace: Workplace, job: Envelope, what: str, is_settled: bool) -> None:
+    """Say it once per event: the first look may simply have come too early."""
+    if is_settled:
+        logger.warning("%s (session %s)", what, job.session)
+        log_line(logs_folder(workplace.home), "ArchiveTranscript", "WARNING", what)

@@ -1,0 +1,82 @@
+"""sweep_transcripts and compress_archives: what no event asks for."""
+
+import logging
+import time
+from dataclasses import dataclass, field
+
+from hivepipe.archive import scope, upkeep
+from hivepipe.archive.archives import Archives, Desk
+from hivepipe.archive.sources import Source, open_source, transcripts_in
+from hivepipe.envelope import Envelope
+from hivepipe.errors import RefusedTranscriptError
+from hivepipe.handlers.archive import archives_of, desk_of
+from hivepipe.handlers.workplace import Workplace
+
+QUIET_SECS = 3600.0  # a transcript that has not grown for so long has settled
+
+logger = logging.getLogger("hivepipe.archive")
+
+
+@dataclass
+class Swept:
+    """What a sweep found: counts of transcripts, and why some could not be read."""
+
+    taken: int = 0
+    lines: int = 0
+    unchanged: int = 0
+    foreign: int = 0  # of other projects, or of nobody's
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+def sweep_transcripts(workplace: Workplace, job: Envelope) -> None:
+    """Archive the transcripts of this home's project whose hooks never ran, and mend the index."""
+    swept = sweep(workplace, job, scope.claude_folders(workplace.home))
+    for reason in swept.failed.values():
+        logger.warning("a transcript could not be archived: %s", reason)
+    logger.info("sweep: %d of %d transcripts had grown", swept.taken, swept.taken + swept.unchanged)
+
+
+def sweep(workplace: Workplace, job: Envelope, claude_folders: list[str]) -> Swept:
+    """Look at every transcript in these folders of Claude's; StoppedError as from the workplace."""
+    archives = archives_of(workplace.home)
+    followed = scope.followed_folders(workplace.home)
+    desk = desk_of(workplace, job)
+    swept = Swept()
+    for folder in claude_folders:
+        for path in transcripts_in(folder):
+            desk.check_stop()
+            try:
+                with open_source(path, folder) as source:
+                    _take(workplace.home, archives, source, desk, followed, swept)
+            except RefusedTranscriptError:
+                swept.foreign += 1
+            except FileNotFoundError:  # deleted meanwhile
+                continue
+            except OSError as error:
+                swept.failed[path] = error.strerror or str(error)
+    upkeep.rebuild_index(archives)
+    return swept
+
+
+def _take(
+    home: str, archives: Archives, source: Source, desk: Desk, followed: list[str], swept: Swept
+) -> None:
+    if archives.has_all_of(source):
+        swept.unchanged += 1
+        return
+    cwd = source.head().cwd
+    if not cwd or not scope.may_take(home, cwd, followed):
+        swept.foreign += 1
+        return
+    is_settled = time.time() - source.status.st_mtime > QUIET_SECS
+    lines = archives.extend(source, desk, settled=is_settled)
+    swept.lines += lines
+    swept.taken += bool(lines)
+    swept.unchanged += not lines
+
+
+def compress_archives(workplace: Workplace, _job: Envelope) -> None:
+    """Compress the archives that have not grown for a month."""
+    compressed = upkeep.compress(archives_of(workplace.home), workplace.check_stop)
+    if compressed:
+        logger.info("compressed %d archives", compressed)

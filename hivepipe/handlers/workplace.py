@@ -1,0 +1,33 @@
+"""Where a slow handler works, and whom it can ask."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hivepipe.envelope import Envelope
+from hivepipe.errors import StoppedError
+from hivepipe.jobs import Job
+
+LONGEST_SETTLE_SECS = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """The home, the way back to the writer, and the word that it is time to go."""
+
+    home: str
+    hand_back: Callable[[Envelope, list[Job]], None]  # returns when the jobs are safe
+    stop_requested: Callable[[], bool] = lambda: False
+
+    def check_stop(self) -> None:
+        """Raise StoppedError when the process has been told to end; the job comes again."""
+        if self.stop_requested():
+            raise StoppedError
+
+
+def settle_secs(job: Envelope) -> float:
+    """Return how long the job wants to wait before it is executed: what it reads still grows."""
+    wanted = job.payload.get("settle_s")
+    if isinstance(wanted, int | float) and math.isfinite(wanted):
+        return min(max(float(wanted), 0.0), LONGEST_SETTLE_SECS)
+    return 0.0

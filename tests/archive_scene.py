@@ -1,0 +1,113 @@
+"""What the tests of the archive share: a user with Claude's folder, transcripts, an archive."""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hivepipe.archive.archives import Archives, Desk
+from hivepipe.archive.sources import Source, open_source
+from hivepipe.price_table import built_in
+from hivepipe.redaction import redact_line
+from hivepipe.transcripts.description import describe
+
+SESSION = "7b1f0c9e-3a52-4d0e-9c55-0d6a1f2be111"
+AGENT = "a41c09be77d2f0e13"
+TOKEN = "sk-ant-api03-" + "Ab3" * 20
+PRICES = built_in()
+
+
+def line(number: int, said: str = "", **more: Any) -> bytes:
+    """One message of Claude's in today's format, a minute after the one before."""
+    hours, minutes = divmod(number, 60)
+    fields = {
+        "type": "assistant",
+        "uuid": f"uuid-{number}",
+        "sessionId": SESSION,
+        "timestamp": f"2026-01-10T{hours:02d}:{minutes:02d}:00.000Z",
+        "cwd": "/home/ana/shop",
+        "requestId": f"req-{number}",
+        "message": {
+            "id": f"msg-{number}",
+            "role": "assistant",
+            "model": "claude-opus-4-5-20251101",
+            "content": [{"type": "text", "text": said or f"answer {number}"}],
+            "usage": {"input_tokens": 3, "output_tokens": number + 1},
+            "stop_reason": "end_turn",
+        },
+    }
+    return json.dumps({**fields, **more}, ensure_ascii=False).encode() + b"\n"
+
+
+def lines(count: int, start: int = 0) -> bytes:
+    return b"".join(line(number) for number in range(start, start + count))
+
+
+class Scene:
+    """Folders below one root; `archives` is what a fresh process would have."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.project = root / ".claude" / "projects" / "-home-ana-shop"
+        self.project.mkdir(parents=True, exist_ok=True)
+        self.path = self.project / f"{SESSION}.jsonl"
+        self.kept = root / "shop" / ".claude-state" / "logs"
+        self.usages: list[Any] = []
+        self.fresh()
+
+    def fresh(self) -> None:
+        self.archives = Archives(str(self.kept))
+
+    def desk(self, should_stop: Callable[[], bool] = lambda: False) -> Desk:
+        return Desk(
+            redact_line,
+            lambda tally, subagents: describe(tally, PRICES, subagents),
+            lambda _source, _path, portion: self.usages.extend(portion.usages),
+            should_stop,
+        )
+
+    @contextmanager
+    def source(self, path: Path | None = None, **said: str) -> Iterator[Source]:
+        with open_source(str(path or self.path), **said) as source:
+            yield source
+
+    def extend(self, path: Path | None = None, *, settled: bool = False, **said: str) -> int:
+        with self.source(path, **said) as source:
+            return self.archives.extend(source, self.desk(), settled=settled)
+
+    def agent_path(self, agent: str = AGENT, session: str = SESSION) -> Path:
+        folder = self.project / session / "subagents"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / f"agent-{agent}.jsonl"
+
+    def only(self, pattern: str) -> Path:
+        (found,) = self.kept.rglob(pattern)
+        return found
+
+    @property
+    def archived(self) -> bytes:
+        """The lines of the session's archive."""
+        return self.only(f"*_{SESSION}.jsonl").read_bytes()
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.only(f"*_{SESSION}.meta.json").read_bytes())
+        return found
+
+    def index(self) -> dict[str, Any]:
+        said = json.loads((self.kept / "archive-index.json").read_bytes())
+        assert said["schema"] == 1
+        found: dict[str, Any] = said["archives"]
+        return found
+
+    def files(self) -> dict[str, bytes]:
+        """Every file that is not this process's own business, with its bytes."""
+        found = {}
+        for folder, _, names in os.walk(self.kept):
+            for name in names:
+                path = Path(folder, name)
+                if "/." not in str(path.relative_to(self.kept.parent)):
+                    found[str(path.relative_to(self.kept))] = path.read_bytes()
+        return found

@@ -1,0 +1,134 @@
+"""kill -9 of whoever archives, at each call that touches a file: a retry gives the same bytes."""
+
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hivepipe.archive import growth, reading, tallies
+from tests.archive_scene import TOKEN, Scene, line, lines
+from tests.faults.harness import random_of, rounds
+
+STEP = 1 if rounds(0) else 9  # HIVEPIPE_TEST_ROUNDS: every call
+
+# The calls between which a kill makes a difference, as the interpreter names them.
+TOUCHING = {
+    "open", "close", "write", "writelines", "flush", "fsync", "rename", "unlink", "truncate",
+    "mkdir", "fchmod", "flock",
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Several portions, and a tally that is laid aside, of a small transcript."""
+    monkeypatch.setattr("hivepipe.archive.sources.user_folder", lambda: str(tmp_path / "live"))
+    monkeypatch.setattr(reading, "CHUNK_BYTES", 1500)
+    monkeypatch.setattr(growth, "PORTION_BYTES", 3000)
+    monkeypatch.setattr(tallies, "GROWTH_PER_SIZE", 0.5)
+
+
+class Killer:
+    """Counts the calls that touch files, each before and after; kills at the one it is told."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.seen = 0
+
+    def __call__(self, _frame: Any, event: str, call: Any) -> None:
+        if event in ("c_call", "c_return") and call.__name__ in TOUCHING:
+            self.seen += 1
+            if self.seen == self.at:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+def killed_at(at: int, work: Callable[[], object]) -> bool:
+    """Do the work in a child that is killed at this call; False: it had fewer."""
+    child = os.fork()
+    if not child:
+        try:
+            sys.setprofile(Killer(at))
+            work()
+        finally:
+            os._exit(0)
+    _, status = os.waitpid(child, 0)
+    return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+
+
+def first_time(scene: Scene) -> Callable[[], object]:
+    scene.path.write_bytes(lines(12) + line(12, f"key {TOKEN}") + lines(3, 13)[:-1])
+    return scene.extend
+
+
+def another_turn(scene: Scene) -> Callable[[], object]:
+    scene.path.write_bytes(lines(10))
+    scene.extend()
+    scene.path.write_bytes(lines(20))
+    return scene.extend
+
+
+def replaced(scene: Scene) -> Callable[[], object]:
+    scene.path.write_bytes(lines(10))
+    scene.extend()
+    scene.path.write_bytes(lines(6, 4) + lines(10, 30))
+    return scene.extend
+
+
+def shrunk(scene: Scene) -> Callable[[], object]:
+    scene.path.write_bytes(lines(10))
+    scene.extend()
+    scene.path.write_bytes(lines(4))
+    return scene.extend
+
+
+def back_again(scene: Scene) -> Callable[[], object]:
+    shrunk(scene)()
+    scene.path.write_bytes(lines(12))
+    return scene.extend
+
+
+def a_subagent(scene: Scene) -> Callable[[], object]:
+    scene.path.write_bytes(lines(3))
+    scene.extend()
+    path = scene.agent_path()
+    path.write_bytes(lines(6, 50))
+    return lambda: scene.extend(path, agent_type="Explore")
+
+
+@pytest.mark.parametrize(
+    "prepare", [first_time, another_turn, replaced, shrunk, back_again, a_subagent]
+)
+def test_killed_at_every_call(
+    tmp_path: Path, prepare: Callable[[Scene], Callable[[], object]]
+) -> None:
+    live, before = tmp_path / "live", tmp_path / "before"
+    prepare(Scene(live))
+    shutil.copytree(live, before)
+
+    def again() -> Callable[[], object]:
+        """The folders as they were, seen by a process that knows nothing yet."""
+        shutil.rmtree(live)
+        shutil.copytree(before, live)
+        return fresh_work()
+
+    def fresh_work() -> Callable[[], object]:
+        scene = Scene(live)
+        if prepare is a_subagent:
+            return lambda: scene.extend(scene.agent_path(), agent_type="Explore")
+        return scene.extend
+
+    again()()
+    wanted = Scene(live).files()
+    kills = 0
+    call = 1 + random_of(prepare.__name__).randrange(STEP)
+    while killed_at(call, again()):
+        kills += 1
+        fresh_work()()
+        assert Scene(live).files() == wanted, f"killed at call {call}"
+        call += STEP
+    assert call > 100
+    print(f"{prepare.__name__}: {kills} kills, {call} calls")

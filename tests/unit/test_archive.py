@@ -1,0 +1,446 @@
+"""A transcript grows its archive: what is copied, what is not, and what becomes of odd ones."""
+
+import json
+import os
+import stat
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hivepipe.archive import growth, reading, tallies
+from hivepipe.archive.reading import LineReader
+from hivepipe.errors import StoppedError
+from hivepipe.transcripts.description import describe
+from hivepipe.transcripts.tally import Tally
+from tests.archive_scene import AGENT, PRICES, SESSION, TOKEN, Scene, line, lines
+
+SAMPLES = sorted((Path(__file__).parents[1] / "transcripts").rglob("*.jsonl"))
+
+
+@pytest.fixture
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    monkeypatch.setattr("hivepipe.archive.sources.user_folder", lambda: str(tmp_path))
+    return Scene(tmp_path)
+
+
+# ---- growing
+
+
+def test_each_turn_appends_its_lines(scene: Scene) -> None:
+    for turn in range(10):
+        with scene.path.open("ab") as transcript:
+            transcript.write(lines(3, turn * 3))
+        assert scene.extend() == 3
+        assert scene.extend(settled=True) == 0
+    assert scene.archived == scene.path.read_bytes() == lines(30)
+    assert scene.meta["message_count"] == 30
+    assert scene.meta["tokens"]["output"] == sum(range(1, 31))
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_a_sample_is_kept_line_by_line(scene: Scene, sample: Path) -> None:
+    """Several of them end without a newline, one with half a line."""
+    data = sample.read_bytes()
+    scene.path.write_bytes(data)
+    scene.extend()
+    whole = data if data.endswith(b"\n") else data + b"\n"
+    *_, last = data.rstrip(b"\n").split(b"\n")
+    if b'"half a line' in last or not last.endswith(b"}"):
+        whole = data[: data.rindex(last)]
+    assert scene.archived == whole
+    assert scene.meta["message_count"] > 0
+
+
+def test_the_name_is_the_time_of_the_first_line(scene: Scene) -> None:
+    scene.path.write_bytes(b'{"type":"summary","summary":"x"}\n' + lines(2, 61))
+    scene.extend()
+    name = f"main-session/2026-01/2026-01-10_01-01-00_{SESSION}.jsonl"
+    assert (scene.kept / name).is_file()
+    assert scene.index()[SESSION] == {
+        "kind": "main-session",
+        "session_id": SESSION,
+        "agent_id": "",
+        "agent_type": "",
+        "started_at": "2026-01-10T01:01:00Z",
+        "path": name,
+    }
+
+
+def test_without_a_time_it_waits_until_it_has_settled(scene: Scene) -> None:
+    scene.path.write_bytes(b'{"type":"summary","summary":"x"}\n')
+    os.utime(scene.path, (0, 1_700_000_000))
+    assert scene.extend() == 0
+    assert not list(scene.kept.rglob("*.jsonl"))
+    assert scene.extend(settled=True) == 1
+    assert scene.only("*.jsonl").name == f"2023-11-14_22-13-20_{SESSION}.jsonl"
+    scene.path.write_bytes(scene.path.read_bytes() + lines(1))
+    assert scene.extend() == 1
+    assert scene.archived == scene.path.read_bytes()
+
+
+def test_an_empty_transcript_leaves_nothing(scene: Scene) -> None:
+    scene.path.touch()
+    assert scene.extend(settled=True) == 0
+    assert scene.files() == {}
+
+
+# ---- the end of a file that grows
+
+
+def test_half_a_line_waits_for_its_rest(scene: Scene) -> None:
+    whole = lines(2)
+    for cut in range(len(lines(1)), len(whole) + 1, 7):
+        scene.path.write_bytes(whole[:cut])
+        scene.extend()
+        assert scene.archived == lines(1 if cut < len(whole) - 1 else 2)
+    scene.path.write_bytes(whole)
+    scene.extend()
+    assert scene.archived == whole
+
+
+def test_a_whole_object_is_a_line_before_its_newline_comes(scene: Scene) -> None:
+    scene.path.write_bytes(lines(2)[:-1])
+    assert scene.extend() == 2
+    scene.path.write_bytes(lines(2))
+    assert scene.extend() == 0
+    scene.path.write_bytes(lines(4))
+    assert scene.extend() == 2
+    assert scene.archived == lines(4)
+
+
+@pytest.mark.parametrize("ending", [b"\n\n", b"   \n", b"\r\n", b"not json\n", b'"a"\n', b"\0\n"])
+def test_lines_that_are_no_objects_are_kept_as_they_are(scene: Scene, ending: bytes) -> None:
+    scene.path.write_bytes(lines(1) + ending + lines(1, 1))
+    scene.extend()
+    assert scene.archived == scene.path.read_bytes()
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 64, 1000, 1 << 20])
+def test_lines_do_not_depend_on_the_chunks_they_are_read_in(tmp_path: Path, chunk: int) -> None:
+    data = b"\n\nab\n" + b"x" * 999 + b"\n{}\n" + b"y" * 50
+    path = tmp_path / "data"
+    path.write_bytes(data)
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        reader = LineReader(descriptor, chunk_bytes=chunk)
+        found = [line for batch in reader.batches() for line in batch]
+    finally:
+        os.close(descriptor)
+    assert found == data.split(b"\n")[:-1]
+    assert reader.offset == len(data) - 50
+
+
+def test_a_line_beyond_measure_is_noted_not_held(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "LONGEST_LINE_BYTES", 10_000)
+    monkeypatch.setattr(reading, "CHUNK_BYTES", 1000)
+    long = line(1, "x" * 20_000)
+    scene.path.write_bytes(line(0) + long + line(2))
+    scene.extend()
+    first, note, last = scene.archived.splitlines(keepends=True)
+    assert (first, last) == (line(0), line(2))
+    said = json.loads(note)
+    assert (said["type"], said["bytes"]) == ("hivepipe-omitted", len(long) - 1)
+
+
+# ---- secrets
+
+
+def test_a_secret_goes_and_the_rest_stays_as_it_was(scene: Scene) -> None:
+    odd = b'{"timestamp":"2026-01-10T00:00:00Z","n":1e400,"a":"\\ud83d \\/ \\u00e9","a":1}\n'
+    scene.path.write_bytes(odd + line(0, f"the key is {TOKEN}.") + line(1))
+    scene.extend()
+    first, second, third = scene.archived.splitlines(keepends=True)
+    assert (first, third) == (odd, line(1))
+    assert TOKEN.encode() not in second
+    assert second == line(0, "the key is ***REDACTED***.")
+    assert TOKEN not in json.dumps(scene.meta)
+    assert TOKEN.encode() not in b"".join(scene.files().values())
+
+
+# ---- other files than before
+
+
+def turned_over(scene: Scene, data: bytes) -> int:
+    """Put another file in the transcript's place."""
+    other = scene.path.with_suffix(".new")
+    other.write_bytes(data)
+    other.rename(scene.path)
+    return scene.extend()
+
+
+def test_a_shrunk_transcript_takes_nothing_away(scene: Scene) -> None:
+    scene.path.write_bytes(lines(10))
+    scene.extend()
+    scene.path.write_bytes(lines(4))
+    assert scene.extend() == 0
+    scene.path.write_bytes(lines(4) + lines(2, 20))
+    assert scene.extend() == 2
+    assert scene.archived == lines(10) + lines(2, 20)
+    assert scene.meta["message_count"] == 12
+
+
+def test_a_transcript_shrunk_to_nothing_and_grown_again(scene: Scene) -> None:
+    scene.path.write_bytes(lines(5))
+    scene.extend()
+    scene.path.write_bytes(b"")
+    assert scene.extend() == 0
+    assert scene.meta["source"]["bytes"] == 0
+    scene.path.write_bytes(lines(6))
+    assert scene.extend() == 1
+    assert scene.archived == lines(6)
+
+
+def test_a_replaced_transcript_adds_what_is_new_in_it(scene: Scene) -> None:
+    scene.path.write_bytes(lines(10))
+    scene.extend()
+    before = scene.only("*.jsonl")
+    assert turned_over(scene, lines(5, 5) + lines(5, 20)) == 5
+    assert scene.archived == lines(10) + lines(5, 20)
+    assert scene.only("*.jsonl") == before
+    with scene.path.open("ab") as transcript:
+        transcript.write(lines(1, 30))
+    assert scene.extend() == 1
+    assert scene.archived == lines(10) + lines(5, 20) + lines(1, 30)
+
+
+def test_a_rotated_transcript_goes_on_in_the_same_archive(scene: Scene) -> None:
+    scene.path.write_bytes(lines(10))
+    scene.extend()
+    assert turned_over(scene, lines(3, 10)) == 3
+    assert scene.archived == lines(13)
+
+
+def test_a_copy_with_the_same_bytes_is_the_same_file(scene: Scene) -> None:
+    scene.path.write_bytes(lines(10))
+    scene.extend()
+    assert turned_over(scene, lines(12)) == 2
+    assert scene.archived == lines(12)
+
+
+def test_lines_that_repeat_are_counted_not_merged(scene: Scene) -> None:
+    mode = b'{"type":"mode","mode":"plan"}\n'
+    scene.path.write_bytes(line(0) + mode + line(1) + mode)
+    scene.extend()
+    assert turned_over(scene, mode * 3 + line(9)) == 2
+    kept = Counter(scene.archived.splitlines(keepends=True))
+    assert kept == Counter({line(0): 1, line(1): 1, line(9): 1, mode: 3})
+
+
+def test_a_rewritten_secret_is_known_by_its_redacted_line(scene: Scene) -> None:
+    scene.path.write_bytes(line(0, f"key {TOKEN}") + line(1))
+    scene.extend()
+    assert turned_over(scene, line(0, f"key {TOKEN}") + line(2)) == 1
+    assert len(scene.archived.splitlines()) == 3
+
+
+# ---- what somebody who was killed left
+
+
+def test_what_is_behind_the_reach_is_cut_off(scene: Scene) -> None:
+    scene.path.write_bytes(lines(3))
+    scene.extend()
+    with scene.only("*.jsonl").open("ab") as archive:
+        archive.write(line(3) + line(4)[:50])
+    scene.path.write_bytes(lines(6))
+    scene.fresh()
+    assert scene.extend() == 3
+    assert scene.archived == lines(6)
+
+
+@pytest.mark.parametrize("left", [0, 100, len(lines(1)), len(lines(2)) - 1, len(lines(2)) + 9])
+def test_lines_without_metadata_are_taken_over(scene: Scene, left: int) -> None:
+    scene.path.write_bytes(lines(4))
+    scene.extend()
+    wanted = scene.files()
+    scene.only("*.meta.json").unlink()
+    scene.only("*.jsonl").write_bytes(lines(4)[:left])
+    scene.fresh()
+    scene.extend()
+    assert scene.files() == wanted
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[1]", b'{"archive":{}}'])
+def test_damaged_metadata_come_back(scene: Scene, damage: bytes) -> None:
+    scene.path.write_bytes(lines(4))
+    scene.extend()
+    wanted = scene.files()
+    scene.only("*.meta.json").write_bytes(damage)
+    scene.fresh()
+    scene.extend()
+    assert scene.files() == wanted
+
+
+def test_lines_that_somebody_cut_off_come_back(scene: Scene) -> None:
+    scene.path.write_bytes(lines(9))
+    scene.extend()
+    os.truncate(scene.only("*.jsonl"), 700)
+    scene.path.write_bytes(lines(10))
+    scene.fresh()
+    scene.extend()
+    assert scene.archived == lines(10)
+
+
+# ---- interrupted
+
+
+def test_told_to_stop_keeps_what_it_has_and_goes_on_there(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "CHUNK_BYTES", 2000)
+    scene.path.write_bytes(lines(40))
+    stopped = 0
+    while True:
+        scene.fresh()
+        before = len(scene.archived) if stopped else 0
+        try:
+            with scene.source() as source:
+                scene.archives.extend(source, scene.desk(lambda: True))
+        except StoppedError:
+            stopped += 1
+            assert len(scene.archived) > before
+        else:
+            break
+    assert stopped > 5
+    assert scene.archived == lines(40)
+    assert len(scene.usages) == 40
+    assert scene.meta["message_count"] == 40
+
+
+def test_a_large_transcript_comes_in_portions(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr(growth, "PORTION_BYTES", 3000)
+    seen = []
+    scene.path.write_bytes(lines(60))
+    with scene.source() as source:
+        desk = replace(
+            scene.desk(), tell=lambda _source, _path, portion: seen.append(portion.after.bytes)
+        )
+        scene.archives.extend(source, desk)
+    assert len(seen) > 5
+    assert seen == sorted(seen)
+    assert scene.archived == lines(60)
+
+
+# ---- what it adds up to
+
+
+def test_a_tally_survives_restarts(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tallies, "GROWTH_PER_SIZE", 0.2)
+    for turn in range(30):
+        with scene.path.open("ab") as transcript:
+            transcript.write(lines(2, turn * 2))
+        if turn % 4 == 1:
+            scene.fresh()
+        scene.extend()
+    assert scene.only(".*.tally").stat().st_size > 0
+    tally = Tally()
+    for raw in scene.archived.splitlines():
+        tally.feed(raw)
+    said = {k: v for k, v in scene.meta.items() if k not in ("archive", "source", "kind")}
+    assert said == describe(tally, PRICES)
+    assert sorted(usage.message_id for usage in scene.usages) == sorted(
+        f"msg-{n}" for n in range(60)
+    )
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b'{"bytes":5,"crc32":"0"}\n[1,{}]'])
+def test_a_damaged_tally_is_counted_anew(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, damage: bytes
+) -> None:
+    monkeypatch.setattr(tallies, "GROWTH_PER_SIZE", 0.2)
+    scene.path.write_bytes(lines(10))
+    scene.extend()
+    scene.only(".*.tally").write_bytes(damage)
+    scene.fresh()
+    scene.path.write_bytes(lines(11))
+    scene.extend()
+    assert scene.meta["message_count"] == 11
+
+
+def test_a_turn_that_brings_nothing_writes_nothing(scene: Scene) -> None:
+    scene.path.write_bytes(lines(3))
+    scene.extend()
+    before = {path: path.stat().st_mtime_ns for path in scene.kept.rglob("*")}
+    scene.extend(settled=True)
+    assert {path: path.stat().st_mtime_ns for path in scene.kept.rglob("*")} == before
+
+
+# ---- subagents
+
+
+def test_a_subagent_has_an_archive_of_its_own(scene: Scene) -> None:
+    scene.path.write_bytes(lines(2))
+    path = scene.agent_path()
+    path.write_bytes(lines(3, 70))
+    scene.extend()
+    scene.extend(path, agent_type="my-plugin:reviewer")
+    kept = scene.only(f"*_{AGENT}.jsonl")
+    assert kept.relative_to(scene.kept).parts[:3] == ("subagent", "my-plugin%3Areviewer", "2026-01")
+    assert kept.read_bytes() == lines(3, 70)
+    meta = json.loads(kept.with_suffix("").with_suffix(".meta.json").read_bytes())
+    assert list(meta)[:4] == ["kind", "task_id", "agent_type", "parent_session_id"]
+    assert meta["task_id"] == AGENT
+    assert meta["agent_type"] == "my-plugin:reviewer"
+    assert meta["parent_session_id"] == SESSION
+    assert (meta["message_count"], meta["duration_seconds"]) == (3, 120)
+    assert set(scene.index()) == {SESSION, f"{SESSION}/{AGENT}"}
+
+
+def test_a_session_counts_the_tokens_of_its_subagents(scene: Scene) -> None:
+    scene.path.write_bytes(lines(2))
+    scene.extend()
+    assert scene.meta["tokens"]["output"] == 1 + 2
+    path = scene.agent_path()
+    path.write_bytes(lines(1, 70))
+    scene.extend(path, agent_type="Explore")
+    assert scene.meta["tokens"]["output"] == 1 + 2 + 71
+    assert scene.meta["message_count"] == 2
+    scene.fresh()
+    scene.path.write_bytes(lines(3))
+    scene.extend()
+    assert scene.meta["tokens"]["output"] == 1 + 2 + 3 + 71
+
+
+def test_the_type_stands_beside_the_transcript_if_no_event_said_it(scene: Scene) -> None:
+    path = scene.agent_path()
+    path.write_bytes(lines(1))
+    path.with_suffix("").with_suffix(".meta.json").write_text('{"agentType": "Explore"}')
+    scene.extend(path)
+    assert scene.index()[f"{SESSION}/{AGENT}"]["agent_type"] == "Explore"
+    other = scene.agent_path("b0")
+    other.write_bytes(lines(1))
+    scene.extend(other)
+    assert scene.index()[f"{SESSION}/b0"]["agent_type"] == "unknown"
+
+
+def test_agents_of_one_id_in_two_sessions_do_not_mix(scene: Scene) -> None:
+    for session in (SESSION, "another"):
+        path = scene.agent_path(session=session)
+        path.write_bytes(line(0, session))
+        scene.extend(path, agent_type="Explore")
+    kept = {path.read_bytes() for path in scene.kept.rglob("*.jsonl")}
+    assert kept == {line(0, SESSION), line(0, "another")}
+    scene.extend(scene.agent_path(), agent_type="Explore")
+    assert len(scene.index()) == 2
+
+
+# ---- where it lies
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o777])
+def test_everything_is_the_users_alone(scene: Scene, umask: int) -> None:
+    scene.path.write_bytes(lines(3))
+    before = os.umask(umask)
+    try:
+        scene.extend()
+    finally:
+        os.umask(before)
+    for path in [scene.kept, *scene.kept.rglob("*")]:
+        mode = stat.S_IMODE(path.lstat().st_mode)
+        assert mode == (0o700 if path.is_dir() else 0o600), path

@@ -1,0 +1,282 @@
+"""Which files are transcripts, whose they are, and that nothing else is read or written."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hivepipe.archive import scope
+from hivepipe.archive.naming import ArchiveName, folder_name, is_archive_path
+from hivepipe.archive.sources import transcripts_in
+from hivepipe.errors import ArchiveError, RefusedTranscriptError
+from tests.archive_scene import AGENT, SESSION, Scene, line, lines
+
+
+@pytest.fixture
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    monkeypatch.setattr("hivepipe.archive.sources.user_folder", lambda: str(tmp_path))
+    return Scene(tmp_path)
+
+
+# ---- what may be read
+
+
+def test_a_tilde_and_another_folder_of_claudes(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hivepipe.home.variable", lambda name: str(scene.root))
+    scene.path.write_bytes(lines(1))
+    assert scene.extend(Path(f"~/.claude/projects/-home-ana-shop/{SESSION}.jsonl")) == 1
+    other = scene.root / "work" / "projects" / "-x"
+    other.mkdir(parents=True)
+    path = other / "abc123.jsonl"
+    path.write_bytes(lines(1))
+    with pytest.raises(RefusedTranscriptError, match="folder of Claude's"):
+        scene.extend(path)
+    assert scene.extend(path, claude_folder=str(scene.root / "work")) == 1
+
+
+def test_a_linked_claude_folder_is_claudes_own(scene: Scene) -> None:
+    scene.path.write_bytes(lines(1))
+    (scene.root / ".claude").rename(scene.root / "elsewhere")
+    (scene.root / ".claude").symlink_to(scene.root / "elsewhere")
+    assert scene.extend() == 1
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/etc/passwd",
+        "{root}/secret.jsonl",
+        "{root}/.claude/history.jsonl",
+        "{root}/.claude/projects/../../secret.jsonl",
+        "{root}/.claude/projects-of-mine/x.jsonl",
+        "{root}/.claude/projects/-home-ana-shop/notes.txt",
+        "{root}/.claude/projects/-home-ana-shop/a b.jsonl",
+        "{root}/.claude/projects/-home-ana-shop/....jsonl",
+        "{root}/.claude/projects/-home-ana-shop/deep/er/abc.jsonl",
+    ],
+)
+def test_other_files_are_refused(scene: Scene, path: str) -> None:
+    for name in ("secret.jsonl", ".claude/history.jsonl"):
+        (scene.root / name).write_bytes(lines(1))
+    for folder in ("-home-ana-shop/deep/er", "../projects-of-mine"):
+        (scene.project.parent / folder).mkdir(parents=True)
+    real = Path(path.format(root=scene.root))
+    if not real.exists():
+        real.write_bytes(lines(1))
+    with pytest.raises(RefusedTranscriptError) as refused:
+        scene.extend(real)
+    assert str(scene.root) not in str(refused.value)
+    assert not scene.kept.exists()
+
+
+@pytest.mark.parametrize("target", ["/etc/passwd", "{root}/secret.jsonl", "{root}"])
+def test_a_link_out_of_claudes_folders_is_refused(scene: Scene, target: str) -> None:
+    (scene.root / "secret.jsonl").write_bytes(lines(1))
+    scene.path.symlink_to(target.format(root=scene.root))
+    with pytest.raises(RefusedTranscriptError):
+        scene.extend()
+    assert not scene.kept.exists()
+
+
+def test_a_linked_folder_that_leads_out_is_refused(scene: Scene) -> None:
+    outside = scene.root / "outside"
+    outside.mkdir()
+    (outside / "abc.jsonl").write_bytes(lines(1))
+    (scene.project.parent / "-linked").symlink_to(outside)
+    with pytest.raises(RefusedTranscriptError):
+        scene.extend(scene.project.parent / "-linked" / "abc.jsonl")
+
+
+def test_a_link_within_claudes_folders_is_followed(scene: Scene) -> None:
+    real = scene.project / "abc.jsonl"
+    real.write_bytes(lines(1))
+    scene.path.symlink_to(real)
+    assert scene.extend() == 1
+    assert set(scene.index()) == {"abc"}
+
+
+def test_a_pipe_in_the_transcripts_place_does_not_hang(scene: Scene) -> None:
+    os.mkfifo(scene.path)
+    with pytest.raises(RefusedTranscriptError, match="no file"):
+        scene.extend()
+
+
+def test_a_missing_transcript_is_said_to_be_missing(scene: Scene) -> None:
+    with pytest.raises(FileNotFoundError):
+        scene.extend()
+    assert not scene.kept.exists()
+
+
+def test_an_old_subagent_says_in_its_lines_whose_it_is(scene: Scene) -> None:
+    for path in (scene.project / "agent-0a1b.jsonl", scene.root / ".claude/tasks/task-xyz.jsonl"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(lines(1))
+        scene.extend(path, agent_type="architect")
+    assert set(scene.index()) == {f"{SESSION}/0a1b", f"{SESSION}/task-xyz"}
+    nobodys = scene.project / "agent-2c3d.jsonl"
+    nobodys.write_bytes(b'{"timestamp":"2026-01-10T00:00:00Z"}\n')
+    with pytest.raises(RefusedTranscriptError, match="no session"):
+        scene.extend(nobodys)
+    scene.extend(nobodys, session="abc")
+    assert "abc/2c3d" in scene.index()
+
+
+# ---- where it may be written
+
+
+@pytest.mark.parametrize(
+    ("agent_type", "name"),
+    [
+        ("Explore", "Explore"),
+        ("my-plugin:reviewer", "my-plugin%3Areviewer"),
+        ("../../../../evil", "..%2F..%2F..%2F..%2Fevil"),
+        ("..", "%2E%2E"),
+        (".", "%2E"),
+        ("a/b\\c\0d", "a%2Fb%5Cc%00d"),
+        ("schöner Typ", "sch%C3%B6ner%20Typ"),
+        ("", "%"),
+    ],
+)
+def test_a_type_becomes_one_folder(agent_type: str, name: str) -> None:
+    assert folder_name(agent_type) == name
+    made = ArchiveName.made(SESSION, AGENT, agent_type, "2026-01-10T01:02:03.000Z")
+    assert is_archive_path(made.path)
+    assert len(made.path.split("/")) == 4
+
+
+def test_a_long_type_is_cut_and_stays_distinct() -> None:
+    first, second = folder_name("ü" * 150), folder_name("ü" * 149 + "x")
+    assert first != second
+    assert len(first) == len(second) == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["../2026-01/x.jsonl", "main-session/../x.jsonl", "subagent/../2026-01/x.jsonl",
+     "main-session/2026-01/../../x.jsonl", "/etc/2026-01/x.jsonl", "main-session/2026-01/x.txt",
+     "subagent/./2026-01/x.jsonl", "main-session/2026-01/x.jsonl\n"],
+)  # fmt: skip
+def test_no_other_path_is_one_of_an_archive(path: str) -> None:
+    assert not is_archive_path(path)
+
+
+def test_a_hostile_type_leaves_nothing_outside(scene: Scene) -> None:
+    before = {path for path in scene.root.rglob("*") if scene.kept not in path.parents}
+    path = scene.agent_path()
+    path.write_bytes(lines(1))
+    scene.extend(path, agent_type="../../../../evil")
+    after = {path for path in scene.root.rglob("*") if scene.kept not in path.parents}
+    made = {scene.kept, *scene.kept.parents, path, *path.parents}
+    assert {found for found in after - before if found.name != ".gitignore"} <= made
+    assert scene.only("*.jsonl").parts[-3] == "..%2F..%2F..%2F..%2Fevil"
+
+
+@pytest.mark.parametrize("linked", ["main-session", "main-session/2026-01", ".archive-locks", "."])
+def test_a_linked_folder_of_the_archive_is_refused(scene: Scene, linked: str) -> None:
+    outside = scene.root / "outside"
+    outside.mkdir()
+    scene.path.write_bytes(lines(1))
+    link = scene.kept if linked == "." else scene.kept / linked
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(outside)
+    with pytest.raises(OSError, match="link"):
+        scene.extend()
+    assert list(outside.rglob("*")) == []
+
+
+@pytest.mark.parametrize("name", ["{stem}.jsonl", "{stem}.meta.json"])
+def test_a_linked_file_of_the_archive_is_not_written_through(scene: Scene, name: str) -> None:
+    victim = scene.root / "victim"
+    victim.write_text("mine")
+    scene.path.write_bytes(lines(1))
+    folder = scene.kept / "main-session" / "2026-01"
+    folder.mkdir(parents=True)
+    (folder / name.format(stem=f"2026-01-10_00-00-00_{SESSION}")).symlink_to(victim)
+    with pytest.raises(OSError, match="symbolic link"):
+        scene.extend()
+    assert victim.read_text() == "mine"
+
+
+# ---- whose they are
+
+
+@pytest.fixture
+def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Write the registration record of a folder."""
+    from hivepipe.home import record_path  # noqa: PLC0415
+
+    monkeypatch.setattr("hivepipe.home.state_folder", lambda: str(tmp_path / "state"))
+
+    def write(folder: Path, **fields: str) -> None:
+        path = Path(record_path(os.path.realpath(folder)))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(f"{key}={value}\n" for key, value in fields.items()))
+
+    return write
+
+
+def test_a_home_takes_what_happened_in_its_project(
+    tmp_path: Path, record: Callable[..., None]
+) -> None:
+    ours, theirs = tmp_path / "shop", tmp_path / "bank"
+    inner = ours / "vendored"
+    for folder in (ours / "src", theirs, inner):
+        folder.mkdir(parents=True)
+    home = f"{ours}/.hive-mind"
+    record(ours, home=home, state="on")
+    record(theirs, home=f"{theirs}/.hive-mind", state="on")
+    record(inner, home=f"{inner}/.hive-mind", state="on")
+    assert scope.may_take(home, str(ours), [])
+    assert scope.may_take(home, str(ours / "src"), [])
+    assert scope.may_take(home, str(ours / "src" / "deleted" / "since"), [])
+    assert not scope.may_take(home, str(theirs), [])
+    assert not scope.may_take(home, str(inner), [])
+    assert not scope.may_take(home, str(tmp_path), [])
+    assert not scope.may_take(home, f"{ours}-2", [])
+    assert not scope.may_take(home, str(theirs), [str(theirs)])
+    record(ours, home=home, state="off")
+    assert not scope.may_take(home, str(ours), [])
+    assert not scope.may_take(home, str(ours), [str(ours)])
+
+
+def test_a_followed_folder_is_taken_unless_somebody_has_it(
+    tmp_path: Path, record: Callable[..., None]
+) -> None:
+    home, loose, owned = tmp_path / "default", tmp_path / "loose", tmp_path / "owned"
+    for folder in (loose / "src", owned):
+        folder.mkdir(parents=True)
+    record(owned, home=f"{owned}/.hive-mind", state="on")
+    assert scope.followed_folders(str(home)) == []
+    assert not scope.may_take(str(home), str(loose), [])
+    scope.follow(str(home), str(loose))
+    scope.follow(str(home), str(loose / "src" / ".."))
+    followed = scope.followed_folders(str(home))
+    assert followed == [str(loose)]
+    assert scope.may_take(str(home), str(loose / "src"), followed)
+    assert not scope.may_take(str(home), f"{loose}-2", followed)
+    with pytest.raises(ArchiveError, match="home of its own"):
+        scope.follow(str(home), str(owned))
+    with pytest.raises(ArchiveError, match="not a folder"):
+        scope.follow(str(home), str(tmp_path / "nothing"))
+    scope.unfollow(str(home), str(loose))
+    assert scope.followed_folders(str(home)) == []
+    with pytest.raises(ArchiveError, match="not followed"):
+        scope.unfollow(str(home), str(loose))
+
+
+def test_all_transcripts_of_a_folder_each_sessions_own_first(scene: Scene) -> None:
+    scene.path.write_bytes(line(0))
+    agent = scene.agent_path()
+    deep = scene.agent_path().parent / "workflows" / "run1" / "agent-c0.jsonl"
+    deep.parent.mkdir(parents=True)
+    for path in (agent, deep):
+        path.write_bytes(line(0))
+    (scene.project / "sessions-index.json").write_text("{}")
+    (scene.project.parent / "-linked").symlink_to(scene.project)
+    (scene.project / SESSION / "tool-results").mkdir()
+    (scene.project / SESSION / "tool-results" / "x.jsonl").write_text("{}")
+    found = list(transcripts_in(str(scene.root / ".claude")))
+    assert found == [str(scene.path), str(agent), str(deep)]

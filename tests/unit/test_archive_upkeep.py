@@ -1,0 +1,267 @@
+"""The index, compression, verification, forgetting: what happens to archives afterwards."""
+
+import gzip
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hivepipe.archive import index as indexes
+from hivepipe.archive.index import Index
+from hivepipe.archive.upkeep import compress, rebuild_index, verify
+from hivepipe.errors import ArchiveError, StoppedError
+from tests.archive_scene import AGENT, SESSION, Scene, line, lines
+
+MONTH_SECS = 31 * 86400
+
+
+@pytest.fixture
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    monkeypatch.setattr("hivepipe.archive.sources.user_folder", lambda: str(tmp_path))
+    return Scene(tmp_path)
+
+
+def filled(scene: Scene) -> Scene:
+    """Three sessions, one with two subagents."""
+    for number, session in enumerate((SESSION, "second", "third")):
+        path = scene.project / f"{session}.jsonl"
+        path.write_bytes(lines(4, number * 61))
+        scene.extend(path)
+    for agent in (AGENT, "b0"):
+        path = scene.agent_path(agent)
+        path.write_bytes(line(7, agent))
+        scene.extend(path, agent_type="Explore")
+    return scene
+
+
+def grow_old(scene: Scene) -> None:
+    for path in scene.kept.rglob("*.jsonl"):
+        os.utime(path, (time.time() - MONTH_SECS,) * 2)
+
+
+def no_stop() -> None:
+    return None
+
+
+# ---- the index
+
+
+def test_an_index_made_anew_is_the_same(scene: Scene) -> None:
+    before = filled(scene).files()
+    assert len(scene.index()) == 5
+    (scene.kept / "archive-index.json").unlink()
+    scene.fresh()
+    assert rebuild_index(scene.archives)
+    assert scene.files() == before
+    assert not rebuild_index(scene.archives)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"archives": []}',
+        b'{"archives": {"x": {"path": 7}}}',
+        (
+            b'{"archives":{"7b1f0c9e-3a52-4d0e-9c55-0d6a1f2be111":{"kind":"","session_id":"","agent_id":'
+            b'"","agent_type":"","started_at":"","path":"../../2026-01/x.jsonl"}}}'
+        ),
+    ],
+)
+def test_a_damaged_index_loses_no_archive(scene: Scene, damage: bytes) -> None:
+    before = filled(scene).files()
+    (scene.kept / "archive-index.json").write_bytes(damage)
+    scene.fresh()
+    scene.path.write_bytes(lines(6))
+    assert scene.extend() == 2
+    assert scene.archived == lines(6)
+    assert SESSION in scene.index()
+    rebuild_index(scene.archives)
+    assert scene.files()["archive-index.json"] == before["archive-index.json"]
+
+
+def test_a_large_index_is_written_later_and_known_at_once(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexes, "SMALL_BYTES", 200)
+    filled(scene)
+    written = scene.index()
+    assert 0 < len(written) < 5
+    assert len(scene.archives.index.entries()) == 5
+    scene.fresh()
+    assert len(scene.archives.index.entries()) == 5
+    with (scene.kept / ".archive-index.new").open("ab") as journal:
+        journal.write(b'["torn", {"ki')
+    os.utime(scene.kept / "archive-index.json", (0, 0))
+    scene.path.write_bytes(lines(5))
+    scene.extend()
+    assert len(scene.index()) == 5
+    assert (scene.kept / ".archive-index.new").read_bytes() == b""
+
+
+def test_another_process_changes_the_index(scene: Scene) -> None:
+    filled(scene)
+    mine, theirs = Index(str(scene.kept)), Index(str(scene.kept))
+    assert len(mine.entries()) == len(theirs.entries()) == 5
+    theirs.change({"second": None})
+    assert "second" not in mine.entries()
+
+
+def test_an_entry_that_a_rebuild_missed_comes_back(scene: Scene) -> None:
+    filled(scene)
+    scene.archives.index.change({SESSION: None})
+    scene.extend(settled=True)
+    assert SESSION in scene.index()
+
+
+# ---- compression
+
+
+def test_after_a_month_an_archive_is_compressed(scene: Scene) -> None:
+    filled(scene)
+    (scene.kept / "main-session/2026-01").joinpath("notes.txt").write_text("the user's own")
+    assert compress(scene.archives, no_stop) == 0
+    grow_old(scene)
+    before = scene.archived
+    assert compress(scene.archives, no_stop) == 5
+    assert not list(scene.kept.rglob("*.jsonl"))
+    packed = scene.only(f"*_{SESSION}.jsonl.gz")
+    assert gzip.decompress(packed.read_bytes()) == before
+    assert packed.stat().st_mode & 0o777 == 0o600
+    assert scene.index()[SESSION]["path"].endswith(".jsonl.gz")
+    assert compress(scene.archives, no_stop) == 0
+    assert not rebuild_index(scene.archives)
+    assert [problems for _, problems in verify(scene.archives) if problems] == []
+
+
+def test_a_resumed_session_goes_on_where_it_was_compressed(scene: Scene) -> None:
+    filled(scene)
+    grow_old(scene)
+    compress(scene.archives, no_stop)
+    scene.fresh()
+    assert scene.extend(settled=True) == 0
+    assert scene.only(f"*_{SESSION}.jsonl.gz")
+    scene.path.write_bytes(lines(9))
+    assert scene.extend() == 5
+    assert scene.archived == lines(9)
+    assert not list(scene.kept.rglob(f"*_{SESSION}.jsonl.gz"))
+    assert scene.index()[SESSION]["path"].endswith(".jsonl")
+    assert scene.meta["message_count"] == 9
+
+
+def test_compressing_can_be_left_at_any_time(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hivepipe.archive.kept.COPY_BYTES", 500)
+    filled(scene)
+    grow_old(scene)
+    wanted = {name: data for name, data in scene.files().items() if name.endswith(".jsonl")}
+    calls = iter(range(7))
+
+    def stop() -> None:
+        if next(calls, None) is None:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        compress(scene.archives, stop)
+    assert list(scene.kept.rglob("*.gz"))
+    assert list(scene.kept.rglob("*.jsonl"))
+    compress(scene.archives, no_stop)
+    for name, data in wanted.items():
+        assert gzip.decompress((scene.kept / f"{name}.gz").read_bytes()) == data
+    assert not rebuild_index(scene.archives)
+
+
+def test_half_compressed_counts_as_not_compressed(scene: Scene) -> None:
+    filled(scene)
+    path = scene.only(f"*_{SESSION}.jsonl")
+    path.with_name(f"{path.name}.gz").write_bytes(b"torn")
+    assert scene.extend() == 0
+    scene.path.write_bytes(lines(5))
+    assert scene.extend() == 1
+    grow_old(scene)
+    compress(scene.archives, no_stop)
+    assert gzip.decompress(scene.only(f"*_{SESSION}.jsonl.gz").read_bytes()) == lines(5)
+
+
+# ---- verification
+
+
+def problems(scene: Scene) -> list[str]:
+    scene.fresh()
+    return [problem for _, found in verify(scene.archives) for problem in found]
+
+
+def test_whole_archives_have_no_problems(scene: Scene) -> None:
+    filled(scene)
+    assert problems(scene) == []
+    assert len(list(verify(scene.archives))) == 5
+
+
+def test_every_fault_is_named(scene: Scene) -> None:
+    filled(scene)
+    path = scene.only(f"*_{SESSION}.jsonl")
+    whole = path.read_bytes()
+
+    def said(change: bytes | None, mode: int = 0o600) -> Iterator[str]:
+        if change is None:
+            path.unlink()
+        else:
+            path.write_bytes(change)
+            path.chmod(mode)
+        yield from problems(scene)
+        path.write_bytes(whole)
+        path.chmod(0o600)
+
+    assert list(said(whole.replace(b"answer 2", b"ANSWER 2"))) == ["its lines were changed"]
+    assert list(said(whole[:-10])) == ["10 bytes are missing"]
+    assert list(said(whole + b"half a line of a killed run")) == []
+    assert list(said(whole, 0o644)) == ["others may read it: mode 0644, not 0600"]
+    assert list(said(None)) == ["its lines are gone"]
+    scene.path.write_bytes(lines(4).replace(b"answer 2", b"ANSWER 2"))
+    assert problems(scene) == ["its transcript was changed since; the archive has it as it was"]
+    scene.path.unlink()
+    assert problems(scene) == []
+    scene.archives.index.change({"second": None})
+    assert problems(scene) == ["not in the index: `hivepipe archive rebuild-index`"]
+
+
+def test_a_damaged_compressed_archive_is_a_fault(scene: Scene) -> None:
+    filled(scene)
+    grow_old(scene)
+    compress(scene.archives, no_stop)
+    path = scene.only(f"*_{SESSION}.jsonl.gz")
+    path.write_bytes(path.read_bytes()[:-20])
+    (problem,) = problems(scene)
+    assert problem.startswith("its lines cannot be read:")
+
+
+# ---- finding and forgetting
+
+
+def test_an_archive_is_found_by_the_beginning_of_its_id(scene: Scene) -> None:
+    filled(scene)
+    find = scene.archives.find
+    assert find(SESSION)[0] == find("7b1f")[0] == SESSION
+    assert find(AGENT)[0] == find("a41c")[0] == f"{SESSION}/{AGENT}"
+    with pytest.raises(ArchiveError, match="no archive"):
+        find("nobody")
+    with pytest.raises(ArchiveError, match="more than one"):
+        find("")
+
+
+def test_of_a_forgotten_session_nothing_is_left(scene: Scene) -> None:
+    filled(scene)
+    scene.archives.index.change({f"{SESSION}/b0": None})  # one that the index does not know
+    removed = scene.archives.remove_session(SESSION)
+    assert len(removed) == 3
+    assert set(scene.index()) == {"second", "third"}
+    left = [path for path in scene.kept.rglob("*") if path.is_file()]
+    assert not [path for path in left if SESSION in path.name or AGENT in path.name]
+    assert scene.archives.remove_session(SESSION) == []
+    scene.extend()
+    assert scene.archived == lines(4)
+    assert json.loads(scene.only(f"*_{SESSION}.meta.json").read_text())["message_count"] == 4
