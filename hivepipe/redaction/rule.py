@@ -28,7 +28,8 @@ COLON = r"(?::|%3[Aa])"
 BASE64 = r"(?:[A-Za-z0-9+/]|\\/|%2[BbFf])"
 PADDING = r"(?:=|%3[Dd]){0,3}"
 # Words and small numbers joined by dashes: `sk-learn-tutorial-2` is no key.
-WORDS = r"(?:[A-Za-z]?[a-z]*|[A-Z]+|[0-9]{1,4})(?:[-_.](?:[A-Za-z]?[a-z]*|[A-Z]+|[0-9]{1,4}))*"
+_WORD = r"(?:(?:[A-Z]?[a-z]+)*|[A-Z]+|[0-9]{1,4})"
+WORDS = rf"{_WORD}(?:[-_.]{_WORD})*"
 # A line break as it is or as JSON writes it, and the line number of `cat -n` after it.
 BREAK = r"(?:\r?\n|\\+n)(?: *[0-9]+(?:\t|\\+t|\xe2\x86\x92))?"
 GAP = rf"(?:[ \t\r]|\\+[rt]|{BREAK})*"

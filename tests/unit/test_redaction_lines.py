@@ -77,7 +77,7 @@ def test_a_key_says_what_its_value_is() -> None:
 
 
 def test_a_secret_never_reaches_over_the_quotes_of_a_string() -> None:
-    line = json.dumps({"-----BEGIN PRIVATE KEY-----": "abc -----END PRIVATE KEY-----"})
+    line = json.dumps({"-----BEGIN PRIVATE KEY-----": f"{'a1' * 20} -----END PRIVATE KEY-----"})
     clean = redacted(line)
     assert json.loads(clean) == {"***SSH_KEY***": "***SSH_KEY***"}
 

@@ -6,11 +6,10 @@ AI_PROVIDERS = (
     # Anthropic, OpenAI, OpenRouter, DeepSeek, LiteLLM ... and Stripe's older secret keys
     token(
         "sk",
-        r"sk[-_][A-Za-z0-9_-]{16,}",
+        r"sk-[A-Za-z0-9_-]{16,}|sk_[A-Za-z0-9]{24,}",
         "key=«sk-ant-api03-<w93>AA»",
         "«sk-proj-<w74>T3BlbkFJ<w74>»",
         "«sk-<A48>»",
-        "«sk_live_<A24>»",
         "«sk-or-v1-<h64>»",
         "«sk_<h48>»",
         sieve=START + "sk[-_]",

@@ -21,7 +21,7 @@ LINE_END = r"[ \t]*(?:\r?\n|\\+[nr]|[ \t]#|\\*[\"'](?:[\s,}\]\\]|$)|$)"
 # What stands in a secret's place and is none: masks, templates, references, names, types, labels.
 NO_LITERAL = (
     r"(?i)x{3,}.*|\*.*|\.{2,}.*|<.*|\$.*|.*\$\{.*|\{.*|%[({sd].*|%[A-Z_]+%|@.*|#.*|\[.*|:.*"
-    r"|--?[A-Za-z-]*|(?:https?|file|env|vault|op|ssm|arn|data):.*|(?:~|\.{1,2})?/.*"
+    r"|--?[A-Za-z-]*|[-.]+|(?:https?|file|env|vault|op|ssm|arn|data):.*|(?:~|\.{1,2})?/.*"
     r"|(?:your|my|some|enter|the|new|old|user|test|fake|dummy|any)[ _-].*"
     r"|.*example.*|.*placeholder.*|[a-z_][a-z0-9_]*(?:\.[a-z_][a-z0-9_]*)+"
     r"|str|string|text|type|none|null|nil|true|false|undefined|required|optional|hidden|redacted"

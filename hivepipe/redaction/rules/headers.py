@@ -4,6 +4,8 @@ from hivepipe.redaction.rule import START, Rule
 
 _VALUE = r"[A-Za-z0-9._~+/%=-]"
 
+_ARGUMENT = r"[^\s\"'\\$<{-][^\s\"'\\]{2,}"
+
 HEADERS = (
     Rule(
         name="authorization",
@@ -11,7 +13,7 @@ HEADERS = (
         pattern=r"(?i)authorization(?:\\*[\"'])?\]?[ \t]*(?:[:=,]|=>)[ \t]*(?:\\*[\"'])?"
         rf"(?:(?:bearer|basic|token|bot|apikey|negotiate)[ \t]+({_VALUE}+)|({_VALUE}{{16,}}))",
         sieve=r"(?i)authorization(?:\\*[\"'])?\]?[ \t]*[:=,]",
-        unless=r"%.*|=+|[a-z]{3,}|[A-Z_]{3,}|(?i:your|my)[_-].*|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+",
+        unless=r"%.*|[=.]+|[A-Za-z_-]{2,}|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+",
         examples=(
             "Authorization: Bearer «abc.def-123»",
             "Authorization: Bearer «x»",
@@ -20,6 +22,8 @@ HEADERS = (
         ),
         counterexamples=(
             "Authorization: Bearer $TOKEN",
+            "an 'authorization: basic ...' header",
+            '["Cookie", "Authorization", "Proxy-Authorization"]',
             "Authorization: Bearer <token>",
             "Authorization: Basic authentication of this server",
             "authorization = self.headers.get('x')",
@@ -37,13 +41,53 @@ HEADERS = (
         counterexamples=("the bearer of this letter", "bearer authentication/authorization"),
     ),
     Rule(
-        name="curl_user",
+        name="docker_auth",
         kind="password",
+        pattern=r"\\*\"auth\\*\"\s*:\s*\\*\"([A-Za-z0-9+/]{12,}={0,2})\\*\"",
+        sieve=r"\"auth\\*\"\s*:",
+        unless="[A-Za-z]+",
+        examples=('{"auths": {"registry.shop.io": {"auth": "«<A20>==»"}}}',),
+        counterexamples=('{"auth": "required"}', '{"auth": "BearerTokenProvider"}'),
+    ),
+    Rule(
+        name="signed_url",
+        kind="API key",
+        pattern=r"[?&;](?:sig|[Xx]-[Aa]mz-(?:Signature|Security-Token)|[Xx]-[Gg]oog-Signature)="
+        r"([A-Za-z0-9%+/_-]{40,}={0,2})",
+        sieve="sig=|[xX]-(?:[aA]mz|[gG]oog)-S",
+        examples=(
+            "https://shop.blob.core.windows.net/a?sv=2026&sig=«<A43>%3D»",
+            "https://shop.s3.amazonaws.com/a?X-Amz-Expires=60&X-Amz-Signature=«<h64>»",
+        ),
+    ),
+    Rule(
+        name="command_line",
+        kind="password",
+        # curl -u ana:..., mysql -p..., sshpass -p ..., docker login -p ..., redis-cli -a ...
         pattern=r"\bcurl\b[^\n|;]*?[ \t](?:-u|--user|--proxy-user|-U)[= \t]*(?:\\*[\"'])?"
-        r"[^\s:\"'\\$]+:([^\s\"'\\$]{3,})",
-        sieve="curl[^\n]*(?:-u|-U|--user|--proxy-user)",
-        examples=("curl -s -u ana:«hunter2» https://shop.example", "curl --user 'ana:«s3cr3t!»' x"),
-        counterexamples=("curl -u $USER:$PASS https://shop.example",),
+        rf"[^\s:\"'\\$]+:({_ARGUMENT})"
+        rf"|\b(?:mysql|mysqldump|mysqladmin|mariadb)\b[^\n|;]*?[ \t]-p(?:\\*[\"'])?({_ARGUMENT})"
+        r"|\b(?:sshpass|(?:docker|podman|registry|az|oc)[ \t]+login)\b[^\n|;]*?[ \t]-p[= \t]*"
+        rf"(?:\\*[\"'])?({_ARGUMENT})"
+        rf"|\bredis-cli\b[^\n|;]*?[ \t]-a[ \t]+(?:\\*[\"'])?({_ARGUMENT})",
+        sieve="curl[^\n]*(?:-u|-U|--user|--proxy-user)|(?:mysql|mysqldump|mysqladmin|mariadb)[^\n]*-p"
+        "|(?:sshpass|login)[^\n]*-p|redis-cli[^\n]*-a",
+        unless=r"[A-Z_]+|.*passw(?:or)?d.*",
+        examples=(
+            "curl -s -u ana:«hunter2» https://shop.example",
+            "curl --user 'ana:«s3cr3t!»' x",
+            "mysql -u ana -p«hunter2» shop",
+            "sshpass -p '«hunter2»' ssh ana@shop",
+            "docker login -u ana -p «hunter2» registry.shop.io",
+            "redis-cli -h cache -a «hunter2» ping",
+        ),
+        counterexamples=(
+            "curl -u $USER:$PASS https://shop.example",
+            "mysql -u root -p shop",
+            "mysqldump -p $DB",
+            "docker login -u ana --password-stdin",
+            "mkdir -p login/pages",
+        ),
     ),
     Rule(
         name="url_password",

@@ -6,7 +6,7 @@ from hivepipe.redaction.rules.assignments import CLOSE, END, IS, LINE_END, NO_LI
 _NAME = (
     r"(?:api[_-]?key|(?:access|secret|private|auth|encryption|signing|master|account|subscription"
     r"|license|service|deploy|client|consumer|session|shared[_-]?access|app|application|webhook)"
-    r"[_-]?key|secret|token|credential|access[_-]?id)"
+    r"[_-]?key|secret|token|credential|access[_-]?id|_auth)"
 )
 _PUBLIC_NAME = (
     r"(?:csrf|xsrf|page|next|sync|continuation|cancell?(?:ation)?|pad|eos|bos|unk|mask|sep|cls|stop"
@@ -17,7 +17,8 @@ _NO_RANDOM = NO_LITERAL + (
     r"|.{1,7}|[0-9.,:_-]+|v?[0-9]+(?:\.[0-9]+)+.*|(?:sha|md)[0-9]+[:-].*"
     # names: CONSTANT_2, some-words-2, camelCase, word12
     r"|(?-i:[A-Z][A-Z0-9_]*|(?:[a-z]+|[0-9]{1,4})(?:[-_./ ](?:[a-z]+|[0-9]{1,4}))*"
-    r"|[A-Z]?[a-z]+(?:[_.-]?[A-Z]?[a-z]{2,})*[0-9]{0,4})"
+    r"|[A-Z]?[a-z]+(?:[_.-]?[A-Z]?[a-z]{2,})*[0-9]{0,4}"
+    r"|_*(?:(?:[A-Z]?[a-z]+)+|[A-Z]+)(?:_+(?:(?:[A-Z]?[a-z]+)+|[A-Z]+|[0-9]{1,4}))*)"
 )
 
 NAMED_SECRETS = (
@@ -62,6 +63,8 @@ NAMED_SECRETS = (
         counterexamples=(
             "token=parser.next_token2()",
             "csrf_token=<A32>",
+            "_M_token = _S_token_subexpr_no_group_begin;",
+            "private_key: _ALLOWED_PRIVATE_KEY_TYPES, x",
             "secret=config.secrets.shop_key_2",
         ),
     ),

@@ -19,13 +19,15 @@ from hivepipe.redaction.rules.assignments import (
 )
 
 _NAME = r"(?:passw(?:or)?d|passphrase|pwd|[_-]pass)[0-9]?"
+_BLANKS = r"(?:\s|\\+[nrt])+"
 _SIEVE = rf"(?i){_NAME}[^A-Za-z0-9_]"
 
 PASSWORDS = (
     Rule(
         name="password",
         kind="password",
-        pattern=rf"(?i:{_NAME}){IS}{QUOTED}",
+        pattern=rf"(?i:{_NAME}){IS}{QUOTED}"
+        rf"|(?i:(?:set_?|with_?|\.)(?:passw(?:or)?d|passphrase))\({GAP}{QUOTED}{GAP}\)",
         sieve=_SIEVE,
         unless=f"{NO_LITERAL}|{LABEL}",
         examples=(
@@ -35,6 +37,7 @@ PASSWORDS = (
             '{\\"password\\": \\"«hunter2»\\"}',
             'password: str = "«hunter2»"',
             "if pwd == '«letmein»':",
+            'connection.setPassword("«hunter2»");',
             '<add key="ClearTextPassword" value="«hunter2»" />',
             "     3\tpassword:\n     4\t  '«hunter2»'",
         ),
@@ -57,13 +60,15 @@ PASSWORDS = (
         rf"|(?i:{_NAME}){CLOSE}=({NO_NAME}){END}"
         rf"|(?i:{_NAME}){CLOSE}(?:[ \t]+is|:)[ \t]+({NO_NAME}){LINE_END}",
         sieve=_SIEVE,
-        unless=NO_LITERAL + r"|.{1,3}|[0-9.,]+|[A-Za-z]+[?!]+|[0-9]+[a-z]{1,2}",
+        unless=NO_LITERAL
+        + r"|.{1,3}|[0-9]{1,5}|[0-9]+[.,-][0-9.,-]*|[A-Za-z]+[?!]+|[0-9]+[a-z]{1,2}",
         examples=(
             "password=«hunters2secret»",
             "https://shop.internal/login?user=ana&password=«hunter2»&x=1",
             "db:\n  password: «hunter2»\n  port: 5432",
             "mysql --password «hunter2» shop",
             "the password is «hunter2»",
+            "?password=«12345678»&x",
             "Server=db;User Id=ana;Password=«pa55word»;",
         ),
         counterexamples=(
@@ -72,6 +77,7 @@ PASSWORDS = (
             "def f(password: str, n=3)",
             "password=$DB_PASSWORD",
             "password=getpass.getpass()",
+            "pwd: 3.0-3.12",
         ),
     ),
     Rule(
@@ -87,11 +93,15 @@ PASSWORDS = (
         name="password_tag",
         kind="password",
         pattern=r"(?i:<[\w:.-]*(?:password|passwd|passphrase|pwd|secret|token|apikey|api-key)>)"
-        r"([^<\s]{4,})<",
+        r"([^<\s\\]{4,})<",
         sieve=r"(?i)<[\w:.-]*(?:password|passwd|passphrase|pwd|secret|token|apikey|api-key)>",
         unless=f"{NO_LITERAL}|{LABEL}",
         examples=("<server><password>«hunter2»</password></server>",),
-        counterexamples=("<password>${env.PASSWORD}</password>", "<token>Token</token>"),
+        counterexamples=(
+            "<password>${env.PASSWORD}</password>",
+            "<token>Token</token>",
+            "<a_token>-...-<z_token>",
+        ),
     ),
     Rule(
         name="password_sql",
@@ -109,10 +119,13 @@ PASSWORDS = (
     Rule(
         name="netrc",
         kind="password",
-        pattern=rf"\blogin{GAP}\S+{GAP}password{GAP}([^\s\"'\\=(){{}},]{{4,}})",
+        pattern=rf"\blogin{_BLANKS}[\w.@+-]+{_BLANKS}password{_BLANKS}([^\s\"'\\=(){{}},|/]{{4,}})",
         sieve=r"login(?:\s|\\+[nrt])+[^\s\\]+(?:\s|\\+[nrt])+password",
         unless=NO_LITERAL,
         examples=("machine shop.internal login ana password «correcthorse»",),
-        counterexamples=("the login page and password field",),
+        counterexamples=(
+            "the login page and password field",
+            "with login / password\n  login_i = 0",
+        ),
     ),
 )

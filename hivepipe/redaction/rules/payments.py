@@ -47,7 +47,7 @@ PAYMENTS = (
     token("duffel", r"duffel_(?:test|live)_[A-Za-z0-9_=-]{43}", "«duffel_live_<w43>»"),
     token("easypost", r"EZ[AT]K[A-Za-z0-9]{54}", "«EZAK<A54>»", sieve="EZ[AT]K"),
     token("shippo", r"shippo_(?:live|test)_[a-fA-F0-9]{40}", "«shippo_live_<h40>»"),
-    token("facebook", r"EAA[A-Za-z0-9]{80,}", "«EAAC<A180>»"),
+    token("facebook", r"EAA[A-Za-z0-9]{80,}", "«EAAC<A180>»", unless=".{4}.*AAA.*"),
     token("onepassword_service", rf"ops_eyJ{BASE64}{{100,}}{PADDING}", "«ops_eyJ<A260>»"),
     token(
         "onepassword",

@@ -3,10 +3,18 @@
 from hivepipe.redaction.rule import BREAK, GAP, SSH_KEY, Rule
 
 _HEAD = r"-----BEGIN[^-]{0,60}PRIVATE[^-]{1,8}KEY[^-]{0,20}-----"
+_END = r"-----END[^-]{0,80}-----"
 _NO_FIVE_DASHES = r"(?:[^-]|-[^-]|--[^-]|---[^-]|----[^-])*"
-# Of a block that was cut off: lines of base64, whatever line numbers or quotes stand between them.
-_BODY = (
-    r"(?:(?s:.){0,80}?[A-Za-z0-9+/]{20,}={0,2})+"
+# Between lines of base64: blanks, line breaks and numbers, quotes and signs of source code and
+# diffs, and the head of an encrypted key.
+_BETWEEN = (
+    rf"(?:{BREAK}|\s|\\+[rt]|\\*[\"'`,;+>|#*]|[0-9]{{1,6}}[:|-]"
+    r"|(?:Proc-Type|DEK-Info|Version|Comment|Hash): ?[^\r\n\\]{0,80})"
+)
+_ABBREVIATED = rf"(?:{BREAK}|\s|\\+[rt]|[A-Za-z0-9+/=.])*"
+_WHOLE = rf"{_NO_FIVE_DASHES}[A-Za-z0-9+/]{{16,}}{_NO_FIVE_DASHES}"
+_CUT_OFF = (
+    rf"(?:{_BETWEEN}+[A-Za-z0-9+/]{{20,}}={{0,2}})+"
     rf"(?:{BREAK}[A-Za-z0-9+/]{{1,76}}={{0,2}})?"
 )
 
@@ -15,19 +23,32 @@ PRIVATE_KEYS = (
         name="private_key",
         kind="private key",
         replacement=SSH_KEY,
-        pattern=rf"({_HEAD}{_NO_FIVE_DASHES}-----END[^-]{{0,80}}-----|{_HEAD}{_BODY})",
+        pattern=rf"({_HEAD}(?:{_ABBREVIATED}{_END}|{_WHOLE}{_END}|{_CUT_OFF}))",
         sieve=r"-----BEGIN[^-]*PRIVATE",
         examples=(
             "x «-----BEGIN RSA PRIVATE KEY-----\n<b64>\n<b9>==\n-----END RSA PRIVATE KEY-----» y",
             "«-----BEGIN PRIVATE KEY-----\\n<b64>\\n<b20>=\\n-----END PRIVATE KEY-----»\\n",
             "«-----BEGIN OPENSSH PRIVATE KEY-----\n     2\t<b70>\n     3\t<b70>\n     4\t<b12>»",
+            "«-----BEGIN PRIVATE KEY-----\nMIIEvQ...\n-----END PRIVATE KEY-----»",
+            "«-----BEGIN EC PRIVATE KEY-----\nDEK-Info: AES-256-CBC,<h32>\n\n<b64>\n<b64>»",
+            '«-----BEGIN RSA PRIVATE KEY-----\\n" +\n    "<b64>\\n" +\n    "<b64>»',
             "«-----BEGIN PGP PRIVATE KEY BLOCK-----\n\n<b64>\n-----END PGP PRIVATE KEY BLOCK-----»",
         ),
         counterexamples=(
             "a file that starts with -----BEGIN RSA PRIVATE KEY----- is a private key",
+            'START = "-----BEGIN PRIVATE KEY-----"\nEND = "-----END PRIVATE KEY-----"',
             "-----BEGIN CERTIFICATE-----\n<b64>\n-----END CERTIFICATE-----",
             "-----BEGIN PUBLIC KEY-----\n<b64>\n-----END PUBLIC KEY-----",
         ),
+    ),
+    Rule(
+        name="private_key_in_base64",  # as in a kubeconfig
+        kind="private key",
+        replacement=SSH_KEY,
+        pattern=r"(LS0tLS1CRUdJTi(?:BQUklWQ|BSU0EgU|BFQyBQU|BPUEVOU|BFTkNSW|BEU0EgU)[A-Za-z0-9+/]{40,}={0,2})",
+        sieve="LS0tLS1CRUdJTi",
+        examples=("client-key-data: «LS0tLS1CRUdJTiBSU0EgU<b200>==»",),
+        counterexamples=("certificate-authority-data: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0t<b200>",),
     ),
     Rule(
         name="putty_key",

@@ -93,13 +93,6 @@ SERVICES = (
     token("aikido", r"AIK_(?:CI|SECRET)_[A-Za-z0-9]{20,}", "«AIK_SECRET_<A64>»", sieve="AIK_"),
     token("apify", r"apify_api_[A-Za-z0-9]{30,}", "«apify_api_<A36>»"),
     token(
-        "brave_search",
-        r"BSA[A-Za-z0-9_-]{27,32}\b",
-        "«BSA<w28>»",
-        sieve=START + "BSA",
-        unless="[A-Z_-]+|[A-Z]+[A-Za-z]+",
-    ),
-    token(
         "configcat",
         rf"configcat-sdk-1{SLASH}[A-Za-z0-9_-]{{22}}{SLASH}[A-Za-z0-9_-]{{22}}",
         "«configcat-sdk-1/<w22>/<w22>»",
