@@ -74,9 +74,9 @@ def _show_diffs(changes: list[edits.Edit]) -> None:
 
 
 def _show_installed(plan: installation.Plan, scope: Scope) -> None:
-    kept = "; what stands there stays" if plan.settings.before else ""
+    kept = ", beside what was there" if plan.settings.before else ""
     if plan.settings in plan.changes:
-        click.echo(f"hooks    {len(EVENTS)} in {short(plan.settings.path)}{kept}")
+        click.echo(f"hooks    {len(EVENTS)} added to {short(plan.settings.path)}{kept}")
     else:
         click.echo(f"hooks    already in {short(plan.settings.path)}")
     if plan.exclude in plan.changes:
@@ -150,7 +150,8 @@ def _about_data(plan: removal.Removal, purge: bool, would_be: str) -> str:
 
 def _show_data(plan: removal.Removal) -> None:
     for entry in plan.data:
-        click.echo(f"{size(entry.size_bytes):>9}  {short(entry.path)}")
+        if not entry.path.endswith("/.gitignore"):
+            click.echo(f"{size(entry.size_bytes):>9}  {short(entry.path)}")
 
 
 def _nothing_to_do(place: Place, user: bool) -> str:

@@ -65,7 +65,7 @@ def _refuse_shipped(project: str) -> None:
     if is_filled:
         raise RegistrationError(
             f"{home} is not empty, and this project was never registered here. If it is yours "
-            f"(moved or renamed), say so with `hivepipe up --adopt`; else move it away"
+            f"(moved, renamed, or uninstalled before), add --adopt; else move it away"
         )
     if os.path.islink(f"{project}/.claude-state/logs"):
         raise RegistrationError(f"{project}/.claude-state/logs is a link: remove it")

@@ -1,5 +1,6 @@
 """What Claude Code is told to run."""
 
+import os
 import re
 import shlex
 from pathlib import Path
@@ -54,3 +55,7 @@ def test_claude_code_takes_arguments_from_2_1_139_on() -> None:
         True,
     ]
     assert not takes_exec_form((1, 9, 999))
+
+
+def test_the_script_of_the_shared_form_is_executable_as_a_wheel_takes_it_over() -> None:
+    assert os.access(ROOT / "hivepipe" / "cli" / "hook.sh", os.X_OK)
