@@ -450,19 +450,19 @@ def event_keys(event: Event, session: str, instance: str, event_time_ns: int) ->
     """Return what names the event, then what would have 2 s earlier and later, if that differs.
 
     The same event fired twice (settings and plugin both installed) has one name. A tool call
-    has an id of Claude's, a subagent's start and stop its agent; anything else is known by its
-    bytes and its time.
+    has an id of Claude's; a subagent's start and stop, which come again when it is resumed, are
+    known by its agent and their time; anything else by its bytes and its time.
     """
     name = f"{session}\0{event.name}\0"
     if isinstance(event, events.ToolEvent) and event.tool_use_id:
         return (f"{name}{event.tool_use_id}".encode(),)
     if event.name in ("SubagentStart", "SubagentStop") and event.agent_id:
-        return (f"{name}{event.agent_id}".encode(),)
-    # Both firings of a doubled event come from one process; two processes that resume one
-    # session at the same moment say the same bytes, and are two events.
-    name = f"{name}{instance}\0"
+        stem = f"{name}{event.agent_id}\0".encode()
+    else:
+        # Both firings of a doubled event come from one process; two processes that resume one
+        # session at the same moment say the same bytes, and are two events.
+        stem = f"{name}{instance}\0".encode() + event.digest
     window = event_time_ns // TWIN_WINDOW_NS
-    stem = name.encode() + event.digest
     return tuple(stem + b"%d" % (window + step) for step in (0, -1, 1))
 
 

@@ -138,6 +138,22 @@ def test_one_days_events_in_random_orders_part_through_the_spool(bench: Bench) -
     assert spooled > 10 * rounds(5)
 
 
+def test_an_agent_that_finished_was_resumed_and_finished_again(tmp_path: Path) -> None:
+    """The later end counts, and the time to live runs from there."""
+    session = oracle.SESSIONS[0]
+    events = oracle.timed(
+        [
+            oracle.start(0, "inst-a"),
+            oracle.agent(1, session, "inst-a", "async"),
+            oracle.subagent_stop("a00001", session, "inst-a"),
+            oracle.subagent_stop("a00001", session, "inst-a"),
+        ]
+    )
+    assert_one_database(events, tmp_path, 12, SEED)
+    (row,) = oracle.expected(events, PROJECT, SWARM)["agents"]
+    assert row["completed_at"] == events[3].time
+
+
 @pytest.mark.parametrize("last", ["Stop", "SessionEnd"])
 def test_the_first_event_of_an_instance_may_end_the_turn(tmp_path: Path, last: str) -> None:
     """Hooks installed in a running session whose next event is its turn's or its own end."""

@@ -600,14 +600,23 @@ def test_start_and_stop_of_an_agent_have_other_ids() -> None:
     assert ids(payloads.SUBAGENT_START) != ids(payloads.SUBAGENT_STOP)
 
 
-@pytest.mark.parametrize("label", ["PostToolUse-Edit", "SubagentStart", "SubagentStop"])
+@pytest.mark.parametrize("label", ["PostToolUse-Edit", "PostToolUse-Agent-async"])
 def test_an_event_that_claude_names_has_its_ids_at_any_time_and_no_twin(label: str) -> None:
     payload = payloads.ALL[label]
     assert ids(payload) == ids(payload, event_time_ns=NOW + 3600 * 10**9)
     assert {message.twins for message in messages(payload)} == {""}
 
 
-@pytest.mark.parametrize("label", ["Stop", "UserPromptSubmit", "SessionStart", "SessionEnd"])
+@pytest.mark.parametrize("label", ["SubagentStart", "SubagentStop"])
+def test_a_resumed_agent_starts_and_stops_again(label: str) -> None:
+    payload = payloads.ALL[label]
+    assert ids(payload) == ids(changed(payload, last_assistant_message="other"))
+    assert not set(ids(payload)) & set(ids(payload, event_time_ns=NOW + 60 * 10**9))
+
+
+@pytest.mark.parametrize(
+    "label", ["Stop", "UserPromptSubmit", "SessionStart", "SessionEnd", "SubagentStop"]
+)
 def test_the_twins_of_a_window_are_the_ids_of_its_neighbours(label: str) -> None:
     """Whichever of two firings arrives first: the other one is known by it."""
     payload = payloads.ALL[label]
