@@ -147,6 +147,7 @@ def test_an_agent_that_finished_was_resumed_and_finished_again(tmp_path: Path) -
             oracle.agent(1, session, "inst-a", "async"),
             oracle.subagent_stop("a00001", session, "inst-a"),
             oracle.subagent_stop("a00001", session, "inst-a"),
+            oracle.prompt(4, session, "inst-a"),
         ]
     )
     assert_one_database(events, tmp_path, 12, SEED)
