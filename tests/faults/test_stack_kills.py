@@ -37,7 +37,9 @@ def sessions(sandbox: Sandbox) -> set[str]:  # noqa: F811
 
 
 def is_back(sandbox: Sandbox, kind: str, old: int) -> bool:  # noqa: F811
-    return sandbox.counts() == ONE_OF_EACH and sandbox.pid(kind) != old
+    found = sandbox.processes()
+    one_of_each = {name: len(group) for name, group in found.items()} == ONE_OF_EACH
+    return one_of_each and found[kind][0].pid != old
 
 
 def test_every_kind_of_child_comes_back_each_time_and_nothing_is_lost(
@@ -49,6 +51,7 @@ def test_every_kind_of_child_comes_back_each_time_and_nothing_is_lost(
     fired = 0
     for _ in range(rounds(3)):
         for kind in order.sample(CHILDREN, len(CHILDREN)):
+            eventually(lambda: sandbox.counts() == ONE_OF_EACH)
             old = sandbox.pid(kind)
             os.kill(old, signal.SIGKILL)
             for _ in range(3):

@@ -268,7 +268,7 @@ def test_a_killed_supervisor_is_replaced_and_nothing_is_lost(resting: Resting) -
     old = resting.sandbox.pid("supervisord")
     os.kill(old, signal.SIGKILL)
     resting.fire_at_once(50)
-    eventually(lambda: "supervisord" in resting.sandbox.processes(), 30)
+    eventually(lambda: "supervisord" in resting.sandbox.processes())
     eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
     eventually(lambda: resting.sessions() == 50)
     assert resting.sandbox.status()["leaves_when_idle"] is False, "a person asked for it"
@@ -289,7 +289,7 @@ def test_a_stack_that_a_hook_started_leaves_when_nobody_needs_it(resting: Restin
     time.sleep(4)
     assert resting.sandbox.counts() == ONE_OF_EACH, "a session is open, and its process lives"
     end_session(resting, **env)
-    eventually(lambda: resting.sandbox.processes() == {}, 30)
+    eventually(lambda: resting.sandbox.processes() == {})
     assert "hook" not in resting.sandbox.run("logs", "writer", "-n", "0")
     assert "the stack leaves" in (resting.sandbox.home / "logs" / "writer.log").read_text()
     (entry,) = json.loads(resting.sandbox.run("stacks", "--json"))["stacks"]
@@ -314,7 +314,7 @@ def test_a_session_whose_process_died_holds_nobody(resting: Resting) -> None:
         capture_output=True,
     )
     eventually(lambda: resting.has_database)
-    eventually(lambda: resting.sandbox.processes() == {}, 30)
+    eventually(lambda: resting.sandbox.processes() == {})
     assert resting.sessions() == 1, "still open: nobody said that it ended"
 
 

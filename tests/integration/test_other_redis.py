@@ -220,7 +220,7 @@ def test_events_wait_on_disk_while_a_remote_redis_is_away(
         fire(sandbox, f"s-{number}")
     assert spooled(sandbox) == 5
     theirs.start()
-    eventually(lambda: len(sessions(sandbox)) == 5, 30)
+    eventually(lambda: len(sessions(sandbox)) == 5)
     assert spooled(sandbox) == 0
 
 

@@ -25,6 +25,7 @@ from hivepipe.stack import processes, redis_server, registration
 from hivepipe.stack.lock import Stack, take_lock
 
 EVERY = ("supervisord", *(entry.name for entry in processes.needed_with("")))
+PATIENCE_SECS = 60  # a guard, not a measurement
 KINDS = ("supervisord", *(entry.name for entry in processes.PROCESSES))
 ONE_OF_EACH = dict.fromkeys(EVERY, 1)
 CLI = [sys.executable, "-I", "-m", "hivepipe.cli.main"]
@@ -125,7 +126,7 @@ def sandbox() -> Iterator[Sandbox]:
     shutil.rmtree(folder)
 
 
-def eventually(check: Callable[[], object], secs: float = 15) -> None:
+def eventually(check: Callable[[], object], secs: float = PATIENCE_SECS) -> None:
     deadline = time.monotonic() + secs
     while not check():
         assert time.monotonic() < deadline, "did not happen in time"
