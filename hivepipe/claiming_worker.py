@@ -97,6 +97,9 @@ class ClaimingWorker(SimpleWorker):
     def _before_rest(self) -> None:
         """Do what is due while nothing waits."""
 
+    def _on_heartbeat(self) -> None:
+        """Do what is due every few seconds, work or no work."""
+
     def _before_leaving(self) -> None:
         """Do what is due at the end; a RedisError ends it."""
 
@@ -183,6 +186,7 @@ class ClaimingWorker(SimpleWorker):
         if now - self._beat_at > HEARTBEAT_SECS:
             self.heartbeat()
             self._beat_at = now
+            self._on_heartbeat()
             if installed() != self._version:
                 logger.warning("hivepipe was upgraded: leaving, to be started anew")
                 self._stop_requested = True

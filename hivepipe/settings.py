@@ -19,10 +19,12 @@ ALIASES = {
 CHECKPOINT_INTERVAL_SECS = 60.0
 IDLE_SECS = 300.0
 
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+
 # What the processes of a stack inherit from whoever starts it: a list, never a copy. Nothing of
 # one session, nothing of Claude Code's (a `claude` that finds CLAUDECODE refuses to run), no
 # credentials, no PYTHON*.
-_INHERITED = ("PATH", "HOME", "LANG", "TMPDIR", "TZ")
+_INHERITED = ("PATH", "HOME", "LANG", "TMPDIR", "TZ", *_PROXIES, *map(str.lower, _PROXIES))
 _INHERITED_STARTS = ("LC_", "XDG_")
 _INHERITED_OURS = (
     "HIVEPIPE_HOME",

@@ -34,8 +34,9 @@ from hivepipe.queues.claims import TROUBLE_KEY, Claimed
 from hivepipe.queues.housekeeping import Housekeeper
 from hivepipe.queues.job_data import envelope_text, read_claimed
 from hivepipe.queues.names import QUEUES
+from hivepipe.stack import kernel
 from hivepipe.stack.bell import Bell
-from hivepipe.stack.leave import leave, may_leave
+from hivepipe.stack.leave import ask_to_shut_down, leave, may_leave
 from hivepipe.stack.lock import Stack
 from hivepipe.store.database import Database
 from hivepipe.store.location import database_path
@@ -90,6 +91,11 @@ class Writer(ClaimingWorker):
         if idle_secs >= settings.idle_secs() and leave(self._stack):
             logger.info("nothing to do for %.0f s: the stack leaves", idle_secs)
             self._stop_requested = True
+
+    def _on_heartbeat(self) -> None:
+        if not kernel.touch(self._home):
+            logger.error("another machine or container uses this home by now: the stack leaves")
+            self._stop_requested = ask_to_shut_down(self._stack)
 
     def _before_leaving(self) -> None:
         if self._db is not None:

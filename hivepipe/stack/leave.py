@@ -30,20 +30,24 @@ def may_leave(stack: Stack) -> bool:
 
 
 def leave(stack: Stack) -> bool:
-    """Ask the supervisor to end the stack, this process too; False: somebody needs it after all.
-
-    By hand, for xmlrpc costs a worker 4 MB for as long as it lives.
-    """
+    """Ask the supervisor to end the stack, this process too; False: somebody needs it after all."""
     try:
         with locked_folder(stack.home, 0):  # an `up` at work wins
-            return may_leave(stack) and _ask_to_shut_down(stack.supervisor_socket)
-    except (LockHeldError, OSError):
+            return may_leave(stack) and ask_to_shut_down(stack)
+    except LockHeldError:
         return False
 
 
-def _ask_to_shut_down(path: str) -> bool:
+def ask_to_shut_down(stack: Stack) -> bool:
+    """Let the supervisor end everything; False: it does not answer.
+
+    By hand, for xmlrpc costs a worker 4 MB for as long as it lives.
+    """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(ANSWER_SECS)
-        connection.connect(path)
-        connection.sendall(_REQUEST)
-        return b" 200 " in connection.recv(64)
+        try:
+            connection.connect(stack.supervisor_socket)
+            connection.sendall(_REQUEST)
+            return b" 200 " in connection.recv(64)
+        except OSError:
+            return False

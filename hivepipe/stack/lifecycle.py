@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hivepipe.home import read_record
-from hivepipe.stack import supervisor
+from hivepipe.stack import kernel, supervisor
 from hivepipe.stack.leave import stay
 from hivepipe.stack.lock import Stack, locked_folder, make_private, remove_runtime
 from hivepipe.stack.registration import move, refuse_switched_off, set_state
@@ -40,7 +40,9 @@ def take_down(project: str, stack: Stack) -> None:
         if read_record(project).get("state") == "on":
             set_state(project, "down")
         supervisor.stop(stack)
-        remove_runtime(stack)
+        if not kernel.is_anothers(stack.home):
+            kernel.release(stack.home)
+            remove_runtime(stack)
 
 
 def restart(project: str, stack: Stack) -> None:

@@ -21,7 +21,7 @@ from supervisor.xmlrpc import SupervisorTransport
 from hivepipe.errors import LockHeldError, StackError
 from hivepipe.queues.connection import connect
 from hivepipe.settings import inherited
-from hivepipe.stack import other_redis
+from hivepipe.stack import kernel, other_redis
 from hivepipe.stack.lock import RETRY_SECS, Stack, make_private, take_lock
 from hivepipe.stack.members import SUPERVISOR, end, family, members, signal_all, wait
 from hivepipe.stack.processes import PROCESSES, identity, needed_with, render
@@ -41,6 +41,7 @@ def start(stack: Stack) -> None:
 
     One that another version started, or with other programs, is replaced.
     """
+    kernel.refuse_another(stack.home)
     if stack.url:
         other_redis.take(stack.url, stack.home, owner_id(stack.home))
     else:
@@ -127,6 +128,7 @@ def is_ready(stack: Stack) -> bool:
 
 def _launch(stack: Stack, lock: int) -> None:
     """Start supervisord detached from everything of the caller's but the lock."""
+    kernel.claim(stack.home)
     make_private(f"{stack.home}/logs")
     Path(stack.config).write_text(render(stack.url), encoding="utf-8")
     subprocess.Popen(

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,47 @@ def test_a_full_redis_says_no_and_the_events_wait_on_disk(sandbox: Sandbox) -> N
     eventually(lambda: len(sessions(sandbox)) == 6)
     assert spooled(sandbox) == 0
     eventually(lambda: sandbox.report()["healthy"])
+
+
+ANOTHER = "their-laptop\nb00t\npid:[4026532000]\n"
+
+
+def test_the_stack_of_another_machine_or_container_keeps_the_home(
+    sandbox: Sandbox,  # noqa: F811
+) -> None:
+    """Its locks and sockets do not reach here: two stacks would be two writers on one database."""
+    sandbox.run("up", "-d")
+    kernel = sandbox.home / "kernel"
+    machine, boot, namespace = kernel.read_text().splitlines()
+    sandbox.run("down")
+    assert not kernel.exists()
+
+    kernel.write_text(ANOTHER)
+    said = sandbox.run("up", "-d", expect=1)
+    assert "another machine or container (their-laptop)" in said
+    assert sandbox.processes() == {}
+    fire(sandbox, "s-1")
+    assert spooled(sandbox) == 1
+    sandbox.run("down")
+    assert kernel.exists(), "not ours to take away"
+
+    os.utime(kernel, (time.time() - 200,) * 2)
+    sandbox.run("up", "-d")  # nobody has touched it for long
+    eventually(lambda: sessions(sandbox) == {"s-1"})
+    assert kernel.read_text().splitlines() == [machine, boot, namespace]
+    sandbox.run("down")
+
+    kernel.write_text(f"{machine}\nan earlier boot\n{namespace}\n")
+    sandbox.run("up", "-d")
+
+
+def test_a_stack_leaves_when_another_machine_has_taken_its_home_over(
+    sandbox: Sandbox,  # noqa: F811
+) -> None:
+    sandbox.run("up", "-d")
+    (sandbox.home / "kernel").write_text(ANOTHER)
+    eventually(lambda: sandbox.processes() == {})
+    assert "the stack leaves" in (sandbox.home / "logs" / "writer.log").read_text()
 
 
 def test_the_append_only_file_is_rewritten_when_the_stack_stops(sandbox: Sandbox) -> None:  # noqa: F811
