@@ -34,6 +34,7 @@ bench: install  ## hooks against a bare interpreter and redis-py + rq, the write
 	$(BIN)/python benchmarks/latency.py --check
 	$(BIN)/python benchmarks/stack.py --check
 	$(BIN)/python benchmarks/redaction.py --check --mb 500
+	$(BIN)/python benchmarks/search.py --check
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache

@@ -6,6 +6,7 @@ HivepipeError
 ├── StackError
 ├── SettingsError
 ├── LockHeldError
+├── SearchError
 ├── StoreError
 ├── PricesError
 ├── RedactionRuleError
@@ -48,6 +49,10 @@ class SettingsError(HivepipeError):
 
 class LockHeldError(HivepipeError):
     """Another process holds this lock."""
+
+
+class SearchError(HivepipeError):
+    """The search index cannot be used."""
 
 
 class StoreError(HivepipeError):

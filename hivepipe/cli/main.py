@@ -16,6 +16,7 @@ from hivepipe.cli.guard import guard
 from hivepipe.cli.logs import logs
 from hivepipe.cli.redact import redact
 from hivepipe.cli.rq import rq
+from hivepipe.cli.search import search
 from hivepipe.cli.skills import skills
 from hivepipe.cli.stacks import stacks
 from hivepipe.cli.status import status
@@ -81,6 +82,7 @@ main.add_command(skills)
 main.add_command(costs)
 main.add_command(redact)
 main.add_command(archive)
+main.add_command(search)
 main.add_command(failed)
 main.add_command(task)
 main.add_command(guard)

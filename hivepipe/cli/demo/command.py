@@ -133,12 +133,12 @@ def _killed_at_work(scene: Scene, name: str, said: dict[str, list[day.Said]]) ->
         pid = scene.kill(name)
         fired = running.result()
     console.print(
-        f"  {fired} hooks in {time.monotonic() - begun:.1f} s, among them the kill of {pid}"
+        f"  {fired} hooks in {time.monotonic() - begun:.1f} s; {name} (pid {pid}) died meanwhile"
     )
     scene.until(lambda: scene.pid(name) not in (0, pid), f"{name} does not come back")
     settled = scene.until_settled()
     console.print(
-        f"  it is back as {scene.pid(name)}; all written {settled:.1f} s after the last hook"
+        f"  it is back (pid {scene.pid(name)}); all written {settled:.1f} s after the last hook"
     )
 
 

@@ -1,0 +1,138 @@
+"""Command `search`: full text over the archive."""
+
+import os
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import Progress
+from rich.text import Text
+
+from hivepipe.cli.tables import json_option, moment, printable, show_json, utc_option
+from hivepipe.handlers.archive import archives_of
+from hivepipe.handlers.search import all_archived, catch_up, index_path, line_at
+from hivepipe.home import locate
+from hivepipe.search.index import Archived, Hit, SearchIndex
+from hivepipe.search.passages import passage_of
+from hivepipe.search.query import Filters, words_of
+
+AROUND = 60  # characters on either side of what was found
+
+_day = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"])
+
+
+@click.command()
+@click.argument("words", nargs=-1, required=True)
+@click.option("--session", metavar="ID", default="", help="Only sessions that begin so.")
+@click.option("--agent", metavar="TYPE", default="", help="Only subagents of this type.")
+@click.option("--project", metavar="DIR", default="", help="Only work in this folder or below it.")
+@click.option("--since", metavar="DAY", type=_day, help="Only this day (2026-11-21) and later.")
+@click.option("--until", metavar="DAY", type=_day, help="Only before this day.")
+@click.option("--limit", metavar="N", type=click.IntRange(1), default=20, show_default=True)
+@json_option
+@utc_option
+def search(
+    words: tuple[str, ...],
+    session: str,
+    agent: str,
+    project: str,
+    since: datetime | None,
+    until: datetime | None,
+    limit: int,
+    as_json: bool,
+    utc: bool,
+) -> None:
+    """Find lines of kept transcripts that hold all WORDS, the newest first.
+
+    Put a phrase in quotes, and a * behind the beginning of a word.
+    """
+    os.umask(0o077)
+    home = locate(".").home
+    asked = " ".join(f'"{word}"' if " " in word else word for word in words)
+    filters = Filters.of(
+        project=os.path.realpath(project) if project else "",
+        session=session,
+        agent=agent,
+        since=_stored(since, utc),
+        until=_stored(until, utc),
+    )
+    index = SearchIndex(index_path(home))
+    try:
+        archived = {entry.key: entry for entry in all_archived(archives_of(home))}
+        _catch_up(index, list(archived.values()))
+        hits = [hit for hit in index.find(asked, filters, limit) if hit.key in archived]
+        found = [(hit, _words(archived[hit.key], hit)) for hit in hits]
+        total = index.count(asked, filters)
+    finally:
+        index.close()
+    if as_json:
+        show_json(total=total, hits=[_entry(hit, text, asked) for hit, text in found])
+        return
+    console = Console(highlight=False)
+    for hit, text in found:
+        console.print(_line(hit, text, asked, utc), soft_wrap=True)
+    click.echo(f"{total} found" if total == len(found) else f"{len(found)} of {total} found")
+
+
+def _catch_up(index: SearchIndex, archived: list[Archived]) -> None:
+    """Index what is new first; a bar shows how much, where somebody looks and it is much."""
+    missing = sum(index.missing_bytes(entry) for entry in archived)
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=missing < 10_000_000) as bar:
+        task = bar.add_task("indexing what is new", total=missing)
+        catch_up(index, archived, lambda done: bar.advance(task, done))
+
+
+def _stored(day: datetime | None, utc: bool) -> str:
+    """Return a time of the command line as transcripts write it; a local one, or with --utc not."""
+    if day is None:
+        return ""
+    at = day if utc else day.astimezone().astimezone(UTC)
+    return f"{at:%Y-%m-%dT%H:%M:%S}.000Z"
+
+
+def _words(archived: Archived, hit: Hit) -> str:
+    passage = passage_of(line_at(archived, hit.offset))
+    return passage.words if passage else ""
+
+
+def _around(text: str, asked: str) -> tuple[str, str, str]:
+    """Return what was found in its surroundings: before it, itself, behind it."""
+    for word in words_of(asked):
+        match = re.search(re.escape(word), text, re.IGNORECASE)
+        if match:
+            begin, end = match.span()
+            before = text[max(begin - AROUND, 0) : begin]
+            behind = text[end : end + AROUND]
+            return (
+                ("…" if begin > AROUND else "") + before,
+                match.group(),
+                behind + ("…" if end + AROUND < len(text) else ""),
+            )
+    return text[: 2 * AROUND], "", ""
+
+
+def _line(hit: Hit, text: str, asked: str, utc: bool) -> Text:
+    who = f"{hit.who} ({hit.agent})" if hit.agent else hit.who
+    head = f"{moment(hit.time, utc)}  {hit.session[:8]}  {who}: "
+    before, found, behind = (_flat(part) for part in _around(text, asked))
+    return Text.assemble((printable(head), "dim"), before, (found, "bold yellow"), behind)
+
+
+def _flat(text: str) -> str:
+    return printable(re.sub(r"\s+", " ", text))
+
+
+def _entry(hit: Hit, text: str, asked: str) -> dict[str, Any]:
+    return {
+        "time": hit.time,
+        "session_id": hit.session,
+        "agent_type": hit.agent,
+        "project": hit.project,
+        "who": hit.who,
+        "text": "".join(_around(text, asked)),
+        "archive": hit.key,
+        "offset": hit.offset,
+    }

@@ -1,0 +1,70 @@
+"""The archives as the search index reads them, and the index brought up to them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from hivepipe.archive.archives import Archives
+from hivepipe.archive.index import Entry
+from hivepipe.archive.kept import Meta
+from hivepipe.search.index import Archived, SearchIndex
+
+INDEX_FILE = "search.db"
+
+
+def index_path(home: str) -> Path:
+    """Return where the index of a home lies."""
+    return Path(home, INDEX_FILE)
+
+
+def all_archived(archives: Archives) -> Iterator[Archived]:
+    """Yield every archive whose metadata can be read."""
+    for key, entry in archives.index.entries().items():
+        meta = archives.meta_of(entry)
+        size = _size(meta)
+        if meta is not None and size:
+            yield Archived(
+                key=key,
+                session=entry["session_id"],
+                agent=entry["agent_type"],
+                project=str(meta.get("cwd") or ""),
+                size=size,
+                lines_from=partial(_lines_from, archives, entry, size),
+            )
+
+
+def line_at(archived: Archived, offset: int) -> bytes:
+    """Return one line; empty if the archive is gone."""
+    with suppress(OSError, StopIteration):
+        return next(iter(archived.lines_from(offset)))[1]
+    return b""
+
+
+def _lines_from(
+    archives: Archives, entry: Entry, size: int, offset: int
+) -> Iterator[tuple[int, bytes]]:
+    """Yield the committed lines; what is behind them is being written just now."""
+    with archives.opened(entry) as kept, kept.open_to_read() as file:
+        file.seek(offset)
+        for raw in file:
+            if offset + len(raw) > size:
+                return
+            yield offset, raw
+            offset += len(raw)
+
+
+def _size(meta: Meta | None) -> int:
+    reach = (meta or {}).get("archive")
+    count = reach.get("bytes") if isinstance(reach, dict) else None
+    return count if isinstance(count, int) else 0
+
+
+def catch_up(index: SearchIndex, found: list[Archived], progress: Callable[[int], None]) -> None:
+    """Index what is new; `progress` is told of each archive's bytes. One that goes is left out."""
+    for archived in found:
+        missing = index.missing_bytes(archived)
+        if missing:
+            with suppress(FileNotFoundError):
+                index.catch_up(archived)
+            progress(missing)

@@ -1,0 +1,227 @@
+"""The index: which words stand in which line of which archive. It holds no text to be read back.
+
+    archives   one row per archive, and how far it is indexed (bytes of the plain lines)
+    passages   one row per line that says something: where it begins, when, who
+    words      FTS5 without contents; its rowid is the passage's
+
+Everything here follows from the archives: a file that is deleted is made again by the next search.
+"""
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from hivepipe.errors import SearchError
+from hivepipe.search.passages import passage_of
+from hivepipe.search.query import Filters, fts_query
+
+VERSION = 1
+BUSY_TIMEOUT_SECS = 30.0
+LINES_PER_COMMIT = 5000
+
+_SCHEMA = f"""
+CREATE TABLE archives (
+  id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, session_id TEXT NOT NULL, agent TEXT NOT NULL,
+  project TEXT NOT NULL, bytes INTEGER NOT NULL);
+CREATE TABLE passages (
+  id INTEGER PRIMARY KEY, archive INTEGER NOT NULL, offset INTEGER NOT NULL, time TEXT NOT NULL,
+  who TEXT NOT NULL);
+CREATE VIRTUAL TABLE words USING fts5(
+  text, content='', columnsize=0, tokenize="unicode61 remove_diacritics 0 tokenchars '_'");
+PRAGMA user_version={VERSION};
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """One archive as the index sees it; `lines_from` yields (offset, line) of the plain
+    lines, `size` bytes in all."""
+
+    key: str
+    session: str
+    agent: str
+    project: str
+    size: int
+    lines_from: Callable[[int], Iterable[tuple[int, bytes]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One line that was found; `offset` is where it begins in the archive's plain lines."""
+
+    key: str
+    session: str
+    agent: str
+    project: str
+    offset: int
+    time: str
+    who: str
+
+
+class SearchIndex:
+    """An open index; several processes may use one."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or make it; SearchError: this Python's SQLite has no FTS5, or the file is broken."""
+        self._path = path
+        try:
+            self._db = self._open()
+            version = self._db.execute("PRAGMA user_version").fetchone()[0]
+            if version not in (0, VERSION):  # of another hivepipe: it costs only time
+                self._db.close()
+                remove_index(path)
+                self._db = self._open()
+            with self._transaction():
+                if not self._db.execute("PRAGMA user_version").fetchone()[0]:
+                    for statement in _SCHEMA.split(";\n"):
+                        self._db.execute(statement)
+        except sqlite3.Error as error:
+            raise SearchError(
+                f"cannot use {path}: {error}; delete it to have it made anew"
+            ) from error
+
+    def _open(self) -> sqlite3.Connection:
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        db = sqlite3.connect(self._path, timeout=BUSY_TIMEOUT_SECS, isolation_level=None)
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA synchronous=NORMAL")
+        return db
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._db.close()
+
+    # ---- growing
+
+    def missing_bytes(self, archived: Archived) -> int:
+        """Return how much of an archive is not indexed yet."""
+        return archived.size - self._reach(archived.key)
+
+    def catch_up(self, archived: Archived, check_stop: Callable[[], None] = lambda: None) -> int:
+        """Index what is new in an archive; return how many passages.
+
+        A kill leaves what was committed; the rest follows the next time.
+        """
+        if not self.missing_bytes(archived):
+            return 0
+        added, lines = 0, iter(archived.lines_from(self._reach(archived.key)))
+        while True:
+            check_stop()
+            with self._transaction():
+                row = self._claim(archived)
+                at_once = self._add(row, lines)
+            added += at_once[0]
+            if at_once[1] < LINES_PER_COMMIT:
+                return added
+
+    def _claim(self, archived: Archived) -> int:
+        sql = """
+            INSERT INTO archives (key, session_id, agent, project, bytes)
+            VALUES (:key, :session, :agent, :project, 0)
+            ON CONFLICT (key) DO UPDATE SET project = excluded.project RETURNING id
+        """
+        known = {
+            "key": archived.key,
+            "session": archived.session,
+            "agent": archived.agent,
+            "project": archived.project,
+        }
+        return int(self._db.execute(sql, known).fetchone()[0])
+
+    def _add(self, archive: int, lines: Iterator[tuple[int, bytes]]) -> tuple[int, int]:
+        """Index so many lines; what another process has indexed meanwhile is left out."""
+        reach = self._db.execute("SELECT bytes FROM archives WHERE id = ?", (archive,)).fetchone()[
+            0
+        ]
+        added = read = 0
+        for offset, raw in lines:
+            read += 1
+            if offset >= reach:
+                added += self._add_line(archive, offset, raw)
+                reach = offset + len(raw)
+            if read == LINES_PER_COMMIT:
+                break
+        self._db.execute("UPDATE archives SET bytes = ? WHERE id = ?", (reach, archive))
+        return added, read
+
+    def _add_line(self, archive: int, offset: int, raw: bytes) -> int:
+        passage = passage_of(raw)
+        if passage is None:
+            return 0
+        row = self._db.execute(
+            "INSERT INTO passages (archive, offset, time, who) VALUES (?, ?, ?, ?)",
+            (archive, offset, passage.time, passage.who),
+        ).lastrowid
+        self._db.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (row, passage.words))
+        return 1
+
+    def _reach(self, key: str) -> int:
+        row = self._db.execute("SELECT bytes FROM archives WHERE key = ?", (key,)).fetchone()
+        return int(row[0]) if row else 0
+
+    def keys(self) -> set[str]:
+        """Name the archives it knows."""
+        return {row[0] for row in self._db.execute("SELECT key FROM archives")}
+
+    # ---- finding
+
+    def count(self, asked: str, filters: Filters) -> int:
+        """Return how many lines are found."""
+        if not filters.sql:
+            sql = "SELECT count(*) FROM words WHERE words MATCH :asked"
+        else:
+            sql = f"SELECT count(*) {_FROM} {filters.sql}"
+        return int(self._ask(sql, {"asked": fts_query(asked), **filters.values}).fetchone()[0])
+
+    def find(self, asked: str, filters: Filters, limit: int) -> list[Hit]:
+        """Return lines that hold all the words, the newest first."""
+        sql = f"""
+            SELECT a.key, a.session_id, a.agent, a.project, p.offset, p.time, p.who
+            {_FROM} {filters.sql} ORDER BY p.time DESC, p.id DESC LIMIT :limit
+        """
+        values = {"asked": fts_query(asked), "limit": limit, **filters.values}
+        return [Hit(*row) for row in self._ask(sql, values)]
+
+    def _ask(self, sql: str, values: dict[str, object]) -> sqlite3.Cursor:
+        try:
+            return self._db.execute(sql, values)
+        except sqlite3.OperationalError as error:
+            raise SearchError(f"cannot search: {error}") from error
+
+    def _transaction(self) -> "_Transaction":
+        return _Transaction(self._db)
+
+
+_FROM = """
+    FROM words JOIN passages p ON p.id = words.rowid JOIN archives a ON a.id = p.archive
+    WHERE words MATCH :asked
+"""
+
+
+class _Transaction:
+    """All or nothing."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def __enter__(self) -> None:
+        self._db.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._db.execute("COMMIT" if kind is None else "ROLLBACK")
+
+
+def remove_index(path: Path) -> int:
+    """Delete the index; return how many bytes that was. Nothing in it cannot be made again."""
+    freed = 0
+    for suffix in ("", "-wal", "-shm"):
+        part = Path(f"{path}{suffix}")
+        try:
+            freed += part.stat().st_size
+            part.unlink()
+        except FileNotFoundError:
+            continue
+    return freed

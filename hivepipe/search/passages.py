@@ -1,0 +1,77 @@
+"""What can be found in one line of a transcript: everything that was said, called or answered."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from hivepipe.transcripts.lines import Fields, moment, part, read_line, text
+
+_TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One line's words: who said them (user, claude, tool, title), when, and the words."""
+
+    who: str
+    time: str
+    words: str
+
+
+def passage_of(raw: bytes) -> Passage | None:
+    """Return what a line says; None: nothing that anybody would look for."""
+    line = read_line(raw)
+    if line is None:
+        return None
+    kind = text(line, "type")
+    if kind in _TITLES:
+        who, found = "title", [text(line, _TITLES[kind], cap=1 << 16)]
+    elif kind in ("assistant", "user"):
+        who, found = _of_message(kind, part(line, "message"))
+    else:
+        return None
+    words = "\n".join(filter(None, found))
+    return Passage(who, moment(line), words) if words.strip() else None
+
+
+def _of_message(kind: str, message: Fields) -> tuple[str, list[str]]:
+    content = message.get("content")
+    if isinstance(content, str):
+        return ("claude" if kind == "assistant" else "user"), [content]
+    if not isinstance(content, list):
+        return kind, []
+    blocks = [block for block in content if isinstance(block, dict)]
+    results = [block for block in blocks if block.get("type") == "tool_result"]
+    who = "claude" if kind == "assistant" else "tool" if results else "user"
+    return who, [words for block in blocks for words in _of_block(block)]
+
+
+def _of_block(block: Fields) -> Iterator[str]:
+    match block.get("type"):
+        case "text":
+            yield from _leaves(block.get("text"))
+        case "thinking":
+            yield from _leaves(block.get("thinking"))
+        case "tool_use":
+            yield from _leaves(block.get("name"))
+            yield from _leaves(block.get("input"))
+        case "tool_result":
+            content = block.get("content")
+            for item in content if isinstance(content, list) else [content]:
+                # An image is megabytes of base64, and nobody's words.
+                if not (isinstance(item, dict) and item.get("type") == "image"):
+                    yield from _leaves(item.get("text") if isinstance(item, dict) else item)
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    """Yield every text in a value, in order, without the depth of a recursion."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            # Half an emoji, as JavaScript cuts them, is no UTF-8.
+            yield item.encode("utf-8", "replace").decode()
+        elif isinstance(item, dict):
+            waiting += reversed(item.values())
+        elif isinstance(item, list):
+            waiting += reversed(item)

@@ -1,0 +1,95 @@
+"""`hivepipe search` over transcripts that the sweep has taken in."""
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.archive_scene import SESSION, TOKEN, line
+from tests.conftest import Home
+from tests.integration.test_cli_listings import command
+
+OTHER = "ffffffff-0000-4000-8000-000000000000"
+
+
+def said(home: Home, session: str, number: int, text: str, **more: Any) -> bytes:
+    return line(number, text, sessionId=session, cwd=str(home.project), **more)
+
+
+@pytest.fixture
+def home(private_home: Home) -> Home:
+    command(private_home, "init", "--local")
+    folder = private_home.root / ".claude" / "projects" / "-shop"
+    folder.mkdir(parents=True)
+    (folder / f"{SESSION}.jsonl").write_bytes(
+        said(private_home, SESSION, 1, f"The cart  forgets\nprices; key {TOKEN}")
+        + said(private_home, SESSION, 2, "Payment is fine \x1b[2J")
+    )
+    (folder / f"{OTHER}.jsonl").write_bytes(
+        said(private_home, OTHER, 3, "The cart again, in src/cart.py")
+    )
+    command(private_home, "archive", "sweep")
+    return private_home
+
+
+def hits(home: Home, *asked: str) -> list[dict[str, Any]]:
+    answer = json.loads(command(home, "search", "--json", *asked))
+    assert answer["schema"] == 1
+    assert answer["total"] >= len(answer["hits"])
+    found: list[dict[str, Any]] = answer["hits"]
+    return found
+
+
+def test_shows_what_was_said(home: Home) -> None:
+    shown = command(home, "search", "CART").splitlines()
+    assert shown == [
+        f"2026-01-10 05:48:00  {OTHER[:8]}  claude: The cart again, in src/cart.py",
+        f"2026-01-10 05:46:00  {SESSION[:8]}  claude: The cart forgets prices; key ***REDACTED***",
+        "2 found",
+    ]
+    assert command(home, "search", "cart", "--limit", "1").endswith("1 of 2 found\n")
+    assert "2026-01-10 00:03:00Z" in command(home, "search", "cart", "--utc")
+    assert command(home, "search", "nowhere") == "0 found\n"
+
+
+def test_words_phrases_beginnings(home: Home) -> None:
+    assert len(hits(home, "cart", "prices")) == 1
+    assert len(hits(home, "cart forgets")) == 1
+    assert len(hits(home, "forgets cart")) == 0
+    assert len(hits(home, "pay*")) == 1
+    assert len(hits(home, "src/cart.py")) == 1
+    assert TOKEN not in json.dumps(hits(home, "key"))
+
+
+def test_narrowed_down(home: Home) -> None:
+    assert [hit["session_id"] for hit in hits(home, "cart", "--session", "ffff")] == [OTHER]
+    assert hits(home, "cart", "--agent", "Explore") == []
+    assert len(hits(home, "cart", "--project", str(home.project))) == 2
+    assert hits(home, "cart", "--project", str(home.root / "elsewhere")) == []
+    # 05:45 in Kathmandu is midnight of UTC.
+    assert len(hits(home, "cart", "--since", "2026-01-10T05:47")) == 1
+    assert len(hits(home, "cart", "--until", "2026-01-10T05:47")) == 1
+    assert hits(home, "cart", "--utc", "--since", "2026-01-11") == []
+    assert datetime.fromisoformat(hits(home, "cart")[0]["time"])
+
+
+def test_what_comes_later_is_found(home: Home) -> None:
+    assert hits(home, "afterwards") == []
+    path = home.root / ".claude" / "projects" / "-shop" / f"{OTHER}.jsonl"
+    with path.open("ab") as file:
+        file.write(said(home, OTHER, 4, "afterwards"))
+    command(home, "archive", "sweep")
+    assert [hit["session_id"] for hit in hits(home, "afterwards")] == [OTHER]
+
+
+def test_bad_input(home: Home, tmp_path: Path) -> None:
+    assert "nothing to search for" in command(home, "search", "--", "--", expect=1)
+    command(home, "search", expect=64)
+    command(home, "search", "x", "--since", "yesterday", expect=64)
+    command(home, "search", "x", "--limit", "0", expect=64)
+    (home.path / "search.db").write_bytes(b"torn" * 1000)
+    assert "search.db" in command(home, "search", "cart", expect=1)
+    (home.path / "search.db").unlink()
+    assert len(hits(home, "cart")) == 2

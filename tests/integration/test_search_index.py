@@ -1,0 +1,207 @@
+"""The search index over real files: it finds what grep finds, grows, survives kills and copies."""
+
+import json
+import random
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hivepipe.errors import SearchError, StoppedError
+from hivepipe.search import index
+from hivepipe.search.index import Archived, SearchIndex, remove_index
+from hivepipe.search.query import Filters
+from tests.conftest import until
+
+WORDS = [f"word{n}" for n in range(200)]
+
+
+def lines_of(path: Path) -> Callable[[int], Iterator[tuple[int, bytes]]]:
+    def lines_from(offset: int) -> Iterator[tuple[int, bytes]]:
+        with path.open("rb") as file:
+            file.seek(offset)
+            for raw in file:
+                yield offset, raw
+                offset += len(raw)
+
+    return lines_from
+
+
+def archived(path: Path, **more: str) -> Archived:
+    known = {"session": path.stem, "agent": "", "project": "/shop", **more}
+    return Archived(path.stem, **known, size=path.stat().st_size, lines_from=lines_of(path))
+
+
+def write(path: Path, texts: list[str], day: int = 1) -> None:
+    with path.open("a") as file:
+        for number, text in enumerate(texts):
+            at = f"2026-11-{day:02d}T10:{number // 60 % 60:02d}:{number % 60:02d}.000Z"
+            line = {"type": "user", "timestamp": at, "message": {"content": text}}
+            file.write(json.dumps(line) + "\n")
+
+
+def talk(seed: int, lines: int) -> list[str]:
+    rng = random.Random(seed)
+    return [" ".join(rng.choices(WORDS, k=8)) for _ in range(lines)]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[SearchIndex]:
+    made = SearchIndex(tmp_path / "search.db")
+    yield made
+    made.close()
+
+
+def test_finds_what_grep_finds(tmp_path: Path, opened: SearchIndex) -> None:
+    for number in range(4):
+        path = tmp_path / f"s{number}.jsonl"
+        write(path, talk(number, 300), day=number + 1)
+        assert opened.catch_up(archived(path)) == 300
+    for word in WORDS[::17]:
+        found = subprocess.run(
+            ["grep", "-cwh", word, *map(str, sorted(tmp_path.glob("*.jsonl")))],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        wanted = sum(map(int, found.stdout.split()))
+        assert opened.count(word, Filters()) == wanted
+        hits = opened.find(word, Filters(), 10_000)
+        assert len(hits) == wanted
+        for hit in hits[:20]:
+            _, raw = next(iter(lines_of(tmp_path / f"{hit.key}.jsonl")(hit.offset)))
+            assert word in json.loads(raw)["message"]["content"].split()
+        assert [hit.time for hit in hits] == sorted((hit.time for hit in hits), reverse=True)
+
+
+def test_only_what_is_new_is_read(tmp_path: Path, opened: SearchIndex) -> None:
+    path = tmp_path / "s.jsonl"
+    write(path, ["alpha"])
+    assert opened.catch_up(archived(path)) == 1
+    size = path.stat().st_size
+    write(path, ["alpha beta"])
+    began: list[int] = []
+
+    def watched(offset: int) -> Iterator[tuple[int, bytes]]:
+        began.append(offset)
+        return lines_of(path)(offset)
+
+    grown = archived(path)
+    again = Archived(grown.key, grown.session, "", "/shop", grown.size, watched)
+    assert opened.missing_bytes(again) == grown.size - size
+    assert opened.catch_up(again) == 1
+    assert opened.catch_up(again) == 0
+    assert began == [size]
+    assert opened.count("alpha", Filters()) == 2
+
+
+def test_filters(tmp_path: Path, opened: SearchIndex) -> None:
+    for number, (agent, project) in enumerate(
+        [("", "/shop"), ("Explore", "/shop/web"), ("", "/shopping")]
+    ):
+        path = tmp_path / f"{number}-session.jsonl"
+        write(path, ["needle"], day=number + 1)
+        opened.catch_up(archived(path, agent=agent, project=project))
+
+    def keys(**asked: str) -> list[str]:
+        return [hit.key[0] for hit in opened.find("needle", Filters.of(**asked), 10)]
+
+    assert keys() == ["2", "1", "0"]
+    assert keys(project="/shop") == ["1", "0"]
+    assert keys(session="2-ses") == ["2"]
+    assert keys(session="2_ses") == []
+    assert keys(agent="Explore") == ["1"]
+    assert keys(since="2026-11-02T00:00:00.000Z") == ["2", "1"]
+    assert keys(until="2026-11-02T00:00:00.000Z", project="/shop") == ["0"]
+    assert opened.count("needle", Filters.of(project="/shop")) == 2
+
+
+def test_stopped_in_the_middle(
+    tmp_path: Path, opened: SearchIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index, "LINES_PER_COMMIT", 10)
+    path = tmp_path / "s.jsonl"
+    write(path, talk(1, 95))
+    turns = iter(range(100))
+
+    def stop_later() -> None:
+        if next(turns) == 4:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        opened.catch_up(archived(path), stop_later)
+    assert opened.catch_up(archived(path)) == 55
+    assert opened.missing_bytes(archived(path)) == 0
+
+
+def test_killed_and_doubled(tmp_path: Path) -> None:
+    """Two processes index the same files, one of them is killed: every line is there once."""
+    paths = [tmp_path / f"s{number}.jsonl" for number in range(3)]
+    for number, path in enumerate(paths):
+        write(path, talk(number, 4000))
+    code = (
+        "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1])\n"
+        "from hivepipe.search import index; index.LINES_PER_COMMIT = 50\n"
+        "from tests.integration.test_search_index import archived\n"
+        "opened = index.SearchIndex(Path(sys.argv[2]))\n"
+        "for path in sys.argv[3:]: opened.catch_up(archived(Path(path)))\n"
+    )
+    root = str(Path(__file__).parents[2])
+    command = [sys.executable, "-c", code, root, str(tmp_path / "search.db"), *map(str, paths)]
+    first, second = (subprocess.Popen(command) for _ in range(2))
+    until(lambda: _passages(tmp_path) > 1000, "nothing indexed")
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    assert second.wait(timeout=60) == 0
+    assert _passages(tmp_path) == 12_000
+    opened = SearchIndex(tmp_path / "search.db")
+    wanted = sum(
+        path.read_text().count('"word7 ') + path.read_text().count(" word7 ") for path in paths
+    )
+    assert opened.count("word7", Filters()) > wanted * 0.8
+    opened.close()
+
+
+def _passages(folder: Path) -> int:
+    try:
+        db = sqlite3.connect(f"file:{folder}/search.db?mode=ro", uri=True)
+        try:
+            return int(db.execute("SELECT count(*) FROM passages").fetchone()[0])
+        finally:
+            db.close()
+    except sqlite3.OperationalError:
+        time.sleep(0.01)
+        return 0
+
+
+def test_private_and_removable(tmp_path: Path, opened: SearchIndex) -> None:
+    path = tmp_path / "s.jsonl"
+    write(path, ["canary-in-the-index"])
+    opened.catch_up(archived(path))
+    assert stat.S_IMODE((tmp_path / "search.db").stat().st_mode) == 0o600
+    opened.close()
+    assert remove_index(tmp_path / "search.db") > 0
+    assert list(tmp_path.glob("search.db*")) == []
+    assert remove_index(tmp_path / "search.db") == 0
+
+
+def test_a_broken_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "search.db").write_bytes(b"no database at all" * 100)
+    with pytest.raises(SearchError, match=r"search\.db"):
+        SearchIndex(tmp_path / "search.db")
+
+
+def test_an_index_of_another_version_is_made_anew(tmp_path: Path) -> None:
+    db = sqlite3.connect(tmp_path / "search.db")
+    db.execute("PRAGMA user_version=99")
+    db.execute("CREATE TABLE archives (other TEXT)")
+    db.close()
+    made = SearchIndex(tmp_path / "search.db")
+    assert made.keys() == set()
+    made.close()
