@@ -103,6 +103,8 @@ class Writer(ClaimingWorker):
         self._housekeeper.cleanse_at_end()
 
     def _close(self) -> None:
+        if self._db is not None:
+            self._db.close()  # whoever closes last moves the write-ahead log into the database
         self._aof_sync.stop()
         if self._bell:
             self._bell.close()

@@ -13,6 +13,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from hivepipe.home import read_record
+from tests.conftest import fire
 from tests.integration.test_stack import (  # noqa: F401  a fixture
     EVERY,
     ONE_OF_EACH,
@@ -46,6 +47,15 @@ def test_down_leaves_no_socket_no_lock_and_no_folder(sandbox: Sandbox) -> None: 
     assert everything_below(sandbox.run_folder) == set()
     assert not list(sandbox.home.rglob("*.lock"))
     assert sandbox.processes() == {}
+
+
+def test_down_leaves_the_database_in_one_file(sandbox: Sandbox) -> None:  # noqa: F811
+    sandbox.run("up", "-d")
+    env = sandbox.env | {"CLAUDE_PROJECT_DIR": str(sandbox.project)}
+    fire("SessionStart", {"session_id": "s1", "source": "startup"}, env)
+    eventually(lambda: "s1" in sandbox.run("sessions"))
+    sandbox.run("down")
+    assert [path.name for path in sandbox.home.glob("hive.db*")] == ["hive.db"]
 
 
 def test_restart_gives_new_processes_and_leaves_the_record_on(
