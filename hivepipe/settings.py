@@ -33,6 +33,7 @@ _INHERITED_OURS = (
     "HIVEPIPE_FSYNC",
     "HIVEPIPE_CHECKPOINT_INTERVAL",
     "HIVEPIPE_IDLE_SECS",
+    "HIVEPIPE_SHARED_ROOT",
 )
 
 _YES = ("1", "true", "yes", "on")

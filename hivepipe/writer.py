@@ -23,6 +23,7 @@ from hivepipe.claiming_worker import LONGEST_WAIT_SECS, ClaimingWorker
 from hivepipe.commit import commit_batch
 from hivepipe.envelope import Envelope, redacted
 from hivepipe.errors import BadEnvelopeError, MissingParentError, StoreError
+from hivepipe.guard.shared_root import look_at_shared_root
 from hivepipe.handlers.slow import SLOW_OPERATIONS
 from hivepipe.handlers.workplace import settle_secs
 from hivepipe.heartbeats import Heartbeats
@@ -66,6 +67,8 @@ class Writer(ClaimingWorker):
         is_local = self._stack.url and endpoint.is_local(self._stack.url)
         self._bell = Bell(self._stack.folder) if is_local else None
         self._idle = IdleWatch(self._home, self._housekeeper)
+        with contextlib.suppress(OSError):
+            look_at_shared_root(self._home)
         self._aof_sync = AofSync(Path(self._home))
         self._aof_sync.start()
 

@@ -12,7 +12,7 @@ from hivepipe.guard.replay import read_events, replay
 from hivepipe.guard.rules import Limits
 from hivepipe.home import locate, make_folders, write_small
 
-_RULES = (rules.CANCELLED, rules.LOOP, rules.ALTERNATION, rules.POLLING)
+_RULES = (rules.CANCELLED, rules.SHARED_DISK, rules.LOOP, rules.ALTERNATION, rules.POLLING)
 _MODES_IN_WORDS = {
     "off": "nothing is said, only cancelled tasks are stopped",
     "tasks": "sessions with a task are denied, others are told",
@@ -104,6 +104,7 @@ def mode(mode: str | None) -> None:
 def _numbers(now: Limits) -> dict[str, tuple[int | None, int | None]]:
     return {
         rules.CANCELLED: (None, 1),
+        rules.SHARED_DISK: (None, 1),
         rules.LOOP: (now.loop_warn, now.loop_deny),
         rules.ALTERNATION: (now.alternation_warn, now.alternation_deny),
         rules.POLLING: (None, now.empty_polls if now.polls else None),

@@ -20,6 +20,7 @@ from _blake2 import blake2b
 from hivepipe import events, settings
 from hivepipe.events import (
     Event,
+    PostToolUse,
     PostToolUseFailure,
     PreToolUse,
     ToolEvent,
@@ -31,6 +32,7 @@ from hivepipe.guard.rules import (
     CANCELLED,
     EDIT,
     OTHER,
+    SHARED_DISK,
     WAITING_SUBJECT,
     WINDOW,
     Call,
@@ -41,6 +43,10 @@ from hivepipe.guard.rules import (
 )
 from hivepipe.home import make_folders, read_small, short_hash
 from hivepipe.jobs import Context, sorted_dumps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hivepipe.guard.shared_disk import SharedDisk
 
 Note = tuple[str, list[str]]  # a script and its arguments
 
@@ -131,7 +137,18 @@ end
 class Watch:
     """One event of a session, as the guard sees it."""
 
-    __slots__ = ("event", "home", "id", "kind", "limits", "mode", "session", "task", "time_ms")
+    __slots__ = (
+        "event",
+        "home",
+        "id",
+        "kind",
+        "limits",
+        "mode",
+        "profile",
+        "session",
+        "task",
+        "time_ms",
+    )
 
     def __init__(self, event: Event, context: Context, home: str) -> None:
         """`context.own_session` must be known."""
@@ -140,6 +157,7 @@ class Watch:
         self.session = context.own_session
         self.time_ms = context.event_time_ns // 1_000_000
         self.task = task_of(home, self.session)
+        self.profile = valid_id(settings.variable("HIVEPIPE_AGENT_ID") or "")
         self.mode = "off"
         self.limits = Limits()
         self.kind = OTHER
@@ -177,8 +195,7 @@ class Watch:
         # What a subagent does says nothing of the turn it was started in.
         turn = "0" if verb == "stop" else "" if event.agent_id else "1"
         call = [self.id, pattern, self.kind, result, failed, str(self.time_ms), turn]
-        profile = valid_id(settings.variable("HIVEPIPE_AGENT_ID") or "")
-        return SCRIPT, [*self._keys, verb, *call, self.task, profile]
+        return SCRIPT, [*self._keys, verb, *call, self.task, self.profile]
 
     def verdict(self, said: str) -> Verdict | None:
         """Judge the event, a call by what Redis said of the last ones; None: nothing to say."""
@@ -187,14 +204,36 @@ class Watch:
         cancelled = cancellation(self.home, self.task)
         if cancelled is not None:
             return Verdict(CANCELLED, 0, isinstance(self.event, PreToolUse), cancelled)
-        if self.mode == "off" or not said:
+        if self.mode == "off":
             return None
+        disk = self.shared_disk()
+        elsewhere = (
+            disk.verdict(self.event) if disk and isinstance(self.event, PreToolUse) else None
+        )
+        if elsewhere or not said:
+            return elsewhere
         return judge(last_calls(said.split(" ")), self.limits)
+
+    def hint(self) -> str:
+        """Return what helps after a write that the shared disk did not take; empty otherwise."""
+        if not isinstance(self.event, PostToolUse | PostToolUseFailure):
+            return ""
+        disk = self.shared_disk()
+        return disk.hint(self.event) if disk else ""
+
+    def shared_disk(self) -> "SharedDisk | None":
+        """Return the shared disk; None where no root is set, or the session is no profile's."""
+        root = settings.variable("HIVEPIPE_SHARED_ROOT")
+        if not root or not self.profile:
+            return None
+        from hivepipe.guard.shared_disk import SharedDisk  # noqa: PLC0415  few have one
+
+        return SharedDisk(root, self.profile, bool(read_small(silence_path(self.home))))
 
     def denies(self, verdict: Verdict) -> bool:
         """Is the call stopped, or is its verdict only told?"""
         enforced = self.mode == "all" or (self.mode == "tasks" and bool(self.task))
-        return verdict.deny and (enforced or verdict.rule == CANCELLED)
+        return verdict.deny and (enforced or verdict.rule in (CANCELLED, SHARED_DISK))
 
     def verdict_note(self, verdict: Verdict) -> Note:
         """Return what Redis is to keep of a verdict; it says "1" if it is to be spoken."""
@@ -242,6 +281,11 @@ def guard_mode(home: str) -> str:
         if mode in MODES:
             return mode
     return "tasks"
+
+
+def silence_path(home: str) -> str:
+    """Return the file that says that the shared disk did not answer."""
+    return f"{home}/shared-root-silent"
 
 
 def mode_path(home: str) -> str:

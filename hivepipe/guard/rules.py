@@ -17,8 +17,9 @@ WINDOW = 40  # calls that are looked at
 OVER = 0.8  # of the latest calls, and of the steps between them: two calls take turns
 REACH = 15  # calls among which the partner of an alternation is looked for
 
-# The rules' names. The first needs no counting: a file says that the task was cancelled.
-CANCELLED, POLLING, LOOP, ALTERNATION = "cancelled", "poll", "loop", "alternation"
+# The rules' names. The first two need no counting.
+CANCELLED, SHARED_DISK = "cancelled", "shared-disk"
+POLLING, LOOP, ALTERNATION = "poll", "loop", "alternation"
 
 # What kind of call it is.
 EDIT, WAITING, POLL, OTHER = "e", "w", "p", "c"

@@ -23,6 +23,12 @@ EXPLANATIONS = {
         "every mode. A session's task is named by HIVEPIPE_TASK_ID, by the file in "
         "HIVEPIPE_TASK_FILE, or by `hivepipe task assign`. The next prompt tells the agent once."
     ),
+    rules.SHARED_DISK: (
+        "With a shared root (`shared_root`) and a profile (HIVEPIPE_AGENT_ID), a write into it "
+        "is denied unless it goes to <root>/<category>/<profile>/. Links and `..` are resolved. Of "
+        "a shell command, redirections and the arguments of commands that write are read; one that "
+        "names the root and cannot be read is told, not denied. Reading is free."
+    ),
     rules.LOOP: (
         "The same tool with the same arguments, among the last {window} calls of a conversation: "
         "a word at {limits.loop_warn}, denied from {limits.loop_deny} on. Every call counts, "
@@ -49,6 +55,8 @@ def reason(verdict: Verdict, tool: str, task: str) -> str:
             f"{cancelled(verdict, task)} Stop here, call no more tools, and say how far you got. "
             f"A person takes it back with `hivepipe task reopen {task}`."
         )
+    if verdict.rule == rules.SHARED_DISK:
+        return f"Denied by the hivepipe guard, rule {verdict.rule}: {verdict.subject}. {SWITCH_OFF}"
     return (
         f"Denied by the hivepipe guard, rule {verdict.rule}: {_found(verdict, tool)}. "
         f"Do something else, or ask the user. {SWITCH_OFF}"
@@ -57,6 +65,8 @@ def reason(verdict: Verdict, tool: str, task: str) -> str:
 
 def warning(verdict: Verdict, tool: str, limits: Limits) -> str:
     """Say what the guard noticed, and what follows if it goes on."""
+    if verdict.rule == rules.SHARED_DISK:
+        return f"hivepipe guard, rule {verdict.rule}: {verdict.subject}. Reading is free."
     noticed = f"hivepipe guard, rule {verdict.rule}: {_found(verdict, tool)}."
     if verdict.deny:
         return f"{noticed} Are you stuck? Then do something else, or ask the user."

@@ -121,10 +121,13 @@ def _take_in(name: str, received: stdin.Input) -> bytes:
     _keep_markers(event, place, instance, context)
     answer = NEUTRAL
     verdict = watch.verdict(said) if watch else None
-    if watch and verdict:
+    hint = watch.hint() if watch else ""
+    if watch and (verdict or hint):
+        from hivepipe.intake.reply import context as told
         from hivepipe.intake.reply import reply
 
-        answer = reply(watch, verdict, place) or NEUTRAL
+        said_to_claude = reply(watch, verdict, place) if verdict else told(event.name, hint)
+        answer = said_to_claude or NEUTRAL
     elif event.name == "SessionStart":
         answer = _greeting(event, place)
     if direct:

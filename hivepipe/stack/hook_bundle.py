@@ -36,6 +36,8 @@ MODULES = (
     "hivepipe.guard",
     "hivepipe.guard.client",
     "hivepipe.guard.rules",
+    "hivepipe.guard.shared_disk",
+    "hivepipe.guard.shell_writes",
     "hivepipe.guard.words",
     "hivepipe.queues",
     "hivepipe.queues.client",

@@ -48,6 +48,7 @@ SPEAKING = {"hivepipe.guard.words", "hivepipe.intake.reply"}
 ELSEWHERE = {"hivepipe.queues.endpoint"}  # when the record names the URL of a Redis
 STARTING = {"hivepipe.intake.autostart"}  # when nobody answers
 TELLING = {"hivepipe.intake.notice"}  # at SessionStart, which counts nothing
+SHARING = {"hivepipe.guard.shared_disk", "hivepipe.guard.shell_writes"}
 IN_TROUBLE = {"hivepipe.hook_log"}  # when somebody answers wrongly
 
 NEVER = (
@@ -183,7 +184,7 @@ class Loaded:
         assert not real, "the real json is loaded"
         assert not set(NEVER) & self.names
         ours = {name for name in self.names if name.startswith("hivepipe")} - PACKAGES
-        rare = SPOOLING | SPEAKING | ELSEWHERE | STARTING | IN_TROUBLE
+        rare = SPOOLING | SPEAKING | SHARING | ELSEWHERE | STARTING | IN_TROUBLE
         assert len(ours - rare) <= MODULES_AT_MOST
 
 
@@ -235,6 +236,23 @@ def test_a_hook_that_speaks_loads_what_it_says_it_with(
     loaded.must_be_within(PACKAGES, ALWAYS, HANDING_OVER, SPOOLING, GUARDING, SPEAKING)
     assert loaded.names >= SPEAKING
     assert "t-1" in loaded.answer
+
+
+@pytest.mark.parametrize("label", ["PreToolUse-Bash", "PreToolUse-Write", "PostToolUse-Bash"])
+def test_a_profile_with_a_shared_disk_loads_its_rule(
+    installation: Installation, tmp_path: Path, label: str
+) -> None:
+    payload = payloads.ALL[label]
+    loaded = Loaded(
+        installation,
+        tmp_path,
+        payload["hook_event_name"],
+        encoded(payload),
+        HIVEPIPE_SHARED_ROOT="/nowhere",
+        HIVEPIPE_AGENT_ID="ana",
+    )
+    loaded.must_be_within(PACKAGES, ALWAYS, HANDING_OVER, SPOOLING, GUARDING, SHARING)
+    assert loaded.names >= SHARING
 
 
 @pytest.mark.parametrize("label", ["SessionStart", "PostToolUse-Edit", "Stop"])

@@ -336,7 +336,7 @@ def test_config_toml_reaches_the_hooks(
     ]
 
 
-@pytest.mark.parametrize("rule", ["cancelled", "loop", "alternation", "poll"])
+@pytest.mark.parametrize("rule", ["cancelled", "shared-disk", "loop", "alternation", "poll"])
 def test_every_rule_is_listed_and_explained(
     command: Callable[..., tuple[int, str]], rule: str
 ) -> None:

@@ -1,0 +1,98 @@
+"""The shared disk: a profile writes into `<root>/<category>/<own id>/` and nowhere else on it.
+
+Only with HIVEPIPE_SHARED_ROOT and HIVEPIPE_AGENT_ID; reading is free. Paths are resolved as the
+kernel would, unless the disk was found silent: then by their words alone, for a look at a hung
+mount hangs the hook where no timer reaches it.
+On the hook path, when a shared root is set.
+"""
+
+import posix
+
+from hivepipe import events
+from hivepipe.events import PostToolUse, PostToolUseFailure, PreToolUse, ToolEvent
+from hivepipe.guard.rules import SHARED_DISK, Verdict
+from hivepipe.guard.shell_writes import writes_of
+from hivepipe.home import absolute
+
+READ_ONLY = "Read-only file system"
+_LINKS_AT_MOST = 40
+
+
+class SharedDisk:
+    """The disk as one profile sees it."""
+
+    def __init__(self, root: str, profile: str, is_silent: bool) -> None:
+        """`is_silent`: it did not answer when it was asked last."""
+        self._is_silent = is_silent
+        self._named = absolute(root).rstrip("/")
+        self._root = self._resolved(self._named)
+        self._profile = profile
+
+    def verdict(self, event: PreToolUse) -> Verdict | None:
+        """Judge one call: a denial, a warning where a command cannot be read, or None."""
+        if event.tool in events.EDIT_TOOLS:
+            return self._denial(event.cwd, event.file_path) if event.file_path else None
+        if event.tool != "Bash":
+            return None
+        writes = writes_of(event.command, event.cwd)
+        for folder, path in writes.paths:
+            denied = self._denial(folder, path)
+            if denied:
+                return denied
+        if not writes.is_readable and self._named in event.command:
+            return Verdict(SHARED_DISK, 0, False, self._advice(""))
+        return None
+
+    def hint(self, event: ToolEvent) -> str:
+        """Return what helps an agent whose write failed; empty if it did not."""
+        text = ""
+        if isinstance(event, PostToolUseFailure) and isinstance(event.outcome, str):
+            text = event.outcome
+        elif isinstance(event, PostToolUse) and event.tool == "Bash":
+            said = event.response.get("stderr")
+            text = said if isinstance(said, str) else ""
+        return self._advice("") if READ_ONLY in text else ""
+
+    def _denial(self, folder: str, path: str) -> Verdict | None:
+        whole = absolute(path) if path.startswith(("/", "~")) else f"{folder}/{path}"
+        place = self._resolved(whole)
+        if place != self._root and not place.startswith(f"{self._root}/"):
+            return None
+        category, _, rest = place[len(self._root) + 1 :].partition("/")
+        if rest.partition("/")[0] == self._profile:
+            return None
+        name = place.rsplit("/", 1)[-1] if rest else ""
+        return Verdict(SHARED_DISK, 0, True, self._advice(name, category if rest else ""))
+
+    def _advice(self, name: str, category: str = "<category>") -> str:
+        own = f"{self._named}/{category or '<category>'}/{self._profile}/{name}"
+        return f"On the shared disk you write into your own folder only: {own}"
+
+    def _resolved(self, path: str) -> str:
+        """Resolve `..` and links, also of what does not exist yet."""
+        pending = path.split("/")[::-1]
+        place = ""
+        links = 0
+        while pending:
+            part = pending.pop()
+            if part in ("", "."):
+                continue
+            if part == "..":
+                place = place.rpartition("/")[0]
+                continue
+            target = "" if self._is_silent else _link_target(f"{place}/{part}")
+            if target and links < _LINKS_AT_MOST:
+                links += 1
+                pending += target.split("/")[::-1]
+                place = "" if target.startswith("/") else place
+            else:
+                place = f"{place}/{part}"
+        return place
+
+
+def _link_target(path: str) -> str:
+    """Return where a link leads; empty if it is none."""
+    try:
+        return posix.readlink(path)
+    except (OSError, ValueError):
+        return ""

@@ -1,0 +1,38 @@
+"""Does the shared disk answer? Asked at the start of a stack, by a process that may hang."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from hivepipe import settings
+from hivepipe.guard.client import silence_path
+from hivepipe.home import absolute, write_small
+
+ANSWER_SECS = 2.0
+_STEP_SECS = 0.01
+_LOOK = "import posix, sys; posix.stat(sys.argv[1])"
+
+
+def look_at_shared_root(home: str) -> None:
+    """Let hooks know whether they may resolve paths on the disk; OSError: they are not told."""
+    root = settings.variable("HIVEPIPE_SHARED_ROOT")
+    if not root or _answers(absolute(root)):
+        Path(silence_path(home)).unlink(missing_ok=True)
+    else:
+        write_small(silence_path(home), f"{root} did not answer within {ANSWER_SECS:.0f} s\n")
+
+
+def _answers(root: str) -> bool:
+    """Ask; a process that hangs in the kernel cannot be waited for, so nobody does."""
+    command = [sys.executable, "-I", "-S", "-c", _LOOK, root]
+    nowhere = [(os.POSIX_SPAWN_OPEN, number, "/dev/null", os.O_RDWR, 0) for number in (0, 1, 2)]
+    asked = os.posix_spawn(command[0], command, {}, file_actions=nowhere)
+    end = time.monotonic() + ANSWER_SECS
+    while time.monotonic() < end:
+        if os.waitpid(asked, os.WNOHANG)[0]:
+            return True
+        time.sleep(_STEP_SECS)
+    os.kill(asked, signal.SIGKILL)
+    return False

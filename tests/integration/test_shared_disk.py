@@ -1,0 +1,211 @@
+"""The shared disk: a profile writes into its own folder, and nothing leads it elsewhere."""
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hivepipe import settings
+from hivepipe.guard import shared_root
+from hivepipe.guard.client import silence_path
+from tests import payloads
+from tests.conftest import Home, Server, Writer, answered, until
+from tests.hook_contract import checked
+from tests.payloads import changed
+
+Ask = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def root(private_home: Home) -> Path:
+    """A shared root with folders of two profiles, and links between them."""
+    root = private_home.root / "shared"
+    for folder in ("thoughts/ana", "thoughts/bob", "misc/bob"):
+        (root / folder).mkdir(parents=True)
+    (root / "thoughts/ana/to-bob").symlink_to("../bob")
+    (root / "thoughts/bob/to-ana").symlink_to(root / "thoughts/ana")
+    (private_home.project / "link").symlink_to(root / "thoughts/bob")
+    (private_home.root / "alias").symlink_to(root)
+    return root
+
+
+@pytest.fixture
+def ask(private_home: Home, root: Path) -> Ask:
+    """Fire one event as the profile `ana`, and return what was said."""
+
+    def run(payload: dict[str, Any], **env: str) -> dict[str, Any]:
+        profile = {"SHARED_ROOT": str(root), "AGENT_ID": "ana", **env}
+        event = payload["hook_event_name"]
+        given = {name: value for name, value in profile.items() if value}
+        return checked(event, answered(event, payload, private_home.with_env(**given)))
+
+    return run
+
+
+def write_to(path: str | Path, **fields: Any) -> dict[str, Any]:
+    tool_input = {"file_path": str(path), "content": "x"}
+    return changed(payloads.PRE_WRITE, tool_input=tool_input, **fields)
+
+
+def shell(command: str, cwd: Path) -> dict[str, Any]:
+    return changed(payloads.PRE_BASH, tool_input={"command": command}, cwd=str(cwd))
+
+
+FOREIGN = [
+    "{root}/thoughts/bob/a.md",
+    "{root}/thoughts/bob",
+    "{root}/thoughts",
+    "{root}/a.md",
+    "{root}/misc/ana2/a.md",
+    "{root}/thoughts/ana/../bob/a.md",
+    "{root}/thoughts/ana/to-bob/a.md",
+    "{root}/thoughts/ana/to-bob/new/../a.md",
+    "{project}/link/a.md",
+    "{root}/../alias/thoughts/bob/a.md",
+    "{project}/../shared/thoughts/bob/a.md",
+]
+OWN = [
+    "{root}/thoughts/ana/a.md",
+    "{root}/thoughts/ana/new/deep/a.md",
+    "{root}/new-category/ana/a.md",
+    "{root}/thoughts/bob/../ana/a.md",
+    "{root}/thoughts/bob/to-ana/a.md",
+    "{root}/../alias/misc/ana/a.md",
+    "{project}/a.md",
+    "{root}2/thoughts/bob/a.md",
+]
+
+
+@pytest.mark.parametrize("path", FOREIGN)
+def test_a_write_elsewhere_is_denied_with_the_right_path(
+    private_home: Home, root: Path, ask: Ask, path: str
+) -> None:
+    path = path.format(root=root, project=private_home.project)
+    for event in (write_to(path), shell(f"cat > '{path}'", private_home.project)):
+        said = ask(event)
+        assert said["permissionDecision"] == "deny"
+        assert "rule shared-disk" in said["permissionDecisionReason"]
+        assert f"{root}/" in said["permissionDecisionReason"]
+        assert "/ana/" in said["permissionDecisionReason"]
+
+
+@pytest.mark.parametrize("path", OWN)
+def test_ones_own_folder_and_the_rest_of_the_machine_are_free(
+    private_home: Home, root: Path, ask: Ask, path: str
+) -> None:
+    path = path.format(root=root, project=private_home.project)
+    assert ask(write_to(path)) == {}
+    assert ask(shell(f"cat > '{path}'", private_home.project)) == {}
+
+
+def test_the_reason_names_the_file_in_the_own_folder(root: Path, ask: Ask) -> None:
+    reason = ask(write_to(root / "thoughts/bob/plan.md"))["permissionDecisionReason"]
+    assert f"{root}/thoughts/ana/plan.md" in reason
+
+
+def test_relative_paths_are_those_of_the_event(root: Path, ask: Ask) -> None:
+    inside = str(root / "thoughts")
+    assert "permissionDecision" in ask(write_to("bob/a.md", cwd=inside))
+    assert ask(write_to("ana/a.md", cwd=inside)) == {}
+    assert "permissionDecision" in ask(shell("touch bob/a.md", root / "thoughts"))
+    assert "permissionDecision" in ask(shell("cd ../bob && touch a.md", root / "thoughts/ana"))
+    assert ask(shell("cd ana && touch a.md", root / "thoughts")) == {}
+
+
+def test_reading_is_free(private_home: Home, root: Path, ask: Ask) -> None:
+    read = changed(
+        payloads.PRE_BASH, tool_name="Read", tool_input={"file_path": f"{root}/thoughts/bob/a.md"}
+    )
+    assert ask(read) == {}
+    for command in (f"cat {root}/thoughts/bob/a.md", f"cp {root}/misc/bob/a {root}/misc/ana/a"):
+        assert ask(shell(command, private_home.project)) == {}
+
+
+def test_a_command_that_cannot_be_read_is_told(private_home: Home, root: Path, ask: Ask) -> None:
+    said = ask(shell(f"python make.py {root}/thoughts/bob", private_home.project))
+    assert "permissionDecision" not in said
+    assert f"{root}/<category>/ana/" in said["additionalContext"]
+    assert ask(shell("python make.py", private_home.project)) == {}
+
+
+@pytest.mark.parametrize("env", [{"AGENT_ID": ""}, {"SHARED_ROOT": ""}, {"GUARD": "off"}])
+def test_without_profile_root_or_guard_there_is_no_rule(
+    root: Path, ask: Ask, env: dict[str, str]
+) -> None:
+    assert ask(write_to(root / "thoughts/bob/a.md"), **env) == {}
+
+
+def test_the_settings_file_names_the_root_too(private_home: Home, root: Path, ask: Ask) -> None:
+    private_home.path.mkdir()
+    text = f'{{"v": 1, "values": {{"HIVEPIPE_SHARED_ROOT": "{root}"}}}}'
+    (private_home.path / "hook-settings.json").write_text(text)
+    assert "permissionDecision" in ask(write_to(root / "misc/bob/a"), SHARED_ROOT="")
+
+
+def test_links_that_lead_in_a_circle_end(private_home: Home, root: Path, ask: Ask) -> None:
+    (private_home.project / "round").symlink_to("round")
+    assert ask(write_to(private_home.project / "round" / "a.md")) == {}
+    (root / "misc/round").symlink_to("round")
+    assert "permissionDecision" in ask(write_to(root / "misc/round/a.md"))
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        changed(
+            payloads.FAILED_BASH,
+            tool_name="Write",
+            error="EROFS: Read-only file system, open '/s/thoughts/bob/a.md'",
+        ),
+        changed(payloads.FAILED_BASH, error="Exit code 1\ntouch: /s/a: Read-only file system"),
+        changed(
+            payloads.POST_BASH,
+            tool_response={"stdout": "", "stderr": "cp: /s/a: Read-only file system"},
+        ),
+    ],
+)
+def test_a_read_only_failure_gets_the_hint(root: Path, ask: Ask, payload: dict[str, Any]) -> None:
+    assert f"{root}/<category>/ana/" in ask(payload)["additionalContext"]
+    assert ask(payload, AGENT_ID="") == {}
+
+
+def test_other_failures_get_none(ask: Ask) -> None:
+    assert ask(payloads.FAILED_BASH) == {}
+    assert ask(payloads.POST_BASH) == {}
+
+
+# ---- a disk that hangs
+
+
+def test_a_silent_disk_is_judged_by_words_alone(private_home: Home, root: Path, ask: Ask) -> None:
+    private_home.path.mkdir()
+    Path(silence_path(str(private_home.path))).write_text("silent\n")
+    assert "permissionDecision" in ask(write_to(root / "thoughts/ana/../bob/a.md"))
+    assert ask(write_to(root / "thoughts/ana/to-bob/a.md")) == {}
+
+
+def test_a_disk_that_hangs_is_found_at_the_start(
+    private_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    private_home.path.mkdir()
+    monkeypatch.setattr(settings, "_from_files", {"HIVEPIPE_SHARED_ROOT": "/hung"})
+    monkeypatch.setattr(shared_root, "ANSWER_SECS", 0.5)
+    silence = Path(silence_path(str(private_home.path)))
+    with monkeypatch.context() as hung:
+        hung.setattr(shared_root, "_LOOK", "import posix, time; time.sleep(600)")
+        shared_root.look_at_shared_root(str(private_home.path))
+    assert "/hung" in silence.read_text()
+    shared_root.look_at_shared_root(str(private_home.path))
+    assert not silence.exists()
+
+
+def test_a_writer_looks_when_it_starts(
+    private_home: Home, redis_server: Server, writer: Writer
+) -> None:
+    silence = Path(silence_path(str(private_home.path)))
+    silence.write_text("of an earlier day\n")
+    writer.start()
+    until(lambda: not silence.exists(), "nobody looked")
+    assert writer.end(signal.SIGTERM) == 0

@@ -1,0 +1,116 @@
+"""What a shell command writes, as far as it can be read; and what cannot be read is not guessed."""
+
+import posixpath
+import shlex
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hivepipe.guard.shell_writes import writes_of
+
+
+def written(command: str) -> list[str]:
+    return [
+        path if path.startswith(("/", "~")) else posixpath.normpath(f"{folder}/{path}")
+        for folder, path in writes_of(command, "/home/ana").paths
+    ]
+
+
+@pytest.mark.parametrize(
+    ("command", "paths"),
+    [
+        ("cat > /s/a", ["/s/a"]),
+        ("cat >/s/a", ["/s/a"]),
+        ("echo x >> /s/a", ["/s/a"]),
+        ("echo x >| /s/a", ["/s/a"]),
+        ("make &> /s/a", ["/s/a"]),
+        ("make > /s/a 2>&1", ["/s/a"]),
+        ("make 2> /s/a", ["/s/a"]),
+        ("make 2>/dev/null", ["/dev/null"]),
+        ("make >&2", []),
+        ("make 2>&-", []),
+        ("cat < /s/a", []),
+        ("cat <> /s/a", ["/s/a"]),
+        ("echo 'a > /s/a'", []),
+        ('echo "a > /s/a"', []),
+        ("echo a \\> /s/a", []),
+        ("echo x > '/s/a b'", ["/s/a b"]),
+        ('echo x > "/s/a b"', ["/s/a b"]),
+        ("echo x > /s/a\\ b", ["/s/a b"]),
+        ("true && echo x > /s/a || echo y > /s/b; echo z > /s/c", ["/s/a", "/s/b", "/s/c"]),
+        ("(echo x > /s/a)", ["/s/a"]),
+        ("{ echo x; } > /s/a", ["/s/a"]),
+        ("ls | tee -a /s/a /s/b", ["/s/a", "/s/b"]),
+        ("cp a b /s/d", ["/s/d"]),
+        ("cp -r a -t /s/d", ["/s/d"]),
+        ("cp --target-directory=/s/d a", ["/s/d"]),
+        ("mv /s/a b", ["/s/a", "/home/ana/b"]),
+        ("ln -s /s/a b", ["/home/ana/b"]),
+        ("touch /s/a /s/b", ["/s/a", "/s/b"]),
+        ("mkdir -p /s/a", ["/s/a"]),
+        ("rm -rf /s/a", ["/s/a"]),
+        ("sudo -n rm /s/a", ["/s/a"]),
+        ("FOO=1 BAR=2 touch /s/a", ["/s/a"]),
+        ("env FOO=1 touch /s/a", ["/s/a"]),
+        ("/usr/bin/touch /s/a", ["/s/a"]),
+        ("sed -i s/a/b/ /s/a", ["/home/ana/s/a/b", "/s/a"]),
+        ("sed s/a/b/ /s/a", []),
+        ("dd if=/s/b of=/s/a bs=1M", ["/s/a"]),
+        ("cd /s && echo x > a", ["/s/a"]),
+        ("cd /s; cd b; touch c", ["/s/b/c"]),
+        ("touch ../bob/a", ["/home/bob/a"]),
+        ("cat > /s/a <<EOF\nrm /s/b > /s/c\nEOF\ntouch /s/d", ["/s/a", "/s/d"]),
+        ("cat <<'END' > /s/a\n> /s/b\nEND\n", ["/s/a"]),
+        ("cat <<-X > /s/a\n\tx\n\tX\ntouch /s/b", ["/s/a", "/s/b"]),
+        ("cat <<< x > /s/a", ["/s/a"]),
+        ("echo x # > /s/a", []),
+        ("echo x \\\n > /s/a", ["/s/a"]),
+        ("grep -r x /s", []),
+        ("for f in a b; do touch /s/x; done", ["/s/x"]),
+        ("if true; then touch /s/x; else touch /s/y; fi", ["/s/x", "/s/y"]),
+        ("", []),
+        ("'", []),
+        ("cat > ", []),
+    ],
+)
+def test_literal_targets_are_found(command: str, paths: list[str]) -> None:
+    assert written(command) == paths
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo x > $F",
+        'echo x > "$F"',
+        "touch `date`",
+        "touch $(date)",
+        "rm /s/*",
+        "python make.py /s",
+        "$CMD x",
+        "cd $D && touch a",
+        "./build /s",
+    ],
+)
+def test_what_cannot_be_read_is_said_to_be_so(command: str) -> None:
+    assert not writes_of(command, "/home/ana").is_readable
+
+
+@pytest.mark.parametrize(
+    "command", ["cat /s/a", "ls -l /s", "grep -rn x /s | head -5", "cd /s && ls", "echo 'a $F'"]
+)
+def test_reading_is_readable(command: str) -> None:
+    found = writes_of(command, "/home/ana")
+    assert found.is_readable
+    assert found.paths == []
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_read_to_its_end(command: str) -> None:
+    writes_of(command, "/")
+
+
+@given(st.text("ab '\"\\$>|&;\n*#(", min_size=1, max_size=20))
+def test_a_quoted_path_is_read_as_the_shell_reads_it(path: str) -> None:
+    (found,) = writes_of(f"cat > {shlex.quote('/s/' + path)}", "/").paths
+    assert found[1] == f"/s/{path}"
