@@ -3,12 +3,13 @@
 import os
 from dataclasses import dataclass
 
-from hivepipe.errors import SettingsError
+from hivepipe.errors import SettingsError, StackError
 from hivepipe.home import Place, locate, read_record, real_path, state_folder
 from hivepipe.install import claude_code, edits, git_exclude, settings_text, users_folder
 from hivepipe.install.claude_code import Scope
 from hivepipe.install.data import Data, data_of, delete, holds_nothing
-from hivepipe.stack import lifecycle, registration
+from hivepipe.queues import endpoint
+from hivepipe.stack import lifecycle, other_redis, registration
 from hivepipe.stack.lock import Stack
 
 
@@ -60,10 +61,22 @@ def carry_out(removal: Removal, purge: bool) -> None:
     place = removal.place
     if removal.is_registered and not removal.is_shared:
         lifecycle.take_down(place.project, Stack.of(place))
+        _clear_foreign_redis(place, purge)
     registration.forget(place.project, place.home)
     if purge or (removal.holds_nothing and holds_nothing(place)):  # still
         delete(removal.data)
     users_folder.tidy()
+
+
+def _clear_foreign_redis(place: Place, purge: bool) -> None:
+    """Leave nothing in a Redis that is not ours, but for jobs that were never done."""
+    stack = Stack.of(place)
+    owner = read_record(place.project).get("owner", "")
+    if stack.url and not other_redis.give_back(stack.url, owner, with_jobs=purge):
+        raise StackError(
+            f"{endpoint.shown(stack.url)} does not answer, or has jobs that were never done "
+            "(`hivepipe up -d` does them, --purge drops them)"
+        )
 
 
 def _users_place() -> Place:

@@ -12,12 +12,14 @@ import redis
 
 from hivepipe.errors import StackError
 from hivepipe.queues import endpoint
+from hivepipe.queues.claims import accounts
 from hivepipe.queues.connection import connect
 from hivepipe.queues.names import ALL_QUEUES
 from hivepipe.stack.redis_server import OLDEST
 
 OWNER = "hivepipe:owner"
 _SCHEMES = ("redis", "rediss", "unix")
+_UNFINISHED = ("waiting", "running", "retrying", "dead")
 _LOOPBACK = ("localhost", "ip6-localhost")
 _OURS = {f"rq:queue:{name}" for name in ALL_QUEUES}
 
@@ -60,6 +62,26 @@ def take(url: str, home: str, owner: str) -> list[str]:
             return warnings
     except redis.RedisError as error:
         raise StackError(f"{name} does not answer: {error}") from None
+
+
+def give_back(url: str, owner: str, with_jobs: bool) -> bool:
+    """Remove all of ours from a Redis that is not; return whether nothing of ours is left there.
+
+    Jobs that wait or failed are kept unless `with_jobs` says to remove them too.
+    """
+    try:
+        with connect(url) as connection:
+            if _text(connection.get(OWNER)).partition(" ")[0] != owner:
+                return True
+            found = accounts(connection)
+            if not with_jobs and any(found[kind] for kind in _UNFINISHED):
+                return False
+            for pattern in ("rq:*", "hivepipe:*"):
+                for key in connection.scan_iter(pattern, count=1000):
+                    connection.delete(key)
+            return True
+    except redis.RedisError:
+        return False
 
 
 def _refuse_unfit(connection: redis.Redis, name: str) -> list[str]:

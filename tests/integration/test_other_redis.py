@@ -326,3 +326,35 @@ def test_an_address_that_leads_nowhere_is_refused_without_its_password(
 def test_only_one_redis_can_be_chosen(sandbox: Sandbox) -> None:  # noqa: F811
     sandbox.run("up", "--embedded", "--redis-url", "redis://127.0.0.1", expect=64)
     assert "REDIS_URL is not set" in sandbox.run("up", "--use-env-redis", expect=64)
+
+
+# ---- and gone again
+
+
+def test_uninstall_leaves_nothing_of_ours_and_all_of_theirs(
+    sandbox: Sandbox,  # noqa: F811
+    theirs: TheirRedis,
+) -> None:
+    theirs.client(3).set("mine", "1")
+    sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{theirs.port}/3")
+    fire(sandbox, "s1")
+    eventually(lambda: "s1" in sessions(sandbox))
+    sandbox.run("uninstall")
+    assert theirs.client(3).keys("*") == [b"mine"]
+    assert sandbox.processes().keys() <= {"redis"}
+
+
+def test_uninstall_keeps_jobs_that_were_never_done_unless_it_purges(
+    sandbox: Sandbox,  # noqa: F811
+    theirs: TheirRedis,
+) -> None:
+    sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{theirs.port}/3")
+    os.kill(sandbox.pid("writer"), signal.SIGKILL)
+    sandbox.run("down")
+    fire(sandbox, "s1")
+    theirs.client(3).rpush("rq:queue:high", "waiting")
+    assert "never done" in sandbox.run("uninstall", expect=1)
+    assert theirs.client(3).exists("hivepipe:owner", "rq:queue:high") == 2
+    sandbox.run("uninstall", "--purge", "--yes")
+    assert theirs.client(3).keys("*") == []
+    assert not sandbox.home.exists()
