@@ -78,7 +78,6 @@ class Setting:
             "XDG_RUNTIME_DIR": f"{folder}/run",
             "CLAUDE_PROJECT_DIR": self.project,
             "HIVEPIPE_CHECKPOINT_INTERVAL": "0",
-            "HIVEPIPE_AUTOSTART": "0",
         }
         # This process looks places up as the hooks do.
         posix.environ.update({k.encode(): v.encode() for k, v in self.environment.items()})
@@ -87,7 +86,9 @@ class Setting:
         os.makedirs(os.path.dirname(self.socket), mode=0o700)
         record = home.record_path(self.project)
         home.make_folders(os.path.dirname(record))
-        home.write_small(record, f"home={self.home}\nsocket={self.socket}\nstate=on\n")
+        # While Redis is down one hook in 10 s starts the stack: what it forks ends at once here.
+        lines = f"home={self.home}", f"socket={self.socket}", "python=/bin/true", "state=on"
+        home.write_small(record, "\n".join(lines) + "\n")
         Path(self.home, "hook-settings.json").write_text(json.dumps(HOOK_SETTINGS))
         self.server: subprocess.Popen[bytes] | None = None
 
