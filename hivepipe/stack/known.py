@@ -64,13 +64,20 @@ def known_stacks() -> list[KnownStack]:
 
 
 def _running_stacks() -> list[Stack]:
-    """Return the stacks of all supervisors that run, whatever the records say."""
+    """Return the stacks of all supervisors that run on this state folder, recorded or not."""
     found = []
     for process in others():
         words = asked(process.cmdline, [])
-        if is_supervisor(words):
+        if is_supervisor(words) and _state_folder_of(process) == state_folder():
             found.append(Stack(home_of(process), os.path.dirname(words[-1])))
     return found
+
+
+def _state_folder_of(process: psutil.Process) -> str:
+    """Return where the records of another process lie: one account may have several sets."""
+    environ = asked(process.environ, {})
+    state = environ.get("XDG_STATE_HOME") or f"{environ.get('HOME', '')}/.local/state"
+    return f"{state}/hivepipe"
 
 
 def _look_at(stack: Stack, recorded: str) -> KnownStack:

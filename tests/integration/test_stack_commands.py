@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
@@ -176,6 +177,19 @@ def test_down_all_stops_every_stack_also_of_a_project_that_was_deleted(
     assert sandbox.processes() == {}
     assert everything_below(sandbox.run_folder) == set()
     assert not first.exists()
+
+
+def test_another_set_of_records_is_another_users_world(sandbox: Sandbox) -> None:  # noqa: F811
+    """As in a container, a test, or a second XDG_STATE_HOME of the same account."""
+    other = Sandbox(Path(tempfile.mkdtemp(prefix="hp-", dir="/tmp")))
+    try:
+        other.run("up", "-d")
+        assert known(sandbox) == []
+        sandbox.run("down", "--all")
+        assert other.counts() == ONE_OF_EACH
+    finally:
+        other.run("down", "--all")
+        shutil.rmtree(other.folder)
 
 
 # ---- logs
