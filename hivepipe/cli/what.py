@@ -26,6 +26,7 @@ KEPT = {
 }
 # Say nothing more of anybody: numbers, links between rows, ids of what was done.
 BESIDE = {
+    "activity",
     "swarms",
     "instance_sessions",
     "deleted_sessions",
