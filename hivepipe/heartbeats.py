@@ -10,6 +10,7 @@ from hivepipe.jobs import utc
 from hivepipe.queues.activity import Activity, settle_activity, take_activity
 from hivepipe.store.activity import record_activity
 from hivepipe.store.database import Database
+from hivepipe.store.forgetting import is_forgotten
 
 EVERY_SECS = 5.0
 
@@ -38,7 +39,8 @@ class Heartbeats:
         try:
             with db.transaction():
                 for activity in taken:
-                    _record(db, activity)
+                    if not is_forgotten(db, activity.session):
+                        _record(db, activity)
         except sqlite3.Error as error:
             logger.warning("activity of %d sessions stays in Redis: %s", len(taken), error)
             return

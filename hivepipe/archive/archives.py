@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from hivepipe.archive.folders import Folder, make_root, month_folders
+from hivepipe.archive.folders import Folder, make_root, month_folders, remove_empty
 from hivepipe.archive.growth import Portion, Redact, portions
 from hivepipe.archive.index import Entry, Index
 from hivepipe.archive.kept import META_SUFFIX, Kept, Meta, Reach
@@ -249,6 +249,8 @@ class Archives:
                     kept.remove()
                     self._metas.pop(kept.name.path, None)
                     self._tallies.drop(kept)
+                with suppress(FileNotFoundError):
+                    remove_empty(self.root, *ArchiveName.of_path(entry["path"]).folders)
                 self.index.change({key: None})
             removed.append(entry["path"])
         return removed

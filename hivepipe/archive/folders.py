@@ -115,6 +115,10 @@ class Folder:
             return False
         return True
 
+    def remove_folder(self, name: str) -> None:
+        """Remove a folder; OSError: something is in it."""
+        os.rmdir(name, dir_fd=self._descriptor)
+
     def names(self) -> list[str]:
         """Return the names of all that is in the folder, sorted."""
         return sorted(os.listdir(self._descriptor))
@@ -129,6 +133,21 @@ def _from_where_links_may_be(base: str) -> tuple[str, ...]:
         return (base.removesuffix(_IN_PROJECT) or "/", *_IN_PROJECT.strip("/").split("/"))
     outer, _, name = base.rpartition("/")
     return (outer or "/", name)
+
+
+def remove_empty(base: str, *names: str) -> None:
+    """Remove the innermost of these folders and those around it, as far as they are empty.
+
+    Their names may say something of what was in them. Whoever makes a file there just now fails,
+    and comes again.
+    """
+    for end in range(len(names), 0, -1):
+        *outer, name = names[:end]
+        with Folder(base, *outer) as folder:
+            try:
+                folder.remove_folder(name)
+            except OSError:
+                return
 
 
 def month_folders(root: str) -> Iterator[tuple[str, ...]]:

@@ -12,6 +12,7 @@ from hivepipe.cli.demo.command import demo
 from hivepipe.cli.doctor import doctor
 from hivepipe.cli.drain import drain
 from hivepipe.cli.failed import failed
+from hivepipe.cli.forget import forget
 from hivepipe.cli.guard import guard
 from hivepipe.cli.logs import logs
 from hivepipe.cli.redact import redact
@@ -83,6 +84,7 @@ main.add_command(costs)
 main.add_command(redact)
 main.add_command(archive)
 main.add_command(search)
+main.add_command(forget)
 main.add_command(failed)
 main.add_command(task)
 main.add_command(guard)

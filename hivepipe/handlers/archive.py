@@ -26,6 +26,8 @@ from hivepipe.hook_log import log_line
 from hivepipe.price_table import built_in, prices_in_force
 from hivepipe.redaction.redactor import Redactor
 from hivepipe.redaction_config import load_redactor
+from hivepipe.store.forgetting import forgotten_sessions
+from hivepipe.store.location import database_path
 from hivepipe.transcripts.description import describe
 from hivepipe.transcripts.tally import Tally
 
@@ -37,8 +39,11 @@ logger = logging.getLogger("hivepipe.archive")
 def archive_transcript(workplace: Workplace, job: Envelope) -> None:
     """Bring an archive up to what its transcript has now.
 
-    One that is missing, or lies outside Claude's folders, is left alone; the log says so.
+    One that is missing, or lies outside Claude's folders, is left alone; the log says so. So is
+    one of a session that somebody wanted forgotten.
     """
+    if job.session in forgotten_sessions(database_path(workplace.home)):
+        return
     is_settled = settle_secs(job) > 0
     with ExitStack() as stack:
         try:

@@ -8,6 +8,7 @@ from hivepipe.errors import UnknownOperationError
 from hivepipe.handlers import agents, history, sessions, tasks, usage
 from hivepipe.store.applied import count_effectless, mark_applied
 from hivepipe.store.database import Database
+from hivepipe.store.forgetting import is_forgotten
 from hivepipe.store.sessions import newest_open_session, session_of_instance
 
 HANDLERS: dict[str, Callable[[Database, Envelope], None]] = {
@@ -47,6 +48,9 @@ def execute(db: Database, job: Envelope) -> None:
         if not job.session:
             count_effectless(db, "no_session", job)
             return
+    if is_forgotten(db, job.session):
+        count_effectless(db, "forgotten", job)
+        return
     handler(db, job)
 
 

@@ -53,7 +53,7 @@ def envelope_text(data: bytes) -> str:
     if ours is not None:
         return ours
     try:
-        pickled = _inflated(data)
+        pickled = inflated(data)
         _check_opcodes(pickled)
         value = _NoGlobals(io.BytesIO(pickled)).load()
     except BadEnvelopeError:
@@ -92,7 +92,7 @@ def _check_opcodes(pickled: bytes) -> None:
             raise BadEnvelopeError(f"the pickle does more than hold values: {opcode.name}")
 
 
-def _inflated(data: bytes) -> bytes:
+def inflated(data: bytes) -> bytes:
     """RQ compresses, hooks do not; a few bytes of zlib can hold gigabytes."""
     if data[:1] != b"\x78":
         return data

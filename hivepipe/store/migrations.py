@@ -116,12 +116,18 @@ CREATE TABLE activity (
   PRIMARY KEY (session_id, since_ms));
 """
 
+# Unlike a deleted session, a forgotten one does not come back when it is resumed.
+FORGOTTEN = """
+CREATE TABLE forgotten_sessions (id TEXT PRIMARY KEY, forgotten_at TEXT NOT NULL);
+"""
+
 MIGRATIONS = (
     ("0001 initial", INITIAL),
     ("0002 usage", USAGE),
     ("0003 skill prompts", SKILL_PROMPTS),
     ("0004 tasks", TASKS),
     ("0005 activity", ACTIVITY),
+    ("0009 forgotten sessions", FORGOTTEN),
 )
 
 _RECORDS = """

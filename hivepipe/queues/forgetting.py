@@ -1,0 +1,215 @@
+"""What Redis and the spool hold of a session, and how it leaves without spoiling the accounts."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+from redis import Redis
+from redis.exceptions import ResponseError
+
+from hivepipe.envelope import read_envelope
+from hivepipe.errors import BadEnvelopeError, StackError
+from hivepipe.queues.activity import TAKEN_KEY
+from hivepipe.queues.job_data import envelope_text, inflated
+from hivepipe.queues.names import ALL_QUEUES
+from hivepipe.queues.stock_jobs import EXECUTED_KEY
+
+AT_ONCE = 500
+RUNNING_SECS = 60.0
+REWRITE_SECS = 120.0
+
+# ARGV: ids. What is waiting or dead counts as discarded; what is done was counted when it was.
+# Nobody executes them: what is claimed was left by a worker that is gone.
+_DISCARD = f"""
+local queues = {{{", ".join(f"'{queue}'" for queue in ALL_QUEUES)}}}
+local removed = 0
+for _, id in ipairs(ARGV) do
+  local job, live, done = 'rq:job:' .. id, 0, 0
+  for _, q in ipairs(queues) do
+    live = live + redis.call('LREM', 'rq:queue:' .. q, 0, id)
+      + redis.call('ZREM', 'rq:scheduled:' .. q, id) + redis.call('ZREM', 'rq:failed:' .. q, id)
+    done = done + redis.call('ZREM', 'rq:finished:' .. q, id)
+    for _, member in ipairs(redis.call('ZRANGE', 'rq:wip:' .. q, 0, -1)) do
+      if member == id or string.sub(member, 1, #id + 1) == id .. ':' then
+        live = live + redis.call('ZREM', 'rq:wip:' .. q, member)
+      end
+    end
+  end
+  local is_ours = redis.call('HEXISTS', job, 'hp') == 1
+  local status = redis.call('HGET', job, 'status')
+  if live > 0 or (done == 0 and status == 'queued') then
+    if is_ours then redis.call('INCR', 'hivepipe:discarded') end
+    redis.call('SREM', '{EXECUTED_KEY}', id)
+  end
+  removed = removed + redis.call('DEL', job)
+  redis.call('DEL', 'rq:results:' .. id)
+end
+return removed
+"""
+
+
+def jobs_of(connection: Redis, session: str) -> list[bytes]:
+    """Return the ids of the jobs of a session, wherever they are."""
+    found, keys = [], connection.scan_iter("rq:job:*", count=AT_ONCE)
+    for at_once in _batches(keys):
+        pipe = connection.pipeline(transaction=False)
+        for key in at_once:
+            pipe.hget(key, "data")
+        for key, data in zip(at_once, pipe.execute(raise_on_error=False), strict=True):
+            if isinstance(data, bytes) and is_of_session(data, session):
+                found.append(key.removeprefix(b"rq:job:"))
+    return found
+
+
+def is_of_session(data: bytes, session: str) -> bool:
+    """Is a job of this session? One that cannot be read is, if it names it."""
+    try:
+        return read_envelope(envelope_text(data)).session == session
+    except (BadEnvelopeError, RecursionError):
+        return session.encode() in data or session.encode() in inflated(data)
+
+
+def discard_jobs(connection: Redis, session: str, *, has_workers: bool) -> int:
+    """Remove the jobs of a session, once those that run just now are done; return how many.
+
+    StackError: one runs on and on.
+    """
+    deadline = time.monotonic() + RUNNING_SECS
+    removed = 0
+    while True:
+        running = _running(connection) if has_workers else set()
+        ids = jobs_of(connection, session)
+        free = [id for id in ids if id not in running]
+        for at in range(0, len(free), AT_ONCE):
+            removed += int(connection.eval(_DISCARD, 0, *free[at : at + AT_ONCE]))
+        if len(free) == len(ids):
+            return removed
+        if time.monotonic() > deadline:
+            raise StackError("a job of the session is still being executed: try again later")
+        time.sleep(0.1)
+
+
+def activity_keys(connection: Redis, session: str) -> list[bytes]:
+    """Return the keys that count a session's tool calls."""
+    names = (f"hivepipe:activity:{session}", f"hivepipe:calls:{session}")
+    found = [name.encode() for name in names if connection.exists(name)]
+    return [*found, *connection.scan_iter(f"hivepipe:calls:{session}:*", count=AT_ONCE)]
+
+
+def remove_activity(connection: Redis, session: str) -> None:
+    """Remove them."""
+    keys = activity_keys(connection, session)
+    if keys:
+        connection.delete(*keys)
+    connection.srem("hivepipe:active", session)
+    connection.srem(TAKEN_KEY, session)
+
+
+def rewrite_file(connection: Redis) -> None:
+    """Have the append-only file written anew, without what was removed; StackError: it was not."""
+    deadline = time.monotonic() + REWRITE_SECS
+    is_asked = False
+    while time.monotonic() < deadline:
+        state: Any = connection.info("persistence")
+        if not (state["aof_rewrite_in_progress"] or state["aof_rewrite_scheduled"]):
+            if is_asked and state["aof_last_bgrewrite_status"] == "ok":
+                return
+            try:
+                connection.bgrewriteaof()
+                is_asked = True
+            except ResponseError:  # one began meanwhile
+                continue
+        time.sleep(0.02)
+    raise StackError("Redis does not rewrite its file: see `hivepipe logs redis`, forget again")
+
+
+def _running(connection: Redis) -> set[bytes]:
+    found: set[bytes] = set()
+    for queue in ALL_QUEUES:
+        members: Any = connection.zrange(f"rq:wip:{queue}", 0, -1)
+        found |= {member.rpartition(b":")[0] or member for member in members}
+    return found
+
+
+def _batches(keys: Iterator[bytes]) -> Iterator[list[bytes]]:
+    batch: list[bytes] = []
+    for key in keys:
+        batch.append(key)
+        if len(batch) == AT_ONCE:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+# ---- the spool
+
+
+def sessions_spooled(folder: Path) -> set[str]:
+    """Return the sessions that events on disk name."""
+    found = set()
+    for path in _spool_files(folder):
+        for entry in _entries(path):
+            session = _session(entry)
+            if session:
+                found.add(session)
+    return found
+
+
+def remove_spooled(folder: Path, session: str, *, dry_run: bool = False) -> int:
+    """Remove the events of a session from the spool, set-aside ones too; return how many files.
+
+    A file that cannot be read goes if it names the session. The jobs of other sessions stay.
+    """
+    removed = 0
+    for path in _spool_files(folder):
+        try:
+            if session.encode() not in path.read_bytes():
+                continue
+            entries = _entries(path)
+            others = [entry for entry in entries if _session(entry) != session]
+            if entries and len(others) == len(entries):  # named in passing only
+                continue
+            removed += 1
+            if dry_run:
+                continue
+            if others:
+                _replace(path, others)
+            else:
+                path.unlink()
+                Path(f"{path}.reason").unlink(missing_ok=True)
+        except FileNotFoundError:  # its writer, or the drain, was quicker
+            continue
+    return removed
+
+
+def _spool_files(folder: Path) -> list[Path]:
+    found = [*folder.glob("*"), *folder.glob("bad/*")]
+    return sorted(p for p in found if p.is_file() and not p.is_symlink())
+
+
+def _entries(path: Path) -> list[Any]:
+    try:
+        content = orjson.loads(path.read_bytes())
+        jobs = content["jobs"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return []
+    return jobs if isinstance(jobs, list) else []
+
+
+def _session(entry: Any) -> str:
+    try:
+        session = entry["envelope"]["metadata"]["session"]
+    except (LookupError, TypeError):
+        return ""
+    return session if isinstance(session, str) else ""
+
+
+def _replace(path: Path, entries: list[Any]) -> None:
+    temporary = path.with_name(f"{path.name}.tmp")
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(orjson.dumps({"v": 1, "jobs": entries}))
+    temporary.replace(path)

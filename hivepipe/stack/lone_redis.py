@@ -1,0 +1,73 @@
+"""The Redis of a home whose stack is down, alone for a moment: to change what its file holds."""
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hivepipe.errors import StackError
+from hivepipe.home import is_private_folder
+from hivepipe.queues.connection import connect
+from hivepipe.stack import kernel
+from hivepipe.stack.lock import Stack, locked_folder, make_private, take_lock
+from hivepipe.stack.redis_server import answers, arguments, find_server
+
+TURN_SECS = 60.0
+START_SECS = 60.0
+STOP_SECS = 30.0
+
+
+def has_file(home: str) -> bool:
+    """Did a Redis of this home leave a file? From Redis 7 on it is a folder."""
+    return any(path.is_file() for path in Path(home).glob("append*")) or any(
+        Path(home).glob("append*/*")
+    )
+
+
+@contextmanager
+def lone_redis(stack: Stack) -> Iterator[str]:
+    """Run the server and yield its address; nobody can start the stack meanwhile.
+
+    StackError: it does not start, or the stack of another machine has the home.
+    """
+    kernel.refuse_another(stack.home)
+    with locked_folder(stack.home, TURN_SECS):
+        make_private(stack.folder)
+        if not is_private_folder(stack.folder):
+            raise StackError(f"{stack.folder} must be a folder of yours that nobody else can enter")
+        locks = [take_lock(path, 2.0) for path in (stack.lock("redis"), stack.data_lock)]
+        try:
+            address = f"{stack.folder}/lone.sock"  # where no hook looks
+            server = subprocess.Popen(
+                [find_server(), *arguments(stack.home, address)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=locks,
+                umask=0o077,
+            )
+            try:
+                _wait(server, address)
+                yield address
+            finally:
+                server.terminate()  # it writes and syncs its file first
+                server.wait(STOP_SECS)
+                Path(address).unlink(missing_ok=True)
+        finally:
+            for lock in locks:
+                os.close(lock)
+
+
+def _wait(server: "subprocess.Popen[bytes]", address: str) -> None:
+    deadline = time.monotonic() + START_SECS
+    while not answers(address):
+        if server.poll() is not None:
+            raise StackError("Redis cannot read its file: `hivepipe up` says why")
+        if time.monotonic() > deadline:
+            raise StackError("Redis does not start in time")
+        time.sleep(0.02)
+    with connect(address) as client:
+        while client.info("persistence")["loading"]:
+            time.sleep(0.02)

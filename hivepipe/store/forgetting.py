@@ -1,0 +1,103 @@
+"""Forgetting a session: which tables know of it, and how its texts leave the file for good.
+
+A table that a migration adds with a column `session_id` belongs into one of the two lists.
+"""
+
+import sqlite3
+from pathlib import Path
+
+from hivepipe.store.database import Database
+from hivepipe.store.listings import listings
+
+# table -> the column that names the session; what is first refers to what comes later
+TABLES = {
+    "instance_sessions": "session_id",
+    "agents": "session_id",
+    "session_logs": "session_id",
+    "prompts": "session_id",
+    "skill_uses": "session_id",
+    "usage": "session_id",
+    "activity": "session_id",
+    "sessions": "id",
+}
+
+# Tasks are the user's own: one stays, without what the session said of it.
+TASKS_SQL = """
+    UPDATE tasks SET session_id = NULL, progress = NULL, progress_at = NULL
+    WHERE session_id = :session
+"""
+
+_NOW = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
+
+
+def is_forgotten(db: Database, session: str) -> bool:
+    """Did somebody want this session forgotten?"""
+    sql = "SELECT 1 FROM forgotten_sessions WHERE id = :id"
+    return bool(session) and db.row(sql, {"id": session}) is not None
+
+
+def forgotten_sessions(path: Path) -> set[str]:
+    """Return all of them, for who does not write; none where there is no database yet."""
+    if not path.exists():
+        return set()
+    with listings(path) as store:
+        if not store.rows("SELECT 1 FROM sqlite_master WHERE name = 'forgotten_sessions'", {}):
+            return set()  # of an older hivepipe, before its writer has started anew
+        return {row["id"] for row in store.rows("SELECT id FROM forgotten_sessions", {})}
+
+
+def sessions_beginning(db: Database, start: str) -> set[str]:
+    """Return the ids, with this beginning, of the sessions that any table knows."""
+    found: set[str] = set()
+    for table, column in (*TABLES.items(), ("tasks", "session_id")):
+        sql = f"SELECT DISTINCT {column} AS id FROM {table} WHERE substr({column}, 1, :n) = :start"
+        found |= {row["id"] for row in db.rows(sql, {"n": len(start), "start": start})}
+    return found
+
+
+def sessions_before(db: Database, time: str) -> set[str]:
+    """Return the sessions whose last sign of life is before a time (UTC, as it is stored)."""
+    sql = """
+        SELECT id FROM sessions WHERE updated_at < :time AND NOT EXISTS (
+          SELECT 1 FROM activity WHERE session_id = sessions.id AND last_active_at >= :time)
+    """
+    return {row["id"] for row in db.rows(sql, {"time": time})}
+
+
+def transcript_of(db: Database, session: str) -> str:
+    """Return where Claude Code's own transcript of a session was; empty if nobody said."""
+    row = db.row("SELECT transcript_path FROM sessions WHERE id = :id", {"id": session})
+    return (row["transcript_path"] or "") if row else ""
+
+
+def rows_of(db: Database, session: str) -> dict[str, int]:
+    """Return how many rows of a session each table has; tables without any are left out."""
+    counts = {}
+    for table, column in (*TABLES.items(), ("tasks", "session_id")):
+        sql = f"SELECT count(*) AS n FROM {table} WHERE {column} = :session"
+        row = db.row(sql, {"session": session})
+        counts[table] = row["n"] if row else 0
+    return {table: count for table, count in counts.items() if count}
+
+
+def remove_rows(db: Database, session: str) -> None:
+    """Remove the rows of a session, and remember that it is not to come back."""
+    remember = f"INSERT OR REPLACE INTO forgotten_sessions VALUES (:session, {_NOW})"
+    with db.transaction():
+        db.execute(remember, {"session": session})
+        for table, column in TABLES.items():
+            db.execute(f"DELETE FROM {table} WHERE {column} = :session", {"session": session})
+        db.execute(TASKS_SQL, {"session": session})
+
+
+def clean_pages(db: Database) -> None:
+    """Write the file anew, so that no page holds what was removed; sqlite3.Error: it is in use."""
+    db.execute("VACUUM", {})
+    row = db.row("PRAGMA wal_checkpoint(TRUNCATE)", {})
+    if row is None or row[0]:
+        raise sqlite3.OperationalError("a reader keeps the write-ahead log: end it, forget again")
+
+
+def backups(path: Path) -> list[Path]:
+    """Return the copies of a database that migrations made."""
+    return sorted((path.parent / "backups").glob("*.db*"))

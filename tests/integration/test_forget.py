@@ -1,0 +1,207 @@
+"""`hivepipe forget`: of a session that was everywhere nothing is left, and of others everything."""
+
+import json
+import signal
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.archive_scene import line
+from tests.conftest import Home, Process, Server, Writer, fire, is_drained, until
+from tests.integration.test_canary import files_with, in_tables
+from tests.integration.test_cli_listings import command
+from tests.payloads import AGENT, ALL, SESSION, SESSION_START, USER_PROMPT_SUBMIT, changed
+
+CANARY = "quetzalcoatl-9127"
+NEEDLES = [CANARY.encode(), b"quetzalcoatl", b"coatl-9127"]
+OTHER = "ffffffff-0000-4000-8000-000000000000"
+IDS = ("session_id", "agent_id", "agentId", "prompt_id", "tool_use_id", "hook_event_name")
+DECIDING = ("tool_name", "status", "expansion_type", "source", "reason", "trigger", "cwd")
+
+
+def planted(value: Any, name: str = "") -> Any:
+    """The canary in every text that does not decide what becomes of the event."""
+    if isinstance(value, dict):
+        return {key: planted(inner, key) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [planted(inner, name) for inner in value]
+    if not isinstance(value, str) or name in (*IDS, *DECIDING) or name.endswith("transcript_path"):
+        return value
+    return f"{value} {CANARY}"
+
+
+class Everywhere:
+    """A home whose one session is in every place, and another session beside it."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.env = home.with_env(INSTANCE_ID="instance-ana", CHECKPOINT_INTERVAL="0")
+        self.projects = home.root / ".claude" / "projects" / "-shop"
+        self.transcript = self.projects / f"{SESSION}.jsonl"
+
+    def transcripts(self) -> None:
+        agents = self.projects / SESSION / "subagents"
+        agents.mkdir(parents=True, exist_ok=True)
+        cwd = str(self.home.project)
+        self.transcript.write_bytes(line(1, f"said {CANARY}", cwd=cwd))
+        (agents / f"agent-{AGENT}.jsonl").write_bytes(
+            line(2, f"{CANARY} found", cwd=cwd, agentId=AGENT, isSidechain=True)
+        )
+        (self.projects / f"{OTHER}.jsonl").write_bytes(
+            line(3, "the innocent", cwd=cwd, sessionId=OTHER)
+        )
+
+    def fire(self) -> None:
+        for event in ALL.values():
+            shown = planted(changed(event, transcript_path=str(self.transcript)))
+            if "agent_transcript_path" in shown:
+                path = self.projects / SESSION / "subagents" / f"agent-{AGENT}.jsonl"
+                shown["agent_transcript_path"] = str(path)
+            fire(event["hook_event_name"], shown, self.env)
+
+    def fire_other(self) -> None:
+        env = self.home.with_env(INSTANCE_ID="instance-bo")
+        for event in (SESSION_START, USER_PROMPT_SUBMIT):
+            path = str(self.projects / f"{OTHER}.jsonl")
+            said = changed(event, session_id=OTHER, transcript_path=path)
+            fire(event["hook_event_name"], said, env)
+
+    def shown(self) -> dict[str, bytes]:
+        """What of ours still has the canary."""
+        found = {}
+        for folder in (self.home.path, self.home.project / ".claude-state"):
+            found.update(files_with(folder, NEEDLES))
+        return found
+
+    def rows_of_the_other(self) -> list[str]:
+        return in_tables(self.home, [OTHER.encode()])
+
+
+@pytest.fixture
+def everywhere(
+    private_home: Home,
+    new_server: Callable[[Home], Server],
+    writer: Writer,
+    slow_worker: Process,
+) -> tuple[Everywhere, Server]:
+    command(private_home, "init", "--local")
+    scene = Everywhere(private_home)
+    scene.transcripts()
+    server = new_server(private_home)
+    writer.start()
+    slow_worker.start()
+    scene.fire_other()
+    scene.fire()
+    until(lambda: is_drained(private_home, server, writer), "not drained")
+    logs = private_home.project / ".claude-state" / "logs"
+    until(lambda: len([*logs.rglob("*.meta.json")]) >= 2, "not archived")
+    assert slow_worker.end(signal.SIGTERM) == 0
+    assert writer.end(signal.SIGTERM) == 0
+    command(private_home, "archive", "sweep")
+    assert "1 found" in command(private_home, "search", "innocent")
+    command(private_home, "task", "add", "--id", "t1", "pay")
+    plant_the_rest(scene, server)
+    return scene, server
+
+
+def plant_the_rest(scene: Everywhere, server: Server) -> None:
+    """What no event brings by itself: a dead letter, a backup, logs, spool, markers."""
+    home = scene.home
+    scene.fire()  # waits in Redis: no writer runs
+    with server.client() as client:
+        (first, *_) = client.lrange("rq:queue:medium", 0, 0)
+        client.lrem("rq:queue:medium", 1, first)
+        client.zadd("rq:failed:medium", {first: 1})
+        client.hset(b"rq:job:" + first, "status", "failed")
+    connection = sqlite3.connect(home.database)
+    backup = home.path / "backups" / "hive-before-0005-1.db"
+    backup.parent.mkdir(exist_ok=True)
+    connection.execute("VACUUM INTO ?", (str(backup),))
+    connection.close()
+    (home.path / "spool" / "bad").mkdir(parents=True, exist_ok=True)
+    torn = home.path / "spool" / "bad" / "1_2.json"
+    torn.write_text(f'{{"v":1,"jobs":[{{"session":"{SESSION}","x":"{CANARY}')
+    Path(f"{torn}.reason").write_text("torn\n")
+    jobs = [{"envelope": {"metadata": {"session": SESSION}, "payload": {"prompt": CANARY}}}]
+    (home.path / "spool" / "00000000000000000001_7.json.tmp").write_text(
+        json.dumps({"v": 1, "jobs": jobs})
+    )
+    logs = home.project / ".claude-state" / "logs"
+    with (logs / "hook-errors.log").open("a") as log:
+        log.write(f"[2026] [stop] [ERROR] {SESSION} {CANARY}\n[2026] [stop] [ERROR] innocent\n")
+    (home.path / "context").mkdir()
+    (home.path / "context" / f"{SESSION}.txt").write_text(CANARY)
+
+
+def test_nothing_is_left_of_a_session_and_all_of_the_other(
+    everywhere: tuple[Everywhere, Server],
+) -> None:
+    scene, server = everywhere
+    before = scene.shown()
+    for place in ("hive.db", "appendonly", "main-session", "subagent", "backups", "spool/bad"):
+        assert any(place in path for path in before), (place, before.keys())
+    other = scene.rows_of_the_other()
+    assert other
+
+    said = command(scene.home, "forget", "--dry-run", SESSION[:6])
+    assert "would go: table prompts" in said
+    assert scene.shown().keys() == before.keys()
+
+    said = command(scene.home, "forget", "--yes", SESSION[:6])
+    for place in ("table prompts", "Redis and its file", "spool", "archives", "backups", "logs"):
+        assert f"gone: {place}" in said, said
+    assert f"rm {scene.transcript}" in said
+    assert scene.shown() == {}
+    assert scene.rows_of_the_other() == other
+    assert "innocent" in (scene.home.project / ".claude-state/logs/hook-errors.log").read_text()
+    with server.client() as client:
+        ours = [client.hget(key, "data") or b"" for key in client.keys("rq:job:*")]
+        assert not [data for data in ours if SESSION.encode() in data]
+        accepted, done, discarded = (
+            int(client.get(f"hivepipe:{name}") or 0) for name in ("accepted", "done", "discarded")
+        )
+        assert discarded > 0
+        waiting = sum(client.llen(f"rq:queue:{q}") for q in ("high", "medium", "low", "slow"))
+        assert accepted - done - discarded == waiting
+    assert "no session has the id" in command(scene.home, "forget", "--yes", SESSION, expect=1)
+
+
+def test_a_forgotten_session_does_not_come_back(
+    everywhere: tuple[Everywhere, Server], writer: Writer, slow_worker: Process
+) -> None:
+    scene, server = everywhere
+    command(scene.home, "forget", "--yes", SESSION)
+    command(scene.home, "archive", "sweep")
+    writer.start()
+    slow_worker.start()
+    scene.fire()
+    until(lambda: is_drained(scene.home, server, writer), "not drained")
+    with server.client() as client:
+        until(lambda: not client.llen("rq:queue:slow"), "the slow worker does not work")
+    assert slow_worker.end(signal.SIGTERM) == 0
+    assert writer.end(signal.SIGTERM) == 0
+    assert scene.home.rows(f"SELECT * FROM sessions WHERE id = '{SESSION}'") == []
+    assert in_tables(scene.home, NEEDLES) == []
+    logs = scene.home.project / ".claude-state" / "logs"
+    assert [*logs.rglob(f"*{SESSION}*")] == []
+    assert [*logs.rglob(f"*{OTHER}*.jsonl")]
+
+
+def test_with_the_stack_down(everywhere: tuple[Everywhere, Server]) -> None:
+    scene, server = everywhere
+    server.end(signal.SIGTERM)
+    assert any("appendonly" in path for path in scene.shown())
+    said = command(scene.home, "forget", "--yes", SESSION)
+    assert "gone: Redis and its file" in said
+    assert scene.shown() == {}
+    server.start()
+    with server.client() as client:
+        assert int(client.get("hivepipe:discarded") or 0) > 0
+
+
+def test_asks_and_refuses(private_home: Home) -> None:
+    assert "nothing was ever kept" in command(private_home, "forget", "abc", expect=1)
+    command(private_home, "forget", expect=64)
