@@ -18,7 +18,17 @@ import pytest
 
 from hivepipe import direct
 from hivepipe.store.migrations import MIGRATIONS
-from tests.conftest import Home, Server, Writer, accepted, fire, fire_all, is_drained, until
+from tests.conftest import (
+    Home,
+    Server,
+    Writer,
+    accepted,
+    answered,
+    fire,
+    fire_all,
+    is_drained,
+    until,
+)
 from tests.payloads import (
     FAILED_AGENT,
     FAILED_SKILL,
@@ -122,7 +132,7 @@ def tables(home: Home) -> dict[str, list[dict[str, Any]]]:
         )
     ]
     found = {}
-    for name in names:
+    for name in set(names) - {"activity"}:  # counted in Redis: the direct path has none
         rows = [masked(row) for row in home.rows(f"SELECT * FROM {name}")]
         if name in NUMBERED:
             for row in rows:
@@ -339,6 +349,7 @@ def expected_day(home: Home, checkpoints: int) -> dict[str, list[dict[str, Any]]
         "skill_uses": [{**skill, "success": 0}, {**skill, "success": 1}],
         "counters": [],
         "deleted_sessions": [],
+        "tasks": [],
         "usage": [],  # nobody read a transcript
         "tasks": [],
         "schema_migrations": [{"id": name, "applied_at": "~"} for name, _ in MIGRATIONS],
@@ -520,7 +531,8 @@ def test_fifty_first_hooks_at_once_without_a_stack(
     with ThreadPoolExecutor(50) as pool:
         for _ in pool.map(first, sessions):
             pass
-    assert len(private_home.spool) == 50
+    log = private_home.project / ".claude-state" / "logs" / "hook-errors.log"
+    assert len(private_home.spool) == 50, log.read_text()[-2000:]
     server = new_server(private_home)
     writer.start()
     until(lambda: is_drained(private_home, server, writer), "not drained")
@@ -633,7 +645,7 @@ def test_a_spool_file_that_cannot_even_be_set_aside_stops_nothing(
     (spool / "bad").write_text("not a folder")
     writer.start()
     start = {"hook_event_name": "SessionStart", "session_id": "s1", "source": "startup"}
-    fire("SessionStart", start, private_home.env)
+    assert "1 event waits on disk" in answered("SessionStart", start, private_home.env)
     until(lambda: private_home.count("sessions") == 1, "no session")
     assert writer.is_running
     assert writer.end() == 0
