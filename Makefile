@@ -3,6 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 OLDEST_RQ := 2.9.0
+TESTERS ?= 3  # most tests wait for processes, not for a processor
 
 .PHONY: install demo test check bench clean
 
@@ -20,7 +21,7 @@ demo: install  ## a day through the real hooks and the real stack, with everythi
 
 test: install check  ## everything that must hold
 	$(BIN)/python -I -c 'from hivepipe.stack.hook_bundle import write_bundle; write_bundle()'
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n $(TESTERS) --dist loadgroup
 
 check: install  ## format, lint, types, layers
 	$(BIN)/ruff format --check --quiet .

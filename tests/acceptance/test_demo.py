@@ -15,6 +15,8 @@ from hivepipe.errors import StackError
 from hivepipe.stack import processes
 from tests.conftest import find_server
 
+pytestmark = pytest.mark.xdist_group("demo")  # each looks whether any demo is left
+
 ACTS = (
     "a project of its own",
     "morning: Ann, Ben and Cleo work in one session",
