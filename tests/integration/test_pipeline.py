@@ -23,7 +23,6 @@ from tests.conftest import (
     Server,
     Writer,
     accepted,
-    answered,
     fire,
     fire_all,
     is_drained,
@@ -350,6 +349,7 @@ def expected_day(home: Home, checkpoints: int) -> dict[str, list[dict[str, Any]]
         "counters": [],
         "deleted_sessions": [],
         "tasks": [],
+        "forgotten_sessions": [],
         "usage": [],  # nobody read a transcript
         "schema_migrations": [{"id": name, "applied_at": "~"} for name, _ in MIGRATIONS],
         "applied": [{"jobs": JOBS_OF_THE_DAY - 3 * (5 - checkpoints)}],
@@ -644,7 +644,7 @@ def test_a_spool_file_that_cannot_even_be_set_aside_stops_nothing(
     (spool / "bad").write_text("not a folder")
     writer.start()
     start = {"hook_event_name": "SessionStart", "session_id": "s1", "source": "startup"}
-    assert "1 event waits on disk" in answered("SessionStart", start, private_home.env)
+    fire("SessionStart", start, private_home.env)
     until(lambda: private_home.count("sessions") == 1, "no session")
     assert writer.is_running
     assert writer.end() == 0
