@@ -7,7 +7,8 @@ import click
 from hivepipe.cli.tables import json_option, show_json, show_table
 from hivepipe.errors import GuardError
 from hivepipe.guard import rules, words
-from hivepipe.guard.client import MODES, guard_mode, limits, mode_path
+from hivepipe.guard.check import MODES, guard_mode, limits, mode_path
+from hivepipe.guard.client import WINDOW
 from hivepipe.guard.replay import read_events, replay
 from hivepipe.guard.rules import Limits
 from hivepipe.home import locate, make_folders, write_small
@@ -47,7 +48,7 @@ def list_rules(as_json: bool) -> None:
 def explain(rule: str) -> None:
     """Explain one rule: what it counts, what starts the count anew, how it is switched off."""
     now = limits()
-    click.echo(words.EXPLANATIONS[rule].format(limits=now, window=rules.WINDOW))
+    click.echo(words.EXPLANATIONS[rule].format(limits=now, window=WINDOW))
     if rule == rules.LOOP:
         click.echo(f"Waiting, which is never denied: {', '.join(now.waiting) or 'nothing'}.")
     if rule == rules.POLLING:

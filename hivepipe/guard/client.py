@@ -11,52 +11,37 @@ and each call is judged by the list as it was when it came in.
     hivepipe:active                         set    sessions with activity that is not in the store
 
 A doubled event changes nothing: its id is known. Ids, arguments and results are kept as hashes.
-On the hook path.
+On the hook path; what a call is judged by is imported before a call only.
 """
+# ruff: noqa: PLC0415
 
-import posix
 from _blake2 import blake2b
 
 from hivepipe import events, settings
 from hivepipe.events import (
     Event,
-    PostToolUse,
     PostToolUseFailure,
     PreToolUse,
     ToolEvent,
-    UserPromptSubmit,
     parse_object,
     valid_id,
 )
-from hivepipe.guard.rules import (
-    CANCELLED,
-    EDIT,
-    OTHER,
-    SHARED_DISK,
-    WAITING_SUBJECT,
-    WINDOW,
-    Call,
-    Limits,
-    Verdict,
-    judge,
-    kind_of,
-)
-from hivepipe.home import make_folders, read_small, short_hash
+from hivepipe.home import read_small
 from hivepipe.jobs import Context, sorted_dumps
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from hivepipe.guard.shared_disk import SharedDisk
 
 Note = tuple[str, list[str]]  # a script and its arguments
 
+WINDOW = 40  # calls that are looked at
 KEPT_CALLS = 2 * WINDOW  # a result may come when many parallel calls are in between
 KEPT_SECS = 86_400
 QUIET_CALLS = 500
 _HASH_BYTES = 8
-_PROMPT = "|"
+PROMPT = "|"
 
-MODES = ("off", "tasks", "all")
+# What kind of call it is, and what stands in place of the result of a denied one.
+EDIT, WAITING, POLL, OTHER = "e", "w", "p", "c"
+DENIED = "-"
+WAITING_SUBJECT = "waiting"  # of all warnings about waiting: one is enough
 
 # Of a note: verb is call, result, prompt or stop; id "" means the latest such call; failed "1",
 # "0" or ""; at in ms; turn "1" open, "0" closed, "" not said.
@@ -75,7 +60,7 @@ if turn ~= '' then redis.call('HSET', activity, 'turn', turn) end
 redis.call('HSET', activity, 'task', task, 'profile', profile)
 redis.call('SADD', 'hivepipe:active', session)
 if verb == 'prompt' or (last_task and last_task ~= task) then
-  redis.call('RPUSH', calls, '{_PROMPT}')
+  redis.call('RPUSH', calls, '{PROMPT}')
 end
 said = ''
 if verb == 'call' or verb == 'result' then
@@ -142,8 +127,6 @@ class Watch:
         "home",
         "id",
         "kind",
-        "limits",
-        "mode",
         "profile",
         "session",
         "task",
@@ -158,23 +141,29 @@ class Watch:
         self.time_ms = context.event_time_ns // 1_000_000
         self.task = task_of(home, self.session)
         self.profile = valid_id(settings.variable("HIVEPIPE_AGENT_ID") or "")
-        self.mode = "off"
-        self.limits = Limits()
         self.kind = OTHER
         self.id = ""
         if isinstance(event, ToolEvent):
             self.id = _hash(event.tool_use_id) if event.tool_use_id else ""
             is_edit = event.tool in events.EDIT_TOOLS
             if isinstance(event, PreToolUse):
+                from hivepipe.guard.check import kind_of_call
+
                 self.id = self.id or _hash(f"{event.digest.hex()} {context.event_time_ns}")
-                self.mode = guard_mode(home)
-                self.limits = limits()
-                self.kind = kind_of(event.tool, event.command, is_edit, self.limits)
+                self.kind = kind_of_call(event)
             elif is_edit and not isinstance(event, PostToolUseFailure):
                 self.kind = EDIT
 
     @property
-    def _keys(self) -> list[str]:
+    def may_be_answered(self) -> bool:
+        """Can there be anything to say to this event? `hivepipe.guard.check` knows what."""
+        if isinstance(self.event, ToolEvent):
+            has_disk = self.profile and settings.variable("HIVEPIPE_SHARED_ROOT")
+            return isinstance(self.event, PreToolUse) or bool(has_disk)
+        return bool(self.task) and self.event.name == "UserPromptSubmit"
+
+    @property
+    def keys(self) -> list[str]:
         conversation = f"{self.session}:{self.event.agent_id}".rstrip(":")
         return [f"hivepipe:calls:{conversation}", f"hivepipe:activity:{self.session}", self.session]
 
@@ -195,58 +184,7 @@ class Watch:
         # What a subagent does says nothing of the turn it was started in.
         turn = "0" if verb == "stop" else "" if event.agent_id else "1"
         call = [self.id, pattern, self.kind, result, failed, str(self.time_ms), turn]
-        return SCRIPT, [*self._keys, verb, *call, self.task, self.profile]
-
-    def verdict(self, said: str) -> Verdict | None:
-        """Judge the event, a call by what Redis said of the last ones; None: nothing to say."""
-        if not isinstance(self.event, PreToolUse | UserPromptSubmit):
-            return None
-        cancelled = cancellation(self.home, self.task)
-        if cancelled is not None:
-            return Verdict(CANCELLED, 0, isinstance(self.event, PreToolUse), cancelled)
-        if self.mode == "off":
-            return None
-        disk = self.shared_disk()
-        elsewhere = (
-            disk.verdict(self.event) if disk and isinstance(self.event, PreToolUse) else None
-        )
-        if elsewhere or not said:
-            return elsewhere
-        return judge(last_calls(said.split(" ")), self.limits)
-
-    def hint(self) -> str:
-        """Return what helps after a write that the shared disk did not take; empty otherwise."""
-        if not isinstance(self.event, PostToolUse | PostToolUseFailure):
-            return ""
-        disk = self.shared_disk()
-        return disk.hint(self.event) if disk else ""
-
-    def shared_disk(self) -> "SharedDisk | None":
-        """Return the shared disk; None where no root is set, or the session is no profile's."""
-        root = settings.variable("HIVEPIPE_SHARED_ROOT")
-        if not root or not self.profile:
-            return None
-        from hivepipe.guard.shared_disk import SharedDisk  # noqa: PLC0415  few have one
-
-        return SharedDisk(root, self.profile, bool(read_small(silence_path(self.home))))
-
-    def denies(self, verdict: Verdict) -> bool:
-        """Is the call stopped, or is its verdict only told?"""
-        enforced = self.mode == "all" or (self.mode == "tasks" and bool(self.task))
-        return verdict.deny and (enforced or verdict.rule in (CANCELLED, SHARED_DISK))
-
-    def verdict_note(self, verdict: Verdict) -> Note:
-        """Return what Redis is to keep of a verdict; it says "1" if it is to be spoken."""
-        subject = "" if verdict.deny else verdict.subject  # what would be denied is said each time
-        denied = "1" if self.denies(verdict) else "0"
-        return VERDICT_SCRIPT, [*self._keys, self.id, denied, subject]
-
-
-def last_calls(entries: list[str]) -> list[Call]:
-    """Return the calls since the last prompt, oldest first."""
-    if _PROMPT in entries:
-        entries = entries[len(entries) - entries[::-1].index(_PROMPT) :]
-    return [Call(entry[16:32], entry[32:33], entry[33:]) for entry in entries]
+        return SCRIPT, [*self.keys, verb, *call, self.task, self.profile]
 
 
 def _hash_of(value: object, event: Event) -> str:
@@ -261,36 +199,7 @@ def _hash(text: str) -> str:
     return blake2b(text.encode(), digest_size=_HASH_BYTES).hexdigest()
 
 
-# ---- what people said: settings, mode, tasks
-
-
-def limits() -> Limits:
-    """Return the numbers and lists of the rules as they are set."""
-    return Limits(
-        loop=settings.variable("HIVEPIPE_GUARD_LOOP"),
-        alternation=settings.variable("HIVEPIPE_GUARD_ALTERNATION"),
-        empty_polls=settings.variable("HIVEPIPE_GUARD_EMPTY_POLLS"),
-        polls=settings.variable("HIVEPIPE_GUARD_POLLS"),
-        waiting=settings.variable("HIVEPIPE_GUARD_WAITING"),
-    )
-
-
-def guard_mode(home: str) -> str:
-    """Return off, tasks or all: as `hivepipe guard mode` says, else as it is set."""
-    for mode in (read_small(mode_path(home)).strip(), settings.variable("HIVEPIPE_GUARD")):
-        if mode in MODES:
-            return mode
-    return "tasks"
-
-
-def silence_path(home: str) -> str:
-    """Return the file that says that the shared disk did not answer."""
-    return f"{home}/shared-root-silent"
-
-
-def mode_path(home: str) -> str:
-    """Return the file of `hivepipe guard mode`: the last word, for running sessions too."""
-    return f"{home}/guard-mode"
+# ---- tasks
 
 
 def task_of(home: str, session: str) -> str:
@@ -326,25 +235,3 @@ def assignment_path(home: str, session: str) -> str:
 def cancellation_path(home: str, task: str) -> str:
     """Return the file that says that a task was cancelled."""
     return f"{home}/tasks/cancelled/{task}"
-
-
-def cancellation(home: str, task: str) -> str | None:
-    """Return when and why a task was cancelled; None if it was not.
-
-    A file, not a key of Redis: it is there whether or not Redis is.
-    """
-    return read_small(cancellation_path(home, task)) or None if task else None
-
-
-def is_news(home: str, session: str, cancelled: str) -> bool:
-    """Has the session not been told of this cancellation yet? It counts as told from now on."""
-    path = f"{home}/tasks/told/{short_hash(session + cancelled)}"
-    try:
-        make_folders(path.rsplit("/", 1)[0])
-        flags = posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC
-        posix.close(posix.open(path, flags, 0o600))
-    except FileExistsError:
-        return False
-    except OSError:  # a full disk: better twice than never
-        return True
-    return True

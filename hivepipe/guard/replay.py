@@ -10,17 +10,21 @@ from itertools import count
 from typing import Any
 
 from hivepipe.events import PreToolUse, parse_event
-from hivepipe.guard import words
+from hivepipe.guard.check import last_calls, limits, verdict_note
 from hivepipe.guard.client import (
+    EDIT,
     KEPT_CALLS,
     NOTE_FIELDS,
+    OTHER,
     QUIET_CALLS,
     VERDICT_FIELDS,
     VERDICT_SCRIPT,
+    WAITING_SUBJECT,
+    WINDOW,
     Note,
     Watch,
 )
-from hivepipe.guard.rules import EDIT, OTHER, WAITING_SUBJECT, WINDOW
+from hivepipe.guard.rules import judge
 from hivepipe.jobs import Context
 from hivepipe.transcripts.lines import Fields, blocks, part, read_line
 
@@ -36,7 +40,6 @@ class Finding:
     denied: bool
     rule: str
     count: int
-    text: str
 
 
 @dataclass(slots=True)
@@ -62,19 +65,16 @@ def replay(events: Iterable[Event], home: str) -> Report:
             continue
         context = Context(event_time_ns=time_ms * 1_000_000, own_session=event.session_id)
         watch = Watch(event, context, home)
-        watch.task, watch.mode = "", "all"
+        watch.task = ""
         said = memory.run(watch.note())
         if not isinstance(event, PreToolUse):
             continue
         report.calls += 1
-        verdict = watch.verdict(said)
-        if verdict and (memory.run(watch.verdict_note(verdict)) == "1" or verdict.deny):
-            text = (
-                words.reason(verdict, event.tool, "")
-                if verdict.deny
-                else words.warning(verdict, event.tool, watch.limits)
-            )
-            finding = Finding(line, event.tool, verdict.deny, verdict.rule, verdict.count, text)
+        verdict = judge(last_calls(said.split(" ")), limits())
+        if verdict and (
+            memory.run(verdict_note(watch, verdict, verdict.deny)) == "1" or verdict.deny
+        ):
+            finding = Finding(line, event.tool, verdict.deny, verdict.rule, verdict.count)
             report.findings.append(finding)
     return report
 

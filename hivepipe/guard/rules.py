@@ -6,25 +6,21 @@ A call repeats another if tool and arguments are the same and nothing has change
     an edit tool changed a file                          all other calls' counts start anew
     a prompt came, or another task                       all counts start anew
 
-On the hook path.
+On the hook path, before a tool call.
 """
+
+from hivepipe.guard.client import DENIED, EDIT, OTHER, POLL, WAITING, WAITING_SUBJECT, WINDOW
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-WINDOW = 40  # calls that are looked at
 OVER = 0.8  # of the latest calls, and of the steps between them: two calls take turns
 REACH = 15  # calls among which the partner of an alternation is looked for
 
 # The rules' names. The first two need no counting.
 CANCELLED, SHARED_DISK = "cancelled", "shared-disk"
 POLLING, LOOP, ALTERNATION = "poll", "loop", "alternation"
-
-# What kind of call it is.
-EDIT, WAITING, POLL, OTHER = "e", "w", "p", "c"
-DENIED = "-"  # in place of a result
-WAITING_SUBJECT = "waiting"  # of all warnings about waiting: one is enough
 
 # Defaults: a warning at the first count, a denial from the second on.
 LOOP_COUNTS = (8, 15)

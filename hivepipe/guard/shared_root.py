@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from hivepipe import settings
-from hivepipe.guard.client import silence_path
+from hivepipe.guard.check import silence_path
 from hivepipe.home import absolute, write_small
 
 ANSWER_SECS = 2.0

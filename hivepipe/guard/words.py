@@ -1,6 +1,6 @@
 """What the guard says: to the agent, and to the person who wants to know why."""
 
-from hivepipe.guard import rules
+from hivepipe.guard import client, rules
 from hivepipe.guard.rules import Limits, Verdict
 
 SWITCH_OFF = "A person switches this off with `hivepipe guard mode off`."
@@ -8,7 +8,7 @@ SWITCH_OFF = "A person switches this off with `hivepipe guard mode off`."
 _FINDINGS = {
     rules.LOOP: (
         "{tool} was called {count} times with the same arguments among the last "
-        f"{rules.WINDOW} calls, and nothing has changed in between"
+        f"{client.WINDOW} calls, and nothing has changed in between"
     ),
     rules.ALTERNATION: (
         "{tool} and one other call have taken turns for {count} calls, always with the same "
@@ -70,7 +70,7 @@ def warning(verdict: Verdict, tool: str, limits: Limits) -> str:
     noticed = f"hivepipe guard, rule {verdict.rule}: {_found(verdict, tool)}."
     if verdict.deny:
         return f"{noticed} Are you stuck? Then do something else, or ask the user."
-    if verdict.subject == rules.WAITING_SUBJECT:
+    if verdict.subject == client.WAITING_SUBJECT:
         return f"{noticed} If you are waiting for something, wait longer between two looks."
     deny = limits.loop_deny if verdict.rule == rules.LOOP else limits.alternation_deny
     return f"{noticed} From {deny} on it counts as a loop. If you are stuck, do something else."

@@ -153,14 +153,8 @@ def _take_in(name: str, received: stdin.Input) -> bytes:
         direct, said = hand_over(name, place, event_time_ns, messages, note)
     _keep_markers(event, place, instance, context)
     answer = NEUTRAL
-    verdict = watch.verdict(said) if watch else None
-    hint = watch.hint() if watch else ""
-    if watch and (verdict or hint):
-        from hivepipe.intake.reply import context as told
-        from hivepipe.intake.reply import reply
-
-        said_to_claude = reply(watch, verdict, place) if verdict else told(event.name, hint)
-        answer = said_to_claude or NEUTRAL
+    if watch and watch.may_be_answered:
+        answer = _judged(watch, said, place) or NEUTRAL
     elif event.name == "SessionStart":
         answer = _greeting(event, place)
     if direct:
@@ -180,6 +174,18 @@ def _greeting(event: Event, place: home.Place) -> bytes:
 
     line = notice(place.home)
     return f'{{"continue": true, "systemMessage": "{line}"}}\n'.encode() if line else NEUTRAL
+
+
+def _judged(watch: "Watch", said: str, place: home.Place) -> bytes:
+    """Return the answer of the guard; empty if it has nothing to say."""
+    from hivepipe.guard.check import check
+
+    verdict = check(watch, said)
+    if verdict is None:
+        return b""
+    from hivepipe.intake.reply import reply
+
+    return reply(watch, verdict, place)
 
 
 def _watch(event: Event, context: jobs.Context, place: home.Place) -> "Watch | None":

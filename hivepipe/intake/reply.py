@@ -4,9 +4,10 @@ Never "allow": it would answer for the user, who was asked.
 On the hook path, when there is something to say.
 """
 
-from hivepipe.events import ToolEvent
+from hivepipe.events import PreToolUse, ToolEvent
 from hivepipe.guard import words
-from hivepipe.guard.client import Note, Watch, is_news
+from hivepipe.guard.check import denies, is_news, limits, verdict_note
+from hivepipe.guard.client import Note, Watch
 from hivepipe.guard.rules import Verdict
 from hivepipe.home import Place
 from hivepipe.intake.hand_over import push
@@ -24,12 +25,15 @@ def reply(watch: Watch, verdict: Verdict, place: Place) -> bytes:
         if not is_news(watch.home, watch.session, verdict.subject):
             return b""
         return context(event.name, words.cancelled(verdict, watch.task) + _LEAVE_IT)
-    was_spoken = _mark(place, watch.verdict_note(verdict))
-    if watch.denies(verdict):
+    if not isinstance(event, PreToolUse):
+        return context(event.name, verdict.subject)
+    denied = denies(watch, verdict)
+    was_spoken = _mark(place, verdict_note(watch, verdict, denied))
+    if denied:
         return denial(words.reason(verdict, event.tool, watch.task))
     if was_spoken:
         return b""
-    return context(event.name, words.warning(verdict, event.tool, watch.limits))
+    return context(event.name, words.warning(verdict, event.tool, limits()))
 
 
 def _mark(place: Place, note: Note) -> bool:

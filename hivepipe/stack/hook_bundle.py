@@ -34,6 +34,7 @@ MODULES = (
     "hivepipe.intake.hook",
     "hivepipe.intake.reply",
     "hivepipe.guard",
+    "hivepipe.guard.check",
     "hivepipe.guard.client",
     "hivepipe.guard.rules",
     "hivepipe.guard.shared_disk",

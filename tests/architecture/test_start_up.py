@@ -43,7 +43,8 @@ ALWAYS = {
 COUNTING = {"hivepipe.intake.throttle"}
 HANDING_OVER = {"hivepipe.intake.hand_over", "hivepipe.queues.client"}
 SPOOLING = {"hivepipe.queues.spool"}
-GUARDING = {"hivepipe.guard.client", "hivepipe.guard.rules"}
+GUARDING = {"hivepipe.guard.client"}
+JUDGING = {"hivepipe.guard.check", "hivepipe.guard.rules"}
 SPEAKING = {"hivepipe.guard.words", "hivepipe.intake.reply"}
 ELSEWHERE = {"hivepipe.queues.endpoint"}  # when the record names the URL of a Redis
 STARTING = {"hivepipe.intake.autostart"}  # when nobody answers
@@ -189,8 +190,8 @@ class Loaded:
 
 
 def test_while_all_is_well_a_hook_loads_at_most_twelve_modules() -> None:
-    assert len(ALWAYS | COUNTING | HANDING_OVER) <= MODULES_AT_MOST
-    assert len(ALWAYS | GUARDING | HANDING_OVER) <= MODULES_AT_MOST
+    assert len(ALWAYS | COUNTING | GUARDING | HANDING_OVER) <= MODULES_AT_MOST
+    assert len(ALWAYS | GUARDING | JUDGING | HANDING_OVER) <= MODULES_AT_MOST
     assert len(ALWAYS | TELLING | HANDING_OVER) <= MODULES_AT_MOST
 
 
@@ -207,8 +208,9 @@ GUARDED = ("PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop")
 def needed(label: str) -> set[str]:
     counted = label.startswith((*COUNTED, "PostToolUse-Agent"))
     guarded = label.startswith(GUARDED)
-    telling = TELLING if label.startswith("SessionStart") else set()
-    return (COUNTING if counted else set()) | (GUARDING if guarded else set()) | telling
+    found = (COUNTING if counted else set()) | (GUARDING if guarded else set())
+    found |= JUDGING if label.startswith("PreToolUse") else set()
+    return found | (TELLING if label.startswith("SessionStart") else set())
 
 
 @pytest.mark.parametrize("label", payloads.ALL)
@@ -233,7 +235,8 @@ def test_a_hook_that_speaks_loads_what_it_says_it_with(
     data = encoded(payload)
     event = payload["hook_event_name"]
     loaded = Loaded(installation, tmp_path, event, data, HIVEPIPE_TASK_ID="t-1")
-    loaded.must_be_within(PACKAGES, ALWAYS, HANDING_OVER, SPOOLING, GUARDING, SPEAKING)
+    usual = (ALWAYS, HANDING_OVER, SPOOLING, GUARDING, JUDGING)
+    loaded.must_be_within(PACKAGES, *usual, SPEAKING)
     assert loaded.names >= SPEAKING
     assert "t-1" in loaded.answer
 
@@ -251,7 +254,8 @@ def test_a_profile_with_a_shared_disk_loads_its_rule(
         HIVEPIPE_SHARED_ROOT="/nowhere",
         HIVEPIPE_AGENT_ID="ana",
     )
-    loaded.must_be_within(PACKAGES, ALWAYS, HANDING_OVER, SPOOLING, GUARDING, SHARING)
+    usual = (ALWAYS, HANDING_OVER, SPOOLING, GUARDING, JUDGING)
+    loaded.must_be_within(PACKAGES, *usual, SHARING)
     assert loaded.names >= SHARING
 
 

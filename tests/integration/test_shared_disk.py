@@ -9,7 +9,7 @@ import pytest
 
 from hivepipe import settings
 from hivepipe.guard import shared_root
-from hivepipe.guard.client import silence_path
+from hivepipe.guard.check import silence_path
 from tests import payloads
 from tests.conftest import Home, Server, Writer, answered, until
 from tests.hook_contract import checked

@@ -5,20 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hivepipe import config
-from hivepipe.guard.rules import (
-    DENIED,
-    EDIT,
-    OTHER,
-    POLL,
-    WAITING,
-    WINDOW,
-    Call,
-    Limits,
-    Verdict,
-    judge,
-    kind_of,
-    matches,
-)
+from hivepipe.guard.client import DENIED, EDIT, OTHER, POLL, WAITING, WINDOW
+from hivepipe.guard.rules import Call, Limits, Verdict, judge, kind_of, matches
 
 NOTHING = Limits()
 

@@ -1,0 +1,126 @@
+"""What is said to a tool call, to a prompt, or after a failed write: the rules, asked in turn.
+
+On the hook path, where there may be something to say.
+"""
+
+import posix
+
+from hivepipe import events, settings
+from hivepipe.events import PreToolUse, ToolEvent
+from hivepipe.guard.client import PROMPT, VERDICT_SCRIPT, Note, Watch, cancellation_path
+from hivepipe.guard.rules import CANCELLED, SHARED_DISK, Call, Limits, Verdict, judge, kind_of
+from hivepipe.home import make_folders, read_small, short_hash
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hivepipe.guard.shared_disk import SharedDisk
+
+MODES = ("off", "tasks", "all")
+
+
+def check(watch: Watch, said: str) -> Verdict | None:
+    """Judge an event, a call by what Redis said of the last ones; None: nothing is to be said."""
+    event = watch.event
+    if isinstance(event, ToolEvent) and not isinstance(event, PreToolUse):
+        disk = _shared_disk(watch)
+        hint = disk.hint(event) if disk else ""
+        return Verdict(SHARED_DISK, 0, False, hint) if hint else None
+    cancelled = cancellation(watch.home, watch.task)
+    if cancelled is not None:
+        return Verdict(CANCELLED, 0, isinstance(event, PreToolUse), cancelled)
+    if not isinstance(event, PreToolUse) or guard_mode(watch.home) == "off":
+        return None
+    disk = _shared_disk(watch)
+    elsewhere = disk.verdict(event) if disk else None
+    if elsewhere or not said:
+        return elsewhere
+    return judge(last_calls(said.split(" ")), limits())
+
+
+def denies(watch: Watch, verdict: Verdict) -> bool:
+    """Is the call stopped, or is its verdict only told?"""
+    mode = guard_mode(watch.home)
+    enforced = mode == "all" or (mode == "tasks" and bool(watch.task))
+    return verdict.deny and (enforced or verdict.rule in (CANCELLED, SHARED_DISK))
+
+
+def verdict_note(watch: Watch, verdict: Verdict, denied: bool) -> Note:
+    """Return what Redis is to keep of a verdict; it says "1" if it is to be spoken."""
+    subject = "" if verdict.deny else verdict.subject  # what would be denied is said each time
+    return VERDICT_SCRIPT, [*watch.keys, watch.id, "1" if denied else "0", subject]
+
+
+def kind_of_call(event: PreToolUse) -> str:
+    """Return what kind of call this is."""
+    return kind_of(event.tool, event.command, event.tool in events.EDIT_TOOLS, limits())
+
+
+def last_calls(entries: list[str]) -> list[Call]:
+    """Return the calls since the last prompt, oldest first."""
+    if PROMPT in entries:
+        entries = entries[len(entries) - entries[::-1].index(PROMPT) :]
+    return [Call(entry[16:32], entry[32:33], entry[33:]) for entry in entries]
+
+
+def _shared_disk(watch: Watch) -> "SharedDisk | None":
+    """Return the shared disk; None where no root is set, or the session is no profile's."""
+    root = settings.variable("HIVEPIPE_SHARED_ROOT")
+    if not root or not watch.profile:
+        return None
+    from hivepipe.guard.shared_disk import SharedDisk  # noqa: PLC0415  few have one
+
+    return SharedDisk(root, watch.profile, bool(read_small(silence_path(watch.home))))
+
+
+# ---- what people said: settings, mode, cancellations
+
+
+def limits() -> Limits:
+    """Return the numbers and lists of the rules as they are set."""
+    return Limits(
+        loop=settings.variable("HIVEPIPE_GUARD_LOOP"),
+        alternation=settings.variable("HIVEPIPE_GUARD_ALTERNATION"),
+        empty_polls=settings.variable("HIVEPIPE_GUARD_EMPTY_POLLS"),
+        polls=settings.variable("HIVEPIPE_GUARD_POLLS"),
+        waiting=settings.variable("HIVEPIPE_GUARD_WAITING"),
+    )
+
+
+def guard_mode(home: str) -> str:
+    """Return off, tasks or all: as `hivepipe guard mode` says, else as it is set."""
+    for mode in (read_small(mode_path(home)).strip(), settings.variable("HIVEPIPE_GUARD")):
+        if mode in MODES:
+            return mode
+    return "tasks"
+
+
+def silence_path(home: str) -> str:
+    """Return the file that says that the shared disk did not answer."""
+    return f"{home}/shared-root-silent"
+
+
+def mode_path(home: str) -> str:
+    """Return the file of `hivepipe guard mode`: the last word, for running sessions too."""
+    return f"{home}/guard-mode"
+
+
+def cancellation(home: str, task: str) -> str | None:
+    """Return when and why a task was cancelled; None if it was not.
+
+    A file, not a key of Redis: it is there whether or not Redis is.
+    """
+    return read_small(cancellation_path(home, task)) or None if task else None
+
+
+def is_news(home: str, session: str, cancelled: str) -> bool:
+    """Has the session not been told of this cancellation yet? It counts as told from now on."""
+    path = f"{home}/tasks/told/{short_hash(session + cancelled)}"
+    try:
+        make_folders(path.rsplit("/", 1)[0])
+        flags = posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC
+        posix.close(posix.open(path, flags, 0o600))
+    except FileExistsError:
+        return False
+    except OSError:  # a full disk: better twice than never
+        return True
+    return True
