@@ -30,6 +30,7 @@ BESIDE = {
     "swarms",
     "instance_sessions",
     "deleted_sessions",
+    "forgotten_sessions",
     "counters",
     "applied",
     "schema_migrations",
