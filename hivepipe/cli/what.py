@@ -1,12 +1,14 @@
 """Command `what`: what is recorded here, where it lies, what leaves the machine, how it goes."""
 
+from pathlib import Path
+
 import click
 
 from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, show_json, size
 from hivepipe.doctor.patient import Patient
 from hivepipe.errors import StoreError
-from hivepipe.home import Place, locate
+from hivepipe.home import Place, kept_folder, locate
 from hivepipe.install.data import Data, data_of
 from hivepipe.queues import endpoint
 from hivepipe.stack.lock import Stack
@@ -35,8 +37,8 @@ BESIDE = {
     "applied",
     "schema_migrations",
 }
-_NEVER = "contents of files, output of tools, shell commands, what Claude answered"
-_SECRETS = "known forms are replaced on the way to the database (try: hivepipe redact FILE)"
+TRANSCRIPTS = ("transcripts", "what you, Claude and the tools said, redacted (archive)")
+_SECRETS = "known forms are replaced before they are kept (try: hivepipe redact FILE)"
 
 
 @click.command()
@@ -51,16 +53,16 @@ def what(as_json: bool) -> None:
             project=place.project,
             state=place.state,
             hooks=_hooks(place),
-            kept={name: counts.get(name) for name in KEPT},
+            kept={**{name: counts.get(name) for name in KEPT}, "transcripts": _transcripts(place)},
             data=[{"path": entry.path, "bytes": entry.size_bytes} for entry in data],
             leaves=_leaves(place),
         )
         return
     click.echo(f"{short(place.project)}: {_state(place)}\n")
     click.echo("kept       " + f"{'so far':>57}")
-    for table, (name, kept) in KEPT.items():
-        click.echo(f"  {name:<16} {kept:<56} {counts.get(table, 0):>6,}")
-    click.echo(f"never      {_NEVER}")
+    rows = [(*row, counts.get(table, 0)) for table, row in KEPT.items()]
+    for name, kept, count in [*rows, (*TRANSCRIPTS, _transcripts(place))]:
+        click.echo(f"  {name:<16} {kept:<56} {count:>6,}")
     click.echo(f"secrets    {_SECRETS}")
     _show_places(place, data)
     click.echo(f"leaves     {_leaves(place)}")
@@ -74,6 +76,13 @@ def _counts(place: Place) -> dict[str, int]:
             return store.counts()
     except StoreError:
         return {}
+
+
+def _transcripts(place: Place) -> int:
+    """Return how many transcripts the archive holds."""
+    folder = Path(kept_folder(place.home))
+    kinds = ("main-session", "subagent")
+    return sum(1 for kind in kinds for _ in folder.glob(f"{kind}/**/*.jsonl*"))
 
 
 def _hooks(place: Place) -> list[str]:

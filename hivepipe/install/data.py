@@ -6,14 +6,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hivepipe.errors import StoreError
-from hivepipe.home import Place, state_folder
+from hivepipe.home import Place, kept_folder, state_folder
 from hivepipe.queues.connection import ACCEPTED_KEY, connect
 from hivepipe.stack.redis_server import answers
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
 
 # Of `.claude-state`, which others may use too, only this is ours.
-_OURS_OF_STATE = ("logs", ".gitignore")
+_OURS_OF_STATE = ("logs", "session.yaml", ".gitignore")
+# What is there before any event is; whether Redis and the database hold one is asked of them.
+_OF_AN_EMPTY_HOME = (".gitignore", "appendonly", "hive.db", "kernel", "logs/", "redis.lock")
 
 
 class Data(NamedTuple):
@@ -49,9 +51,11 @@ def delete(data: list[Data]) -> None:
 
 def holds_nothing(place: Place) -> bool:
     """Has no event ever been kept here? Then there is nothing to lose."""
-    home = Path(place.home)
-    kept = (*home.glob("spool/**/*"), *home.glob("backups/*"), home / "config.toml")
-    if any(path.is_file() for path in kept) or _redis_took_any(place):
+    home, exports = Path(place.home), Path(kept_folder(place.home))
+    files = [str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()]
+    if not all(name.startswith(_OF_AN_EMPTY_HOME) for name in files):
+        return False
+    if any(path.is_file() for path in exports.rglob("*")) or _redis_took_any(place):
         return False
     database = database_path(place.home)
     if not database.exists():

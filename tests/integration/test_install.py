@@ -405,3 +405,18 @@ def test_a_project_path_of_200_characters_works(installation: Installation, fold
         assert user.processes() == []
     finally:
         user.end_all()
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [".hive-mind/config.toml", ".hive-mind/spool/1_1.json", ".claude-state/logs/x.jsonl"],
+)
+def test_whatever_somebody_may_miss_is_not_nothing(user: User, kept: str) -> None:
+    user.hivepipe("init")
+    path = user.project / kept
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("{}")
+    user.own(user.project)
+    user.hivepipe("up", "-d", HIVEPIPE_AUTOSTART="0")
+    assert "kept" in user.hivepipe("uninstall")
+    assert path.parent.exists()

@@ -1,0 +1,14 @@
+"""`hivepipe what` names all that is kept."""
+
+from pathlib import Path
+
+from hivepipe.cli.what import BESIDE, KEPT
+from hivepipe.store.database import Database
+from hivepipe.store.listings import listings
+
+
+def test_every_table_is_named_or_holds_nothing_of_anybodys(tmp_path: Path) -> None:
+    Database(tmp_path / "hive.db").close()
+    with listings(tmp_path / "hive.db") as store:
+        tables = {name for name in store.counts() if not name.startswith("sqlite_")}
+    assert tables == set(KEPT) | BESIDE
