@@ -55,7 +55,7 @@ def up(
             show_lines(tail.new_lines())
             time.sleep(FOLLOW_SECS)
     except KeyboardInterrupt:
-        lifecycle.take_down(project, stack)
+        lifecycle.take_down(stack)
 
 
 @click.command()
@@ -65,12 +65,13 @@ def down(every: bool) -> None:
     os.umask(0o077)
     if not every:
         place = locate(".")
-        lifecycle.take_down(_registered(place), Stack.of(place))
+        _registered(place)
+        lifecycle.take_down(Stack.of(place))
         return
     failed = False
     for known in known_stacks():
         try:
-            lifecycle.take_down(known.registered, known.stack)
+            lifecycle.take_down(known.stack)
             click.echo(known.stack.home)
         except HivepipeError as error:  # the others all the same
             failed = True

@@ -60,7 +60,7 @@ def carry_out(removal: Removal, purge: bool) -> None:
         edits.make(edit)
     place = removal.place
     if removal.is_registered and not removal.is_shared:
-        lifecycle.take_down(place.project, Stack.of(place))
+        lifecycle.take_down(Stack.of(place))
         _clear_foreign_redis(place, purge)
     registration.forget(place.project, place.home)
     if purge or (removal.holds_nothing and holds_nothing(place)):  # still

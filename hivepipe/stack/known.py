@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import psutil
 
-from hivepipe.home import Place, read_record, state_folder
+from hivepipe.home import Place, state_folder
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.members import (
     SUPERVISOR,
@@ -31,12 +31,6 @@ class KnownStack(NamedTuple):
     project: str  # empty: those that were never registered, or a home that is no project's own
     state: str
     processes: list[psutil.Process]
-
-    @property
-    def registered(self) -> str:
-        """Return the folder whose record is this stack's."""
-        is_project = self.project and read_record(self.project)
-        return self.project if is_project else self.stack.home
 
     @property
     def age_secs(self) -> float:

@@ -21,7 +21,8 @@ TURN_SECS = supervisor.READY_SECS + supervisor.STOP_SECS + 10
 def bring_up(project: str, stack: Stack) -> None:
     """Start the stack of a registered project, or join the one that runs."""
     with _turn(stack):
-        _switch_on(project)
+        refuse_switched_off(project)
+        set_state(stack.home, "on")
         stay(stack)
         supervisor.start(stack)
 
@@ -34,11 +35,10 @@ def start_by_itself(stack: Stack) -> None:
             supervisor.start(stack)
 
 
-def take_down(project: str, stack: Stack) -> None:
+def take_down(stack: Stack) -> None:
     """End a stack and all it left, but for its data; hooks start nothing until it is brought up."""
     with _turn(stack):
-        if read_record(project).get("state") == "on":
-            set_state(project, "down")
+        set_state(stack.home, "down")
         supervisor.stop(stack)
         if not kernel.is_anothers(stack.home):
             kernel.release(stack.home)
@@ -48,14 +48,10 @@ def take_down(project: str, stack: Stack) -> None:
 def restart(project: str, stack: Stack) -> None:
     """End the stack of a registered project and start it with the code that is installed now."""
     with _turn(stack):
-        _switch_on(project)
+        refuse_switched_off(project)
+        set_state(stack.home, "on")
         supervisor.stop(stack)
         supervisor.start(stack)
-
-
-def _switch_on(project: str) -> None:
-    refuse_switched_off(project)
-    set_state(project, "on")
 
 
 @contextmanager

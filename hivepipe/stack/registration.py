@@ -71,29 +71,27 @@ def _refuse_shipped(project: str) -> None:
         raise RegistrationError(f"{project}/.claude-state/logs is a link: remove it")
 
 
-def set_state(project: str, state: str) -> None:
-    """Change the state (on, down, off) of a registered project and of its home."""
-    record = read_record(project)
-    if not record:
-        raise unregistered(project)
-    _write(project, record.get("home", project), _text({**record, "state": state}))
+def set_state(home: str, state: str) -> None:
+    """Let every record of a home say whether its stack is wanted (on, down); off stays off."""
+    _change(home, state=state)
 
 
 def switch_off(project: str) -> None:
     """Opt a project out, also one without a home of its own: its record then says nothing else."""
-    if read_record(project).get("home"):
-        set_state(project, "off")
-    else:
-        make_private(os.path.dirname(record_path(project)))
-        write_small(record_path(project), f"state=off\nversion={version('hivepipe')}\n")
+    record = read_record(project) or {"version": version("hivepipe")}
+    make_private(os.path.dirname(record_path(project)))
+    write_small(record_path(project), _text({**record, "state": "off"}))
 
 
 def switch_on(project: str) -> None:
     """Take `switch_off` back."""
-    if read_record(project).get("home"):
-        set_state(project, "on")
-    else:
+    record = read_record(project)
+    home = record.get("home", "")
+    if not home:
         _unlink(record_path(project))
+    elif record.get("state") == "off":
+        of_stack = "on" if home == project else read_record(home).get("state", "on")
+        write_small(record_path(project), _text({**record, "state": of_stack}))
 
 
 def owner_id(home: str) -> str:
@@ -103,11 +101,16 @@ def owner_id(home: str) -> str:
 
 def move(stack: Stack) -> None:
     """Let every record of a home say where its sockets are now."""
-    now = {"socket": stack.address, "runtime": stack.folder}
+    _change(stack.home, socket=stack.address, runtime=stack.folder)
+
+
+def _change(home: str, **now: str) -> None:
     for file in _record_files():
         record = parse_record(file)
-        if record.get("home") == stack.home and not now.items() <= record.items():
-            write_small(file, _text({**record, **now}))
+        off = {"state": "off"} if record.get("state") == "off" else {}
+        changed = {**record, **now, **off}
+        if record.get("home") == home and changed != record:
+            write_small(file, _text(changed))
 
 
 def refuse_switched_off(project: str) -> None:

@@ -153,6 +153,30 @@ def test_a_stack_that_its_user_stopped_stays_down(resting: Resting, state: str) 
     assert not list(resting.sandbox.run_folder.rglob("*"))
 
 
+def test_down_holds_for_every_project_of_the_home_and_off_for_one_alone(resting: Resting) -> None:
+    other = resting.sandbox.folder / "other"
+    other.mkdir()
+    resting.register(other, resting.sandbox.home)
+    resting.sandbox.run("down")
+    resting.sandbox.project = other
+    resting.fire()
+    assert resting.spooled == 1
+    assert not list(resting.sandbox.run_folder.rglob("*"))
+    resting.sandbox.run("off")
+    resting.fire("s-2")
+    assert resting.spooled == 1
+    assert "switched off" in resting.sandbox.run("restart", expect=1)
+    resting.sandbox.project = resting.sandbox.home.parent
+    resting.fire("s-3")
+    assert resting.spooled == 2, "the other project is not opted out"
+    resting.sandbox.run("up", "-d")
+    eventually(lambda: resting.sessions() == 2)
+    resting.sandbox.project = other
+    assert resting.sandbox.report()["state"] == "off"
+    resting.sandbox.run("on")
+    assert resting.sandbox.status()["state"] == "on"
+
+
 def test_down_wins_over_a_starter_that_is_on_its_way(resting: Resting) -> None:
     slow = Path(resting.python)
     slow.write_text(slow.read_text().replace("exec", "sleep 1\nexec"))
