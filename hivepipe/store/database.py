@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from hivepipe.errors import StoreError
 from hivepipe.redaction import redact_text
@@ -36,7 +37,13 @@ class Database:
         except (OSError, sqlite3.Error) as error:
             raise StoreError(f"cannot open {path}: {error}") from error
         self._connection.row_factory = sqlite3.Row
-        self._enter_wal(busy_timeout_secs)
+        try:
+            self._enter_wal(busy_timeout_secs)
+        except sqlite3.OperationalError as error:
+            self._connection.close()
+            if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CANTOPEN:
+                _try_to_write_in(path.parent)
+            raise
         self._connection.execute("PRAGMA synchronous=FULL")
         self._connection.execute("PRAGMA foreign_keys=ON")
         migrate(self._connection, path.parent / "backups")
@@ -107,3 +114,11 @@ def _make_private(path: Path) -> None:
     """
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+
+def _try_to_write_in(folder: Path) -> None:
+    """Say why a file cannot be made there, where SQLite says only that it cannot; StoreError."""
+    try:
+        TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise StoreError(f"cannot write in {folder}: {error.strerror}") from error

@@ -78,13 +78,13 @@ def test_kills_at_random_moments(bench: Bench) -> None:
     writers linger there, and before the commit as well.
     """
     rng = random_of("moments")
-    events = oracle.mix(SEED + 1, 400 * RANDOM_KILLS).all
+    events = oracle.mix(SEED + 1, 400 * max(RANDOM_KILLS, 8)).all
     rest = iter(oracle.messages(events, bench.project, bench.swarm))
     hits = dict.fromkeys(POINTS.values(), 0)
     kills = 0
     while min(hits.values()) < RANDOM_KILLS:
         assert kills < 40 * RANDOM_KILLS, f"after {kills} kills: {hits}"
-        top_up(bench, rest, rng.choice((30, 100, 400)))
+        top_up(bench, rest, rng.choice((30, 100, 200)))
         writer = bench.writer(linger=kills % 2 * LINGER_SECS)
         writer.reached("first-claim")
         time.sleep(min(rng.expovariate(1 / MEAN_SECS), 1))
