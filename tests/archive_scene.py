@@ -93,6 +93,8 @@ class Scene:
 
     @property
     def meta(self) -> dict[str, Any]:
+        """What the session's metadata say once its transcript has settled."""
+        self.extend(settled=True)
         found: dict[str, Any] = json.loads(self.only(f"*_{SESSION}.meta.json").read_bytes())
         return found
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO
 
-from hivepipe.archive.kept import Kept, Reach
+from hivepipe.archive.kept import Kept
+from hivepipe.archive.reach import Reach
 from hivepipe.archive.reading import LineReader, tail_checksum
 from hivepipe.archive.sources import Source
 from hivepipe.archive.surplus import Surplus
@@ -62,8 +63,8 @@ def portions(
     with os.fdopen(kept.open_to_append(), "r+b") as archive:
         if before is None:
             before, surplus = _taken_stock(archive)
-        archive.truncate(before.bytes)
-        archive.seek(before.bytes)
+        archive.truncate(before.length)
+        archive.seek(before.length)
         counted = tallies.take(kept, before)
         growth = _Growth(source, redact, counted, surplus, reach, before)
         yield from growth.portions(archive, should_stop)
@@ -72,7 +73,7 @@ def portions(
 def _goes_on(kept: Kept, reach: Reach, source: Source, size: int) -> bool:
     """Are both files still those that were read and written, only longer?"""
     status = kept.lines_status()
-    is_whole = status is not None and (kept.is_packed or status.st_size >= reach.bytes)
+    is_whole = status is not None and (kept.is_packed or status.st_size >= reach.length)
     return (
         is_whole
         and size >= reach.source_bytes
@@ -151,9 +152,8 @@ class _Growth:
 
     def _reach(self, reader: LineReader) -> Reach:
         return Reach(
-            bytes=self._counted.length,
+            length=self._counted.length,
             checksum=self._counted.checksum,
-            source_path=self._source.path,
             source_bytes=reader.offset,
             source_checksum=reader.checksum,
             source_tail=tail_checksum(self._source.descriptor, reader.offset),

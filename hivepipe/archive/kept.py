@@ -1,7 +1,7 @@
-"""One archive on disk: its lines, its metadata, its tally, and the order they are written in.
+"""One archive on disk: its lines, how far they reach, and what is made of them.
 
-The lines come first. The metadata says how far they reach, on both sides, and is replaced in one
-step: what is behind that was written by somebody who was killed, and is cut off.
+Written in this order: the lines, their reach, the metadata, the tally. Each but the lines is
+replaced in one step, and the last two can be made again from the lines.
 """
 
 import gzip
@@ -9,60 +9,20 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
 import orjson
 
 from hivepipe.archive.folders import Folder
 from hivepipe.archive.naming import ArchiveName
+from hivepipe.archive.reach import Reach
 
 Meta = dict[str, Any]
 
+Stamp = tuple[int, ...]  # changes whenever a file does; empty: there is none
+
 COPY_BYTES = 1 << 20
 META_SUFFIX = ".meta.json"
-
-
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """How far an archive and its source were read and written, with CRC-32s of all that."""
-
-    bytes: int = 0
-    checksum: int = 0
-    source_path: str = ""
-    source_bytes: int = 0
-    source_checksum: int = 0
-    source_tail: int = 0
-    surplus: int = 0  # checksum of what names the lines that the source has not any more; 0: none
-
-    @classmethod
-    def of_meta(cls, meta: Meta) -> "Reach | None":
-        """Read it from the metadata; None: it does not say."""
-        try:
-            archive, source = meta["archive"], meta["source"]
-            return cls(
-                int(archive["bytes"]),
-                int(archive["crc32"], 16),
-                str(source["path"]),
-                int(source["bytes"]),
-                int(source["crc32"], 16),
-                int(source["tail"], 16),
-                int(source.get("surplus", "0"), 16),
-            )
-        except (KeyError, TypeError, ValueError):
-            return None
-
-    def as_meta(self) -> Meta:
-        """Return the part of the metadata that it is."""
-        source = {
-            "path": self.source_path,
-            "bytes": self.source_bytes,
-            "crc32": f"{self.source_checksum:08x}",
-            "tail": f"{self.source_tail:08x}",
-        }
-        if self.surplus:
-            source["surplus"] = f"{self.surplus:08x}"
-        return {"archive": {"bytes": self.bytes, "crc32": f"{self.checksum:08x}"}, "source": source}
 
 
 class Kept:
@@ -75,13 +35,23 @@ class Kept:
         self._lines = f"{name.stem}.jsonl"
         self._packed = f"{name.stem}.jsonl.gz"
         self._meta = f"{name.stem}{META_SUFFIX}"
+        self._reach = f".{name.stem}.reach"
         self._tally = f".{name.stem}.tally"
         self._surplus = f".{name.stem}.surplus"
 
-    # ---- metadata and tally
+    # ---- what is not lines
+
+    def reach(self) -> Reach | None:
+        """Return how far the archive was committed; None: nobody knows, its lines have to say."""
+        data = self._folder.read(self._reach)
+        return Reach.parse(data) if data else Reach.of_meta(self.meta())
+
+    def write_reach(self, reach: Reach) -> None:
+        """Commit what was written since the last time."""
+        self._folder.overwrite(self._reach, reach.text())
 
     def meta(self) -> Meta | None:
-        """Return the metadata; None: there is none, or none that can be read."""
+        """Return the metadata; None: there are none, or none that can be read."""
         data = self._folder.read(self._meta)
         try:
             meta = orjson.loads(data) if data else None
@@ -89,14 +59,19 @@ class Kept:
             return None
         return meta if isinstance(meta, dict) else None
 
-    def meta_stamp(self) -> tuple[int, ...]:
-        """Return what changes whenever the metadata do; empty without any."""
+    def write_meta(self, meta: Meta) -> None:
+        """Replace the metadata."""
+        self._folder.replace(self._meta, orjson.dumps(meta, option=orjson.OPT_APPEND_NEWLINE))
+
+    def meta_size(self) -> int:
+        """Return how large the metadata are; 0 without any."""
+        status = self._folder.status(self._meta)
+        return status.st_size if status else 0
+
+    def meta_stamp(self) -> Stamp:
+        """Return what changes whenever the metadata do."""
         status = self._folder.status(self._meta)
         return (status.st_ino, status.st_size, status.st_mtime_ns) if status else ()
-
-    def write_meta(self, meta: Meta) -> None:
-        """Commit what was written since the last time."""
-        self._folder.replace(self._meta, orjson.dumps(meta, option=orjson.OPT_APPEND_NEWLINE))
 
     def tally(self) -> bytes:
         """Return the tally that was laid aside, empty without one."""
@@ -184,6 +159,6 @@ class Kept:
 
     def remove(self) -> int:
         """Remove all files of the archive; return how many there were. The lines go last."""
-        names = (self._meta, self._tally, self._surplus, self._packed, self._lines)
+        names = (self._meta, self._reach, self._tally, self._surplus, self._packed, self._lines)
         halves = (f".{name.removeprefix('.')}.tmp" for name in names)
         return sum(self._folder.remove(name) for name in (*halves, *names))

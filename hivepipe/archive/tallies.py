@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import orjson
 
-from hivepipe.archive.kept import COPY_BYTES, Kept, Reach
+from hivepipe.archive.kept import COPY_BYTES, Kept
+from hivepipe.archive.reach import Reach
 from hivepipe.transcripts.tally import Tally
 
 IN_MEMORY = 256
@@ -49,7 +50,7 @@ class Tallies:
         Whoever feeds it and then fails does not give it back.
         """
         counted = self._counted.pop(kept.name.path, None)
-        if counted is None or (counted.length, counted.checksum) != (reach.bytes, reach.checksum):
+        if counted is None or (counted.length, counted.checksum) != (reach.length, reach.checksum):
             counted = _laid_aside(kept)
             if not _catch_up(counted, kept, reach):
                 counted = Counted(Tally())
@@ -88,16 +89,16 @@ def _laid_aside(kept: Kept) -> Counted:
 
 def _catch_up(counted: Counted, kept: Kept, reach: Reach) -> bool:
     """Feed the lines since; False: the tally is of other lines."""
-    if counted.length < reach.bytes:
+    if counted.length < reach.length:
         with kept.open_to_read() as lines:
             lines.seek(counted.length)
             rest = b""
-            while counted.length + len(rest) < reach.bytes:
-                wanted = min(COPY_BYTES, reach.bytes - counted.length - len(rest))
+            while counted.length + len(rest) < reach.length:
+                wanted = min(COPY_BYTES, reach.length - counted.length - len(rest))
                 chunk = lines.read(wanted)
                 if not chunk:
                     break
                 head, newline, rest = (rest + chunk).rpartition(b"\n")
                 if newline:
                     counted.feed(head.split(b"\n"))
-    return (counted.length, counted.checksum) == (reach.bytes, reach.checksum)
+    return (counted.length, counted.checksum) == (reach.length, reach.checksum)

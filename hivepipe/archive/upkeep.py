@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import BinaryIO
 
-from hivepipe.archive.archives import Archives, entry_of
 from hivepipe.archive.index import Entry
-from hivepipe.archive.kept import COPY_BYTES, Kept, Reach
+from hivepipe.archive.kept import COPY_BYTES, Kept, Meta
 from hivepipe.archive.locks import locked
+from hivepipe.archive.reach import Reach
+from hivepipe.archive.shelf import Shelf, entry_of
 from hivepipe.archive.sources import open_source
 from hivepipe.errors import RefusedTranscriptError
 
@@ -19,7 +20,7 @@ COMPRESS_AFTER_SECS = 30 * 86400.0
 
 
 def compress(
-    archives: Archives, check_stop: Callable[[], None], after_secs: float = COMPRESS_AFTER_SECS
+    shelf: Shelf, check_stop: Callable[[], None], after_secs: float = COMPRESS_AFTER_SECS
 ) -> int:
     """Compress the archives that have not grown for so long; return how many.
 
@@ -28,20 +29,20 @@ def compress(
     changed: dict[str, Entry | None] = {}
     compressed = 0
     try:
-        for key, entry in sorted(archives.index.entries().items()):
+        for key, entry in sorted(shelf.index.entries().items()):
             check_stop()
             with (
                 suppress(FileNotFoundError),
-                locked(archives.root, key, check_stop),
-                archives.opened(entry) as kept,
+                locked(shelf.root, key, check_stop),
+                shelf.opened(entry) as kept,
             ):
                 compressed += _compress(kept, check_stop, after_secs)
-                now = entry_of(archives.meta_of(entry) or {}, kept)
+                now = entry_of(shelf.meta_of(entry) or {}, kept)
                 if now != entry and now["session_id"]:
                     changed[key] = now
     finally:
         if changed:
-            archives.index.change(changed)
+            shelf.index.change(changed)
     return compressed
 
 
@@ -54,36 +55,35 @@ def _compress(kept: Kept, check_stop: Callable[[], None], after_secs: float) -> 
     return True
 
 
-def rebuild_index(archives: Archives) -> bool:
+def rebuild_index(shelf: Shelf) -> bool:
     """Make the index anew from the files; was it another before?"""
-    if not os.path.isdir(archives.root):
+    if not os.path.isdir(shelf.root):
         return False
-    return archives.index.rebuild(lambda: dict(archives.on_disk()))
+    return shelf.index.rebuild(lambda: dict(shelf.on_disk()))
 
 
-def verify(archives: Archives) -> Iterator[tuple[str, list[str]]]:
+def verify(shelf: Shelf) -> Iterator[tuple[str, list[str]]]:
     """Yield every archive's path, with all that is wrong with it."""
-    entries = archives.index.entries()
-    found = dict(archives.on_disk())
+    entries = shelf.index.entries()
+    found = dict(shelf.on_disk())
     for key, entry in sorted({**found, **entries}.items()):
         problems = []
         if key not in entries:
             problems.append("not in the index: `hivepipe archive rebuild-index`")
         elif key in found and found[key] != entry:
             problems.append("not as the index says: `hivepipe archive rebuild-index`")
-        yield entry["path"], problems + _problems(archives, found.get(key, entry))
+        yield entry["path"], problems + _problems(shelf, found.get(key, entry))
 
 
-def _problems(archives: Archives, entry: Entry) -> list[str]:
+def _problems(shelf: Shelf, entry: Entry) -> list[str]:
     try:
-        with archives.opened(entry) as kept:
-            meta = kept.meta()
-            reach = Reach.of_meta(meta) if meta else None
+        with shelf.opened(entry) as kept:
+            reach, meta = kept.reach(), kept.meta()
             if kept.lines_status() is None:
                 return ["its lines are gone"]
-            if reach is None:
+            if reach is None or meta is None:
                 return ["its metadata are gone, or damaged: they come back when it grows"]
-            return [*_bad_modes(kept), *_bad_lines(kept, reach), *_bad_source(reach)]
+            return [*_bad_modes(kept), *_bad_lines(kept, reach), *_bad_source(meta)]
     except OSError as error:
         return [f"cannot be read: {error.strerror}"]
 
@@ -99,28 +99,28 @@ def _bad_modes(kept: Kept) -> Iterator[str]:
 def _bad_lines(kept: Kept, reach: Reach) -> Iterator[str]:
     try:
         with kept.open_to_read() as lines:
-            length, checksum = _summed(lines, reach.bytes)
+            length, checksum = _summed(lines, reach.length)
     except (EOFError, OSError, zlib.error) as error:
         yield f"its lines cannot be read: {error}"
         return
-    if length < reach.bytes:
-        yield f"{reach.bytes - length} bytes are missing"
+    if length < reach.length:
+        yield f"{reach.length - length} bytes are missing"
     elif checksum != reach.checksum:
         yield "its lines were changed"
 
 
-def _bad_source(reach: Reach) -> Iterator[str]:
+def _bad_source(meta: Meta) -> Iterator[str]:
     """As long as Claude Code has not deleted it: is the transcript still what was read?"""
-    folder = os.path.dirname(reach.source_path)
+    path, reach = meta["source"]["path"], Reach.of_meta(meta)
+    folder = os.path.dirname(path)
     while folder not in ("", "/") and os.path.basename(folder) not in ("projects", "tasks"):
         folder = os.path.dirname(folder)
     with (
         suppress(OSError, RefusedTranscriptError),
-        open_source(reach.source_path, os.path.dirname(folder)) as source,
+        open_source(path, os.path.dirname(folder)) as source,
         os.fdopen(os.dup(source.descriptor), "rb") as lines,
     ):
-        _, checksum = _summed(lines, reach.source_bytes)
-        if checksum != reach.source_checksum:
+        if reach and _summed(lines, reach.source_bytes)[1] != reach.source_checksum:
             yield "its transcript was changed since; the archive has it as it was"
 
 

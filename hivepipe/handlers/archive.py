@@ -83,7 +83,7 @@ def desk_of(workplace: Workplace, job: Envelope) -> Desk:
     def tell(source: Source, path: str, portion: Portion) -> None:
         workplace.hand_back(job, [*usage_jobs(portion.usages)])
         kinds = Counter(map(redactor.kind, portion.redactions.elements()))
-        _audit(kept_folder(workplace.home), source.key, path, kinds, not portion.before.bytes)
+        _audit(kept_folder(workplace.home), source.key, path, kinds, not portion.before.length)
 
     return Desk(redactor.redact_line, described, tell, workplace.stop_requested)
 

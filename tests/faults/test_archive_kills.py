@@ -59,36 +59,41 @@ def killed_at(at: int, work: Callable[[], object]) -> bool:
     return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
 
 
+def both_looks(scene: Scene, path: Path | None = None, **said: str) -> Callable[[], object]:
+    """What a turn's two jobs do."""
+    return lambda: (scene.extend(path, **said), scene.extend(path, settled=True, **said))
+
+
 def first_time(scene: Scene) -> Callable[[], object]:
     scene.path.write_bytes(lines(12) + line(12, f"key {TOKEN}") + lines(3, 13)[:-1])
-    return scene.extend
+    return both_looks(scene)
 
 
 def another_turn(scene: Scene) -> Callable[[], object]:
     scene.path.write_bytes(lines(10))
     scene.extend()
     scene.path.write_bytes(lines(20))
-    return scene.extend
+    return both_looks(scene)
 
 
 def replaced(scene: Scene) -> Callable[[], object]:
     scene.path.write_bytes(lines(10))
     scene.extend()
     scene.path.write_bytes(lines(6, 4) + lines(10, 30))
-    return scene.extend
+    return both_looks(scene)
 
 
 def shrunk(scene: Scene) -> Callable[[], object]:
     scene.path.write_bytes(lines(10))
     scene.extend()
     scene.path.write_bytes(lines(4))
-    return scene.extend
+    return both_looks(scene)
 
 
 def back_again(scene: Scene) -> Callable[[], object]:
     shrunk(scene)()
     scene.path.write_bytes(lines(12))
-    return scene.extend
+    return both_looks(scene)
 
 
 def a_subagent(scene: Scene) -> Callable[[], object]:
@@ -96,7 +101,7 @@ def a_subagent(scene: Scene) -> Callable[[], object]:
     scene.extend()
     path = scene.agent_path()
     path.write_bytes(lines(6, 50))
-    return lambda: scene.extend(path, agent_type="Explore")
+    return both_looks(scene, path, agent_type="Explore")
 
 
 @pytest.mark.parametrize(
@@ -118,8 +123,8 @@ def test_killed_at_every_call(
     def fresh_work() -> Callable[[], object]:
         scene = Scene(live)
         if prepare is a_subagent:
-            return lambda: scene.extend(scene.agent_path(), agent_type="Explore")
-        return scene.extend
+            return both_looks(scene, scene.agent_path(), agent_type="Explore")
+        return both_looks(scene)
 
     again()()
     wanted = Scene(live).files()

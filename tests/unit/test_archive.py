@@ -19,12 +19,6 @@ from tests.archive_scene import AGENT, PRICES, SESSION, TOKEN, Scene, line, line
 SAMPLES = sorted((Path(__file__).parents[1] / "transcripts").rglob("*.jsonl"))
 
 
-@pytest.fixture
-def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
-    monkeypatch.setattr("hivepipe.archive.sources.user_folder", lambda: str(tmp_path))
-    return Scene(tmp_path)
-
-
 # ---- growing
 
 
@@ -252,25 +246,28 @@ def test_what_is_behind_the_reach_is_cut_off(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("left", [0, 100, len(lines(1)), len(lines(2)) - 1, len(lines(2)) + 9])
-def test_lines_without_metadata_are_taken_over(scene: Scene, left: int) -> None:
+def test_lines_of_which_nobody_knows_are_taken_over(scene: Scene, left: int) -> None:
     scene.path.write_bytes(lines(4))
     scene.extend()
     wanted = scene.files()
     scene.only("*.meta.json").unlink()
+    scene.only(".*.reach").unlink()
     scene.only("*.jsonl").write_bytes(lines(4)[:left])
     scene.fresh()
     scene.extend()
     assert scene.files() == wanted
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b"[1]", b'{"archive":{}}'])
-def test_damaged_metadata_come_back(scene: Scene, damage: bytes) -> None:
+@pytest.mark.parametrize("damage", [b"", b"{", b"[1]", b'{"archive":{}}', b"1 2 3", None])
+@pytest.mark.parametrize("files", ["*.meta.json", ".*.reach", ".*.[tr][ae][al]*"])
+def test_what_is_not_lines_comes_back(scene: Scene, files: str, damage: bytes | None) -> None:
     scene.path.write_bytes(lines(4))
     scene.extend()
     wanted = scene.files()
-    scene.only("*.meta.json").write_bytes(damage)
+    for path in list(scene.kept.rglob(files)):
+        path.unlink() if damage is None else path.write_bytes(damage)
     scene.fresh()
-    scene.extend()
+    scene.extend(settled=True)
     assert scene.files() == wanted
 
 
@@ -319,7 +316,7 @@ def test_a_large_transcript_comes_in_portions(
     scene.path.write_bytes(lines(60))
     with scene.source() as source:
         desk = replace(
-            scene.desk(), tell=lambda _source, _path, portion: seen.append(portion.after.bytes)
+            scene.desk(), tell=lambda _source, _path, portion: seen.append(portion.after.length)
         )
         scene.archives.extend(source, desk)
     assert len(seen) > 5
@@ -363,9 +360,30 @@ def test_a_damaged_tally_is_counted_anew(
     assert scene.meta["message_count"] == 11
 
 
+def test_small_turns_are_described_when_they_have_settled(scene: Scene) -> None:
+    def told() -> int:
+        meta = json.loads(scene.only("*.meta.json").read_bytes())
+        assert (meta["lines"] == 5) == (meta["archive"]["bytes"] == len(lines(5)))
+        return int(meta["lines"])
+
+    scene.path.write_bytes(lines(4))
+    scene.extend()
+    assert told() == 4
+    scene.path.write_bytes(lines(5))
+    scene.extend()
+    assert told() == 4
+    scene.extend(settled=True)
+    assert told() == 5
+    scene.path.write_bytes(lines(5) + line(5, "x" * 60_000))
+    scene.extend()
+    assert told() == 6
+
+
 def test_a_turn_that_brings_nothing_writes_nothing(scene: Scene) -> None:
     scene.path.write_bytes(lines(3))
     scene.extend()
+    scene.path.write_bytes(lines(4))
+    scene.extend(settled=True)
     before = {path: path.stat().st_mtime_ns for path in scene.kept.rglob("*")}
     scene.extend(settled=True)
     assert {path: path.stat().st_mtime_ns for path in scene.kept.rglob("*")} == before

@@ -12,13 +12,6 @@ from hivepipe.archive.sources import transcripts_in
 from hivepipe.errors import ArchiveError, RefusedTranscriptError
 from tests.archive_scene import AGENT, SESSION, Scene, line, lines
 
-
-@pytest.fixture
-def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
-    monkeypatch.setattr("hivepipe.archive.sources.user_folder", lambda: str(tmp_path))
-    return Scene(tmp_path)
-
-
 # ---- what may be read
 
 

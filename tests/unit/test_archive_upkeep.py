@@ -5,7 +5,6 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -16,12 +15,6 @@ from hivepipe.errors import ArchiveError, StoppedError
 from tests.archive_scene import AGENT, SESSION, Scene, line, lines
 
 MONTH_SECS = 31 * 86400
-
-
-@pytest.fixture
-def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
-    monkeypatch.setattr("hivepipe.archive.sources.user_folder", lambda: str(tmp_path))
-    return Scene(tmp_path)
 
 
 def filled(scene: Scene) -> Scene:

@@ -1,0 +1,144 @@
+"""What is there: every archive of a root can be found, read and removed.
+
+The metadata of the last few are at hand as long as their files do not change: a turn reads nothing
+that it need not.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from hivepipe.archive.folders import Folder, month_folders, remove_empty
+from hivepipe.archive.index import Entry, Index
+from hivepipe.archive.kept import META_SUFFIX, Kept, Meta, Stamp
+from hivepipe.archive.locks import locked
+from hivepipe.archive.naming import ArchiveName, is_archive_path
+from hivepipe.archive.tallies import Tallies
+from hivepipe.errors import ArchiveError
+from hivepipe.transcripts.tally import Tally
+
+AT_HAND = 256
+
+
+class Shelf:
+    """What is kept below one root."""
+
+    def __init__(self, root: str) -> None:
+        """Nothing is made or read yet."""
+        self.root = root
+        self.index = Index(root)
+        self._tallies = Tallies()
+        self._metas: OrderedDict[str, tuple[Stamp, Meta]] = OrderedDict()
+
+    @contextmanager
+    def opened(self, entry: Entry) -> Iterator[Kept]:
+        """Open the archive of an entry; FileNotFoundError: its folder is gone."""
+        name = ArchiveName.of_path(entry["path"])
+        with Folder(self.root, *name.folders) as folder:
+            yield Kept(folder, name)
+
+    def meta(self, kept: Kept) -> Meta | None:
+        """Return the metadata of an archive."""
+        stamp = kept.meta_stamp()
+        known = self._metas.get(kept.name.path)
+        if known and known[0] == stamp:
+            return known[1]
+        meta = kept.meta()
+        if meta is not None:
+            self.remember(kept, stamp, meta)
+        return meta
+
+    def remember(self, kept: Kept, stamp: Stamp, meta: Meta) -> None:
+        """Have metadata at hand as long as their file is the same."""
+        self._metas[kept.name.path] = (stamp, meta)
+        self._metas.move_to_end(kept.name.path)
+        if len(self._metas) > AT_HAND:
+            self._metas.popitem(last=False)
+
+    def tally(self, kept: Kept) -> Tally | None:
+        """Return what an archive adds up to, for reading only."""
+        reach = kept.reach()
+        if reach is None:
+            return None
+        counted = self._tallies.take(kept, reach)
+        self._tallies.keep(kept, counted)
+        return counted.tally
+
+    def meta_of(self, entry: Entry) -> Meta | None:
+        """Return the metadata of an entry's archive; None: they are gone, or cannot be read."""
+        try:
+            with self.opened(entry) as kept:
+                return self.meta(kept)
+        except OSError:
+            return None
+
+    def find(self, start: str) -> tuple[str, Entry]:
+        """Return the one archive whose session or subagent begins so; ArchiveError otherwise."""
+        entries = self.index.entries()
+        found = [key for key in entries if start in (key, entries[key]["agent_id"])] or [
+            key
+            for key, entry in entries.items()
+            if (entry["agent_id"] or entry["session_id"]).startswith(start)
+        ]
+        if not found:
+            raise ArchiveError(f"no archive of a session or subagent {start}")
+        if len(found) > 1:
+            some = ", ".join(sorted(found)[:5])
+            raise ArchiveError(f"more than one archive begins with {start}: {some}")
+        return found[0], entries[found[0]]
+
+    def on_disk(self) -> Iterator[tuple[str, Entry]]:
+        """Yield every archive that has metadata, whatever the index says."""
+        for names in month_folders(self.root):
+            with suppress(FileNotFoundError), Folder(self.root, *names) as folder:
+                for file in folder.names():
+                    if not file.endswith(META_SUFFIX):
+                        continue
+                    kept = Kept(folder, ArchiveName(names, file.removesuffix(META_SUFFIX)))
+                    meta = kept.meta()
+                    if meta and kept.lines_status() and is_archive_path(kept.path):
+                        yield key_of(meta), entry_of(meta, kept)
+
+    def remove_session(self, session: str) -> list[str]:
+        """Remove the archives of a session and its subagents; return which there were.
+
+        Also those that the index does not know. A session that goes on is archived anew.
+        """
+        known = {**dict(self.on_disk()), **self.index.entries()}
+        removed = []
+        for key, entry in sorted(known.items()):
+            if entry["session_id"] != session:
+                continue
+            with locked(self.root, key):
+                with suppress(FileNotFoundError), self.opened(entry) as kept:
+                    kept.remove()
+                    self._tallies.drop(kept)
+                with suppress(FileNotFoundError):
+                    remove_empty(self.root, *ArchiveName.of_path(entry["path"]).folders)
+                self.index.change({key: None})
+            removed.append(entry["path"])
+        return removed
+
+
+def key_of(meta: Meta) -> str:
+    """Return what an archive is known by, from its metadata."""
+    session, agent = text_of(meta, "session_id"), text_of(meta, "task_id")
+    return f"{session}/{agent}" if agent else session
+
+
+def entry_of(meta: Meta, kept: Kept) -> Entry:
+    """Return the index's entry of an archive."""
+    return {
+        "kind": text_of(meta, "kind"),
+        "session_id": text_of(meta, "session_id"),
+        "agent_id": text_of(meta, "task_id"),
+        "agent_type": text_of(meta, "agent_type"),
+        "started_at": kept.name.started_at,
+        "path": kept.path,
+    }
+
+
+def text_of(meta: Meta, name: str) -> str:
+    """Return a text of the metadata; empty where there is none."""
+    value = meta.get(name)
+    return value if isinstance(value, str) else ""
