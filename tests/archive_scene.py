@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hivepipe.archive.archives import Archives, Desk
+from hivepipe.archive.growth import Portion
 from hivepipe.archive.sources import Source, open_source
 from hivepipe.price_table import built_in
 from hivepipe.redaction import redact_line
@@ -54,7 +55,6 @@ class Scene:
         self.project.mkdir(parents=True, exist_ok=True)
         self.path = self.project / f"{SESSION}.jsonl"
         self.kept = root / "shop" / ".claude-state" / "logs"
-        self.usages: list[Any] = []
         self.fresh()
 
     def fresh(self) -> None:
@@ -64,9 +64,19 @@ class Scene:
         return Desk(
             redact_line,
             lambda tally, subagents: describe(tally, PRICES, subagents),
-            lambda _source, _path, portion: self.usages.extend(portion.usages),
+            self._tell,
             should_stop,
         )
+
+    def _tell(self, _source: Source, _path: str, portion: Portion) -> None:
+        """Write down, beyond a kill, which messages' usage was handed on."""
+        with (self.root / "told").open("a") as told:
+            told.writelines(f"{usage.message_id}\n" for usage in portion.usages)
+
+    def told(self) -> list[str]:
+        """Name the messages whose usage was handed on, as often as it was."""
+        path = self.root / "told"
+        return path.read_text().split() if path.exists() else []
 
     @contextmanager
     def source(self, path: Path | None = None, **said: str) -> Iterator[Source]:

@@ -63,9 +63,11 @@ def portions(
     with os.fdopen(kept.open_to_append(), "r+b") as archive:
         if before is None:
             before, surplus = _taken_stock(archive)
+            counted = tallies.anew(kept, before)
+        else:
+            counted = tallies.take(kept, before)
         archive.truncate(before.length)
         archive.seek(before.length)
-        counted = tallies.take(kept, before)
         growth = _Growth(source, redact, counted, surplus, reach, before)
         yield from growth.portions(archive, should_stop)
 

@@ -58,6 +58,12 @@ class Tallies:
             counted.tally.take_usages()  # of lines that were told of when they came
         return counted
 
+    def anew(self, kept: Kept, reach: Reach) -> Counted:
+        """Count an archive of which nobody knows what was told of it: all is to be told."""
+        counted = Counted(Tally())
+        _catch_up(counted, kept, reach)
+        return counted
+
     def keep(self, kept: Kept, counted: Counted) -> None:
         """Have a tally at hand, and lay it aside if that is due."""
         self._counted[kept.name.path] = counted

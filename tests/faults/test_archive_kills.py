@@ -127,13 +127,15 @@ def test_killed_at_every_call(
         return both_looks(scene)
 
     again()()
-    wanted = Scene(live).files()
+    wanted, told = Scene(live).files(), set(Scene(live).told())
+    assert told
     kills = 0
     call = 1 + random_of(prepare.__name__).randrange(STEP)
     while killed_at(call, again()):
         kills += 1
         fresh_work()()
         assert Scene(live).files() == wanted, f"killed at call {call}"
+        assert set(Scene(live).told()) == told, f"killed at call {call}"
         call += STEP
     assert call > 100
     print(f"{prepare.__name__}: {kills} kills, {call} calls")

@@ -303,7 +303,7 @@ def test_told_to_stop_keeps_what_it_has_and_goes_on_there(
             break
     assert stopped > 5
     assert scene.archived == lines(40)
-    assert len(scene.usages) == 40
+    assert len(scene.told()) == 40
     assert scene.meta["message_count"] == 40
 
 
@@ -341,9 +341,7 @@ def test_a_tally_survives_restarts(scene: Scene, monkeypatch: pytest.MonkeyPatch
         tally.feed(raw)
     said = {k: v for k, v in scene.meta.items() if k not in ("archive", "source", "kind")}
     assert said == describe(tally, PRICES)
-    assert sorted(usage.message_id for usage in scene.usages) == sorted(
-        f"msg-{n}" for n in range(60)
-    )
+    assert sorted(scene.told()) == sorted(f"msg-{n}" for n in range(60))
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b'{"bytes":5,"crc32":"0"}\n[1,{}]'])

@@ -1,0 +1,506 @@
+"""Transcripts through real hooks, a real writer and a real slow worker, into archives."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.archive_scene import SESSION, TOKEN, line, lines
+from tests.conftest import Home, Process, Server, Writer, fire, until
+from tests.faults.harness import rounds
+from tests.installed import UID, User
+from tests.payloads import SESSION_END, SESSION_START, STOP, SUBAGENT_STOP, changed
+
+TURNS = 100
+WORDS = ("alpha", "def f(x):", "return 1", "git commit", "the answer is", "naïve", "{}", "2026")
+
+
+class Desk:
+    """One user's Claude folder, and the processes that archive from it."""
+
+    def __init__(self, home: Home, server: Server, writer: Writer, slow: Process) -> None:
+        self.home = home
+        self.server = server
+        self.writer = writer
+        self.slow = slow
+        self.transcripts = home.root / ".claude" / "projects" / "-shop"
+        self.transcripts.mkdir(parents=True)
+        self.env = home.with_env(INSTANCE_ID="inst-a")
+
+    def start(self) -> None:
+        self.writer.start()
+        self.slow.start()
+
+    def path(self, session: str = SESSION) -> Path:
+        return self.transcripts / f"{session}.jsonl"
+
+    def stop(self, session: str = SESSION, **more: Any) -> None:
+        payload = changed(STOP, session_id=session, transcript_path=str(self.path(session)), **more)
+        fire("Stop", payload, self.env)
+
+    @property
+    def kept(self) -> Path:
+        return self.home.project / ".claude-state" / "logs"
+
+    def archived(self, session: str = SESSION) -> bytes:
+        found = list(self.kept.rglob(f"*_{session}.jsonl"))
+        return found[0].read_bytes() if found else b""
+
+    def meta(self, session: str = SESSION) -> dict[str, Any]:
+        (found,) = self.kept.rglob(f"*_{session}.meta.json")
+        said: dict[str, Any] = json.loads(found.read_bytes())
+        return said
+
+    def index(self) -> dict[str, Any]:
+        said: dict[str, Any] = json.loads((self.kept / "archive-index.json").read_bytes())
+        return said["archives"]  # type: ignore[no-any-return]
+
+    def is_idle(self) -> bool:
+        """Is nothing waiting, held or due later, for either worker?"""
+        if not (self.writer.is_running and self.slow.is_running):
+            pytest.fail(f"ended: {self.writer.text[-2000:]} {self.slow.text[-2000:]}")
+        with self.server.client() as client:
+            counts = client.pipeline()
+            for queue in ("high", "medium", "low", "slow", "llm"):
+                counts.llen(f"rq:queue:{queue}")
+                counts.zcard(f"rq:wip:{queue}")
+                counts.zcard(f"rq:scheduled:{queue}")
+            return not any(counts.execute()) and not self.home.spool
+
+    def settle(self) -> None:
+        until(self.is_idle, "work is left")
+
+    def dead(self) -> int:
+        with self.server.client() as client:
+            return int(client.zcard("rq:failed:slow")) + int(client.zcard("rq:failed:low"))
+
+    def command(self, *arguments: str, expect: int = 0) -> str:
+        done = subprocess.run(
+            [sys.executable, "-I", "-m", "hivepipe.cli.main", *arguments],
+            env=self.home.env,
+            cwd=self.home.project,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == expect, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def log(self) -> str:
+        path = self.kept / "hook-errors.log"
+        return path.read_text() if path.exists() else ""
+
+
+@pytest.fixture
+def desk(private_home: Home, redis_server: Server, writer: Writer, slow_worker: Process) -> Desk:
+    return Desk(private_home, redis_server, writer, slow_worker)
+
+
+# ---- what a turn costs
+
+
+def turn(number: int, size: int, rng: random.Random) -> bytes:
+    """What one turn adds to a transcript: messages of very different lengths."""
+    said, length = [], 0
+    while length < size:
+        words = " ".join(rng.choice(WORDS) for _ in range(rng.randrange(5, 900)))
+        name = f"{number}-{len(said)}"
+        message = {"id": f"msg-{name}", "role": "assistant", "model": "claude-opus-4-5-20251101",
+                   "content": [{"type": "text", "text": words}],
+                   "usage": {"input_tokens": 3, "output_tokens": 5}}  # fmt: skip
+        more = {"uuid": f"uuid-{name}", "requestId": f"req-{name}", "message": message}
+        said.append(line(number, **more))
+        length += len(said[-1])
+    return b"".join(said)
+
+
+def io_of(pid: int) -> dict[str, int]:
+    """What the kernel counts of a process: rchar and wchar by calls, the others at the disk."""
+    found = (row.split(": ") for row in Path(f"/proc/{pid}/io").read_text().splitlines())
+    return {name: int(value) for name, value in found}
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="needs /proc")
+def test_a_hundred_turns_cost_what_they_add(desk: Desk) -> None:
+    """Every byte is read once and written once, and a fifth for everything else."""
+    desk.start()
+    fire("SessionStart", SESSION_START, desk.env)
+    desk.settle()
+    rng = random.Random(5)
+    before = io_of(desk.slow.pid)
+    for number in range(TURNS):
+        with desk.path().open("ab") as transcript:
+            transcript.write(turn(number, 50_000, rng))
+        desk.stop(prompt_id=f"p-{number}")
+        size = desk.path().stat().st_size
+        until(lambda: len(desk.archived()) == size, "not archived")  # noqa: B023
+    desk.settle()
+    after = io_of(desk.slow.pid)
+    spent = {name: after[name] - before[name] for name in after}
+    size = desk.path().stat().st_size
+    print(f"{TURNS} turns, {size} bytes: {spent}")
+    assert desk.archived() == desk.path().read_bytes()
+    assert spent["rchar"] <= 1.2 * size
+    assert spent["wchar"] <= 1.2 * size
+    assert desk.meta()["message_count"] == len(desk.archived().splitlines())
+
+
+# ---- many at once
+
+
+def test_two_hundred_stops_over_twenty_sessions(desk: Desk) -> None:
+    sessions = [f"session-{number:02d}" for number in range(20)]
+    for session in sessions:
+        desk.path(session).write_bytes(line(200, session, sessionId=session))
+    desk.start()
+
+    def one(number: int) -> None:
+        session = sessions[number % 20]
+        with desk.path(session).open("ab") as transcript:  # whole lines, as Claude Code appends
+            transcript.write(line(number, f"{session} {TOKEN if number == 7 else ''}"))
+        desk.stop(session, prompt_id=f"p-{number}")
+
+    with ThreadPoolExecutor(40) as pool:
+        list(pool.map(one, range(200)))
+    desk.settle()
+    assert len(list(desk.kept.glob("main-session/*/*.jsonl"))) == 20
+    assert set(desk.index()) == set(sessions)
+    for session in sessions:
+        wanted = desk.path(session).read_bytes().replace(TOKEN.encode(), b"***REDACTED***")
+        assert desk.archived(session) == wanted
+        assert desk.meta(session)["message_count"] == 11
+    assert desk.dead() == 0
+    assert "0 with problems" in desk.command("archive", "verify")
+    assert "the index was right" in desk.command("archive", "rebuild-index")
+    usage = desk.home.rows("SELECT message_id FROM usage")
+    assert len(usage) == 201  # they all begin with the same message
+
+
+def test_many_processes_archive_one_session(desk: Desk) -> None:
+    """The direct path: each hook archives by itself, twenty at a time."""
+    desk.server.end()
+    env = {**desk.env, "HIVEPIPE_USE_QUEUE": "false"}
+    desk.path().write_bytes(lines(3))
+
+    def one(number: int) -> None:
+        with desk.path().open("ab") as transcript:
+            transcript.write(line(10 + number))
+        payload = changed(STOP, transcript_path=str(desk.path()), prompt_id=f"p-{number}")
+        fire("Stop", payload, env)
+
+    with ThreadPoolExecutor(20) as pool:
+        list(pool.map(one, range(40)))
+    desk.command("drain")
+    desk.command("archive", "sweep")
+    assert desk.archived() == desk.path().read_bytes()
+    assert desk.meta()["message_count"] == 43
+    assert len(desk.index()) == 1
+
+
+# ---- killed
+
+
+def test_a_killed_worker_leaves_the_same_bytes(desk: Desk) -> None:
+    """kill -9 at random moments of a large transcript; whoever comes next goes on."""
+    rng = random.Random(11)
+    data = b"".join(turn(number, 400_000, rng) for number in range(30))
+    desk.path().write_bytes(data)
+    desk.start()
+    desk.stop()
+    kills = 0
+    for part in sorted(rng.random() for _ in range(rounds(2))):
+        until(lambda: len(desk.archived()) >= part * len(data), "does not grow")  # noqa: B023
+        if desk.is_idle():
+            break
+        desk.slow.end(signal.SIGKILL)
+        kills += len(desk.archived()) < len(data)
+        desk.slow.start()
+    desk.settle()
+    print(f"{kills} kills in the middle")
+    assert desk.archived() == data
+    assert desk.meta()["message_count"] == len(data.splitlines())
+    assert len(desk.home.rows("SELECT 1 FROM usage")) == len(data.splitlines())
+
+
+# ---- large
+
+
+def test_a_large_transcript_takes_little_memory(desk: Desk) -> None:
+    """60 MB; with HIVEPIPE_TEST_ROUNDS, 500 MB. Told to stop on the way, it goes on there."""
+    rng = random.Random(3)
+    some = turn(0, 1_000_000, rng)
+    with desk.path().open("wb") as transcript:
+        for _ in range(500 if rounds(0) else 60):
+            transcript.write(some)
+    size = desk.path().stat().st_size
+    desk.start()
+    desk.stop()
+    until(lambda: len(list(desk.kept.rglob("*.jsonl"))), "not begun")
+    kept = next(desk.kept.rglob("*.jsonl"))
+    until(lambda: kept.stat().st_size > size / 10, "does not grow")
+    assert desk.slow.end(signal.SIGTERM) == 0
+    committed = kept.stat().st_size
+    assert 0 < committed < size
+    desk.slow.start()
+    peak = 0
+    while kept.stat().st_size < size:
+        status = Path(f"/proc/{desk.slow.pid}/status").read_text()
+        peak = max(peak, int(status.split("VmHWM:")[1].split()[0]))
+        assert desk.slow.is_running
+    desk.settle()
+    print(f"{size >> 20} MB, stopped at {committed >> 20} MB; peak {peak >> 10} MB")
+    assert peak < 200_000
+    assert subprocess.run(["cmp", kept, desk.path()], check=False).returncode == 0
+
+
+# ---- subagents, ends, and what is refused
+
+
+def test_a_subagent_and_the_end_of_a_session(desk: Desk) -> None:
+    desk.path().write_bytes(lines(2))
+    folder = desk.transcripts / SESSION / "subagents"
+    folder.mkdir(parents=True)
+    agent = folder / "agent-a41c09be77d2f0e13.jsonl"
+    agent.write_bytes(lines(3, 70))
+    desk.start()
+    both = {"transcript_path": str(desk.path())}
+    stopped = changed(SUBAGENT_STOP, agent_transcript_path=str(agent), **both)
+    fire("SubagentStop", stopped, desk.env)
+    fire("SessionEnd", changed(SESSION_END, **both), desk.env)
+    desk.settle()
+    assert desk.archived() == lines(2)
+    (kept,) = desk.kept.glob("subagent/Explore/2026-01/*_a41c09be77d2f0e13.jsonl")
+    assert kept.read_bytes() == lines(3, 70)
+    meta = json.loads(kept.with_suffix("").with_suffix(".meta.json").read_bytes())
+    assert (meta["parent_session_id"], meta["outcome"]) == (SESSION, "success")
+    assert desk.meta()["tokens"]["output"] == 1 + 2 + 71 + 72 + 73
+
+
+@pytest.mark.parametrize(
+    ("path", "agent_type"),
+    [
+        ("{root}/.claude/projects/-shop/{session}/subagents/agent-a0.jsonl", "../../../../evil"),
+        ("{root}/outside.jsonl", "Explore"),
+        ("{root}/.claude/projects/-shop/../../../outside.jsonl", "Explore"),
+        ("/etc/passwd", "Explore"),
+        ("{root}/.claude/projects/-shop/link.jsonl", "Explore"),
+    ],
+)
+def test_hostile_paths_write_nothing_outside(desk: Desk, path: str, agent_type: str) -> None:
+    desk.start()
+    root = desk.home.root
+    (root / "outside.jsonl").write_bytes(lines(1))
+    (desk.transcripts / "link.jsonl").symlink_to(root / "outside.jsonl")
+    agent = Path(path.format(root=root, session=SESSION))
+    if "subagents" in path:
+        agent.parent.mkdir(parents=True)
+        agent.write_bytes(lines(1))
+    before = {found for found in root.rglob("*") if desk.home.project not in found.parents}
+    payload = changed(
+        SUBAGENT_STOP,
+        agent_id="a0",
+        agent_type=agent_type,
+        agent_transcript_path=str(agent),
+        session_id="../../up" if "outside" in path else SESSION,
+    )
+    fire("SubagentStop", payload, desk.env)
+    desk.settle()
+    after = {found for found in root.rglob("*") if desk.home.project not in found.parents}
+    ours = ("run", "state", "slow.log", "writer.hive-mind.log")
+    assert {p for p in after - before if not {*p.parts} & {*ours}} == set()
+    outside_logs = {p.name for p in desk.kept.rglob("*.jsonl")} if desk.kept.exists() else set()
+    if agent_type == "Explore":
+        assert outside_logs == set()
+        assert "[archive-transcript] [WARNING] transcript refused" in desk.log()
+    else:
+        (kept,) = desk.kept.rglob("*.jsonl")
+        assert kept.parent.parent.name == "..%2F..%2F..%2F..%2Fevil"
+    assert desk.dead() == 0
+
+
+def test_a_missing_transcript_is_a_warning(desk: Desk) -> None:
+    desk.start()
+    desk.stop()
+    desk.settle()
+    assert desk.log().count("[WARNING] transcript not found") == 1
+    assert desk.dead() == 0
+    assert not desk.kept.joinpath("main-session").exists()
+
+
+def test_a_linked_month_is_refused_and_said(desk: Desk) -> None:
+    outside = desk.home.root / "outside"
+    outside.mkdir()
+    month = desk.kept / "main-session" / "2026-01"
+    month.parent.mkdir(parents=True)
+    month.symlink_to(outside)
+    desk.path().write_bytes(lines(1))
+    desk.start()
+    desk.stop()
+    until(lambda: "or a link" in desk.slow.text, "not refused")
+    assert list(outside.rglob("*")) == []
+
+
+def test_an_unreadable_transcript_waits_until_it_can_be_read(user: User) -> None:
+    user.hivepipe("init")
+    path = user.home / ".claude" / "projects" / "-shop" / f"{SESSION}.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(lines(2))
+    user.own(user.home)
+    path.chmod(0)
+    assert user.do("cat", path).returncode != 0
+    stop = {"session_id": SESSION, "transcript_path": str(path)}
+    for handler in user.hooks()["Stop"]:
+        payload = {**stop, "cwd": str(user.project), "hook_event_name": "Stop"}
+        user.do(
+            handler["command"],
+            *handler["args"],
+            data=json.dumps(payload),
+            HIVEPIPE_USE_QUEUE="false",
+        )
+    assert "Permission denied" in user.hivepipe("drain", expect=1)
+    path.chmod(0o600)
+    user.hivepipe("drain")
+    (kept,) = (user.project / ".claude-state" / "logs").rglob("*.jsonl")
+    assert kept.read_bytes() == lines(2)
+    assert (kept.stat().st_mode & 0o777, kept.stat().st_uid) == (0o600, UID)
+
+
+# ---- what nobody told of
+
+
+def register(user: Home, folder: Path, **fields: str) -> None:
+    """Write the record of a folder."""
+    code = "import sys; from hivepipe.home import record_path; print(record_path(sys.argv[1]))"
+    asked = subprocess.run(
+        [sys.executable, "-I", "-c", code, str(folder)],
+        env=user.env,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    path = Path(asked.stdout.strip())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{key}={value}\n" for key, value in fields.items()))
+
+
+class Projects:
+    """The home's own project, a worktree of it, a neighbour's, one that is off, a loose folder."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+        root = desk.home.root
+        self.own = desk.home.project
+        self.neighbour, self.off, self.loose = root / "bank", root / "private", root / "loose"
+        for folder in (self.neighbour, self.off, self.loose):
+            folder.mkdir()
+        git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c", "-C", str(self.own)]
+        for words in (
+            ["init", "-q"],
+            ["commit", "-q", "--allow-empty", "-m", "x"],
+            ["worktree", "add", "-q", str(root / "tree")],
+        ):
+            subprocess.run([*git, *words], check=True, capture_output=True)
+        self.tree = root / "tree"
+        register(desk.home, self.own, home=str(desk.home.path), state="on")
+        register(desk.home, self.neighbour, home=f"{self.neighbour}/.hive-mind", state="on")
+        register(desk.home, self.off, home=str(desk.home.path), state="off")
+
+    def write(self, session: str, cwd: Path, claude: Path | None = None) -> Path:
+        claude = claude or self.desk.home.root / ".claude"
+        folder = claude / "projects" / str(cwd).replace("/", "-")
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{session}.jsonl"
+        path.write_bytes(b'{"type":"mode"}\n' + line(0, session, cwd=str(cwd), sessionId=session))
+        return path
+
+
+def test_a_sweep_takes_only_what_belongs_to_this_project(desk: Desk) -> None:
+    projects = Projects(desk)
+    for name in ("own", "tree", "neighbour", "off", "loose"):
+        projects.write(name, getattr(projects, name))
+    projects.write("deeper", projects.own / "src" / "gone")
+    projects.write("no-cwd", projects.own).write_bytes(lines(1).replace(b'"cwd"', b'"cwD"'))
+    agent = projects.write("own", projects.own).with_suffix("") / "subagents" / "agent-b7.jsonl"
+    agent.parent.mkdir(parents=True)
+    agent.write_bytes(line(3, cwd=str(projects.own)))
+    agent.with_suffix("").with_suffix(".meta.json").write_text('{"agentType": "Explore"}')
+    before = desk.home.root / ".claude"
+    stamp = {path: path.stat().st_mtime_ns for path in before.rglob("*")}
+    said = desk.command("archive", "sweep")
+    assert said.startswith("4 had grown, by 7 lines; 0 had not; 4 are of other projects")
+    assert set(desk.index()) == {"own", "own/b7", "tree", "deeper"}
+    assert desk.index()["own/b7"]["agent_type"] == "Explore"
+    assert desk.command("archive", "sweep").startswith("0 had grown, by 0 lines; 4 had not; 4 are")
+    assert {path: path.stat().st_mtime_ns for path in before.rglob("*")} == stamp
+    assert len(desk.home.rows("SELECT 1 FROM usage")) > 0
+
+
+def test_a_followed_folder_is_swept_and_an_opted_out_one_never(desk: Desk) -> None:
+    projects = Projects(desk)
+    projects.write("loose", projects.loose)
+    projects.write("off", projects.off)
+    for folder in (projects.loose, projects.off):
+        desk.command("archive", "follow", str(folder))
+    assert desk.command("archive", "follow").split() == [str(projects.loose), str(projects.off)]
+    desk.command("archive", "follow", str(projects.neighbour), expect=1)
+    desk.command("archive", "sweep")
+    assert set(desk.index()) == {"loose"}
+    desk.command("archive", "follow", "--stop", str(projects.loose))
+    projects.write("later", projects.loose)
+    desk.command("archive", "sweep")
+    assert set(desk.index()) == {"loose"}
+
+
+def test_another_folder_of_claudes_is_remembered_for_the_sweep(desk: Desk) -> None:
+    projects = Projects(desk)
+    work = desk.home.root / "work"
+    path = projects.write("first", projects.own, work)
+    desk.start()
+    payload = changed(STOP, session_id="first", transcript_path=str(path))
+    fire("Stop", payload, {**desk.env, "CLAUDE_CONFIG_DIR": str(work)})
+    desk.settle()
+    assert set(desk.index()) == {"first"}
+    projects.write("second", projects.own, work)
+    desk.command("archive", "sweep")
+    assert set(desk.index()) == {"first", "second"}
+
+
+# ---- the commands
+
+
+def test_the_commands_show_what_is_kept(desk: Desk) -> None:
+    assert desk.command("archive", "verify").endswith("0 archives, 0 with problems\n")
+    assert json.loads(desk.command("archive", "list", "--json")) == {"schema": 1, "archives": []}
+    projects = Projects(desk)
+    projects.write("a1b2c3", projects.own).write_bytes(
+        line(0, f"use {TOKEN}", cwd=str(projects.own)) + line(1)
+    )
+    desk.command("archive", "sweep")
+    listed = json.loads(desk.command("archive", "list", "--json"))["archives"]
+    assert [(each["session_id"], each["meta"]["message_count"]) for each in listed] == [
+        ("a1b2c3", 2)
+    ]
+    assert "a1b2c3" in desk.command("archive", "list", "--utc")
+    said = desk.command("archive", "show", "a1b", "--utc")
+    assert "message_count    2" in said
+    assert "output tokens    3" in said
+    shown = desk.command("archive", "show", "a1b2c3", "--lines")
+    assert shown.splitlines()[0].count("***REDACTED***") == 1
+    assert json.loads(desk.command("archive", "show", "a1", "--json"))["session_id"] == "a1b2c3"
+    assert "no archive" in desk.command("archive", "show", "zz", expect=1)
+    (kept,) = desk.kept.rglob("*.jsonl")
+    kept.write_bytes(kept.read_bytes().replace(b"answer", b"Answer"))
+    assert "its lines were changed" in desk.command("archive", "verify", expect=1)
+    (desk.kept / "archive-index.json").unlink()
+    assert "was another" in desk.command("archive", "rebuild-index")
+    assert set(desk.index()) == {"a1b2c3"}
+    audit = (desk.kept / "security-audit.log").read_text()
+    assert "Redacted 1 API key from session a1b2c3" in audit
+    assert "Created archive with permissions 0600" in audit
