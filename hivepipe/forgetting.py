@@ -13,10 +13,10 @@ from typing import NamedTuple
 import redis
 
 from hivepipe.archive.archives import Archives
-from hivepipe.archive.kept import Reach
 from hivepipe.errors import HivepipeError, StackError, StoreError
 from hivepipe.guard.client import assignment_path
 from hivepipe.handlers.archive import archives_of
+from hivepipe.handlers.forgotten import say_forgotten
 from hivepipe.handlers.search import index_path
 from hivepipe.home import Place, kept_folder, logs_folder, read_small
 from hivepipe.log_lines import remove_lines
@@ -83,8 +83,8 @@ class Forgetting:
         found = {stored.transcript_of(self._db, session)}
         for entry in self._archives.index.entries().values():
             if entry["session_id"] == session:
-                reach = Reach.of_meta(self._archives.meta_of(entry) or {})
-                found.add(reach.source_path if reach else "")
+                meta = self._archives.meta_of(entry) or {}
+                found.add(meta.get("source", {}).get("path", ""))
         return sorted(path for path in found if path and Path(path).is_file())
 
     # ---- what went
@@ -98,6 +98,7 @@ class Forgetting:
         rows = stored.rows_of(self._db, session)
         if not dry_run:
             stored.remove_rows(self._db, session)
+            say_forgotten(self._place.home)
         for table, count in rows.items():
             yield Gone(f"table {table}", count, "rows")
         yield from self._redis(session, dry_run)

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from hivepipe.errors import StoreError
 from hivepipe.export_folder import locked
+from hivepipe.handlers.stamps import Stamp, stamp
 from hivepipe.home import kept_folder
 from hivepipe.retry import file_delay_secs
 from hivepipe.skills.exports import index_json, usage_json
@@ -21,7 +22,7 @@ from hivepipe.store.skills import last_skill_use, skill_uses, skill_uses_since
 LOCK = "skill-usage"
 USES = 10
 AGE_SECS = 30.0
-LOOK_EVERY_SECS = 1.0
+LOOK_EVERY_SECS = 5.0  # one reads as much as a short turn
 
 logger = logging.getLogger("hivepipe.exports")
 
@@ -35,9 +36,10 @@ class SkillExports:
         self._exported: int | None = None  # the last use in the files, as far as it is known
         self._failures = 0
         self._next_look = 0.0
+        self._looked_at: tuple[Stamp, ...] | None = None  # a store that the files lack nothing of
 
     def tidy(self) -> None:
-        """Write the files if that is due; called often, it looks once a second.
+        """Write the files if that is due; it looks now and then, and only if somebody wrote.
 
         A lock that was not had, and any other failure, is a warning and another try.
         """
@@ -84,7 +86,12 @@ class SkillExports:
         self._exported = last
 
     def _is_due(self) -> bool:
+        path = database_path(self._home)
+        stamps = (stamp(path), stamp(f"{path}-wal"))
+        if stamps == self._looked_at:
+            return False
         count, oldest = self._pending()
+        self._looked_at = None if count else stamps
         if not count:
             return False
         age_secs = (datetime.now(UTC) - datetime.fromisoformat(oldest)).total_seconds()

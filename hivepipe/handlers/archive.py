@@ -1,10 +1,8 @@
 """archive_transcript: a transcript's new lines into its archive."""
 
 import logging
-import os
 import time
 from collections import Counter
-from collections.abc import Iterable
 from contextlib import ExitStack
 from functools import cache, lru_cache
 from pathlib import Path
@@ -19,6 +17,8 @@ from hivepipe.audit_log import record_archive, record_redaction
 from hivepipe.costs.prices import PriceTable
 from hivepipe.envelope import Envelope
 from hivepipe.errors import PricesError, RefusedTranscriptError
+from hivepipe.handlers.forgotten import is_forgotten
+from hivepipe.handlers.stamps import Stamp, stamp
 from hivepipe.handlers.usage import usage_jobs
 from hivepipe.handlers.workplace import Workplace, settle_secs
 from hivepipe.home import kept_folder, logs_folder
@@ -26,8 +26,6 @@ from hivepipe.hook_log import log_line
 from hivepipe.price_table import built_in, prices_in_force
 from hivepipe.redaction.redactor import Redactor
 from hivepipe.redaction_config import load_redactor
-from hivepipe.store.forgetting import forgotten_sessions
-from hivepipe.store.location import database_path
 from hivepipe.transcripts.description import describe
 from hivepipe.transcripts.tally import Tally
 
@@ -42,7 +40,7 @@ def archive_transcript(workplace: Workplace, job: Envelope) -> None:
     One that is missing, or lies outside Claude's folders, is left alone; the log says so. So is
     one of a session that somebody wanted forgotten.
     """
-    if job.session in forgotten_sessions(database_path(workplace.home)):
+    if is_forgotten(workplace.home, job.session):
         return
     is_settled = settle_secs(job) > 0
     with ExitStack() as stack:
@@ -57,6 +55,8 @@ def archive_transcript(workplace: Workplace, job: Envelope) -> None:
             return
         except RefusedTranscriptError as error:
             _warn(workplace, job, f"transcript refused: {error}", is_settled)
+            return
+        if is_forgotten(workplace.home, source.session):
             return
         remember_claude_folder(workplace.home, job.text("claude"))
         archives_of(workplace.home).extend(source, desk_of(workplace, job), settled=is_settled)
@@ -73,7 +73,7 @@ def desk_of(workplace: Workplace, job: Envelope) -> Desk:
 
     RedactionRuleError: a rule of the user's cannot be used; nothing is archived without it.
     """
-    redactor = _redactor(workplace.home, _stamps(config.files(workplace.home)))
+    redactor = _redactor(workplace.home, tuple(map(stamp, config.files(workplace.home))))
 
     def described(tally: Tally, subagents: list[Tally]) -> dict[str, Any]:
         return describe(
@@ -97,21 +97,9 @@ def _audit(folder: str, key: str, path: str, kinds: Counter[str], is_new: bool) 
 
 
 @lru_cache(maxsize=4)
-def _redactor(home: str, _stamps: object) -> Redactor:
+def _redactor(home: str, _stamps: tuple[Stamp, ...]) -> Redactor:
     """Return the rules in force, compiled again when a file of theirs has changed."""
     return load_redactor(home)
-
-
-def _stamps(paths: Iterable[str]) -> tuple[tuple[int, ...], ...]:
-    return tuple(_stamp(path) for path in paths)
-
-
-def _stamp(path: str) -> tuple[int, ...]:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return ()
-    return (status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 @lru_cache(maxsize=4)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from hivepipe.archive.archives import Archives
 from hivepipe.archive.index import Entry
-from hivepipe.archive.kept import Meta
 from hivepipe.search.index import Archived, SearchIndex
 
 INDEX_FILE = "search.db"
@@ -19,19 +18,21 @@ def index_path(home: str) -> Path:
 
 
 def all_archived(archives: Archives) -> Iterator[Archived]:
-    """Yield every archive whose metadata can be read."""
+    """Yield every archive that can be read."""
     for key, entry in archives.index.entries().items():
-        meta = archives.meta_of(entry)
-        size = _size(meta)
-        if meta is not None and size:
-            yield Archived(
+        found = None
+        with suppress(OSError), archives.opened(entry) as kept:
+            reach, meta = kept.reach(), archives.meta(kept) or {}
+            found = reach and Archived(
                 key=key,
                 session=entry["session_id"],
                 agent=entry["agent_type"],
                 project=str(meta.get("cwd") or ""),
-                size=size,
-                lines_from=partial(_lines_from, archives, entry, size),
+                size=reach.length,
+                lines_from=partial(_lines_from, archives, entry, reach.length),
             )
+        if found and found.size:
+            yield found
 
 
 def line_at(archived: Archived, offset: int) -> bytes:
@@ -52,12 +53,6 @@ def _lines_from(
                 return
             yield offset, raw
             offset += len(raw)
-
-
-def _size(meta: Meta | None) -> int:
-    reach = (meta or {}).get("archive")
-    count = reach.get("bytes") if isinstance(reach, dict) else None
-    return count if isinstance(count, int) else 0
 
 
 def catch_up(index: SearchIndex, found: list[Archived], progress: Callable[[int], None]) -> None:

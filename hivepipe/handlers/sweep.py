@@ -10,9 +10,8 @@ from hivepipe.archive.sources import Source, open_source, transcripts_in
 from hivepipe.envelope import Envelope
 from hivepipe.errors import RefusedTranscriptError
 from hivepipe.handlers.archive import archives_of, desk_of
+from hivepipe.handlers.forgotten import is_forgotten
 from hivepipe.handlers.workplace import Workplace
-from hivepipe.store.forgetting import forgotten_sessions
-from hivepipe.store.location import database_path
 
 QUIET_SECS = 3600.0  # a transcript that has not grown for so long has settled
 
@@ -43,14 +42,13 @@ def sweep(workplace: Workplace, job: Envelope, claude_folders: list[str]) -> Swe
     archives = archives_of(workplace.home)
     followed = scope.followed_folders(workplace.home)
     desk = desk_of(workplace, job)
-    forgotten = forgotten_sessions(database_path(workplace.home))
     swept = Swept()
     for folder in claude_folders:
         for path in transcripts_in(folder):
             desk.check_stop()
             try:
                 with open_source(path, folder) as source:
-                    if source.session in forgotten:
+                    if is_forgotten(workplace.home, source.session):
                         continue
                     _take(workplace.home, archives, source, desk, followed, swept)
             except RefusedTranscriptError:

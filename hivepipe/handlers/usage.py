@@ -9,6 +9,7 @@ from hivepipe.errors import BadEnvelopeError
 from hivepipe.jobs import Job
 from hivepipe.store import usage
 from hivepipe.store.database import Database
+from hivepipe.store.forgetting import is_forgotten
 from hivepipe.transcripts.usage import Usage
 
 MESSAGES_PER_JOB = 100  # some 25 kB
@@ -23,7 +24,7 @@ def usage_jobs(usages: list[Usage]) -> Iterator[Job]:
 
 
 def record_usage(db: Database, job: Envelope) -> None:
-    """Record the messages of one such job."""
+    """Record the messages of one such job; a replay may be of a session that is forgotten."""
     messages = job.payload.get("messages")
     if not isinstance(messages, list):
         raise BadEnvelopeError("no messages")
@@ -32,7 +33,8 @@ def record_usage(db: Database, job: Envelope) -> None:
             unpacked = _unpacked(message)
         except (KeyError, TypeError, AttributeError) as error:
             raise BadEnvelopeError(f"not a message's usage: {error!r}") from error
-        usage.record(db, unpacked)
+        if not is_forgotten(db, unpacked.session):
+            usage.record(db, unpacked)
 
 
 def _packed(each: Usage) -> dict[str, object]:

@@ -16,6 +16,7 @@ from hivepipe.errors import BadEnvelopeError
 from hivepipe.handlers.slow import execute_at_once
 from hivepipe.handlers.usage import MESSAGES_PER_JOB, usage_jobs
 from hivepipe.store.database import Database
+from hivepipe.store.forgetting import remove_rows
 from hivepipe.transcripts.tally import Tally
 from hivepipe.transcripts.usage import Usage, usage_of
 from tests.conftest import PATIENCE_SECS, Home
@@ -106,6 +107,14 @@ def test_many_messages_travel_in_several_jobs(tmp_path: Path) -> None:
     execute_at_once(db, reader(), made)
     db.close()
     assert len(rows(tmp_path / "hive.db")) == len(many)
+
+
+def test_a_fork_brings_no_row_of_a_forgotten_session_back(tmp_path: Path) -> None:
+    db = Database(tmp_path / "hive.db")
+    remove_rows(db, PARENT)
+    db.close()
+    found = recorded(tmp_path / "hive.db", list(jobs()))
+    assert {row["session_id"] for row in found} == {FORK, BACKGROUND, COMPACTION}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,39 @@
+"""What is forgotten is known to who works on files, without opening the store each time."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hivepipe.handlers.forgotten import is_forgotten, say_forgotten
+from hivepipe.store.database import Database
+from hivepipe.store.forgetting import remove_rows
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[Database]:
+    db = Database(tmp_path / "hive.db")
+    yield db
+    db.close()
+
+
+def test_the_store_is_read_again_when_somebody_has_said_so(tmp_path: Path, db: Database) -> None:
+    home = str(tmp_path)
+    assert not is_forgotten(home, "mine")
+    remove_rows(db, "mine")
+    say_forgotten(home)
+    assert is_forgotten(home, "mine")
+    assert is_forgotten(home, "other", "mine")
+    assert not is_forgotten(home, "other")
+    remove_rows(db, "other")
+    say_forgotten(home)
+    assert is_forgotten(home, "other")
+
+
+def test_a_process_that_begins_knows_it(tmp_path: Path, db: Database) -> None:
+    remove_rows(db, "mine")
+    assert is_forgotten(str(tmp_path), "mine")
+
+
+def test_without_a_store_nothing_is_forgotten(tmp_path: Path) -> None:
+    assert not is_forgotten(str(tmp_path), "mine")
