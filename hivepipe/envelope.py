@@ -153,23 +153,35 @@ def follow_ups(parent: Envelope, jobs: list[Job]) -> list[Message]:
 def _follow_up(parent: Envelope, number: int, job: Job) -> Message:
     said = f"{parent.id}\0{job.operation}\0{dumps(job.payload)}"
     id = blake2b(said.encode(), digest_size=16).hexdigest()
-    created_at = utc(parent.event_time_ns)
-    priority = PRIORITIES[job.operation]
+    return compose(id, job, parent.event_time_ns, number=number, parent=parent)
+
+
+def compose(
+    id: str,
+    job: Job,
+    event_time_ns: int,
+    priority: int = 0,
+    number: int = 0,
+    parent: Envelope | None = None,
+) -> Message:
+    """Encode a job that no hook made: of nobody's session, or of its parent's."""
+    created_at = utc(event_time_ns)
+    priority = priority or PRIORITIES[job.operation]
     envelope = {
         "v": ENVELOPE_VERSION,
         "id": id,
-        "seq": f"{parent.event_time_ns}_{number}",
+        "seq": f"{event_time_ns}_{number}",
         "priority": priority,
         "operation": job.operation,
         "payload": job.payload,
         "metadata": {
-            "session": parent.session or None,
-            "instance": parent.instance,
-            "project": parent.project,
+            "session": (parent.session if parent else "") or None,
+            "instance": parent.instance if parent else "",
+            "project": parent.project if parent else "",
             "cwd": "",
             "agent": None,
         },
-        "event_time_ns": parent.event_time_ns,
+        "event_time_ns": event_time_ns,
         "created_at": f"{created_at[:-4]}Z",
         "retries": 0,
     }

@@ -14,6 +14,8 @@ from hivepipe.home import make_folders
 
 LOCK_SECS = 1.0
 POLL_SECS = 0.02
+TAIL_BYTES = 1 << 16
+LOG_BYTES = 1_000_000
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # O_NONBLOCK: a named pipe in a file's place must not hang anybody.
@@ -48,6 +50,33 @@ class ExportFolder:
             file.flush()
             os.fsync(descriptor)
         os.rename(temporary, name, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+
+    def tail(self, name: str, size: int = TAIL_BYTES) -> bytes:
+        """Return the end of a file; nothing where there is none."""
+        try:
+            descriptor = os.open(name, os.O_RDONLY | _FILE, dir_fd=self._descriptor)
+        except FileNotFoundError:
+            return b""
+        with os.fdopen(descriptor, "rb") as file:
+            file.seek(max(file.seek(0, os.SEEK_END) - size, 0))
+            return file.read()
+
+    def append(self, name: str, lines: list[str]) -> None:
+        """Add lines to a log in one write; one that has grown is kept as `<name>.1`."""
+        torn = self.tail(name, 1) not in (b"", b"\n")  # a kill or a full disk in mid-write
+        data = (("\n" if torn else "") + "".join(f"{line}\n" for line in lines)).encode()
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        descriptor = os.open(name, flags | _FILE, 0o600, dir_fd=self._descriptor)
+        try:
+            if os.fstat(descriptor).st_size > LOG_BYTES:
+                os.rename(
+                    name, f"{name}.1", src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor
+                )
+                self.append(name, lines)
+                return
+            os.write(descriptor, data)
+        finally:
+            os.close(descriptor)
 
 
 @contextmanager

@@ -77,6 +77,13 @@ PRIORITIES = {
     "record_usage": 8,
     "sweep_transcripts": 8,
     "compress_archives": 9,
+    "cleanup_agents": 6,
+    "log_cleanups": 8,
+    "prune": 8,
+    "reap_sessions": 4,
+    "lose_instance": 5,
+    "record_slot": 9,
+    "delete_outdated": 9,
 }
 
 # A transcript lags behind the event that ends a turn: it is read at once, and once more.
@@ -126,6 +133,7 @@ class Context:
         "cwd",
         "event_time_ns",
         "instance",
+        "machine",
         "newcomer",
         "own_session",
         "pid",
@@ -150,12 +158,14 @@ class Context:
         task: str = "",
         pid: int = 0,
         pid_started: str = "",
+        machine: tuple[str, str, str] = ("", "", ""),
         count: Count = NOT_COUNTED,
         claude_folder: str = "",
     ) -> None:
         """`own_session`: what this very instance is known to be in; empty: the store is asked.
 
         `claude_folder`: where Claude Code keeps its files, if not where it does by default.
+        `machine`: host, boot, pid namespace; asked for where a session starts.
         """
         self.event_time_ns = event_time_ns
         self.session = session
@@ -168,6 +178,7 @@ class Context:
         self.task = task
         self.pid = pid
         self.pid_started = pid_started
+        self.machine = machine
         self.count = count
         self.claude_folder = claude_folder
 
@@ -217,6 +228,9 @@ def _start(event: Event, context: Context) -> Job:
         "transcript_path": event.transcript_path,
         "pid": context.pid,
         "pid_started": context.pid_started,
+        "host": context.machine[0],
+        "boot": context.machine[1],
+        "pid_space": context.machine[2],
         "title": known.title if known else "",
         "swarm": context.swarm,
     }

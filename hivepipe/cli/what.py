@@ -33,8 +33,10 @@ BESIDE = {
     "instance_sessions",
     "deleted_sessions",
     "forgotten_sessions",
+    "cleanups",
     "counters",
     "applied",
+    "slots",
     "schema_migrations",
 }
 TRANSCRIPTS = ("transcripts", "what you, Claude and the tools said, redacted (archive)")

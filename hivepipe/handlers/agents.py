@@ -1,5 +1,7 @@
 """Agents that a session spawned: four events, in any order, any of them missing."""
 
+from dataclasses import replace
+
 from hivepipe.envelope import Envelope
 from hivepipe.errors import BadEnvelopeError
 from hivepipe.events import valid_id
@@ -23,7 +25,7 @@ def fail_agent(db: Database, job: Envelope) -> None:
 
 def start_agent(db: Database, job: Envelope) -> None:
     """Claude Code spawned or resumed the agent."""
-    _record(db, job, _life(job, "spawned"))
+    _record(db, job, replace(_life(job, "spawned"), began=True))
 
 
 def finish_agent(db: Database, job: Envelope) -> None:

@@ -30,6 +30,7 @@ class Sign:
     tool_use_id: str = ""
     tokens: int | None = None
     duration_ms: int | None = None
+    began: bool = False  # Claude Code says that it is at work
 
 
 def record_sign(db: Database, job: Envelope, sign: Sign) -> None:
@@ -42,14 +43,15 @@ def record_sign(db: Database, job: Envelope, sign: Sign) -> None:
     merged = merge(known, job, sign)
     sql = """
         INSERT INTO agents (id, swarm_id, name, type, role, metadata, status, created_at,
-          last_active, deleted_at, session_id, tool_use_id, model, completed_at)
+          last_active, deleted_at, session_id, tool_use_id, model, completed_at, began_at)
         VALUES (:id, :swarm_id, :name, :type, :role, :metadata, :status, :created_at,
-          :last_active, :deleted_at, :session_id, :tool_use_id, :model, :completed_at)
+          :last_active, :deleted_at, :session_id, :tool_use_id, :model, :completed_at, :began_at)
         ON CONFLICT (id) DO UPDATE SET
           name = excluded.name, type = excluded.type, metadata = excluded.metadata,
           status = excluded.status, created_at = excluded.created_at,
           last_active = excluded.last_active, tool_use_id = excluded.tool_use_id,
-          model = excluded.model, completed_at = excluded.completed_at
+          model = excluded.model, completed_at = excluded.completed_at,
+          began_at = excluded.began_at
     """
     db.execute(sql, merged)
 
@@ -80,6 +82,7 @@ def _new_agent(swarm: str, job: Envelope, sign: Sign) -> dict[str, object]:
         "tool_use_id": None,
         "model": None,
         "completed_at": None,
+        "began_at": None,
     }
 
 
@@ -95,6 +98,8 @@ def merge(known: dict[str, object], job: Envelope, sign: Sign) -> dict[str, obje
         row["status"] = sign.status
     row["created_at"] = min(str(known["created_at"]), job.time)
     row["last_active"] = max(str(known["last_active"]), job.time)
+    if sign.began:
+        row["began_at"] = min(str(known["began_at"] or job.time), job.time)
     if sign.status in ("completed", "failed"):
         row["completed_at"] = max(str(known["completed_at"] or ""), job.time)
     row["metadata"] = orjson.dumps(_render(row, known, job, sign)).decode()

@@ -128,7 +128,7 @@ class Listings:
         """Return one agent."""
         sql = """
             SELECT id, session_id, swarm_id, name, type, role, status, model, tool_use_id,
-              created_at, last_active, completed_at, deleted_at, metadata
+              created_at, began_at, last_active, completed_at, deleted_at, deleted_reason, metadata
             FROM agents WHERE id = :id
         """
         return next(iter(self.rows(sql, {"id": agent})), None)

@@ -121,6 +121,32 @@ FORGOTTEN = """
 CREATE TABLE forgotten_sessions (id TEXT PRIMARY KEY, forgotten_at TEXT NOT NULL);
 """
 
+# What runs by the clock, slot by slot. A slot that ran twice would show.
+SLOTS = """
+CREATE TABLE slots (
+  id INTEGER PRIMARY KEY, name TEXT NOT NULL, slot INTEGER NOT NULL, executed_at TEXT NOT NULL,
+  executions INTEGER NOT NULL DEFAULT 1, UNIQUE (name, slot));
+"""
+
+# Agents are deleted softly: the row says when, why, and by which run.
+CLEANUPS = """
+ALTER TABLE agents ADD COLUMN began_at TEXT;
+ALTER TABLE agents ADD COLUMN deleted_reason TEXT;
+ALTER TABLE agents ADD COLUMN deleted_by TEXT;
+CREATE INDEX agents_by_deletion ON agents (deleted_by);
+CREATE TABLE cleanups (
+  id INTEGER PRIMARY KEY, job_id TEXT NOT NULL UNIQUE, cause TEXT NOT NULL,
+  created_at TEXT NOT NULL, expired INTEGER NOT NULL, completed INTEGER NOT NULL,
+  orphaned INTEGER NOT NULL, kept INTEGER NOT NULL);
+"""
+
+# Where a pid means something, and since when it means nothing any more.
+MACHINES = """
+ALTER TABLE instances ADD COLUMN boot TEXT;
+ALTER TABLE instances ADD COLUMN pid_space TEXT;
+ALTER TABLE instances ADD COLUMN gone_at TEXT;
+"""
+
 MIGRATIONS = (
     ("0001 initial", INITIAL),
     ("0002 usage", USAGE),
@@ -128,6 +154,9 @@ MIGRATIONS = (
     ("0004 tasks", TASKS),
     ("0005 activity", ACTIVITY),
     ("0009 forgotten sessions", FORGOTTEN),
+    ("0010 slots", SLOTS),
+    ("0011 cleanups", CLEANUPS),
+    ("0012 machines", MACHINES),
 )
 
 _RECORDS = """

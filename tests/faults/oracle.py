@@ -469,7 +469,10 @@ def _sign(agents: Any, event: Fired, operation: str, swarm: str) -> None:
         "role": "task-agent",
         "status": "spawned",
         "created_at": time,
+        "began_at": None,  # no SubagentStart is fired
         "deleted_at": None,
+        "deleted_reason": None,
+        "deleted_by": None,
         "session_id": event.session,
         "tool_use_id": None,
         "model": None,
@@ -524,7 +527,7 @@ def _sign(agents: Any, event: Fired, operation: str, swarm: str) -> None:
 
 _OURS_ALONE = {  # pids, hosts, and how the store keeps its order: not SPEC's
     "sessions": {"checkpoint_time_ns", "metadata"},
-    "instances": {"pid", "pid_started", "host", "last_seen"},
+    "instances": {"pid", "pid_started", "host", "boot", "pid_space", "last_seen", "gone_at"},
     "instance_sessions": {"pid", "last_seen", "assigned_time_ns", "detached_time_ns"},
     "session_logs": {"id", "job_id"},
     "prompts": {"id", "job_id"},

@@ -69,7 +69,7 @@ TIMES = {
     "assigned_time_ns",
     "detached_time_ns",
 }
-UNSTABLE = {*TIMES, "pid", "pid_started", "job_id"}
+UNSTABLE = {*TIMES, "pid", "pid_started", "boot", "pid_space", "job_id"}
 NUMBERED = ("session_logs", "prompts", "skill_uses")  # their ids tell the order of arrival only
 
 
@@ -200,7 +200,10 @@ def expected_agent(home: Home, **row: Any) -> dict[str, Any]:
         "metadata": metadata,
         "created_at": "~",
         "last_active": "~",
+        "began_at": None,
         "deleted_at": None,
+        "deleted_reason": None,
+        "deleted_by": None,
         "session_id": SESSION,
         "model": "haiku",
         "completed_at": "~",
@@ -297,6 +300,9 @@ def expected_day(home: Home, checkpoints: int) -> dict[str, list[dict[str, Any]]
                 "pid": "~",
                 "pid_started": "~",
                 "host": socket.gethostname(),
+                "boot": "~",
+                "pid_space": "~",
+                "gone_at": None,
                 "status": "running",
                 "started_at": "~",
                 "last_seen": "~",
@@ -347,6 +353,8 @@ def expected_day(home: Home, checkpoints: int) -> dict[str, list[dict[str, Any]]
         ],
         "skill_uses": [{**skill, "success": 0}, {**skill, "success": 1}],
         "counters": [],
+        "slots": [],  # no scheduler runs
+        "cleanups": [],
         "deleted_sessions": [],
         "tasks": [],
         "forgotten_sessions": [],

@@ -1,0 +1,81 @@
+"""cleanup_agents: rows of agents that have had their time; log_cleanups: the same for reading."""
+
+import re
+from contextlib import closing
+from datetime import UTC, datetime
+
+from hivepipe.envelope import Envelope
+from hivepipe.export_folder import ExportFolder, locked
+from hivepipe.handlers.workplace import Workplace
+from hivepipe.home import kept_folder
+from hivepipe.jobs import Job
+from hivepipe.lifecycle import Verdict
+from hivepipe.store import cleanups
+from hivepipe.store.applied import mark_applied
+from hivepipe.store.database import Database, Row
+from hivepipe.store.location import database_path
+
+BUSY_TIMEOUT_SECS = 0.1
+RUNS_AT_A_TIME = 1000
+LOG = "cleanup.log"
+_RUN = re.compile(rb"\[INFO\] run (\d+): .*\n")
+TRIGGERS = ("periodic", "session_end", "manual")
+
+
+def cleanup_agents(workplace: Workplace, job: Envelope) -> None:
+    """Delete, softly, what has had its time at the time of the event, and have it logged."""
+    path = database_path(workplace.home)
+    with closing(Database(path, BUSY_TIMEOUT_SECS)) as db, db.transaction():
+        is_new = mark_applied(db, job)
+        judged = clean(db, job.id, job.text("trigger"), job.event_time_ns) if is_new else []
+    # Not new: this worker was killed after the commit, perhaps before the hand-over.
+    if not is_new or any(verdict.goes for _, verdict in judged):
+        workplace.hand_back(job, [Job("log_cleanups", {}, "")])
+
+
+def clean(db: Database, job_id: str, trigger: str, time_ns: int) -> list[tuple[str, Verdict]]:
+    """Delete within the caller's transaction; return what became of each agent."""
+    now = datetime.fromtimestamp(time_ns / 1e9, UTC)
+    time = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    cause = trigger if trigger in TRIGGERS else "unknown"
+    judged = cleanups.verdicts(db, now)
+    cleanups.delete_agents(db, job_id, cause, time, judged)
+    return judged
+
+
+def log_cleanups(workplace: Workplace, _job: Envelope) -> None:
+    """Bring cleanup.log up to what the store has."""
+    with closing(Database(database_path(workplace.home))) as db:
+        write_log(workplace.home, db)
+
+
+def write_log(home: str, db: Database) -> None:
+    """Append the runs that the log does not have yet; it says itself which those are."""
+    with locked(kept_folder(home), "cleanup") as folder:
+        while runs := cleanups.runs_after(db, _last_run(folder), RUNS_AT_A_TIME):
+            for run, agents in runs:
+                folder.append(LOG, _lines(run, agents))
+
+
+def _last_run(folder: ExportFolder) -> int:
+    for name in (LOG, f"{LOG}.1"):
+        found = _RUN.findall(folder.tail(name))
+        if found:
+            return int(found[-1])
+    return 0
+
+
+def _lines(run: Row, agents: list[Row]) -> list[str]:
+    """Return the lines of one run, its own the last: a torn one is written anew."""
+    head = f"[{run['created_at'][:19]}Z] [{run['cause']}] [INFO]"
+    terms = ", ".join(f"{run[why]} {why}" for why in ("expired", "completed", "orphaned"))
+    total = run["expired"] + run["completed"] + run["orphaned"]
+    return [
+        *(f"{head} deleted {_name(agent)}: {agent['deleted_reason']}" for agent in agents),
+        f"{head} run {run['id']}: deleted {total} ({terms}), kept {run['kept']}",
+    ]
+
+
+def _name(agent: Row) -> str:
+    """Name its session too: by that its line is found when the session is to be forgotten."""
+    return f"{agent['id']} of {agent['session_id']}" if agent["session_id"] else str(agent["id"])

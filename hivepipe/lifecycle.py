@@ -1,0 +1,75 @@
+"""When an agent's row has had its time: pure, and every time is UTC.
+
+    completed   it finished, or failed
+    orphaned    it never finished, and its session is over
+    expired     its time to live has passed, and nothing says that it is at work
+
+Never: protected, permanent, younger than five minutes, or with metadata that cannot be read.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+import orjson
+
+FRESH = timedelta(minutes=5)
+_YES = (True, 1, "1", "true", "True", "yes")
+
+
+class Verdict(NamedTuple):
+    """What is to become of an agent, and why."""
+
+    goes: bool
+    reason: str
+
+
+def judge(agent: Mapping[str, Any], now: datetime) -> Verdict:
+    """Judge a row of `agents` with `session_status` beside it; None: its session is not there."""
+    metadata = _metadata(agent["metadata"])
+    if metadata is None:
+        return Verdict(False, "unreadable")
+    said = metadata.get("lifecycle")
+    lifecycle: Mapping[str, Any] = said if isinstance(said, dict) else {"type": said}
+    if "permanent" in (lifecycle.get("type"), metadata.get("type")):
+        return Verdict(False, "permanent")
+    if any(each.get("protected") in _YES for each in (lifecycle, metadata)):
+        return Verdict(False, "protected")
+    created_at = moment(agent["created_at"])
+    if created_at is None or now - created_at < FRESH:
+        return Verdict(False, "fresh")
+    return _of_its_time(agent, moment(lifecycle.get("expires_at")), now)
+
+
+def _of_its_time(agent: Mapping[str, Any], expires_at: datetime | None, now: datetime) -> Verdict:
+    if agent["status"] in ("completed", "failed"):
+        return Verdict(True, "completed")
+    if agent["session_id"] and agent["session_status"] not in ("active", "paused", "inferred"):
+        return Verdict(True, "orphaned")
+    # Claude Code said that it began, and not yet that it ended: it may work for hours in silence.
+    if agent["status"] == "running" or agent["began_at"]:
+        return Verdict(False, "at work")
+    if expires_at is not None and expires_at <= now:
+        return Verdict(True, "expired")
+    return Verdict(False, "at work")
+
+
+def _metadata(text: object) -> dict[str, Any] | None:
+    if text is None or text == "":
+        return {}
+    try:
+        found = orjson.loads(str(text))
+    except orjson.JSONDecodeError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def moment(text: object) -> datetime | None:
+    """Return a stored time; one without a zone is UTC. None: it is none."""
+    if not isinstance(text, str):
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -1,0 +1,94 @@
+"""When an agent's row has had its time."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from hivepipe.lifecycle import judge, moment
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def ago(**span: float) -> str:
+    return (NOW - timedelta(**span)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def agent(lifecycle: object = None, **columns: Any) -> dict[str, Any]:
+    """An ephemeral agent, spawned two hours ago in a session that is open, past its time."""
+    ephemeral = {
+        "type": "ephemeral",
+        "ttl": 3600,
+        "expires_at": ago(hours=1),
+        "cleanup_trigger": "task_complete",
+        "protected": False,
+    }
+    said = ephemeral | lifecycle if isinstance(lifecycle, dict) else lifecycle or ephemeral
+    return {
+        "status": "spawned",
+        "metadata": json.dumps({"model": "default", "lifecycle": said}, indent=2),
+        "created_at": ago(hours=2),
+        "began_at": None,
+        "session_id": "session-1",
+        "session_status": "active",
+        **columns,
+    }
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (agent(), "expired"),
+        (agent(session_status="paused"), "expired"),
+        (agent(status="completed"), "completed"),
+        (agent(status="failed"), "completed"),
+        (agent(session_status="ended"), "orphaned"),
+        (agent(session_status=None), "orphaned"),
+        (agent(session_status="ended", status="running", began_at=ago(hours=2)), "orphaned"),
+        (agent(status="completed", metadata=None), "completed"),
+        (agent({"expires_at": "2026-11-21T12:00:00+00:00"}), "expired"),
+        (agent({"expires_at": "2026-11-21T13:59:59+02:00"}), "expired"),  # 11:59:59 UTC
+        (agent({"expires_at": "2026-11-21 11:00:00"}), "expired"),
+        (agent({"protected": 0}), "expired"),
+    ],
+)
+def test_what_goes(row: dict[str, Any], reason: str) -> None:
+    assert judge(row, NOW) == (True, reason)
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (agent({"type": "permanent"}, status="completed"), "permanent"),
+        (agent("permanent", session_status=None), "permanent"),
+        (agent({"protected": True}, session_status="ended"), "protected"),
+        (agent({"protected": 1}, status="failed"), "protected"),
+        (agent({"protected": "true"}), "protected"),
+        (agent(metadata='{"protected": 1, "lifecycle": {"type": "x"}}'), "protected"),
+        (agent(created_at=ago(seconds=1), status="completed"), "fresh"),
+        (agent(created_at=ago(seconds=299), session_status=None), "fresh"),
+        (agent(created_at=None, status="completed"), "fresh"),
+        (agent(created_at="yesterday", status="completed"), "fresh"),
+        (agent(metadata="{", status="completed"), "unreadable"),
+        (agent(metadata="[1]", session_status=None), "unreadable"),
+        (agent({"expires_at": "2026-11-21T12:00:01Z"}), "at work"),
+        (agent({"expires_at": "2026-11-21T11:30:00-01:00"}), "at work"),  # 12:30 UTC
+        (agent({"expires_at": "soon"}), "at work"),
+        (agent({"expires_at": None}), "at work"),
+        (agent(began_at=ago(hours=2)), "at work"),  # in the background, for hours
+        (agent(status="running"), "at work"),
+        (agent(session_id=None, session_status=None, metadata=None), "at work"),
+    ],
+)
+def test_what_stays(row: dict[str, Any], reason: str) -> None:
+    assert judge(row, NOW) == (False, reason)
+
+
+def test_five_minutes_are_enough() -> None:
+    assert judge(agent(created_at=ago(minutes=5), status="completed"), NOW) == (True, "completed")
+
+
+@pytest.mark.parametrize("text", [None, 3, "", "soon", "2026-13-01"])
+def test_what_is_no_time_is_none(text: object) -> None:
+    assert moment(text) is None
