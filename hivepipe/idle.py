@@ -7,7 +7,7 @@ import os
 import time
 from pathlib import Path
 
-from hivepipe.intake.instance import start_time
+from hivepipe.intake.fate import lives
 from hivepipe.queues.housekeeping import Housekeeper
 from hivepipe.queues.spooled import spool_files
 from hivepipe.store.database import Database
@@ -44,17 +44,3 @@ class IdleWatch:
             or bool(spool_files(self._spool))
             or any(lives(pid, started) for pid, started in open_processes(db, os.uname().nodename))
         )
-
-
-def lives(pid: int, started: str) -> bool:
-    """Does this very process live? `started` as the kernel counts; empty where it does not say."""
-    if pid <= 0:
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    now = start_time(pid)
-    return not started or not now or now == started

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from hivepipe.idle import lives
+from hivepipe.intake.fate import lives
 from hivepipe.store.activity import activity_of_sessions, processes_of_sessions
 from hivepipe.store.listings import Entry, Listings
 

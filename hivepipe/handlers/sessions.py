@@ -4,7 +4,7 @@ import logging
 import socket
 
 from hivepipe.envelope import Envelope
-from hivepipe.store import history, sessions
+from hivepipe.store import history, open_sessions, sessions
 from hivepipe.store.applied import count_effectless
 from hivepipe.store.database import Database
 
@@ -40,14 +40,16 @@ def end_session(db: Database, job: Envelope) -> None:
     """The session ended; the instance leaves it."""
     if _is_there(db, job):
         sessions.set_state(db, job, "ended", job.text("reason"))
-        sessions.detach_instance(db, job)
+        if job.instance:
+            sessions.detach_instance(db, job)
 
 
 def update_checkpoint(db: Database, job: Envelope) -> None:
     """Save where the session is; an automatic checkpoint is a sign that it is at work."""
     if not _is_there(db, job):
         return
-    sessions.raise_totals(db, job)
+    if job.instance:
+        sessions.raise_totals(db, job)
     sessions.save_checkpoint(db, job)
     if job.text("type") == "auto":
         sessions.set_state(db, job, "active")
@@ -69,3 +71,8 @@ def _is_there(db: Database, job: Envelope) -> bool:
         _warned_of.add(job.session)
         logger.warning("%s touched no row: session %s was deleted", job.operation, job.session)
     return False
+
+
+def lose_instance(db: Database, job: Envelope) -> None:
+    """The process of an instance is gone without a word."""
+    open_sessions.lose_instance(db, job)

@@ -28,6 +28,7 @@ LOG_SECS = 0.1
 WAITING_SHARE = 0.3
 MOST_GAINS = 4  # Claude Code gives a hook 5 s
 SETTINGS_BYTES = 1 << 20
+_UNASKED = ("", "", "")
 NEUTRAL = b'{"continue": true}\n'
 
 # What shows that a session is alive, begins or ends a call or a turn.
@@ -214,12 +215,13 @@ def _context(
     joined = valid_id(settings.variable("HIVEPIPE_SESSION_ID") or "")
     own = joined or event.session_id or instance.session
     session = own or instances.marked_session(place.home, instance)
+    newcomer = bool(own) and own != instance.session
     return jobs.Context(
         event_time_ns=event_time_ns,
         session=session,
         own_session=own,
         instance=instance.id,
-        newcomer=bool(own) and own != instance.session,
+        newcomer=newcomer,
         project=clean(place.project),
         cwd=event.cwd,
         swarm=valid_id(settings.variable("HIVEPIPE_SWARM_ID") or "")
@@ -227,6 +229,7 @@ def _context(
         task=_task(place),
         pid=instance.pid,
         pid_started=instance.started,
+        machine=instances.this_machine() if newcomer or event.name == "SessionStart" else _UNASKED,
         count=_count(event, session, event_time_ns, place, instance),
         claude_folder=settings.variable("CLAUDE_CONFIG_DIR") or "",
     )

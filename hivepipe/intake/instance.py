@@ -24,6 +24,16 @@ _CLAUDE = ("claude", "node")
 _STEPS = 4
 
 
+def this_machine() -> tuple[str, str, str]:
+    """Return where a pid means something: host, boot, pid namespace; empty if not told (macOS)."""
+    try:
+        pid_space = posix.readlink("/proc/self/ns/pid")
+    except OSError:
+        pid_space = ""
+    boot = read_small("/proc/sys/kernel/random/boot_id").strip()
+    return posix.uname().nodename, boot, pid_space
+
+
 class Instance:
     """A running Claude Code process; `session` is empty if it holds no marker yet."""
 
@@ -132,11 +142,6 @@ def _process(pid: int) -> tuple[str, int, str]:
     if not found or len(fields) < 20:
         return "", 0, ""
     return name, int(fields[1]), fields[19]
-
-
-def start_time(pid: int) -> str:
-    """Return when a process started, in clock ticks since boot; empty: it is gone, or macOS."""
-    return _process(pid)[2]
 
 
 def _start_epoch(started: str) -> int:

@@ -147,9 +147,12 @@ def session_exists(db: Database, session: str) -> bool:
 def assign_instance(db: Database, job: Envelope, host: str) -> None:
     """Put the instance into the session; it leaves the one it was in before."""
     seen = """
-        INSERT INTO instances (id, pid, pid_started, host, status, started_at, last_seen)
-        VALUES (:id, :pid, :started, :host, 'running', :time, :time)
+        INSERT INTO instances
+          (id, pid, pid_started, host, boot, pid_space, status, started_at, last_seen)
+        VALUES (:id, :pid, :started, :host, :boot, :pid_space, 'running', :time, :time)
         ON CONFLICT (id) DO UPDATE SET
+          status = CASE WHEN instances.gone_at >= excluded.last_seen THEN instances.status
+            ELSE 'running' END,
           started_at = CASE WHEN excluded.started_at < instances.started_at
             THEN excluded.started_at ELSE instances.started_at END,
           last_seen = CASE WHEN excluded.last_seen > instances.last_seen
@@ -159,7 +162,9 @@ def assign_instance(db: Database, job: Envelope, host: str) -> None:
         "id": job.instance,
         "pid": job.number("pid"),
         "started": job.text("pid_started"),
-        "host": host,
+        "host": job.text("host") or host,
+        "boot": job.text("boot") or None,
+        "pid_space": job.text("pid_space") or None,
         "time": job.time,
     }
     db.execute(seen, parameters)
@@ -185,7 +190,7 @@ def assign_instance(db: Database, job: Envelope, host: str) -> None:
         "time_ns": job.event_time_ns,
     }
     db.execute(assigned, parameters)
-    _choose_active(db, job.instance)
+    choose_active(db, job.instance)
 
 
 def detach_instance(db: Database, job: Envelope) -> None:
@@ -205,11 +210,11 @@ def detach_instance(db: Database, job: Envelope) -> None:
     }
     if not db.execute(sql, parameters):
         raise MissingParentError(f"instance {job.instance} is not in session {job.session}")
-    _choose_active(db, job.instance)
+    choose_active(db, job.instance)
 
 
-def _choose_active(db: Database, instance: str) -> None:
-    """Of an instance's sessions the last assigned is active, unless it was left since."""
+def choose_active(db: Database, instance: str) -> None:
+    """Of an instance's sessions the last assigned is active, unless it was left since, or died."""
     parameters = {"instance": instance}
     leave = """
         UPDATE instance_sessions SET status = 'detached'
@@ -220,6 +225,7 @@ def _choose_active(db: Database, instance: str) -> None:
         WHERE id = (SELECT id FROM instance_sessions WHERE instance_id = :instance
                     ORDER BY assigned_time_ns DESC, id LIMIT 1)
           AND assigned_time_ns > detached_time_ns
+          AND NOT EXISTS (SELECT 1 FROM instances WHERE id = :instance AND status = 'gone')
     """
     db.execute(leave, parameters)
     db.execute(enter, parameters)

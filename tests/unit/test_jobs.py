@@ -227,6 +227,9 @@ def test_start_session_says_what_claude_said_and_which_process_it_is() -> None:
         "transcript_path": payloads.TRANSCRIPT,
         "pid": 4711,
         "pid_started": "99",
+        "host": "",
+        "boot": "",
+        "pid_space": "",
         "title": "cart-refactor",
         "swarm": "swarm-1",
     }

@@ -1,0 +1,42 @@
+"""Sessions that are open, and the instances that are or were in them, for whoever ends them."""
+
+from hivepipe.envelope import Envelope
+from hivepipe.store.database import Database, Row
+from hivepipe.store.sessions import choose_active
+
+
+def open_sessions(db: Database) -> list[Row]:
+    """Return a row for each open session and each instance of it, the one seen last at the end.
+
+    A session that never had one has a row with `instance_id` NULL.
+    """
+    sql = """
+        SELECT sessions.id AS session_id, sessions.project, sessions.transcript_path,
+          sessions.swarm_id, sessions.updated_at, sessions.state_time_ns,
+          sessions.checkpoint_time_ns, mine.instance_id, mine.status AS assignment,
+          mine.assigned_time_ns, mine.last_seen, instances.id, instances.pid,
+          instances.pid_started, instances.host, instances.boot, instances.pid_space
+        FROM sessions
+        LEFT JOIN instance_sessions AS mine ON mine.session_id = sessions.id
+        LEFT JOIN instances ON instances.id = mine.instance_id
+        WHERE sessions.status IN ('active', 'paused')
+        ORDER BY sessions.id, mine.last_seen, mine.instance_id
+    """
+    return db.rows(sql)
+
+
+def running_instances(db: Database) -> list[Row]:
+    """Return the instances that are not known to be gone."""
+    return db.rows("SELECT * FROM instances WHERE status = 'running' ORDER BY id")
+
+
+def lose_instance(db: Database, job: Envelope) -> None:
+    """The process is gone: it is in no session any more, unless it was seen since."""
+    sql = """
+        UPDATE instances SET
+          gone_at = CASE WHEN gone_at > :time THEN gone_at ELSE :time END,
+          status = CASE WHEN last_seen > :time THEN status ELSE 'gone' END
+        WHERE id = :instance
+    """
+    db.execute(sql, {"instance": job.instance, "time": job.time})
+    choose_active(db, job.instance)

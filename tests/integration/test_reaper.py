@@ -1,0 +1,338 @@
+"""Sessions whose Claude Code died without a word are ended; one that is in use never is."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hivepipe.intake.fate import fate_of, lives
+from hivepipe.intake.instance import this_machine
+from hivepipe.periodic import PERIODIC
+from hivepipe.queues.ticks import set_due
+from tests.conftest import NEUTRAL, Home, Server, Writer, hook_path, until
+
+(REAPER,) = [row for row in PERIODIC if row.operation == "reap_sessions"]
+# A Claude Code that runs a hook for each line it is sent: `<executable> <file with the event>`.
+CLAUDE = """
+import subprocess, sys
+for line in sys.stdin:
+    hook, event = line.split()
+    with open(event, "rb") as data:
+        done = subprocess.run([sys.executable, "-I", "-S", hook], stdin=data, capture_output=True)
+    print(done.returncode, done.stdout.decode(), flush=True)
+"""
+
+
+class Claude:
+    """A process that fires hooks as Claude Code does: it is their parent."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.process = subprocess.Popen(
+            [sys.executable, "-I", "-c", CLAUDE],
+            env=home.env,
+            cwd=home.project,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def fire(self, name: str, session: str, **fields: Any) -> None:
+        event = self.home.root / f"event-{self.process.pid}.json"
+        event.write_text(json.dumps({"hook_event_name": name, "session_id": session, **fields}))
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.write(f"{hook_path(name)} {event}\n")
+        self.process.stdin.flush()
+        assert self.process.stdout.readline() == f"0 {NEUTRAL}"
+        self.process.stdout.readline()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+class Stack:
+    """Redis, writer and scheduler of one home, and its Claude Codes."""
+
+    def __init__(self, home: Home, server: Server, writer: Writer, scheduler: Writer) -> None:
+        self.home = home
+        self.server = server
+        self.writer = writer
+        self.scheduler = scheduler
+        self.claudes: list[Claude] = []
+
+    def claude(self) -> Claude:
+        self.claudes.append(Claude(self.home))
+        return self.claudes[-1]
+
+    def write(self, sql: str, *parameters: Any) -> None:
+        with closing(sqlite3.connect(self.home.database, timeout=10)) as db, db:
+            db.executemany(sql, parameters)
+
+    def session(self, name: str) -> dict[str, Any]:
+        found = self.home.rows(f"SELECT * FROM sessions WHERE id = '{name}'")
+        return found[0] if found else {}
+
+    def until_started(self, name: str) -> None:
+        until(lambda: self.session(name), f"no {name}")
+
+    def reap(self) -> None:
+        """Let the reaper have its turn now, and wait until it and what follows is done."""
+        if not self.scheduler.is_running:
+            self.scheduler.start()
+        before = len(self.slots())
+        with self.server.client() as client:
+            until(lambda: client.exists("rq:job:tick-reaper"), "no tick")
+            set_due(client, REAPER, time.time() - 1)
+        until(lambda: len(self.slots()) > before, "the reaper did not run")
+        self.settle()
+
+    def slots(self) -> list[dict[str, Any]]:
+        return self.home.rows("SELECT * FROM slots WHERE name = 'reaper'")
+
+    def settle(self) -> None:
+        def is_quiet() -> bool:
+            with self.server.client() as client:
+                keys = [f"rq:{kind}:{q}" for q in ("high", "medium", "low") for kind in ("wip",)]
+                waiting = sum(client.llen(f"rq:queue:{q}") for q in ("high", "medium", "low"))
+                return not waiting and not any(client.zcard(key) for key in keys)
+
+        until(is_quiet, "not settled")
+
+
+@pytest.fixture
+def stack(
+    private_home: Home,
+    redis_server: Server,
+    writer: Writer,
+    new_worker: Callable[[str], Writer],
+) -> Iterator[Stack]:
+    writer.start()
+    made = Stack(private_home, redis_server, writer, new_worker("scheduler"))
+    yield made
+    for claude in made.claudes:
+        claude.kill()
+
+
+def test_a_session_whose_process_was_killed_is_ended_with_the_reason(stack: Stack) -> None:
+    claude = stack.claude()
+    claude.fire("SessionStart", "s-1", source="startup", model="opus")
+    claude.fire("Stop", "s-1")
+    stack.until_started("s-1")
+    stack.settle()
+    stack.reap()
+    assert stack.session("s-1")["status"] == "paused"  # it lives
+    markers = [
+        stack.home.path / "instances" / str(claude.process.pid),
+        stack.home.path / "sessions" / f".session_{claude.process.pid}",
+        stack.home.path / ".active_session",
+    ]
+    assert all(path.exists() for path in markers)
+    heard = stack.session("s-1")["updated_at"]
+    claude.kill()
+    stack.reap()
+    row = stack.session("s-1")
+    assert (row["status"], row["end_reason"]) == ("ended", "process gone")
+    assert row["ended_at"] == heard  # when it was last heard of, not when that was noticed
+    (instance,) = stack.home.rows("SELECT * FROM instances")
+    assert instance["status"] == "gone"
+    (assignment,) = stack.home.rows("SELECT * FROM instance_sessions")
+    assert assignment["status"] == "detached"
+    assert not any(path.exists() for path in markers)
+    applied = stack.home.count("applied")
+    stack.reap()  # nothing is left to do
+    assert stack.home.count("applied") <= applied + 2  # its own job and its slot
+
+
+def test_a_resumed_session_is_not_ended_by_the_death_of_its_first_process(stack: Stack) -> None:
+    first, second = stack.claude(), stack.claude()
+    first.fire("SessionStart", "s-1", source="startup")
+    first.kill()
+    second.fire("SessionStart", "s-1", source="resume")
+    stack.until_started("s-1")
+    stack.settle()
+    stack.reap()
+    assert stack.session("s-1")["status"] == "active"
+    found = stack.home.rows("SELECT status FROM instance_sessions ORDER BY assigned_time_ns")
+    assert [row["status"] for row in found] == ["detached", "active"]
+    second.kill()
+    stack.reap()
+    assert stack.session("s-1")["status"] == "ended"
+
+
+def test_what_is_on_its_way_outweighs_the_reaper(stack: Stack) -> None:
+    """The reaper saw the old process dead; the event that resumes the session is still queued."""
+    first, second = stack.claude(), stack.claude()
+    first.fire("SessionStart", "s-1", source="startup")
+    stack.until_started("s-1")
+    stack.settle()
+    first.kill()
+    stack.scheduler.start()
+    stack.reap()
+    assert stack.session("s-1")["status"] == "ended"
+    ended = stack.session("s-1")
+    stack.writer.end()
+    second.fire("SessionStart", "s-1", source="resume")
+    stack.writer.start()
+    until(lambda: stack.session("s-1")["status"] == "active", "it stays ended")
+    assert stack.session("s-1")["state_time_ns"] > ended["state_time_ns"]
+    stack.reap()
+    assert stack.session("s-1")["status"] == "active"
+
+
+def test_a_session_that_its_process_left_is_ended(stack: Stack) -> None:
+    claude = stack.claude()
+    claude.fire("SessionStart", "s-1", source="startup")
+    claude.fire("SessionStart", "s-2", source="clear")  # and no SessionEnd of the first
+    stack.until_started("s-2")
+    stack.settle()
+    stack.reap()
+    assert stack.session("s-1")["end_reason"] == "left by its process"
+    assert stack.session("s-2")["status"] == "active"
+
+
+def test_who_cannot_be_seen_from_here_is_not_dead(stack: Stack) -> None:
+    """Another machine's, another container's, a launcher's: unknown, until a week of silence."""
+    claude = stack.claude()
+    claude.fire("SessionStart", "here", source="startup")
+    stack.until_started("here")
+    stack.settle()
+    (known,) = stack.home.rows("SELECT * FROM instances")
+    others = {
+        "machine": {**known, "host": "elsewhere", "boot": "another-boot"},
+        "container": {**known, "pid_space": "pid:[1]"},
+        "restarted": {**known, "boot": "another-boot"},
+        "launcher": {**known},
+        "silent": {**known, "host": "elsewhere"},
+    }
+    now = datetime.now(UTC)
+    for number, (name, row) in enumerate(others.items()):
+        ours = f"instance-1-{number:08x}"
+        instance = "tests-own" if name == "launcher" else ours
+        age = timedelta(days=8 if name == "silent" else 6)
+        at = (now - age).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        values = {**row, "id": instance, "pid": 2**22 + number, "last_seen": at}
+        columns = ", ".join(values)
+        marks = ", ".join("?" * len(values))
+        stack.write(f"INSERT INTO instances ({columns}) VALUES ({marks})", [*values.values()])
+        stack.write(
+            "INSERT INTO sessions (id, status, updated_at) VALUES (?, 'active', ?)", (name, at)
+        )
+        stack.write(
+            """INSERT INTO instance_sessions
+                 (id, session_id, instance_id, status, assigned_time_ns, last_seen)
+               VALUES (?, ?, ?, 'active', 1, ?)""",
+            (name, name, instance, at),
+        )
+    stack.reap()
+    reasons = {name: stack.session(name)["end_reason"] for name in others}
+    assert reasons == {
+        "machine": None,
+        "container": None,
+        "restarted": "machine restarted",
+        "launcher": None,
+        "silent": "silent for a week",
+    }
+    assert stack.session("here")["status"] == "active"
+
+
+def test_a_thousand_dead_sessions_in_one_run(stack: Stack) -> None:
+    claude = stack.claude()
+    claude.fire("SessionStart", "alive", source="startup")
+    stack.until_started("alive")
+    stack.settle()
+    host, boot, pid_space = this_machine()
+    names = [f"dead-{number}" for number in range(1000)]
+    ids = [f"instance-1-{number:08x}" for number in range(1000)]
+    stack.write(
+        """INSERT INTO sessions (id, status, updated_at, state_time_ns, swarm_id)
+           VALUES (?, 'paused', '2026-01-01T00:00:00.000Z', 1767225600000000000, 'none')""",
+        *[(name,) for name in names],
+    )
+    stack.write(
+        """INSERT INTO instances (id, pid, pid_started, host, boot, pid_space, last_seen)
+           VALUES (?, ?, '1', ?, ?, ?, '2026-01-01T00:00:00.000Z')""",
+        *[(id, os.getpid(), host, boot, pid_space) for id in ids],  # a pid that was used again
+    )
+    stack.write(
+        """INSERT INTO instance_sessions (id, session_id, instance_id, status, assigned_time_ns)
+           VALUES (?, ?, ?, 'active', 1767225600000000000)""",
+        *[(f"{i}:{n}", n, i) for n, i in zip(names, ids, strict=True)],
+    )
+    runs = len(stack.slots())
+    stack.reap()
+    reasons = stack.home.rows(
+        "SELECT status, end_reason, count(*) AS n FROM sessions GROUP BY 1, 2 ORDER BY 1"
+    )
+    assert reasons == [
+        {"status": "active", "end_reason": None, "n": 1},
+        {"status": "ended", "end_reason": "process gone", "n": 1000},
+    ]
+    assert len(stack.slots()) <= runs + 2
+    gone = stack.home.rows("SELECT count(*) AS n FROM instances WHERE status = 'gone'")
+    assert gone == [{"n": 1000}]
+    with stack.server.client() as client:
+        assert not client.zcard("rq:failed:high") + client.zcard("rq:failed:medium")
+
+
+# ---- who is dead
+
+
+def row(pid: int, **more: Any) -> dict[str, Any]:
+    host, boot, pid_space = this_machine()
+    return {
+        "id": "instance-1-00000000",
+        "pid": pid,
+        "pid_started": "",
+        "host": host,
+        "boot": boot,
+        "pid_space": pid_space,
+        **more,
+    }
+
+
+def test_a_zombie_is_dead_and_a_stopped_process_is_not() -> None:
+    child = subprocess.Popen([sys.executable, "-I", "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        assert fate_of(row(child.pid), this_machine()).lives is True
+        child.send_signal(signal.SIGSTOP)
+        assert fate_of(row(child.pid), this_machine()).lives is True
+        child.kill()
+        stat = Path(f"/proc/{child.pid}/stat")
+        until(lambda: ") Z " in stat.read_text(), "no zombie")
+        assert fate_of(row(child.pid), this_machine()) == (False, "process gone")
+    finally:
+        child.kill()
+        child.communicate()
+    assert not lives(child.pid, "")
+
+
+def test_a_pid_that_was_used_again_is_somebody_else() -> None:
+    assert lives(os.getpid(), "")
+    assert not lives(os.getpid(), "1")
+    assert not lives(0, "")
+    assert not lives(-1, "")
+
+
+@pytest.mark.parametrize(
+    "more", [{"host": "elsewhere"}, {"pid_space": "pid:[1]"}, {"id": "named"}, {"pid": None}]
+)
+def test_who_is_not_of_this_machine_is_unknown(more: dict[str, Any]) -> None:
+    assert fate_of({**row(2**22 + 1), **more}, this_machine()).lives is None
+
+
+def test_rows_from_before_the_machine_was_recorded_are_judged_by_their_pid() -> None:
+    old = {"boot": None, "pid_space": None}
+    assert fate_of(row(os.getpid(), **old), this_machine()).lives is True
+    assert fate_of(row(2**22 + 1, **old), this_machine()).lives is False
