@@ -52,7 +52,7 @@ def apply_files(home: str, db: Database, paths: list[Path]) -> Report:
         with db.transaction():
             for path in reasons:
                 reasons[path] += [_write(db, job) for job in read[path] if not _is_slow(job)]
-        workplace = Workplace(home, partial(execute_at_once, db))
+        workplace = Workplace(home, partial(execute_at_once, home, db))
         for path in reasons:  # after the commit: nobody waits for the lock meanwhile
             reasons[path] += [_work(workplace, job) for job in read[path] if _is_slow(job)]
             said = "; ".join(filter(None, reasons[path]))

@@ -5,10 +5,13 @@ from functools import cache, partial
 from rq import get_current_job
 
 from hivepipe.config import here
-from hivepipe.envelope import read_envelope
+from hivepipe.envelope import Envelope, read_envelope
 from hivepipe.handlers.registry import execute
 from hivepipe.handlers.slow import SLOW_OPERATIONS, execute_at_once, execute_slow
 from hivepipe.handlers.workplace import Workplace
+from hivepipe.periodic import TICK, job_of
+from hivepipe.queues.connection import connect
+from hivepipe.queues.hand_back import enqueue_periodic
 from hivepipe.queues.stock_jobs import note_executed
 from hivepipe.redaction_config import use_rules
 from hivepipe.store.database import Database
@@ -22,16 +25,24 @@ def run_job(envelope: str) -> None:
     RQ, which retries and then keeps the job as failed.
     """
     job = read_envelope(envelope)
-    home = here()[0].home
+    place, _ = here()
+    in_rq = get_current_job()
+    if job.operation == TICK:
+        connection = in_rq.connection if in_rq else connect(place.socket)
+        enqueue_periodic(connection, place.socket, [job_of(job)])
+    else:
+        _execute(place.home, job)
+    if in_rq is not None:
+        note_executed(in_rq.connection, in_rq.id)
+
+
+def _execute(home: str, job: Envelope) -> None:
     db = _database(home)
     if job.operation in SLOW_OPERATIONS:
-        execute_slow(Workplace(home, partial(execute_at_once, db)), job)
+        execute_slow(Workplace(home, partial(execute_at_once, home, db)), job)
     else:
         with db.transaction():
             execute(db, job)
-    in_rq = get_current_job()
-    if in_rq is not None:
-        note_executed(in_rq.connection, in_rq.id)
 
 
 @cache

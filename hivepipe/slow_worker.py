@@ -19,19 +19,18 @@ import redis
 
 from hivepipe import retry
 from hivepipe.claiming_worker import LONGEST_WAIT_SECS, ClaimingWorker
-from hivepipe.envelope import Envelope, follow_ups, redacted
+from hivepipe.envelope import Envelope, redacted
 from hivepipe.errors import BadEnvelopeError, JobError, StoppedError
 from hivepipe.handlers.slow import execute_slow
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.jobs import Job
 from hivepipe.queues import client
 from hivepipe.queues.claims import LEASE_SECS, Claimed
-from hivepipe.queues.connection import send
+from hivepipe.queues.hand_back import hand_back
 from hivepipe.queues.job_data import envelope_text, read_claimed
 from hivepipe.queues.names import LLM, SLOW
 from hivepipe.skill_exports import SkillExports
 
-PUSH_SECS = 2.0
 RENEW_SECS = min(LEASE_SECS / 4, 5.0)  # RQ lets a worker's registration lapse after 20 s
 DISKS_FAULT = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
 
@@ -105,7 +104,7 @@ class SlowWorker(ClaimingWorker):
         return bool(self._stop_requested)
 
     def _hand_back(self, parent: Envelope, jobs: list[Job]) -> None:
-        send(self.connection, self._address, follow_ups(parent, jobs), PUSH_SECS)
+        hand_back(self.connection, self._address, parent, jobs)
 
     @contextmanager
     def _held(self, job: Claimed) -> Iterator[None]:

@@ -3,7 +3,7 @@
 `rq worker -w hivepipe.writer.Writer high medium low` runs it, and so does workers/writer.py.
 
     turn      spool -> claim -> read -> commit -> acknowledge, retry, bury
-                                    '-> hand on what may take long
+                                    '-> hand on what may take long, enqueue what a tick stands for
 
 A job is committed before it is acknowledged: a kill in between makes it come again, and the
 table `applied` makes that harmless.
@@ -14,6 +14,8 @@ import logging
 import sqlite3
 import time
 from collections import Counter
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import redis
@@ -24,14 +26,16 @@ from hivepipe.commit import commit_batch
 from hivepipe.envelope import Envelope, redacted
 from hivepipe.errors import BadEnvelopeError, MissingParentError, StoreError
 from hivepipe.guard.shared_root import look_at_shared_root
-from hivepipe.handlers.slow import SLOW_OPERATIONS
-from hivepipe.handlers.workplace import settle_secs
+from hivepipe.handlers.slow import HERE, SLOW_OPERATIONS, execute_slow
+from hivepipe.handlers.workplace import Workplace, settle_secs
 from hivepipe.heartbeats import Heartbeats
 from hivepipe.idle import IdleWatch
-from hivepipe.jobs import queue_of
-from hivepipe.queues import client, endpoint
+from hivepipe.jobs import queue_of, utc
+from hivepipe.periodic import TICK, job_of
+from hivepipe.queues import client, endpoint, ticks
 from hivepipe.queues.aof_sync import AofSync
 from hivepipe.queues.claims import TROUBLE_KEY, Claimed
+from hivepipe.queues.hand_back import enqueue_periodic, hand_back
 from hivepipe.queues.housekeeping import Housekeeper
 from hivepipe.queues.job_data import envelope_text, read_claimed
 from hivepipe.queues.names import QUEUES
@@ -39,6 +43,7 @@ from hivepipe.stack import kernel
 from hivepipe.stack.bell import Bell
 from hivepipe.stack.leave import ask_to_shut_down, leave, may_leave
 from hivepipe.stack.lock import Stack
+from hivepipe.store import slots
 from hivepipe.store.database import Database
 from hivepipe.store.location import database_path
 
@@ -132,22 +137,18 @@ class Writer(ClaimingWorker):
 
     def _execute(self, claimed: list[Claimed]) -> None:
         """Commit what can be committed; every claimed job is acknowledged, retried or buried."""
-        jobs: list[tuple[Claimed, Envelope]] = []
-        long: list[tuple[Claimed, str, float]] = []
-        dead: list[tuple[Claimed, str, bytes, str]] = []
-        for job in claimed:
-            try:
-                envelope = read_claimed(job)
-            except BadEnvelopeError as error:
-                logger.error("dead letter %s: %s", job.id, error)
-                dead.append((job, str(error), job.data, "unreadable"))
-                continue
-            slow = SLOW_OPERATIONS.get(envelope.operation)
-            if slow:
-                long.append((job, slow.queue, settle_secs(envelope)))
-            else:
-                jobs.append((job, envelope))
-        self._claims.hand_on(long)
+        batch = _sorted(claimed)
+        self._claims.hand_on(batch.long)
+        self._open_slots(batch.ticks)
+        self._commit(batch)
+        for job, envelope in batch.short:
+            self._execute_here(job, envelope, batch.dead)
+        self._claims.bury(batch.dead)
+
+    def _commit(self, batch: "_Batch") -> None:
+        jobs = batch.writes
+        if not jobs:
+            return
         try:
             db = self._db
             if db is None:
@@ -155,15 +156,48 @@ class Writer(ClaimingWorker):
             outcome = commit_batch(db, [envelope for _, envelope in jobs], self._box.record)
         except sqlite3.DatabaseError as error:
             self._store_failed(jobs, error)
-        else:
-            self._in_trouble("")
-            self._claims.acknowledge(
-                [(jobs[index][0], jobs[index][1].operation) for index in outcome.committed]
+            return
+        self._in_trouble("")
+        self._claims.acknowledge(
+            [(jobs[index][0], jobs[index][1].operation) for index in outcome.committed]
+        )
+        self._log_late(jobs, outcome.committed)
+        for index, reason in outcome.failed.items():
+            self._job_failed(*jobs[index], reason, batch.dead)
+
+    def _open_slots(self, due: list[tuple[Claimed, Envelope]]) -> None:
+        """Enqueue the jobs that ticks stand for, but for slots that have been executed."""
+        if not due:
+            return
+        jobs = [job_of(tick) for _, tick in due]
+        new = [job for job in jobs if not self._is_executed(job.id)]
+        enqueue_periodic(self.connection, self._address, new)
+        now = utc(time.time_ns())
+        ticks.finish(self.connection, [(tick.id, tick.queue) for tick, _ in due], now)
+
+    def _is_executed(self, job_id: str) -> bool:
+        try:
+            return self._db is not None and slots.is_executed(self._db, job_id)
+        except sqlite3.Error:  # then it comes again, and does nothing
+            return False
+
+    def _execute_here(self, job: Claimed, envelope: Envelope, dead: list["_Dead"]) -> None:
+        """Execute what is short and asks the system or Redis, outside any transaction."""
+        self._box.record(job.id)
+        try:
+            execute_slow(
+                Workplace(self._home, partial(hand_back, self.connection, self._address)), envelope
             )
-            self._log_late(jobs, outcome.committed)
-            for index, reason in outcome.failed.items():
-                self._job_failed(*jobs[index], reason, dead)
-        self._claims.bury(dead)
+        except sqlite3.OperationalError as error:
+            self._store_failed([(job, envelope)], error)
+        except (redis.RedisError, client.RefusedError):
+            raise
+        except Exception as error:  # noqa: BLE001  a handler's bug must not stop the others
+            self._job_failed(job, envelope, error, dead)
+        else:
+            self._claims.acknowledge([(job, envelope.operation)])
+        finally:
+            self._box.record("")
 
     def _store_failed(self, jobs: list[tuple[Claimed, Envelope]], error: Exception) -> None:
         """The store is at fault: nothing was written, and no job ever dies of it."""
@@ -186,7 +220,7 @@ class Writer(ClaimingWorker):
         job: Claimed,
         envelope: Envelope,
         error: Exception,
-        dead: list[tuple[Claimed, str, bytes, str]],
+        dead: list["_Dead"],
     ) -> None:
         """The job is at fault: dead, unless the parent it misses may be on its way."""
         attempts = job.attempts + 1
@@ -235,3 +269,40 @@ class Writer(ClaimingWorker):
         elif self._trouble != "" and not reason:
             self.connection.delete(TROUBLE_KEY)
         self._trouble = reason
+
+
+_Dead = tuple[Claimed, str, bytes, str]
+
+
+@dataclass
+class _Batch:
+    """One claim, by what is to be done with each job."""
+
+    writes: list[tuple[Claimed, Envelope]] = field(default_factory=list)
+    ticks: list[tuple[Claimed, Envelope]] = field(default_factory=list)
+    short: list[tuple[Claimed, Envelope]] = field(default_factory=list)
+    long: list[tuple[Claimed, str, float]] = field(default_factory=list)
+    dead: list[_Dead] = field(default_factory=list)
+
+
+def _sorted(claimed: list[Claimed]) -> _Batch:
+    batch = _Batch()
+    for job in claimed:
+        try:
+            envelope = read_claimed(job)
+            if envelope.operation == TICK:
+                job_of(envelope)
+        except BadEnvelopeError as error:
+            logger.error("dead letter %s: %s", job.id, error)
+            batch.dead.append((job, str(error), job.data, "unreadable"))
+            continue
+        slow = SLOW_OPERATIONS.get(envelope.operation)
+        if envelope.operation == TICK:
+            batch.ticks.append((job, envelope))
+        elif slow is None:
+            batch.writes.append((job, envelope))
+        elif slow.queue == HERE:
+            batch.short.append((job, envelope))
+        else:
+            batch.long.append((job, slow.queue, settle_secs(envelope)))
+    return batch

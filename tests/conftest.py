@@ -307,10 +307,10 @@ class Server(Process):
 class Writer(Process):
     """The writer of a home, as the supervisor runs it."""
 
-    def __init__(self, home: Home) -> None:
-        """Nothing runs before `start`."""
-        script = str(ROOT / "workers" / "writer.py")
-        log = home.root / f"writer{home.path.name}.log"
+    def __init__(self, home: Home, process: str = "writer") -> None:
+        """Nothing runs before `start`; `process`: another one that the supervisor runs."""
+        script = str(ROOT / "workers" / f"{process}.py")
+        log = home.root / f"{process}{home.path.name}.log"
         super().__init__([sys.executable, "-I", script], log, home.env, home.root)
         self.starts = 0
 
@@ -395,6 +395,21 @@ def slow_worker(private_home: Home) -> Iterator[Process]:
     yield made
     if made.is_running:
         made.end(signal.SIGKILL)
+
+
+@pytest.fixture
+def new_worker(private_home: Home) -> Iterator[Callable[[str], Writer]]:
+    """Make other processes of the private home by their names, not yet started; all are ended."""
+    made: list[Writer] = []
+
+    def make(process: str) -> Writer:
+        made.append(Writer(private_home, process))
+        return made[-1]
+
+    yield make
+    for worker in made:
+        if worker.is_running:
+            worker.end(signal.SIGKILL)
 
 
 @pytest.fixture

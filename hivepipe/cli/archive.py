@@ -132,7 +132,7 @@ def sweep() -> None:
     db = Database(database_path(home))
     try:
         swept = sweep_transcripts(
-            Workplace(home, partial(execute_at_once, db)),
+            Workplace(home, partial(execute_at_once, home, db)),
             _asked("sweep_transcripts"),
             scope.claude_folders(home, variable("CLAUDE_CONFIG_DIR") or ""),
         )

@@ -6,6 +6,7 @@ import click
 
 from hivepipe.cli import agents, install, sessions, stack
 from hivepipe.cli.archive import archive
+from hivepipe.cli.cleanup import cleanup
 from hivepipe.cli.config import config
 from hivepipe.cli.costs import costs
 from hivepipe.cli.demo.command import demo
@@ -90,6 +91,7 @@ main.add_command(task)
 main.add_command(guard)
 main.add_command(rq)
 main.add_command(drain)
+main.add_command(cleanup)
 main.add_command(demo)
 
 if __name__ == "__main__":

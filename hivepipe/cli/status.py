@@ -87,7 +87,7 @@ def _in_redis(stack: Stack, alive: bool) -> dict[str, Any]:
     """Return where the jobs are; None while nobody can say, which is not 0."""
     unknown = dict.fromkeys(
         (
-            *("queues", "accepted", "accounts", "oldest_waiting_secs"),
+            *("queues", "accepted", "periodic", "accounts", "oldest_waiting_secs"),
             *("store_trouble", "newer_version"),
         )
     )
@@ -98,7 +98,8 @@ def _in_redis(stack: Stack, alive: bool) -> dict[str, Any]:
             accounts = claims.accounts(client)
             return {
                 "queues": {name: client.llen(f"rq:queue:{name}") for name in ALL_QUEUES},
-                "accepted": accounts["accepted"],
+                "accepted": int(client.get(connection.ACCEPTED_KEY) or 0),
+                "periodic": int(client.get(connection.PERIODIC_KEY) or 0),
                 "accounts": accounts,
                 "oldest_waiting_secs": _oldest_secs(client),
                 "store_trouble": _trouble(client.hgetall(claims.TROUBLE_KEY)),
@@ -203,6 +204,7 @@ def _show_jobs(report: dict[str, Any]) -> None:
     found = sum(parts.values())
     sign = "=" if found == accounts["accepted"] else f"but {found} are found:"
     terms = " + ".join(f"{count} {name}" for name, count in parts.items())
-    click.echo(f"accepted  {accounts['accepted']} {sign} {terms}")
+    by_clock = f", {report['periodic']} by the clock" if report["periodic"] else ""
+    click.echo(f"accepted  {accounts['accepted']} {sign} {terms}{by_clock}")
     if accounts["dead"]:
         click.echo(f"{accounts['dead']} dead letters: hivepipe failed list")

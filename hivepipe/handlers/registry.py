@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from hivepipe.envelope import Envelope
 from hivepipe.errors import UnknownOperationError
-from hivepipe.handlers import agents, history, sessions, tasks, usage
+from hivepipe.handlers import agents, history, prune, sessions, slots, tasks, usage
 from hivepipe.store.applied import count_effectless, mark_applied
 from hivepipe.store.database import Database
 from hivepipe.store.forgetting import is_forgotten
@@ -27,10 +27,13 @@ HANDLERS: dict[str, Callable[[Database, Envelope], None]] = {
     "record_prompt": history.record_prompt,
     "record_skill": history.record_skill,
     "record_usage": usage.record_usage,
+    "lose_instance": sessions.lose_instance,
+    "record_slot": slots.record_slot,
+    "delete_outdated": prune.delete_outdated,
 }
 
 # What these write says itself which session it belongs to.
-_OF_NO_SESSION = ("record_usage",)
+_OF_NO_SESSION = ("record_usage", "lose_instance", "record_slot", "delete_outdated")
 
 
 def execute(db: Database, job: Envelope) -> None:
@@ -52,6 +55,7 @@ def execute(db: Database, job: Envelope) -> None:
         count_effectless(db, "forgotten", job)
         return
     handler(db, job)
+    slots.record_own_slot(db, job)
 
 
 def _session_of(db: Database, job: Envelope) -> str:

@@ -1,8 +1,9 @@
-"""What may take longer than 100 ms: operation -> (queue, handler), and how such a job is executed.
+"""What does not write to the store: operation -> (queue, handler), and how such a job is executed.
 
-The writer never executes these: it hands them on to `slow` or `llm`, where each has a worker.
-They work on files and other services, idempotently; what they have for the store they hand back
-as jobs of their own, and read it where they must.
+What may take longer than 100 ms the writer hands on to `slow` or `llm`, where each has a worker;
+what is short but asks the system or Redis (queue HERE) it executes itself, outside its
+transactions. All work idempotently; what they have for the store they hand back as jobs of their
+own, and read it where they must.
 """
 
 from collections.abc import Callable
@@ -11,16 +12,22 @@ from typing import NamedTuple
 from hivepipe.envelope import Envelope, follow_ups, read_envelope
 from hivepipe.errors import UnknownOperationError
 from hivepipe.handlers.archive import archive_transcript
+from hivepipe.handlers.cleanup import cleanup_agents, log_cleanups
+from hivepipe.handlers.prune import prune
+from hivepipe.handlers.reaper import reap_sessions
 from hivepipe.handlers.registry import execute
+from hivepipe.handlers.slots import slot_jobs
 from hivepipe.handlers.sweep import compress_archives, sweep_transcripts
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.jobs import Job
 from hivepipe.queues.names import SLOW
 from hivepipe.store.database import Database
 
+HERE = ""  # in the writer
+
 
 class Slow(NamedTuple):
-    """One slow operation: which queue it waits in, and what executes it."""
+    """One such operation: which queue it waits in, and what executes it."""
 
     queue: str
     handler: Callable[[Workplace, Envelope], None]
@@ -30,19 +37,34 @@ SLOW_OPERATIONS: dict[str, Slow] = {
     "archive_transcript": Slow(SLOW, archive_transcript),
     "sweep_transcripts": Slow(SLOW, sweep_transcripts),
     "compress_archives": Slow(SLOW, compress_archives),
+    "cleanup_agents": Slow(HERE, cleanup_agents),
+    "log_cleanups": Slow(SLOW, log_cleanups),
+    "prune": Slow(SLOW, prune),
+    "reap_sessions": Slow(HERE, reap_sessions),
 }
 
 
 def execute_slow(workplace: Workplace, job: Envelope) -> None:
-    """Execute one slow job; whatever it raises is the caller's to judge."""
+    """Execute one such job; whatever it raises is the caller's to judge."""
     slow = SLOW_OPERATIONS.get(job.operation)
     if slow is None:
         raise UnknownOperationError(f"no handler for operation {job.operation!r}")
     slow.handler(workplace, job)
+    if done := slot_jobs(job):
+        workplace.hand_back(job, done)
 
 
-def execute_at_once(db: Database, parent: Envelope, jobs: list[Job]) -> None:
-    """Execute what a slow handler hands back where there is no writer to do it: all or nothing."""
+def execute_at_once(home: str, db: Database, parent: Envelope, jobs: list[Job]) -> None:
+    """Execute what a slow handler hands back where there is no writer to do it.
+
+    All the writes or none; then what does not write.
+    """
+    envelopes = [read_envelope(message.envelope) for message in follow_ups(parent, jobs)]
     with db.transaction():
-        for message in follow_ups(parent, jobs):
-            execute(db, read_envelope(message.envelope))
+        for job in envelopes:
+            if job.operation not in SLOW_OPERATIONS:
+                execute(db, job)
+    workplace = Workplace(home, lambda parent, jobs: execute_at_once(home, db, parent, jobs))
+    for job in envelopes:
+        if job.operation in SLOW_OPERATIONS:
+            execute_slow(workplace, job)

@@ -14,7 +14,8 @@ registry of started jobs) in the same script.
     hivepipe:set_aside  list   ids from a queue whose job is no job
     hivepipe:trouble    hash   since when the store does not answer, and why
     hivepipe:newer      int    version of jobs that wait for a later hivepipe
-    hivepipe:accepted, :done, :discarded   int   the accounts, counted where a job goes in and out
+    hivepipe:accepted, :periodic, :done, :discarded   int   the accounts: events' jobs and those by
+                               the clock, counted where they go in, both where they go out
 """
 
 import base64
@@ -394,19 +395,22 @@ def _packed(reason: str) -> bytes:
 
 
 def accounts(connection: Redis) -> dict[str, int]:
-    """Return where all accepted jobs are; each figure is counted, none computed from another."""
+    """Return where all jobs are, those by the clock among them.
+
+    Each figure is counted where a job goes in or out, none is computed from another.
+    """
     pipe = connection.pipeline()
     count_executed(pipe)
-    for name in ("accepted", "done", "discarded"):
+    for name in ("accepted", "periodic", "done", "discarded"):
         pipe.get(f"hivepipe:{name}")
     for queue in ALL_QUEUES:
         pipe.llen(f"rq:queue:{queue}")
         pipe.zcard(f"rq:wip:{queue}")
         pipe.zcard(f"rq:scheduled:{queue}")
         pipe.zcard(f"rq:failed:{queue}")
-    _, accepted, done, discarded, *counts = (int(value or 0) for value in pipe.execute())
+    _, accepted, periodic, done, discarded, *counts = (int(value or 0) for value in pipe.execute())
     return {
-        "accepted": accepted,
+        "accepted": accepted + periodic,
         "done": done,
         "waiting": sum(counts[0::4]),
         "running": sum(counts[1::4]),

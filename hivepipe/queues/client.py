@@ -56,7 +56,7 @@ for i = ARGV[1] + 2, #ARGV, {_FIELDS} do
   end
 end
 if new > 0 then
-  redis.call('INCRBY', 'hivepipe:accepted', new)
+  redis.call('INCRBY', KEYS[1] or 'hivepipe:accepted', new)
   if redis.call('LLEN', 'hivepipe:bell') == 0 then redis.call('RPUSH', 'hivepipe:bell', 1) end
 end
 return said and redis.status_reply(said) or new
@@ -78,14 +78,16 @@ class AbsentError(RefusedError):
     is_absent = True
 
 
-def push(address: str, messages: list[Message], reply_secs: float = REPLY_SECS) -> int:
+def push(
+    address: str, messages: list[Message], reply_secs: float = REPLY_SECS, counter: str = ""
+) -> int:
     """Enqueue the messages of one event; return how many were new.
 
-    `address` is a socket path or a local URL (hivepipe.queues.endpoint). Raises RefusedError; the
-    messages may have arrived even then (a stopped Redis runs the script when it goes on), which
-    their ids make harmless.
+    `address` is a socket path or a local URL (hivepipe.queues.endpoint); `counter` the key that
+    counts them, if another one. Raises RefusedError; the messages may have arrived even then (a
+    stopped Redis runs the script when it goes on), which their ids make harmless.
     """
-    reply = _push(address, messages, "", [], reply_secs, b":")
+    reply = _push(address, eval_command(messages, counter=counter), reply_secs, b":")
     if not reply.isdigit():
         raise RefusedError("not a Redis reply")
     return int(reply)
@@ -97,19 +99,11 @@ def push_with(address: str, messages: list[Message], script: str, arguments: lis
     The script finds its arguments from ARGV[2] on, and puts what it has to say, on one line, into
     `said`. Raises RefusedError, as `push` does.
     """
-    return _push(address, messages, script, arguments, REPLY_SECS, b"+")
+    return _push(address, eval_command(messages, script, arguments), REPLY_SECS, b"+")
 
 
-def _push(
-    address: str,
-    messages: list[Message],
-    script: str,
-    arguments: list[str],
-    reply_secs: float,
-    expected: bytes,
-) -> str:
-    command = _command(eval_command(messages, script, arguments))
-    reply = _exchange(address, command, reply_secs)
+def _push(address: str, command: list[bytes], reply_secs: float, expected: bytes) -> str:
+    reply = _exchange(address, _command(command), reply_secs)
     if not reply.startswith(expected):
         # Redis 6.2 puts its own words before the reason, later ones behind.
         raise RefusedError(reply[1:300].decode("utf-8", "replace").strip() or "not a Redis reply")
@@ -117,12 +111,16 @@ def _push(
 
 
 def eval_command(
-    messages: list[Message], script: str = "", script_arguments: "list[str] | None" = None
+    messages: list[Message],
+    script: str = "",
+    script_arguments: "list[str] | None" = None,
+    counter: str = "",
 ) -> list[bytes]:
     """Return the command that enqueues these messages, after a script if there is one."""
     before = [argument.encode() for argument in script_arguments or ()]
-    arguments = [b"EVAL", f"local said\n{script}{SCRIPT}".encode(), b"0", b"%d" % len(before)]
-    arguments += before
+    arguments = [b"EVAL", f"local said\n{script}{SCRIPT}".encode()]
+    arguments += [b"1", counter.encode()] if counter else [b"0"]
+    arguments += [b"%d" % len(before), *before]
     for message in messages:
         arguments += (
             message.id.encode(),

@@ -10,6 +10,7 @@ from hivepipe.queues import client, endpoint
 CONNECT_SECS = 5
 REPLY_SECS = 10
 ACCEPTED_KEY = "hivepipe:accepted"
+PERIODIC_KEY = "hivepipe:periodic"
 
 
 def connect(address: str) -> redis.Redis:
@@ -31,15 +32,21 @@ def url(address: str) -> str:
     return f"unix://{address}" if address.startswith("/") else address
 
 
-def send(connection: redis.Redis, address: str, messages: list[Message], secs: float) -> int:
+def send(
+    connection: redis.Redis,
+    address: str,
+    messages: list[Message],
+    secs: float,
+    counter: str = ACCEPTED_KEY,
+) -> int:
     """Enqueue messages as hooks do, over a socket if that is local; return how many were new.
 
     RefusedError: Redis cannot be reached, or says no.
     """
     if endpoint.is_local(address):
-        return client.push(address, messages, secs)
+        return client.push(address, messages, secs, counter)
     try:
-        _, script, _, *arguments = client.eval_command(messages)
-        return int(connection.eval(script.decode(), 0, *arguments))
+        _, script, _, *arguments = client.eval_command(messages, counter=counter)
+        return int(connection.eval(script.decode(), 1, *arguments))
     except redis.RedisError as error:
         raise client.RefusedError(str(error)) from None

@@ -10,18 +10,21 @@ from redis.exceptions import RedisError, ResponseError
 
 from hivepipe.errors import BadEnvelopeError, NewerEnvelopeError
 from hivepipe.home import logs_folder
+from hivepipe.periodic import runs_by_the_clock
 from hivepipe.queues.claims import NEWER_KEY, NEWER_SECS
 from hivepipe.queues.connection import ACCEPTED_KEY, send
 from hivepipe.queues.names import ALL_QUEUES
 from hivepipe.queues.reconciler import reconcile, redact_dead_letters
 from hivepipe.queues.spooled import abandoned, read_spool_file, set_aside, spool_files
 from hivepipe.queues.stock_jobs import count_executed
+from hivepipe.queues.ticks import drop_superseded
 
 FILES_PER_TURN = 500
 QUIET_SECS = 2.0
 REWRITE_EVERY_SECS = 10.0
 RECONCILE_EVERY_SECS = 30.0
 HOOK_LOG_BYTES = 1_000_000
+MOST_PERIODIC = 100  # in one list: more than the table has rows
 PUSH_SECS = 2.0  # nobody waits for the drain; a slow Redis must not stop it
 
 logger = logging.getLogger(__name__)
@@ -86,6 +89,7 @@ class Housekeeper:
         self._cleanse_when_quiet(now)
         if now - self._reconciled_at > RECONCILE_EVERY_SECS:
             self._reconciled_at = now
+            drop_superseded(self._connection)
             redact_dead_letters(self._connection, not self._is_our_server)
             count_executed(self._connection)
             brought_back = reconcile(self._connection, not self._is_our_server)
@@ -121,17 +125,19 @@ class Housekeeper:
         self._cleansed, self._rewritten_at = accepted, now
 
     def accepted(self) -> int:
-        """Return how many jobs have ever come in."""
+        """Return how many jobs have ever come in, but for those that run by the clock."""
         return int(self._connection.get(ACCEPTED_KEY) or 0)
 
     def nothing_waits(self) -> bool:
-        """Is no job waiting, being executed or due to come again?"""
-        counts = self._connection.pipeline()
+        """Is no job waiting, being executed or due to come again, but for those by the clock?"""
+        some = self._connection.pipeline()
         for queue in ALL_QUEUES:
-            counts.llen(f"rq:queue:{queue}")
-            counts.zcard(f"rq:wip:{queue}")
-            counts.zcard(f"rq:scheduled:{queue}")
-        return not any(counts.execute())
+            some.lrange(f"rq:queue:{queue}", 0, MOST_PERIODIC)
+            some.zrange(f"rq:wip:{queue}", 0, MOST_PERIODIC)
+            some.zrange(f"rq:scheduled:{queue}", 0, MOST_PERIODIC)
+        members = [member for found in some.execute() for member in found]
+        ids = (member.decode("utf-8", "replace").partition(":")[0] for member in members)
+        return all(runs_by_the_clock(id) for id in ids)
 
     def _wait_for_rewrite(self) -> None:
         end = time.monotonic() + 5

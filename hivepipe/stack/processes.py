@@ -67,6 +67,7 @@ PROCESSES = (
     Process("writer", "writer.py", stop_secs=30, priority=10),
     Process("slow", "slow.py", stop_secs=10, priority=10),
     Process("llm", "llm.py", stop_secs=10, priority=10),
+    Process("scheduler", "scheduler.py", stop_secs=10, priority=10, is_rq_worker=False),
     Process("forwarder", "forwarder.py", 10, priority=20, is_rq_worker=False, if_redis="remote"),
 )
 

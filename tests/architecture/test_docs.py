@@ -11,8 +11,9 @@ from click.testing import CliRunner
 from hivepipe.cli.main import main
 from hivepipe.config import SETTINGS
 from hivepipe.handlers.registry import HANDLERS
-from hivepipe.handlers.slow import SLOW_OPERATIONS
+from hivepipe.handlers.slow import HERE, SLOW_OPERATIONS
 from hivepipe.jobs import PRIORITIES, queue_of
+from hivepipe.periodic import PERIODIC
 from hivepipe.settings import ALIASES
 from hivepipe.stack.hook_bundle import MODULES
 
@@ -132,13 +133,23 @@ def test_every_operation_has_a_handler_and_is_described(operation: str) -> None:
     rows = {row[0].strip("`"): row for row in cells(ARCHITECTURE, "## Jobs")}
     priority = PRIORITIES[operation]
     slow = SLOW_OPERATIONS.get(operation)
-    queue = f"{queue_of(priority)}, {slow.queue}" if slow else queue_of(priority)
+    handed_on = f", {slow.queue}" if slow and slow.queue != HERE else ""
+    queue = f"{queue_of(priority)}{handed_on}"
     assert rows[operation][1:3] == [str(priority), queue]
 
 
 def test_no_operation_is_described_that_nothing_plans_or_handles() -> None:
     rows = [row[0].strip("`") for row in cells(ARCHITECTURE, "## Jobs")]
-    assert set(rows) == set(PRIORITIES) == set(HANDLERS) | set(SLOW_OPERATIONS)
+    assert set(rows) == set(PRIORITIES) == {*HANDLERS, *SLOW_OPERATIONS}
+
+
+def test_what_runs_by_the_clock_is_described() -> None:
+    units = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
+    found = [
+        (row[0].strip("`"), int(row[1].split()[0]) * units[row[1].split()[1]], row[2].strip("`"))
+        for row in cells(ARCHITECTURE, "## By the clock")
+    ]
+    assert found == [(row.name, row.interval_secs, row.operation) for row in PERIODIC]
 
 
 def test_the_rooms_are_those_that_the_linter_knows() -> None:

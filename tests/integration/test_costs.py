@@ -103,8 +103,8 @@ def test_many_messages_travel_in_several_jobs(tmp_path: Path) -> None:
     made = list(usage_jobs(many))
     assert len(made) == 3
     db = Database(tmp_path / "hive.db")
-    execute_at_once(db, reader(), made)
-    execute_at_once(db, reader(), made)
+    execute_at_once("", db, reader(), made)
+    execute_at_once("", db, reader(), made)
     db.close()
     assert len(rows(tmp_path / "hive.db")) == len(many)
 

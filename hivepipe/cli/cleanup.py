@@ -1,0 +1,65 @@
+"""Command `cleanup`: delete, softly, the agents that have had their time, now."""
+
+import os
+import sqlite3
+import time
+from collections import Counter
+from contextlib import closing
+from datetime import UTC, datetime
+
+import click
+
+from hivepipe.cli.tables import json_option, show_json, show_table
+from hivepipe.errors import StoreError
+from hivepipe.handlers.cleanup import clean, write_log
+from hivepipe.home import locate
+from hivepipe.lifecycle import Verdict
+from hivepipe.store.cleanups import verdicts
+from hivepipe.store.database import Database
+from hivepipe.store.location import database_path
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Show what would go; change nothing.")
+@json_option
+def cleanup(dry_run: bool, as_json: bool) -> None:
+    """Delete agents that are over: completed, orphaned or expired; never a protected one.
+
+    The rows stay for 30 days, marked as deleted; cleanup.log says which and why.
+    """
+    os.umask(0o077)
+    home = locate(".").home
+    path = database_path(home)
+    if not path.exists():
+        raise StoreError(f"there is no database yet: {path} is made with the first event")
+    try:
+        with closing(Database(path)) as db:
+            judged = verdicts(db, datetime.now(UTC)) if dry_run else _deleted(home, db)
+    except sqlite3.Error as error:
+        raise StoreError(f"the database of {home} cannot be written: {error}") from error
+    _show(judged, dry_run, as_json)
+
+
+def _deleted(home: str, db: Database) -> list[tuple[str, Verdict]]:
+    now_ns = time.time_ns()
+    with db.transaction():
+        judged = clean(db, f"manual-{now_ns}", "manual", now_ns)
+    try:
+        write_log(home, db)
+    except OSError as error:  # the rows are deleted; the next run writes the lines
+        click.echo(f"hivepipe: cleanup.log not written: {error}", err=True)
+    return judged
+
+
+def _show(judged: list[tuple[str, Verdict]], dry_run: bool, as_json: bool) -> None:
+    gone = [(agent, verdict.reason) for agent, verdict in judged if verdict.goes]
+    kept = Counter(verdict.reason for _, verdict in judged if not verdict.goes)
+    if as_json:
+        found = [{"id": agent, "reason": reason} for agent, reason in gone]
+        show_json(dry_run=dry_run, deleted=found, kept=dict(kept))
+        return
+    if gone:
+        show_table(("agent", "reason"), gone)
+    terms = ", ".join(f"{count} {reason}" for reason, count in sorted(kept.items()))
+    kept_line = f"kept {kept.total()}" + (f" ({terms})" if terms else "")
+    click.echo(f"{'would delete' if dry_run else 'deleted'} {len(gone)}, {kept_line}")

@@ -1,0 +1,32 @@
+"""How far back a job may still come from: of what is older nobody will ever ask."""
+
+from pathlib import Path
+from typing import Any
+
+from redis import Redis
+
+from hivepipe.jobs import utc
+from hivepipe.queues.spooled import spool_files
+from hivepipe.queues.ticks import TICK_PREFIX
+
+_JOBS = b"rq:job:"
+_AT_A_TIME = 1000
+
+
+def oldest_job_time(connection: Redis, spool: Path) -> str | None:
+    """Return when the oldest job in Redis or on disk was made, as RQ writes times; None: no job."""
+    found: list[str] = [_of_spooled(path) for path in spool_files(spool)[:1]]
+    keys: Any = connection.scan_iter(_JOBS + b"*", count=_AT_A_TIME)
+    jobs = [key for key in keys if not key.startswith(_JOBS + TICK_PREFIX)]
+    for at in range(0, len(jobs), _AT_A_TIME):
+        pipe = connection.pipeline(transaction=False)
+        for key in jobs[at : at + _AT_A_TIME]:
+            pipe.hget(key, "created_at")
+        found += [time.decode() for time in pipe.execute() if time]
+    return min(found, default=None)
+
+
+def _of_spooled(path: Path) -> str:
+    """`<event_time_ns>_<pid>.json`; a name that says no time holds everything back."""
+    digits = path.name.partition("_")[0]
+    return utc(int(digits) if digits.isdigit() else 0)

@@ -1,0 +1,152 @@
+"""Ticks in Redis: what rq-scheduler keeps, moved in one script each.
+
+rq-scheduler by itself pushes the same id again and again while no writer is there, and loses a
+schedule when it dies between taking it out of its set and putting it back.
+
+    rq:scheduler:scheduled_jobs   zset   ticks, and when each is due next
+    rq:job:tick-<name>            hash   RQ's fields, and ours: hp, hp_slot (the last one opened),
+                                         hp_interval
+    hivepipe:periodic             int    jobs that came by the clock, ever; the others are accepted
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from redis import Redis
+
+from hivepipe.periodic import (
+    TICK_QUEUE,
+    Periodic,
+    name_and_slot,
+    next_due,
+    slot_at,
+    tick_id,
+    tick_of,
+)
+from hivepipe.queues.client import job_data
+from hivepipe.queues.connection import PERIODIC_KEY
+from hivepipe.queues.names import ALL_QUEUES
+
+SCHEDULED_KEY = "rq:scheduler:scheduled_jobs"
+TICK_PREFIX = b"tick-"
+
+# ARGV: id, queue, now, slot before, slot, next due, data, now as RQ writes it. A tick that nobody
+# has executed yet is not pushed twice: it opens the newer slot.
+_FIRE = f"""
+local id, q, now, before, slot, due, data, at = unpack(ARGV)
+local job, scheduled = 'rq:job:' .. id, '{SCHEDULED_KEY}'
+local score = redis.call('ZSCORE', scheduled, id)
+if not score or tonumber(score) > tonumber(now) then return 0 end
+if (redis.call('HGET', job, 'hp_slot') or '') ~= before then return 0 end
+if redis.call('ZSCORE', 'rq:wip:' .. q, id .. ':hivepipe') then return 0 end
+redis.call('HSET', job, 'status', 'queued', 'origin', q, 'enqueued_at', at, 'data', data,
+  'hp_slot', slot)
+redis.call('ZADD', scheduled, due, id)
+if not redis.call('LPOS', 'rq:queue:' .. q, id) then
+  redis.call('SADD', 'rq:queues', 'rq:queue:' .. q)
+  redis.call('RPUSH', 'rq:queue:' .. q, id)
+  redis.call('INCR', '{PERIODIC_KEY}')
+  if redis.call('LLEN', 'hivepipe:bell') == 0 then redis.call('RPUSH', 'hivepipe:bell', 1) end
+end
+return 1
+"""
+
+# The tick stays for its next turn: neither emptied nor left to expire. ARGV: now as RQ writes it;
+# then id, queue
+_FINISH = """
+for i = 2, #ARGV, 2 do
+  local id, q = ARGV[i], ARGV[i + 1]
+  if redis.call('ZREM', 'rq:wip:' .. q, id .. ':hivepipe') == 1 then
+    redis.call('HSET', 'rq:job:' .. id, 'status', 'finished', 'ended_at', ARGV[1])
+    redis.call('INCR', 'hivepipe:done')
+  end
+end
+"""
+
+# Taken out, unless it is being executed: then it is taken out the next time. ARGV: id, queue
+_FORGET = f"""
+local id, q = ARGV[1], ARGV[2]
+redis.call('ZREM', '{SCHEDULED_KEY}', id)
+if redis.call('ZSCORE', 'rq:wip:' .. q, id .. ':hivepipe') then return 0 end
+local waited = redis.call('LREM', 'rq:queue:' .. q, 0, id)
+redis.call('INCRBY', 'hivepipe:discarded', waited)
+return redis.call('DEL', 'rq:job:' .. id)
+"""
+
+# ARGV: queue, id
+_SUPERSEDE = """
+if redis.call('ZREM', 'rq:failed:' .. ARGV[1], ARGV[2]) == 0 then return 0 end
+redis.call('DEL', 'rq:job:' .. ARGV[2], 'rq:results:' .. ARGV[2])
+return redis.call('INCR', 'hivepipe:discarded')
+"""
+
+
+def due_times(connection: Redis) -> dict[str, float]:
+    """Return when each tick is due, by its id; what others keep there is not ours."""
+    found: Any = connection.zrange(SCHEDULED_KEY, 0, -1, withscores=True)
+    return {id.decode(): at for id, at in found if id.startswith(TICK_PREFIX)}
+
+
+def known_interval(connection: Redis, row: Periodic) -> int | None:
+    """Return for which interval a row's tick was made; None: there is none."""
+    found: Any = connection.hget(f"rq:job:{tick_id(row.name)}", "hp_interval")
+    return int(found) if found else None
+
+
+def set_due(connection: Redis, row: Periodic, at: float) -> None:
+    """Let a tick that is there come due at this time."""
+    connection.zadd(SCHEDULED_KEY, {tick_id(row.name): at})
+
+
+def fire(connection: Redis, row: Periodic, now: float) -> bool:
+    """Enqueue the tick of a row that is due; False: another scheduler did, or it is at work."""
+    id = tick_id(row.name)
+    known: Any = connection.hget(f"rq:job:{id}", "hp_slot")
+    before = (known or b"").decode()
+    slot = slot_at(now, row.interval_secs, int(before) if before else None)
+    tick = tick_of(row, slot, int(now * 1e9))
+    due = next_due(now, row.interval_secs)
+    data, at = job_data(tick.envelope), tick.created_at
+    fired = connection.eval(_FIRE, 0, id, TICK_QUEUE, now, before, slot, due, data, at)
+    return bool(fired)
+
+
+def finish(connection: Redis, ticks: Sequence[tuple[str, str]], at: str) -> None:
+    """Acknowledge executed ticks, each with its queue; `at` is now as RQ writes it."""
+    arguments = [text for tick in ticks for text in tick]
+    connection.eval(_FINISH, 0, at, *arguments)
+
+
+def forget_others(connection: Redis, rows: Sequence[Periodic]) -> list[str]:
+    """Take out the ticks of rows that are no longer there; return their ids."""
+    wanted = {tick_id(row.name).encode() for row in rows}
+    listed: Any = connection.zrange(SCHEDULED_KEY, 0, -1)
+    keys: Any = connection.scan_iter(b"rq:job:" + TICK_PREFIX + b"*", count=1000)
+    found = {*listed, *(key.removeprefix(b"rq:job:") for key in keys)}
+    gone = sorted(id for id in found if id.startswith(TICK_PREFIX) and id not in wanted)
+    for id in gone:
+        connection.eval(_FORGET, 0, id, TICK_QUEUE)
+    return [id.decode() for id in gone]
+
+
+def forget(connection: Redis, row: Periodic) -> None:
+    """Take out the tick of a row, and what is known of its last slot."""
+    id = tick_id(row.name)
+    connection.eval(_FORGET, 0, id, TICK_QUEUE)
+    connection.hdel(f"rq:job:{id}", "hp_slot")
+
+
+def drop_superseded(connection: Redis) -> int:
+    """Discard the dead letters of jobs by the clock but for each one's newest; return how many.
+
+    The next slot tries again: what is left to act on is one, not one a minute.
+    """
+    found: dict[str, list[tuple[int, str, str]]] = {}
+    for queue in ALL_QUEUES:
+        ids: Any = connection.zrange(f"rq:failed:{queue}", 0, -1)
+        for id in ids:
+            known = name_and_slot(id.decode("utf-8", "replace"))
+            if known:
+                found.setdefault(known[0], []).append((known[1], queue, id.decode()))
+    older = [entry for entries in found.values() for entry in sorted(entries)[:-1]]
+    return sum(bool(connection.eval(_SUPERSEDE, 0, queue, id)) for _, queue, id in older)

@@ -1,0 +1,357 @@
+"""The scheduler for real: killed, doubled, without Redis, by a clock that jumps."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hivepipe.envelope import read_envelope
+from hivepipe.periodic import Periodic, tick_of
+from hivepipe.queues import ticks
+from hivepipe.queues.client import job_data
+from hivepipe.queues.job_data import envelope_text
+from hivepipe.scheduler import TickScheduler
+from tests.conftest import Process, Server, Writer, until
+from tests.faults.harness import Bench, rounds
+
+LAUNCHER = Path(__file__).with_name("launch_scheduler.py")
+QUICK = ("quick", 1, "cleanup_agents")  # executed by the writer
+SLOW = ("tardy", 2, "prune")  # executed by the slow worker
+DAILY = ("daily", 86_400, "cleanup_agents")
+LOCK_SECS = 4
+SLACK_SECS = 60  # beyond the interval, as the plan allows
+
+
+class Clockwork:
+    """Schedulers over one home."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.clock = bench.home.root / "clock"
+        self.made = 0
+
+    def scheduler(self, *rows: tuple[str, int, str]) -> Process:
+        said = {"rows": rows, "lock": LOCK_SECS, "clock": str(self.clock)}
+        self.made += 1
+        made = Process(
+            [sys.executable, "-I", str(LAUNCHER), self.bench.server.address, json.dumps(said)],
+            self.bench.home.root / f"scheduler{self.made}.log",
+            self.bench.home.env,
+            self.bench.home.root,
+        )
+        self.bench.writers.append(made)
+        made.start()
+        return made
+
+    def slow_worker(self) -> Process:
+        script = Path(__file__).parents[2] / "workers" / "slow.py"
+        home = self.bench.home
+        made = Process(
+            [sys.executable, "-I", str(script)], home.root / "slow.log", home.env, home.root
+        )
+        self.bench.writers.append(made)
+        made.start()
+        return made
+
+    def set_clock(self, secs: float) -> None:
+        temporary = self.clock.with_suffix(".new")
+        temporary.write_text(str(secs))
+        temporary.rename(self.clock)
+
+    def slots(self, name: str) -> list[dict[str, Any]]:
+        return self.bench.home.rows(f"SELECT * FROM slots WHERE name = '{name}' ORDER BY id")
+
+    def until_first(self, name: str) -> None:
+        until(lambda: self.slots(name), f"no slot of {name}")
+
+    def until_more(self, name: str, more: int, secs: float = 60) -> None:
+        wanted = len(self.slots(name)) + more
+        until(lambda: len(self.slots(name)) >= wanted, f"no {more} more of {name}", secs)
+
+    def assert_regular(self, name: str, interval_secs: int) -> None:
+        """No slot twice, no gap beyond the interval and a minute; say what was seen."""
+        found = self.slots(name)
+        assert all(row["executions"] == 1 for row in found)
+        numbers = [row["slot"] for row in found]
+        assert numbers == sorted(set(numbers))
+        times = [datetime.fromisoformat(row["executed_at"]).timestamp() for row in found]
+        gaps = [later - earlier for earlier, later in pairwise(times)]
+        print(f"{name}: {len(found)} slots, gaps {[round(gap, 1) for gap in gaps]}")
+        assert max(gaps) <= interval_secs + SLACK_SECS
+
+
+@pytest.fixture
+def clockwork(bench: Bench) -> Clockwork:
+    return Clockwork(bench)
+
+
+def acting(schedulers: list[Process], bench: Bench) -> Process | None:
+    """The one whose log says last that it acts, by the holder of the lock."""
+    holder = (bench.redis.get("rq:scheduler_lock") or b"-").decode()
+    return next((each for each in schedulers if f"{holder} acts" in each.text), None)
+
+
+def test_a_tick_carries_our_marker_and_is_claimed_like_any_job(clockwork: Clockwork) -> None:
+    bench = clockwork.bench
+    scheduler = clockwork.scheduler(QUICK)
+    until(lambda: bench.redis.llen("rq:queue:medium"), "no tick")
+    scheduler.end()
+    tick = bench.redis.hgetall("rq:job:tick-quick")
+    assert tick[b"hp"] == b"1"
+    assert tick[b"result_ttl"] == b"-1"
+    sent = read_envelope(envelope_text(tick[b"data"]))
+    assert (sent.operation, sent.text("name")) == ("tick", "quick")
+    slot = sent.number("slot")
+    bench.settle(bench.plain_writer())
+    assert [row["slot"] for row in clockwork.slots("quick")] == [slot]
+    ids = {row["job_id"] for row in bench.home.rows("SELECT job_id FROM applied")}
+    assert f"quick-{slot}" in ids
+    assert not any("tick" in job_id for job_id in ids)
+    kept = bench.redis.hgetall("rq:job:tick-quick")
+    assert kept[b"status"] == b"finished"
+    assert bench.redis.ttl("rq:job:tick-quick") == -1
+    figures = bench.accounts
+    assert figures["accepted"] == figures["done"] > 0
+    assert int(bench.redis.get("hivepipe:periodic")) == figures["accepted"]
+
+
+def test_a_stock_worker_executes_ticks_too(clockwork: Clockwork) -> None:
+    bench = clockwork.bench
+    scheduler = clockwork.scheduler(QUICK)
+    url = bench.server.url
+    command = [str(Path(sys.executable).with_name("rq")), "worker", "-u", url, "-b"]
+    until(lambda: bench.redis.llen("rq:queue:medium"), "no tick")
+    scheduler.end()
+    subprocess.run(
+        [*command, "high", "medium", "low"],
+        env=bench.home.env | {"PYTHONPATH": str(LAUNCHER.parents[2])},
+        cwd=bench.home.project,
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
+    assert len(clockwork.slots("quick")) == 1
+    assert bench.accounts["accepted"] == bench.accounts["done"]
+
+
+def test_a_doubled_tick_has_one_effect(clockwork: Clockwork) -> None:
+    bench = clockwork.bench
+    bench.plain_writer()
+    row = Periodic("quick", 3600, "cleanup_agents", "")
+    now = time.time()
+    TickScheduler(bench.redis, [row])._make(row, now)
+    assert ticks.fire(bench.redis, row, now + 1)
+    assert not ticks.fire(bench.redis, row, now + 1)  # another scheduler, a moment later
+    bench.settle()
+    again = bench.redis.hget("rq:job:tick-quick", "data")
+    bench.redis.rpush("rq:queue:medium", "tick-quick", "tick-quick")
+    bench.redis.rpush("hivepipe:bell", 1)
+    until(lambda: not bench.redis.llen("rq:queue:medium"), "not taken")
+    bench.settle()
+    assert bench.redis.hget("rq:job:tick-quick", "data") == again
+    (only,) = clockwork.slots("quick")
+    assert only["executions"] == 1
+
+
+def test_an_executed_slot_of_slow_work_is_not_executed_again(clockwork: Clockwork) -> None:
+    bench = clockwork.bench
+    writer, _ = bench.plain_writer(), clockwork.slow_worker()
+    scheduler = clockwork.scheduler(("tardy", 3600, "prune"))
+    until(lambda: clockwork.slots("tardy"), "no slot")
+    scheduler.end()
+    bench.settle(writer)
+    bench.redis.delete(*bench.redis.keys("rq:job:tardy-*"))  # as if its minute had passed
+    bench.redis.rpush("rq:queue:medium", "tick-tardy")
+    bench.redis.rpush("hivepipe:bell", 1)
+    until(lambda: not bench.redis.llen("rq:queue:medium"), "not taken")
+    bench.settle(writer)
+    assert not bench.redis.keys("rq:job:tardy-*")
+    (only,) = clockwork.slots("tardy")
+    assert only["executions"] == 1
+
+
+def test_while_no_writer_is_there_one_tick_waits(clockwork: Clockwork) -> None:
+    bench = clockwork.bench
+    clockwork.scheduler(("quick", 1, "cleanup_agents"))
+    before = until(lambda: bench.redis.hget("rq:job:tick-quick", "hp_slot"), "no tick")
+    until(
+        lambda: int(bench.redis.hget("rq:job:tick-quick", "hp_slot")) > int(before) + 3,
+        "the slots do not go on",
+    )
+    assert bench.redis.lrange("rq:queue:medium", 0, -1) == [b"tick-quick"]
+    writer = bench.plain_writer()
+    until(lambda: len(clockwork.slots("quick")) >= 3, "no slots")
+    assert clockwork.slots("quick")[0]["slot"] > int(before) + 3
+    clockwork.assert_regular("quick", 1)
+    bench.writers[0].end()
+    bench.settle(writer)
+    assert bench.accounts["accepted"] == bench.accounts["done"]
+
+
+def test_three_schedulers_one_acts_and_another_takes_over(clockwork: Clockwork) -> None:
+    bench = clockwork.bench
+    bench.plain_writer()
+    crew = [clockwork.scheduler(QUICK) for _ in range(3)]
+    for _ in range(rounds(2)):
+        clockwork.until_more("quick", 2)
+        first = until(lambda: acting(crew, bench), "nobody acts")
+        first.end(signal.SIGKILL)
+        clockwork.until_more("quick", 1)
+        second = until(lambda: acting([c for c in crew if c.is_running], bench), "nobody acts")
+        assert second is not first
+        first.start()
+    clockwork.until_more("quick", 1)
+    clockwork.assert_regular("quick", QUICK[1])
+
+
+def test_one_that_ends_in_order_lets_the_lock_go(clockwork: Clockwork) -> None:
+    bench = clockwork.bench
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        scheduler = clockwork.scheduler(QUICK)
+        until(lambda: bench.redis.exists("rq:scheduler_lock"), "no lock")
+        assert scheduler.end(number) == 0
+        assert not bench.redis.exists("rq:scheduler_lock")
+
+
+def test_one_that_was_stopped_for_long_does_not_act_beside_another(clockwork: Clockwork) -> None:
+    bench = clockwork.bench
+    bench.plain_writer()
+    first = clockwork.scheduler(QUICK)
+    clockwork.until_more("quick", 1)
+    first.signal(signal.SIGSTOP)
+    second = clockwork.scheduler(QUICK)
+    until(lambda: acting([second], bench), "nobody took over")
+    first.signal(signal.SIGCONT)
+    clockwork.until_more("quick", 3)
+    assert acting([first, second], bench) is second
+    assert first.end() == 0
+    assert acting([second], bench) is second  # its lock is still there
+    clockwork.assert_regular("quick", QUICK[1])
+
+
+def test_kills_of_the_only_scheduler(clockwork: Clockwork) -> None:
+    bench = clockwork.bench
+    bench.plain_writer()
+    scheduler = clockwork.scheduler(QUICK)
+    for _ in range(rounds(2)):
+        clockwork.until_more("quick", 1)
+        scheduler.end(signal.SIGKILL)
+        scheduler.start()
+    clockwork.until_more("quick", 2)
+    clockwork.assert_regular("quick", QUICK[1])
+
+
+def test_redis_killed_and_started_again(clockwork: Clockwork, redis_server: Server) -> None:
+    bench = clockwork.bench
+    writer, _ = bench.plain_writer(), clockwork.slow_worker()
+    scheduler = clockwork.scheduler(QUICK, SLOW)
+    for _ in range(2):
+        clockwork.until_more("quick", 2)
+        redis_server.end(signal.SIGKILL)
+        time.sleep(1)
+        redis_server.start()
+    clockwork.until_more("quick", 2)
+    clockwork.until_more("tardy", 1)
+    assert scheduler.is_running
+    assert writer.is_running
+    clockwork.assert_regular("quick", QUICK[1])
+    clockwork.assert_regular("tardy", SLOW[1])
+
+
+def test_redis_without_its_data_is_given_the_ticks_again(clockwork: Clockwork) -> None:
+    bench = clockwork.bench
+    bench.plain_writer()
+    clockwork.scheduler(QUICK, DAILY)
+    clockwork.until_more("quick", 1)
+    clockwork.until_first("daily")
+    bench.redis.flushall()
+    clockwork.until_more("quick", 2)
+    clockwork.assert_regular("quick", QUICK[1])
+    (only,) = clockwork.slots("daily")  # enqueued again, and known
+    assert only["executions"] == 1
+
+
+@pytest.mark.parametrize("secs", [-3600, 3600, -2.5 * 86_400])
+def test_the_clock_jumps(clockwork: Clockwork, secs: float) -> None:
+    bench = clockwork.bench
+    bench.plain_writer()
+    scheduler = clockwork.scheduler(QUICK, DAILY)
+    clockwork.until_more("quick", 2)
+    clockwork.set_clock(secs)
+    clockwork.until_more("quick", 2)
+    clockwork.set_clock(0)
+    clockwork.until_more("quick", 2)
+    scheduler.end(signal.SIGKILL)
+    clockwork.set_clock(secs)  # and nobody saw it
+    scheduler.start()
+    clockwork.until_more("quick", 3)
+    clockwork.assert_regular("quick", QUICK[1])
+    assert all(row["executions"] == 1 for row in clockwork.slots("daily"))
+    assert len(clockwork.slots("daily")) <= 4  # at most one for each jump
+
+
+def test_overdue_rows_run_at_the_start_and_others_do_not(clockwork: Clockwork) -> None:
+    bench = clockwork.bench
+    bench.plain_writer()
+    first = clockwork.scheduler(DAILY, ("hourly", 3600, "cleanup_agents"))
+    clockwork.until_first("daily")
+    clockwork.until_first("hourly")
+    first.end()
+    row = Periodic("hourly", 3600, "cleanup_agents", "")
+    ticks.set_due(bench.redis, row, time.time() - 1000)  # it was due while nobody was there
+    clockwork.scheduler(DAILY, ("hourly", 3600, "cleanup_agents"))
+    clockwork.until_more("hourly", 1)
+    assert len(clockwork.slots("daily")) == 1
+
+
+def test_rows_that_were_removed_or_changed_do_not_linger(clockwork: Clockwork) -> None:
+    bench = clockwork.bench
+    old = clockwork.scheduler(("gone", 2, "cleanup_agents"), ("changed", 86_400, "cleanup_agents"))
+    until(lambda: bench.redis.llen("rq:queue:medium") == 2, "no ticks")
+    old.end()
+    bench.redis.zadd("rq:scheduler:scheduled_jobs", {"somebody-elses": 1.0})
+    clockwork.scheduler(("changed", 2, "cleanup_agents"))
+    until(lambda: not bench.redis.exists("rq:job:tick-gone"), "it lingers")
+    assert bench.redis.zrange("rq:scheduler:scheduled_jobs", 0, -1)[0] == b"somebody-elses"
+    bench.plain_writer()
+    clockwork.until_more("changed", 3)
+    assert not clockwork.slots("gone")
+    assert b"tick-gone" not in bench.redis.zrange("rq:scheduler:scheduled_jobs", 0, -1)
+    clockwork.assert_regular("changed", 2)
+    figures = bench.accounts
+    assert figures["discarded"] == 2  # both waited
+    bench.writers[1].end()
+    bench.settle()
+    figures = bench.accounts
+    assert figures["accepted"] == figures["done"] + figures["discarded"]
+
+
+def test_of_a_row_that_fails_the_newest_dead_letter_is_kept(bench: Bench) -> None:
+    for number in (1, 2, 3):
+        bench.redis.hset(f"rq:job:quick-{number}", mapping={"status": "failed", "hp": 1})
+        bench.redis.zadd("rq:failed:medium", {f"quick-{number}": -1})
+    bench.redis.hset("rq:job:" + "0" * 32, mapping={"status": "failed", "hp": 1})
+    bench.redis.zadd("rq:failed:medium", {"0" * 32: -1})
+    assert ticks.drop_superseded(bench.redis) == 2
+    assert set(bench.redis.zrange("rq:failed:medium", 0, -1)) == {b"quick-3", b"0" * 32}
+    assert bench.accounts["discarded"] == 2
+    assert ticks.drop_superseded(bench.redis) == 0
+
+
+def test_a_tick_that_names_nothing_of_ours_is_a_dead_letter(bench: Bench, writer: Writer) -> None:
+    wrong = tick_of(Periodic("quick", 2, "no_such_operation", ""), 1, time.time_ns())
+    bench.redis.hset(
+        "rq:job:tick-quick", mapping={"status": "queued", "hp": 1, "data": job_data(wrong.envelope)}
+    )
+    bench.redis.rpush("rq:queue:medium", "tick-quick")
+    bench.writers.append(writer)
+    writer.start()
+    until(lambda: bench.dead(), "not buried")
+    assert "names nothing that runs by the clock" in bench.dead()["tick-quick"]

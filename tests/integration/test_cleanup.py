@@ -1,0 +1,259 @@
+"""The agents' cleanup, by hand and by the clock: exactly the right ones go, and the log says so."""
+
+import json
+import re
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from hivepipe.queues.horizon import oldest_job_time
+from hivepipe.store.database import Database
+from hivepipe.store.retention import DAYS
+from tests.conftest import Home, Server, Writer, until
+
+CLI = [sys.executable, "-I", "-m", "hivepipe.cli.main"]
+RUN = re.compile(
+    r"\[(.+)\] \[(\w+)\] \[INFO\] run (\d+): deleted (\d+) "
+    r"\((\d+) expired, (\d+) completed, (\d+) orphaned\), kept (\d+)"
+)
+
+
+def ago(**span: float) -> str:
+    moment = datetime.now(UTC) - timedelta(**span)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def metadata(kind: str = "ephemeral", protected: object = False, expired: bool = True) -> str:
+    lifecycle = {
+        "type": kind,
+        "ttl": 3600,
+        "expires_at": ago(hours=1) if expired else ago(hours=-1),
+        "cleanup_trigger": "task_complete",
+        "protected": protected,
+    }
+    # Many lines, as the predecessor had them: it read each as an agent.
+    return json.dumps({"model": "default", "lifecycle": lifecycle}, indent=2)
+
+
+class Swarm:
+    """Agents in a store."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        Database(home.database).close()
+        self._write("INSERT INTO swarms (id, name) VALUES ('swarm-1', 'shop')")
+        for session, status in (("open", "active"), ("over", "ended")):
+            self._write(f"INSERT INTO sessions (id, status) VALUES ('{session}', '{status}')")
+
+    def _write(self, sql: str, *parameters: object) -> None:
+        with closing(sqlite3.connect(self.home.database)) as db, db:
+            db.execute(sql, parameters)
+
+    def agent(self, name: str, status: str, said: str, session: str = "open", **age: float) -> None:
+        sql = """INSERT INTO agents (id, swarm_id, status, metadata, created_at, session_id)
+                 VALUES (?, 'swarm-1', ?, ?, ?, ?)"""
+        self._write(sql, name, status, said, ago(**age or {"hours": 2}), session)
+
+    def forget_session(self) -> None:
+        self._write("DELETE FROM sessions WHERE id = 'over'")
+
+    def age_deleted(self, days: int) -> None:
+        self._write("UPDATE agents SET deleted_at = ? WHERE status = 'deleted'", ago(days=days))
+
+    def age_applied(self, job: str, days: float) -> None:
+        self._write("INSERT OR REPLACE INTO applied VALUES (?, ?)", job, ago(days=days))
+
+    def fill(self, permanent: int) -> None:
+        """The predecessor's cases: it deleted all of these, or none."""
+        for number in range(permanent):
+            self.agent(f"permanent-{number}", "spawned", metadata("permanent", protected=True))
+        self.agent("a-second-ago", "spawned", metadata(expired=False), seconds=1)
+        self.agent("protected", "completed", metadata(protected=1))
+        self.agent("at-work", "running", metadata())
+        self.agent("expired", "spawned", metadata())
+        self.agent("done", "completed", metadata(expired=False))
+        self.agent("failed", "failed", metadata(expired=False))
+        self.agent("lost", "spawned", metadata(expired=False), "over")
+        self.agent("homeless", "spawned", metadata(expired=False), "never-was")
+
+    def deleted(self) -> dict[str, str]:
+        rows = self.home.rows("SELECT * FROM agents WHERE status = 'deleted'")
+        assert all(row["deleted_at"] and row["deleted_by"] for row in rows)
+        return {row["id"]: row["deleted_reason"] for row in rows}
+
+    @property
+    def log(self) -> Path:
+        return self.home.project / ".claude-state" / "logs" / "cleanup.log"
+
+    def assert_log_equals_rows(self, cause: str) -> None:
+        lines = self.log.read_text().splitlines()
+        said = dict(
+            match.groups()
+            for line in lines
+            if (match := re.search(r"deleted (\S+) of \S+: (\w+)$", line)) is not None
+        )
+        assert said == self.deleted()
+        (run,) = [match for line in lines if (match := RUN.fullmatch(line))]
+        found = [int(text) for text in run.groups()[3:]]
+        reasons = list(self.deleted().values())
+        counts = [reasons.count(reason) for reason in ("expired", "completed", "orphaned")]
+        kept = self.home.rows("SELECT count(*) AS n FROM agents WHERE status <> 'deleted'")[0]["n"]
+        assert found == [len(reasons), *counts, kept]
+        assert run[2] == cause
+
+
+GONE = {
+    "expired": "expired",
+    "done": "completed",
+    "failed": "completed",
+    "lost": "orphaned",
+    "homeless": "orphaned",
+}
+
+
+def run(home: Home, *arguments: str) -> str:
+    done = subprocess.run(
+        [*CLI, "cleanup", *arguments],
+        env=home.env,
+        cwd=home.project,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("permanent", [0, 1, 9, 20])
+def test_exactly_the_right_ones_go_by_hand(private_home: Home, permanent: int) -> None:
+    swarm = Swarm(private_home)
+    swarm.fill(permanent)
+    said = json.loads(run(private_home, "--dry-run", "--json"))
+    assert {entry["id"]: entry["reason"] for entry in said["deleted"]} == GONE
+    assert swarm.deleted() == {}
+    assert not swarm.log.exists()
+    kept = 3 + permanent
+    assert f"deleted 5, kept {kept}" in run(private_home)
+    assert swarm.deleted() == GONE
+    swarm.assert_log_equals_rows("manual")
+    assert swarm.log.stat().st_mode & 0o777 == 0o600
+    assert f"deleted 0, kept {kept}" in run(private_home)  # nothing to log either
+    swarm.assert_log_equals_rows("manual")
+
+
+@pytest.mark.parametrize("permanent", [0, 9])
+def test_exactly_the_right_ones_go_by_the_clock(
+    private_home: Home,
+    redis_server: Server,
+    writer: Writer,
+    new_worker: Callable[[str], Writer],
+    permanent: int,
+) -> None:
+    swarm = Swarm(private_home)
+    swarm.fill(permanent)
+    writer.start()
+    new_worker("slow").start()
+    new_worker("scheduler").start()
+    until(lambda: swarm.deleted() == GONE, "not deleted")
+    until(swarm.log.exists, "not logged")
+    until(lambda: RUN.search(swarm.log.read_text()), "not logged")
+    swarm.assert_log_equals_rows("periodic")
+
+
+def test_a_log_that_was_torn_or_lost_is_written_again(private_home: Home) -> None:
+    swarm = Swarm(private_home)
+    swarm.agent("one", "completed", metadata())
+    run(private_home)
+    whole = swarm.log.read_text()
+    swarm.log.write_text(whole[:20])  # a full disk in the middle of a line
+    swarm.agent("two", "completed", metadata())
+    run(private_home)
+    text = swarm.log.read_text()
+    assert text.startswith(whole[:20] + "\n" + whole)
+    assert text.count("deleted two of open: completed\n") == 1
+    swarm.log.unlink()
+    run(private_home)  # nothing is new, and everything is there again
+    assert swarm.log.read_text() == text.partition("\n")[2]
+
+
+def test_a_log_that_has_grown_makes_room_and_nothing_is_said_twice(private_home: Home) -> None:
+    swarm = Swarm(private_home)
+    swarm.agent("one", "completed", metadata())
+    run(private_home)
+    first = swarm.log.read_text()
+    swarm.log.write_text("x" * 1_000_000 + "\n" + first)
+    swarm.agent("two", "completed", metadata())
+    run(private_home)
+    assert "two" in swarm.log.read_text()
+    assert "one" not in swarm.log.read_text()
+    assert swarm.log.with_name("cleanup.log.1").read_text().endswith(first)
+    run(private_home)
+    assert swarm.log.read_text().count("run 2: ") == 1
+
+
+def test_rows_are_deleted_for_good_after_their_time_and_never_before(
+    private_home: Home,
+    redis_server: Server,
+    writer: Writer,
+    new_worker: Callable[[str], Writer],
+) -> None:
+    swarm = Swarm(private_home)
+    swarm.fill(1)
+    swarm.age_applied("old-1", DAYS["applied"] + 1)
+    swarm.age_applied("young-1", DAYS["applied"] - 1)
+    run(private_home)
+    swarm.age_deleted(DAYS["agents"] + 1)
+    swarm.agent("since", "completed", metadata())
+    writer.start()
+    new_worker("slow").start()
+    new_worker("scheduler").start()
+    until(lambda: not private_home.rows("SELECT 1 FROM agents WHERE id = 'done'"), "not deleted")
+    left = {row["id"] for row in private_home.rows("SELECT id FROM agents")}
+    assert left == {"permanent-0", "a-second-ago", "protected", "at-work", "since"}
+    until(lambda: not private_home.rows("SELECT 1 FROM applied WHERE job_id = 'old-1'"), "kept")
+    assert private_home.rows("SELECT 1 FROM applied WHERE job_id = 'young-1'")
+
+
+def test_what_a_dead_letter_may_ask_for_is_kept(
+    private_home: Home,
+    redis_server: Server,
+    writer: Writer,
+    new_worker: Callable[[str], Writer],
+) -> None:
+    """A job that is sent back after ninety days must still find that it was applied."""
+    swarm = Swarm(private_home)
+    swarm.age_applied("before-it", 201)
+    swarm.age_applied("after-it", 199)
+    with redis_server.client() as client:
+        created = ago(days=200)
+        client.hset("rq:job:dead", mapping={"created_at": created, "status": "failed"})
+        client.zadd("rq:failed:medium", {"dead": -1})
+    writer.start()
+    new_worker("slow").start()
+    new_worker("scheduler").start()
+    until(lambda: not private_home.rows("SELECT 1 FROM applied WHERE job_id = 'before-it'"), "kept")
+    until(lambda: private_home.rows("SELECT 1 FROM slots WHERE name = 'prune'"), "no slot")
+    assert private_home.rows("SELECT 1 FROM applied WHERE job_id = 'after-it'")
+
+
+def test_the_oldest_job_is_found_in_redis_and_on_disk(
+    private_home: Home, redis_server: Server
+) -> None:
+    spool = private_home.path / "spool"
+    with redis_server.client() as client:
+        assert oldest_job_time(client, spool) is None
+        client.hset("rq:job:tick-prune", "created_at", "2020-01-01T00:00:00.000000Z")
+        client.hset("rq:job:one", "created_at", "2026-01-02T00:00:00.000000Z")
+        client.hset("rq:job:two", "created_at", "2026-01-01T00:00:00.000000Z")
+        assert oldest_job_time(client, spool) == "2026-01-01T00:00:00.000000Z"
+        spool.mkdir()
+        (spool / "01760000000000000000_1.json").touch()
+        (spool / "01770000000000000000_1.json").touch()
+        assert oldest_job_time(client, spool) == "2025-10-09T08:53:20.000000Z"

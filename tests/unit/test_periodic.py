@@ -1,0 +1,115 @@
+"""Slots, and the two messages of a turn."""
+
+import re
+
+import pytest
+
+from hivepipe.envelope import read_envelope
+from hivepipe.errors import BadEnvelopeError
+from hivepipe.handlers.registry import HANDLERS
+from hivepipe.handlers.slow import SLOW_OPERATIONS
+from hivepipe.jobs import PRIORITIES, queue_of
+from hivepipe.periodic import (
+    PERIODIC,
+    TICK,
+    Periodic,
+    is_periodic,
+    job_of,
+    name_and_slot,
+    next_due,
+    runs_by_the_clock,
+    slot_at,
+    tick_of,
+)
+from hivepipe.scheduler import LOCK_SECS, LONGEST_WAIT_SECS
+
+ROW = Periodic("reaper", 60, "cleanup_agents", "a test")
+NOW_NS = 1_795_222_800_123_000_000
+
+
+@pytest.mark.parametrize(
+    ("now", "last", "slot"),
+    [
+        (0.0, None, 0),
+        (59.9, None, 0),
+        (60.0, None, 1),
+        (60.0, 0, 1),
+        (3600.0, 1, 60),  # away for an hour: one slot, not sixty
+        (61.0, 1, 2),  # the clock was set back within the slot
+        (61.0, 90, 91),  # and by half an hour
+    ],
+)
+def test_a_slot_is_the_time_by_the_interval_and_always_later(
+    now: float, last: int | None, slot: int
+) -> None:
+    assert slot_at(now, 60, last) == slot
+
+
+@pytest.mark.parametrize(("now", "due"), [(0.0, 60), (59.9, 60), (60.0, 120), (119.0, 120)])
+def test_the_next_turn_begins_with_the_next_slot(now: float, due: int) -> None:
+    assert next_due(now, 60) == due
+
+
+def test_a_tick_becomes_one_job_named_by_its_slot() -> None:
+    tick = read_envelope(tick_of(ROW, 7, NOW_NS).envelope)
+    assert (tick.id, tick.operation) == ("tick-reaper", TICK)
+    message = job_of(tick)
+    assert message.id == "reaper-7"
+    job = read_envelope(message.envelope)
+    assert (job.id, job.operation, job.event_time_ns) == ("reaper-7", "cleanup_agents", NOW_NS)
+    assert is_periodic(job)
+    assert job.session == ""
+    assert message.queue == queue_of(PRIORITIES["cleanup_agents"])
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        ROW._replace(name="Reaper"),
+        ROW._replace(name="a-1"),
+        ROW._replace(name=""),
+        ROW._replace(operation="no_such_operation"),
+        ROW._replace(operation=TICK),
+    ],
+)
+def test_a_tick_that_names_nothing_of_ours_is_refused(row: Periodic) -> None:
+    with pytest.raises(BadEnvelopeError):
+        job_of(read_envelope(tick_of(row, 1, NOW_NS).envelope))
+
+
+@pytest.mark.parametrize(
+    ("job_id", "by_the_clock", "found"),
+    [
+        ("reaper-7", True, ("reaper", 7)),
+        ("raise_alerts-29920750", True, ("raise_alerts", 29920750)),
+        ("tick-reaper", True, None),
+        ("0123456789abcdef0123456789abcdef", False, None),
+        ("reaper-7x", False, None),
+        ("a-b-7", False, None),
+    ],
+)
+def test_ids_say_what_runs_by_the_clock(
+    job_id: str, by_the_clock: bool, found: tuple[str, int] | None
+) -> None:
+    assert runs_by_the_clock(job_id) is by_the_clock
+    assert name_and_slot(job_id) == found
+
+
+def test_the_table_names_operations_that_exist_and_each_row_once() -> None:
+    assert len({row.name for row in PERIODIC}) == len(PERIODIC)
+    for row in PERIODIC:
+        assert row.operation in PRIORITIES
+        assert row.operation in HANDLERS or row.operation in SLOW_OPERATIONS
+        assert row.interval_secs >= 30
+        assert row.why
+        assert name_and_slot(f"{row.name}-1") == (row.name, 1)
+
+
+def test_another_scheduler_takes_over_within_a_minute() -> None:
+    assert LOCK_SECS + LONGEST_WAIT_SECS < 60
+    assert LOCK_SECS > 2 * LONGEST_WAIT_SECS  # a lock that is held does not lapse
+
+
+def test_the_tick_is_no_operation_that_anybody_can_plan() -> None:
+    assert TICK not in PRIORITIES
+    assert re.fullmatch(r"[a-z]+", TICK)
