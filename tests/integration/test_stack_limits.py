@@ -129,4 +129,5 @@ def test_the_append_only_file_is_rewritten_when_the_stack_stops(sandbox: Sandbox
     eventually(lambda: len(sessions(sandbox)) == 30)
     sandbox.run("down")
     (log,) = [file for file in sandbox.home.rglob("*.aof") if file.is_file()][:1]
-    assert Path(log).stat().st_size < 30_000, "a job is 1.5 kB, and comes in by a script of 2 kB"
+    # A job is 1.5 kB, and comes in by a script of 2 kB: 105 kB. The ticks stay, 10 kB.
+    assert Path(log).stat().st_size < 50_000
