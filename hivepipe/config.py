@@ -107,6 +107,8 @@ SETTINGS = (
         "redis_url", _text, "the URL of a Redis", "a Redis of the home's own", is_the_users=True
     ),
     Setting("redis_server", _path, "an absolute path", "the first on PATH", is_the_users=True),
+    Setting("alert_command", _text, "a command", "none", is_the_users=True),
+    Setting("alert_webhook", _text, "an http address", "none", is_the_users=True),
 )
 SECTIONS = ("redaction",)  # read by the rooms they belong to
 _BY_NAME = {setting.name: setting for setting in SETTINGS}

@@ -84,6 +84,9 @@ PRIORITIES = {
     "lose_instance": 5,
     "record_slot": 9,
     "delete_outdated": 9,
+    "raise_alerts": 6,
+    "record_alert": 6,
+    "send_alert": 7,
 }
 
 # A transcript lags behind the event that ends a turn: it is read at once, and once more.

@@ -11,6 +11,7 @@ from hivepipe.errors import StoreError
 from hivepipe.home import Place, kept_folder, locate
 from hivepipe.install.data import Data, data_of
 from hivepipe.queues import endpoint
+from hivepipe.settings import variable
 from hivepipe.stack.lock import Stack
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
@@ -29,6 +30,7 @@ KEPT = {
 # Say nothing more of anybody: numbers, links between rows, ids of what was done.
 BESIDE = {
     "activity",
+    "alerts",
     "swarms",
     "instance_sessions",
     "deleted_sessions",
@@ -112,7 +114,12 @@ def _show_places(place: Place, data: list[Data]) -> None:
 
 
 def _leaves(place: Place) -> str:
-    """Return what leaves the machine: nothing, unless the user named a Redis elsewhere."""
-    if place.socket.startswith("/") or endpoint.is_local(place.socket):
+    """Return what leaves the machine: nothing, unless the user named somewhere for it to go."""
+    named = []
+    if not place.socket.startswith("/") and not endpoint.is_local(place.socket):
+        named.append(f"the jobs, to the Redis that you named ({endpoint.shown(place.socket)})")
+    if variable("HIVEPIPE_ALERT_WEBHOOK"):
+        named.append("alerts, without any text of a session's, to the webhook that you named")
+    if not named:
         return "nothing: no telemetry, no network call"
-    return f"the jobs, to the Redis that you named ({endpoint.shown(place.socket)}); no telemetry"
+    return f"{'; '.join(named)}; no telemetry"

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from hivepipe.envelope import Envelope
 from hivepipe.errors import UnknownOperationError
-from hivepipe.handlers import agents, history, prune, sessions, slots, tasks, usage
+from hivepipe.handlers import agents, alerts, history, prune, sessions, slots, tasks, usage
 from hivepipe.store.applied import count_effectless, mark_applied
 from hivepipe.store.database import Database
 from hivepipe.store.forgetting import is_forgotten
@@ -30,10 +30,11 @@ HANDLERS: dict[str, Callable[[Database, Envelope], None]] = {
     "lose_instance": sessions.lose_instance,
     "record_slot": slots.record_slot,
     "delete_outdated": prune.delete_outdated,
+    "record_alert": alerts.record_alert,
 }
 
 # What these write says itself which session it belongs to.
-_OF_NO_SESSION = ("record_usage", "lose_instance", "record_slot", "delete_outdated")
+_OF_NO_SESSION = ("record_usage", "lose_instance", "record_slot", "delete_outdated", "record_alert")
 
 
 def execute(db: Database, job: Envelope) -> None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from hivepipe.envelope import Envelope, follow_ups, read_envelope
 from hivepipe.errors import UnknownOperationError
+from hivepipe.handlers.alerts import raise_alerts, send_alert
 from hivepipe.handlers.archive import archive_transcript
 from hivepipe.handlers.cleanup import cleanup_agents, log_cleanups
 from hivepipe.handlers.prune import prune
@@ -41,6 +42,8 @@ SLOW_OPERATIONS: dict[str, Slow] = {
     "log_cleanups": Slow(SLOW, log_cleanups),
     "prune": Slow(SLOW, prune),
     "reap_sessions": Slow(HERE, reap_sessions),
+    "raise_alerts": Slow(HERE, raise_alerts),
+    "send_alert": Slow(SLOW, send_alert),
 }
 
 

@@ -12,6 +12,7 @@ registry of started jobs) in the same script.
     hivepipe:bell       list   a hook rings it after a push; the writer sleeps on it
     hivepipe:bell:<q>   list   the same for the workers of slow and llm, rung by the writer
     hivepipe:set_aside  list   ids from a queue whose job is no job
+    hivepipe:operations hash   jobs done, by operation
     hivepipe:trouble    hash   since when the store does not answer, and why
     hivepipe:newer      int    version of jobs that wait for a later hivepipe
     hivepipe:accepted, :periodic, :done, :discarded   int   the accounts: events' jobs and those by
@@ -36,6 +37,7 @@ EXECUTION = "hivepipe"  # RQ's execution id; one claiming worker per queue, so o
 DEATHS = 3
 NEWER_KEY = "hivepipe:newer"  # envelope version, of late seen waiting, that nobody here can read
 NEWER_SECS = 60
+OPERATIONS_KEY = "hivepipe:operations"  # hash: jobs done, by operation
 TROUBLE_KEY = "hivepipe:trouble"  # hash: since (seconds of 1970), reason; the store is unwell
 
 # What a finished job keeps: its place in RQ's lists, nothing that a person wrote.
@@ -165,6 +167,7 @@ for i = 5, #ARGV, 3 do
     redis.call('EXPIRE', job, keep)
     redis.call('ZADD', 'rq:finished:' .. q, now + keep, id)
     if executed then redis.call('SREM', '{EXECUTED_KEY}', id) end  -- a stock worker died of it
+    redis.call('HINCRBY', '{OPERATIONS_KEY}', operation, 1)
     done = done + 1
   end
 end

@@ -15,6 +15,7 @@ from hivepipe.queues.claims import NEWER_KEY, NEWER_SECS
 from hivepipe.queues.connection import ACCEPTED_KEY, send
 from hivepipe.queues.names import ALL_QUEUES
 from hivepipe.queues.reconciler import reconcile, redact_dead_letters
+from hivepipe.queues.rq_workers import drop_dead
 from hivepipe.queues.spooled import abandoned, read_spool_file, set_aside, spool_files
 from hivepipe.queues.stock_jobs import count_executed
 from hivepipe.queues.ticks import drop_superseded
@@ -90,6 +91,8 @@ class Housekeeper:
         if now - self._reconciled_at > RECONCILE_EVERY_SECS:
             self._reconciled_at = now
             drop_superseded(self._connection)
+            for name, reason in drop_dead(self._connection):
+                logger.warning("worker %s died without a word: %s", name, reason)
             redact_dead_letters(self._connection, not self._is_our_server)
             count_executed(self._connection)
             brought_back = reconcile(self._connection, not self._is_our_server)

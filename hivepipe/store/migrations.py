@@ -147,6 +147,13 @@ ALTER TABLE instances ADD COLUMN pid_space TEXT;
 ALTER TABLE instances ADD COLUMN gone_at TEXT;
 """
 
+# An alert without an end stands.
+ALERTS = """
+CREATE TABLE alerts (
+  id INTEGER PRIMARY KEY, name TEXT NOT NULL, text TEXT, raised_at TEXT NOT NULL, ended_at TEXT,
+  UNIQUE (name, raised_at));
+"""
+
 MIGRATIONS = (
     ("0001 initial", INITIAL),
     ("0002 usage", USAGE),
@@ -157,6 +164,7 @@ MIGRATIONS = (
     ("0010 slots", SLOTS),
     ("0011 cleanups", CLEANUPS),
     ("0012 machines", MACHINES),
+    ("0013 alerts", ALERTS),
 )
 
 _RECORDS = """

@@ -7,7 +7,7 @@ search.
 from hivepipe.store.database import Database
 
 # table -> days
-DAYS = {"applied": 90, "agents": 30, "slots": 7, "cleanups": 90}
+DAYS = {"applied": 90, "agents": 30, "slots": 7, "cleanups": 90, "alerts": 90}
 
 # table -> (key, which rows are over their time)
 _OUTDATED = {
@@ -15,6 +15,7 @@ _OUTDATED = {
     "agents": ("id", "status = 'deleted' AND deleted_at < :before"),
     "slots": ("id", "executed_at < :before"),
     "cleanups": ("id", "created_at < :before"),
+    "alerts": ("id", "ended_at < :before"),
 }
 
 

@@ -355,6 +355,7 @@ def expected_day(home: Home, checkpoints: int) -> dict[str, list[dict[str, Any]]
         "counters": [],
         "slots": [],  # no scheduler runs
         "cleanups": [],
+        "alerts": [],
         "deleted_sessions": [],
         "tasks": [],
         "forgotten_sessions": [],

@@ -1,0 +1,101 @@
+"""What somebody should be told of a stack: pure; the figures are others' to gather."""
+
+from typing import NamedTuple
+
+STORE_SECS = 60.0  # shorter ones are other people's transactions
+WAITING_SECS = 60.0
+SPOOLED_SECS = 60.0
+SPOOLED_WHILE_AWAY_SECS = 600.0  # longer than any restart takes
+ROOM_BYTES = 200_000_000
+SHARE_PERCENT = 5
+SHARE_LEAST = 20
+SHARE_SECS = 900.0
+
+
+class Vitals(NamedTuple):
+    """What is known of a stack; a figure that nobody can say now has its default."""
+
+    redis_answers: bool = True
+    dead: int = 0
+    oldest_waiting_secs: float = 0.0
+    spooled: int = 0
+    oldest_spooled_secs: float = 0.0
+    free_bytes: int | None = None
+    unserved: tuple[str, ...] = ()  # queues that no living worker serves
+    store_secs: float = 0.0  # for how long the database cannot be written
+    store_reason: str = ""
+    # operation -> (without effect, all), within SHARE_SECS
+    effectless: dict[str, tuple[int, int]] = {}  # noqa: RUF012  nobody writes into it
+
+
+class Alert(NamedTuple):
+    """One thing that is wrong; with an urgent one the stack is not healthy."""
+
+    name: str
+    text: str
+    is_urgent: bool = False
+
+
+def alerts_of(vitals: Vitals) -> list[Alert]:
+    """Return what is wrong, the urgent first."""
+    judged = (_unserved, _store, _disk, _dead, _waiting, _spool, _effectless)
+    found = [alert for judge in judged if (alert := judge(vitals))]
+    return sorted(found, key=lambda alert: not alert.is_urgent)
+
+
+def _unserved(vitals: Vitals) -> Alert | None:
+    if not vitals.unserved:
+        return None
+    return Alert("no_worker", f"no worker serves {', '.join(vitals.unserved)}", is_urgent=True)
+
+
+def _store(vitals: Vitals) -> Alert | None:
+    if vitals.store_secs < STORE_SECS:
+        return None
+    text = f"the database cannot be written for {_span(vitals.store_secs)}: {vitals.store_reason}"
+    return Alert("store", text, is_urgent=True)
+
+
+def _disk(vitals: Vitals) -> Alert | None:
+    if vitals.free_bytes is None or vitals.free_bytes >= ROOM_BYTES:
+        return None
+    text = f"{vitals.free_bytes / 1e6:.0f} MB are free on the disk: a full one loses events"
+    return Alert("disk", text, is_urgent=True)
+
+
+def _dead(vitals: Vitals) -> Alert | None:
+    if not vitals.dead:
+        return None
+    return Alert("dead_letters", f"{vitals.dead} dead letters: hivepipe failed list")
+
+
+def _waiting(vitals: Vitals) -> Alert | None:
+    if vitals.oldest_waiting_secs < WAITING_SECS:
+        return None
+    return Alert("queue_age", f"a job has waited for {_span(vitals.oldest_waiting_secs)}")
+
+
+def _spool(vitals: Vitals) -> Alert | None:
+    patience = SPOOLED_SECS if vitals.redis_answers else SPOOLED_WHILE_AWAY_SECS
+    if not vitals.spooled or vitals.oldest_spooled_secs < patience:
+        return None
+    oldest = _span(vitals.oldest_spooled_secs)
+    return Alert("spool", f"{vitals.spooled} events wait on disk, the oldest for {oldest}")
+
+
+def _effectless(vitals: Vitals) -> Alert | None:
+    said = [
+        f"{nothing} of {all_} {operation}"
+        for operation, (nothing, all_) in sorted(vitals.effectless.items())
+        if all_ >= SHARE_LEAST and nothing * 100 >= all_ * SHARE_PERCENT
+    ]
+    if not said:
+        return None
+    text = f"changed nothing within {_span(SHARE_SECS)}: {', '.join(said)}"
+    return Alert("no_effect", text)
+
+
+def _span(secs: float) -> str:
+    if secs < 120:
+        return f"{secs:.0f} s"
+    return f"{secs / 60:.0f} min" if secs < 7200 else f"{secs / 3600:.0f} h"

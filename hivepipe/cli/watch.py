@@ -1,0 +1,155 @@
+"""`status --watch`: the stack on one screen, anew every second.
+
+Nothing is kept open between two looks: a reader that stays would hold back the database's log.
+"""
+
+import time
+from typing import Any
+
+from rich.columns import Columns
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from hivepipe.cli.status import accounted, silence
+from hivepipe.cli.tables import moment, printable
+from hivepipe.errors import StoreError
+from hivepipe.home import Place
+from hivepipe.liveness import with_activity
+from hivepipe.stack.lock import Stack
+from hivepipe.status_report import status_report
+from hivepipe.store.listings import Entry, listings
+from hivepipe.store.location import database_path
+
+EVERY_SECS = 1.0
+MOST_SESSIONS = 8
+_COLOURS = {"running": "green", "active": "green", "stalled": "yellow", "lost": "red"}
+
+
+def watch(place: Place, utc: bool) -> None:
+    """Show until Ctrl-C."""
+    stack = Stack.of(place)
+    done: int | None = None
+    looked_at = time.monotonic()
+    with Live(console=Console(), screen=True, auto_refresh=False) as live:
+        try:
+            while True:
+                report = status_report(place, stack)
+                now = time.monotonic()
+                is_known = report["accounts"] is not None
+                rate = None
+                if is_known and done is not None:
+                    rate = (report["accounts"]["done"] - done) / (now - looked_at)
+                done = report["accounts"]["done"] if is_known else None
+                looked_at = now
+                live.update(screen(report, _sessions(place.home), rate, utc), refresh=True)
+                time.sleep(EVERY_SECS)
+        except KeyboardInterrupt:
+            return
+
+
+def screen(
+    report: dict[str, Any], sessions: list[Entry], rate: float | None, utc: bool
+) -> RenderableType:
+    """Return what is shown of one look."""
+    parts: list[RenderableType] = [_head(report), Columns([_processes(report), _queues(report)])]
+    if report["alerts"]:
+        parts.append(_alerts(report, utc))
+    parts += [_jobs(report, rate), _open_sessions(sessions, utc)]
+    parts.append(Text("Ctrl-C ends this", style="dim"))
+    return Group(*parts)
+
+
+def _head(report: dict[str, Any]) -> RenderableType:
+    word, colour = ("healthy", "green") if report["healthy"] else ("not healthy", "red")
+    line = Text.assemble(
+        ("hivepipe ", "bold"),
+        (word, f"bold {colour}"),
+        f"  {printable(report['home'])} ({report['state']})  ",
+        (f"{time.strftime('%H:%M:%S')}", "dim"),
+    )
+    return Panel(line, border_style=colour)
+
+
+def _processes(report: dict[str, Any]) -> RenderableType:
+    table = Table(title="processes", title_justify="left", min_width=44)
+    for name in ("process", "state", "pid", "up"):
+        table.add_column(name, justify="right" if name in ("pid", "up") else "left")
+    for entry in report["processes"]:
+        hangs = silence(report, entry["pid"])
+        colour = "red" if hangs else _COLOURS.get(entry["state"], "red")
+        state = Text(f"{entry['state']}{hangs}", style=colour)
+        table.add_row(entry["name"], state, str(entry["pid"]), _span(entry["uptime_secs"]))
+    if not report["processes"]:
+        table.add_row("none", Text("down", style="red"), "", "")
+    return table
+
+
+def _queues(report: dict[str, Any]) -> RenderableType:
+    table = Table(title="queues", title_justify="left", min_width=24)
+    table.add_column("queue")
+    table.add_column("waiting", justify="right")
+    for name, count in (report["queues"] or {}).items():
+        table.add_row(name, Text(str(count), style="yellow" if count else ""))
+    if report["queues"] is None:
+        table.add_row("unknown", Text("Redis is down", style="red"))
+    spooled = report["spool"]
+    table.add_row(
+        "on disk", Text(str(spooled), style="yellow" if spooled else ""), end_section=True
+    )
+    return table
+
+
+def _alerts(report: dict[str, Any], utc: bool) -> RenderableType:
+    table = Table(title="alerts", title_justify="left", title_style="bold red")
+    for name in ("alert", "since", "what"):
+        table.add_column(name)
+    for alert in report["alerts"]:
+        style = "bold red" if alert["urgent"] else "yellow"
+        since = moment(alert["since"], utc) or "just now"
+        table.add_row(Text(alert["name"], style=style), since, printable(alert["text"]))
+    return table
+
+
+def _jobs(report: dict[str, Any], rate: float | None) -> RenderableType:
+    if report["accounts"] is None:
+        return Text("jobs unknown while Redis is down", style="red")
+    lines = [f"jobs {accounted(report)}"]
+    oldest = report["oldest_waiting_secs"]
+    lines.append(
+        f"{rate or 0:.0f} jobs/s, "
+        + (f"the oldest waits for {oldest:.0f} s" if oldest is not None else "nothing waits")
+    )
+    return Text("\n".join(lines))
+
+
+def _open_sessions(sessions: list[Entry], utc: bool) -> RenderableType:
+    table = Table(title=f"open sessions: {len(sessions)}", title_justify="left")
+    for name in ("session", "status", "last", "calls", "agents", "about"):
+        table.add_column(name, justify="right" if name in ("calls", "agents") else "left")
+    for entry in sessions[:MOST_SESSIONS]:
+        table.add_row(
+            entry["id"][:8],
+            Text(entry["condition"], style=_COLOURS.get(entry["condition"], "")),
+            moment(entry["last_active_at"], utc),
+            str(entry["calls"]),
+            str(entry["agents"]),
+            printable(entry["objective"] or entry["project"]),
+        )
+    return table
+
+
+def _sessions(home: str) -> list[Entry]:
+    try:
+        with listings(database_path(home)) as store:
+            return with_activity(store, store.sessions(with_ended=False))
+    except StoreError:  # there is none yet
+        return []
+
+
+def _span(secs: int) -> str:
+    if secs < 120:
+        return f"{secs} s"
+    return f"{secs // 60} min" if secs < 7200 else f"{secs // 3600} h"

@@ -1,0 +1,72 @@
+"""raise_alerts: what began and what ceased to be wrong; send_alert: tell whoever asked for it."""
+
+import logging
+
+from hivepipe import alert_outlets
+from hivepipe.alerts import Alert, alerts_of
+from hivepipe.config import here
+from hivepipe.envelope import Envelope
+from hivepipe.handlers.workplace import Workplace
+from hivepipe.jobs import Job
+from hivepipe.queues.connection import connect
+from hivepipe.queues.figures import add_sample, figures
+from hivepipe.settings import variable
+from hivepipe.store import alerts as stored
+from hivepipe.store.database import Database
+from hivepipe.store.location import database_path
+from hivepipe.vitals import effectless, vitals, zero_rows
+
+logger = logging.getLogger("hivepipe.alerts")
+
+
+def raise_alerts(workplace: Workplace, job: Envelope) -> None:
+    """Judge the stack, log what changed, hand back its record and its sending."""
+    with connect(here()[0].socket) as connection:
+        found = figures(connection)
+        alerts = alerts_of(vitals(workplace.home, found, connection))
+        add_sample(connection, found.operations, zero_rows(effectless(workplace.home)))
+    known = stored.standing(database_path(workplace.home))
+    begun = [alert for alert in alerts if alert.name not in known]
+    over = known.keys() - {alert.name for alert in alerts}
+    for alert in begun:
+        logger.warning("alert %s: %s", alert.name, alert.text)
+    for name in sorted(over):
+        logger.info("alert %s is over", name)
+    ceased = [Alert(name, "is over") for name in sorted(over)]
+    jobs = [_job("record_alert", alert, "raised") for alert in begun]
+    jobs += [_job("record_alert", alert, "over") for alert in ceased]
+    if variable("HIVEPIPE_ALERT_COMMAND") or variable("HIVEPIPE_ALERT_WEBHOOK"):
+        jobs += [_job("send_alert", alert, "raised") for alert in begun]
+        jobs += [_job("send_alert", alert, "over") for alert in ceased]
+    if jobs:
+        workplace.hand_back(job, jobs)
+
+
+def _job(operation: str, alert: Alert, state: str) -> Job:
+    payload: dict[str, object] = {"name": alert.name, "text": alert.text, "state": state}
+    return Job(operation, payload, alert.name)
+
+
+def record_alert(db: Database, job: Envelope) -> None:
+    """Record that an alert was raised, or is over."""
+    if job.text("state") == "over":
+        stored.end_alert(db, job.text("name"), job.time)
+    else:
+        stored.raise_alert(db, job.text("name"), job.text("text"), job.time)
+
+
+def send_alert(workplace: Workplace, job: Envelope) -> None:
+    """Run the user's command and call the user's webhook, once each; what fails is in the log."""
+    here()  # what config.toml says now
+    said = {
+        "home": workplace.home,
+        "alert": job.text("name"),
+        "state": job.text("state"),
+        "text": job.text("text"),
+        "at": job.time,
+    }
+    command, url = variable("HIVEPIPE_ALERT_COMMAND"), variable("HIVEPIPE_ALERT_WEBHOOK")
+    for target, tell in ((command, alert_outlets.run), (url, alert_outlets.post)):
+        problem = tell(target, said) if target else ""
+        if problem:
+            logger.warning("alert %s not sent: %s", said["alert"], problem)

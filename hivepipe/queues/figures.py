@@ -1,0 +1,122 @@
+"""What Redis says of the work: one look, nothing is changed."""
+
+import json
+import time
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from redis import Redis
+
+from hivepipe.jobs import ENVELOPE_VERSION
+from hivepipe.queues import claims, connection
+from hivepipe.queues.names import ALL_QUEUES
+from hivepipe.queues.rq_workers import RqWorker, rq_workers
+
+SAMPLES_KEY = "hivepipe:samples"  # list, newest first: when, jobs done and effectless by operation
+MOST_SAMPLES = 20
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The figures of one moment."""
+
+    queues: dict[str, int]
+    accepted: int
+    periodic: int
+    accounts: dict[str, int]
+    oldest_waiting_secs: float | None
+    store_trouble: dict[str, Any] | None
+    newer_version: int | None
+    operations: dict[str, int]  # done since ever, by operation
+    workers: list[RqWorker]
+
+
+def figures(client: Redis) -> Figures:
+    """Look once."""
+    operations: Any = client.hgetall(claims.OPERATIONS_KEY)
+    return Figures(
+        queues={name: _length(client, name) for name in ALL_QUEUES},
+        accepted=_number(client, connection.ACCEPTED_KEY),
+        periodic=_number(client, connection.PERIODIC_KEY),
+        accounts=claims.accounts(client),
+        oldest_waiting_secs=_oldest_secs(client),
+        store_trouble=_trouble(client.hgetall(claims.TROUBLE_KEY)),
+        newer_version=_newer(client.get(claims.NEWER_KEY)),
+        operations={name.decode(): int(count) for name, count in sorted(operations.items())},
+        workers=rq_workers(client),
+    )
+
+
+def add_sample(client: Redis, done: dict[str, int], effectless: dict[str, int]) -> None:
+    """Keep what was done so far, for comparing."""
+    said = json.dumps({"at": time.time(), "done": done, "effectless": effectless})
+    client.lpush(SAMPLES_KEY, said)
+    client.ltrim(SAMPLES_KEY, 0, MOST_SAMPLES - 1)
+
+
+def shares(
+    client: Redis, done: dict[str, int], effectless: dict[str, int], secs: float
+) -> dict[str, tuple[int, int]]:
+    """Return, by operation, how many jobs had no effect, and how many there were, since then."""
+    listed: Any = client.lrange(SAMPLES_KEY, 0, -1)
+    since = time.time() - secs
+    samples = [sample for raw in listed if (sample := json.loads(raw))["at"] >= since]
+    first = samples[-1] if samples else {"done": {}, "effectless": {}}
+    found = {}
+    for operation, count in effectless.items():
+        nothing = count - first["effectless"].get(operation, 0)
+        all_ = done.get(operation, 0) - first["done"].get(operation, 0)
+        if nothing > 0:
+            found[operation] = (nothing, max(all_, nothing))
+    return found
+
+
+def as_report(found: Figures) -> dict[str, Any]:
+    """Return what commands print as JSON."""
+    report = asdict(found)
+    report["workers"] = [
+        worker._asdict() | {"alive": worker.is_alive, "queues": list(worker.queues)}
+        for worker in found.workers
+    ]
+    return report
+
+
+def _length(client: Redis, queue: str) -> int:
+    found: Any = client.llen(f"rq:queue:{queue}")
+    return int(found)
+
+
+def _number(client: Redis, key: str) -> int:
+    found: Any = client.get(key)
+    return int(found or 0)
+
+
+def _newer(version: Any) -> int | None:
+    """Return the envelope version that jobs wait for; None if this hivepipe reads it."""
+    return int(version) if version and int(version) > ENVELOPE_VERSION else None
+
+
+def _oldest_secs(client: Redis) -> float | None:
+    """Return how long the first job of a queue has waited; what is no job of anybody's has not."""
+    heads: list[Any] = [client.lindex(f"rq:queue:{name}", 0) for name in ALL_QUEUES]
+    pipe = client.pipeline(transaction=False)
+    for id in filter(None, heads):
+        pipe.hget(b"rq:job:" + id, "enqueued_at")
+    found = pipe.execute(raise_on_error=False)
+    return max((_age_secs(at) for at in found if isinstance(at, bytes)), default=None)
+
+
+def _trouble(found: Any) -> dict[str, Any] | None:
+    """Return since when the writer cannot write, and why; None if it can."""
+    if not found:
+        return None
+    secs = time.time() - float(found[b"since"])
+    return {"secs": round(secs, 1), "reason": found[b"reason"].decode("utf-8", "replace")}
+
+
+def _age_secs(at: bytes) -> float:
+    try:
+        return max(time.time() - datetime.fromisoformat(at.decode()).timestamp(), 0)
+    except ValueError:
+        return 0

@@ -1,0 +1,69 @@
+"""The figures that alerts are judged by, gathered from Redis, disk and store."""
+
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+from redis import Redis
+
+from hivepipe.alerts import SHARE_SECS, Vitals
+from hivepipe.errors import StoreError
+from hivepipe.queues.figures import Figures, shares
+from hivepipe.queues.rq_workers import unserved
+from hivepipe.queues.spooled import spool_files
+from hivepipe.store.listings import listings
+from hivepipe.store.location import database_path
+
+_ZERO_ROWS = "zero_rows:"
+
+
+def effectless(home: str) -> dict[str, int] | None:
+    """Return what the store counted of jobs without effect; None while there is no store."""
+    try:
+        with listings(database_path(home)) as store:
+            return store.effectless()
+    except StoreError:
+        return None
+
+
+def zero_rows(counters: dict[str, int] | None) -> dict[str, int]:
+    """Return how many updates touched no row, by operation."""
+    return {
+        name.removeprefix(_ZERO_ROWS): count
+        for name, count in (counters or {}).items()
+        if name.startswith(_ZERO_ROWS)
+    }
+
+
+def vitals(home: str, found: Figures | None, client: Redis | None) -> Vitals:
+    """Gather; without a Redis that answers, what disk and store say."""
+    spooled = spool_files(Path(home, "spool"))
+    on_disk: dict[str, Any] = {
+        "spooled": len(spooled),
+        "oldest_spooled_secs": _age_secs(spooled[0]) if spooled else 0.0,
+        "free_bytes": free_bytes(home),
+    }
+    if found is None or client is None:
+        return Vitals(redis_answers=False, **on_disk)
+    trouble = found.store_trouble or {"secs": 0.0, "reason": ""}
+    return Vitals(
+        dead=found.accounts["dead"],
+        oldest_waiting_secs=found.oldest_waiting_secs or 0.0,
+        unserved=unserved(found.workers),
+        store_secs=trouble["secs"],
+        store_reason=trouble["reason"],
+        effectless=shares(client, found.operations, zero_rows(effectless(home)), SHARE_SECS),
+        **on_disk,
+    )
+
+
+def free_bytes(home: str) -> int | None:
+    """Return how much room is left where the home lies, or will."""
+    folder = next((path for path in (Path(home), *Path(home).parents) if path.is_dir()), None)
+    return shutil.disk_usage(folder).free if folder else None
+
+
+def _age_secs(spooled: Path) -> float:
+    digits = spooled.name.partition("_")[0]
+    return max(time.time() - int(digits) / 1e9, 0.0) if digits.isdigit() else 0.0

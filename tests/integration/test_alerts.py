@@ -1,0 +1,285 @@
+"""Alerts on a real stack: judged, recorded, logged, told; and workers that are silent or dead."""
+
+import json
+import os
+import pty
+import select
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from hivepipe.periodic import PERIODIC
+from hivepipe.queues.figures import SAMPLES_KEY
+from hivepipe.queues.rq_workers import rq_workers
+from hivepipe.queues.ticks import set_due
+from tests.conftest import Home, Server, Writer, fire_all, until
+from tests.payloads import SESSION_START, changed
+
+CLI = [sys.executable, "-I", "-m", "hivepipe.cli.main"]
+(ROW,) = [row for row in PERIODIC if row.operation == "raise_alerts"]
+
+
+@pytest.fixture
+def client(redis_server: Server) -> Iterator[redis.Redis]:
+    with redis_server.client() as made:
+        yield made
+
+
+@pytest.fixture
+def stack(
+    private_home: Home, client: redis.Redis, writer: Writer, new_worker: Callable[[str], Writer]
+) -> Home:
+    """Writer, slow worker and scheduler, which has had its first turns."""
+    writer.start()
+    new_worker("slow").start()
+    new_worker("scheduler").start()
+    until(lambda: private_home.rows("SELECT 1 FROM slots WHERE name = 'alerts'"), "no first look")
+    return private_home
+
+
+def look(home: Home, client: redis.Redis) -> None:
+    """Let the clock's next look at the stack be now, and wait for it."""
+    sql = "SELECT count(*) AS n FROM slots WHERE name = 'alerts'"
+    before = home.rows(sql)[0]["n"]
+    set_due(client, ROW, time.time() - 1)
+    until(lambda: home.rows(sql)[0]["n"] > before, "no look")
+
+
+def bury(client: redis.Redis) -> None:
+    client.hset("rq:job:" + "0" * 32, mapping={"status": "failed", "hp": 1})
+    client.zadd("rq:failed:medium", {"0" * 32: -1})
+
+
+def revive(client: redis.Redis) -> None:
+    client.zrem("rq:failed:medium", "0" * 32)
+
+
+def status(home: Home, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*CLI, "status", *arguments],
+        env=home.env,
+        cwd=home.project,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def standing(home: Home) -> list[tuple[str, bool]]:
+    rows = home.rows("SELECT name, ended_at FROM alerts ORDER BY id")
+    return [(row["name"], row["ended_at"] is None) for row in rows]
+
+
+class Webhook:
+    """A server on the loopback that keeps what it is sent."""
+
+    def __init__(self) -> None:
+        self.received: list[dict[str, Any]] = []
+        received = self.received
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                size = int(self.headers["Content-Length"])
+                received.append(json.loads(self.rfile.read(size)))
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                """Say nothing."""
+
+        self._server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/told"
+        self._thread = threading.Thread(target=self._server.serve_forever)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+@pytest.fixture
+def webhook() -> Iterator[Webhook]:
+    made = Webhook()
+    yield made
+    made.close()
+
+
+def test_an_alert_is_recorded_shown_and_told_once_and_so_is_its_end(
+    stack: Home, client: redis.Redis, webhook: Webhook
+) -> None:
+    config = stack.root / ".config" / "hivepipe" / "config.toml"
+    config.parent.mkdir(parents=True)
+    told = stack.root / "told"
+    config.write_text(
+        f"alert_command = \"sh -c 'cat >> {told}; echo >> {told}'\"\n"
+        f'alert_webhook = "{webhook.url}"\n'
+    )
+    bury(client)
+    look(stack, client)
+    until(lambda: standing(stack) == [("dead_letters", True)], "not recorded")
+    look(stack, client)  # it stands: nobody is told again
+    said = status(stack).stdout
+    assert "alert     dead_letters: 1 dead letters: hivepipe failed list (since " in said
+    (alert,) = json.loads(status(stack, "--json").stdout)["alerts"]
+    assert alert["name"] == "dead_letters"
+    revive(client)
+    look(stack, client)
+    until(lambda: standing(stack) == [("dead_letters", False)], "not over")
+    until(lambda: len(webhook.received) == 2, "not told")
+    until(lambda: len(told.read_text().splitlines()) == 2, "not told")
+    by_command = [json.loads(line) for line in told.read_text().splitlines()]
+    assert by_command == webhook.received
+    assert [entry["state"] for entry in by_command] == ["raised", "over"]
+    assert by_command[0]["text"] == "1 dead letters: hivepipe failed list"
+    log = (stack.root / f"writer{stack.path.name}.log").read_text()
+    assert log.count("alert dead_letters: 1 dead letters") == 1
+    assert log.count("alert dead_letters is over") == 1
+
+
+def test_who_cannot_be_told_stops_nothing(stack: Home, client: redis.Redis) -> None:
+    config = stack.root / ".config" / "hivepipe" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(
+        'alert_command = "/no/such/program"\nalert_webhook = "http://127.0.0.1:9/nobody"\n'
+    )
+    bury(client)
+    look(stack, client)
+    log = stack.root / f"slow{stack.path.name}.log"
+    until(lambda: log.read_text().count("alert dead_letters not sent") == 2, "not said")
+    assert client.zcard("rq:failed:slow") == 0
+
+
+def test_a_repository_cannot_name_a_program(stack: Home, client: redis.Redis) -> None:
+    told = stack.root / "told"
+    (stack.path / "config.toml").write_text(f'alert_command = "touch {told}"\n')
+    bury(client)
+    look(stack, client)
+    until(lambda: standing(stack) == [("dead_letters", True)], "not recorded")
+    assert not client.keys("rq:job:*send*")
+    assert client.hget("hivepipe:operations", "send_alert") is None
+    assert not told.exists()
+
+
+def test_updates_without_effect_are_counted_against_all_of_their_kind(
+    stack: Home, client: redis.Redis
+) -> None:
+    fire_all([changed(SESSION_START, source="startup")], stack.env)
+    until(lambda: client.hget("hivepipe:operations", "start_session"), "not counted")
+    client.delete(SAMPLES_KEY)
+    client.hset("hivepipe:operations", "update_checkpoint", 1000)
+    look(stack, client)  # the sample that later ones are compared with
+    client.hincrby("hivepipe:operations", "update_checkpoint", 100)
+    with closing(sqlite3.connect(stack.database, timeout=10)) as db, db:
+        db.execute("INSERT INTO counters VALUES ('zero_rows:update_checkpoint', 5)")
+    (alert,) = json.loads(status(stack, "--json").stdout)["alerts"]
+    assert alert["text"] == "changed nothing within 15 min: 5 of 100 update_checkpoint"
+
+
+# ---- workers
+
+
+def test_a_worker_that_was_killed_is_taken_out_when_its_successor_works(
+    private_home: Home, client: redis.Redis, writer: Writer
+) -> None:
+    writer.start()
+    (first,) = until(lambda: rq_workers(client), "not registered")
+    writer.end(signal.SIGKILL)
+    assert [worker.name for worker in rq_workers(client)] == [first.name]
+    writer.start()
+    until(lambda: first.name not in {w.name for w in rq_workers(client)}, "it lingers")
+    (second,) = until(lambda: rq_workers(client), "not registered")
+    assert second.pid == writer.pid
+    assert second.is_alive
+    log = (private_home.root / f"writer{private_home.path.name}.log").read_text()
+    assert f"worker {first.name} died without a word: process {first.pid} is gone" in log
+    assert not client.exists(f"rq:worker:{first.name}")
+    assert client.smembers("rq:workers:high") == {f"rq:worker:{second.name}".encode()}
+
+
+def test_a_worker_that_hangs_is_said_to_and_its_queues_are_not_served(
+    private_home: Home, client: redis.Redis, writer: Writer
+) -> None:
+    writer.start()
+    (worker,) = until(lambda: rq_workers(client), "not registered")
+    key = f"rq:worker:{worker.name}"
+    alerts = json.loads(status(private_home, "--json").stdout)["alerts"]
+    assert alerts == []  # a stack that has just started
+    writer.signal(signal.SIGSTOP)
+    client.hset(key, mapping={"birth": "2026-01-01T00:00:00.000000Z"})
+    client.hset(key, mapping={"last_heartbeat": "2026-01-01T00:00:00.000000Z"})
+    report = json.loads(status(private_home, "--json").stdout)
+    (alert,) = report["alerts"]
+    assert alert["text"] == "no worker serves high, medium, low, slow, llm"
+    assert alert["urgent"]
+    assert [entry["alive"] for entry in report["workers"]] == [False]
+    writer.signal(signal.SIGCONT)
+    until(lambda: rq_workers(client)[0].is_alive, "it stays silent")
+    report = json.loads(status(private_home, "--json").stdout)
+    assert [alert["text"] for alert in report["alerts"]] == ["no worker serves slow, llm"]
+
+
+# ---- live
+
+
+def test_the_live_view_shows_what_is_there_and_ends_with_ctrl_c(
+    stack: Home, client: redis.Redis
+) -> None:
+    fire_all([changed(SESSION_START, source="startup")], stack.env)
+    bury(client)
+    look(stack, client)
+    until(lambda: standing(stack) == [("dead_letters", True)], "not recorded")
+    process, shown = _in_a_terminal([*CLI, "status", "--watch"], stack)
+    try:
+        until(lambda: "open sessions: 1" in shown(), "not shown")
+        text = shown()
+        for word in ("processes", "queues", "waiting", "alerts", "dead_letters", "jobs/s"):
+            assert word in text
+    finally:
+        process.send_signal(signal.SIGINT)
+        # Its last words have to be read, or it waits for room in the terminal.
+        until(lambda: shown() and process.poll() is not None, "it does not end")
+        assert process.returncode == 0
+
+
+def test_the_live_view_needs_a_terminal(private_home: Home) -> None:
+    assert status(private_home, "--watch").returncode == 64
+
+
+def _in_a_terminal(command: list[str], home: Home) -> tuple[Any, Callable[[], str]]:
+    ours, theirs = pty.openpty()
+    env = home.env | {"TERM": "xterm", "COLUMNS": "120", "LINES": "50"}
+    process = subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, env=env, cwd=home.project
+    )
+    os.close(theirs)
+    seen = bytearray()
+
+    def shown() -> str:
+        while select.select([ours], [], [], 0)[0]:
+            try:
+                seen.extend(os.read(ours, 65536))
+            except OSError:  # it ended
+                break
+        return seen.decode("utf-8", "replace")
+
+    return process, shown
+
+
+def test_figures_of_the_log_are_those_of_the_stack(stack: Home, client: redis.Redis) -> None:
+    report = json.loads(status(stack, "--json").stdout)
+    assert report["queues"].keys() == {"high", "medium", "low", "slow", "llm"}
+    assert sum(report["operations"].values()) <= report["accounts"]["done"]
+    assert Path(report["home"]) == stack.path

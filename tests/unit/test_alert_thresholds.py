@@ -1,0 +1,68 @@
+"""What somebody is told, at its thresholds."""
+
+from typing import Any
+
+import pytest
+
+from hivepipe.alerts import Vitals, alerts_of
+
+FINE: dict[str, Any] = {
+    "free_bytes": 200_000_000,
+    "oldest_waiting_secs": 59.0,
+    "spooled": 3,
+    "oldest_spooled_secs": 59.0,
+    "store_secs": 59.0,
+    "store_reason": "database is locked",
+    "effectless": {"update_checkpoint": (19, 19), "update_instance": (1, 21)},
+}
+
+
+def told(**more: Any) -> dict[str, str]:
+    return {alert.name: alert.text for alert in alerts_of(Vitals(**FINE | more))}
+
+
+def test_nobody_is_told_of_what_is_fine() -> None:
+    assert told() == {}
+    assert alerts_of(Vitals()) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "name", "text"),
+    [
+        ({"dead": 1}, "dead_letters", "1 dead letters: hivepipe failed list"),
+        ({"oldest_waiting_secs": 60.0}, "queue_age", "a job has waited for 60 s"),
+        (
+            {"oldest_spooled_secs": 7200.0},
+            "spool",
+            "3 events wait on disk, the oldest for 2 h",
+        ),
+        (
+            {"free_bytes": 199_999_999},
+            "disk",
+            "200 MB are free on the disk: a full one loses events",
+        ),
+        ({"unserved": ("slow", "llm")}, "no_worker", "no worker serves slow, llm"),
+        (
+            {"store_secs": 180.0},
+            "store",
+            "the database cannot be written for 3 min: database is locked",
+        ),
+        (
+            {"effectless": {"update_checkpoint": (1, 20), "update_instance": (1, 21)}},
+            "no_effect",
+            "changed nothing within 15 min: 1 of 20 update_checkpoint",
+        ),
+    ],
+)
+def test_each_is_told_at_its_threshold(more: dict[str, Any], name: str, text: str) -> None:
+    assert told(**more) == {name: text}
+
+
+def test_while_redis_is_away_events_may_wait_on_disk_for_longer() -> None:
+    assert told(redis_answers=False, oldest_spooled_secs=599.0) == {}
+    assert list(told(redis_answers=False, oldest_spooled_secs=600.0)) == ["spool"]
+
+
+def test_the_urgent_come_first() -> None:
+    found = alerts_of(Vitals(dead=1, oldest_waiting_secs=100, unserved=("high",), free_bytes=1))
+    assert [alert.is_urgent for alert in found] == [True, True, False, False]
