@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from stat import S_ISREG
 
 import orjson
 
@@ -39,9 +40,10 @@ def read_spool_file(path: Path) -> list[SpooledJob]:
 
     NewerEnvelopeError: nothing is, a later hivepipe wrote it.
     """
-    if path.is_symlink() or not path.is_file():
+    found = path.lstat()
+    if not S_ISREG(found.st_mode):
         raise BadEnvelopeError("not a regular file")
-    if path.stat().st_size > LIMIT_BYTES:
+    if found.st_size > LIMIT_BYTES:
         raise BadEnvelopeError("larger than any event's jobs")
     try:
         content = orjson.loads(path.read_bytes())
