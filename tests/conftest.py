@@ -75,14 +75,18 @@ def answered(
 ) -> str:
     """Run the real hook on one event and return its answer; whatever happens, it exits with 0."""
     data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", str(hook_path(event_name, hooks))],
-        input=data,
-        capture_output=True,
-        env=dict(env),
-        timeout=PATIENCE_SECS,
-        check=False,
-    )
+    # From a file: of fifty threads of ours, the one that fills a pipe may come too late.
+    with tempfile.TemporaryFile() as stdin:
+        stdin.write(data)
+        stdin.seek(0)
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", str(hook_path(event_name, hooks))],
+            stdin=stdin,
+            capture_output=True,
+            env=dict(env),
+            timeout=PATIENCE_SECS,
+            check=False,
+        )
     assert (done.returncode, done.stderr) == (0, b"")
     return done.stdout.decode()
 

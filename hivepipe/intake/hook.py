@@ -20,11 +20,14 @@ from hivepipe.intake import stdin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hivepipe.guard.client import Watch
 
 STDIN_SECS = 0.4
-HARD_STOP_SECS = 1.0
-LOG_SECS = 0.1
+HARD_STOP_SECS = 0.8
+LAST_SECS = 0.2  # after it, to keep the event on the disk and to say so
+LAST_BYTES = 1 << 20  # of an event that is so large that parsing it took the time
 WAITING_SHARE = 0.3
 MOST_GAINS = 4  # Claude Code gives a hook 5 s
 SETTINGS_BYTES = 1 << 20
@@ -51,7 +54,7 @@ def run(name: str) -> None:
         ):
             answer = _take_in(name, _read())
     except BaseException as error:  # noqa: BLE001  a hook fails open, and the log says how
-        _log_failure(name, error)
+        _log_failure(name, _kind(error))
     _answer_and_end(answer)
 
 
@@ -71,18 +74,19 @@ def _answer(answer: bytes) -> None:
 
 def _read() -> stdin.Input:
     """Read the event under its own deadline; what is left of the second is for the rest."""
-    signal(SIGALRM, _raise_late)
-    setitimer(ITIMER_REAL, STDIN_SECS)
+    began = time.monotonic()
+    signal(SIGALRM, _stop_waiting)
+    # Again and again: the first alarm may fall between Python's look for one and its read.
+    setitimer(ITIMER_REAL, STDIN_SECS, STDIN_SECS / 8)
     received = stdin.read_event()
     signal(SIGALRM, _stop_hard)
-    setitimer(ITIMER_REAL, HARD_STOP_SECS - STDIN_SECS)
+    setitimer(ITIMER_REAL, max(began + HARD_STOP_SECS - time.monotonic(), 0.001))
     return received
 
 
-def _raise_late(*_signal: object) -> None:
-    if not stdin.reading or _gains_time(STDIN_SECS):
-        return
-    raise stdin.LateError
+def _stop_waiting(*_signal: object) -> None:
+    if not _gains_time(STDIN_SECS):
+        stdin.stop_waiting()
 
 
 _waited_ns = 0  # for a processor, up to the last deadline
@@ -108,28 +112,42 @@ def _gains_time(secs: float) -> bool:
     if waited_ns < secs * WAITING_SHARE * 1e9 or _gains == MOST_GAINS:
         return False
     _gains += 1
-    setitimer(ITIMER_REAL, secs)
+    setitimer(ITIMER_REAL, secs, secs / 8)
     return True
 
 
+_keep: "Callable[[], None] | None" = None  # what puts the event on the disk; None: it is safe
+
+
 def _stop_hard(*_signal: object) -> None:
-    """Answer, leave a line in the log, end; should even the log hang, end without it."""
-    if _gains_time(HARD_STOP_SECS - STDIN_SECS):
-        return
+    """Answer, keep the event, leave a line in the log, end; should the disk hang, end without."""
     posix.write(1, NEUTRAL)
-    signal(SIGALRM, lambda *_signal: posix._exit(0))
-    setitimer(ITIMER_REAL, LOG_SECS)
-    _log_failure("hook", TimeoutError("stopped after 1 s"))
-    posix._exit(0)
+    signal(SIGALRM, _stop_at_last)
+    setitimer(ITIMER_REAL, LAST_SECS)
+    try:
+        if _keep:
+            _keep()
+        _log_failure("hook", "out of time; the event is kept")
+    except BaseException:  # noqa: BLE001  whatever it is, this is the end
+        _log_failure("hook", "out of time; the event is lost")
+    finally:
+        posix._exit(0)
+
+
+def _stop_at_last(*_signal: object) -> None:
+    if not _gains_time(LAST_SECS):
+        posix._exit(0)
 
 
 def _take_in(name: str, received: stdin.Input) -> bytes:
     """Take the event in and return the answer."""
+    global _keep
     event_time_ns = time.time_ns()
-    event = parse_event(name, received.data)
-    place = home.locate(
-        settings.variable("CLAUDE_PROJECT_DIR") or (event.cwd if event else "") or "."
-    )
+    data = received.data
+    _keep = lambda: _plan_and_spool(parse_event(name, data[:LAST_BYTES]), event_time_ns)  # noqa: E731
+    event = parse_event(name, data)
+    _keep = lambda: _plan_and_spool(event, event_time_ns)  # noqa: E731
+    place = _locate(event)
     if place.state == "off":
         return NEUTRAL
     settings.use(_said_by_files(place.home))
@@ -151,7 +169,9 @@ def _take_in(name: str, received: stdin.Input) -> bytes:
 
         messages = jobs.encode(planned, event, context)
         note = watch.note() if watch else None
+        _keep = lambda: _spool(place, event_time_ns, messages)  # noqa: E731
         direct, said = hand_over(name, place, event_time_ns, messages, note)
+    _keep = None
     _keep_markers(event, place, instance, context)
     answer = NEUTRAL
     if watch and watch.may_be_answered:
@@ -165,6 +185,32 @@ def _take_in(name: str, received: stdin.Input) -> bytes:
         finally:
             posix._exit(0)
     return answer
+
+
+def _locate(event: Event | None) -> home.Place:
+    return home.locate(
+        settings.variable("CLAUDE_PROJECT_DIR") or (event.cwd if event else "") or "."
+    )
+
+
+def _plan_and_spool(event: Event | None, event_time_ns: int) -> None:
+    """Take the event in once more, without asking anybody: time is up."""
+    place = _locate(event)
+    if event is not None and place.state != "off":
+        from hivepipe.intake import throttle
+
+        throttle.LOCK_SECS = LAST_SECS / 4
+        settings.use(_said_by_files(place.home))
+        instance = instances.this_instance(place.home)
+        context = _context(event, event_time_ns, place, instance)
+        _spool(place, event_time_ns, jobs.encode(jobs.plan(event, context), event, context))
+
+
+def _spool(place: home.Place, event_time_ns: int, messages: list[jobs.Message]) -> None:
+    from hivepipe.queues.spool import write_spool
+
+    if messages:  # under a name of its own: another file of this event may be half written
+        write_spool(f"{place.home}/spool", event_time_ns + 1, messages)
 
 
 def _greeting(event: Event, place: home.Place) -> bytes:
@@ -280,11 +326,11 @@ def _log(place: home.Place, name: str, message: str) -> None:
     log_line(place.logs, name, "ERROR", message)
 
 
-def _log_failure(name: str, error: BaseException) -> None:
+def _log_failure(name: str, what: str) -> None:
     """Write the failure to the log of wherever this event would have gone."""
     try:
         place = home.locate(settings.variable("CLAUDE_PROJECT_DIR") or ".")
-        _log(place, name, _kind(error))
+        _log(place, name, what)
     except BaseException:  # noqa: BLE001  there is nobody left to tell
         return
 

@@ -21,7 +21,7 @@ from hivepipe.jobs import Count
 REMEMBERED_SESSIONS = 8
 REMEMBERED_EVENTS = 16
 _SIZE_BYTES = 8192  # 8 sessions of 128 characters and 16 events fit in half of it
-_LOCK_SECS = 0.3  # with fifty hooks at once a holder may not run for a tenth of a second
+LOCK_SECS = 0.5  # with fifty hooks at once a holder may not run for a tenth of a second
 _LOCK_STEP_SECS = 0.001
 
 
@@ -123,7 +123,7 @@ def _open_locked(path: str) -> int:
     except FileNotFoundError:
         make_folders(path.rsplit("/", 1)[0])
         descriptor = posix.open(path, flags, 0o600)
-    end = time.monotonic() + _LOCK_SECS
+    end = time.monotonic() + LOCK_SECS
     while True:
         try:
             posix.lockf(descriptor, posix.F_TLOCK, 0)

@@ -232,6 +232,12 @@ class Bench:
         names = (*oracle.TABLES, "counters")
         return {name: self.home.rows(f"SELECT * FROM {name}") for name in names}
 
+    @property
+    def hook_log(self) -> str:
+        """What the hooks wrote into their log."""
+        path = self.home.project / ".claude-state" / "logs" / "hook-errors.log"
+        return path.read_text() if path.exists() else "the hooks' log is empty"
+
     # ---- asserting
 
     def assert_tables(self, events: Sequence[Fired], exact_times: bool = True) -> None:
@@ -241,7 +247,7 @@ class Bench:
         if not exact_times:
             wanted, found = oracle.without_times(wanted), oracle.without_times(found)
         said = oracle.differences(wanted, found)
-        assert not said, f"{len(said)} differences:\n" + "\n".join(said[:12])
+        assert not said, f"{len(said)} differences:\n" + "\n".join([*said[:12], self.hook_log])
 
     def assert_accounts(self, jobs: int, dead: int = 0) -> None:
         handed_on = self.handed_on()

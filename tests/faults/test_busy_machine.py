@@ -31,6 +31,45 @@ hook.run("Stop")
 """
 
 
+# The hook, held up for good before or after Redis has taken its event.
+HELD_UP = """
+import sys
+sys.path.append(sys.argv[1])
+import time
+from hivepipe.intake import hand_over, hook
+push = hand_over.push
+def push_and_wait(*arguments):
+    if sys.argv[2] == "after":
+        push(*arguments)
+    time.sleep(60)
+hand_over.push = push_and_wait
+hook.run("Stop")
+"""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_hook_that_is_out_of_time_keeps_its_event(bench: Bench, when: str) -> None:
+    """It goes to the disk, and counts once though Redis may have it."""
+    bench.fire([oracle.start(0, "inst-a")], 1)
+    stop = oracle.stop(1, oracle.SESSIONS[0], "inst-a", background_tasks=[])
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", HELD_UP, str(ROOT), when],
+        input=json.dumps(stop.payload),
+        env=bench.home.with_env(INSTANCE_ID="inst-a"),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, NEUTRAL, "")
+    assert len(bench.home.spool) == 1
+    assert "out of time; the event is kept" in bench.hook_log
+    events = oracle.timed([oracle.start(0, "inst-a"), stop])
+    bench.settle(bench.plain_writer())
+    bench.assert_tables(events, exact_times=False)
+    bench.assert_accounts(oracle.job_count(events))
+
+
 @pytest.mark.parametrize("use_queue", ["true", "false"])
 def test_a_hook_that_is_late_after_its_answer_does_not_answer_again(
     bench: Bench, use_queue: str

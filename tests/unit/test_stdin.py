@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hivepipe.intake import stdin
-from hivepipe.intake.stdin import Input, is_whole, read_event
+from hivepipe.intake.stdin import Braces, Input, read_event
 from tests import payloads
 from tests.payloads import encoded
 
@@ -26,6 +27,14 @@ def pipe() -> Iterator[list[int]]:
     for end in ends:
         if end >= 0:
             os.close(end)
+
+
+def is_whole(data: bytes, size: int = 0) -> bool:
+    """Count in chunks of this size, else at once."""
+    braces = Braces()
+    for start in range(0, len(data), size or len(data) or 1):
+        braces.count(data[start : start + (size or len(data))])
+    return braces.are_whole
 
 
 class Reader(threading.Thread):
@@ -106,19 +115,51 @@ def test_what_is_no_object_is_taken_at_the_end_of_the_file(pipe: list[int], data
 
 
 def test_what_arrived_before_the_deadline_is_kept(
-    monkeypatch: pytest.MonkeyPatch,
+    pipe: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chunks = iter([b'{"a":1,', b'"b":2'])
 
     def read(_descriptor: int, _size: int) -> bytes:
         for chunk in chunks:
             return chunk
-        raise stdin.LateError
+        raise BlockingIOError
 
     monkeypatch.setattr(stdin.posix, "read", read)
-    received = read_event()
+    received = read_event(pipe[0])
     assert received.data == b'{"a":1,"b":2'
     assert received.trouble == "stdin was not closed in time"
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_what_arrived_before_the_deadline_is_taken_though_nobody_had_read_it(
+    pipe: list[int], whole: bool
+) -> None:
+    """On a busy machine the deadline passes before this process runs."""
+    data = b'{"a":{"b":1}' + b"}" * whole
+    os.write(pipe[1], data)
+    stdin.stop_waiting(pipe[0])
+    received = read_event(pipe[0])
+    assert (received.data, bool(received.trouble)) == (data, not whole)
+    assert os.get_blocking(pipe[0]) is not whole, "whoever shares it finds it as it was"
+
+
+def test_a_file_without_end_is_cut_at_the_deadline() -> None:
+    with open("/dev/zero", "rb") as zeros:
+        stdin.stop_waiting(zeros.fileno())
+        received = read_event(zeros.fileno())
+    assert len(received.data) < 3 << 20
+    assert received.trouble == "stdin was not closed in time"
+
+
+def test_a_reading_that_waits_is_ended(pipe: list[int]) -> None:
+    os.write(pipe[1], b'{"a":')
+    old = signal.signal(signal.SIGALRM, lambda *_: stdin.stop_waiting(pipe[0]))
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        received = read_event(pipe[0])
+    finally:
+        signal.signal(signal.SIGALRM, old)
+    assert (received.data, received.trouble) == (b'{"a":', "stdin was not closed in time")
 
 
 def test_a_stdin_that_cannot_be_read_is_named(pipe: list[int]) -> None:
@@ -156,13 +197,15 @@ values = st.recursive(
 
 
 @settings(max_examples=200, derandomize=True, deadline=None)
-@given(st.dictionaries(st.text('{}"\\a'), values, max_size=4), st.booleans())
+@given(st.dictionaries(st.text('{}"\\a'), values, max_size=4), st.booleans(), st.integers(0, 5))
 def test_any_object_is_whole_at_its_end_and_at_no_brace_before(
-    value: dict[str, object], ascii_only: bool
+    value: dict[str, object], ascii_only: bool, chunk: int
 ) -> None:
     data = json.dumps(value, ensure_ascii=ascii_only).encode()
-    assert is_whole(data)
-    assert not any(is_whole(data[:end]) for end in range(len(data)) if data[:end].endswith(b"}"))
+    assert is_whole(data, chunk)
+    assert not any(
+        is_whole(data[:end], chunk) for end in range(len(data)) if data[:end].endswith(b"}")
+    )
 
 
 @pytest.mark.parametrize("data", [b"", b"}", b"null", b"[]", b'"{}"', b'{"a":"}'])
