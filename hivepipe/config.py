@@ -110,7 +110,7 @@ SETTINGS = (
     Setting("alert_command", _text, "a command", "none", is_the_users=True),
     Setting("alert_webhook", _text, "an http address", "none", is_the_users=True),
 )
-SECTIONS = ("redaction",)  # read by the rooms they belong to
+SECTIONS = ("redaction", "retention")  # read by the rooms they belong to
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 

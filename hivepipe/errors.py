@@ -11,6 +11,7 @@ HivepipeError
 ├── PricesError
 ├── RedactionRuleError
 ├── ArchiveError
+├── RetentionError
 ├── RefusedTranscriptError
 ├── StoppedError
 ├── GuardError
@@ -77,6 +78,10 @@ class TaskError(HivepipeError):
 
 class ArchiveError(HivepipeError):
     """There is no such archive."""
+
+
+class RetentionError(HivepipeError):
+    """The section `[retention]` of a config.toml cannot be used."""
 
 
 class RefusedTranscriptError(HivepipeError):

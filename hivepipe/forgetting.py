@@ -13,6 +13,7 @@ from typing import NamedTuple
 import redis
 
 from hivepipe.archive.archives import Archives
+from hivepipe.archive.index import Entry
 from hivepipe.errors import HivepipeError, StackError, StoreError
 from hivepipe.guard.client import assignment_path
 from hivepipe.handlers.archive import archives_of
@@ -74,9 +75,18 @@ class Forgetting:
             raise HivepipeError(f"{len(found)} sessions have an id that begins so: {some}")
         return found.pop()
 
-    def _entries(self) -> list[dict[str, str]]:
-        known = {**dict(self._archives.on_disk()), **self._archives.index.entries()}
-        return [dict(entry) for entry in known.values()]  # type: ignore[arg-type]
+    def sessions_before(self, time: str) -> list[str]:
+        """Return the sessions that were last seen before a time (UTC, ISO 8601), by any trace."""
+        seen: dict[str, str] = stored.last_seen(self._db)
+        for entry in self._entries():
+            session = entry["session_id"]
+            meta = self._archives.meta_of(entry) or {}
+            last = str(meta.get("ended_at") or entry["started_at"])
+            seen[session] = max(seen.get(session, ""), last)
+        return sorted(session for session, last in seen.items() if last and last < time)
+
+    def _entries(self) -> list[Entry]:
+        return [*{**dict(self._archives.on_disk()), **self._archives.index.entries()}.values()]
 
     def transcripts(self, session: str) -> list[str]:
         """Return Claude Code's own transcripts of a session that still lie there."""
@@ -119,6 +129,9 @@ class Forgetting:
                 stored.clean_pages(self._db)
             except sqlite3.Error as error:
                 raise StoreError(f"pages of the database are not cleaned: {error}") from error
+            with self._redis_of_the_home() as (client, _):
+                if client is not None and self._place.socket.startswith("/"):
+                    queued.rewrite_file(client)
         yield Gone("backups of the database, whole", len(copies), "files")
 
     def _stems(self, session: str) -> tuple[str, ...]:
@@ -189,11 +202,9 @@ class Forgetting:
                 else:
                     jobs = queued.discard_jobs(client, session, has_workers=has_workers)
                     queued.remove_activity(client, session)
-                    if self._place.socket.startswith("/"):
-                        queued.rewrite_file(client)
-                yield Gone("Redis and its file", jobs, "jobs")
+                yield Gone("Redis", jobs, "jobs")
         elif has_file(self._place.home):
-            yield Gone("Redis and its file, not looked into while the stack is down", 0, "jobs")
+            yield Gone("Redis, whose file is not read while the stack is down", 1, "file")
 
     @contextmanager
     def _redis_of_the_home(self) -> Iterator[tuple[redis.Redis | None, bool]]:

@@ -107,17 +107,32 @@ class Shelf:
         known = {**dict(self.on_disk()), **self.index.entries()}
         removed = []
         for key, entry in sorted(known.items()):
-            if entry["session_id"] != session:
-                continue
-            with locked(self.root, key):
-                with suppress(FileNotFoundError), self.opened(entry) as kept:
-                    kept.remove()
-                    self._tallies.drop(kept)
-                with suppress(FileNotFoundError):
-                    remove_empty(self.root, *ArchiveName.of_path(entry["path"]).folders)
-                self.index.change({key: None})
-            removed.append(entry["path"])
+            if entry["session_id"] == session:
+                with locked(self.root, key):
+                    self._remove(key, entry)
+                removed.append(entry["path"])
         return removed
+
+    def remove_if_older(self, key: str, before: float) -> bool:
+        """Remove an archive that has not grown since `before` (seconds of 1970); was it so?"""
+        with locked(self.root, key):
+            entry = self.index.entries().get(key)
+            if entry is None:
+                return False
+            with suppress(FileNotFoundError), self.opened(entry) as kept:
+                status = kept.lines_status()
+                if status is not None and status.st_mtime >= before:
+                    return False
+            self._remove(key, entry)
+        return True
+
+    def _remove(self, key: str, entry: Entry) -> None:
+        with suppress(FileNotFoundError), self.opened(entry) as kept:
+            kept.remove()
+            self._tallies.drop(kept)
+        with suppress(FileNotFoundError):
+            remove_empty(self.root, *ArchiveName.of_path(entry["path"]).folders)
+        self.index.change({key: None})
 
 
 def key_of(meta: Meta) -> str:

@@ -10,8 +10,10 @@ from hivepipe.cli.cleanup import cleanup
 from hivepipe.cli.config import config
 from hivepipe.cli.costs import costs
 from hivepipe.cli.demo.command import demo
+from hivepipe.cli.disk import disk
 from hivepipe.cli.doctor import doctor
 from hivepipe.cli.drain import drain
+from hivepipe.cli.export import export
 from hivepipe.cli.failed import failed
 from hivepipe.cli.forget import forget
 from hivepipe.cli.guard import guard
@@ -85,6 +87,8 @@ main.add_command(costs)
 main.add_command(redact)
 main.add_command(archive)
 main.add_command(search)
+main.add_command(disk)
+main.add_command(export)
 main.add_command(forget)
 main.add_command(failed)
 main.add_command(task)

@@ -55,13 +55,29 @@ def sessions_beginning(db: Database, start: str) -> set[str]:
     return found
 
 
-def sessions_before(db: Database, time: str) -> set[str]:
-    """Return the sessions whose last sign of life is before a time (UTC, as it is stored)."""
-    sql = """
-        SELECT id FROM sessions WHERE updated_at < :time AND NOT EXISTS (
-          SELECT 1 FROM activity WHERE session_id = sessions.id AND last_active_at >= :time)
+_TIMES = {
+    "instance_sessions": "last_seen",
+    "agents": "max(created_at, COALESCE(last_active, ''))",
+    "session_logs": "created_at",
+    "prompts": "created_at",
+    "skill_uses": "created_at",
+    "usage": "created_at",
+    "activity": "last_active_at",
+    "sessions": "updated_at",
+}
+
+
+def last_seen(db: Database) -> dict[str, str]:
+    """Return for each session that any table knows when it was last heard of (UTC)."""
+    parts = (
+        f"SELECT {column} AS id, {_TIMES[table]} AS time FROM {table}"
+        for table, column in TABLES.items()
+    )
+    sql = f"""
+        SELECT id, max(time) AS time FROM ({" UNION ALL ".join(parts)})
+        WHERE id IS NOT NULL AND id <> '' GROUP BY id
     """
-    return {row["id"] for row in db.rows(sql, {"time": time})}
+    return {row["id"]: row["time"] or "" for row in db.rows(sql)}
 
 
 def transcript_of(db: Database, session: str) -> str:

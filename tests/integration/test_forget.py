@@ -151,7 +151,7 @@ def test_nothing_is_left_of_a_session_and_all_of_the_other(
     assert scene.shown().keys() == before.keys()
 
     said = command(scene.home, "forget", "--yes", SESSION[:6])
-    for place in ("table prompts", "Redis and its file", "spool", "archives", "backups", "logs"):
+    for place in ("table prompts", "Redis", "spool", "archives", "backups", "logs"):
         assert f"gone: {place}" in said, said
     assert f"rm {scene.transcript}" in said
     assert scene.shown() == {}
@@ -195,7 +195,7 @@ def test_with_the_stack_down(everywhere: tuple[Everywhere, Server]) -> None:
     server.end(signal.SIGTERM)
     assert any("appendonly" in path for path in scene.shown())
     said = command(scene.home, "forget", "--yes", SESSION)
-    assert "gone: Redis and its file" in said
+    assert "gone: Redis" in said
     assert scene.shown() == {}
     server.start()
     with server.client() as client:
@@ -205,3 +205,27 @@ def test_with_the_stack_down(everywhere: tuple[Everywhere, Server]) -> None:
 def test_asks_and_refuses(private_home: Home) -> None:
     assert "nothing was ever kept" in command(private_home, "forget", "abc", expect=1)
     command(private_home, "forget", expect=64)
+
+
+def test_forgets_what_is_older_than_a_day(everywhere: tuple[Everywhere, Server]) -> None:
+    scene, _ = everywhere
+    assert "no session is that old" in command(scene.home, "forget", "--before", "2020-01-01")
+    assert scene.home.rows(f"SELECT * FROM prompts WHERE session_id = '{OTHER}'")
+    connection = sqlite3.connect(scene.home.database)
+    for table, column in (
+        ("prompts", "created_at"),
+        ("sessions", "updated_at"),
+        ("instance_sessions", "last_seen"),
+        ("activity", "last_active_at"),
+    ):
+        key = "id" if table == "sessions" else "session_id"
+        connection.execute(f"UPDATE {table} SET {column} = '2026-01-10' WHERE {key} = ?", (OTHER,))
+    connection.commit()
+    connection.close()
+    said = command(scene.home, "forget", "--yes", "--before", "2026-01-12")
+    assert f"session {OTHER}" in said
+    assert f"session {SESSION}" not in said
+    assert scene.home.rows(f"SELECT * FROM prompts WHERE session_id = '{OTHER}'") == []
+    assert scene.home.rows(f"SELECT * FROM sessions WHERE id = '{SESSION}'")
+    command(scene.home, "forget", "--before", "yesterday", expect=64)
+    command(scene.home, "forget", "--before", "2020-01-01", "abc", expect=64)

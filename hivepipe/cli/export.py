@@ -1,0 +1,40 @@
+"""Command `export`: all that is kept, a line each."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from hivepipe.handlers.archive import archives_of
+from hivepipe.home import kept_folder, locate
+from hivepipe.store.export import exported_rows
+from hivepipe.store.location import database_path
+
+
+@click.command()
+@click.option("--jsonl", "as_jsonl", is_flag=True, help="One JSON object per line.")
+@click.option("--session", metavar="ID", default="", help="Only what is of this session.")
+def export(as_jsonl: bool, session: str) -> None:
+    """Print every row of every table and the metadata of every archive; times in UTC."""
+    if not as_jsonl:
+        raise click.UsageError("say the form: --jsonl")
+    try:
+        for line in _lines(session):
+            sys.stdout.write(json.dumps({"schema": 1, **line}) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:  # `| head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _lines(session: str) -> Iterator[dict[str, Any]]:
+    home = locate(".").home
+    for table, row in exported_rows(database_path(home), session):
+        yield {"table": table, "row": row}
+    archives = archives_of(home)
+    for entry in archives.index.entries().values():
+        if session in ("", entry["session_id"]):
+            path = f"{kept_folder(home)}/{entry['path']}"
+            yield {"archive": {**entry, "path": path}, "meta": archives.meta_of(entry)}

@@ -1,0 +1,28 @@
+"""Every row of every table, one after the other, for whoever takes the data elsewhere."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hivepipe.store.forgetting import TABLES
+from hivepipe.store.listings import listings
+
+
+def exported_rows(path: Path, session: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield table and row, of all sessions or one; nothing where there is no database yet."""
+    if not path.exists():
+        return
+    columns = {**TABLES, "tasks": "session_id"}
+    with listings(path) as store:
+        every = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
+        tables = [row["name"] for row in store.rows(every, {})]
+        for table in tables:
+            if not session:
+                rows = store.each(f"SELECT * FROM {table}", {})
+            elif table in columns:
+                sql = f"SELECT * FROM {table} WHERE {columns[table]} = :session"
+                rows = store.each(sql, {"session": session})
+            else:
+                continue
+            for row in rows:
+                yield table, dict(row)

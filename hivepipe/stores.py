@@ -1,0 +1,52 @@
+"""What takes room: every store of a home with its size."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from hivepipe.handlers.search import index_path
+from hivepipe.home import Place, kept_folder, logs_folder
+from hivepipe.install.data import size_of
+from hivepipe.store.location import database_path
+
+
+class Store(NamedTuple):
+    """One of them; `name` is what scripts look for, `keeps` what people read."""
+
+    name: str
+    keeps: str
+    size_bytes: int
+
+
+def stores(place: Place) -> list[Store]:
+    """Return all of them, empty ones too."""
+    home, kept = Path(place.home), Path(kept_folder(place.home))
+    database = database_path(place.home)
+    logs = {
+        *home.glob("logs/*.log*"),
+        *kept.glob("*.log*"),
+        *Path(logs_folder(place.home)).glob("*.log*"),
+    }
+    return [
+        _store("database", "rows", [database]),
+        _store("wal", "rows not in the database file yet", [*_beside(database)]),
+        _store("backups", "the database before each migration", [database.parent / "backups"]),
+        _store("aof", "Redis' file: jobs on their way, dead letters", [*home.glob("append*")]),
+        _store("spool", "events that wait on disk, and those set aside", [home / "spool"]),
+        _store("archives", "transcripts of sessions", [kept / "main-session"]),
+        _store("subagents", "transcripts of subagents", [kept / "subagent"]),
+        _store("exports", "skill statistics, the archive's index", [*kept.glob("*.json")]),
+        _store(
+            "search",
+            "the index of `hivepipe search`; can be deleted",
+            [index_path(place.home), *_beside(index_path(place.home))],
+        ),
+        _store("logs", "of processes, hooks, and the redaction", [*logs]),
+    ]
+
+
+def _store(name: str, keeps: str, paths: list[Path]) -> Store:
+    return Store(name, keeps, sum(size_of(str(path)) for path in paths if path.exists()))
+
+
+def _beside(database: Path) -> tuple[Path, Path]:
+    return Path(f"{database}-wal"), Path(f"{database}-shm")

@@ -1,0 +1,97 @@
+"""`hivepipe disk` and `hivepipe export`, over what a sweep and a spool left."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.archive_scene import SESSION, line
+from tests.conftest import Home
+from tests.integration.test_cli_listings import command
+
+DAY = 86_400
+OLD = "ffffffff-0000-4000-8000-000000000000"
+
+
+@pytest.fixture
+def home(private_home: Home) -> Home:
+    command(private_home, "init", "--local")
+    folder = private_home.root / ".claude" / "projects" / "-shop"
+    folder.mkdir(parents=True)
+    for session in (SESSION, OLD):
+        said = line(1, "hello", cwd=str(private_home.project), sessionId=session)
+        (folder / f"{session}.jsonl").write_bytes(said)
+    command(private_home, "archive", "sweep")
+    command(private_home, "search", "hello")
+    return private_home
+
+
+def kept(home: Home, pattern: str) -> Path:
+    (found,) = (home.project / ".claude-state" / "logs").rglob(pattern)
+    return found
+
+
+def test_every_store_has_its_size(home: Home) -> None:
+    (home.path / "spool").mkdir(exist_ok=True)
+    (home.path / "spool" / "00000000000000000001_1.json").write_bytes(b"x" * 1234)
+    said = json.loads(command(home, "disk", "--json"))
+    assert said["schema"] == 1
+    assert said["stores"]["spool"] == 1234
+    assert said["stores"]["database"] == home.database.stat().st_size
+    assert said["stores"]["archives"] > kept(home, f"*{SESSION}.jsonl").stat().st_size
+    assert said["stores"]["search"] > 0
+    assert said["total"] == sum(said["stores"].values())
+    shown = command(home, "disk")
+    assert "1 kB" in shown
+    assert "archives 365 days" in shown
+
+
+def test_prune_deletes_what_is_over_its_time_and_counts_it(home: Home) -> None:
+    now = time.time()
+    os.utime(kept(home, f"*{OLD}.jsonl"), (now - 366 * DAY,) * 2)
+    os.utime(kept(home, f"*{SESSION}.jsonl"), (now - 364 * DAY,) * 2)
+    logs = home.path / "logs"
+    logs.mkdir(exist_ok=True)
+    for name, days in (("writer.log.1", 31), ("slow.log.1", 29), ("redis.log", 31)):
+        (logs / name).write_text("said\n")
+        os.utime(logs / name, (now - days * DAY,) * 2)
+    spool = home.path / "spool"
+    spool.mkdir(exist_ok=True)
+    for days in (15, 13, 1):
+        stamp = int((now - days * DAY) * 1e9)
+        (spool / f"{stamp:020d}_1.json").write_bytes(b"x" * 600_000)
+    (home.path / "config.toml").write_text("[retention]\nspool_mb = 1\n")
+
+    said = json.loads(command(home, "disk", "--prune", "--json"))
+    assert said["dropped"] == {"archives": 1, "logs": 1, "events": 2}
+    assert [path.name for path in logs.glob("*.1")] == ["slow.log.1"]
+    (left,) = home.spool
+    assert left.name.startswith(f"{int((now - DAY) * 1e9):020d}"[:12])
+    assert {"name": "dropped:spool", "value": 2} in home.rows("SELECT * FROM counters")
+    listed = json.loads(command(home, "archive", "list", "--json"))["archives"]
+    assert [entry["session_id"] for entry in listed] == [SESSION]
+    again = json.loads(command(home, "disk", "--prune", "--json"))
+    assert again["dropped"] == {"archives": 0, "logs": 0, "events": 0}
+
+
+@pytest.mark.parametrize("section", ["spoon = 3", "spool = 0", "spool = 'long'", "logs = true"])
+def test_a_bad_section_is_named(home: Home, section: str) -> None:
+    (home.path / "config.toml").write_text(f"[retention]\n{section}\n")
+    assert "[retention]" in command(home, "disk", "--prune", expect=1)
+
+
+def test_export_has_every_row_and_archive(home: Home) -> None:
+    lines = [json.loads(text) for text in command(home, "export", "--jsonl").splitlines()]
+    assert all(entry["schema"] == 1 for entry in lines)
+    assert {e["archive"]["session_id"] for e in lines if "archive" in e} == {SESSION, OLD}
+    assert all(Path(e["archive"]["path"]).is_file() for e in lines if "archive" in e)
+    for table in ("usage", "applied", "schema_migrations"):
+        rows = [e["row"] for e in lines if e.get("table") == table]
+        assert rows == home.rows(f"SELECT * FROM {table}")
+        assert rows
+    one = command(home, "export", "--jsonl", "--session", OLD).splitlines()
+    assert one
+    assert all(OLD in text and SESSION not in text for text in one)
+    command(home, "export", expect=64)
