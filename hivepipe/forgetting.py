@@ -1,11 +1,11 @@
-"""Forgetting a session: every place that may hold something of it, one after the other.
+"""Forgetting sessions: every place that may hold something of them, one after the other.
 
-The rows go first, with the word that the session is forgotten: from then on no job, sweep or
-heartbeat writes of it again. What follows may be interrupted; forgetting again does the rest.
+The rows go first, with the word that they are forgotten: from then on no job, sweep or
+heartbeat writes of them again. What follows may be interrupted; forgetting again does the rest.
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -31,6 +31,9 @@ from hivepipe.stack.redis_server import answers
 from hivepipe.store import forgetting as stored
 from hivepipe.store.database import Database
 from hivepipe.store.location import database_path
+from hivepipe.wanted import Wanted
+
+READ_BYTES = 1 << 20
 
 
 class Gone(NamedTuple):
@@ -48,6 +51,7 @@ class Forgetting:
         """Nothing is looked at yet."""
         self._place = place
         self._home = Path(place.home)
+        self._spool = self._home / "spool"
         self._db = db
         self._archives: Archives = archives_of(place.home)
 
@@ -55,17 +59,10 @@ class Forgetting:
 
     def session_beginning(self, start: str) -> str:
         """Return the one session whose id begins so, wherever it is known; HivepipeError."""
+        known = {entry["session_id"] for entry in self._entries()}
+        known |= queued.sessions_spooled(self._spool)
         found = stored.sessions_beginning(self._db, start)
-        found |= {
-            entry["session_id"]
-            for entry in self._entries()
-            if entry["session_id"].startswith(start)
-        }
-        found |= {
-            session
-            for session in queued.sessions_spooled(self._home / "spool")
-            if session.startswith(start)
-        }
+        found |= {session for session in known if session.startswith(start)}
         if start in found:
             return start
         if not start or not found:
@@ -75,52 +72,77 @@ class Forgetting:
             raise HivepipeError(f"{len(found)} sessions have an id that begins so: {some}")
         return found.pop()
 
-    def sessions_before(self, time: str) -> list[str]:
+    def sessions_before(self, time: str) -> set[str]:
         """Return the sessions that were last seen before a time (UTC, ISO 8601), by any trace."""
         seen: dict[str, str] = stored.last_seen(self._db)
-        for entry in self._entries():
-            session = entry["session_id"]
-            meta = self._archives.meta_of(entry) or {}
-            last = str(meta.get("ended_at") or entry["started_at"])
-            seen[session] = max(seen.get(session, ""), last)
-        return sorted(session for session, last in seen.items() if last and last < time)
+        archived = {
+            entry["session_id"]: str(
+                (self._archives.meta_of(entry) or {}).get("ended_at") or entry["started_at"]
+            )
+            for entry in self._entries()
+        }
+        for found in (archived, queued.last_spooled(self._spool)):
+            for session, last in found.items():
+                seen[session] = max(seen.get(session, ""), last)
+        return {session for session, last in seen.items() if last and last < time}
+
+    def sessions_saying(self, wanted: Wanted, *, dry_run: bool) -> set[str]:
+        """Return the sessions of which anything holds the text; `dry_run`: no Redis is started."""
+        found = stored.sessions_saying(self._db, wanted)
+        found |= queued.sessions_spooled(self._spool, wanted)
+        found |= {
+            entry["session_id"]
+            for entry in self._entries()
+            if self._archives.holds(entry, wanted.holds_text)
+        }
+        if not dry_run or answers(self._place.socket):
+            with self._redis_of_the_home() as (client, _):
+                found |= queued.sessions_saying(client, wanted) if client else set()
+        return found
 
     def _entries(self) -> list[Entry]:
         return [*{**dict(self._archives.on_disk()), **self._archives.index.entries()}.values()]
 
-    def transcripts(self, session: str) -> list[str]:
-        """Return Claude Code's own transcripts of a session that still lie there."""
-        found = {stored.transcript_of(self._db, session)}
+    def transcripts(self, sessions: Collection[str]) -> list[str]:
+        """Return Claude Code's own transcripts of these sessions that still lie there."""
+        found = {stored.transcript_of(self._db, session) for session in sessions}
         for entry in self._archives.index.entries().values():
-            if entry["session_id"] == session:
+            if entry["session_id"] in sessions:
                 meta = self._archives.meta_of(entry) or {}
                 found.add(meta.get("source", {}).get("path", ""))
         return sorted(path for path in found if path and Path(path).is_file())
 
     # ---- what went
 
-    def forget(self, session: str, *, dry_run: bool = False) -> Iterator[Gone]:
-        """Remove all that is known of a session; yield what went, place by place.
+    def forget(self, wanted: Wanted, *, dry_run: bool = False) -> Iterator[Gone]:
+        """Remove all that is wanted; yield what went, place by place.
 
         HivepipeError, OSError: the rest is still there, and goes when it is called again.
         """
-        stems = self._stems(session)
-        rows = stored.rows_of(self._db, session)
+        entries = [each for each in self._entries() if each["session_id"] in wanted.sessions]
+        stems = [Path(entry["path"]).name.partition(".jsonl")[0] for entry in entries]
+        rows = stored.rows_of(self._db, wanted.sessions)
         if not dry_run:
-            stored.remove_rows(self._db, session)
+            stored.remove_rows(self._db, wanted.sessions)
             say_forgotten(self._place.home)
         for table, count in rows.items():
             yield Gone(f"table {table}", count, "rows")
-        yield from self._redis(session, dry_run)
-        spool = queued.remove_spooled(self._home / "spool", session, dry_run=dry_run)
+        yield from self._redis(wanted, dry_run)
+        spool = queued.remove_spooled(self._spool, wanted, dry_run=dry_run)
         yield Gone("spool", spool, "files")
-        yield Gone("archives", self._remove_archives(session, stems, dry_run), "transcripts")
-        yield from self._derived("skill_uses" in rows, dry_run)
-        yield Gone("logs", self._remove_lines((session, *stems), dry_run), "lines")
-        yield Gone("markers", self._remove_markers(session, dry_run), "files")
+        if not dry_run:
+            self._archives.remove_sessions(wanted.sessions)
+        yield Gone("archives", len(entries), "transcripts")
+        if wanted.spellings:
+            left = stored.remove_text(self._db, wanted, dry_run=dry_run)
+            yield Gone("rows of no session, the text alone", left, "rows")
+        yield from self._derived("skill_uses" in rows or bool(wanted.spellings), dry_run)
+        needles = [*map(str.encode, (*wanted.sessions, *stems)), *wanted.spellings]
+        yield Gone("logs", self._remove_lines(needles, dry_run), "lines")
+        yield Gone("markers", self._remove_markers(wanted, dry_run), "files")
 
     def clean(self, *, dry_run: bool = False) -> Iterator[Gone]:
-        """Remove what held texts of any forgotten session: backups, free pages, Redis' file."""
+        """Remove what held texts of anything forgotten: backups, free pages, Redis' file."""
         copies = stored.backups(self._db.path)
         if not dry_run:
             for copy in copies:
@@ -134,15 +156,11 @@ class Forgetting:
                     queued.rewrite_file(client)
         yield Gone("backups of the database, whole", len(copies), "files")
 
-    def _stems(self, session: str) -> tuple[str, ...]:
-        return tuple(
-            Path(entry["path"]).name.partition(".jsonl")[0]
-            for entry in self._entries()
-            if entry["session_id"] == session
-        )
-
-    def _remove_archives(self, session: str, stems: tuple[str, ...], dry_run: bool) -> int:
-        return len(stems) if dry_run else len(self._archives.remove_session(session))
+    def files_with(self, wanted: Wanted) -> list[str]:
+        """Return the files of ours that still hold the text: the proof, or what is to be done."""
+        folders = {self._place.home, kept_folder(self._place.home), logs_folder(self._place.home)}
+        files = {path.resolve() for folder in folders for path in Path(folder).rglob("*")}
+        return sorted(str(path) for path in files if path.is_file() and _holds(path, wanted))
 
     def _derived(self, has_skills: bool, dry_run: bool) -> Iterator[Gone]:
         """The search index and the exports are made again from what is left."""
@@ -156,7 +174,7 @@ class Forgetting:
                 SkillExports(self._place.home).write()
             yield Gone("skill exports, written anew", 2, "files")
 
-    def _remove_lines(self, needles: tuple[str, ...], dry_run: bool) -> int:
+    def _remove_lines(self, needles: list[bytes], dry_run: bool) -> int:
         folders = {kept_folder(self._place.home), logs_folder(self._place.home)}
         logs = [*(self._home / "logs").glob("*.log*")]
         for folder in folders:
@@ -167,23 +185,20 @@ class Forgetting:
             if path.is_file()
         )
 
-    def _remove_markers(self, session: str, dry_run: bool) -> int:
-        """Markers of instances, of its task, and its context; a running one makes new ones."""
+    def _remove_markers(self, wanted: Wanted, dry_run: bool) -> int:
+        """Markers of instances, of tasks, and contexts; a running session makes new ones."""
         small = [
             *self._home.glob("instances/*"),
             *self._home.glob("sessions/.session_*"),
             self._home / ".active_session",
         ]
         found = {
-            path for path in small if session in read_small(str(path)).replace("=", "\n").split()
-        }
-        found |= {path for path in self._home.glob("context/*") if session in path.name}
-        found |= {
             path
-            for path in self._home.glob("context/*")
-            if path.is_file() and session.encode() in path.read_bytes()
+            for path in small
+            if not wanted.sessions.isdisjoint(read_small(str(path)).replace("=", "\n").split())
         }
-        found.add(Path(assignment_path(self._place.home, session)))
+        found |= {path for path in self._home.glob("context/*") if _is_named(path, wanted)}
+        found |= {Path(assignment_path(self._place.home, each)) for each in wanted.sessions}
         found = {path for path in found if path.is_file()}
         if not dry_run:
             for path in found:
@@ -192,16 +207,17 @@ class Forgetting:
 
     # ---- Redis
 
-    def _redis(self, session: str, dry_run: bool) -> Iterator[Gone]:
+    def _redis(self, wanted: Wanted, dry_run: bool) -> Iterator[Gone]:
         if not dry_run or answers(self._place.socket):
             with self._redis_of_the_home() as (client, has_workers):
                 if client is None:
                     return
                 if dry_run:
-                    jobs = len(queued.jobs_of(client, session))
+                    jobs = len(queued.jobs_of(client, wanted))
                 else:
-                    jobs = queued.discard_jobs(client, session, has_workers=has_workers)
-                    queued.remove_activity(client, session)
+                    jobs = queued.discard_jobs(client, wanted, has_workers=has_workers)
+                    for session in wanted.sessions:
+                        queued.remove_activity(client, session)
                 yield Gone("Redis", jobs, "jobs")
         elif has_file(self._place.home):
             yield Gone("Redis, whose file is not read while the stack is down", 1, "file")
@@ -228,3 +244,19 @@ class Forgetting:
 def opened(place: Place) -> Database:
     """Open the database of a place for forgetting."""
     return Database(database_path(place.home))
+
+
+def _is_named(path: Path, wanted: Wanted) -> bool:
+    return path.is_file() and (wanted.names(path.name.encode()) or wanted.names(path.read_bytes()))
+
+
+def _holds(path: Path, wanted: Wanted) -> bool:
+    """Read a file of any size; what lies across two reads is seen in the second."""
+    overlap = max(map(len, wanted.spellings), default=1) - 1
+    rest = b""
+    with path.open("rb") as file:
+        while chunk := file.read(READ_BYTES):
+            if wanted.holds_text(rest + chunk):
+                return True
+            rest = chunk[-overlap:] if overlap else b""
+    return False

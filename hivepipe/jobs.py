@@ -87,6 +87,8 @@ PRIORITIES = {
     "raise_alerts": 6,
     "record_alert": 6,
     "send_alert": 7,
+    "prune_files": 9,
+    "count_dropped": 9,
 }
 
 # A transcript lags behind the event that ends a turn: it is read at once, and once more.

@@ -2,11 +2,11 @@
 
 import fcntl
 import os
+from collections.abc import Collection
 
 
-def remove_lines(path: str, needles: tuple[str, ...], *, dry_run: bool = False) -> int:
+def remove_lines(path: str, needles: Collection[bytes], *, dry_run: bool = False) -> int:
     """Remove the lines that hold any of these texts; return how many. OSError as of open."""
-    marks = [needle.encode() for needle in needles]
     flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         descriptor = os.open(path, flags)
@@ -15,7 +15,7 @@ def remove_lines(path: str, needles: tuple[str, ...], *, dry_run: bool = False) 
     with os.fdopen(descriptor, "r+b") as file:
         fcntl.flock(descriptor, fcntl.LOCK_EX)  # the audit log's writers hold it too
         lines = file.readlines()
-        kept = [line for line in lines if not any(mark in line for mark in marks)]
+        kept = [line for line in lines if not any(mark in line for mark in needles)]
         if len(kept) < len(lines) and not dry_run:
             file.seek(0)
             file.writelines(kept)

@@ -38,6 +38,7 @@ PERIODIC = (
     Periodic("cleanup", 600, "cleanup_agents", "rows of agents that are over pile up"),
     Periodic("sweep", 86_400, "sweep_transcripts", "sessions whose hooks never ran are not kept"),
     Periodic("compress", 86_400, "compress_archives", "old archives stay as large as they were"),
+    Periodic("prune_files", 86_400, "prune_files", "archives and logs grow without end"),
     Periodic("prune", 86_400, "prune", "the database grows without end"),
 )
 

@@ -141,7 +141,10 @@ class Kept:
         self._folder.remove(self._packed)
 
     def pack(self) -> Iterator[int]:
-        """Compress the lines, yielding now and then so that one can leave it at that."""
+        """Compress the lines, yielding now and then so that one can leave it at that.
+
+        The time of their last change stays: it says how long they are to be kept.
+        """
         temporary = f".{self._packed}.tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         with (
@@ -153,6 +156,8 @@ class Kept:
                     packed.write(chunk)
                     yield len(chunk)
             out.flush()
+            status = os.fstat(lines.fileno())
+            os.utime(out.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))
             os.fsync(out.fileno())
         self._folder.rename(temporary, self._packed)
         self._folder.remove(self._lines)

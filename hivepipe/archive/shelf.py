@@ -4,9 +4,12 @@ The metadata of the last few are at hand as long as their files do not change: a
 that it need not.
 """
 
+import zlib
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
+
+import orjson
 
 from hivepipe.archive.folders import Folder, month_folders, remove_empty
 from hivepipe.archive.index import Entry, Index
@@ -99,15 +102,24 @@ class Shelf:
                     if meta and kept.lines_status() and is_archive_path(kept.path):
                         yield key_of(meta), entry_of(meta, kept)
 
-    def remove_session(self, session: str) -> list[str]:
-        """Remove the archives of a session and its subagents; return which there were.
+    def holds(self, entry: Entry, is_held: Callable[[bytes], bool]) -> bool:
+        """Is something in any line of an archive, or in its metadata?"""
+        with suppress(OSError, EOFError, zlib.error), self.opened(entry) as kept:
+            if is_held(orjson.dumps(kept.meta() or {})):
+                return True
+            with kept.open_to_read() as lines:
+                return any(map(is_held, lines))
+        return False
+
+    def remove_sessions(self, sessions: Collection[str]) -> list[str]:
+        """Remove the archives of sessions and their subagents; return which there were.
 
         Also those that the index does not know. A session that goes on is archived anew.
         """
         known = {**dict(self.on_disk()), **self.index.entries()}
         removed = []
         for key, entry in sorted(known.items()):
-            if entry["session_id"] == session:
+            if entry["session_id"] in sessions:
                 with locked(self.root, key):
                     self._remove(key, entry)
                 removed.append(entry["path"])

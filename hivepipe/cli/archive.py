@@ -3,9 +3,6 @@
 import os
 import shutil
 import sys
-import time
-import uuid
-from functools import partial
 from typing import Any
 
 import click
@@ -23,15 +20,11 @@ from hivepipe.cli.tables import (
     show_table,
     utc_option,
 )
-from hivepipe.envelope import Envelope
 from hivepipe.handlers.archive import archives_of
-from hivepipe.handlers.slow import execute_at_once
+from hivepipe.handlers.slow import asked, at_once
 from hivepipe.handlers.sweep import sweep as sweep_transcripts
-from hivepipe.handlers.workplace import Workplace
 from hivepipe.home import locate
 from hivepipe.settings import variable
-from hivepipe.store.database import Database
-from hivepipe.store.location import database_path
 
 _SIZES = ("B", "kB", "MB", "GB")
 
@@ -129,15 +122,9 @@ def sweep() -> None:
     """
     home = locate(".").home
     os.makedirs(home, exist_ok=True)
-    db = Database(database_path(home))
-    try:
-        swept = sweep_transcripts(
-            Workplace(home, partial(execute_at_once, home, db)),
-            _asked("sweep_transcripts"),
-            scope.claude_folders(home, variable("CLAUDE_CONFIG_DIR") or ""),
-        )
-    finally:
-        db.close()
+    folders = scope.claude_folders(home, variable("CLAUDE_CONFIG_DIR") or "")
+    with at_once(home) as workplace:
+        swept = sweep_transcripts(workplace, asked("sweep_transcripts"), folders)
     click.echo(
         f"{swept.taken} had grown, by {swept.lines} lines; {swept.unchanged} had not; "
         f"{swept.foreign} are of other projects"
@@ -145,11 +132,6 @@ def sweep() -> None:
     for path, reason in swept.failed.items():
         click.echo(f"not archived: {printable(path)}: {reason}", err=True)
     sys.exit(1 if swept.failed else 0)
-
-
-def _asked(operation: str) -> Envelope:
-    """Return a job that nobody enqueued: what it hands back takes its id from this one's."""
-    return Envelope(uuid.uuid4().hex, operation, 8, {}, "", "", "", time.time_ns())
 
 
 @archive.command()

@@ -1,12 +1,14 @@
 """Command `disk`: what takes how much room, and away with what is over its time."""
 
-import time
+import os
 
 import click
 
 from hivepipe.cli.tables import json_option, show_json, show_table, size
+from hivepipe.handlers.prune_files import Dropped, drop_outdated
+from hivepipe.handlers.slow import asked, at_once
 from hivepipe.home import locate
-from hivepipe.retention import limits_of, retain
+from hivepipe.retention_limits import limits_of
 from hivepipe.stores import stores
 
 
@@ -17,7 +19,7 @@ def disk(prune: bool, as_json: bool) -> None:
     """Show the size of every store, and how long things are kept."""
     place = locate(".")
     limits = limits_of(place.home)
-    dropped = retain(place.home, time.time()) if prune else None
+    dropped = _prune(place.home) if prune and os.path.isdir(place.home) else None
     found = stores(place)
     total = sum(store.size_bytes for store in found)
     if as_json:
@@ -38,3 +40,9 @@ def disk(prune: bool, as_json: bool) -> None:
         click.echo(
             f"deleted: {dropped.archives} archives, {dropped.logs} logs, {dropped.events} events"
         )
+
+
+def _prune(home: str) -> Dropped:
+    os.umask(0o077)
+    with at_once(home) as workplace:
+        return drop_outdated(workplace, asked("prune_files"))

@@ -3,6 +3,7 @@
 import os
 import shlex
 import sqlite3
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
@@ -13,6 +14,9 @@ from hivepipe.cli.tables import printable
 from hivepipe.errors import HivepipeError
 from hivepipe.forgetting import Forgetting, Gone, opened
 from hivepipe.home import locate
+from hivepipe.wanted import Wanted
+
+SHORTEST_TEXT = 4
 
 
 @click.command()
@@ -23,15 +27,24 @@ from hivepipe.home import locate
     type=click.DateTime(["%Y-%m-%d"]),
     help="All sessions that were last seen before this day (2026-11-21).",
 )
+@click.option(
+    "--matching",
+    metavar="TEXT",
+    help="All sessions of which anything holds this text, as it is spelled; `-` reads it from"
+    " stdin, so that no shell remembers it.",
+)
 @click.option("--dry-run", is_flag=True, help="Only show what would go.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def forget(session: str | None, before: datetime | None, dry_run: bool, yes: bool) -> None:
+def forget(
+    session: str | None, before: datetime | None, matching: str | None, dry_run: bool, yes: bool
+) -> None:
     """Remove all that is kept of SESSION, for good; the beginning of its id is enough.
 
     It stays forgotten, also when it goes on. Claude Code's own transcript is not touched.
     """
-    if (session is None) == (before is None):
-        raise click.UsageError("say which: SESSION or --before DATE")
+    if sum(choice is not None for choice in (session, before, matching)) != 1:
+        raise click.UsageError("say which: SESSION, --before DATE or --matching TEXT")
+    wanted = Wanted(frozenset()) if matching is None else Wanted.text(_text(matching))
     os.umask(0o077)
     place = locate(".")
     if not os.path.isdir(place.home):
@@ -39,35 +52,47 @@ def forget(session: str | None, before: datetime | None, dry_run: bool, yes: boo
     db = opened(place)
     try:
         forgetting = Forgetting(place, db)
-        if before is None:
-            sessions = [forgetting.session_beginning(session or "")]
+        if session is not None:
+            wanted = wanted.with_sessions({forgetting.session_beginning(session)})
+        elif before is not None:
+            wanted = wanted.with_sessions(forgetting.sessions_before(_utc(before)))
         else:
-            sessions = forgetting.sessions_before(_utc(before))
-        _forget(forgetting, sessions, dry_run, yes)
+            wanted = wanted.with_sessions(forgetting.sessions_saying(wanted, dry_run=dry_run))
+        _forget(forgetting, wanted, dry_run, yes)
     except (OSError, sqlite3.Error) as error:
         raise HivepipeError(f"not all is forgotten, run it again: {error}") from error
     finally:
         db.close()
 
 
-def _forget(forgetting: Forgetting, sessions: list[str], dry_run: bool, yes: bool) -> None:
-    transcripts = [path for each in sessions for path in forgetting.transcripts(each)]
-    for each in sessions:
-        click.echo(f"session {printable(each)}")
-    if not sessions:
-        click.echo("no session is that old")
-        return
+def _text(matching: str) -> str:
+    text = sys.stdin.read().rstrip("\n") if matching == "-" else matching
+    if len(text) < SHORTEST_TEXT:
+        raise click.UsageError(f"a text of less than {SHORTEST_TEXT} characters is everywhere")
+    return text
 
-    def all_of_them(rehearse: bool) -> Iterator[Gone]:
-        for each in sessions:
-            yield from forgetting.forget(each, dry_run=rehearse)
+
+def _forget(forgetting: Forgetting, wanted: Wanted, dry_run: bool, yes: bool) -> None:
+    transcripts = forgetting.transcripts(wanted.sessions)
+    for each in sorted(wanted.sessions):
+        click.echo(f"session {printable(each)}")
+    if not wanted.sessions:
+        click.echo("no session is that old" if not wanted.spellings else "no session says so")
+        if not wanted.spellings:
+            return
+
+    def all_of_it(rehearse: bool) -> Iterator[Gone]:
+        yield from forgetting.forget(wanted, dry_run=rehearse)
         yield from forgetting.clean(dry_run=rehearse)
 
-    _ask_and_do(all_of_them, dry_run, yes)
+    _ask_and_do(all_of_it, dry_run, yes)
     for path in transcripts:
         click.echo(
             f"Claude Code's own transcript is still there: rm {printable(shlex.quote(path))}"
         )
+    left = forgetting.files_with(wanted) if wanted.spellings and not dry_run else []
+    if left:
+        raise HivepipeError(f"the text is still in {', '.join(map(printable, left))}")
 
 
 def _ask_and_do(go: Callable[[bool], Iterable[Gone]], dry_run: bool, yes: bool) -> None:

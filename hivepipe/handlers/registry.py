@@ -5,7 +5,17 @@ from dataclasses import replace
 
 from hivepipe.envelope import Envelope
 from hivepipe.errors import UnknownOperationError
-from hivepipe.handlers import agents, alerts, history, prune, sessions, slots, tasks, usage
+from hivepipe.handlers import (
+    agents,
+    alerts,
+    history,
+    prune,
+    prune_files,
+    sessions,
+    slots,
+    tasks,
+    usage,
+)
 from hivepipe.store.applied import count_effectless, mark_applied
 from hivepipe.store.database import Database
 from hivepipe.store.forgetting import is_forgotten
@@ -31,10 +41,18 @@ HANDLERS: dict[str, Callable[[Database, Envelope], None]] = {
     "record_slot": slots.record_slot,
     "delete_outdated": prune.delete_outdated,
     "record_alert": alerts.record_alert,
+    "count_dropped": prune_files.count_dropped,
 }
 
-# What these write says itself which session it belongs to.
-_OF_NO_SESSION = ("record_usage", "lose_instance", "record_slot", "delete_outdated", "record_alert")
+# What these write is of no session, or says itself of which.
+_OF_NO_SESSION = (
+    "record_usage",
+    "lose_instance",
+    "record_slot",
+    "delete_outdated",
+    "record_alert",
+    "count_dropped",
+)
 
 
 def execute(db: Database, job: Envelope) -> None:

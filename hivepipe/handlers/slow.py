@@ -6,7 +6,11 @@ transactions. All work idempotently; what they have for the store they hand back
 own, and read it where they must.
 """
 
-from collections.abc import Callable
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
 from typing import NamedTuple
 
 from hivepipe.envelope import Envelope, follow_ups, read_envelope
@@ -15,6 +19,7 @@ from hivepipe.handlers.alerts import raise_alerts, send_alert
 from hivepipe.handlers.archive import archive_transcript
 from hivepipe.handlers.cleanup import cleanup_agents, log_cleanups
 from hivepipe.handlers.prune import prune
+from hivepipe.handlers.prune_files import prune_files
 from hivepipe.handlers.reaper import reap_sessions
 from hivepipe.handlers.registry import execute
 from hivepipe.handlers.slots import slot_jobs
@@ -23,6 +28,7 @@ from hivepipe.handlers.workplace import Workplace
 from hivepipe.jobs import Job
 from hivepipe.queues.names import SLOW
 from hivepipe.store.database import Database
+from hivepipe.store.location import database_path
 
 HERE = ""  # in the writer
 
@@ -44,6 +50,7 @@ SLOW_OPERATIONS: dict[str, Slow] = {
     "reap_sessions": Slow(HERE, reap_sessions),
     "raise_alerts": Slow(HERE, raise_alerts),
     "send_alert": Slow(SLOW, send_alert),
+    "prune_files": Slow(SLOW, prune_files),
 }
 
 
@@ -71,3 +78,15 @@ def execute_at_once(home: str, db: Database, parent: Envelope, jobs: list[Job]) 
     for job in envelopes:
         if job.operation in SLOW_OPERATIONS:
             execute_slow(workplace, job)
+
+
+@contextmanager
+def at_once(home: str) -> Iterator[Workplace]:
+    """Give a workplace without workers: what is handed back is executed on the spot."""
+    with closing(Database(database_path(home))) as db:
+        yield Workplace(home, partial(execute_at_once, home, db))
+
+
+def asked(operation: str) -> Envelope:
+    """Return a job that nobody enqueued: what it hands back takes its id from this one's."""
+    return Envelope(uuid.uuid4().hex, operation, 8, {}, "", "", "", time.time_ns())

@@ -2,6 +2,7 @@
 
 import os
 import time
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,13 @@ from redis.exceptions import ResponseError
 
 from hivepipe.envelope import read_envelope
 from hivepipe.errors import BadEnvelopeError, StackError
+from hivepipe.jobs import utc
 from hivepipe.queues.activity import TAKEN_KEY
 from hivepipe.queues.job_data import envelope_text, inflated
 from hivepipe.queues.names import ALL_QUEUES
+from hivepipe.queues.spooled import spool_files
 from hivepipe.queues.stock_jobs import EXECUTED_KEY
+from hivepipe.wanted import Wanted
 
 AT_ONCE = 500
 RUNNING_SECS = 60.0
@@ -51,29 +55,29 @@ return removed
 """
 
 
-def jobs_of(connection: Redis, session: str) -> list[bytes]:
-    """Return the ids of the jobs of a session, wherever they are."""
-    found, keys = [], connection.scan_iter("rq:job:*", count=AT_ONCE)
-    for at_once in _batches(keys):
-        pipe = connection.pipeline(transaction=False)
-        for key in at_once:
-            pipe.hget(key, "data")
-        for key, data in zip(at_once, pipe.execute(raise_on_error=False), strict=True):
-            if isinstance(data, bytes) and is_of_session(data, session):
-                found.append(key.removeprefix(b"rq:job:"))
-    return found
+def jobs_of(connection: Redis, wanted: Wanted) -> list[bytes]:
+    """Return the ids of the jobs that are to go, wherever they are."""
+    return [id for id, data in _all_jobs(connection) if is_wanted(data, wanted)]
 
 
-def is_of_session(data: bytes, session: str) -> bool:
-    """Is a job of this session? One that cannot be read is, if it names it."""
+def sessions_saying(connection: Redis, wanted: Wanted) -> set[str]:
+    """Return the sessions whose jobs hold the text."""
+    found = {_session_of(data) for _, data in _all_jobs(connection) if wanted.holds_text(data)}
+    return found - {""}
+
+
+def is_wanted(data: bytes, wanted: Wanted) -> bool:
+    """Is a job to go? One that cannot be read is, if it names a session or holds the text."""
+    plain = _plain(data)
     try:
-        return read_envelope(envelope_text(data)).session == session
+        session = read_envelope(envelope_text(data)).session
     except (BadEnvelopeError, RecursionError):
-        return session.encode() in data or session.encode() in inflated(data)
+        return wanted.names(plain)
+    return session in wanted.sessions or wanted.holds_text(plain)
 
 
-def discard_jobs(connection: Redis, session: str, *, has_workers: bool) -> int:
-    """Remove the jobs of a session, once those that run just now are done; return how many.
+def discard_jobs(connection: Redis, wanted: Wanted, *, has_workers: bool) -> int:
+    """Remove these jobs, once those that run just now are done; return how many.
 
     StackError: one runs on and on.
     """
@@ -81,7 +85,7 @@ def discard_jobs(connection: Redis, session: str, *, has_workers: bool) -> int:
     removed = 0
     while True:
         running = _running(connection) if has_workers else set()
-        ids = jobs_of(connection, session)
+        ids = jobs_of(connection, wanted)
         free = [id for id in ids if id not in running]
         for at in range(0, len(free), AT_ONCE):
             removed += int(connection.eval(_DISCARD, 0, *free[at : at + AT_ONCE]))
@@ -90,6 +94,30 @@ def discard_jobs(connection: Redis, session: str, *, has_workers: bool) -> int:
         if time.monotonic() > deadline:
             raise StackError("a job of the session is still being executed: try again later")
         time.sleep(0.1)
+
+
+def _all_jobs(connection: Redis) -> Iterator[tuple[bytes, bytes]]:
+    for keys in _batches(connection.scan_iter("rq:job:*", count=AT_ONCE)):
+        pipe = connection.pipeline(transaction=False)
+        for key in keys:
+            pipe.hget(key, "data")
+        for key, data in zip(keys, pipe.execute(raise_on_error=False), strict=True):
+            if isinstance(data, bytes):
+                yield key.removeprefix(b"rq:job:"), _plain(data)
+
+
+def _plain(data: bytes) -> bytes:
+    try:
+        return inflated(data)
+    except (BadEnvelopeError, zlib.error):
+        return data
+
+
+def _session_of(data: bytes) -> str:
+    try:
+        return read_envelope(envelope_text(data)).session
+    except (BadEnvelopeError, RecursionError):
+        return ""
 
 
 def activity_keys(connection: Redis, session: str) -> list[bytes]:
@@ -148,29 +176,38 @@ def _batches(keys: Iterator[bytes]) -> Iterator[list[bytes]]:
 # ---- the spool
 
 
-def sessions_spooled(folder: Path) -> set[str]:
-    """Return the sessions that events on disk name."""
+def sessions_spooled(folder: Path, wanted: Wanted | None = None) -> set[str]:
+    """Return the sessions that events on disk name, or only those of events with the text."""
     found = set()
     for path in _spool_files(folder):
-        for entry in _entries(path):
-            session = _session(entry)
-            if session:
-                found.add(session)
-    return found
+        if wanted is None or wanted.holds_text(_bytes(path)):
+            found |= {_session(entry) for entry in _entries(path)}
+    return found - {""}
 
 
-def remove_spooled(folder: Path, session: str, *, dry_run: bool = False) -> int:
-    """Remove the events of a session from the spool, set-aside ones too; return how many files.
+def last_spooled(folder: Path) -> dict[str, str]:
+    """Return for each session that events on disk name when the last one was (UTC)."""
+    seen: dict[str, str] = {}
+    for path in spool_files(folder):
+        stamp = path.name.partition("_")[0]
+        if stamp.isdigit():
+            seen |= {_session(entry): utc(int(stamp)) for entry in _entries(path)}
+    seen.pop("", None)
+    return seen
 
-    A file that cannot be read goes if it names the session. The jobs of other sessions stay.
+
+def remove_spooled(folder: Path, wanted: Wanted, *, dry_run: bool = False) -> int:
+    """Remove events from the spool, set-aside ones too; return how many files.
+
+    A file that cannot be read goes if it names a session or holds the text. Other jobs stay.
     """
     removed = 0
     for path in _spool_files(folder):
         try:
-            if session.encode() not in path.read_bytes():
+            if not wanted.names(path.read_bytes()):
                 continue
             entries = _entries(path)
-            others = [entry for entry in entries if _session(entry) != session]
+            others = [entry for entry in entries if not _is_entry_wanted(entry, wanted)]
             if entries and len(others) == len(entries):  # named in passing only
                 continue
             removed += 1
@@ -186,9 +223,20 @@ def remove_spooled(folder: Path, session: str, *, dry_run: bool = False) -> int:
     return removed
 
 
+def _is_entry_wanted(entry: Any, wanted: Wanted) -> bool:
+    return _session(entry) in wanted.sessions or wanted.holds_text(orjson.dumps(entry))
+
+
 def _spool_files(folder: Path) -> list[Path]:
     found = [*folder.glob("*"), *folder.glob("bad/*")]
     return sorted(p for p in found if p.is_file() and not p.is_symlink())
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
 
 
 def _entries(path: Path) -> list[Any]:

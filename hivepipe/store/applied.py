@@ -19,19 +19,15 @@ def is_applied(db: Database, job_id: str) -> bool:
     return db.row("SELECT 1 FROM applied WHERE job_id = :job", {"job": job_id}) is not None
 
 
-def count_dropped(db: Database, what: str, number: int) -> None:
-    """Count what was dropped because it was over its time."""
+def count(db: Database, name: str, number: int) -> None:
+    """Count something under a name that `hivepipe status` shows."""
     sql = """
         INSERT INTO counters (name, value) VALUES (:name, :number)
         ON CONFLICT (name) DO UPDATE SET value = counters.value + :number
     """
-    db.execute(sql, {"name": f"dropped:{what}", "number": number})
+    db.execute(sql, {"name": name, "number": number})
 
 
 def count_effectless(db: Database, what: str, job: Envelope) -> None:
     """Count a job that was right to do nothing: `no_session` or `zero_rows`, per operation."""
-    sql = """
-        INSERT INTO counters (name, value) VALUES (:name, 1)
-        ON CONFLICT (name) DO UPDATE SET value = counters.value + 1
-    """
-    db.execute(sql, {"name": f"{what}:{job.operation}"})
+    count(db, f"{what}:{job.operation}", 1)

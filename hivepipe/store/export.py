@@ -17,10 +17,11 @@ def exported_rows(path: Path, session: str = "") -> Iterator[tuple[str, dict[str
         every = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
         tables = [row["name"] for row in store.rows(every, {})]
         for table in tables:
+            name = '"{}"'.format(table.replace('"', '""'))
             if not session:
-                rows = store.each(f"SELECT * FROM {table}", {})
+                rows = store.each(f"SELECT * FROM {name}", {})
             elif table in columns:
-                sql = f"SELECT * FROM {table} WHERE {columns[table]} = :session"
+                sql = f"SELECT * FROM {name} WHERE {columns[table]} = :session"
                 rows = store.each(sql, {"session": session})
             else:
                 continue

@@ -4,10 +4,16 @@ A table that a migration adds with a column `session_id` belongs into one of the
 """
 
 import sqlite3
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
-from hivepipe.store.database import Database
+from hivepipe.store.database import Database, Row
 from hivepipe.store.listings import listings
+from hivepipe.wanted import Wanted
+
+FORGOTTEN = "***FORGOTTEN***"
 
 # table -> the column that names the session; what is first refers to what comes later
 TABLES = {
@@ -80,30 +86,85 @@ def last_seen(db: Database) -> dict[str, str]:
     return {row["id"]: row["time"] or "" for row in db.rows(sql)}
 
 
+def sessions_saying(db: Database, wanted: Wanted) -> set[str]:
+    """Return the sessions of the rows that hold the text."""
+    found = set()
+    for table, column in (*TABLES.items(), ("tasks", "session_id")):
+        for row in db.rows(f"SELECT * FROM {table}"):
+            if row[column] and _columns_with_text(row, wanted):
+                found.add(row[column])
+    return found
+
+
+def remove_text(db: Database, wanted: Wanted, *, dry_run: bool = False) -> int:
+    """Put a placeholder in the text's place wherever it still is; return in how many rows.
+
+    A row that is named by it goes. What others refer to stays as it is.
+    """
+    tables = (
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%WITHOUT ROWID%'"
+    )
+    changed = 0
+    for table in [row["name"] for row in db.rows(tables)]:
+        keys = f"SELECT name FROM pragma_table_info('{table}') WHERE pk > 0"
+        named_by = {row["name"] for row in db.rows(keys)}
+        for row in db.rows(f"SELECT rowid AS row_number, * FROM {table}"):
+            if table in TABLES and row[TABLES[table]] in wanted.sessions:
+                continue  # it goes, or would
+            columns = _columns_with_text(row, wanted)
+            changed += bool(columns)
+            if columns and not dry_run:
+                with suppress(sqlite3.IntegrityError):
+                    _clean_row(db, table, row, columns, wanted, named_by)
+    return changed
+
+
+def _clean_row(
+    db: Database, table: str, row: Row, columns: list[str], wanted: Wanted, named_by: set[str]
+) -> None:
+    which = {"row_number": row["row_number"]}
+    if named_by.intersection(columns):
+        db.execute(f"DELETE FROM {table} WHERE rowid = :row_number", which)
+        return
+    values = {name: wanted.replaced(row[name], FORGOTTEN) for name in columns}
+    to = ", ".join(f"{name} = :{name}" for name in columns)
+    db.execute(f"UPDATE {table} SET {to} WHERE rowid = :row_number", {**values, **which})
+
+
+def _columns_with_text(row: Row, wanted: Wanted) -> list[str]:
+    return [
+        name
+        for name, value in zip(row.keys(), row, strict=True)
+        if isinstance(value, str) and wanted.holds_text(value.encode("utf-8", "surrogatepass"))
+    ]
+
+
 def transcript_of(db: Database, session: str) -> str:
     """Return where Claude Code's own transcript of a session was; empty if nobody said."""
     row = db.row("SELECT transcript_path FROM sessions WHERE id = :id", {"id": session})
     return (row["transcript_path"] or "") if row else ""
 
 
-def rows_of(db: Database, session: str) -> dict[str, int]:
-    """Return how many rows of a session each table has; tables without any are left out."""
-    counts = {}
-    for table, column in (*TABLES.items(), ("tasks", "session_id")):
-        sql = f"SELECT count(*) AS n FROM {table} WHERE {column} = :session"
-        row = db.row(sql, {"session": session})
-        counts[table] = row["n"] if row else 0
-    return {table: count for table, count in counts.items() if count}
+def rows_of(db: Database, sessions: Iterable[str]) -> Counter[str]:
+    """Return how many rows of these sessions each table has."""
+    counts: Counter[str] = Counter()
+    for session in sessions:
+        for table, column in (*TABLES.items(), ("tasks", "session_id")):
+            sql = f"SELECT count(*) AS n FROM {table} WHERE {column} = :session"
+            row = db.row(sql, {"session": session})
+            counts[table] += row["n"] if row else 0
+    return +counts
 
 
-def remove_rows(db: Database, session: str) -> None:
-    """Remove the rows of a session, and remember that it is not to come back."""
+def remove_rows(db: Database, sessions: Iterable[str]) -> None:
+    """Remove the rows of sessions, and remember that they are not to come back."""
     remember = f"INSERT OR REPLACE INTO forgotten_sessions VALUES (:session, {_NOW})"
     with db.transaction():
-        db.execute(remember, {"session": session})
-        for table, column in TABLES.items():
-            db.execute(f"DELETE FROM {table} WHERE {column} = :session", {"session": session})
-        db.execute(TASKS_SQL, {"session": session})
+        for session in sessions:
+            db.execute(remember, {"session": session})
+            for table, column in TABLES.items():
+                db.execute(f"DELETE FROM {table} WHERE {column} = :session", {"session": session})
+            db.execute(TASKS_SQL, {"session": session})
 
 
 def clean_pages(db: Database) -> None:

@@ -7,7 +7,7 @@ search.
 from hivepipe.store.database import Database
 
 # table -> days
-DAYS = {"applied": 90, "agents": 30, "slots": 7, "cleanups": 90, "alerts": 90}
+DAYS = {"applied": 90, "agents": 30, "slots": 7, "cleanups": 90, "alerts": 90, "activity": 90}
 
 # table -> (key, which rows are over their time)
 _OUTDATED = {
@@ -16,6 +16,7 @@ _OUTDATED = {
     "slots": ("id", "executed_at < :before"),
     "cleanups": ("id", "created_at < :before"),
     "alerts": ("id", "ended_at < :before"),
+    "activity": ("rowid", "last_active_at < :before"),
 }
 
 

@@ -33,12 +33,13 @@ DAY = [
 ]
 
 
-def command(home: Home, *arguments: str, expect: int = 0) -> str:
+def command(home: Home, *arguments: str, expect: int = 0, given: str = "") -> str:
     """Run the real command line in the project, far from UTC."""
     done = subprocess.run(
         [sys.executable, "-I", "-m", "hivepipe.cli.main", *arguments],
         env={**home.env, "TZ": "Asia/Kathmandu"},
         cwd=home.project,
+        input=given,
         capture_output=True,
         text=True,
         timeout=PATIENCE_SECS,

@@ -111,7 +111,7 @@ def test_many_messages_travel_in_several_jobs(tmp_path: Path) -> None:
 
 def test_a_fork_brings_no_row_of_a_forgotten_session_back(tmp_path: Path) -> None:
     db = Database(tmp_path / "hive.db")
-    remove_rows(db, PARENT)
+    remove_rows(db, [PARENT])
     db.close()
     found = recorded(tmp_path / "hive.db", list(jobs()))
     assert {row["session_id"] for row in found} == {FORK, BACKGROUND, COMPACTION}

@@ -33,6 +33,12 @@ def kept(home: Home, pattern: str) -> Path:
     return found
 
 
+def configure(home: Home, section: str) -> None:
+    folder = home.root / ".config" / "hivepipe"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.toml").write_text(f"[retention]\n{section}\n")
+
+
 def test_every_store_has_its_size(home: Home) -> None:
     (home.path / "spool").mkdir(exist_ok=True)
     (home.path / "spool" / "00000000000000000001_1.json").write_bytes(b"x" * 1234)
@@ -62,7 +68,7 @@ def test_prune_deletes_what_is_over_its_time_and_counts_it(home: Home) -> None:
     for days in (15, 13, 1):
         stamp = int((now - days * DAY) * 1e9)
         (spool / f"{stamp:020d}_1.json").write_bytes(b"x" * 600_000)
-    (home.path / "config.toml").write_text("[retention]\nspool_mb = 1\n")
+    configure(home, "spool_mb = 1")
 
     said = json.loads(command(home, "disk", "--prune", "--json"))
     assert said["dropped"] == {"archives": 1, "logs": 1, "events": 2}
@@ -78,7 +84,7 @@ def test_prune_deletes_what_is_over_its_time_and_counts_it(home: Home) -> None:
 
 @pytest.mark.parametrize("section", ["spoon = 3", "spool = 0", "spool = 'long'", "logs = true"])
 def test_a_bad_section_is_named(home: Home, section: str) -> None:
-    (home.path / "config.toml").write_text(f"[retention]\n{section}\n")
+    configure(home, section)
     assert "[retention]" in command(home, "disk", "--prune", expect=1)
 
 
@@ -95,3 +101,12 @@ def test_export_has_every_row_and_archive(home: Home) -> None:
     assert one
     assert all(OLD in text and SESSION not in text for text in one)
     command(home, "export", expect=64)
+
+
+def test_a_file_in_the_home_only_has_things_kept_longer(home: Home) -> None:
+    """A home may lie in a repository, and somebody may pull a file into it."""
+    configure(home, "logs = 50")
+    (home.path / "config.toml").write_text("[retention]\narchives = 0.0001\nlogs = 60\n")
+    said = json.loads(command(home, "disk", "--prune", "--json"))
+    assert said["dropped"]["archives"] == 0
+    assert (said["retention"]["archives"], said["retention"]["logs"]) == (365, 60)

@@ -1,5 +1,6 @@
 """`hivepipe forget`: of a session that was everywhere nothing is left, and of others everything."""
 
+import gzip
 import json
 import signal
 import sqlite3
@@ -229,3 +230,38 @@ def test_forgets_what_is_older_than_a_day(everywhere: tuple[Everywhere, Server])
     assert scene.home.rows(f"SELECT * FROM sessions WHERE id = '{SESSION}'")
     command(scene.home, "forget", "--before", "yesterday", expect=64)
     command(scene.home, "forget", "--before", "2020-01-01", "abc", expect=64)
+
+
+def test_forgets_whoever_says_a_text(everywhere: tuple[Everywhere, Server]) -> None:
+    scene, server = everywhere
+    command(scene.home, "task", "add", "--id", "t2", f"ask {CANARY} about it")
+    logs = scene.home.project / ".claude-state" / "logs"
+    (kept,) = logs.glob(f"main-session/*/*_{SESSION}.jsonl")
+    with gzip.open(f"{kept}.gz", "wb") as packed:
+        packed.write(kept.read_bytes())
+    kept.unlink()
+    command(scene.home, "archive", "rebuild-index")
+    other = scene.rows_of_the_other()
+
+    said = command(scene.home, "forget", "--dry-run", "--matching", CANARY)
+    assert f"session {SESSION}" in said
+    assert OTHER not in said
+    assert any("hive.db" in path for path in scene.shown())
+
+    server.end(signal.SIGTERM)
+    said = command(scene.home, "forget", "--yes", "--matching", "-", given=f"{CANARY}\n")
+    assert f"session {SESSION}" in said
+    assert "gone: rows of no session, the text alone: 1 rows" in said
+    assert scene.shown() == {}
+    assert scene.rows_of_the_other() == other
+    (task,) = scene.home.rows("SELECT text FROM tasks WHERE id = 't2'")
+    assert task["text"] == "ask ***FORGOTTEN*** about it"
+    assert "no session says so" in command(scene.home, "forget", "--yes", "--matching", CANARY)
+    command(scene.home, "forget", "--matching", "abc", expect=64)
+
+
+def test_says_where_a_text_still_is(everywhere: tuple[Everywhere, Server]) -> None:
+    scene, _ = everywhere
+    (scene.home.path / "config.toml").write_text(f"# {CANARY}\n")
+    said = command(scene.home, "forget", "--yes", "--matching", CANARY, expect=1)
+    assert f"the text is still in {scene.home.path / 'config.toml'}" in said

@@ -125,6 +125,7 @@ def test_after_a_month_an_archive_is_compressed(scene: Scene) -> None:
     assert not list(scene.kept.rglob("*.jsonl"))
     packed = scene.only(f"*_{SESSION}.jsonl.gz")
     assert gzip.decompress(packed.read_bytes()) == before
+    assert time.time() - packed.stat().st_mtime > MONTH_SECS - 60  # it counts from the last line
     assert packed.stat().st_mode & 0o777 == 0o600
     assert scene.index()[SESSION]["path"].endswith(".jsonl.gz")
     assert compress(scene.archives, no_stop) == 0
@@ -249,12 +250,12 @@ def test_an_archive_is_found_by_the_beginning_of_its_id(scene: Scene) -> None:
 def test_of_a_forgotten_session_nothing_is_left(scene: Scene) -> None:
     filled(scene)
     scene.archives.index.change({f"{SESSION}/b0": None})  # one that the index does not know
-    removed = scene.archives.remove_session(SESSION)
+    removed = scene.archives.remove_sessions([SESSION])
     assert len(removed) == 3
     assert set(scene.index()) == {"second", "third"}
     left = [path for path in scene.kept.rglob("*") if path.is_file()]
     assert not [path for path in left if SESSION in path.name or AGENT in path.name]
-    assert scene.archives.remove_session(SESSION) == []
+    assert scene.archives.remove_sessions([SESSION]) == []
     scene.extend()
     assert scene.archived == lines(4)
     assert json.loads(scene.only(f"*_{SESSION}.meta.json").read_text())["message_count"] == 4

@@ -20,18 +20,18 @@ def db(tmp_path: Path) -> Iterator[Database]:
 def test_the_store_is_read_again_when_somebody_has_said_so(tmp_path: Path, db: Database) -> None:
     home = str(tmp_path)
     assert not is_forgotten(home, "mine")
-    remove_rows(db, "mine")
+    remove_rows(db, ["mine"])
     say_forgotten(home)
     assert is_forgotten(home, "mine")
     assert is_forgotten(home, "other", "mine")
     assert not is_forgotten(home, "other")
-    remove_rows(db, "other")
+    remove_rows(db, ["other"])
     say_forgotten(home)
     assert is_forgotten(home, "other")
 
 
 def test_a_process_that_begins_knows_it(tmp_path: Path, db: Database) -> None:
-    remove_rows(db, "mine")
+    remove_rows(db, ["mine"])
     assert is_forgotten(str(tmp_path), "mine")
 
 

@@ -1,0 +1,58 @@
+"""How long files are kept, as `[retention]` in config.toml says.
+
+    archives = 365     days since a transcript's archive grew
+    logs = 30          days since a rotated log was written; the audit log keeps its own 90
+    spool = 14         days that an event waits on disk
+    spool_mb = 200     beyond that the oldest go
+
+The user's file may say anything; a home's own file, which may lie in a repository, can only have
+things kept longer: what somebody pulls from there deletes nothing.
+"""
+
+import tomllib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hivepipe import config
+from hivepipe.errors import RetentionError
+
+
+class Limits(NamedTuple):
+    """Days, and megabytes of the spool."""
+
+    archives: float = 365
+    logs: float = 30
+    spool: float = 14
+    spool_mb: float = 200
+
+
+def limits_of(home: str) -> Limits:
+    """Read the section of both files; RetentionError: it cannot be used."""
+    users, homes = config.files(home)
+    limits = Limits()._replace(**_section(users))
+    longer = {
+        name: value for name, value in _section(homes).items() if value > getattr(limits, name)
+    }
+    return limits._replace(**longer)
+
+
+def _section(path: str) -> dict[str, float]:
+    found = _read(path)
+    for name, value in found.items():
+        if name not in Limits._fields:
+            raise RetentionError(f"{path}: [retention] has no {name!r}")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e6:
+            raise RetentionError(f"{path}: [retention] {name} must be a number above 0")
+    return found
+
+
+def _read(path: str) -> dict[str, Any]:
+    try:
+        section = tomllib.loads(Path(path).read_text("utf-8")).get("retention", {})
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise RetentionError(f"{path} cannot be read: {error}") from error
+    if not isinstance(section, dict):
+        raise RetentionError(f"{path}: [retention] is a section")
+    return section
