@@ -36,6 +36,15 @@ def limits_of(home: str) -> Limits:
     return limits._replace(**longer)
 
 
+def fault(home: str) -> str:
+    """Return what is wrong with the section; empty if nothing."""
+    try:
+        limits_of(home)
+    except RetentionError as error:
+        return str(error)
+    return ""
+
+
 def _section(path: str) -> dict[str, float]:
     found = _read(path)
     for name, value in found.items():

@@ -9,6 +9,7 @@ from hivepipe.cli.tables import json_option, show_json, show_table
 from hivepipe.config import Config, files
 from hivepipe.home import locate
 from hivepipe.redaction_config import use_rules
+from hivepipe.retention_limits import fault
 
 
 @click.command()
@@ -17,7 +18,7 @@ def config(as_json: bool) -> None:
     """Show every setting with its source, check the files, hand them to the hooks."""
     home = locate(".").home
     found = Config(home)
-    problems = [*found.problems, *filter(None, [use_rules(home)])]
+    problems = [*found.problems, *filter(None, [use_rules(home), fault(home)])]
     rows = [(value.setting.name, value.value, value.source) for value in found.values()]
     if as_json:
         values = [{"name": name, "value": value, "source": source} for name, value, source in rows]

@@ -1,6 +1,7 @@
 """sweep_transcripts and compress_archives: what no event asks for."""
 
 import logging
+import math
 import time
 from dataclasses import dataclass, field
 
@@ -8,11 +9,13 @@ from hivepipe.archive import scope, upkeep
 from hivepipe.archive.archives import Archives, Desk
 from hivepipe.archive.sources import Source, open_source, transcripts_in
 from hivepipe.envelope import Envelope
-from hivepipe.errors import RefusedTranscriptError
+from hivepipe.errors import RefusedTranscriptError, RetentionError
 from hivepipe.handlers.archive import archives_of, desk_of
 from hivepipe.handlers.forgotten import is_forgotten
 from hivepipe.handlers.workplace import Workplace
+from hivepipe.retention_limits import limits_of
 
+DAY_SECS = 86_400.0
 QUIET_SECS = 3600.0  # a transcript that has not grown for so long has settled
 
 logger = logging.getLogger("hivepipe.archive")
@@ -42,6 +45,7 @@ def sweep(workplace: Workplace, job: Envelope, claude_folders: list[str]) -> Swe
     archives = archives_of(workplace.home)
     followed = scope.followed_folders(workplace.home)
     desk = desk_of(workplace, job)
+    oldest = time.time() - _kept_days(workplace.home) * DAY_SECS
     swept = Swept()
     for folder in claude_folders:
         for path in transcripts_in(folder):
@@ -49,6 +53,8 @@ def sweep(workplace: Workplace, job: Envelope, claude_folders: list[str]) -> Swe
             try:
                 with open_source(path, folder) as source:
                     if is_forgotten(workplace.home, source.session):
+                        continue
+                    if source.status.st_mtime < oldest:  # its archive was over its time
                         continue
                     _take(workplace.home, archives, source, desk, followed, swept)
             except RefusedTranscriptError:
@@ -59,6 +65,13 @@ def sweep(workplace: Workplace, job: Envelope, claude_folders: list[str]) -> Swe
                 swept.failed[path] = error.strerror or str(error)
     upkeep.rebuild_index(archives)
     return swept
+
+
+def _kept_days(home: str) -> float:
+    try:
+        return limits_of(home).archives
+    except RetentionError:  # nothing is deleted either, and `prune_files` says why
+        return math.inf
 
 
 def _take(

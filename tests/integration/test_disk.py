@@ -57,6 +57,7 @@ def test_every_store_has_its_size(home: Home) -> None:
 def test_prune_deletes_what_is_over_its_time_and_counts_it(home: Home) -> None:
     now = time.time()
     os.utime(kept(home, f"*{OLD}.jsonl"), (now - 366 * DAY,) * 2)
+    os.utime(home.root / f".claude/projects/-shop/{OLD}.jsonl", (now - 366 * DAY,) * 2)
     os.utime(kept(home, f"*{SESSION}.jsonl"), (now - 364 * DAY,) * 2)
     logs = home.path / "logs"
     logs.mkdir(exist_ok=True)
@@ -78,6 +79,7 @@ def test_prune_deletes_what_is_over_its_time_and_counts_it(home: Home) -> None:
     assert {"name": "dropped:spool", "value": 2} in home.rows("SELECT * FROM counters")
     listed = json.loads(command(home, "archive", "list", "--json"))["archives"]
     assert [entry["session_id"] for entry in listed] == [SESSION]
+    command(home, "archive", "sweep")  # the transcript still lies with Claude Code
     again = json.loads(command(home, "disk", "--prune", "--json"))
     assert again["dropped"] == {"archives": 0, "logs": 0, "events": 0}
 
@@ -86,6 +88,7 @@ def test_prune_deletes_what_is_over_its_time_and_counts_it(home: Home) -> None:
 def test_a_bad_section_is_named(home: Home, section: str) -> None:
     configure(home, section)
     assert "[retention]" in command(home, "disk", "--prune", expect=1)
+    assert "[retention]" in command(home, "config", expect=1)
 
 
 def test_export_has_every_row_and_archive(home: Home) -> None:
