@@ -111,6 +111,8 @@ SETTINGS = (
     Setting("alert_webhook", _text, "an http address", "none", is_the_users=True),
 )
 SECTIONS = ("redaction", "retention")  # read by the rooms they belong to
+CONTEXT = "context"  # [[context]]: keywords, and what Claude is told when a prompt has one
+MOST_CONTEXT_CHARS = 9_500
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 
@@ -130,6 +132,7 @@ class Config:
         self.home = home
         self.problems: list[str] = []
         self._values: dict[str, tuple[str, str]] = {}
+        self.keyword_rules: list[dict[str, Any]] = []
         for path in files(home):
             for name, text in self._read(path):
                 self._values[name] = (text, path)
@@ -158,6 +161,7 @@ class Config:
         except (OSError, ValueError) as error:  # of TOML or UTF-8
             self.problems.append(f"{path} cannot be read: {error}")
             return
+        self._read_keyword_rules(path, found.pop(CONTEXT, []))
         for name, value in found.items():
             if name in SECTIONS:
                 continue
@@ -171,6 +175,28 @@ class Config:
                 self.problems.append(f"{path}: {name} must be {setting.kind}")
             else:
                 yield name, text
+
+    def _read_keyword_rules(self, path: str, rules: Any) -> None:
+        if not isinstance(rules, list):
+            self.problems.append(f"{path}: {CONTEXT} must be written [[{CONTEXT}]]")
+            return
+        for number, rule in enumerate(rules, 1):
+            keywords, text = rule.get("keywords"), rule.get("text")
+            fits = (
+                set(rule) == {"keywords", "text"}
+                and isinstance(keywords, list)
+                and all(isinstance(word, str) and word.strip() for word in keywords)
+                and isinstance(text, str)
+                and 0 < len(text) <= MOST_CONTEXT_CHARS
+            )
+            if fits and keywords:
+                lower = [word.strip().lower() for word in keywords]
+                self.keyword_rules.append({"keywords": lower, "text": text.strip()})
+            else:
+                self.problems.append(
+                    f"{path}: [[{CONTEXT}]] number {number} must have keywords, a list of words, "
+                    f"and a text of at most {MOST_CONTEXT_CHARS:,} characters"
+                )
 
 
 def files(home: str) -> tuple[str, str]:
@@ -189,8 +215,10 @@ def here() -> tuple[Place, Config]:
 def compile_for_hooks(config: Config) -> None:
     """Let the hooks of this home know; OSError: they do not."""
     path = f"{config.home}/{COMPILED}"
-    values = config.for_settings()
-    text = json.dumps({"v": 1, "values": values}) + "\n" if values else ""
+    said: dict[str, Any] = {"v": 1, "values": config.for_settings()}
+    if config.keyword_rules:
+        said[CONTEXT] = config.keyword_rules
+    text = json.dumps(said) + "\n" if said["values"] or config.keyword_rules else ""
     if text == read_small(path, LIMIT_BYTES) or not os.path.isdir(config.home):
         return
     if text:

@@ -172,13 +172,15 @@ class SessionStart(Event):
 
 
 class UserPromptSubmit(Event):
-    """The user sent a prompt."""
+    """The user sent a prompt; the whole of it is looked through and not kept."""
 
-    __slots__ = ("prompt",)
+    __slots__ = ("prompt", "whole_prompt")
 
     def read(self, fields: Fields) -> None:
         """Take the fields of this kind of event."""
         self.prompt = self._text(fields, "prompt", CAP_TEXT)
+        whole = fields.get("prompt")
+        self.whole_prompt = whole if isinstance(whole, str) else ""
 
 
 class UserPromptExpansion(Event):

@@ -65,6 +65,7 @@ PRIORITIES = {
     "assign_task": 1,
     "end_session": 2,
     "update_checkpoint": 3,
+    "record_goal": 4,
     "insert_agent": 5,
     "fail_agent": 5,
     "start_agent": 5,
@@ -370,6 +371,11 @@ def _subagent(operation: str, event: Event, transcript: str) -> list[Job]:
     return [Job(operation, payload, event.agent_type)]
 
 
+def _on_compaction(event: events.PreCompact, context: Context) -> list[Job]:
+    payload: Payload = {"trigger": event.trigger, "task_id": context.task}
+    return [Job("record_goal", payload, context.session[:8])]
+
+
 def _on_stop(event: events.Stop, context: Context) -> list[Job]:
     payload: Payload = {"error": event.error, "background_tasks": event.background_tasks}
     return [
@@ -416,8 +422,9 @@ _PLANS: "dict[str, Callable[..., list[Job]]]" = {
     "SubagentStop": _on_subagent_stop,
     "Stop": _on_stop,
     "StopFailure": _on_stop,
+    "PreCompact": _on_compaction,
     "SessionEnd": _on_session_end,
-    # PreToolUse and PreCompact enqueue nothing.
+    # PreToolUse enqueues nothing.
 }
 
 # Of checkpoints, only the instance's own tiers may name the session (SPEC 1.7): with three

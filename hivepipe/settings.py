@@ -54,6 +54,15 @@ def variable(name: str) -> str | None:
     return environment(name) or _from_files.get(name)
 
 
+def of_this_process(name: str) -> str | None:
+    """Return a variable that names this very process.
+
+    None of those that another Claude Code gave its shell commands: a `claude` among these is
+    neither its session nor its instance.
+    """
+    return None if switched_on("HIVEPIPE_EXPORTED") else variable(name)
+
+
 def environment(name: str) -> str | None:
     """Return what the environment alone says."""
     for candidate in (name, *ALIASES.get(name, ())):

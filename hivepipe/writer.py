@@ -21,6 +21,7 @@ from pathlib import Path
 import redis
 
 from hivepipe import retry, settings
+from hivepipe.briefing_files import BriefingFiles
 from hivepipe.claiming_worker import LONGEST_WAIT_SECS, ClaimingWorker
 from hivepipe.commit import commit_batch
 from hivepipe.envelope import Envelope, redacted
@@ -66,6 +67,7 @@ class Writer(ClaimingWorker):
         self._could_open = False
         self._trouble: str | None = None  # a writer before this one may have left a word
         self._heartbeats = Heartbeats(self.connection)
+        self._briefings = BriefingFiles(self._home)
         self._housekeeper = Housekeeper(self.connection, Path(self._home), self._address)
         self._stack = Stack.prepared(self._home)
         # With a remote Redis the forwarder has the bell.
@@ -124,6 +126,7 @@ class Writer(ClaimingWorker):
             return LONGEST_WAIT_SECS
         self._recover_if_due()
         self._heartbeats.flush_if_due(db)
+        self._briefings.refresh_if_due(db)
         # Older events first: while any are on disk, nothing newer is claimed.
         if self._housekeeper.drain():
             return 0

@@ -8,6 +8,7 @@ from hivepipe.cli import agents, install, sessions, stack
 from hivepipe.cli.archive import archive
 from hivepipe.cli.cleanup import cleanup
 from hivepipe.cli.config import config
+from hivepipe.cli.context import context
 from hivepipe.cli.costs import costs
 from hivepipe.cli.demo.command import demo
 from hivepipe.cli.disk import disk
@@ -93,6 +94,7 @@ main.add_command(forget)
 main.add_command(failed)
 main.add_command(task)
 main.add_command(guard)
+main.add_command(context)
 main.add_command(rq)
 main.add_command(drain)
 main.add_command(cleanup)

@@ -18,6 +18,13 @@ def insert_log(db: Database, job: Envelope) -> None:
     history.insert_log(db, job, "INFO", message, orjson.dumps(data).decode())
 
 
+def record_goal(db: Database, job: Envelope) -> None:
+    """The conversation is compacted: note it, with the task; the briefing reminds of both."""
+    data = {"trigger": job.text("trigger"), "task": job.text("task_id"), "instance": job.instance}
+    message = f"Compaction: {job.text('trigger') or 'unknown'}"
+    history.insert_log(db, job, "INFO", message, orjson.dumps(data).decode())
+
+
 def record_prompt(db: Database, job: Envelope) -> None:
     """Keep what the user asked for."""
     history.insert_prompt(db, job)

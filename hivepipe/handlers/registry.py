@@ -34,6 +34,7 @@ HANDLERS: dict[str, Callable[[Database, Envelope], None]] = {
     "start_agent": agents.start_agent,
     "finish_agent": agents.finish_agent,
     "insert_log": history.insert_log,
+    "record_goal": history.record_goal,
     "record_prompt": history.record_prompt,
     "record_skill": history.record_skill,
     "record_usage": usage.record_usage,

@@ -14,7 +14,14 @@ import time
 from _signal import ITIMER_REAL, SIGALRM, setitimer, signal
 
 from hivepipe import home, jobs, settings
-from hivepipe.events import Event, clean, parse_event, parse_object, valid_id
+from hivepipe.events import (
+    Event,
+    UserPromptSubmit,
+    clean,
+    parse_event,
+    parse_object,
+    valid_id,
+)
 from hivepipe.intake import instance as instances
 from hivepipe.intake import stdin
 
@@ -150,7 +157,8 @@ def _take_in(name: str, received: stdin.Input) -> bytes:
     place = _locate(event)
     if place.state == "off":
         return NEUTRAL
-    settings.use(_said_by_files(place.home))
+    values, keyword_rules = _said_by_files(place.home)
+    settings.use(values)
     if event is None:
         what = "empty" if not received.data.strip() else "not an event that hivepipe knows"
         size = f"{what} ({len(received.data)} bytes)"
@@ -173,11 +181,17 @@ def _take_in(name: str, received: stdin.Input) -> bytes:
         direct, said = hand_over(name, place, event_time_ns, messages, note)
     _keep = None
     _keep_markers(event, place, instance, context)
-    answer = NEUTRAL
-    if watch and watch.may_be_answered:
-        answer = _judged(watch, said, place) or NEUTRAL
+    if isinstance(event, UserPromptSubmit):
+        answer = _with_prompt(event, watch, keyword_rules)
     elif event.name == "SessionStart":
-        answer = _greeting(event, place)
+        from hivepipe.intake.greeting import greeting
+
+        answer = greeting(event, place, context)
+    elif watch and watch.may_be_answered:
+        answer = _judged(watch, said, place)
+    else:
+        answer = b""
+    answer = answer or NEUTRAL
     if direct:
         _answer(answer)
         try:
@@ -200,7 +214,7 @@ def _plan_and_spool(event: Event | None, event_time_ns: int) -> None:
         from hivepipe.intake import throttle
 
         throttle.LOCK_SECS = LAST_SECS / 4
-        settings.use(_said_by_files(place.home))
+        settings.use(_said_by_files(place.home)[0])
         instance = instances.this_instance(place.home)
         context = _context(event, event_time_ns, place, instance)
         _spool(place, event_time_ns, jobs.encode(jobs.plan(event, context), event, context))
@@ -213,18 +227,31 @@ def _spool(place: home.Place, event_time_ns: int, messages: list[jobs.Message]) 
         write_spool(f"{place.home}/spool", event_time_ns + 1, messages)
 
 
-def _greeting(event: Event, place: home.Place) -> bytes:
-    """Return the neutral answer, or once a day one with a word for the user."""
-    if getattr(event, "source", "") == "compact":
-        return NEUTRAL
-    from hivepipe.intake.notice import notice
+def _with_prompt(event: UserPromptSubmit, watch: "Watch | None", keyword_rules: object) -> bytes:
+    """Return what a prompt brings with it: that its task was cancelled, texts by keyword."""
+    told = []
+    if watch and watch.may_be_answered:
+        from hivepipe.guard.check import check
 
-    line = notice(place.home)
-    return f'{{"continue": true, "systemMessage": "{line}"}}\n'.encode() if line else NEUTRAL
+        verdict = check(watch, "")
+        if verdict:
+            from hivepipe.intake.reply import told_with_a_prompt
+
+            told.append(told_with_a_prompt(watch, verdict))
+    if keyword_rules:
+        from hivepipe.intake.keywords import told_by_keywords
+
+        told.append(told_by_keywords(keyword_rules, event.whole_prompt))
+    text = "\n\n".join([part for part in told if part])
+    if not text:
+        return b""
+    from hivepipe.intake import answers
+
+    return answers.context(event.name, text)
 
 
 def _judged(watch: "Watch", said: str, place: home.Place) -> bytes:
-    """Return the answer of the guard; empty if it has nothing to say."""
+    """Return what the guard answers to a tool call; empty if it has nothing to say."""
     from hivepipe.guard.check import check
 
     verdict = check(watch, said)
@@ -244,21 +271,23 @@ def _watch(event: Event, context: jobs.Context, place: home.Place) -> "Watch | N
     return Watch(event, context, place.home)
 
 
-def _said_by_files(folder: str) -> dict[str, str]:
-    """Return what `config.toml` sets, as `hivepipe.config` compiled it for hooks."""
+def _said_by_files(folder: str) -> tuple[dict[str, str], object]:
+    """Return what `config.toml` sets, and its keyword rules, as `hivepipe.config` compiled them."""
     text = home.read_small(f"{folder}/hook-settings.json", SETTINGS_BYTES)
     if not text:
-        return {}
-    values = (parse_object(text.encode("utf-8", "surrogateescape"), []) or {}).get("values")
+        return {}, None
+    found = parse_object(text.encode("utf-8", "surrogateescape"), []) or {}
+    values = found.get("values")
     if not isinstance(values, dict):
-        return {}
-    return {name: value for name, value in values.items() if isinstance(value, str)}
+        values = {}
+    usable = {name: value for name, value in values.items() if isinstance(value, str)}
+    return usable, found.get("context")
 
 
 def _context(
     event: Event, event_time_ns: int, place: home.Place, instance: instances.Instance
 ) -> jobs.Context:
-    joined = valid_id(settings.variable("HIVEPIPE_SESSION_ID") or "")
+    joined = valid_id(settings.of_this_process("HIVEPIPE_SESSION_ID") or "")
     own = joined or event.session_id or instance.session
     session = own or instances.marked_session(place.home, instance)
     newcomer = bool(own) and own != instance.session

@@ -17,7 +17,7 @@ from _blake2 import blake2b
 
 from hivepipe.events import valid_id
 from hivepipe.home import make_folders, overwrite_small, read_small
-from hivepipe.settings import variable
+from hivepipe.settings import of_this_process
 
 _SHELLS = ("sh", "dash", "bash", "zsh", "ksh", "ash", "fish", "busybox", "env")
 _CLAUDE = ("claude", "node")
@@ -50,7 +50,7 @@ class Instance:
 
 def this_instance(home: str) -> Instance:
     """Find the process this hook belongs to and what is remembered of it."""
-    named = variable("HIVEPIPE_INSTANCE_ID")
+    named = of_this_process("HIVEPIPE_INSTANCE_ID")
     if named:
         return _named_instance(home, named)
     pid, started = _claude_process()

@@ -77,6 +77,11 @@ class Database:
         """Return all rows of a query."""
         return self._connection.execute(sql, parameters or {}).fetchall()
 
+    def version(self) -> tuple[int, int]:
+        """Return what changes whenever anybody changes the database."""
+        row = self.row("PRAGMA data_version", {})
+        return (int(row[0]) if row else 0), self._connection.total_changes
+
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """All or nothing; the write lock is taken at the start, never half way."""

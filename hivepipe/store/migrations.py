@@ -154,6 +154,11 @@ CREATE TABLE alerts (
   UNIQUE (name, raised_at));
 """
 
+# The last prompt of a session is asked for whenever its briefing is written.
+PROMPTS_BY_SESSION = """
+CREATE INDEX prompts_by_session ON prompts (session_id, created_at);
+"""
+
 MIGRATIONS = (
     ("0001 initial", INITIAL),
     ("0002 usage", USAGE),
@@ -165,6 +170,7 @@ MIGRATIONS = (
     ("0011 cleanups", CLEANUPS),
     ("0012 machines", MACHINES),
     ("0013 alerts", ALERTS),
+    ("0018 prompts by session", PROMPTS_BY_SESSION),
 )
 
 _RECORDS = """

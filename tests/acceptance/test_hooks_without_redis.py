@@ -38,7 +38,7 @@ OPERATIONS: dict[str, list[str]] = {
     "PostToolUseFailure": ["start_session"],
     "SubagentStart": ["start_session", "start_agent"],
     "SubagentStop": ["start_session", "finish_agent", *ARCHIVE],
-    "PreCompact": ["start_session"],
+    "PreCompact": ["start_session", "record_goal"],
     "Stop": ["start_session", "pause_session", "update_checkpoint", *ARCHIVE],
     "StopFailure": ["start_session", "pause_session", "update_checkpoint", *ARCHIVE],
     "SessionEnd": ["start_session", "end_session", "update_checkpoint", *ARCHIVE],
@@ -267,6 +267,7 @@ def test_fields_of_the_wrong_type_count_as_missing(machine: Machine, event: str)
     expected = {
         "SessionStart": ["start_session"],
         "UserPromptSubmit": ["activate_session", "record_prompt"],
+        "PreCompact": ["record_goal"],
         "Stop": ["pause_session", "update_checkpoint"],
         "StopFailure": ["pause_session", "update_checkpoint"],
         "SessionEnd": ["end_session", "update_checkpoint"],
@@ -455,7 +456,7 @@ def register(machine: Machine, monkeypatch: pytest.MonkeyPatch, **fields: str) -
 def test_every_event_has_one_file_of_its_own(machine: Machine) -> None:
     for payload in payloads.EVENTS.values():
         machine.send(payload)
-    silent = {"PreToolUse", "PostToolUseFailure", "PreCompact"}
+    silent = {"PreToolUse", "PostToolUseFailure"}
     assert len(machine.events()) == len(set(payloads.EVENTS) - silent)
     assert sum("start_session" in str(event) for event in machine.events()) == 1
 

@@ -45,10 +45,13 @@ HANDING_OVER = {"hivepipe.intake.hand_over", "hivepipe.queues.client"}
 SPOOLING = {"hivepipe.queues.spool"}
 GUARDING = {"hivepipe.guard.client"}
 JUDGING = {"hivepipe.guard.check", "hivepipe.guard.rules"}
-SPEAKING = {"hivepipe.guard.words", "hivepipe.intake.reply"}
+ANSWERING = {"hivepipe.intake.answers"}
+SPEAKING = {"hivepipe.guard.words", "hivepipe.intake.reply"} | ANSWERING
 ELSEWHERE = {"hivepipe.queues.endpoint"}  # when the record names the URL of a Redis
 STARTING = {"hivepipe.intake.autostart"}  # when nobody answers
-TELLING = {"hivepipe.intake.notice"}  # at SessionStart, which counts nothing
+# At SessionStart, which counts nothing.
+TELLING = {"hivepipe.intake.notice", "hivepipe.intake.greeting", "hivepipe.guard.client"}
+BY_KEYWORD = {"hivepipe.intake.keywords"}  # where the user wrote such rules
 SHARING = {"hivepipe.guard.shared_disk", "hivepipe.guard.shell_writes"}
 IN_TROUBLE = {"hivepipe.hook_log"}  # when somebody answers wrongly
 
@@ -185,7 +188,7 @@ class Loaded:
         assert not real, "the real json is loaded"
         assert not set(NEVER) & self.names
         ours = {name for name in self.names if name.startswith("hivepipe")} - PACKAGES
-        rare = SPOOLING | SPEAKING | SHARING | ELSEWHERE | STARTING | IN_TROUBLE
+        rare = SPOOLING | SPEAKING | BY_KEYWORD | SHARING | ELSEWHERE | STARTING | IN_TROUBLE
         assert len(ours - rare) <= MODULES_AT_MOST
 
 
@@ -241,6 +244,32 @@ def test_a_hook_that_speaks_loads_what_it_says_it_with(
     assert "t-1" in loaded.answer
 
 
+def test_a_start_that_is_told_something_loads_one_module_more(
+    installation: Installation, tmp_path: Path
+) -> None:
+    home = tmp_path / "state" / "hivepipe" / "default"
+    (home / "context").mkdir(parents=True)
+    (home / "context" / "task-t-1.txt").write_text("The task of this session is t-1: write\n")
+    data = encoded(payloads.SESSION_START)
+    loaded = Loaded(installation, tmp_path, "SessionStart", data, HIVEPIPE_TASK_ID="t-1")
+    loaded.must_be_within(PACKAGES, ALWAYS, HANDING_OVER, SPOOLING, TELLING, ANSWERING)
+    assert "t-1: write" in loaded.answer
+
+
+def test_a_prompt_with_a_keyword_loads_two_modules_more(
+    installation: Installation, tmp_path: Path
+) -> None:
+    home = tmp_path / "state" / "hivepipe" / "default"
+    home.mkdir(parents=True)
+    rules = [{"keywords": ["modules"], "text": "t-1"}]
+    (home / "hook-settings.json").write_text(json.dumps({"v": 1, "values": {}, "context": rules}))
+    data = encoded(payloads.USER_PROMPT_SUBMIT)
+    loaded = Loaded(installation, tmp_path, "UserPromptSubmit", data, HIVEPIPE_TASK_ID="t-1")
+    usual = (ALWAYS, HANDING_OVER, SPOOLING, GUARDING, JUDGING)
+    loaded.must_be_within(PACKAGES, *usual, BY_KEYWORD, ANSWERING)
+    assert "t-1" in loaded.answer
+
+
 @pytest.mark.parametrize("label", ["PreToolUse-Bash", "PreToolUse-Write", "PostToolUse-Bash"])
 def test_a_profile_with_a_shared_disk_loads_its_rule(
     installation: Installation, tmp_path: Path, label: str
@@ -275,7 +304,6 @@ SILENT = [
     "PreToolUse-Edit",
     "PostToolUse-Bash",
     "PostToolUseFailure",
-    "PreCompact",
 ]
 
 

@@ -133,7 +133,7 @@ def plant_the_rest(scene: Everywhere, server: Server) -> None:
     logs = home.project / ".claude-state" / "logs"
     with (logs / "hook-errors.log").open("a") as log:
         log.write(f"[2026] [stop] [ERROR] {SESSION} {CANARY}\n[2026] [stop] [ERROR] innocent\n")
-    (home.path / "context").mkdir()
+    (home.path / "context").mkdir(exist_ok=True)
     (home.path / "context" / f"{SESSION}.txt").write_text(CANARY)
 
 

@@ -43,7 +43,7 @@ TABLE: dict[str, list[Row]] = {
     "PostToolUseFailure": [],
     "SubagentStart": [("start_agent", 5, "medium")],
     "SubagentStop": [("finish_agent", 5, "medium"), *ARCHIVE],
-    "PreCompact": [],
+    "PreCompact": [("record_goal", 4, "medium")],
     "Stop": STOPPED,
     "StopFailure": STOPPED,
     "SessionEnd": [("end_session", 2, "high"), ("update_checkpoint", 3, "high"), *ARCHIVE],

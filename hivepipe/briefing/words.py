@@ -1,0 +1,118 @@
+"""The parts of a briefing, in words.
+
+Facts, not orders: what reads like a command of the system is taken for an injection.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+Entry = Mapping[str, Any]
+
+MOST_TASK_CHARS = 1_200
+MOST_GOAL_CHARS = 1_500
+MOST_PROJECT_CHARS = 2_800
+MOST_LEAD_CHARS = 2_000
+_MOST_PROMPT_CHARS = 600
+_MOST_LINE_CHARS = 120
+_CUT = " […]"
+
+
+class Notes(NamedTuple):
+    """A file of the user's own, as it is."""
+
+    name: str
+    text: str
+
+
+def task_part(task: Entry) -> str:
+    """Tell a session what its task is, and how far it is."""
+    return cut(f"The task of this session is {_task(task)}", MOST_TASK_CHARS)
+
+
+def goal_part(task: Entry | None, prompt: str) -> str:
+    """Remind a session, after its conversation was compacted, of what it is at."""
+    found = []
+    if task:
+        found.append(f"Before the compaction this session worked on task {_task(task)}")
+    if prompt:
+        said = cut(prompt, _MOST_PROMPT_CHARS)
+        found.append(f"The last prompt of the user before the compaction was:\n{_quoted(said)}")
+    return cut("\n\n".join(found), MOST_GOAL_CHARS)
+
+
+def project_part(
+    notes: Iterable[Notes], last: Entry | None, left: Entry | None, summary: str = ""
+) -> str:
+    """Tell a session what the user wrote down, what the last session did, and what it left."""
+    found = [f"From {note.name}, which the user keeps:\n{note.text.strip()}" for note in notes]
+    if left:
+        found.append(f"Nobody is at task {_task(left)}")
+    if last:
+        found.append(_last_session(last, summary))
+    return cut("\n\n".join(found), MOST_PROJECT_CHARS)
+
+
+def lead_part(sessions: Iterable[Entry], delegations: Iterable[Entry]) -> str:
+    """Tell a lead what the others in its swarm are at."""
+    at_work = [_session_line(session) for session in sessions]
+    spawned = [_delegation_line(agent) for agent in delegations]
+    if not at_work and not spawned:
+        return ""
+    found = []
+    if at_work:
+        found.append("Open sessions of this swarm:\n" + "\n".join(at_work))
+    if spawned:
+        found.append("Delegated in the last five minutes:\n" + "\n".join(spawned))
+    found.append("What is listed here is in other hands: doing it again would double the work.")
+    return cut("\n\n".join(found), MOST_LEAD_CHARS)
+
+
+def cut(text: str, most: int) -> str:
+    """Return the text, or its beginning and a mark."""
+    return text if len(text) <= most else text[: most - len(_CUT)] + _CUT
+
+
+def _task(task: Entry) -> str:
+    text = f"{task['id']}: {task['text']}" if task["text"] else f"{task['id']}."
+    if task["progress"]:
+        text += f"\nProgress so far ({_day(task['progress_at'])}): {task['progress']}"
+    return text
+
+
+def _last_session(last: Entry, summary: str) -> str:
+    title = f" ({last['objective']})" if last["objective"] else ""
+    head = f"The last session here, {last['id']}{title}, ended {_day(last['ended_at'])}."
+    if summary:
+        return f"{head} Its summary:\n{_quoted(summary)}"
+    if last["prompt"]:
+        return f"{head} Its last prompt was:\n{_quoted(cut(last['prompt'], _MOST_PROMPT_CHARS))}"
+    return head
+
+
+def _session_line(session: Entry) -> str:
+    who = session["profile"] or f"session {session['id'][:8]}"
+    state = session["condition"]
+    said = f"- {who} ({state}, last sign of life {_day(session['last_active_at'])})"
+    if session["task_id"]:
+        said += f": {session['task_id']}"
+        more = session.get("progress") or session.get("text")
+        said += f", {more}" if more else ""
+    elif session["objective"]:
+        said += f": {session['objective']}"
+    return _one_line(said)
+
+
+def _delegation_line(agent: Entry) -> str:
+    return _one_line(f"- {agent['type']} ({agent['status']}): {agent['name']}")
+
+
+def _one_line(text: str) -> str:
+    return cut(" ".join(text.split()), _MOST_LINE_CHARS)
+
+
+def _day(time: str | None) -> str:
+    return f"{time[:10]} {time[11:16]} UTC" if time else "at an unknown time"
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"> {line}" for line in text.strip().splitlines())

@@ -1,0 +1,142 @@
+"""The parts of the briefings as files, so that no hook opens the database.
+
+    <home>/context/*.txt    see hivepipe.intake.greeting; 0600, each replaced whole
+
+Written anew when the database or a file of the user's changed, and now and then, for time makes
+sessions stall. What is not needed any more is removed.
+"""
+
+import logging
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from hivepipe.briefing import words
+from hivepipe.briefing.words import Notes
+from hivepipe.errors import StoreError
+from hivepipe.home import make_folders, read_record, read_small, write_small
+from hivepipe.intake.greeting import PART_BYTES, part_path, project_part
+from hivepipe.redaction import redact_text
+from hivepipe.store import briefing
+from hivepipe.store.database import Database
+from hivepipe.store.listings import Entry, Listings, listings
+
+LOOK_EVERY_SECS = 2.0
+ANEW_SECS = 60.0
+MOST_PARTS = 200  # of one kind
+MOST_PROJECTS = 50
+NOTES = ("preferences", "progress")
+_NOTE_SUFFIXES = (".md", ".txt", ".yaml", ".yml", ".json", ".toml")
+_MOST_NOTE_CHARS = 1_500
+
+Signature = tuple[object, ...]
+
+logger = logging.getLogger(__name__)
+
+
+class BriefingFiles:
+    """The files of one home, kept by the writer between its turns."""
+
+    def __init__(self, home: str) -> None:
+        """Nothing is looked at yet."""
+        self._home = home
+        self._looked_at = self._written_at = float("-inf")
+        self._seen: Signature = ()
+        self._projects: list[str] = []
+
+    def refresh_if_due(self, db: Database) -> None:
+        """Write what changed, if it is time to look; what goes wrong waits for the next time."""
+        now = time.monotonic()
+        if now - self._looked_at < LOOK_EVERY_SECS:
+            return
+        self._looked_at = now
+        try:
+            seen = (*db.version(), *map(_stamp, self._notes()))
+            if seen == self._seen and now - self._written_at < ANEW_SECS:
+                return
+            self.write(db.path)
+        except (OSError, sqlite3.Error, StoreError) as error:
+            logger.warning("briefings stay as they are: %s", error)
+        else:
+            self._seen, self._written_at = seen, now
+
+    def write(self, database: Path) -> None:
+        """Bring every file up to date; OSError, StoreError."""
+        with listings(database) as store:
+            self._projects = briefing.projects(store, MOST_PROJECTS)
+            parts = dict(self._parts(store))
+        wanted = {part_path(self._home, name): text for name, text in parts.items() if text}
+        folder = Path(self._home, "context")
+        for path in folder.glob("*.txt"):
+            if str(path) not in wanted:
+                path.unlink(missing_ok=True)
+        for name, text in wanted.items():
+            if read_small(name, PART_BYTES) != text:
+                make_folders(str(folder))
+                write_small(name, text)
+
+    def _parts(self, store: Listings) -> Iterator[tuple[str, str]]:
+        tasks = briefing.open_tasks(store, MOST_PARTS)
+        by_id = {task["id"]: task for task in tasks}
+        by_session = {task["session_id"]: task for task in reversed(tasks)}
+        for task in tasks:
+            yield f"task-{task['id']}", words.task_part(task)
+        for goal in briefing.open_goals(store, MOST_PARTS):
+            own = by_id.get(goal["task_id"]) or by_session.get(goal["id"])
+            yield f"goal-{goal['id']}", words.goal_part(own, goal["prompt"] or "")
+        last = {entry["project"]: entry for entry in briefing.last_sessions(store, MOST_PARTS)}
+        for project in self._projects:
+            left = _left_behind(tasks, project)
+            text = words.project_part(_notes_of(project), last.get(project), left)
+            yield project_part(project), text
+
+    def _notes(self) -> Iterator[Path]:
+        for project in self._projects:
+            yield from _note_files(project)
+
+
+def _left_behind(tasks: list[Entry], project: str) -> Entry | None:
+    """Return the task last touched in a project whose session has ended."""
+    for task in tasks:
+        if task["project"] == project and task["session_status"] == "ended":
+            return task
+    return None
+
+
+def _notes_of(project: str) -> Iterator[Notes]:
+    for path in _note_files(project):
+        text = _read_note(path)
+        if text.strip():
+            name = f".claude-state/{path.name}"
+            yield Notes(name, words.cut(redact_text(text), _MOST_NOTE_CHARS))
+
+
+def _note_files(project: str) -> Iterator[Path]:
+    """Yield the user's notes; nothing in a folder that nobody registered is believed."""
+    if not read_record(project):
+        return
+    for name in NOTES:
+        for suffix in _NOTE_SUFFIXES:
+            path = Path(project, ".claude-state", name + suffix)
+            if path.is_file():
+                yield path
+                break
+
+
+def _read_note(path: Path) -> str:
+    """Read a note, but not through a link: it might lead anywhere."""
+    with suppress(OSError):
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        with open(os.open(path, flags), "rb") as file:
+            return file.read(4 * _MOST_NOTE_CHARS).decode("utf-8", "replace")
+    return ""
+
+
+def _stamp(path: Path) -> tuple[str, int]:
+    try:
+        return str(path), path.stat().st_mtime_ns
+    except OSError:
+        return str(path), 0

@@ -1,0 +1,47 @@
+"""Command `context`: what a session would be told."""
+
+import os
+
+import click
+
+from hivepipe import settings
+from hivepipe.briefing_files import BriefingFiles
+from hivepipe.cli.tables import json_option, show_json
+from hivepipe.config import Config
+from hivepipe.events import valid_id
+from hivepipe.guard.client import task_of
+from hivepipe.home import locate, short_hash
+from hivepipe.intake.greeting import briefing
+from hivepipe.intake.keywords import told_by_keywords
+from hivepipe.store.location import database_path
+
+_SOURCES = ("startup", "resume", "clear", "compact", "fork")
+
+
+@click.command()
+@click.option("--source", type=click.Choice(_SOURCES), default="startup", show_default=True)
+@click.option("--session", default="", help="The session that starts so, by its whole id.")
+@click.option("--task", default="", help="As if it had this task.")
+@click.option("--profile", default="", help="As if it were this profile's.")
+@click.option("--prompt", default="", help="Instead: what this prompt would bring with it.")
+@json_option
+def context(source: str, session: str, task: str, profile: str, prompt: str, as_json: bool) -> None:
+    """Show what Claude would be told at the start of a session here, or with a prompt."""
+    os.umask(0o077)
+    place = locate(".")
+    if prompt:
+        text = told_by_keywords(Config(place.home).keyword_rules, prompt)
+    else:
+        BriefingFiles(place.home).write(database_path(place.home))
+        task = task or task_of(place.home, session)
+        profile = profile or valid_id(settings.variable("HIVEPIPE_AGENT_ID") or "")
+        swarm = valid_id(settings.variable("HIVEPIPE_SWARM_ID") or "")
+        swarm = swarm or f"swarm-{short_hash(place.project)}"
+        text = briefing(place, source, session, swarm, task, profile)
+    if as_json:
+        show_json(characters=len(text), text=text)
+    elif text:
+        click.echo(text)
+        click.echo(f"\n{len(text):,} of at most 10,000 characters", err=True)
+    else:
+        click.echo("nothing", err=True)

@@ -1,0 +1,101 @@
+"""What a session is told when it starts, and what its shell commands get to know.
+
+The writer keeps the parts ready as files, so that no hook opens the database:
+
+    <home>/context/project-<hash>.txt   the user's notes, the last session, what it left
+                   task-<id>.txt        the task and how far it is
+                   goal-<session>.txt   after a compaction: what the session was at
+                   profile-<id>.txt     who the profile is
+                   lead-<id>-<hash>.txt what the others in the swarm are at
+
+A part that is older than the newest change is delivered all the same. On the hook path, at
+SessionStart only.
+"""
+
+import posix
+
+from hivepipe import settings
+from hivepipe.events import Event, valid_id
+from hivepipe.guard.client import task_of
+from hivepipe.home import Place, read_small, short_hash
+from hivepipe.intake.notice import notice
+from hivepipe.jobs import Context
+
+MOST_CHARS = 9_500
+PART_BYTES = 1 << 16
+
+
+def greeting(event: Event, place: Place, context: Context) -> bytes:
+    """Return the answer to a start; empty if there is nothing to say."""
+    source = getattr(event, "source", "")
+    task = task_of(place.home, context.own_session)
+    profile = valid_id(settings.variable("HIVEPIPE_AGENT_ID") or "")
+    export_names(context, task, profile)
+    text = briefing(place, source, context.own_session, context.swarm, task, profile)
+    line = "" if source == "compact" else notice(place.home)
+    if not text and not line:
+        return b""
+    from hivepipe.intake import answers  # noqa: PLC0415  most starts have nothing to say
+
+    return answers.context(event.name, text, line) if text else answers.message(line)
+
+
+def briefing(place: Place, source: str, session: str, swarm: str, task: str, profile: str) -> str:
+    """Return what a session that starts so is told; at most 9,500 characters."""
+    goal = read_part(place.home, f"goal-{session}") if source == "compact" else ""
+    found = [
+        goal or (read_part(place.home, f"task-{task}") if task else ""),
+        read_part(place.home, f"profile-{profile}") if profile else "",
+        read_part(place.home, lead_part(profile, swarm)) if profile else "",
+        read_part(place.home, project_part(place.project)),
+    ]
+    return "\n\n".join([text for text in found if text])[:MOST_CHARS]
+
+
+def project_part(project: str) -> str:
+    """Return the name of what every session of a project is told."""
+    return f"project-{short_hash(project)}"
+
+
+def lead_part(profile: str, swarm: str) -> str:
+    """Return the name of what a lead is told of the others in a swarm."""
+    return f"lead-{profile}-{short_hash(swarm)}"
+
+
+def part_path(home: str, part: str) -> str:
+    """Return where a part lies."""
+    return f"{home}/context/{part}.txt"
+
+
+def read_part(home: str, part: str) -> str:
+    """Return a part, empty if there is none."""
+    return read_small(part_path(home, part), PART_BYTES).strip()
+
+
+def export_names(context: Context, task: str, profile: str) -> None:
+    """Let the session's shell commands know whose they are, where Claude Code asks for it.
+
+    HIVEPIPE_EXPORTED says so to a `claude` among them: it is another session of the same task
+    and profile.
+    """
+    path = settings.environment("CLAUDE_ENV_FILE")
+    if not path:
+        return
+    names = {
+        "HIVEPIPE_SESSION_ID": context.own_session,
+        "HIVEPIPE_INSTANCE_ID": context.instance,
+        "HIVEPIPE_AGENT_ID": profile,
+        "HIVEPIPE_TASK_ID": task,
+        "HIVEPIPE_EXPORTED": "1",
+    }
+    lines = "".join([f"export {name}={value}\n" for name, value in names.items() if value])
+    try:
+        descriptor = posix.open(
+            path, posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC, 0o600
+        )
+        try:
+            posix.write(descriptor, lines.encode())
+        finally:
+            posix.close(descriptor)
+    except OSError:  # a start is worth more than its variables
+        return

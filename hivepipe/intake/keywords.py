@@ -1,0 +1,34 @@
+"""What the user wants Claude to be told when a prompt says certain words.
+
+    [[context]]                     in config.toml, compiled into hook-settings.json
+    keywords = ["deploy"]
+    text = "..."
+
+On the hook path, at UserPromptSubmit, where there are such rules.
+"""
+
+MOST_CHARS = 9_500
+
+
+def told_by_keywords(rules: object, prompt: str) -> str:
+    """Return the texts of the rules whose words the prompt has; at most 9,500 characters."""
+    said = prompt.lower()
+    texts: list[str] = []
+    for rule in rules if isinstance(rules, list) else ():
+        keywords, text = rule.get("keywords"), rule.get("text")
+        if text not in texts and any([has_word(said, keyword) for keyword in keywords]):
+            texts.append(text)
+    return "\n\n".join(texts)[:MOST_CHARS]
+
+
+def has_word(text: str, word: str) -> bool:
+    """Does the text have this word, or these words, between the borders of words?"""
+    at = text.find(word)
+    while at >= 0:
+        end = at + len(word)
+        begins = not (at and text[at - 1].isalnum() and word[0].isalnum())
+        ends = not (text[end : end + 1].isalnum() and word[-1].isalnum())
+        if begins and ends:
+            return True
+        at = text.find(word, at + 1)
+    return False

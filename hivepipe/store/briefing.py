@@ -1,0 +1,61 @@
+"""What the briefings of sessions are made of."""
+
+from hivepipe.store.listings import Entry, Listings
+
+
+def open_tasks(store: Listings, limit: int) -> list[Entry]:
+    """Return the open tasks, the last touched first, with the project of their last session."""
+    sql = """
+        SELECT tasks.id, tasks.text, tasks.progress, tasks.progress_at, tasks.updated_at,
+          tasks.session_id, sessions.project, sessions.status AS session_status
+        FROM tasks LEFT JOIN sessions ON sessions.id = tasks.session_id
+        WHERE tasks.status = 'open' ORDER BY tasks.updated_at DESC, tasks.id LIMIT :limit
+    """
+    return store.rows(sql, {"limit": limit})
+
+
+def open_goals(store: Listings, limit: int) -> list[Entry]:
+    """Return the open sessions with their last prompt and the task they named last."""
+    sql = """
+        SELECT sessions.id, sessions.project,
+          (SELECT prompt FROM prompts WHERE session_id = sessions.id
+            ORDER BY created_at DESC, id DESC LIMIT 1) AS prompt,
+          (SELECT task_id FROM activity WHERE session_id = sessions.id
+            ORDER BY last_active_at DESC LIMIT 1) AS task_id
+        FROM sessions WHERE status IN ('active', 'paused')
+        ORDER BY updated_at DESC, id LIMIT :limit
+    """
+    return store.rows(sql, {"limit": limit})
+
+
+def last_sessions(store: Listings, limit: int) -> list[Entry]:
+    """Return the last session that ended in each project, with its last prompt."""
+    sql = """
+        SELECT sessions.id, sessions.project, sessions.objective, sessions.ended_at,
+          (SELECT prompt FROM prompts WHERE session_id = sessions.id
+            ORDER BY created_at DESC, id DESC LIMIT 1) AS prompt
+        FROM sessions JOIN (
+          SELECT project, MAX(ended_at) AS last FROM sessions
+          WHERE status = 'ended' AND project <> '' GROUP BY project) AS ended
+        ON sessions.project = ended.project AND sessions.ended_at = ended.last
+        WHERE sessions.status = 'ended' ORDER BY sessions.ended_at DESC, sessions.id LIMIT :limit
+    """
+    return store.rows(sql, {"limit": limit})
+
+
+def projects(store: Listings, limit: int) -> list[str]:
+    """Return the projects that sessions were in, the last ones first."""
+    sql = """
+        SELECT project FROM sessions WHERE project <> '' GROUP BY project
+        ORDER BY MAX(updated_at) DESC LIMIT :limit
+    """
+    return [str(row["project"]) for row in store.rows(sql, {"limit": limit})]
+
+
+def delegations(store: Listings, since: str, limit: int) -> list[Entry]:
+    """Return the agents that were spawned since then, the latest first."""
+    sql = """
+        SELECT swarm_id, session_id, name, type, status, created_at FROM agents
+        WHERE created_at >= :since ORDER BY created_at DESC, id LIMIT :limit
+    """
+    return store.rows(sql, {"since": since, "limit": limit})

@@ -1,0 +1,162 @@
+"""What a session is told at its start: kept ready by the writer, delivered by the hook."""
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from hivepipe.cli.main import main
+from hivepipe.home import record_path
+from tests import payloads
+from tests.conftest import NEUTRAL, Home, Server, Writer, answered, fire, until
+from tests.hook_contract import checked
+from tests.payloads import SESSION, changed
+
+COMPACTED = changed(payloads.SESSION_START, source="compact")
+
+
+def told(event: dict[str, Any], env: dict[str, str]) -> str:
+    name = event["hook_event_name"]
+    return str(checked(name, answered(name, event, env)).get("additionalContext", ""))
+
+
+def run(home: Home, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
+    home.inside(monkeypatch)
+    monkeypatch.chdir(home.project)
+    result = CliRunner().invoke(main, list(arguments))
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def register(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    home.inside(monkeypatch)
+    path = Path(record_path(str(home.project)))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"home={home.path}\nstate=on\n")
+
+
+def test_a_goal_survives_a_compaction(
+    private_home: Home,
+    redis_server: Server,
+    writer: Writer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    env = private_home.with_env(TASK_ID="t-1")
+    writer.start()
+    run(private_home, monkeypatch, "task", "add", "Split checkout.py", "--id", "t-1")
+    run(private_home, monkeypatch, "task", "progress", "t-1", "two of three modules")
+    assert answered("SessionStart", payloads.SESSION_START, env)
+    fire("UserPromptSubmit", payloads.USER_PROMPT_SUBMIT, env)
+    until(lambda: "two of three" in told(payloads.SESSION_START, env), "no task at the start")
+    fire("PreCompact", payloads.PRE_COMPACT, env)
+    until(lambda: "last prompt" in told(COMPACTED, env), "no goal")
+    text = told(COMPACTED, env)
+    assert "task t-1: Split checkout.py" in text
+    assert "two of three modules" in text
+    assert payloads.USER_PROMPT_SUBMIT["prompt"] in text
+    until(
+        lambda: private_home.rows("SELECT * FROM session_logs WHERE message = 'Compaction: auto'"),
+        "the compaction is not noted",
+    )
+    assert run(private_home, monkeypatch, "context", "--source", "compact", "--session", SESSION)
+    (goal,) = (private_home.path / "context").glob("goal-*.txt")
+    assert stat.S_IMODE(goal.stat().st_mode) == 0o600
+    # What the hook says needs neither the writer nor Redis.
+    assert writer.end() == 0
+    redis_server.end()
+    assert "two of three modules" in told(COMPACTED, env)
+    assert answered("PreCompact", payloads.PRE_COMPACT, env) == NEUTRAL
+
+
+def test_a_session_without_a_task_is_reminded_of_its_last_prompt(
+    private_home: Home, redis_server: Server, writer: Writer
+) -> None:
+    writer.start()
+    fire("SessionStart", payloads.SESSION_START, private_home.env)
+    fire("UserPromptSubmit", payloads.USER_PROMPT_SUBMIT, private_home.env)
+    until(lambda: told(COMPACTED, private_home.env), "no goal")
+    assert payloads.USER_PROMPT_SUBMIT["prompt"] in told(COMPACTED, private_home.env)
+    # It is nobody else's.
+    assert told(changed(COMPACTED, session_id="another"), private_home.env) == ""
+
+
+def test_the_next_session_hears_of_notes_and_of_what_the_last_one_left(
+    private_home: Home,
+    redis_server: Server,
+    writer: Writer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    key = "sk-ant-api03-" + "A1b2C3d4E5f6G7h8" * 6
+    notes = private_home.project / ".claude-state"
+    notes.mkdir(exist_ok=True)
+    (notes / "preferences.md").write_text(f"Tabs, never spaces. Key {key}")
+    (notes / "progress.txt").symlink_to("/etc/passwd")
+    run(private_home, monkeypatch, "task", "add", "Split checkout.py", "--id", "t-9")
+    run(private_home, monkeypatch, "task", "assign", "t-9", SESSION)
+    for event in (payloads.SESSION_START, payloads.USER_PROMPT_SUBMIT, payloads.SESSION_END):
+        answered(event["hook_event_name"], event, private_home.env)
+    writer.start()
+    begins = changed(payloads.SESSION_START, session_id="next")
+    until(lambda: "The last session here" in told(begins, private_home.env), "nothing is told")
+    text = told(begins, private_home.env)
+    assert "Nobody is at task t-9: Split checkout.py" in text
+    assert payloads.USER_PROMPT_SUBMIT["prompt"] in text
+    assert "Tabs" not in text  # nobody registered the folder: it might have come from anywhere
+    register(private_home, monkeypatch)
+    (notes / "preferences.md").write_text(f"Tabs, never spaces. Key {key} ")
+    run(private_home, monkeypatch, "context")
+    text = told(begins, private_home.env)
+    assert "Tabs, never spaces" in text
+    assert key not in text
+    assert "root:" not in text
+    assert len(text) <= 9_500
+    # What is forgotten is told nobody.
+    writer.end()
+    run(private_home, monkeypatch, "forget", SESSION, "--yes")
+    assert payloads.USER_PROMPT_SUBMIT["prompt"] not in told(begins, private_home.env)
+
+
+def test_a_prompt_brings_the_texts_of_its_keywords(
+    private_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    private_home.path.mkdir()
+    (private_home.path / "config.toml").write_text(
+        '[[context]]\nkeywords = ["deploy"]\ntext = "Staging first."\n'
+    )
+    run(private_home, monkeypatch, "config")
+    asked = changed(payloads.USER_PROMPT_SUBMIT, prompt="x" * 3_000 + " then Deploy it")
+    assert told(asked, private_home.env) == "Staging first."
+    fire("UserPromptSubmit", payloads.USER_PROMPT_SUBMIT, private_home.env)
+    assert "Staging first." in run(private_home, monkeypatch, "context", "--prompt", "deploy!")
+
+
+def test_shell_commands_know_whose_they_are_and_a_claude_among_them_is_another(
+    private_home: Home, tmp_path: Path
+) -> None:
+    variables = tmp_path / "variables.sh"
+    variables.write_text("export A=1\n")
+    env = private_home.with_env(AGENT_ID="ana", TASK_ID="t-1", INSTANCE_ID="inst-a")
+    fire("SessionStart", payloads.SESSION_START, {**env, "CLAUDE_ENV_FILE": str(variables)})
+    lines = variables.read_text().splitlines()
+    assert lines[0] == "export A=1"
+    exported = dict(line.removeprefix("export ").split("=") for line in lines[1:])
+    assert exported == {
+        "HIVEPIPE_SESSION_ID": SESSION,
+        "HIVEPIPE_INSTANCE_ID": "inst-a",
+        "HIVEPIPE_AGENT_ID": "ana",
+        "HIVEPIPE_TASK_ID": "t-1",
+        "HIVEPIPE_EXPORTED": "1",
+    }
+    nested = changed(payloads.USER_PROMPT_SUBMIT, session_id="nested")
+    fire("UserPromptSubmit", nested, {**private_home.env, **exported})
+    event = json.loads(private_home.spool[-1].read_bytes())
+    assert '"session":"nested"' in json.dumps(event, separators=(",", ":")).replace('\\"', '"')
+    assert "inst-a" not in json.dumps(event)
+
+
+def test_variables_that_cannot_be_written_cost_nothing(private_home: Home) -> None:
+    env = {**private_home.env, "CLAUDE_ENV_FILE": "/nowhere/variables"}
+    fire("SessionStart", payloads.SESSION_START, env)

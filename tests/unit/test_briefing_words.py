@@ -1,0 +1,50 @@
+"""A briefing never exceeds what Claude Code takes, however much there is to say."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hivepipe.briefing import words
+from hivepipe.briefing.words import Notes
+
+TIME = "2026-11-21T09:10:00.000Z"
+texts = st.text(max_size=5_000) | st.just("x" * 20_000)
+
+
+def task(text: str, progress: str = "") -> dict[str, Any]:
+    return {"id": "t-1", "text": text, "progress": progress, "progress_at": TIME}
+
+
+@given(texts, texts, texts)
+def test_every_part_keeps_to_its_size(text: str, progress: str, prompt: str) -> None:
+    last = {"id": "s-1", "objective": text[:100], "ended_at": TIME, "prompt": prompt}
+    session = {
+        "id": "5e551011",
+        "profile": "",
+        "condition": "active",
+        "last_active_at": TIME,
+        "task_id": "t-1",
+        "text": text,
+        "progress": progress,
+        "objective": prompt,
+    }
+    agent = {"type": text[:200], "status": "spawned", "name": prompt[:100]}
+    assert len(words.task_part(task(text, progress))) <= words.MOST_TASK_CHARS
+    assert len(words.goal_part(task(text, progress), prompt)) <= words.MOST_GOAL_CHARS
+    notes = [Notes("preferences.md", text), Notes("progress.md", progress)]
+    project = words.project_part(notes, last, task(text, progress), prompt)
+    assert len(project) <= words.MOST_PROJECT_CHARS
+    assert len(words.lead_part([session] * 40, [agent] * 40)) <= words.MOST_LEAD_CHARS
+
+
+def test_the_goal_is_the_task_its_progress_and_the_last_prompt() -> None:
+    text = words.goal_part(task("Split checkout.py", "two of three"), "Now the\nthird")
+    assert "t-1: Split checkout.py" in text
+    assert "(2026-11-21 09:10 UTC): two of three" in text
+    assert "> Now the\n> third" in text
+    assert words.goal_part(None, "") == ""
+
+
+def test_a_lead_without_others_is_told_nothing() -> None:
+    assert words.lead_part([], []) == ""

@@ -1,0 +1,59 @@
+"""Texts by keyword: whole words, any case, each text once, never more than Claude Code takes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hivepipe.config import Config, compile_for_hooks
+from hivepipe.intake.keywords import MOST_CHARS, has_word, told_by_keywords
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "found"),
+    [
+        ("please deploy it", "deploy", True),
+        ("deploy", "deploy", True),
+        ("redeploy it", "deploy", False),
+        ("deployed, then deploy!", "deploy", True),
+        ("the release notes of may", "release notes", True),
+        ("c++ or c#", "c++", True),
+        ("größe", "größ", False),
+        ("nothing", "deploy", False),
+    ],
+)
+def test_a_word_stands_between_the_borders_of_words(text: str, word: str, found: bool) -> None:
+    assert has_word(text, word) is found
+
+
+def test_each_text_is_told_once_and_cut() -> None:
+    rules = [
+        {"keywords": ["deploy", "release"], "text": "first"},
+        {"keywords": ["release"], "text": "first"},
+        {"keywords": ["deploy"], "text": "x" * MOST_CHARS},
+        {"keywords": ["other"], "text": "never"},
+    ]
+    told = told_by_keywords(rules, "DEPLOY the Release")
+    assert told.startswith("first\n\nxxx")
+    assert told.count("first") == 1
+    assert len(told) == MOST_CHARS
+    assert told_by_keywords(None, "deploy") == ""
+
+
+def test_rules_are_compiled_and_a_bad_one_is_named(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(
+        '[[context]]\nkeywords = ["Deploy "]\ntext = "Staging first."\n'
+        '[[context]]\nkeywords = []\ntext = "a"\n'
+        '[[context]]\nkeywords = ["a"]\ntext = 7\n'
+        '[[context]]\nkeywords = ["a"]\ntext = "a"\nmore = 1\n'
+    )
+    config = Config(str(tmp_path))
+    assert [problem.split("number ")[1][0] for problem in config.problems] == ["2", "3", "4"]
+    compile_for_hooks(config)
+    compiled = json.loads((tmp_path / "hook-settings.json").read_text())
+    assert compiled["context"] == [{"keywords": ["deploy"], "text": "Staging first."}]
+    (tmp_path / "config.toml").write_text("context = 1\n")
+    config = Config(str(tmp_path))
+    assert "[[context]]" in config.problems[0]
+    compile_for_hooks(config)
+    assert not (tmp_path / "hook-settings.json").exists()
