@@ -10,6 +10,7 @@ from hivepipe.cli.cleanup import cleanup
 from hivepipe.cli.config import config
 from hivepipe.cli.context import context
 from hivepipe.cli.costs import costs
+from hivepipe.cli.dashboard import dashboard
 from hivepipe.cli.demo.command import demo
 from hivepipe.cli.disk import disk
 from hivepipe.cli.doctor import doctor
@@ -74,6 +75,7 @@ main.add_command(stack.up)
 main.add_command(stack.down)
 main.add_command(stack.restart)
 main.add_command(status)
+main.add_command(dashboard)
 main.add_command(doctor)
 main.add_command(stacks)
 main.add_command(logs)

@@ -1,0 +1,60 @@
+"""Command `dashboard`: rq-dashboard and Prometheus' metrics, for as long as it runs."""
+
+import importlib.util
+import logging
+import os
+import secrets
+import sys
+
+import click
+
+from hivepipe.errors import StackError
+from hivepipe.home import locate
+from hivepipe.settings import variable
+from hivepipe.stack.lock import Stack
+from hivepipe.status_report import status_report
+
+_NEEDED = ("rq_dashboard", "flask", "prometheus_client", "six")
+
+
+@click.command()
+@click.option("--port", default=9181, show_default=True, help="The port; 0: any that is free.")
+@click.option(
+    "--bind",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address to listen on; another one lets other machines ask.",
+)
+def dashboard(port: int, bind: str) -> None:
+    """Show queues, workers and jobs in a browser, until Ctrl-C; also `/metrics`, `/status.json`.
+
+    Only whoever has the token gets in: it is in the address that is printed, new each time, or
+    what HIVEPIPE_DASHBOARD_TOKEN says.
+    """
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise StackError("the dashboard is not installed: pip install 'hivepipe[dashboard]'")
+    # They cost 300 ms to import, and are an extra.
+    from hivepipe.dashboard import app  # noqa: PLC0415
+
+    place = locate(".")
+    token = variable("HIVEPIPE_DASHBOARD_TOKEN") or secrets.token_urlsafe(24)
+    made = app.dashboard(place.socket, token, lambda: status_report(place, Stack.of(place)))
+    try:
+        server = app.server(made, bind, port)
+    except OSError as error:
+        raise StackError(
+            f"cannot listen on {bind}:{port}: {os.strerror(error.errno or 0)}"
+        ) from error
+    logging.getLogger("werkzeug").setLevel(logging.WARNING)  # its lines would hold the token
+    host = f"[{bind}]" if ":" in bind else bind
+    click.echo(f"http://{host}:{server.port}/?token={token}")
+    if bind not in ("127.0.0.1", "::1", "localhost"):
+        click.echo("other machines can ask: whoever has the token can send jobs back", err=True)
+    sys.stdout.flush()
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        server.server_close()

@@ -1,0 +1,88 @@
+"""The report of a stack as Prometheus' metrics: gathered anew for each scrape."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Metric, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+Report = dict[str, Any]
+
+
+class StackCollector(Collector):
+    """Turns what `status --json` prints into metrics; what nobody can say now is left out."""
+
+    def __init__(self, report: Callable[[], Report]) -> None:
+        """Ask for a report at each scrape."""
+        self._report = report
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics of one look."""
+        report = self._report()
+        yield _gauge("healthy", "1 if the stack is well", report["healthy"])
+        yield _gauge("redis_up", "1 if Redis answers", report["redis"] == "up")
+        yield _gauge("spooled_events", "events that wait on disk", report["spool"])
+        yield _gauge("set_aside_events", "events on disk that cannot be read", report["set_aside"])
+        yield _labelled("process_up", "1 if the process runs", "process", _processes(report))
+        yield _labelled("alert", "1 for each alert that stands", "alert", _alerts(report))
+        if report["effectless"] is not None:
+            yield _counted("without_effect", "jobs that changed nothing", report["effectless"])
+        if report["accounts"] is not None:
+            yield from _of_redis(report)
+
+
+def _of_redis(report: Report) -> Iterator[Metric]:
+    accounts = dict(report["accounts"])
+    yield _counter("jobs_accepted", "jobs that came in", accounts.pop("accepted"))
+    yield _counter("jobs_done", "jobs that are done", accounts.pop("done"))
+    yield _counter("jobs_discarded", "dead letters that were discarded", accounts.pop("discarded"))
+    yield _labelled("jobs", "jobs by where they are", "state", accounts)
+    yield _labelled("queue_length", "jobs that wait in a queue", "queue", report["queues"])
+    yield _counted("operations", "jobs that are done, by operation", report["operations"])
+    yield _gauge("oldest_job_seconds", "how long a job waits", report["oldest_waiting_secs"] or 0)
+    yield _labelled("workers", "workers with a heartbeat, by queue", "queue", _workers(report))
+
+
+def _processes(report: Report) -> dict[str, float]:
+    return {entry["name"]: entry["state"] == "running" for entry in report["processes"]}
+
+
+def _alerts(report: Report) -> dict[str, float]:
+    return {alert["name"]: 1 for alert in report["alerts"]}
+
+
+def _workers(report: Report) -> dict[str, float]:
+    return {
+        queue: sum(worker["alive"] and queue in worker["queues"] for worker in report["workers"])
+        for queue in report["queues"]
+    }
+
+
+def _gauge(name: str, what: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"hivepipe_{name}", what, value=float(value))
+
+
+def _counter(name: str, what: str, value: float) -> Metric:
+    return CounterMetricFamily(f"hivepipe_{name}", what, value=float(value))
+
+
+def _labelled(name: str, what: str, label: str, values: dict[str, float]) -> Metric:
+    family = GaugeMetricFamily(f"hivepipe_{name}", what, labels=[label])
+    for value, count in values.items():
+        family.add_metric([value], float(count))
+    return family
+
+
+def _counted(name: str, what: str, values: dict[str, int]) -> Metric:
+    family = CounterMetricFamily(f"hivepipe_{name}", what, labels=["operation"])
+    for value, count in values.items():
+        family.add_metric([value], float(count))
+    return family
+
+
+def exposition(report: Callable[[], Report]) -> bytes:
+    """Return the metrics as text."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(StackCollector(report))
+    return generate_latest(registry)

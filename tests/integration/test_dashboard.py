@@ -1,0 +1,183 @@
+"""`hivepipe dashboard`: nobody without the token, nothing run that a job carries, true figures."""
+
+import json
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from http.client import HTTPResponse
+from typing import Any
+
+import psutil  # type: ignore[import-untyped]
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.conftest import Home, Server, Writer, fire, until
+from tests.integration.test_restricted_rq import plant
+from tests.payloads import SESSION_START
+
+CLI = [sys.executable, "-I", "-m", "hivepipe.cli.main"]
+TOKEN = "a-token-of-the-test"
+
+
+class Browser:
+    """Asks a dashboard; with a cookie once it was let in."""
+
+    def __init__(self, address: str, pid: int) -> None:
+        self.base, _, self.query = address.partition("?")
+        self.pid = pid
+        self.cookie = ""
+
+    def ask(self, path: str = "", method: str = "GET", **headers: str) -> tuple[int, str]:
+        """Return status and text; redirects are not followed."""
+        said = headers | ({"Cookie": self.cookie} if self.cookie else {})
+        request = urllib.request.Request(self.base + path, headers=said, method=method)
+        try:
+            with _OPENER.open(request, timeout=30) as answer:
+                return self._read(answer)
+        except urllib.error.HTTPError as error:
+            with error:
+                return self._read(error)  # type: ignore[arg-type]
+
+    def _read(self, answer: HTTPResponse) -> tuple[int, str]:
+        given = answer.headers.get("Set-Cookie", "")
+        self.cookie = given.partition(";")[0] or self.cookie
+        return answer.status, answer.read().decode()
+
+    def enter(self) -> None:
+        assert self.ask(f"?{self.query}")[0] == 302
+
+
+class _Stay(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        return None
+
+
+_OPENER = urllib.request.build_opener(_Stay, urllib.request.ProxyHandler({}))
+
+
+@pytest.fixture
+def open_dashboard(private_home: Home, redis_server: Server) -> Iterator[Callable[..., Browser]]:
+    started: list[subprocess.Popen[str]] = []
+
+    def start(**env: str) -> Browser:
+        process = subprocess.Popen(
+            [*CLI, "dashboard", "--port", "0"],
+            env=private_home.env | env,
+            cwd=private_home.project,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        assert process.stdout
+        return Browser(process.stdout.readline().strip(), process.pid)
+
+    yield start
+    for process in started:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+def test_without_the_token_nobody_gets_in(open_dashboard: Callable[..., Browser]) -> None:
+    browser = open_dashboard()
+    assert browser.base.startswith("http://127.0.0.1:")
+    assert len(browser.query) > 30
+    for path in (
+        "",
+        "0/view/jobs",
+        "metrics",
+        "status.json",
+        "?token=wrong",
+        "static/css/main.css",
+    ):
+        assert browser.ask(path)[0] == 401
+    assert browser.ask("requeue/medium", "POST")[0] == 401
+    assert browser.ask("metrics", Authorization="Bearer wrong")[0] == 401
+    browser.enter()
+    status, page = browser.ask("0/view/jobs")
+    assert status == 200
+    assert "queue" in page.lower()
+    assert browser.ask("static/css/main.css")[0] == 200
+    assert browser.query.removeprefix("token=") not in page
+    listening = {
+        c.laddr.ip for c in psutil.Process(browser.pid).net_connections() if c.status == "LISTEN"
+    }
+    assert listening == {"127.0.0.1"}
+
+
+def test_the_token_can_be_set_and_another_start_has_another(
+    open_dashboard: Callable[..., Browser],
+) -> None:
+    named = open_dashboard(HIVEPIPE_DASHBOARD_TOKEN=TOKEN)
+    assert named.query == f"token={TOKEN}"
+    assert named.ask("status.json", Authorization=f"Bearer {TOKEN}")[0] == 200
+    assert open_dashboard().query != open_dashboard().query
+
+
+def test_nothing_is_run_that_a_job_carries_and_nothing_is_deleted(
+    private_home: Home, redis_server: Server, open_dashboard: Callable[..., Browser]
+) -> None:
+    plant(redis_server, private_home, "dead", description="looks harmless")
+    browser = open_dashboard()
+    browser.enter()
+    listed = json.loads(browser.ask("0/data/jobs/medium/failed/8/asc/1.json")[1])
+    assert [job["id"] for job in listed["jobs"]] == ["dead"]
+    browser.ask("0/data/job/dead.json")
+    browser.ask("0/view/job/dead")
+    for path in ("job/dead/delete", "queue/medium/failed/empty", "queue/medium/compact"):
+        status, said = browser.ask(path, "POST")
+        assert (status, "hivepipe failed discard" in said) == (403, True)
+    assert browser.ask("requeue/medium")[0] == 405  # a link must not do it
+    with redis_server.client() as client:
+        assert client.zscore("rq:failed:medium", "dead") is not None
+    assert browser.ask("job/dead/requeue", "POST")[0] in (200, 500)
+    assert not (private_home.root / "ran").exists()
+
+
+def test_the_metrics_are_what_status_says(
+    private_home: Home, writer: Writer, open_dashboard: Callable[..., Browser]
+) -> None:
+    writer.start()
+    fire("SessionStart", SESSION_START, private_home.env)
+    until(lambda: private_home.count("sessions"), "not stored")
+    browser = open_dashboard()
+    browser.enter()
+
+    def both() -> tuple[dict[str, Any], dict[tuple[str, str], float]]:
+        families = text_string_to_metric_families(browser.ask("metrics")[1])
+        samples = {
+            (sample.name, next(iter(sample.labels.values()), "")): sample.value
+            for family in families
+            for sample in family.samples
+        }
+        return json.loads(browser.ask("status.json")[1]), samples
+
+    report, metrics = both()
+    assert metrics["hivepipe_redis_up", ""] == 1
+    assert metrics["hivepipe_healthy", ""] == report["healthy"]
+    assert metrics["hivepipe_jobs_accepted_total", ""] == report["accounts"]["accepted"]
+    assert metrics["hivepipe_jobs_done_total", ""] == report["accounts"]["done"]
+    assert metrics["hivepipe_operations_total", "start_session"] == 1
+    assert metrics["hivepipe_workers", "high"] == 1
+    assert metrics["hivepipe_workers", "slow"] == 0
+    for queue, count in report["queues"].items():
+        assert metrics["hivepipe_queue_length", queue] == count
+
+
+def test_a_port_that_is_taken_is_said_in_one_line(
+    private_home: Home, open_dashboard: Callable[..., Browser]
+) -> None:
+    taken = open_dashboard().base.rpartition(":")[2].strip("/")
+    done = subprocess.run(
+        [*CLI, "dashboard", "--port", taken],
+        env=private_home.env,
+        cwd=private_home.project,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert done.stderr == f"hivepipe: cannot listen on 127.0.0.1:{taken}: Address already in use\n"
