@@ -44,6 +44,11 @@ def _path(value: Any) -> str | None:
     return text if text and text.startswith(("/", "~/")) else None
 
 
+def _address(value: Any) -> str | None:
+    text = _text(value)
+    return text if text and text.startswith(("https://", "http://")) else None
+
+
 def _fsync(value: Any) -> str | None:
     return value if value in ("always", "everysec") else None
 
@@ -87,6 +92,24 @@ class Setting(NamedTuple):
         return f"HIVEPIPE_{self.name.upper()}"
 
 
+def _of_summaries() -> Iterator[Setting]:
+    """All the user's own: they say who gets to read what, and at what price."""
+    of_provider = "the provider's own"
+    for name, read, kind, default in (
+        ("summaries", _switch, "true or false", "as `hivepipe summaries enable` left it"),
+        ("llm_model", _text, "the name of a model", of_provider),
+        ("llm_timeout", _number, "a number of seconds", "60"),
+        ("llm_daily_calls", _number, "a number", "20"),
+        ("llm_daily_tokens", _number, "a number", "200000"),
+        ("llm_daily_usd", _number, "a number of US dollars", "0.50"),
+        ("openrouter_url", _address, "an http or https URL", of_provider),
+        ("anthropic_url", _address, "an http or https URL", of_provider),
+        ("openai_url", _address, "an http or https URL", of_provider),
+        ("codex_url", _address, "an http or https URL", of_provider),
+    ):
+        yield Setting(name, read, kind, default, is_the_users=True)
+
+
 WAITING = "TaskOutput; BashOutput; Monitor; Bash: sleep *; Bash: gh run *"
 SETTINGS = (
     Setting("use_queue", _switch, "true or false", "true"),
@@ -109,6 +132,7 @@ SETTINGS = (
     Setting("redis_server", _path, "an absolute path", "the first on PATH", is_the_users=True),
     Setting("alert_command", _text, "a command", "none", is_the_users=True),
     Setting("alert_webhook", _text, "an http address", "none", is_the_users=True),
+    *_of_summaries(),
 )
 SECTIONS = ("redaction", "retention")  # read by the rooms they belong to
 CONTEXT = "context"  # [[context]]: keywords, and what Claude is told when a prompt has one

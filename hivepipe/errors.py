@@ -16,6 +16,10 @@ HivepipeError
 ├── StoppedError
 ├── GuardError
 ├── TaskError
+├── CredentialsError
+├── SummaryError
+│   └── AnswerError
+├── TryLaterError
 └── JobError                 the job's own fault: it will fail again, whoever runs it
     ├── BadEnvelopeError
     │   └── NewerEnvelopeError   ... of this hivepipe: a later one can read it
@@ -90,6 +94,27 @@ class RefusedTranscriptError(HivepipeError):
 
 class StoppedError(HivepipeError):
     """The process was told to stop; the work goes on when it comes again."""
+
+
+class CredentialsError(HivepipeError):
+    """The credentials cannot be used."""
+
+
+class SummaryError(HivepipeError):
+    """There is nothing to summarise, or it cannot be done."""
+
+
+class AnswerError(SummaryError):
+    """A language model's answer does not have the form that was asked for."""
+
+
+class TryLaterError(HivepipeError):
+    """What the job needs is not to be had just now; it says itself when to come again."""
+
+    def __init__(self, message: str, delay_secs: float) -> None:
+        """`delay_secs`: not before."""
+        super().__init__(message)
+        self.delay_secs = delay_secs
 
 
 class JobError(HivepipeError):

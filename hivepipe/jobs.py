@@ -90,6 +90,8 @@ PRIORITIES = {
     "send_alert": 7,
     "prune_files": 9,
     "count_dropped": 9,
+    "record_summary": 8,
+    "summarise_session": 10,
 }
 
 # A transcript lags behind the event that ends a turn: it is read at once, and once more.
@@ -406,6 +408,8 @@ def _archive(event: Event, context: Context, agent_transcript: str = "") -> list
         "agent_type": event.agent_type if is_agent else "",
         "claude": context.claude_folder,
     }
+    if event.name == "SessionEnd":
+        payload["ends"] = True
     subject = event.agent_type if is_agent else context.session[:8]
     return [
         Job("archive_transcript", {**payload, "settle_s": secs}, subject) for secs in SETTLE_SECS

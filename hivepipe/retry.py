@@ -4,6 +4,7 @@
     the store is at fault                  0.1, 0.2, 0.4 s, then 1, 2, 4 ... 30 s for ever
     a file cannot be read or written       1, 5, 30, 120 s, then dead; a full or read-only disk:
                                            120 s for ever
+    a language model is away, or busy      about 15, 60, 240 s, or as it says; then done without
     anything else of the job's own         dead at once
 
 Each of the first three steps of the first two lowers the priority by one, never past 10.
@@ -12,6 +13,7 @@ Each of the first three steps of the first two lowers the priority by one, never
 FIRST_SECS = (0.1, 0.2, 0.4)
 LONGEST_SECS = 30.0
 FILE_SECS = (1.0, 5.0, 30.0, 120.0)
+LLM_SECS = 15.0
 LOWEST_PRIORITY = 10
 
 
@@ -32,6 +34,15 @@ def file_delay_secs(attempts: int, is_disks_fault: bool) -> float | None:
     if attempts <= len(FILE_SECS):
         return FILE_SECS[attempts - 1]
     return FILE_SECS[-1] if is_disks_fault else None
+
+
+def llm_delay_secs(failures: int, chance: float, asked_secs: float) -> float:
+    """Return how long to wait after this many failures of a language model; `chance`: 0 to 1.
+
+    Half as long to one and a half times as long, so that many do not come back at once; never
+    before the time it asked for.
+    """
+    return max(asked_secs, LLM_SECS * 4.0 ** (failures - 1) * (0.5 + chance))
 
 
 def demoted(priority: int, attempts: int) -> int:

@@ -20,7 +20,7 @@ import redis
 from hivepipe import retry
 from hivepipe.claiming_worker import LONGEST_WAIT_SECS, ClaimingWorker
 from hivepipe.envelope import Envelope, redacted
-from hivepipe.errors import BadEnvelopeError, JobError, StoppedError
+from hivepipe.errors import BadEnvelopeError, JobError, StoppedError, TryLaterError
 from hivepipe.handlers.slow import execute_slow
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.jobs import Job
@@ -88,6 +88,9 @@ class SlowWorker(ClaimingWorker):
                 )
         except StoppedError:
             self._claims.put_back(job)
+        except TryLaterError as error:
+            logger.warning("%s again in %.0f s: %s", envelope.operation, error.delay_secs, error)
+            self._claims.retry([(job, job.queue, error.delay_secs)])
         except (OSError, sqlite3.OperationalError, client.RefusedError) as error:
             self._environment_failed(job, envelope, error)
         except JobError as error:

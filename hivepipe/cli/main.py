@@ -10,6 +10,7 @@ from hivepipe.cli.cleanup import cleanup
 from hivepipe.cli.config import config
 from hivepipe.cli.context import context
 from hivepipe.cli.costs import costs
+from hivepipe.cli.credentials import credentials
 from hivepipe.cli.dashboard import dashboard
 from hivepipe.cli.demo.command import demo
 from hivepipe.cli.disk import disk
@@ -26,6 +27,7 @@ from hivepipe.cli.search import search
 from hivepipe.cli.skills import skills
 from hivepipe.cli.stacks import stacks
 from hivepipe.cli.status import status
+from hivepipe.cli.summaries import summaries
 from hivepipe.cli.switch import off, on
 from hivepipe.cli.task import task
 from hivepipe.cli.what import what
@@ -92,6 +94,8 @@ main.add_command(archive)
 main.add_command(search)
 main.add_command(disk)
 main.add_command(export)
+main.add_command(summaries)
+main.add_command(credentials)
 main.add_command(forget)
 main.add_command(failed)
 main.add_command(task)

@@ -24,6 +24,7 @@ KEPT = {
     "skill_uses": ("skills, commands", "name, 200 characters of arguments"),
     "session_logs": ("log lines", "which tool on which file; the kind of an API error"),
     "usage": ("messages", "model and number of tokens"),
+    "summaries": ("summaries", "what was done, learned, left open; files"),
     "tasks": ("tasks", "what you gave with `hivepipe task`"),
     "instances": ("processes", "pid, host and times of each Claude Code"),
 }

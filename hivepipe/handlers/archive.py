@@ -23,6 +23,7 @@ from hivepipe.handlers.usage import usage_jobs
 from hivepipe.handlers.workplace import Workplace, settle_secs
 from hivepipe.home import kept_folder, logs_folder
 from hivepipe.hook_log import log_line
+from hivepipe.jobs import Job
 from hivepipe.price_table import built_in, prices_in_force
 from hivepipe.redaction.redactor import Redactor
 from hivepipe.redaction_config import load_redactor
@@ -60,6 +61,9 @@ def archive_transcript(workplace: Workplace, job: Envelope) -> None:
             return
         remember_claude_folder(workplace.home, job.text("claude"))
         archives_of(workplace.home).extend(source, desk_of(workplace, job), settled=is_settled)
+        if is_settled and job.payload.get("ends") is True:
+            session = source.session
+            workplace.hand_back(job, [Job("summarise_session", {}, session[:8])])
 
 
 @cache

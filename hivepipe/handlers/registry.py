@@ -13,6 +13,7 @@ from hivepipe.handlers import (
     prune_files,
     sessions,
     slots,
+    summaries,
     tasks,
     usage,
 )
@@ -43,6 +44,7 @@ HANDLERS: dict[str, Callable[[Database, Envelope], None]] = {
     "delete_outdated": prune.delete_outdated,
     "record_alert": alerts.record_alert,
     "count_dropped": prune_files.count_dropped,
+    "record_summary": summaries.record_summary,
 }
 
 # What these write is of no session, or says itself of which.

@@ -23,10 +23,11 @@ from hivepipe.handlers.prune_files import prune_files
 from hivepipe.handlers.reaper import reap_sessions
 from hivepipe.handlers.registry import execute
 from hivepipe.handlers.slots import slot_jobs
+from hivepipe.handlers.summaries import summarise_session
 from hivepipe.handlers.sweep import compress_archives, sweep_transcripts
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.jobs import Job
-from hivepipe.queues.names import SLOW
+from hivepipe.queues.names import LLM, SLOW
 from hivepipe.store.database import Database
 from hivepipe.store.location import database_path
 
@@ -51,6 +52,7 @@ SLOW_OPERATIONS: dict[str, Slow] = {
     "raise_alerts": Slow(HERE, raise_alerts),
     "send_alert": Slow(SLOW, send_alert),
     "prune_files": Slow(SLOW, prune_files),
+    "summarise_session": Slow(LLM, summarise_session),
 }
 
 

@@ -24,6 +24,7 @@ TABLES = {
     "skill_uses": "session_id",
     "usage": "session_id",
     "activity": "session_id",
+    "summaries": "session_id",
     "sessions": "id",
 }
 

@@ -27,6 +27,10 @@ _IDS = {
     "agent": """
         SELECT id FROM agents WHERE substr(id, 1, length(:prefix)) = :prefix ORDER BY 1
     """,
+    "summary": """
+        SELECT DISTINCT session_id AS id FROM summaries
+        WHERE substr(session_id, 1, length(:prefix)) = :prefix ORDER BY 1
+    """,
     "task": """
         SELECT id FROM tasks WHERE substr(id, 1, length(:prefix)) = :prefix ORDER BY 1
     """,

@@ -159,6 +159,17 @@ PROMPTS_BY_SESSION = """
 CREATE INDEX prompts_by_session ON prompts (session_id, created_at);
 """
 
+# History: no key. One row for each state of a session that was summarised.
+SUMMARIES = """
+CREATE TABLE summaries (
+  session_id TEXT NOT NULL, state TEXT NOT NULL, made_at TEXT NOT NULL,
+  kind TEXT NOT NULL CHECK (kind IN ('llm', 'plain')),
+  provider TEXT NOT NULL, model TEXT NOT NULL, reason TEXT NOT NULL, harness TEXT NOT NULL,
+  summary TEXT NOT NULL, key_learnings TEXT NOT NULL, files TEXT NOT NULL, open_ends TEXT NOT NULL,
+  requests INTEGER NOT NULL, input_tokens INTEGER, output_tokens INTEGER, cost_usd REAL,
+  PRIMARY KEY (session_id, state));
+"""
+
 MIGRATIONS = (
     ("0001 initial", INITIAL),
     ("0002 usage", USAGE),
@@ -171,6 +182,7 @@ MIGRATIONS = (
     ("0012 machines", MACHINES),
     ("0013 alerts", ALERTS),
     ("0018 prompts by session", PROMPTS_BY_SESSION),
+    ("0020 summaries", SUMMARIES),
 )
 
 _RECORDS = """

@@ -359,6 +359,7 @@ def expected_day(home: Home, checkpoints: int) -> dict[str, list[dict[str, Any]]
         "deleted_sessions": [],
         "tasks": [],
         "forgotten_sessions": [],
+        "summaries": [],
         "usage": [],  # nobody read a transcript
         "schema_migrations": [{"id": name, "applied_at": "~"} for name, _ in MIGRATIONS],
         "applied": [{"jobs": JOBS_OF_THE_DAY - 3 * (5 - checkpoints)}],

@@ -379,6 +379,8 @@ def test_a_transcript_is_read_at_once_and_once_more_settled(name: str) -> None:
         "agent_type": "Explore" if is_agent else "",
         "claude": "/home/ana/claude",
     }
+    if name == "SessionEnd":  # what follows is the summary's
+        expected["ends"] = True
     assert made == [expected, expected]
 
 

@@ -1,0 +1,80 @@
+"""Command `credentials`: the keys by which language models are asked. No key is ever printed."""
+
+import sys
+
+import click
+
+from hivepipe.cli.paths import short
+from hivepipe.cli.tables import json_option, show_json, show_table
+from hivepipe.errors import CredentialsError
+from hivepipe.settings import environment
+from hivepipe.summaries.providers import (
+    SETTABLE,
+    credentials_path,
+    find_offer,
+    read_credentials,
+    write_credential,
+)
+
+
+@click.group()
+def credentials() -> None:
+    """Keep the keys for summaries: `set`, `list` their names, `remove`."""
+
+
+@credentials.command(name="set")
+@click.argument("name", type=click.Choice(SETTABLE))
+@click.option("--from-environment", is_flag=True, help="Take it from the variable of this name.")
+def set_credential(name: str, from_environment: bool) -> None:
+    """Keep a key for the stack; it is asked for, or read from stdin, never an argument."""
+    if from_environment:
+        secret = environment(name) or ""
+        if not secret:
+            raise CredentialsError(f"{name} is not set in this environment")
+    elif sys.stdin.isatty():
+        secret = click.prompt(name, hide_input=True)
+    else:
+        secret = sys.stdin.readline()
+    write_credential(name, secret.strip())
+    click.echo(f"{name} is kept in {short(str(credentials_path()))} (0600); the next call uses it")
+
+
+@credentials.command()
+@click.argument("name", type=click.Choice(SETTABLE))
+def remove(name: str) -> None:
+    """Forget a key."""
+    write_credential(name, None)
+    click.echo(f"{name} is not kept any more")
+
+
+@credentials.command(name="list")
+@json_option
+def list_credentials(as_json: bool) -> None:
+    """List the names in their order, where each is, and which one is used."""
+    stored = read_credentials()
+    used = find_offer(with_environment=False)
+    entries = [
+        {
+            "name": name,
+            "file": name in stored,
+            "environment": environment(name) is not None,
+            "used": used is not None and used.name == name,
+        }
+        for name in SETTABLE
+    ]
+    if used and used.name not in SETTABLE:
+        entries.append({"name": used.name, "file": True, "environment": False, "used": True})
+    if as_json:
+        show_json(credentials=entries)
+        return
+    rows = [
+        (
+            entry["name"],
+            "kept" if entry["file"] else "",
+            "set" if entry["environment"] else "",
+            "is used" if entry["used"] else "",
+        )
+        for entry in entries
+    ]
+    show_table(("name", "file", "this shell", "by the stack"), rows)
+    click.echo(f"The stack reads {short(str(credentials_path()))}, and no shell's environment.")

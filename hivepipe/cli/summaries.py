@@ -1,0 +1,243 @@
+"""Command `summaries`: what sessions left behind, and whether a language model may write it."""
+
+import json
+import os
+import time
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hivepipe.cli.tables import (
+    json_option,
+    moment,
+    printable,
+    show_entry,
+    show_json,
+    show_table,
+    utc_option,
+)
+from hivepipe.costs.tokens import Tokens
+from hivepipe.envelope import Envelope
+from hivepipe.errors import SummaryError
+from hivepipe.events import valid_id
+from hivepipe.handlers.slow import execute_at_once
+from hivepipe.handlers.summaries import Material, Summariser, material_of, record
+from hivepipe.handlers.workplace import Workplace
+from hivepipe.home import locate
+from hivepipe.price_table import prices_in_force
+from hivepipe.redaction import redact_text
+from hivepipe.settings import environment
+from hivepipe.store import summaries as stored
+from hivepipe.store.database import Database
+from hivepipe.store.listings import listings
+from hivepipe.store.location import database_path
+from hivepipe.summaries import terms
+from hivepipe.summaries.consent import give_consent, is_enabled, withdraw_consent
+from hivepipe.summaries.excerpt import LIMIT_BYTES, Excerpt, last_bytes
+from hivepipe.summaries.providers import SETTABLE, Offer, find_offer
+from hivepipe.summaries.question import Question, question_of
+
+WORDS_SHOWN = 100
+
+
+@click.group()
+def summaries() -> None:
+    """See what sessions left behind; let a language model write it, or not."""
+    os.umask(0o077)
+
+
+@summaries.command()
+@click.option("--yes", is_flag=True, help="Agree without being asked.")
+def enable(yes: bool) -> None:
+    """Show what is sent, to whom and at what price; then let it be sent for this home."""
+    home = locate(".").home
+    offer = find_offer(with_environment=False)
+    if offer is None:
+        raise SummaryError(_no_credential())
+    if offer.trouble:
+        raise SummaryError(offer.trouble)
+    click.echo(_terms(home, offer))
+    if not yes and not click.confirm("Agreed?"):
+        raise SummaryError("nothing is enabled")
+    give_consent(home, offer, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}.000Z")
+    click.echo("enabled; `hivepipe summaries disable` takes it back at once")
+
+
+def _no_credential() -> str:
+    in_shell = [name for name in SETTABLE if environment(name)]
+    if in_shell:
+        name = in_shell[0]
+        return (
+            f"{name} is set in this shell, which the stack does not see: "
+            f"`hivepipe credentials set {name} --from-environment`"
+        )
+    return f"there is no credential: `hivepipe credentials set {SETTABLE[0]}`, or another one"
+
+
+def _terms(home: str, offer: Offer) -> str:
+    usual = terms.usual_tokens(LIMIT_BYTES)
+    caps = terms.caps()
+    each = _dollars(home, offer, usual)
+    sent = (
+        f"the last {LIMIT_BYTES // 1000} kB of each session's redacted transcript, once, when it "
+        "has ended:\n          what you and Claude said, tool calls, the beginning of their answers"
+    )
+    a_day = f"{caps.calls} calls, {caps.tokens:,} tokens, {caps.dollars:.2f} USD"
+    lines = (
+        ("sent", sent),
+        ("to", f"{offer.receiver} ({offer.url or 'claude'})"),
+        ("with", f"{offer.name}, from {offer.source}"),
+        ("model", offer.model),
+        ("price", f"about {each} a session ({usual.prompt:,} tokens in, {usual.output:,} out)"),
+        ("a day", f"at most {a_day}, for all your projects together; then plain summaries"),
+    )
+    return "\n".join(f"{name:<9} {text}" for name, text in lines)
+
+
+def _dollars(home: str, offer: Offer, tokens: Tokens) -> str:
+    cost = terms.price(offer, prices_in_force(home), tokens)
+    if cost is None:
+        raise SummaryError(f"no price of {offer.model} is known: add it to prices.toml")
+    return f"{cost:.4f} USD"
+
+
+@summaries.command()
+def disable() -> None:
+    """Ask no language model any more; summaries are made of metadata alone."""
+    home = locate(".").home
+    withdraw_consent(home)
+    if is_enabled(home):
+        click.echo("still on, by HIVEPIPE_SUMMARIES or `summaries` in config.toml")
+    else:
+        click.echo("disabled: nothing is sent to anybody")
+
+
+@summaries.command(name="list")
+@json_option
+@utc_option
+def list_summaries(as_json: bool, utc: bool) -> None:
+    """List the newest summary of each session, the newest first."""
+    with listings(database_path(locate(".").home)) as store:
+        found = stored.list_summaries(store)
+    if as_json:
+        show_json(summaries=found)
+        return
+    rows = [
+        (
+            entry["session_id"],
+            moment(entry["made_at"], utc),
+            _by(entry),
+            " ".join(entry["summary"].split())[:WORDS_SHOWN],
+        )
+        for entry in found
+    ]
+    show_table(("session", "made", "by", "summary"), rows)
+
+
+def _by(entry: dict[str, Any]) -> str:
+    return entry["model"] if entry["kind"] == stored.LLM else "plain"
+
+
+@summaries.command()
+@click.argument("session", metavar="SESSION")
+@json_option
+@utc_option
+def show(session: str, as_json: bool, utc: bool) -> None:
+    """Show the newest summary of a session; the beginning of its id is enough."""
+    with listings(database_path(locate(".").home)) as store:
+        found = stored.list_summaries(store, store.full_id("summary", session))
+    if as_json:
+        show_json(summaries=found)
+        return
+    entry = found[0]
+    shown = {
+        "session": entry["session_id"],
+        "made_at": entry["made_at"],
+        "by": _by(entry) + (f" ({entry['provider']})" if entry["provider"] else ""),
+        "why plain": entry["reason"],
+        "cost": "" if entry["cost_usd"] is None else f"{entry['cost_usd']:.6f} USD",
+    }
+    show_entry(shown, utc)
+    click.echo(f"\n{printable(entry['summary'])}")
+    for title in ("key_learnings", "files", "open_ends"):
+        if entry[title]:
+            click.echo(f"\n{title.replace('_', ' ')}")
+            for line in entry[title]:
+                click.echo(f"  {printable(line)}")
+
+
+@summaries.command()
+@click.argument("session", metavar="SESSION")
+@click.option("--dry-run", is_flag=True, help="Print the exact request; send nothing.")
+@click.option(
+    "--file",
+    "file",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Summarise this text, of another harness, instead of the session's archive.",
+)
+@click.option("--harness", metavar="NAME", default="other", help="Whose text it is.")
+def run(session: str, dry_run: bool, file: str | None, harness: str) -> None:
+    """Summarise a session now, whatever became of it before."""
+    home = locate(".").home
+    material = _of_file(session, file, harness) if file else _of_archive(home, session)
+    if dry_run:
+        _show_request(home, question_of(material.excerpt.text))
+        return
+    if not is_enabled(home):
+        click.echo("a plain summary, for nothing may be sent: `hivepipe summaries enable`")
+    made = Summariser(home, is_asked=True).summarise(material)
+    db = Database(database_path(home))
+    try:
+        workplace = Workplace(home, partial(execute_at_once, home, db))
+        record(workplace, _asked(home, material.session), made)
+    finally:
+        db.close()
+    click.echo(f"{made.model or 'plain'}{f' ({made.reason})' if made.reason else ''}")
+    click.echo(printable(made.summary))
+
+
+def _of_archive(home: str, session: str) -> Material:
+    with listings(database_path(home)) as store:
+        found = store.full_id("session", session)
+    material = material_of(home, found)
+    if material is None:
+        raise SummaryError(f"nothing is archived of session {found}")
+    return material
+
+
+def _of_file(session: str, file: str, harness: str) -> Material:
+    named = valid_id(session)
+    if not named:
+        raise SummaryError(f"{session!r} cannot be a session")
+    try:
+        text = Path(file).read_bytes()[-4 * LIMIT_BYTES :].decode("utf-8", "replace")
+    except OSError as error:
+        raise SummaryError(f"{file} cannot be read: {error.strerror}") from error
+    clean = last_bytes(redact_text(text), LIMIT_BYTES)
+    return Material(named, Excerpt(clean, len(clean.splitlines())), {}, printable(harness)[:60])
+
+
+def _asked(home: str, session: str) -> Envelope:
+    now_ns = time.time_ns()
+    project = locate(".").project
+    return Envelope(f"run-{now_ns}", "summarise_session", 10, {}, session, "", project, now_ns)
+
+
+def _show_request(home: str, question: Question) -> None:
+    offer = find_offer()
+    if offer is None:
+        raise SummaryError(_no_credential())
+    request = {
+        "to": offer.url or "claude -p",
+        "credential": f"{offer.name}, from {offer.source}; not shown",
+        "model": offer.model,
+        "price": f"about {_dollars(home, offer, terms.usual_tokens(question.size_bytes))}",
+        "instructions": question.instructions,
+        "text": question.text,
+        "schema": question.schema,
+    }
+    click.echo(json.dumps(request, indent=2, ensure_ascii=False))

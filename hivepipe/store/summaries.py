@@ -1,0 +1,82 @@
+"""What sessions left behind: one summary for each state of a session.
+
+For one state an answer of a model stays before a plain summary, and of two of a kind the newer one:
+so writing them in any order, or twice, comes to the same.
+"""
+
+import json
+from typing import Any, NamedTuple
+
+from hivepipe.store.database import Database
+from hivepipe.store.listings import Entry, Listings
+
+LLM, PLAIN = "llm", "plain"
+
+_LISTS = ("key_learnings", "files", "open_ends")
+_COLUMNS = """
+    session_id, state, made_at, kind, provider, model, reason, harness, summary, key_learnings,
+    files, open_ends, requests, input_tokens, output_tokens, cost_usd
+"""
+
+
+class Summary(NamedTuple):
+    """One summary; `reason` says why it is a plain one."""
+
+    state: str
+    made_at: str
+    kind: str
+    summary: str
+    provider: str = ""
+    model: str = ""
+    reason: str = ""
+    harness: str = "claude-code"
+    key_learnings: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    open_ends: tuple[str, ...] = ()
+    requests: int = 0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+
+
+def record_summary(db: Database, session: str, made: Summary) -> None:
+    """Write a summary, unless a better or newer one of the same state is there."""
+    sql = f"""
+        INSERT INTO summaries ({_COLUMNS})
+        VALUES (:session, :state, :made_at, :kind, :provider, :model, :reason, :harness, :summary,
+          :key_learnings, :files, :open_ends, :requests, :input_tokens, :output_tokens, :cost_usd)
+        ON CONFLICT (session_id, state) DO UPDATE SET
+          made_at = excluded.made_at, kind = excluded.kind, provider = excluded.provider,
+          model = excluded.model, reason = excluded.reason, harness = excluded.harness,
+          summary = excluded.summary, key_learnings = excluded.key_learnings,
+          files = excluded.files, open_ends = excluded.open_ends, requests = excluded.requests,
+          input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens,
+          cost_usd = excluded.cost_usd
+        WHERE excluded.kind = '{LLM}' AND summaries.kind = '{PLAIN}'
+          OR excluded.kind = summaries.kind AND excluded.made_at > summaries.made_at
+    """
+    lists = {name: json.dumps(getattr(made, name), ensure_ascii=False) for name in _LISTS}
+    db.execute(sql, {"session": session, **made._asdict(), **lists})
+
+
+def list_summaries(store: Listings, session: str = "") -> list[Entry]:
+    """Return the newest summary of each session, or all of one; the newest first."""
+    sql = f"""
+        SELECT {_COLUMNS} FROM summaries AS one
+        WHERE one.session_id = :session OR :session = '' AND NOT EXISTS (
+          SELECT 1 FROM summaries AS other WHERE other.session_id = one.session_id
+            AND (other.made_at, other.state) > (one.made_at, one.state))
+        ORDER BY one.made_at DESC, one.session_id
+    """
+    return [_entry(row) for row in store.rows(sql, {"session": session})]
+
+
+def summary_of_state(store: Listings, session: str, state: str) -> Entry | None:
+    """Return the summary of one state of a session."""
+    sql = f"SELECT {_COLUMNS} FROM summaries WHERE session_id = :session AND state = :state"
+    rows = store.rows(sql, {"session": session, "state": state})
+    return _entry(rows[0]) if rows else None
+
+
+def _entry(row: dict[str, Any]) -> Entry:
+    return {**row, **{name: json.loads(row[name]) for name in _LISTS}}

@@ -1,0 +1,229 @@
+"""One question to a language model, in a process that ends: `asker` for HTTP, `claude` itself.
+
+The process leads a group of its own. It gets the question and the credential through its stdin;
+its environment is a list, its arguments hold neither. It is killed with all its children when the
+time is up, when it says too much, and when this process is told to stop.
+"""
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import IO, Any, NamedTuple
+
+from hivepipe.errors import AnswerError
+from hivepipe.redaction import redact_text
+from hivepipe.settings import inherited
+from hivepipe.summaries.providers import Offer
+from hivepipe.summaries.question import ANSWER_TOKENS, Answer, Question, read_answer
+
+MOST_REQUESTS = 2  # the second one mends an answer of the wrong form
+LONGEST_ANSWER_BYTES = 1 << 20
+LOOK_EVERY_SECS = 0.2
+GRACE_SECS = 5.0  # after which a process whose parent was killed ends by itself
+REASON_CHARACTERS = 300
+
+# What a failure is called -> may another try succeed?
+FAILURES = {
+    "rate limit": True,
+    "server": True,
+    "unreachable": True,
+    "timeout": True,
+    "stopped": True,
+    "quota": False,
+    "auth": False,
+    "refused": False,
+    "answer": False,
+    "too large": False,
+    "broken": False,
+}
+
+
+class Used(NamedTuple):
+    """What a call used, as far as the provider says; None: it did not come to say so."""
+
+    requests: int
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None = None  # where the provider itself says
+
+
+class Reply(NamedTuple):
+    """What became of a call: an answer, or the kind of failure and its reason."""
+
+    answer: Answer | None
+    used: Used
+    failure: str = ""
+    reason: str = ""
+    retry_after_secs: float | None = None
+
+    @property
+    def may_succeed_later(self) -> bool:
+        """Is it worth another try?"""
+        return FAILURES.get(self.failure, False)
+
+
+def ask(
+    offer: Offer,
+    question: Question,
+    *,
+    requests: int,
+    timeout_secs: float,
+    dollars: float,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Reply:
+    """Ask once; at most so many requests, seconds and dollars. Whatever happens is a reply."""
+    granted = min(requests, MOST_REQUESTS)
+    request = {
+        "kind": offer.provider.kind,
+        "model": offer.model,
+        "url": offer.url,
+        "secret": offer.secret,
+        "account": offer.account,
+        "instructions": question.instructions,
+        "text": question.text,
+        "names": list(question.names),
+        "schema": question.schema,
+        "requests": granted,
+        "answer_tokens": ANSWER_TOKENS,
+        "timeout_secs": timeout_secs,
+        "ends_after_secs": timeout_secs + GRACE_SECS,
+        "dollars": dollars,
+    }
+    output, failure = _run(json.dumps(request).encode(), timeout_secs, should_stop)
+    if failure:
+        return Reply(None, Used(granted, None, None), failure, _SAID[failure])
+    reply = _read(output, offer, question)
+    return reply._replace(reason=_without(reply.reason, offer))
+
+
+_SAID = {
+    "timeout": "no answer in time; the process was killed",
+    "stopped": "told to stop in the middle; the process was killed",
+    "too large": "the answer is longer than any summary; the process was killed",
+}
+
+
+def _run(data: bytes, timeout_secs: float, should_stop: Callable[[], bool]) -> tuple[bytes, str]:
+    """Return what the process said, and why it was killed, if so."""
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-m", "hivepipe.summaries.asker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        env=inherited(),
+        start_new_session=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        return _converse(process.stdin, process.stdout, data, timeout_secs, should_stop)
+    finally:
+        with suppress(ProcessLookupError):  # the children too, and also after a good end
+            os.killpg(process.pid, signal.SIGKILL)
+        process.stdout.close()
+        process.wait()
+
+
+def _converse(
+    stdin: IO[bytes],
+    stdout: IO[bytes],
+    data: bytes,
+    timeout_secs: float,
+    should_stop: Callable[[], bool],
+) -> tuple[bytes, str]:
+    with suppress(BrokenPipeError), stdin:  # whoever ends at once says why on stdout, or not at all
+        stdin.write(data)
+    said = b""
+    deadline = time.monotonic() + timeout_secs
+    with selectors.DefaultSelector() as selector:
+        selector.register(stdout, selectors.EVENT_READ)
+        while time.monotonic() < deadline:
+            if should_stop():
+                return said, "stopped"
+            if not selector.select(LOOK_EVERY_SECS):
+                continue
+            chunk = os.read(stdout.fileno(), 1 << 16)
+            if not chunk:
+                return said, ""
+            said += chunk
+            if len(said) > LONGEST_ANSWER_BYTES:
+                return b"", "too large"
+    return said, "timeout"
+
+
+def _read(output: bytes, offer: Offer, question: Question) -> Reply:
+    try:
+        said = json.loads(output)
+        if not isinstance(said, dict):
+            raise ValueError
+    except ValueError:
+        nothing = Used(MOST_REQUESTS, None, None)
+        return Reply(None, nothing, "broken", "the process that asks ended without a word")
+    if offer.provider.kind == "claude":
+        return _reply_of_claude(said, question)
+    return _reply_of(said, question)
+
+
+def _reply_of(said: dict[str, Any], question: Question) -> Reply:
+    used = Used(said["requests"], said.get("input_tokens"), said.get("output_tokens"))
+    if said.get("failure"):
+        return Reply(None, used, said["failure"], said["reason"], said.get("retry_after_secs"))
+    try:
+        return Reply(read_answer(said.get("answer"), question.names), used)
+    except AnswerError as error:
+        return Reply(None, used, "answer", str(error))
+
+
+def _reply_of_claude(said: dict[str, Any], question: Question) -> Reply:
+    """Read the last line of `claude -p --output-format json`; what `asker` says looks as above."""
+    if "requests" in said:
+        return _reply_of(said, question)
+    usages = said.get("modelUsage")
+    counted = list(usages.values()) if isinstance(usages, dict) else []
+    counted = [usage for usage in counted if isinstance(usage, dict)]
+    cost = said.get("total_cost_usd")
+    used = Used(
+        max(1, _whole(said, "num_turns")),
+        sum(_whole(usage, *_CLAUDES_INPUT) for usage in counted),
+        sum(_whole(usage, "outputTokens") for usage in counted),
+        float(cost) if isinstance(cost, int | float) else None,
+    )
+    if said.get("is_error") or said.get("subtype") != "success":
+        return _failed_claude(said, used)
+    try:
+        return Reply(read_answer(said.get("structured_output"), question.names), used)
+    except AnswerError as error:
+        return Reply(None, used, "answer", str(error))
+
+
+_CLAUDES_INPUT = ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
+_CLAUDES_FAILURES = {401: "auth", 403: "auth", 402: "quota", 429: "rate limit", 404: "refused"}
+
+
+def _failed_claude(said: dict[str, Any], used: Used) -> Reply:
+    status = said.get("api_error_status")
+    if isinstance(status, int):
+        failure = _CLAUDES_FAILURES.get(status, "server" if status >= 500 else "refused")
+    else:
+        failure = "answer" if "structured" in str(said.get("subtype")) else "refused"
+    words = said.get("errors") or said.get("result") or said.get("subtype")
+    return Reply(None, used, failure, f"claude: {words}")
+
+
+def _whole(fields: dict[str, Any], *names: str) -> int:
+    values = (fields.get(name) for name in names)
+    return sum(value for value in values if type(value) is int and value > 0)
+
+
+def _without(reason: str, offer: Offer) -> str:
+    """Return a reason as it may be stored and logged: some providers repeat what they were sent."""
+    for secret in filter(None, (offer.secret, offer.account)):
+        reason = reason.replace(secret, "***REDACTED***")
+    return redact_text(" ".join(reason.split()))[:REASON_CHARACTERS]

@@ -1,0 +1,78 @@
+"""What the user agreed to for one home: who is asked, with which model. Without it nobody is.
+
+It lies in the user's state folder: a home may lie in a repository, and nobody else's word counts.
+"""
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from hivepipe import settings
+from hivepipe.errors import SummaryError
+from hivepipe.home import make_folders, read_small, short_hash, state_folder, write_small
+from hivepipe.summaries.providers import Offer
+
+OFF = "summaries by a language model are off: `hivepipe summaries enable`"
+
+
+class Consent(NamedTuple):
+    """Who may be sent what a session said."""
+
+    kind: str
+    model: str
+    url: str
+    given_at: str
+
+
+def consent_path(home: str) -> Path:
+    """Return where it is kept."""
+    return Path(state_folder(), "summaries", short_hash(home))
+
+
+def read_consent(home: str) -> Consent | None:
+    """Return what was agreed to; None: nothing."""
+    try:
+        said = json.loads(read_small(str(consent_path(home))))
+        return Consent(*(str(said[name]) for name in Consent._fields))
+    except (ValueError, LookupError, TypeError):
+        return None
+
+
+def give_consent(home: str, offer: Offer, at: str) -> None:
+    """Agree to this offer, as it is now; SummaryError: it cannot be noted."""
+    path = str(consent_path(home))
+    given = Consent(offer.provider.kind, offer.model, offer.url, at)
+    try:
+        make_folders(path.rsplit("/", 1)[0])
+        write_small(path, json.dumps(given._asdict()) + "\n")
+    except OSError as error:
+        raise SummaryError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def withdraw_consent(home: str) -> None:
+    """Take it back."""
+    with suppress(FileNotFoundError):
+        consent_path(home).unlink()
+
+
+def is_enabled(home: str) -> bool:
+    """May anybody be asked at all?"""
+    if settings.switched_off("HIVEPIPE_SUMMARIES"):
+        return False
+    return settings.switched_on("HIVEPIPE_SUMMARIES") or read_consent(home) is not None
+
+
+def objection(home: str, offer: Offer) -> str:
+    """Say why this offer may not be used; empty: it may."""
+    if not is_enabled(home):
+        return OFF
+    given = read_consent(home)
+    if given is None or settings.switched_on("HIVEPIPE_SUMMARIES"):
+        return ""
+    if (given.kind, given.model, given.url) == (offer.provider.kind, offer.model, offer.url):
+        return ""
+    return (
+        f"agreed was {given.kind} with {given.model}, found was {offer.provider.kind} with "
+        f"{offer.model}: `hivepipe summaries enable` again"
+    )

@@ -1,0 +1,79 @@
+"""The end of a conversation as plain text: what a language model is given to read. Pure.
+
+Of what tools answered only the beginning is kept, and of what Claude thought nothing: the
+conversation itself says more in fewer bytes.
+"""
+
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from typing import NamedTuple
+
+from hivepipe.transcripts.lines import Fields, blocks, part, read_line, said, text
+
+LIMIT_BYTES = 20_000
+CALL_CHARACTERS = 300
+RESULT_CHARACTERS = 500
+SAID_CHARACTERS = 4_000
+
+_ARGUMENTS = ("file_path", "notebook_path", "command", "pattern", "skill", "description", "url")
+
+
+class Excerpt(NamedTuple):
+    """The text, and how many messages people and Claude wrote in all."""
+
+    text: str
+    messages: int
+
+    @property
+    def state(self) -> str:
+        """Name what was said: a session that is resumed and says nothing has the same state."""
+        return blake2b(self.text.encode(), digest_size=12).hexdigest()
+
+
+def excerpt_of(lines: Iterable[bytes]) -> Excerpt:
+    """Return the end of a transcript, of whole paragraphs, in at most 20 kB of UTF-8."""
+    kept: list[str] = []
+    size = messages = 0
+    for raw in lines:
+        for paragraph in _paragraphs(raw):
+            messages += paragraph.startswith(("User: ", "Claude: "))
+            kept.append(paragraph)
+            size += len(paragraph.encode()) + 2
+        while size > LIMIT_BYTES and len(kept) > 1:
+            size -= len(kept.pop(0).encode()) + 2
+    return Excerpt(last_bytes("\n\n".join(kept), LIMIT_BYTES), messages)
+
+
+def last_bytes(words: str, limit: int) -> str:
+    """Return the end of a text in at most so many bytes of UTF-8."""
+    return words.encode("utf-8", "replace")[-limit:].decode("utf-8", "ignore")
+
+
+def _paragraphs(raw: bytes) -> Iterator[str]:
+    line = read_line(raw)
+    if line is None or line.get("isMeta") is True:
+        return
+    kind, message = text(line, "type"), part(line, "message")
+    if kind not in ("user", "assistant"):
+        return
+    words = said(message, SAID_CHARACTERS).strip()
+    if words:
+        yield f"{'Claude' if kind == 'assistant' else 'User'}: {words}"
+    for call in blocks(message, "tool_use"):
+        yield f"[Claude calls {text(call, 'name')}: {_arguments(part(call, 'input'))}]"
+    for result in blocks(message, "tool_result"):
+        answer = _result(result)
+        if answer:
+            yield f"[{'failed' if result.get('is_error') is True else 'answer'}: {answer}]"
+
+
+def _arguments(given: Fields) -> str:
+    found = (text(given, name, CALL_CHARACTERS) for name in _ARGUMENTS)
+    return " ".join(filter(None, found))[:CALL_CHARACTERS]
+
+
+def _result(result: Fields) -> str:
+    content = result.get("content")
+    if isinstance(content, str):
+        return content[:RESULT_CHARACTERS].strip()
+    return said(result, RESULT_CHARACTERS).strip()

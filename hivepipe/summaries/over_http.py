@@ -1,0 +1,177 @@
+"""The question over HTTP, by pydantic-ai: providers, structured output, mending, kinds of errors.
+
+Imported by the process that asks alone. Requests and bytes are counted on the wire: neither the
+library nor a server decides how many there are.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+from anthropic import AsyncAnthropic
+from openai import AsyncOpenAI
+from pydantic_ai import Agent, ModelRetry, NativeOutput, StructuredDict, ToolOutput, exceptions
+from pydantic_ai.models import Model
+from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.models.openai_codex import OpenAICodexModel
+from pydantic_ai.models.openrouter import OpenRouterModel
+from pydantic_ai.providers.anthropic import AnthropicProvider
+from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.providers.openai_codex import OpenAICodexProvider
+from pydantic_ai.providers.openrouter import OpenRouterProvider
+from pydantic_ai.usage import RunUsage, UsageLimits
+
+from hivepipe.errors import AnswerError
+from hivepipe.summaries.question import read_answer
+
+Request = dict[str, Any]
+
+LONGEST_RESPONSE_BYTES = 1 << 20
+
+# The first class that fits names the failure.
+_KINDS: tuple[tuple[type[Exception], str], ...] = (
+    (exceptions.ModelQuotaExceededError, "quota"),
+    (exceptions.ModelAuthenticationError, "auth"),
+    (exceptions.ModelRateLimitError, "rate limit"),
+    (exceptions.ModelRequestRejectedError, "refused"),
+    (exceptions.ModelTimeoutError, "timeout"),
+    (exceptions.ModelRequestTimeout, "timeout"),
+    (exceptions.ModelConnectionError, "unreachable"),
+    (exceptions.ModelUnavailableError, "server"),
+    (exceptions.ModelServerError, "server"),
+    (exceptions.AgentRunError, "answer"),
+)
+
+
+class TooLargeError(Exception):
+    """A response is longer than any summary."""
+
+
+class NoMoreRequestsError(Exception):
+    """The library wanted to send more than was granted."""
+
+
+def ask_over_http(request: Request) -> dict[str, Any]:
+    """Ask, and mend an answer of the wrong form; return the answer or the kind of failure."""
+    return asyncio.run(_ask(request))
+
+
+async def _ask(request: Request) -> dict[str, Any]:
+    wire = _Wire(request["requests"])
+    usage, limits = RunUsage(), UsageLimits(request_limit=request["requests"])
+    client = httpx2.AsyncClient(
+        timeout=request["timeout_secs"],
+        headers={"Accept-Encoding": "identity"},  # what is bounded is what is read
+        event_hooks={"request": [wire.count], "response": [wire.limit]},
+    )
+    try:
+        answer = await _agent(request, client).run(
+            request["text"],
+            usage=usage,
+            usage_limits=limits,
+        )
+        said: dict[str, Any] = {"answer": dict(answer.output)}
+    except Exception as error:  # noqa: BLE001  whatever it is, it is the reply
+        said = _failure(error)
+    known = bool(usage.input_tokens or usage.output_tokens)
+    tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+    return {**said, "requests": wire.sent, **(tokens if known else {})}
+
+
+def _agent(request: Request, client: httpx2.AsyncClient) -> Agent[object, Any]:
+    model, is_native = _model(request, client)
+    form = StructuredDict(request["schema"])
+    agent = Agent(
+        model,
+        output_type=NativeOutput(form) if is_native else ToolOutput(form, name="write_summary"),
+        instructions=request["instructions"],
+        retries={"output": request["requests"] - 1},
+        model_settings={
+            "max_tokens": request["answer_tokens"],
+            "timeout": request["timeout_secs"],
+        },
+    )
+
+    @agent.output_validator
+    def check(answer: dict[str, Any]) -> dict[str, Any]:
+        try:
+            read_answer(answer, tuple(request["names"]))
+        except AnswerError as error:
+            raise ModelRetry(str(error)) from error
+        return answer
+
+    return agent
+
+
+def _model(request: Request, client: httpx2.AsyncClient) -> tuple[Model[Any], bool]:
+    """Return the model, and whether its answers take a schema; no client of it tries again."""
+    name, url, secret = request["model"], request["url"], request["secret"]
+    if request["kind"] == "anthropic":
+        anthropic = AsyncAnthropic(api_key=secret, base_url=url, http_client=client, max_retries=0)
+        return AnthropicModel(name, provider=AnthropicProvider(anthropic_client=anthropic)), False
+    account = {"chatgpt-account-id": request["account"]} if request["account"] else {}
+    openai = AsyncOpenAI(
+        api_key=secret,
+        base_url=url,
+        http_client=client,
+        max_retries=0,
+        default_headers={**account, "X-Title": "hivepipe"},
+    )
+    if request["kind"] == "codex":
+        return OpenAICodexModel(name, provider=OpenAICodexProvider(openai_client=openai)), False
+    if request["kind"] == "openrouter":
+        return OpenRouterModel(name, provider=OpenRouterProvider(openai_client=openai)), True
+    return OpenAIChatModel(name, provider=OpenAIProvider(openai_client=openai)), True
+
+
+class _Wire:
+    """Counts what is sent, and bounds what comes back."""
+
+    def __init__(self, granted: int) -> None:
+        self.sent = 0
+        self._granted = granted
+
+    async def count(self, _request: httpx2.Request) -> None:
+        if self.sent >= self._granted:
+            raise NoMoreRequestsError("no more requests were granted")
+        self.sent += 1
+
+    async def limit(self, response: httpx2.Response) -> None:
+        stream = response.stream
+        assert isinstance(stream, httpx2.AsyncByteStream)
+        response.stream = _Limited(stream)
+
+
+class _Limited(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._stream:
+            size += len(chunk)
+            if size > LONGEST_RESPONSE_BYTES:
+                raise TooLargeError(f"the response is longer than {LONGEST_RESPONSE_BYTES} bytes")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+def _failure(error: BaseException) -> dict[str, Any]:
+    chain = [error]
+    while (cause := chain[-1].__cause__ or chain[-1].__context__) and len(chain) < 10:
+        chain.append(cause)
+    for each in chain:
+        if isinstance(each, TooLargeError | NoMoreRequestsError):
+            kind = "too large" if isinstance(each, TooLargeError) else "answer"
+            return {"failure": kind, "reason": str(each)}
+    kind = next((kind for known, kind in _KINDS if isinstance(error, known)), "broken")
+    after = getattr(error, "retry_after", None)
+    return {
+        "failure": kind,
+        "reason": f"{type(error).__name__}: {error}",
+        "retry_after_secs": after if isinstance(after, int | float) else None,
+    }

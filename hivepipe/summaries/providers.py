@@ -1,0 +1,206 @@
+"""Who may be asked: the credentials in their order, and where each of them leads.
+
+A credential comes from the process's own environment, else from `credentials.env`, which
+`hivepipe credentials set` writes and every call reads anew. No process of a stack inherits one.
+"""
+
+import json
+import os
+import stat
+import time
+from base64 import urlsafe_b64decode
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+from urllib.parse import urlsplit
+
+from hivepipe.errors import CredentialsError
+from hivepipe.home import make_folders, user_config_folder, user_folder, write_small
+from hivepipe.settings import environment, variable
+
+Kind = Literal["openrouter", "anthropic", "openai", "codex", "claude"]
+
+FILE_NAME = "credentials.env"
+LIMIT_BYTES = 64_000
+CODEX = "Codex OAuth"
+
+
+class Provider(NamedTuple):
+    """One way to ask: its credential, the model unless another is named, and its address."""
+
+    kind: Kind
+    credentials: tuple[str, ...]  # names, the first one found wins
+    model: str
+    url: str
+    receiver: str  # who gets to read what is sent
+
+
+PROVIDERS = (
+    Provider(
+        "openrouter",
+        ("OPENROUTER_API_KEY",),
+        "google/gemini-3-flash-preview",
+        "https://openrouter.ai/api/v1",
+        "OpenRouter, and the company that runs the model",
+    ),
+    Provider(
+        "anthropic",
+        ("ANTHROPIC_API_KEY",),
+        "claude-haiku-5-5",
+        "https://api.anthropic.com",
+        "Anthropic",
+    ),
+    Provider("openai", ("OPENAI_API_KEY",), "gpt-5.4-mini", "https://api.openai.com/v1", "OpenAI"),
+    Provider("codex", (CODEX,), "gpt-5.4-mini", "https://chatgpt.com/backend-api/codex", "OpenAI"),
+    Provider(
+        "claude",
+        (
+            "CLAUDE_CODE_OAUTH_TOKEN",
+            "HIVEPIPE_CLAUDE_CODE_OAUTH_TOKEN",
+            "AGENT_SWARM_CLAUDE_CODE_OAUTH_TOKEN",
+        ),
+        "claude-haiku-5-5",
+        "",
+        "Anthropic, by `claude -p`",
+    ),
+)
+SETTABLE = tuple(name for it in PROVIDERS for name in it.credentials if name != CODEX)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A provider that can be asked: its secret is in no `repr`, and leaves in one pipe only."""
+
+    provider: Provider
+    name: str  # of the credential
+    source: str  # "environment", or the file it is in
+    model: str
+    url: str
+    secret: str = field(repr=False)
+    account: str = field(default="", repr=False)
+    trouble: str = ""  # why it cannot be used after all
+
+    @property
+    def is_local(self) -> bool:
+        """Is it a server on this machine, which costs nothing?"""
+        host = urlsplit(self.url).hostname or ""
+        try:
+            return host == "localhost" or ip_address(host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def receiver(self) -> str:
+        """Say who gets to read what is sent."""
+        if self.url == self.provider.url:
+            return self.provider.receiver
+        return f"the server {urlsplit(self.url).netloc}"
+
+
+def find_offer(*, with_environment: bool = True) -> Offer | None:
+    """Return what the first credential in the order offers; None: there is none.
+
+    CredentialsError: `credentials.env` cannot be believed. Without the environment it answers as a
+    process of the stack would.
+    """
+    stored = read_credentials()
+    for provider in PROVIDERS:
+        if provider.kind == "codex":
+            found = _codex(provider)
+            if found:
+                return found
+        for name in provider.credentials:
+            secret, source = environment(name) if with_environment else None, "environment"
+            if not secret:
+                secret, source = stored.get(name), str(credentials_path())
+            if secret:
+                return Offer(provider, name, source, _model(provider), _url(provider), secret)
+    return None
+
+
+def _model(provider: Provider) -> str:
+    return variable("HIVEPIPE_LLM_MODEL") or provider.model
+
+
+def _url(provider: Provider) -> str:
+    named = {
+        "openrouter": variable("HIVEPIPE_OPENROUTER_URL"),
+        "anthropic": variable("HIVEPIPE_ANTHROPIC_URL"),
+        "openai": variable("HIVEPIPE_OPENAI_URL"),
+        "codex": variable("HIVEPIPE_CODEX_URL"),
+    }
+    return (named.get(provider.kind) or provider.url).rstrip("/")
+
+
+# ---- the file
+
+
+def credentials_path() -> Path:
+    """Return where `hivepipe credentials set` puts them."""
+    return Path(user_config_folder(), FILE_NAME)
+
+
+def read_credentials() -> dict[str, str]:
+    """Return name -> secret; CredentialsError if others could have read or written the file."""
+    path = credentials_path()
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise CredentialsError(f"{path} cannot be read: {error.strerror}") from None
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+            raise CredentialsError(f"{path} is not a file of yours")
+        if status.st_mode & 0o077:
+            raise CredentialsError(f"others may read {path}: chmod 600 {path}")
+        text = file.read(LIMIT_BYTES).decode("utf-8", "replace")
+    pairs = (line.partition("=") for line in text.splitlines() if line[:1] not in ("", "#"))
+    return {name.strip(): value.strip() for name, _, value in pairs if name.strip() in SETTABLE}
+
+
+def write_credential(name: str, secret: str | None) -> None:
+    """Keep a credential, or with None forget it; CredentialsError says why not."""
+    if name not in SETTABLE:
+        raise CredentialsError(f"{name} is none of {', '.join(SETTABLE)}")
+    if secret is not None and (not secret.isascii() or not secret.isprintable() or not secret):
+        raise CredentialsError(f"this cannot be a {name}: one line of ASCII, please")
+    kept = {**read_credentials(), name: secret or ""}
+    lines = [f"{each}={value}\n" for each, value in kept.items() if value]
+    path = str(credentials_path())
+    try:
+        make_folders(os.path.dirname(path))
+        write_small(path, "".join(lines))
+    except OSError as error:
+        raise CredentialsError(f"{path} cannot be written: {error.strerror}") from None
+
+
+# ---- Codex
+
+
+def _codex(provider: Provider) -> Offer | None:
+    """Read Codex's access token; it is never refreshed, for that would log the user out there."""
+    path = Path(environment("CODEX_HOME") or f"{user_folder()}/.codex", "auth.json")
+    try:
+        tokens = json.loads(path.read_bytes()[:LIMIT_BYTES])["tokens"]
+        secret, account = tokens["access_token"], tokens["account_id"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+    if not isinstance(secret, str) or not isinstance(account, str) or not secret:
+        return None
+    expired = _expires(secret) < time.time()
+    trouble = "the access token of Codex has expired: use `codex` once" if expired else ""
+    model = _model(provider)
+    return Offer(provider, CODEX, str(path), model, _url(provider), secret, account, trouble)
+
+
+def _expires(token: str) -> float:
+    """Return when a JSON web token expires; one that does not say is taken as expired."""
+    try:
+        middle = token.split(".")[1]
+        claims: Any = json.loads(urlsafe_b64decode(middle + "=" * (-len(middle) % 4)))
+        return float(claims["exp"])
+    except (ValueError, LookupError, TypeError):
+        return 0.0

@@ -1,0 +1,74 @@
+"""What a call may cost, and how much a day may: for all projects of the user together."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import NamedTuple
+
+from hivepipe.costs.prices import PriceTable
+from hivepipe.costs.tokens import Rate, Tokens
+from hivepipe.settings import variable
+from hivepipe.summaries.providers import Offer
+from hivepipe.summaries.question import ANSWER_TOKENS, Question
+
+DAILY_CALLS = 20
+DAILY_TOKENS = 200_000
+DAILY_DOLLARS = 0.50
+TIMEOUT_SECS = 60.0
+
+FORM_TOKENS = 700  # of the schema, the wrapping, and an answer that has to be mended
+_FEWEST_BYTES_PER_TOKEN = 2
+_USUAL_BYTES_PER_TOKEN = 4
+_USUAL_ANSWER_TOKENS = 400
+
+
+class Caps(NamedTuple):
+    """The most of one day."""
+
+    calls: int
+    tokens: int
+    dollars: float
+
+
+def caps() -> Caps:
+    """Return what is set."""
+    return Caps(
+        int(_number(variable("HIVEPIPE_LLM_DAILY_CALLS"), DAILY_CALLS)),
+        int(_number(variable("HIVEPIPE_LLM_DAILY_TOKENS"), DAILY_TOKENS)),
+        _number(variable("HIVEPIPE_LLM_DAILY_USD"), DAILY_DOLLARS),
+    )
+
+
+def timeout_secs() -> float:
+    """Return after how long a call is killed."""
+    return _number(variable("HIVEPIPE_LLM_TIMEOUT"), TIMEOUT_SECS) or TIMEOUT_SECS
+
+
+def _number(text: str | None, default: float) -> float:
+    try:
+        number = float(text or default)
+    except ValueError:
+        return default
+    return number if 0 <= number < 1e9 else default
+
+
+def price(offer: Offer, prices: PriceTable, tokens: Tokens) -> Decimal | None:
+    """Return what tokens cost there; None: nobody knows. A model of this machine's own is free."""
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    cost = prices.cost(Rate(offer.model, today, band=tokens.band), tokens)
+    return Decimal(0) if cost is None and offer.is_local else cost
+
+
+def most_tokens(question: Question) -> Tokens:
+    """Return what one request can use at most."""
+    return Tokens(question.size_bytes // _FEWEST_BYTES_PER_TOKEN + FORM_TOKENS, ANSWER_TOKENS)
+
+
+def usual_tokens(size_bytes: int) -> Tokens:
+    """Return what one request of so many bytes usually uses."""
+    return Tokens(size_bytes // _USUAL_BYTES_PER_TOKEN + FORM_TOKENS, _USUAL_ANSWER_TOKENS)
+
+
+def day_began(now: Callable[[], datetime] = datetime.now) -> float:
+    """Return when the user's day began, in seconds since 1970."""
+    return now().replace(hour=0, minute=0, second=0, microsecond=0).astimezone().timestamp()

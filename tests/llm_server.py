@@ -1,0 +1,172 @@
+"""Providers on the loopback interface: the real protocols, and what a test scripts."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+SUMMARY = {
+    "summary": "The parser was mended, and its tests are green again.",
+    "key_learnings": ["The parser reads a line at a time."],
+    "files": ["src/parser.py"],
+    "open_ends": ["The changelog lacks a line."],
+}
+INPUT_TOKENS, OUTPUT_TOKENS = 1_000, 100
+
+Answer = Callable[["Handler"], None]
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One request; what becomes of it is the script's to say."""
+
+    protocol_version = "HTTP/1.1"
+    body: dict[str, Any]
+
+    def do_POST(self) -> None:
+        """Note the request, and answer by the script."""
+        server = self.server
+        assert isinstance(server, Provider)
+        self.body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        with server.lock:
+            server.requests.append((self.path, dict(self.headers), self.body))
+            answer = server.script.pop(0) if server.script else server.otherwise
+        answer(self)
+
+    def send(self, status: int, body: bytes, **headers: str) -> None:
+        """Send a whole answer."""
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+class Provider(ThreadingHTTPServer):
+    """The server; `script` is used up answer by answer, then `otherwise` holds."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        """Listen on a free port."""
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.lock = threading.Lock()
+        self.script: list[Answer] = []
+        self.otherwise: Answer = success()
+        self.requests: list[tuple[str, dict[str, str], dict[str, Any]]] = []
+        self.ended = threading.Event()
+
+    @property
+    def url(self) -> str:
+        """Where Anthropic's protocol is spoken; OpenAI's is below `/v1`."""
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def handle_error(self, *_: object) -> None:
+        """A client that was killed is no error of ours."""
+
+
+@contextmanager
+def provider() -> Iterator[Provider]:
+    """Run a provider."""
+    server = Provider()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    try:
+        yield server
+    finally:
+        server.ended.set()
+        server.shutdown()
+        server.server_close()
+
+
+def is_anthropic(handler: Handler) -> bool:
+    return handler.path.endswith("/messages")
+
+
+def reply(handler: Handler, answer: Any) -> dict[str, Any]:
+    """Put an answer into the protocol's own form."""
+    if is_anthropic(handler):
+        return {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "model": handler.body["model"],
+            "content": [
+                {"type": "tool_use", "id": "toolu_1", "name": "write_summary", "input": answer}
+            ],
+            "stop_reason": "tool_use",
+            "stop_sequence": None,
+            "usage": {"input_tokens": INPUT_TOKENS, "output_tokens": OUTPUT_TOKENS},
+        }
+    message = {"role": "assistant", "content": json.dumps(answer)}
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "provider": "somebody",
+        "model": handler.body["model"],
+        "choices": [
+            {
+                "index": 0,
+                "message": message,
+                "finish_reason": "stop",
+                "native_finish_reason": "stop",
+            }
+        ],
+        "usage": {
+            "prompt_tokens": INPUT_TOKENS,
+            "completion_tokens": OUTPUT_TOKENS,
+            "total_tokens": INPUT_TOKENS + OUTPUT_TOKENS,
+        },
+    }
+
+
+def success(answer: Any = None) -> Answer:
+    """Answer as asked."""
+    said = SUMMARY if answer is None else answer
+    return lambda handler: handler.send(200, json.dumps(reply(handler, said)).encode())
+
+
+def error(status: int, kind: str, message: str, **headers: str) -> Answer:
+    """Fail as both protocols say it."""
+    said = {"type": kind, "code": kind, "message": message}
+    body = json.dumps({"type": "error", "error": said}).encode()
+    return lambda handler: handler.send(status, body, **headers)
+
+
+def raw(body: bytes) -> Answer:
+    """Answer with these bytes."""
+    return lambda handler: handler.send(200, body)
+
+
+def hang(handler: Handler) -> None:
+    """Never answer."""
+    server = handler.server
+    assert isinstance(server, Provider)
+    server.ended.wait(300)
+
+
+def flood(handler: Handler) -> None:
+    """Answer 30 MB of a summary that never ends."""
+    handler.send_response(200)
+    handler.send_header("content-type", "application/json")
+    handler.send_header("content-length", str(30 << 20))
+    handler.end_headers()
+    for _ in range(30):
+        handler.wfile.write(b" " * (1 << 20))
+
+
+def slow(secs: float) -> Answer:
+    """Answer as asked, later."""
+
+    def answer(handler: Handler) -> None:
+        time.sleep(secs)
+        success()(handler)
+
+    return answer

@@ -1,0 +1,184 @@
+"""A user who has agreed to summaries: settings, a key, transcripts, and the three workers."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import PATIENCE_SECS, ROOT, Home, Process, Server, Writer, fire, until
+from tests.llm_server import Provider
+from tests.payloads import SESSION_END, SESSION_START, changed
+
+SESSION = "7b1f0c9e-3a52-4d0e-9c55-0d6a1f2be111"
+CANARY = "sk-canary-" + "Zq7" * 16
+SECRET_IN_WORDS = "ghp_" + "a1B2" * 9
+
+
+def said(number: int, who: str, words: str, session: str = SESSION) -> bytes:
+    """One line of a transcript."""
+    message: dict[str, Any] = {"role": who, "content": [{"type": "text", "text": words}]}
+    if who == "assistant":
+        usage = {"input_tokens": 3, "output_tokens": 5}
+        message |= {"id": f"msg-{number}", "model": "claude-opus-4-5-20251101", "usage": usage}
+        message["stop_reason"] = "end_turn"
+    line = {
+        "type": who,
+        "uuid": f"uuid-{number}",
+        "requestId": f"req-{number}",
+        "sessionId": session,
+        "timestamp": f"2026-01-10T10:{number % 60:02d}:00.000Z",
+        "cwd": "/home/ana/shop",
+        "message": message,
+    }
+    return json.dumps(line).encode() + b"\n"
+
+
+def conversation(session: str = SESSION, turns: int = 3) -> bytes:
+    """A transcript worth a summary; a secret stands in it."""
+    lines = [
+        said(2 * n + who, name, f"{words} {n}: {'the parser drops its last line ' * 5}", session)
+        for n in range(turns)
+        for who, (name, words) in enumerate((("user", "Mend"), ("assistant", "Mended")))
+    ]
+    return b"".join(lines) + said(50, "user", f"the token is {SECRET_IN_WORDS}", session)
+
+
+class Scene:
+    """The user's folders, and what runs in them."""
+
+    def __init__(self, home: Home, server: Server) -> None:
+        self.home = home
+        self.server = server
+        self.redis = server.client()
+        self.writer = Writer(home)
+        self.processes: list[Process] = [self.writer]
+        self.slow, self.llm = self._worker("slow"), self._worker("llm")
+        self._ends = 0
+        self._executed: set[bytes] = set()
+        self.config = home.root / ".config" / "hivepipe"
+        self.config.mkdir(parents=True)
+        self.transcripts = home.root / ".claude" / "projects" / "-shop"
+        self.transcripts.mkdir(parents=True)
+
+    def _worker(self, role: str) -> Process:
+        script = str(ROOT / "workers" / f"{role}.py")
+        log = self.home.root / f"{role}{self.home.path.name}.log"
+        made = Process([sys.executable, "-I", script], log, self.home.env, self.home.root)
+        self.processes.append(made)
+        return made
+
+    def close(self) -> None:
+        for process in self.processes:
+            if process.is_running:
+                process.end()
+        self.redis.close()
+
+    def start(self) -> None:
+        for process in self.processes:
+            process.start()
+
+    # ---- settings
+
+    def use(self, provider: Provider, **settings: str | float | bool) -> None:
+        """Let OpenAI be the provider, its key kept, and agree to it."""
+        self.configure(openai_url=f"{provider.url}/v1", anthropic_url=provider.url, **settings)
+        self.keep("OPENAI_API_KEY")
+        self.command("summaries", "enable", "--yes")
+
+    def configure(self, **settings: str | float | bool) -> None:
+        lines = (f"{name} = {json.dumps(value)}\n" for name, value in settings.items())
+        (self.config / "config.toml").write_text("".join(lines))
+
+    def keep(self, name: str, secret: str = CANARY) -> None:
+        self.command("credentials", "set", name, data=f"{secret}\n")
+
+    def command(self, *words: str, data: str = "", expect: int = 0, **env: str) -> str:
+        """Run the command line in the project; return what it said."""
+        done = subprocess.run(
+            [sys.executable, "-I", "-m", "hivepipe.cli.main", *words],
+            input=data,
+            env=self.home.env | env,
+            cwd=self.home.project,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECS,
+            check=False,
+        )
+        assert done.returncode == expect, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    # ---- sessions
+
+    def write(self, session: str = SESSION, lines: bytes | None = None) -> Path:
+        """Write a session's transcript."""
+        path = self.transcripts / f"{session}.jsonl"
+        path.write_bytes(conversation(session) if lines is None else lines)
+        return path
+
+    def end(self, session: str = SESSION, **more: Any) -> None:
+        """Live through a session whose transcript is there: it begins and ends."""
+        self._ends += 1  # the same event within 2 s would be one that was fired twice
+        where = {
+            "number": self._ends,
+            "session_id": session,
+            "transcript_path": str(self.write_if_missing(session)),
+        }
+        env = self.home.with_env(INSTANCE_ID=f"inst-{session[:8]}")
+        fire("SessionStart", changed(SESSION_START, **where), env)
+        fire("SessionEnd", changed(SESSION_END, **where, **more), env)
+
+    def write_if_missing(self, session: str) -> Path:
+        path = self.transcripts / f"{session}.jsonl"
+        return path if path.exists() else self.write(session)
+
+    def hurry(self) -> None:
+        """What waits for a time has waited long enough: for it to settle, or to try again."""
+        for queue in ("slow", "llm"):
+            for job, _ in self.redis.zscan_iter(f"rq:scheduled:{queue}"):
+                self.redis.zadd(f"rq:scheduled:{queue}", {job: int(time.time()) - 1}, xx=True)
+
+    def executed(self) -> int:
+        """Hurry; return how many jobs have been executed in the queue llm, seen in passing."""
+        self.hurry()
+        self._executed |= set(self.redis.zrange("rq:finished:llm", 0, -1))
+        return len(self._executed)
+
+    def summaries(self, session: str = "") -> list[dict[str, Any]]:
+        rows = self.home.rows("SELECT * FROM summaries ORDER BY session_id, made_at")
+        return [row for row in rows if session in ("", row["session_id"])]
+
+    def until_summary(self, session: str = SESSION, number: int = 1) -> dict[str, Any]:
+        def found() -> list[dict[str, Any]]:
+            self.hurry()
+            rows = self.summaries(session)
+            return rows if len(rows) >= number else []
+
+        try:
+            rows = until(found, "no summary")
+        except BaseException:
+            sys.stderr.write(self.slow.text + self.llm.text + self.writer.text)
+            raise
+        last: dict[str, Any] = rows[-1]
+        return last
+
+    def spent(self) -> dict[str, Any]:
+        """What `hivepipe costs` says of hivepipe's own calls."""
+        own: dict[str, Any] = json.loads(self.command("costs", "--json"))["own"]
+        return own
+
+    def everything(self) -> dict[str, bytes]:
+        """Every file of the user's but the two that hold the key, and every value in Redis."""
+        found = {}
+        for folder, _, names in os.walk(self.home.root):
+            for name in names:
+                path = Path(folder, name)
+                if (
+                    path.is_file()
+                    and path.name != "credentials.env"
+                    and ".claude/" not in str(path)
+                ):
+                    found[str(path)] = path.read_bytes()
+        return found
