@@ -11,6 +11,7 @@ stops for it.
 
 import json
 import os
+import re
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -73,6 +74,13 @@ def _patterns(value: Any) -> str | None:
     return None if any(";" in entry for entry in value) else "; ".join(value) or ";"
 
 
+def _names(value: Any) -> str | None:
+    """A list of names of variables, as one text."""
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        return None
+    return " ".join(value) if all(re.fullmatch(r"[A-Za-z_]\w*", each) for each in value) else None
+
+
 class Setting(NamedTuple):
     """One thing that can be set; `kind` says what is allowed, for an error message.
 
@@ -133,6 +141,16 @@ SETTINGS = (
     Setting("alert_command", _text, "a command", "none", is_the_users=True),
     Setting("alert_webhook", _text, "an http address", "none", is_the_users=True),
     *_of_summaries(),
+    Setting("claude", _text, "a command", "the first on PATH", is_the_users=True),
+    Setting(
+        "hive_flags",
+        _text,
+        "flags of claude",
+        "--permission-mode acceptEdits",
+        is_the_users=True,
+    ),
+    Setting("hive_env", _names, "a list of variables", "none", is_the_users=True),
+    Setting("hive_stale_secs", _number, "a number of seconds", "3600"),
 )
 SECTIONS = ("redaction", "retention")  # read by the rooms they belong to
 CONTEXT = "context"  # [[context]]: keywords, and what Claude is told when a prompt has one

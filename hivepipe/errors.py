@@ -20,6 +20,7 @@ HivepipeError
 ├── SummaryError
 │   └── AnswerError
 ├── TryLaterError
+├── HiveError
 └── JobError                 the job's own fault: it will fail again, whoever runs it
     ├── BadEnvelopeError
     │   └── NewerEnvelopeError   ... of this hivepipe: a later one can read it
@@ -78,6 +79,10 @@ class RedactionRuleError(HivepipeError):
 
 class TaskError(HivepipeError):
     """There is no such task, or it cannot be changed."""
+
+
+class HiveError(HivepipeError):
+    """The hive cannot do this."""
 
 
 class ArchiveError(HivepipeError):

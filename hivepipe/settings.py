@@ -19,6 +19,7 @@ ALIASES = {
 
 CHECKPOINT_INTERVAL_SECS = 60.0
 IDLE_SECS = 300.0
+HIVE_STALE_SECS = 3600.0
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 
@@ -103,6 +104,11 @@ def checkpoint_interval_ns() -> int:
 def idle_secs() -> float:
     """Return after how much idleness a stack that a hook started leaves."""
     return _secs("HIVEPIPE_IDLE_SECS", IDLE_SECS)
+
+
+def hive_stale_secs() -> float:
+    """Return after how much silence a hive worker is stale."""
+    return _secs("HIVEPIPE_HIVE_STALE_SECS", HIVE_STALE_SECS)
 
 
 def _secs(name: str, default: float) -> float:

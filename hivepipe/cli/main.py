@@ -20,6 +20,7 @@ from hivepipe.cli.export import export
 from hivepipe.cli.failed import failed
 from hivepipe.cli.forget import forget
 from hivepipe.cli.guard import guard
+from hivepipe.cli.hive.commands import hive
 from hivepipe.cli.logs import logs
 from hivepipe.cli.redact import redact
 from hivepipe.cli.rq import rq
@@ -101,6 +102,7 @@ main.add_command(failed)
 main.add_command(task)
 main.add_command(guard)
 main.add_command(context)
+main.add_command(hive)
 main.add_command(rq)
 main.add_command(drain)
 main.add_command(cleanup)

@@ -25,6 +25,7 @@ KEPT = {
     "session_logs": ("log lines", "which tool on which file; the kind of an API error"),
     "usage": ("messages", "model and number of tokens"),
     "summaries": ("summaries", "what was done, learned, left open; files"),
+    "hive_statuses": ("hive workers", "project, cost, times; what they said in status.json"),
     "tasks": ("tasks", "what you gave with `hivepipe task`"),
     "instances": ("processes", "pid, host and times of each Claude Code"),
 }
@@ -32,6 +33,8 @@ KEPT = {
 BESIDE = {
     "activity",
     "alerts",
+    "hive_workers",
+    "hive_runs",
     "swarms",
     "instance_sessions",
     "deleted_sessions",

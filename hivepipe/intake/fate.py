@@ -54,6 +54,11 @@ def lives(pid: int, started: str) -> bool:
     return state not in _DEAD and (not started or not now or now == started)
 
 
+def start_time(pid: int) -> str:
+    """Return when a process started, as the kernel counts; empty where it does not say."""
+    return _state_and_start(pid)[1]
+
+
 def _state_and_start(pid: int) -> tuple[str, str]:
     """Return what Linux says; empty where there is no /proc, or not for us."""
     fields = read_small(f"/proc/{pid}/stat").rpartition(")")[2].split()

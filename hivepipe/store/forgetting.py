@@ -25,6 +25,9 @@ TABLES = {
     "usage": "session_id",
     "activity": "session_id",
     "summaries": "session_id",
+    "hive_statuses": "session_id",
+    "hive_runs": "session_id",
+    "hive_workers": "session_id",
     "sessions": "id",
 }
 

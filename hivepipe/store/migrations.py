@@ -170,6 +170,24 @@ CREATE TABLE summaries (
   PRIMARY KEY (session_id, state));
 """
 
+# History: no key. What workers of a hive are, did, and said; it outlives their folders.
+HIVE = """
+CREATE TABLE hive_workers (
+  id TEXT PRIMARY KEY, session_id TEXT, hive TEXT NOT NULL, project TEXT, project_path TEXT,
+  task_id TEXT, profile TEXT, respawn_of TEXT, created_at TEXT,
+  status TEXT, status_at TEXT, status_ns INTEGER NOT NULL DEFAULT 0,
+  archived_at TEXT, deleted_at TEXT);
+CREATE TABLE hive_runs (
+  worker_id TEXT NOT NULL, session_id TEXT, number INTEGER NOT NULL, kind TEXT NOT NULL,
+  machine TEXT, pid INTEGER, pid_started TEXT, started_at TEXT, ended_at TEXT, exit_code INTEGER,
+  is_lost INTEGER NOT NULL, outcome TEXT, cost_micro_usd INTEGER NOT NULL,
+  PRIMARY KEY (worker_id, number));
+CREATE TABLE hive_statuses (
+  worker_id TEXT NOT NULL, session_id TEXT, changed_ns INTEGER NOT NULL, sha256 TEXT NOT NULL,
+  status TEXT NOT NULL, content TEXT, changed_at TEXT,
+  PRIMARY KEY (worker_id, changed_ns, sha256));
+"""
+
 MIGRATIONS = (
     ("0001 initial", INITIAL),
     ("0002 usage", USAGE),
@@ -183,6 +201,7 @@ MIGRATIONS = (
     ("0013 alerts", ALERTS),
     ("0018 prompts by session", PROMPTS_BY_SESSION),
     ("0020 summaries", SUMMARIES),
+    ("0030 hive", HIVE),
 )
 
 _RECORDS = """

@@ -360,6 +360,9 @@ def expected_day(home: Home, checkpoints: int) -> dict[str, list[dict[str, Any]]
         "tasks": [],
         "forgotten_sessions": [],
         "summaries": [],
+        "hive_workers": [],
+        "hive_runs": [],
+        "hive_statuses": [],
         "usage": [],  # nobody read a transcript
         "schema_migrations": [{"id": name, "applied_at": "~"} for name, _ in MIGRATIONS],
         "applied": [{"jobs": JOBS_OF_THE_DAY - 3 * (5 - checkpoints)}],

@@ -1,0 +1,1 @@
+"""The commands of `hivepipe hive`."""

@@ -1,0 +1,150 @@
+"""Command `hive check`: how all workers stand, on one screen; or one of them, in full."""
+
+import shutil
+import sys
+from collections import Counter
+from typing import Any
+
+import click
+
+from hivepipe.cli.hive.here import here_hive, say_troubles, shown_dollars
+from hivepipe.cli.tables import json_option, moment, printable, show_json, utc_option
+from hivepipe.hive import records
+from hivepipe.hive.orchestrator import Orchestrator
+from hivepipe.hive.standing import ORDER, Standing, ending
+from hivepipe.redaction import redact_text
+
+_LINES = 24
+_WIDTH = 100
+_LAST_BYTES = 600
+
+# Before a person's eyes: what it means that a worker stands so.
+_MEANING = {
+    "need_input": "need an answer",
+    "error": "report an error",
+    "died": "ended without a last word",
+    "stale": "are silent",
+    "context_full": "filled their context",
+    "broken": "wrote a status.json that says nothing",
+    "not started": "were never started",
+    "working": "work",
+    "parking": "write down what they learned",
+    "done": "are done",
+    "unknown": "cannot be told",
+}
+
+
+@click.command()
+@click.argument("start", metavar="[ID]", default="")
+@click.option("--all", "shows_all", is_flag=True, help="Name every worker, however many.")
+@json_option
+@utc_option
+def check(start: str, shows_all: bool, as_json: bool, utc: bool) -> None:
+    """Show how the workers stand, those first that wait for somebody; with ID one, in full."""
+    orchestrator = Orchestrator(here_hive())
+    hive = orchestrator.hive
+    found = orchestrator.check([hive.worker(start)] if start else None)
+    say_troubles(orchestrator)
+    if as_json:
+        show_json(workers=[_as_json(standing) for standing in found])
+    elif start:
+        _show_one(found[0], utc)
+    else:
+        _show_all(found, utc, shows_all)
+
+
+def _show_all(found: list[Standing], utc: bool, shows_all: bool) -> None:
+    counts = Counter(standing.state for standing in found)
+    click.echo(f"{len(found)} workers")
+    for state in ORDER:
+        if counts[state]:
+            click.echo(f"{counts[state]:>6} {_MEANING[state]}")
+    width, height = _screen()
+    ordered = sorted(found, key=lambda it: (ORDER.index(it.state), -it.heard_ns))
+    room = len(ordered) if shows_all else max(height - len(counts) - 5, 3)
+    shown = ordered if len(ordered) <= room else ordered[: room - 1]
+    if shown:
+        click.echo("")
+    for standing in shown:
+        click.echo(_line(standing, utc, width))
+    if rest := len(ordered) - len(shown):
+        click.echo(f"... and {rest} more: hivepipe hive check --all")
+
+
+def _screen() -> tuple[int, int]:
+    if not sys.stdout.isatty():
+        return 200, _LINES
+    size = shutil.get_terminal_size((_WIDTH, _LINES))
+    return size.columns, size.lines
+
+
+def _line(standing: Standing, utc: bool, width: int) -> str:
+    at = moment(records.utc_of(standing.heard_ns), utc)[5:16] if standing.heard_ns else " " * 11
+    head = f"{standing.state:<12} {at}  {standing.worker.id}  "
+    note = printable(redact_text(" ".join(standing.note.split())))
+    return (head + note)[:width].rstrip()
+
+
+def _show_one(standing: Standing, utc: bool) -> None:
+    worker, run = standing.worker, standing.run
+    card = worker.card()
+    click.echo(f"=== {worker.id} ===")
+    _say("state", f"{standing.state}: {standing.note}" if standing.note else standing.state)
+    _say("heard", moment(records.utc_of(standing.heard_ns), utc) if standing.heard_ns else "")
+    _say("project", card.path)
+    _say("session", card.session)
+    _say("task", " ".join(worker.task().split())[:300])
+    if run:
+        lives = "lives" if standing.lives else ending(run) if run.is_started else "never started"
+        _say("process", f"run {run.number} ({run.kind}), pid {run.pid}: {lives}")
+        if run.left_behind and not standing.lives:
+            _say("left behind", f"processes of group {run.pid} go on: kill -- -{run.pid} ends them")
+    _say("cost", f"{shown_dollars(records.cost_of(worker))} USD in {len(worker.runs())} runs")
+    for name in standing.status.fields:
+        if name != "status" and name != "options":
+            _say(name, standing.status.fields[name])
+    for number, option in enumerate(standing.status.texts("options"), 1):
+        _say(f"option {number}", option)
+    if standing.state == "need_input":
+        click.echo(f"answer with: hivepipe hive answer {worker.id} TEXT (or --option N)")
+    _show_end(standing)
+
+
+def _show_end(standing: Standing) -> None:
+    """The report, and the end of stderr where something went wrong."""
+    worker = standing.worker
+    if worker.report.exists():
+        click.echo(f"\n--- {worker.report.name}")
+        click.echo(printable(redact_text(worker.report.read_text("utf-8", "replace").strip())))
+    if standing.state in ("died", "error", "not started") and worker.stderr.exists():
+        with worker.stderr.open("rb") as file:
+            file.seek(max(worker.stderr.stat().st_size - _LAST_BYTES, 0))
+            said = file.read().decode("utf-8", "replace").strip()
+        if said:
+            click.echo(f"\n--- the end of {worker.stderr.name}")
+            click.echo(printable(redact_text(said)))
+
+
+def _say(name: str, value: object) -> None:
+    if value in (None, "", [], ()):
+        return
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    click.echo(f"{name:<14} {printable(redact_text(text))}")
+
+
+def _as_json(standing: Standing) -> dict[str, Any]:
+    worker, run = standing.worker, standing.run
+    return {
+        "id": worker.id,
+        "state": standing.state,
+        "note": redact_text(standing.note),
+        "status": standing.status.word,
+        "fields": records.shown(standing.status),
+        "lives": standing.lives,
+        "pid": run.pid if run else None,
+        "run": run.number if run else 0,
+        "exit_code": run.exit_code if run else None,
+        "cost_usd": shown_dollars(records.cost_of(worker)),
+        "heard_at": records.utc_of(standing.heard_ns) if standing.heard_ns else None,
+        "folder": str(worker.folder),
+    }

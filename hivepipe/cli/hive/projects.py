@@ -1,0 +1,36 @@
+"""Command `hive projects`: where workers can be sent."""
+
+import click
+
+from hivepipe.cli.hive.here import here_hive
+from hivepipe.cli.tables import json_option, show_json, show_table
+from hivepipe.hive import projects as listed
+
+
+@click.group(invoke_without_command=True)
+@json_option
+@click.pass_context
+def projects(ctx: click.Context, as_json: bool) -> None:
+    """List the projects of projects.json; `add NAME PATH` and `remove NAME` change it."""
+    if ctx.invoked_subcommand:
+        return
+    found = listed.read(here_hive().projects_file)
+    if as_json:
+        show_json(projects=found)
+        return
+    show_table(("project", "path"), sorted(found.items()))
+
+
+@projects.command()
+@click.argument("name")
+@click.argument("path")
+def add(name: str, path: str) -> None:
+    """List a project."""
+    click.echo(f"{name}: {listed.add(here_hive().projects_file, name, path)}")
+
+
+@projects.command()
+@click.argument("name")
+def remove(name: str) -> None:
+    """List a project no more; its workers stay."""
+    listed.remove(here_hive().projects_file, name)

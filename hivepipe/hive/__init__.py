@@ -1,0 +1,1 @@
+"""The `.hive/` protocol: one Claude gives work to others, through files."""

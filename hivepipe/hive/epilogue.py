@@ -1,0 +1,38 @@
+"""What a runner becomes when its Claude Code has ended.
+
+    python -I -m hivepipe.hive.epilogue FOLDER
+
+It still holds the worker's lock. The transcript is made pure, the run booked, the store told; what
+is not done here, because it was killed, is done by whoever looks next.
+"""
+
+import sys
+from pathlib import Path
+
+from hivepipe.config import here
+from hivepipe.errors import HivepipeError
+from hivepipe.hive import records
+from hivepipe.hive.folder import Hive
+from hivepipe.hive.transcript import tidy
+from hivepipe.hive.worker import Worker
+from hivepipe.redaction_config import use_rules
+
+
+def main() -> None:
+    """Finish the last run of a worker."""
+    place, _ = here()  # HIVEPIPE_HOME, which the runner was given
+    use_rules(place.home)
+    worker = Worker(Path(sys.argv[1]))
+    run = worker.last_run()
+    if run is None:
+        return
+    tidy(worker, run.offset)
+    records.book(worker, run)
+    try:
+        records.record(Hive(worker.folder.parents[1], place.home), [worker])
+    except HivepipeError as error:
+        print(error, file=sys.stderr)  # noqa: T201  runner.log
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""The layout of `.hive/`, and which such folders are believed.
+
+    .hive/
+      workers/<project>-<uuid>/   one worker: hivepipe.hive.worker
+      archive/<project>-<uuid>/   one that is over
+      projects.json               name -> path
+      learnings/patterns.md, learnings/<project>-insights.md
+      prompts/worker.md, prompts/park.md
+
+A folder names processes to signal and prompts to run, so one that came with a repository is not
+believed: the home lists those that `hivepipe hive init` made (`<home>/hives`, a path per line).
+"""
+
+import os
+from pathlib import Path
+
+from hivepipe.errors import HiveError
+from hivepipe.events import valid_id
+from hivepipe.hive.prompts import DEFAULTS
+from hivepipe.hive.worker import Worker
+from hivepipe.home import make_folders, read_small, write_small
+
+NAME = ".hive"
+_LIST = "hives"
+_LIST_BYTES = 1 << 16
+_SHOWN = 5
+
+
+class Hive:
+    """One `.hive` folder and the home that it reports to."""
+
+    def __init__(self, root: Path, home: str) -> None:
+        """`root` is the `.hive` folder itself."""
+        self.root = root
+        self.home = home
+        self.workers_folder = root / "workers"
+        self.archive_folder = root / "archive"
+        self.learnings_folder = root / "learnings"
+        self.projects_file = root / "projects.json"
+
+    def workers(self) -> list[Worker]:
+        """Return every worker that is not archived, by name."""
+        return _workers_in(self.workers_folder)
+
+    def archived(self) -> list[Worker]:
+        """Return every archived worker, by name."""
+        return _workers_in(self.archive_folder)
+
+    def worker(self, start: str) -> Worker:
+        """Return the one worker whose id, or session, begins so; HiveError: none, or several."""
+        found = [worker for worker in self.workers() if worker.is_called(start)]
+        exact = [worker for worker in found if worker.id == start]
+        if not start or not found:
+            raise HiveError(f"no worker has the id {start}: see `hivepipe hive check --all`")
+        if len(found) > 1 and not exact:
+            some = ", ".join(worker.id for worker in found[:_SHOWN])
+            more = " ..." if len(found) > _SHOWN else ""
+            raise HiveError(f"{len(found)} workers' ids begin with {start}: {some}{more}")
+        return (exact or found)[0]
+
+    def new_worker(self, id: str) -> Worker:
+        """Return a worker that is about to be; HiveError: its id cannot name a folder."""
+        if valid_id(id) != id:
+            raise HiveError(f"{id!r} cannot be a worker's id: letters, digits, '.', '_', '-'")
+        return Worker(self.workers_folder / id)
+
+
+def _workers_in(folder: Path) -> list[Worker]:
+    try:
+        names = sorted(os.listdir(folder))
+    except FileNotFoundError:
+        return []
+    return [Worker(folder / name) for name in names if valid_id(name) == name]
+
+
+def make(parent: Path, home: str, *, adopt: bool = False) -> tuple[Hive, bool]:
+    """Make `.hive` in a folder, and believe it from now on; False: it was there already.
+
+    HiveError: one is there that nobody made here, and `adopt` does not say to take it.
+    """
+    root = Path(os.path.realpath(parent)) / NAME
+    is_known = str(root) in known(home)
+    if root.is_symlink() or (root.exists() and not root.is_dir()):
+        raise HiveError(f"{root} is no folder: remove it")
+    if root.exists() and not is_known and not adopt:
+        raise HiveError(
+            f"{root} is there already, and was not made here. If it is yours, add --adopt: its "
+            f"prompts are run and its processes signalled; else move it away"
+        )
+    hive = Hive(root, home)
+    for folder in (hive.workers_folder, hive.archive_folder, hive.learnings_folder):
+        make_folders(str(folder))
+    _write_new(root / ".gitignore", "*\n")
+    _write_new(hive.projects_file, "{}\n")
+    _write_new(hive.learnings_folder / "patterns.md", "# Patterns\n")
+    make_folders(str(root / "prompts"))
+    for name, text in DEFAULTS.items():
+        _write_new(root / "prompts" / f"{name}.md", text)
+    if not is_known:
+        make_folders(home)
+        write_small(f"{home}/{_LIST}", "".join(f"{path}\n" for path in [*known(home), root]))
+    return hive, not is_known
+
+
+def _write_new(path: Path, text: str) -> None:
+    if not path.exists():
+        write_small(str(path), text)
+
+
+def known(home: str) -> list[str]:
+    """Return the `.hive` folders that report to a home."""
+    return [line for line in read_small(f"{home}/{_LIST}", _LIST_BYTES).splitlines() if line]
+
+
+def find(start: str, home: str) -> Hive:
+    """Return the hive of a folder or of one above it; HiveError: there is none to believe."""
+    here = Path(os.path.realpath(start))
+    for folder in (here, *here.parents):
+        root = folder / NAME
+        if root.is_dir():
+            if str(root) in known(home):
+                return Hive(root, home)
+            raise HiveError(f"{root} was not made here: `hivepipe hive init --adopt` takes it over")
+    raise HiveError("there is no .hive here, nor in a folder above: run `hivepipe hive init`")
+
+
+def hives(home: str) -> list[Hive]:
+    """Return every hive of a home that is still there."""
+    return [Hive(Path(path), home) for path in known(home) if os.path.isdir(path)]

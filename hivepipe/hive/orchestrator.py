@@ -1,0 +1,188 @@
+"""The orchestrator's hands: spawn, resume, answer, park, and what `check` looks at.
+
+hive = find(".", home)
+worker = Orchestrator(hive).spawn("shop", "Fix the session timeout.")
+Orchestrator(hive).check()
+"""
+
+import os
+import time
+import uuid
+from collections.abc import Iterable
+from contextlib import suppress
+
+from hivepipe.errors import HiveError, StoreError
+from hivepipe.hive import command, projects, prompts, records
+from hivepipe.hive.folder import Hive
+from hivepipe.hive.run import write_run
+from hivepipe.hive.standing import Standing, stand
+from hivepipe.hive.start import locked, start
+from hivepipe.hive.transcript import tidy
+from hivepipe.hive.worker import Card, Worker
+from hivepipe.settings import hive_stale_secs
+from hivepipe.store import tasks
+
+
+class Orchestrator:
+    """Acts on the workers of one hive; `troubles` collects what went wrong beside the work."""
+
+    def __init__(self, hive: Hive) -> None:
+        """Nothing is looked at yet."""
+        self.hive = hive
+        self.troubles: list[str] = []
+
+    # ---- acting
+
+    def spawn(
+        self,
+        project: str,
+        task: str,
+        *,
+        session: str = "",
+        task_id: str = "",
+        profile: str = "",
+        flags: Iterable[str] | None = None,
+        respawn_of: Worker | None = None,
+    ) -> Worker:
+        """Start a worker on a task and return it.
+
+        `session`: a UUID of the caller's choice; a second spawn of the same one finds the first,
+        so that an orchestrator that was killed can say everything again. HiveError says what is
+        wrong; then nothing runs.
+        """
+        path = projects.folder_of(self.hive.projects_file, project)
+        if not task.strip():
+            raise HiveError("the task is empty")
+        command.claude()
+        session = _uuid(session) if session else str(uuid.uuid4())
+        worker = self.hive.new_worker(f"{project}-{session}")
+        before = respawn_of.card() if respawn_of else None
+        card = Card(
+            session=session,
+            project=project,
+            path=path,
+            task_id=task_id or (before.task_id if before else worker.id),
+            profile=profile or (before.profile if before else ""),
+            flags=tuple(command.default_flags() if flags is None else flags),
+            created_at=records.utc_of(time.time_ns()),
+            respawn_of=respawn_of.id if respawn_of else "",
+            respawns=before.respawns + 1 if before else 0,
+        )
+        os.makedirs(worker.folder, mode=0o700, exist_ok=True)
+        if not _was_made(worker):
+            worker.make(card, task)
+        self._add_task(worker.card(), task)
+        self._start_once(worker)
+        self.record([worker])
+        return worker
+
+    def resume(self, worker: Worker, text: str, kind: str = "resume") -> None:
+        """Start a worker's session again with a message; HiveError: it has a process."""
+        start(self.hive, worker, self._card(worker), kind, text)
+        self.record([worker])
+
+    # ---- looking
+
+    def check(self, workers: Iterable[Worker] | None = None) -> list[Standing]:
+        """Return how workers stand, those first that somebody has to do something about.
+
+        What nobody saw end is written down as ended; the store learns of all of it.
+        """
+        looked_at = list(self.hive.workers() if workers is None else workers)
+        for worker in looked_at:
+            self.settle(worker)
+        self.record(looked_at)
+        return [stand(worker, hive_stale_secs()) for worker in looked_at]
+
+    def settle(self, worker: Worker) -> bool:
+        """Write down the end of a run whose runner was killed; False: there is none."""
+        run = worker.last_run()
+        if run is None or run.cost_usd is not None or run.is_at_work() is not False:
+            return False
+        try:
+            lock = locked(worker, 0)
+        except HiveError:
+            return False  # its runner is at it
+        try:
+            run = worker.last_run()
+            if run is None or run.cost_usd is not None or run.is_at_work() is not False:
+                return False
+            if not run.is_started:
+                return False
+            if not run.has_ended:
+                run.is_lost = True
+                run.ended_at = _last_sign(worker)
+                write_run(worker.run_file(run.number), run)
+            tidy(worker, run.offset)
+            records.book(worker, run)
+        finally:
+            os.close(lock)
+        return True
+
+    def record(self, workers: Iterable[Worker]) -> None:
+        """Let the store know; what it cannot take now it gets from the next one who looks."""
+        try:
+            records.record(self.hive, workers)
+        except StoreError as error:
+            self.troubles.append(f"{error}; the next `hivepipe hive check` writes it")
+
+    # ---- inside
+
+    def _start_once(self, worker: Worker) -> None:
+        """Start the first run, unless somebody has: two spawns of one session are one."""
+        already = "it was spawned before"
+        text = prompts.prompt(
+            self.hive.root / "prompts", "worker", command.words(self.hive, worker, worker.card())
+        )
+        try:
+            start(
+                self.hive,
+                worker,
+                worker.card(),
+                "spawn",
+                text,
+                may_start=lambda: already if _was_started(worker) else "",
+            )
+        except HiveError:
+            if not _was_started(worker):
+                raise
+            self.troubles.append(f"{worker.id}: {already}")
+
+    def _card(self, worker: Worker) -> Card:
+        """Return a worker's card, also of a folder that others made."""
+        card = worker.card()
+        if not card.session:
+            raise HiveError(f"{worker.id} has no session-id: it cannot be resumed")
+        if card.path:
+            return card
+        project = projects.project_of(worker.id, projects.read(self.hive.projects_file))
+        path = projects.folder_of(self.hive.projects_file, project)
+        return card._replace(project=project, path=path, flags=command.default_flags())
+
+    def _add_task(self, card: Card, text: str) -> None:
+        """The guard stops the worker if its task is cancelled: the store should know of it."""
+        with suppress(StoreError), records.opened(self.hive.home) as db, db.transaction():
+            tasks.add_task(db, card.task_id, text, card.created_at)
+
+
+def _was_made(worker: Worker) -> bool:
+    return bool(worker.card().created_at)
+
+
+def _was_started(worker: Worker) -> bool:
+    return any(run.is_started and not run.trouble for run in worker.runs())
+
+
+def _uuid(text: str) -> str:
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        raise HiveError(f"{text!r} is no UUID, as a session's id must be") from None
+
+
+def _last_sign(worker: Worker) -> str:
+    """Return when a process that nobody saw end was last heard of."""
+    times = [
+        path.stat().st_mtime_ns for path in (worker.transcript, worker.stderr) if path.exists()
+    ]
+    return records.utc_of(max(times, default=time.time_ns()))

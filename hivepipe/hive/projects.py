@@ -1,0 +1,72 @@
+"""`projects.json`: name -> path of the projects that workers are sent to."""
+
+import json
+import re
+from pathlib import Path
+
+from hivepipe.errors import HiveError
+from hivepipe.home import absolute, real_path, write_small
+
+_UUID = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+
+
+def read(path: Path) -> dict[str, str]:
+    """Return all projects; HiveError: the file cannot be read."""
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise HiveError(f"{path} cannot be read: {error}") from None
+    if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
+        raise HiveError(f"{path} is not an object of names and paths")
+    return found
+
+
+def folder_of(path: Path, name: str) -> str:
+    """Return the folder of a project; HiveError: it is not listed, or not there."""
+    projects = read(path)
+    if name not in projects:
+        known = ", ".join(sorted(projects)) or "none yet (`hivepipe hive projects add NAME PATH`)"
+        raise HiveError(f"{path} names no project {name!r}; it names: {known}")
+    folder = real_path(absolute(projects[name]))
+    if not Path(folder).is_dir():
+        raise HiveError(f"{name} is {projects[name]} in {path}, and that is no folder")
+    return folder
+
+
+def add(path: Path, name: str, folder: str) -> str:
+    """List a project and return its path; HiveError: name or folder cannot be used."""
+    if not _NAME.fullmatch(name):
+        raise HiveError(f"{name!r} cannot be a project's name: letters, digits, '.', '_', '-'")
+    real = real_path(absolute(folder))
+    if not Path(real).is_dir():
+        raise HiveError(f"{folder} is no folder")
+    _write(path, {**read(path), name: real})
+    return real
+
+
+def remove(path: Path, name: str) -> None:
+    """List a project no more; HiveError: it is not listed."""
+    projects = read(path)
+    if projects.pop(name, None) is None:
+        raise HiveError(f"{path} names no project {name!r}")
+    _write(path, projects)
+
+
+def project_of(worker: str, projects: dict[str, str]) -> str:
+    """Return which project a worker's id names.
+
+    What stands before its UUID. Of an id without one: the longest listed name it begins with, for
+    `project-a-b-1` is not of `project-a`.
+    """
+    plain = _UUID.sub("", worker)
+    if plain != worker:
+        return plain
+    fitting = [name for name in projects if worker.startswith(f"{name}-")]
+    return max(fitting, key=len, default=worker.rpartition("-")[0] or worker)
+
+
+def _write(path: Path, projects: dict[str, str]) -> None:
+    write_small(str(path), json.dumps(projects, indent=2, sort_keys=True) + "\n")

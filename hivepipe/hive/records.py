@@ -1,0 +1,169 @@
+"""What a worker's folder says, brought into the store by whoever looks, as often as they like.
+
+The folder is the truth; the store answers when it is gone, and adds up. A store that cannot be
+written (locked, say) stops nobody: the next one who looks writes it.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from hivepipe.errors import HiveError, StoreError
+from hivepipe.hive import projects
+from hivepipe.hive.folder import Hive
+from hivepipe.hive.run import Run, write_run
+from hivepipe.hive.status import Status
+from hivepipe.hive.stream import read_stream
+from hivepipe.hive.worker import Card, Worker
+from hivepipe.redaction import redact_text
+from hivepipe.store import hive as store
+from hivepipe.store import tasks
+from hivepipe.store.database import Database
+from hivepipe.store.location import database_path
+
+MICRO = Decimal(1_000_000)
+_LONGEST_TEXT = 2000
+
+
+@contextmanager
+def opened(home: str) -> Iterator[Database]:
+    """Open the database of a home; StoreError: it cannot be used."""
+    path = database_path(home)
+    try:
+        with closing(Database(path)) as db:
+            yield db
+    except (OSError, sqlite3.Error) as error:
+        raise StoreError(f"cannot write {path}: {error}") from error
+
+
+def record(hive: Hive, workers: Iterable[Worker]) -> None:
+    """Bring the rows of these workers up to their folders; StoreError: not now."""
+    with opened(hive.home) as db, db.transaction():
+        for worker in workers:
+            record_worker(db, hive, worker)
+
+
+def record_worker(db: Database, hive: Hive, worker: Worker) -> None:
+    """Write all rows of a worker, within the caller's transaction."""
+    card = worker.card()
+    store.record_worker(db, _worker_row(hive, worker, card))
+    for run in worker.runs():
+        store.record_run(db, _run_row(worker, card, run))
+    status = worker.status()
+    if status.changed_ns:
+        record_status(db, worker.id, card, status)
+
+
+def record_status(db: Database, worker: str, card: Card, status: Status) -> None:
+    """Write what a worker said, and what follows for its task; within a transaction."""
+    at = utc_of(status.changed_ns)
+    row = {
+        "worker_id": worker,
+        "session_id": card.session,
+        "changed_ns": status.changed_ns,
+        "sha256": status.digest,
+        "status": status.word,
+        "content": content_of(status),
+        "changed_at": at,
+    }
+    if not store.record_status(db, row) or not card.task_id:
+        return
+    if progress := status.text("progress") or status.text("result"):
+        shown = redact_text(progress)[:_LONGEST_TEXT]
+        tasks.set_task_progress(db, card.task_id, shown, at, status.changed_ns)
+    if status.word == "done":
+        tasks.set_task_state(db, card.task_id, "done", at, status.changed_ns)
+
+
+def content_of(status: Status) -> str:
+    """Return what a worker said as JSON, secrets taken out, long texts cut."""
+    return json.dumps(shown(status))
+
+
+def shown(status: Status) -> Any:
+    """Return what a worker said, secrets taken out, long texts cut."""
+    return _kept({**status.fields, "problems": list(status.problems)})
+
+
+def _kept(value: Any) -> Any:
+    if isinstance(value, str):
+        return redact_text(value)[:_LONGEST_TEXT]
+    if isinstance(value, dict):
+        return {redact_text(str(key)): _kept(inner) for key, inner in list(value.items())[:50]}
+    if isinstance(value, list):
+        return [_kept(inner) for inner in value[:50]]
+    return value
+
+
+def book(worker: Worker, run: Run) -> None:
+    """Write down what a run that is over cost, and how its last result calls it."""
+    following = next((later.offset for later in worker.runs() if later.number > run.number), None)
+    stream = read_stream(worker.transcript, run.offset, following)
+    run.cost_usd = str(stream.last.cost_usd if stream.last else Decimal(0))
+    run.outcome = stream.last.outcome if stream.last else ""
+    write_run(worker.run_file(run.number), run)
+
+
+def cost_of(worker: Worker) -> Decimal:
+    """Return what all runs of a worker cost so far, in dollars."""
+    runs = [run for run in worker.runs() if run.is_started]
+    if not runs:
+        return read_stream(worker.transcript).cost_usd
+    before = read_stream(worker.transcript, 0, runs[0].offset).cost_usd if runs[0].offset else 0
+    ends = [*(run.offset for run in runs[1:]), None]
+    return Decimal(before) + sum(
+        (_cost_of(worker, run, end) for run, end in zip(runs, ends, strict=True)), Decimal(0)
+    )
+
+
+def _cost_of(worker: Worker, run: Run, end: int | None) -> Decimal:
+    if run.cost_usd is not None:
+        return Decimal(run.cost_usd)
+    last = read_stream(worker.transcript, run.offset, end).last
+    return last.cost_usd if last else Decimal(0)
+
+
+def _worker_row(hive: Hive, worker: Worker, card: Card) -> dict[str, Any]:
+    try:
+        listed = projects.read(hive.projects_file)
+    except HiveError:
+        listed = {}
+    return {
+        "id": worker.id,
+        "session_id": card.session,
+        "hive": str(hive.root),
+        "project": card.project or projects.project_of(worker.id, listed),
+        "project_path": card.path or None,
+        "task_id": card.task_id or None,
+        "profile": card.profile or None,
+        "respawn_of": card.respawn_of or None,
+        "created_at": card.created_at or None,
+    }
+
+
+def _run_row(worker: Worker, card: Card, run: Run) -> dict[str, Any]:
+    return {
+        "worker_id": worker.id,
+        "session_id": card.session,
+        "number": run.number,
+        "kind": run.kind,
+        "machine": run.machine,
+        "pid": run.pid or None,
+        "pid_started": run.pid_started or None,
+        "started_at": run.started_at or None,
+        "ended_at": run.ended_at or None,
+        "exit_code": run.exit_code,
+        "is_lost": run.is_lost,
+        "outcome": run.outcome or None,
+        "cost_micro_usd": int(Decimal(run.cost_usd or 0) * MICRO),
+    }
+
+
+def utc_of(time_ns: int) -> str:
+    """Return a time as the store writes it."""
+    at = datetime.fromtimestamp(time_ns / 1e9, UTC)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,104 @@
+"""The process beside a worker's Claude Code: starts it, waits for it, writes down how it ended.
+
+    python -I -m hivepipe.hive.runner <worker's folder> <number of the run> <lock> <answer>
+
+It outlives whoever started it, holds the worker's lock for as long as it lives, and reads nothing:
+Claude Code writes into the files itself, so that nothing is lost or blocked if this process is
+killed. Then the run's end is written down by whoever looks next.
+
+The last two are descriptors: the worker's lock, and where to say what became of the start,
+`started` or why not. Its environment is Claude Code's, handed on as it is.
+"""
+
+import json  # noqa: F401  first: hivepipe.events puts a stand-in where nobody has it
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from hivepipe.hive.process import group_lives, start_time
+from hivepipe.hive.run import Run, read_run, write_run
+from hivepipe.hive.worker import Worker
+from hivepipe.jobs import utc
+
+CANNOT_START = 127
+_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+def main() -> None:
+    """Run one run to its end, then leave the rest to the epilogue."""
+    worker = Worker(Path(sys.argv[1]))
+    number, lock, answer = map(int, sys.argv[2:])
+    path = worker.run_file(number)
+    run = read_run(path)
+    if run is None:
+        sys.exit(f"there is no plan: {path}")
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the terminal of whoever started us may go
+    run.runner_pid, run.runner_started = os.getpid(), start_time(os.getpid())
+    write_run(path, run)
+    trouble, pid = _start(worker, run, (lock, answer))
+    _tell(answer, trouble or "started")
+    _, status = os.waitpid(pid, 0)
+    ended = read_run(path) or run  # as the process itself has written it
+    ended.exit_code = os.waitstatus_to_exitcode(status)
+    ended.ended_at = _now()[0]
+    ended.trouble = trouble
+    ended.left_behind = not trouble and group_lives(pid)
+    write_run(path, ended)
+    module = "hivepipe.hive.epilogue"
+    os.execv(sys.executable, [sys.executable, "-I", "-m", module, str(worker.folder)])
+
+
+def _start(worker: Worker, run: Run, own: tuple[int, int]) -> tuple[str, int]:
+    """Start Claude Code in a session of its own; return why not, if so, and its pid."""
+    reader, writer = os.pipe()  # closed by the exec that goes well
+    pid = os.fork()
+    if pid == 0:
+        try:
+            for descriptor in own:
+                os.set_inheritable(descriptor, False)
+            _become(worker, run)
+        except OSError as error:
+            os.write(writer, f"{run.command[0]}: {error.strerror}".encode())
+        finally:
+            os._exit(CANNOT_START)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        return pipe.read().decode(), pid
+
+
+def _become(worker: Worker, run: Run) -> None:
+    """Write down who this is, and become Claude Code: so none ever runs that nobody wrote down."""
+    os.setsid()
+    os.chdir(run.cwd)
+    descriptors = (
+        os.open(worker.prompt_file(run.number), os.O_RDONLY | os.O_CLOEXEC),
+        os.open(worker.transcript, _APPEND, 0o600),
+        os.open(worker.stderr, _APPEND, 0o600),
+    )
+    for number, descriptor in enumerate(descriptors):
+        os.dup2(descriptor, number)
+    run.pid, run.pid_started = os.getpid(), start_time(os.getpid())
+    run.started_at, run.started_ns = _now()
+    write_run(worker.run_file(run.number), run)
+    for number in (signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):  # Python's own taste
+        signal.signal(number, signal.SIG_DFL)
+    os.execv(run.command[0], run.command)
+
+
+def _now() -> tuple[str, int]:
+    now_ns = time.time_ns()
+    return f"{utc(now_ns)[:-4]}Z", now_ns
+
+
+def _tell(descriptor: int, text: str) -> None:
+    try:
+        os.write(descriptor, text.encode())
+        os.close(descriptor)
+    except BrokenPipeError:  # whoever started us is gone: the run goes on
+        return
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""How a worker stands: its own word held against its process and the clock."""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from hivepipe.hive.run import Run
+from hivepipe.hive.status import Status
+from hivepipe.hive.worker import Worker
+
+# What a person has to do something about comes first.
+ORDER = (
+    "need_input",
+    "error",
+    "died",
+    "stale",
+    "context_full",
+    "broken",
+    "not started",
+    "working",
+    "parking",
+    "done",
+    "unknown",
+)
+
+
+class Standing(NamedTuple):
+    """One worker as `check` shows it."""
+
+    worker: Worker
+    state: str  # one of ORDER
+    note: str  # why, or what it waits for
+    status: Status
+    run: Run | None
+    heard_ns: int  # the newest sign of life; 0: there was none
+    lives: bool | None
+
+
+def stand(worker: Worker, stale_secs: float) -> Standing:
+    """Look at one worker; nothing is changed."""
+    status, run = worker.status(), worker.last_run()
+    lives = run.is_at_work() if run else False
+    heard_ns = _heard_ns(worker, status, run)
+    state, note = _state(status, run, lives, _silence_secs(heard_ns) >= stale_secs)
+    return Standing(worker, state, note, status, run, heard_ns, lives)
+
+
+def _heard_ns(worker: Worker, status: Status, run: Run | None) -> int:
+    """The clock of silence: status, transcript or start, whichever is newest."""
+    try:
+        grown_ns = worker.transcript.stat().st_mtime_ns
+    except OSError:
+        grown_ns = 0
+    return max(status.said_ns, grown_ns, run.started_ns if run else 0)
+
+
+def _silence_secs(heard_ns: int) -> float:
+    return time.time() - heard_ns / 1e9 if heard_ns else 0
+
+
+def _state(status: Status, run: Run | None, lives: bool | None, is_silent: bool) -> tuple[str, str]:
+    if run is None:
+        return (status.word or "unknown"), _words(status) or "No status yet"
+    if not run.is_started:
+        trouble = run.trouble or "its process was never started"
+        return ("working", "starting") if lives else ("not started", trouble)
+    if lives is None:
+        return (status.word or "unknown"), f"runs on {run.machine.partition(' ')[0]}"
+    # A word from before this run is answered by it, unless the run was only to park.
+    is_answered = run.kind != "park" and status.changed_ns < run.started_ns
+    word = "" if is_answered else status.word
+    if lives:
+        return _of_living(status, run, word, is_silent)
+    if word and word != "working":
+        return word, _words(status)
+    if not word and status.changed_ns and not is_answered:
+        return "broken", "; ".join(status.problems)
+    return "died", ending(run)
+
+
+def _of_living(status: Status, run: Run, word: str, is_silent: bool) -> tuple[str, str]:
+    if run.kind == "park":
+        return "parking", "writes down what it learned"
+    if word in ("", "working"):
+        said = status.text("progress") if word else ""
+        return ("stale", "silent, its process lives") if is_silent else ("working", said)
+    return word, _words(status)
+
+
+def ending(run: Run) -> str:
+    """Say how a run ended."""
+    if run.trouble:
+        return run.trouble
+    if run.is_lost or not run.has_ended:
+        return "its process is gone, and nobody saw how"
+    how = f"ended with exit code {run.exit_code}"
+    if run.exit_code is not None and run.exit_code < 0:
+        how = f"was killed by signal {-run.exit_code}"
+    return how + (f", last result: {run.outcome}" if run.outcome else "")
+
+
+_OF_WORD: dict[str, Callable[[Status], str]] = {
+    "working": lambda status: status.text("progress"),
+    "need_input": lambda status: status.text("question"),
+    "done": lambda status: status.text("result"),
+    "error": lambda status: status.text("error"),
+    "context_full": lambda status: status.text("remaining"),
+}
+
+
+def _words(status: Status) -> str:
+    of_word = _OF_WORD.get(status.word)
+    words = of_word(status) if of_word else ""
+    return "; ".join(filter(None, (words, *status.problems)))

@@ -1,0 +1,121 @@
+"""Starting a run: one process on a session at a time, whoever asks and whatever was killed.
+
+The worker's lock is taken here and handed to the runner, which holds it as long as it lives; the
+process itself holds it until it is written down. So whoever gets the lock and finds no living
+process on record can be sure that there is none.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+
+from hivepipe.errors import HiveError, LockHeldError
+from hivepipe.hive import command
+from hivepipe.hive.folder import Hive
+from hivepipe.hive.process import machine
+from hivepipe.hive.run import Run, write_run
+from hivepipe.hive.transcript import tidy
+from hivepipe.hive.worker import Card, Worker
+from hivepipe.home import write_small
+from hivepipe.stack.lock import take_lock
+
+EPILOGUE_SECS = 20.0
+
+_STARTED = b"started"
+
+
+def start(
+    hive: Hive,
+    worker: Worker,
+    card: Card,
+    kind: str,
+    text: str,
+    *,
+    may_start: Callable[[], str] = lambda: "",
+) -> Run:
+    """Start Claude Code on a worker's session, told `text`; the process outlives this one.
+
+    `may_start`, asked under the lock, says why not. HiveError: its session has a living process,
+    or none could be started.
+    """
+    lock = locked(worker)
+    try:
+        _refuse_living(worker)
+        if reason := may_start():
+            raise HiveError(reason)
+        last = worker.last_run()
+        number = max(worker.run_numbers(), default=0) + 1
+        offset = tidy(worker, last.offset if last else 0)
+        command.bring_hooks(worker, card.path)
+        run = Run(
+            number=number,
+            kind=kind,
+            command=command.command_line(worker, card, resume=offset > 0),
+            cwd=card.path,
+            offset=offset,
+            machine=machine(),
+        )
+        write_small(str(worker.prompt_file(number)), text)
+        write_run(worker.run_file(number), run)
+        said = _start_runner(worker, number, lock, command.environment(hive, worker, card))
+    finally:
+        os.close(lock)
+    if said != _STARTED:
+        raise HiveError(f"{worker.id} could not be started: {said.decode(errors='replace')}")
+    return run
+
+
+def locked(worker: Worker, wait_secs: float = EPILOGUE_SECS) -> int:
+    """Return a descriptor that holds a worker's lock; HiveError: it has a process.
+
+    A runner whose Claude Code has ended gives it back in a moment.
+    """
+    lives = any(run.process_lives() for run in worker.runs())
+    try:
+        return take_lock(worker.lock, 0 if lives else wait_secs)
+    except LockHeldError:
+        raise HiveError(f"{worker.id} has a process: two would spoil its session") from None
+
+
+def _refuse_living(worker: Worker) -> None:
+    """The lock is free also when a runner was killed, and its Claude Code goes on."""
+    for run in worker.runs():
+        lives = run.process_lives()
+        if lives is None:
+            raise HiveError(f"{worker.id} runs on another machine, or did: {run.machine}")
+        if lives:
+            raise HiveError(f"{worker.id} has a process ({run.pid}): two would spoil its session")
+
+
+def _start_runner(worker: Worker, number: int, lock: int, env: dict[bytes, bytes]) -> bytes:
+    """Start the runner and return what it says of the start."""
+    reader, writer = os.pipe()
+    with open(worker.folder / "runner.log", "ab", opener=_private) as log:
+        subprocess.Popen(
+            [
+                sys.executable,
+                "-I",
+                "-m",
+                "hivepipe.hive.runner",
+                str(worker.folder),
+                str(number),
+                str(lock),
+                str(writer),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=env,
+            cwd=worker.folder,
+            pass_fds=(lock, writer),
+            start_new_session=True,
+        )
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        said = pipe.read()
+    return said or b"its runner ended at once: see runner.log in its folder"
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)

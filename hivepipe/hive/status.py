@@ -1,0 +1,155 @@
+"""`status.json`: where a worker says it stands; read tolerantly, written in one step.
+
+Only `status` is required. A language model writes this file: what can be understood is, what is
+wrong is said, and fields that nobody knows are kept.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hivepipe.errors import HiveError
+from hivepipe.home import write_small
+
+WORDS = ("working", "need_input", "done", "error", "context_full")
+LARGEST = 1 << 20
+
+_TEXTS = (
+    "progress",
+    "question",
+    "context",
+    "result",
+    "notes",
+    "error",
+    "attempted",
+    "suggestion",
+    "remaining",
+    "timestamp",
+)
+_LISTS = ("options", "files_changed")
+_SWITCHES = ("committed", "parked")
+_NEEDED = {"need_input": "question", "error": "error", "context_full": "remaining"}
+_WORD_IN_HALF = re.compile(r'"status"\s*:\s*"([A-Za-z_-]+)"')
+_FENCE = re.compile(r"\A\s*```\w*\s*\n(.*?)\n?```\s*\Z", re.DOTALL)
+
+
+class Status(NamedTuple):
+    """What a worker said last; `word` is empty as long as it said nothing that can be read."""
+
+    word: str
+    fields: Mapping[str, Any]
+    problems: tuple[str, ...]
+    changed_ns: int  # when the file was written; 0: there is none
+    digest: str  # of its bytes
+
+    def text(self, name: str) -> str:
+        """Return a text, empty where there is none."""
+        value = self.fields.get(name)
+        return value if isinstance(value, str) else ""
+
+    def texts(self, name: str) -> list[str]:
+        """Return a list of texts, empty where there is none."""
+        value = self.fields.get(name)
+        return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+
+    @property
+    def said_ns(self) -> int:
+        """Return when it was said: its own timestamp, if that is newer than the file."""
+        try:
+            at = datetime.fromisoformat(self.text("timestamp"))
+        except ValueError:
+            return self.changed_ns
+        at = at if at.tzinfo else at.replace(tzinfo=UTC)
+        now_ns = int(datetime.now(UTC).timestamp() * 1e9)
+        said_ns = int(at.timestamp() * 1e9)
+        return max(self.changed_ns, said_ns) if said_ns <= now_ns else self.changed_ns
+
+
+NONE = Status("", {}, (), 0, "")
+
+
+def read_status(path: Path) -> Status:
+    """Return what a worker said last, whatever it wrote."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
+            changed_ns = os.fstat(file.fileno()).st_mtime_ns
+    except FileNotFoundError:
+        return NONE
+    except OSError as error:
+        return NONE._replace(problems=(f"status.json cannot be read: {error.strerror}",))
+    return parse(data, changed_ns)
+
+
+def parse(data: bytes, changed_ns: int = 0) -> Status:
+    """Return what the bytes of a status.json say."""
+    digest = sha256(data).hexdigest()
+    if len(data) > LARGEST:
+        return Status("", {}, ("status.json is larger than a megabyte",), changed_ns, digest)
+    text = data.decode("utf-8-sig", "replace")
+    fenced = _FENCE.match(text)
+    try:
+        found = json.loads(fenced[1] if fenced else text)
+    except (ValueError, RecursionError):
+        return _of_half(text, changed_ns, digest)
+    if not isinstance(found, dict):
+        return Status("", {}, ("status.json is no JSON object",), changed_ns, digest)
+    word = _word(found.get("status"))
+    return Status(word, found, tuple(_problems(word, found)), changed_ns, digest)
+
+
+def _of_half(text: str, changed_ns: int, digest: str) -> Status:
+    """Return the one word that counts, if the half that was written holds it."""
+    found = _WORD_IN_HALF.search(text)
+    word = _word(found[1]) if found else ""
+    fields = {"status": word} if word else {}
+    return Status(word, fields, ("status.json is half written, or no JSON",), changed_ns, digest)
+
+
+def _word(value: object) -> str:
+    plain = value.strip().lower().replace("-", "_") if isinstance(value, str) else ""
+    return plain if plain in WORDS else ""
+
+
+def _problems(word: str, found: Mapping[str, Any]) -> Iterator[str]:
+    if "status" not in found:
+        yield "status.json has no `status`"
+    elif not word:
+        yield f"`status` is {found['status']!r}, and none of {', '.join(WORDS)}"
+    needed = _NEEDED.get(word)
+    if needed and not found.get(needed):
+        yield f"{word} without `{needed}`"
+    if word == "done":
+        for name, meaning in (("committed", "a commit"), ("parked", "having been parked")):
+            if found.get(name) is not True:
+                yield f"done without {meaning}"
+    yield from _wrong_types(found)
+
+
+def _wrong_types(found: Mapping[str, Any]) -> Iterator[str]:
+    kinds: tuple[tuple[tuple[str, ...], type, str], ...] = (
+        (_TEXTS, str, "a text"),
+        (_LISTS, list, "a list"),
+        (_SWITCHES, bool, "true or false"),
+        (("turn_count",), int, "a number"),
+    )
+    for names, kind, called in kinds:
+        for name in names:
+            if found.get(name) is not None and not isinstance(found[name], kind):
+                yield f"`{name}` is not {called}"
+
+
+def write_status(path: Path, fields: Mapping[str, Any]) -> None:
+    """Replace a status.json; HiveError: nobody could read what it would say."""
+    word = _word(fields.get("status"))
+    if not word:
+        raise HiveError(f"`status` is {fields.get('status')!r}, and none of {', '.join(WORDS)}")
+    wrong = next(_wrong_types(fields), "")
+    if wrong:
+        raise HiveError(wrong)
+    write_small(str(path), json.dumps({**fields, "status": word}, indent=2) + "\n")

@@ -1,0 +1,148 @@
+"""What `claude -p --output-format stream-json` says, line by line: calls, words, cost.
+
+A run's `result` lines carry a running total, so the last one counts, never their sum; several runs
+in one transcript are added up. Of a transcript whose runs nobody wrote down, a new run begins with
+an `init` after a result, unless Claude Code itself went on (its result then has an `origin`).
+"""
+
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import NamedTuple
+
+from hivepipe.redaction import redact_text
+from hivepipe.transcripts.lines import CAP_TEXT, Fields, blocks, part, read_line, said, text
+
+
+class Result(NamedTuple):
+    """How a run ended, as its last result line says."""
+
+    cost_usd: Decimal
+    outcome: str  # success, or what kind of error
+    words: str
+
+
+class Step(NamedTuple):
+    """One thing that happened: a call, its failure, what Claude said, a result."""
+
+    kind: str
+    words: str
+
+
+class Stream:
+    """The lines of a transcript, fed one after the other."""
+
+    def __init__(self) -> None:
+        """Nothing was said yet."""
+        self.lines = 0
+        self.session = ""
+        self.model = ""
+        self._results: list[Result] = []
+        self._begins_anew = False
+
+    def feed(self, raw: bytes) -> Iterator[Step]:
+        """Take one line and yield what happened in it."""
+        line = read_line(raw)
+        if line is None:
+            return
+        self.lines += 1
+        kind = line.get("type")
+        if kind == "system" and line.get("subtype") == "init":
+            self.session = text(line, "session_id") or self.session
+            self.model = text(line, "model") or self.model
+            self._begins_anew = bool(self._results)
+        elif kind == "result":
+            result = _result(line)
+            if self._results and not (self._begins_anew and not part(line, "origin")):
+                self._results[-1] = result
+            else:
+                self._results.append(result)
+            self._begins_anew = False
+            yield Step("result", f"{result.outcome}, {result.cost_usd} USD: {result.words}")
+        else:
+            yield from _steps(line)
+
+    @property
+    def cost_usd(self) -> Decimal:
+        """Return what all its runs cost."""
+        return sum((result.cost_usd for result in self._results), Decimal(0))
+
+    @property
+    def last(self) -> Result | None:
+        """Return the last result of its last run; None: there was none."""
+        return None if self._begins_anew or not self._results else self._results[-1]
+
+
+def read_stream(path: Path, start: int = 0, end: int | None = None) -> Stream:
+    """Read a transcript from one offset to another."""
+    stream = Stream()
+    for _ in steps(path, stream, start, end):
+        continue
+    return stream
+
+
+def steps(path: Path, stream: Stream, start: int = 0, end: int | None = None) -> Iterator[Step]:
+    """Yield what happened in a transcript, secrets taken out."""
+    try:
+        with path.open("rb") as file:
+            file.seek(start)
+            at = start
+            for raw in file:
+                at += len(raw)
+                if end is not None and at > end:
+                    return
+                for step in stream.feed(raw):
+                    yield Step(step.kind, redact_text(step.words))
+    except FileNotFoundError:
+        return
+
+
+def _result(line: Fields) -> Result:
+    failed = line.get("is_error") is True
+    kind = text(line, "subtype") or "unknown"
+    words = text(line, "result", CAP_TEXT) or _errors(line)
+    outcome = "error" if failed and kind == "success" else kind
+    return Result(_cost(line), outcome, words)
+
+
+def _errors(line: Fields) -> str:
+    found = line.get("errors")
+    return "; ".join(map(str, found))[:CAP_TEXT] if isinstance(found, list) else ""
+
+
+def _cost(line: Fields) -> Decimal:
+    """Prefer the costs of the models: they hold those of subagents."""
+    models = part(line, "modelUsage")
+    costs = [_amount(part(models, name).get("costUSD")) for name in models]
+    by_model = sum(costs, Decimal(0))
+    return by_model or _amount(line.get("total_cost_usd"))
+
+
+def _amount(value: object) -> Decimal:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
+        return Decimal(0)
+    return round(Decimal(repr(value)), 6)
+
+
+def _steps(line: Fields) -> Iterator[Step]:
+    message = part(line, "message")
+    if line.get("type") == "assistant":
+        words = said(message)
+        if words:
+            yield Step("says", words)
+        for call in blocks(message, "tool_use"):
+            yield Step("calls", f"{text(call, 'name')} {_shown(part(call, 'input'))}".rstrip())
+    results = list(blocks(message, "tool_result"))
+    if line.get("type") == "tool_result":  # older ones stand alone
+        results.append(line)
+    for result in results:
+        if result.get("is_error") is True:
+            yield Step("fails", said(result) or str(result.get("content"))[:CAP_TEXT])
+
+
+def _shown(arguments: Fields) -> str:
+    """Return the one argument that tells most."""
+    for name in ("file_path", "notebook_path", "command", "pattern", "description", "skill", "url"):
+        if value := text(arguments, name, 300):
+            return value
+    return ""

@@ -1,0 +1,149 @@
+"""One worker's folder: who writes which file, and what each says.
+
+    workers/<project>-<uuid>/
+      status.json        the worker: where it stands
+      run-report.md      the worker: a summary of the run
+      task.md            we: what it was given
+      session-id         we: its session, for `claude --resume`
+      transcript.jsonl   Claude Code: all that it says, of all runs, one JSON object to a line
+      stderr.log         Claude Code: what it complains of
+      worker.json        we: project, path, flags
+      runs/1.json        we: one process; hivepipe.hive.run
+      runs/1.prompt.md   we: what that process was told
+      run.lock           held while a process of this session is started, and while it lives
+
+Only the first five are the protocol's; a folder that has no others is a worker too.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hivepipe.hive.run import Run, read_run
+from hivepipe.hive.status import Status, read_status
+from hivepipe.home import make_folders, read_small, write_small
+
+_LARGEST_CARD = 1 << 16
+_LARGEST_TASK = 1 << 20
+
+
+class Card(NamedTuple):
+    """What was decided when a worker was spawned; the same for all its runs."""
+
+    session: str
+    project: str = ""
+    path: str = ""
+    task_id: str = ""
+    profile: str = ""
+    flags: tuple[str, ...] = ()
+    created_at: str = ""
+    respawn_of: str = ""
+    respawns: int = 0
+
+
+class Worker:
+    """A worker's folder; nothing is read before it is asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        """The folder need not be there yet."""
+        self.folder = folder
+        self.id = folder.name
+
+    def __repr__(self) -> str:
+        """Return its id."""
+        return f"Worker({self.id})"
+
+    @property
+    def status_file(self) -> Path:
+        """Return where it says how it stands."""
+        return self.folder / "status.json"
+
+    @property
+    def transcript(self) -> Path:
+        """Return where Claude Code writes what happens."""
+        return self.folder / "transcript.jsonl"
+
+    @property
+    def stderr(self) -> Path:
+        """Return where Claude Code complains."""
+        return self.folder / "stderr.log"
+
+    @property
+    def report(self) -> Path:
+        """Return its own summary."""
+        return self.folder / "run-report.md"
+
+    def is_called(self, start: str) -> bool:
+        """Does its id begin so, or the session in it?"""
+        return self.id.startswith(start) or self.session().startswith(start)
+
+    def session(self) -> str:
+        """Return its session; empty if nobody wrote it down."""
+        return read_small(str(self.folder / "session-id")).strip()
+
+    def task(self) -> str:
+        """Return what it was given."""
+        return read_small(str(self.folder / "task.md"), _LARGEST_TASK)
+
+    def status(self) -> Status:
+        """Return what it said last."""
+        return read_status(self.status_file)
+
+    def card(self) -> Card:
+        """Return what was decided at its spawning; of a folder that others made, its session."""
+        try:
+            found = json.loads(read_small(str(self.folder / "worker.json"), _LARGEST_CARD))
+        except ValueError:
+            found = {}
+        known: dict[str, Any] = {
+            name: found[name]
+            for name, default in Card._field_defaults.items()
+            if type(found.get(name)) is type(default)
+        }
+        flags = found.get("flags")
+        if isinstance(flags, list) and all(isinstance(flag, str) for flag in flags):
+            known["flags"] = tuple(flags)
+        return Card(self.session(), **known)
+
+    def make(self, card: Card, task: str) -> None:
+        """Make the folder; the card comes last and makes it whole."""
+        make_folders(str(self.folder / "runs"))
+        write_small(str(self.folder / "session-id"), f"{card.session}\n")
+        write_small(str(self.folder / "task.md"), task if task.endswith("\n") else f"{task}\n")
+        text = json.dumps({"id": self.id, **card._asdict()}, indent=2)
+        write_small(str(self.folder / "worker.json"), f"{text}\n")
+
+    def runs(self) -> list[Run]:
+        """Return its runs, the oldest first."""
+        found = (read_run(self.run_file(number)) for number in self.run_numbers())
+        return [run for run in found if run]
+
+    def last_run(self) -> Run | None:
+        """Return its last run; None: it had none that we know of."""
+        for number in reversed(self.run_numbers()):
+            if run := read_run(self.run_file(number)):
+                return run
+        return None
+
+    def run_numbers(self) -> list[int]:
+        """Return the numbers of its runs, rising."""
+        try:
+            names = os.listdir(self.folder / "runs")
+        except FileNotFoundError:
+            return []
+        stems = (name.removesuffix(".json") for name in names if name.endswith(".json"))
+        return sorted(int(stem) for stem in stems if stem.isdecimal())
+
+    def run_file(self, number: int) -> Path:
+        """Return the file of one run."""
+        return self.folder / "runs" / f"{number}.json"
+
+    def prompt_file(self, number: int) -> Path:
+        """Return what one run was told."""
+        return self.folder / "runs" / f"{number}.prompt.md"
+
+    @property
+    def lock(self) -> str:
+        """Return what keeps two processes off one session."""
+        return str(self.folder / "run.lock")

@@ -1,0 +1,114 @@
+"""Workers of a hive: who they are, their runs, what they said. Rows outlive the folder.
+
+What is written is what a worker's folder says; writing it again, or an older word after a newer
+one, changes nothing.
+"""
+
+from typing import Any
+
+from hivepipe.store.database import Database
+from hivepipe.store.listings import Entry, Listings
+
+
+def record_worker(db: Database, worker: dict[str, Any]) -> None:
+    """Insert a worker; a known one stays as it is, but for its folder."""
+    sql = """
+        INSERT INTO hive_workers (id, session_id, hive, project, project_path, task_id, profile,
+          respawn_of, created_at)
+        VALUES (:id, :session_id, :hive, :project, :project_path, :task_id, :profile,
+          :respawn_of, :created_at)
+        ON CONFLICT (id) DO NOTHING
+    """
+    db.execute(sql, worker)
+
+
+def record_run(db: Database, run: dict[str, Any]) -> None:
+    """Insert a run, or add how it ended: what is known is never taken back, costs only rise."""
+    sql = """
+        INSERT INTO hive_runs (worker_id, session_id, number, kind, machine, pid, pid_started,
+          started_at, ended_at, exit_code, is_lost, outcome, cost_micro_usd)
+        VALUES (:worker_id, :session_id, :number, :kind, :machine, :pid, :pid_started,
+          :started_at, :ended_at, :exit_code, :is_lost, :outcome, :cost_micro_usd)
+        ON CONFLICT (worker_id, number) DO UPDATE SET
+          pid = COALESCE(hive_runs.pid, excluded.pid),
+          pid_started = COALESCE(hive_runs.pid_started, excluded.pid_started),
+          started_at = COALESCE(hive_runs.started_at, excluded.started_at),
+          ended_at = COALESCE(hive_runs.ended_at, excluded.ended_at),
+          exit_code = COALESCE(hive_runs.exit_code, excluded.exit_code),
+          is_lost = CASE WHEN hive_runs.is_lost > excluded.is_lost
+            THEN hive_runs.is_lost ELSE excluded.is_lost END,
+          outcome = COALESCE(excluded.outcome, hive_runs.outcome),
+          cost_micro_usd = CASE WHEN hive_runs.cost_micro_usd > excluded.cost_micro_usd
+            THEN hive_runs.cost_micro_usd ELSE excluded.cost_micro_usd END
+    """
+    db.execute(sql, run)
+
+
+def record_status(db: Database, status: dict[str, Any]) -> bool:
+    """Keep a word of a worker's; False: it was known. The newest word is the worker's status."""
+    sql = """
+        INSERT INTO hive_statuses (worker_id, session_id, changed_ns, sha256, status, content,
+          changed_at)
+        VALUES (:worker_id, :session_id, :changed_ns, :sha256, :status, :content, :changed_at)
+        ON CONFLICT (worker_id, changed_ns, sha256) DO NOTHING
+    """
+    if not db.execute(sql, status):
+        return False
+    sql = """
+        UPDATE hive_workers SET status = :status, status_at = :changed_at, status_ns = :changed_ns
+        WHERE id = :worker_id AND status_ns <= :changed_ns
+    """
+    names = ("status", "changed_at", "changed_ns", "worker_id")
+    db.execute(sql, {name: status[name] for name in names})
+    return True
+
+
+def end_worker(db: Database, worker: str, column: str, time: str) -> None:
+    """Note when a worker was archived or deleted; its rows stay."""
+    if column not in ("archived_at", "deleted_at"):
+        raise ValueError(column)
+    sql = f"UPDATE hive_workers SET {column} = :time WHERE id = :id AND {column} IS NULL"
+    db.execute(sql, {"time": time, "id": worker})
+
+
+def workers_of(store: Listings, hive: str) -> list[Entry]:
+    """Return all workers of a hive, also those whose folder is gone, with what they cost."""
+    sql = """
+        SELECT hive_workers.*, COUNT(number) AS runs, COALESCE(SUM(cost_micro_usd), 0) AS micro_usd
+        FROM hive_workers LEFT JOIN hive_runs ON worker_id = hive_workers.id
+        WHERE hive = :hive GROUP BY hive_workers.id ORDER BY created_at, hive_workers.id
+    """
+    return store.rows(sql, {"hive": hive})
+
+
+def statuses_of(store: Listings, worker: str) -> list[Entry]:
+    """Return what a worker said, in the order that it said it."""
+    sql = """
+        SELECT changed_at, status, content FROM hive_statuses
+        WHERE worker_id = :id ORDER BY changed_ns
+    """
+    return store.rows(sql, {"id": worker})
+
+
+def known_runs(store: Listings, hive: str) -> dict[tuple[str, int], Entry]:
+    """Return what is known of the runs of a hive, by worker and number."""
+    sql = """
+        SELECT worker_id, number, pid, ended_at, cost_micro_usd FROM hive_runs
+        WHERE worker_id IN (SELECT id FROM hive_workers WHERE hive = :hive)
+    """
+    return {(row["worker_id"], row["number"]): row for row in store.rows(sql, {"hive": hive})}
+
+
+def known_statuses(store: Listings, hive: str) -> dict[str, int]:
+    """Return of each worker when its newest known word was written."""
+    sql = "SELECT id, status_ns FROM hive_workers WHERE hive = :hive"
+    return {row["id"]: row["status_ns"] for row in store.rows(sql, {"hive": hive})}
+
+
+def spent_since(db: Database, time: str) -> int:
+    """Return what all runs cost that began after a time, in millionths of a dollar."""
+    sql = (
+        "SELECT COALESCE(SUM(cost_micro_usd), 0) AS spent FROM hive_runs WHERE started_at >= :time"
+    )
+    row = db.row(sql, {"time": time})
+    return int(row["spent"]) if row else 0

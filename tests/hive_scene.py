@@ -1,0 +1,142 @@
+"""A hive of workers for tests: a project, its `.hive`, and a `claude` that plays scripts."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import PATIENCE_SECS, ROOT, Home, until
+
+STAND_IN = ROOT / "tests" / "stand_in_claude.py"
+DONE = 'status {"status": "done", "result": "did it", "committed": true, "parked": true}'
+
+
+def script(*runs: list[str], words: str = "Do this.") -> str:
+    """Return a task that lets the stand-in play these runs."""
+    return f"{words}\nSCRIPT {json.dumps({'runs': runs})}"
+
+
+class Scene:
+    """A user with an orchestrator's project, two projects to send workers to, and a claude."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.hive = home.project / ".hive"
+        bin = home.root / "bin"
+        bin.mkdir()
+        claude = bin / "claude"
+        text = STAND_IN.read_text().split("\n", 1)[1]
+        claude.write_text(f"#!{sys.executable} -I\n{text}")
+        claude.chmod(0o755)
+        self.env = {**home.env, "PATH": f"{bin}:{home.env['PATH']}"}
+        self.projects = {}
+        for name in ("project-a", "project-a-b"):
+            folder = home.root / name
+            folder.mkdir()
+            self.projects[name] = folder
+
+    def said(
+        self, *arguments: str, expect: int = 0, **more: Any
+    ) -> subprocess.CompletedProcess[str]:
+        """Run `hivepipe hive ...` in the orchestrator's project."""
+        done = subprocess.run(
+            [sys.executable, "-I", "-m", "hivepipe.cli.main", "hive", *arguments],
+            env=self.env | more.pop("env", {}),
+            cwd=more.pop("cwd", self.home.project),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECS,
+            check=False,
+            **more,
+        )
+        assert done.returncode == expect, done.stdout + done.stderr
+        return done
+
+    def run(self, *arguments: str, expect: int = 0, **more: Any) -> str:
+        """Run it and return what it printed."""
+        return self.said(*arguments, expect=expect, **more).stdout
+
+    def begin(self) -> None:
+        """Make the hive and list both projects."""
+        self.run("init")
+        for name, folder in self.projects.items():
+            self.run("projects", "add", name, str(folder))
+
+    def spawn(self, task: str, project: str = "project-a", *options: str) -> str:
+        """Spawn a worker and return its id."""
+        return self.run("spawn", project, task, *options).strip()
+
+    def check(self, worker: str = "") -> list[dict[str, Any]]:
+        """Return how workers stand."""
+        arguments = [worker] if worker else []
+        found: list[dict[str, Any]] = json.loads(self.run("check", *arguments, "--json"))["workers"]
+        return found
+
+    def stand(self, worker: str) -> dict[str, Any]:
+        """Return how one worker stands."""
+        (found,) = self.check(worker)
+        return found
+
+    def becomes(self, worker: str, state: str) -> dict[str, Any]:
+        """Wait until a worker stands so, and its runner has left."""
+
+        def look() -> dict[str, Any] | None:
+            found = self.stand(worker)
+            return found if found["state"] == state else None
+
+        found: dict[str, Any] = until(look, f"{worker} is not {state}: {self.stand(worker)}")
+        return found
+
+    def folder(self, worker: str) -> Path:
+        """Return a worker's folder."""
+        return self.hive / "workers" / worker
+
+    def played(self) -> list[dict[str, Any]]:
+        """Return every run that the stand-in began."""
+        log = self.home.root / "runs.log"
+        return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+    @property
+    def violations(self) -> str:
+        """Return what must not be."""
+        log = self.home.root / "violations.log"
+        return log.read_text() if log.exists() else ""
+
+    def lines(self, worker: str) -> list[dict[str, Any]]:
+        """Return the lines of a transcript, each of which has to be a JSON object."""
+        text = (self.folder(worker) / "transcript.jsonl").read_text()
+        found = [json.loads(line) for line in text.splitlines()]
+        assert all(isinstance(line, dict) for line in found)
+        return found
+
+    def end(self) -> None:
+        """End every process that this scene's workers are, by the pids that they wrote down."""
+        for path in [*self.hive.glob("*/*/runs/*.json")]:
+            run = json.loads(path.read_text())
+            for pid in (run["pid"], run["runner_pid"]):
+                if pid and belongs_here(pid, str(self.home.root)):
+                    try:
+                        os.killpg(os.getpgid(pid), signal.SIGKILL)
+                    except ProcessLookupError:
+                        continue
+        until(lambda: not self.processes(), "workers live on")
+        shutil.rmtree(self.hive, ignore_errors=True)
+
+    def processes(self) -> list[int]:
+        """Return the living processes that this scene's home is told to."""
+        pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+        return [pid for pid in pids if belongs_here(pid, str(self.home.root))]
+
+
+def belongs_here(pid: int, root: str) -> bool:
+    """Is this a living process whose HOME is the scene's?"""
+    try:
+        environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return False
+    return f"HOME={root}".encode() in environment and state != "Z" and pid != os.getpid()

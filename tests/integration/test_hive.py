@@ -1,0 +1,85 @@
+"""The hive's workers on real processes: spawned, looked at, booked."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conftest import Home
+from tests.hive_scene import DONE, Scene, script
+
+
+@pytest.fixture
+def scene(private_home: Home) -> Iterator[Scene]:
+    made = Scene(private_home)
+    made.begin()
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+def test_a_worker_is_spawned_works_and_is_done(scene: Scene) -> None:
+    task = script(["say on it", "call Edit a.py", "cost 0.05", "cost 0.07", DONE])
+    worker = scene.spawn(task)
+    found = scene.becomes(worker, "done")
+    assert (found["cost_usd"], found["lives"]) in [("0.07", False), ("0.07", True)]
+    folder = scene.folder(worker)
+    session = (folder / "session-id").read_text().strip()
+    assert worker == f"project-a-{session}"
+    assert (folder / "task.md").read_text() == f"{task}\n"
+    (played,) = scene.played()
+    assert played["session"] == session
+    assert played["cwd"] == str(scene.projects["project-a"])
+    assert played["worker"] == worker
+    assert played["home"] == str(scene.home.path)
+    assert task in played["prompt"]
+    assert not {"CLAUDECODE", "HIVEPIPE_NESTED"} & set(played["variables"])
+    assert "SessionStart" in played["hooks"]  # the project has none of its own
+    kinds = [line["type"] for line in scene.lines(worker)]
+    assert kinds[0] == "system"
+    assert kinds[-1] == "result"
+
+
+def test_what_a_nested_orchestrator_has_set_does_not_reach_its_workers(scene: Scene) -> None:
+    env = {"CLAUDECODE": "1", "HIVEPIPE_NESTED": "1", "ANTHROPIC_API_KEY": "k", "AWS_SECRET": "s"}
+    worker = scene.run("spawn", "project-a", script([DONE]), env=env).strip()
+    scene.becomes(worker, "done")
+    (played,) = scene.played()
+    assert not set(env) & set(played["variables"])
+
+
+def test_the_store_knows_workers_runs_words_and_costs(scene: Scene) -> None:
+    worker = scene.spawn(script(["cost 0.25", DONE]))
+    scene.becomes(worker, "done")
+    (row,) = scene.home.rows("SELECT * FROM hive_workers")
+    assert (row["id"], row["project"], row["status"]) == (worker, "project-a", "done")
+    (run,) = scene.home.rows("SELECT * FROM hive_runs")
+    assert (run["kind"], run["is_lost"]) == ("spawn", 0)
+    assert scene.home.rows("SELECT status FROM hive_statuses") == [{"status": "done"}]
+    (task,) = scene.home.rows("SELECT id, status FROM tasks")
+    assert task == {"id": worker, "status": "done"}
+
+
+def test_a_project_with_dashes_is_told_apart_from_its_neighbour(scene: Scene) -> None:
+    workers = [scene.spawn(script([DONE]), name) for name in ("project-a", "project-a-b")]
+    for worker in workers:
+        scene.becomes(worker, "done")
+    rows = scene.home.rows("SELECT id, project FROM hive_workers ORDER BY project")
+    assert [row["project"] for row in rows] == ["project-a", "project-a-b"]
+    assert {each["cwd"] for each in scene.played()} == set(map(str, scene.projects.values()))
+
+
+def test_unknown_projects_and_empty_tasks_are_refused(scene: Scene) -> None:
+    said = scene.said("spawn", "project-x", "Do it.", expect=1)
+    assert "project-a, project-a-b" in said.stderr
+    assert "empty" in scene.said("spawn", "project-a", "--file", os.devnull, expect=1).stderr
+    assert scene.check() == []
+
+
+def test_a_hive_that_came_with_a_repository_is_not_believed(scene: Scene) -> None:
+    foreign = scene.projects["project-a"] / ".hive"
+    (foreign / "workers").mkdir(parents=True)
+    said = scene.said("check", cwd=foreign.parent, expect=1)
+    assert "--adopt" in said.stderr
+    assert "--adopt" in scene.said("init", cwd=foreign.parent, expect=1).stderr
