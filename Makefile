@@ -21,7 +21,7 @@ demo: install  ## a day through the real hooks and the real stack, with everythi
 
 test: install check  ## everything that must hold
 	$(BIN)/python -I -c 'from hivepipe.stack.hook_bundle import write_bundle; write_bundle()'
-	$(BIN)/python -m pytest -q -n $(TESTERS) --dist loadgroup
+	$(BIN)/python -m pytest -q -n $(TESTERS)
 
 check: install  ## format, lint, types, layers
 	$(BIN)/ruff format --check --quiet .

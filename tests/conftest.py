@@ -42,7 +42,24 @@ def _forget_the_developers_shell() -> None:
             del posix.environ[raw]
 
 
+def _obey_an_interrupt() -> None:
+    """A shell's background job ignores SIGINT, and so would every process that a test starts."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 _forget_the_developers_shell()
+_obey_an_interrupt()
+
+
+@pytest.fixture(autouse=True)
+def _own_umask() -> Iterator[None]:
+    """Commands that a test calls in its own process set their umask for good."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
 IN_CI = b"CI" in posix.environ
 
 

@@ -28,7 +28,7 @@ def notice(home: str) -> str:
         return ""
     since = int(min(waiting)[:20]) / 1e9
     is_late = now - since >= LATE_SECS
-    overwrite_small(f"{home}/notice", f"{now:.0f} {now if is_late else told:.0f}\n")
+    overwrite_small(f"{home}/notice", f"{int(now)} {int(now if is_late else told)}\n")
     if not is_late:
         return ""
     count = f"{len(waiting)} events wait" if len(waiting) > 1 else "1 event waits"

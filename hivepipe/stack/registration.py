@@ -52,7 +52,10 @@ def register(
             write_small(f"{project}/{name}/.gitignore", "*\n")
     else:
         _claim(home)
-    _write(project, home, text)
+    if home != project:  # off is a project's own word: the home's record keeps what its stack is
+        wanted = read_record(home).get("state", "on") if state == "off" else state
+        _write(home, _text({**record, "state": wanted}))
+    _write(project, text)
 
 
 def _refuse_shipped(project: str) -> None:
@@ -79,8 +82,7 @@ def set_state(home: str, state: str) -> None:
 def switch_off(project: str) -> None:
     """Opt a project out, also one without a home of its own: its record then says nothing else."""
     record = read_record(project) or {"version": version("hivepipe")}
-    make_private(os.path.dirname(record_path(project)))
-    write_small(record_path(project), _text({**record, "state": "off"}))
+    _write(project, _text({**record, "state": "off"}))
 
 
 def switch_on(project: str) -> None:
@@ -162,11 +164,11 @@ def _text(record: dict[str, str]) -> str:
     return text
 
 
-def _write(project: str, home: str, text: str) -> None:
-    for path in dict.fromkeys((project, home)):  # HIVEPIPE_HOME finds its socket by the home
-        target = record_path(path)
-        make_private(os.path.dirname(target))
-        write_small(target, text)
+def _write(path: str, text: str) -> None:
+    """Write the record of a project, or of a home, by which HIVEPIPE_HOME finds its socket."""
+    target = record_path(path)
+    make_private(os.path.dirname(target))
+    write_small(target, text)
 
 
 def _claim(folder: str) -> None:

@@ -1,5 +1,6 @@
 """`hivepipe demo` as people run it: it shows what landed, fails when it must, leaves nothing."""
 
+import fcntl
 import shutil
 import subprocess
 import sys
@@ -14,8 +15,6 @@ from hivepipe.cli.demo import command
 from hivepipe.errors import StackError
 from hivepipe.stack import processes
 from tests.conftest import find_server
-
-pytestmark = pytest.mark.xdist_group("demo")  # each looks whether any demo is left
 
 ACTS = (
     "a project of its own",
@@ -35,10 +34,12 @@ ACTS = (
 @pytest.fixture(autouse=True)
 def _leaves_nothing() -> Iterator[None]:
     find_server()
-    before = set(Path("/tmp").glob("hpdemo*"))
-    yield
-    assert set(Path("/tmp").glob("hpdemo*")) == before
-    assert [line for line in command_lines() if "hpdemo" in line] == []
+    with open("/tmp/hivepipe-test-demo.lock", "w") as lock:  # each looks whether any demo is left
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        before = set(Path("/tmp").glob("hpdemo*"))
+        yield
+        assert set(Path("/tmp").glob("hpdemo*")) == before
+        assert [line for line in command_lines() if "hpdemo" in line] == []
 
 
 def command_lines() -> list[str]:

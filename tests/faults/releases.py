@@ -24,7 +24,7 @@ _STEP = 'MIGRATIONS += (("9000 note", "ALTER TABLE sessions ADD COLUMN note TEXT
 _CHANGES = (
     ("jobs.py", "ENVELOPE_VERSION = 1\n", "ENVELOPE_VERSION = 2\n"),
     ("jobs.py", '"event_time_ns": context.event_time_ns,', '"at_ns": context.event_time_ns,'),
-    ("envelope.py", '"event_time_ns": parent.event_time_ns,', '"at_ns": parent.event_time_ns,'),
+    ("envelope.py", '"event_time_ns": event_time_ns,', '"at_ns": event_time_ns,'),
     ("envelope.py", 'value.get("event_time_ns")', 'value.get("at_ns")'),
     (
         "envelope.py",
