@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from hivepipe.archive.folders import Folder, make_root
 from hivepipe.archive.growth import Portion, Redact, portions
 from hivepipe.archive.kept import Kept, Meta
 from hivepipe.archive.locks import locked
@@ -20,6 +19,7 @@ from hivepipe.archive.shelf import Shelf, entry_of, text_of
 from hivepipe.archive.sources import Source
 from hivepipe.archive.tallies import GROWTH_PER_SIZE
 from hivepipe.errors import StoppedError
+from hivepipe.folders import Folder, make_root
 from hivepipe.transcripts.tally import Tally
 
 MAIN, SUBAGENT = "main-session", "subagent"

@@ -12,9 +12,9 @@ from typing import TypedDict
 
 import orjson
 
-from hivepipe.archive.folders import Folder
 from hivepipe.archive.locks import locked
 from hivepipe.archive.naming import is_archive_path
+from hivepipe.folders import Folder
 
 FILE = "archive-index.json"
 JOURNAL = ".archive-index.new"

@@ -13,9 +13,9 @@ from typing import Any, BinaryIO, cast
 
 import orjson
 
-from hivepipe.archive.folders import Folder
 from hivepipe.archive.naming import ArchiveName
 from hivepipe.archive.reach import Reach
+from hivepipe.folders import Folder
 
 Meta = dict[str, Any]
 

@@ -1,16 +1,11 @@
-"""Locks between processes: one of the index, and so many that two archives seldom share one.
+"""Locks between processes: one of the index, and so many that two archives seldom share one."""
 
-Locks of the kernel's, so none outlives its holder; the files stay, for a lock file that is removed
-is two locks.
-"""
-
-import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from hivepipe.archive.folders import Folder
+from hivepipe.folders import Folder, try_lock
 from hivepipe.home import short_hash
 
 FOLDER = ".archive-locks"
@@ -24,17 +19,9 @@ def locked(root: str, key: str, wait: Callable[[], None] = lambda: None) -> Iter
     with Folder(root, FOLDER, make=True) as folder:
         descriptor = folder.open(name, os.O_RDWR | os.O_CREAT)
     try:
-        while not _is_taken(descriptor):
+        while not try_lock(descriptor):
             wait()
             time.sleep(POLL_SECS)
         yield
     finally:
         os.close(descriptor)
-
-
-def _is_taken(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

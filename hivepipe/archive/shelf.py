@@ -11,13 +11,14 @@ from contextlib import contextmanager, suppress
 
 import orjson
 
-from hivepipe.archive.folders import Folder, month_folders, remove_empty
 from hivepipe.archive.index import Entry, Index
 from hivepipe.archive.kept import META_SUFFIX, Kept, Meta, Stamp
 from hivepipe.archive.locks import locked
+from hivepipe.archive.months import month_folders, remove_empty
 from hivepipe.archive.naming import ArchiveName, is_archive_path
 from hivepipe.archive.tallies import Tallies
 from hivepipe.errors import ArchiveError
+from hivepipe.folders import Folder
 from hivepipe.transcripts.tally import Tally
 
 AT_HAND = 256

@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import orjson
 
-from hivepipe.archive.folders import Folder
 from hivepipe.archive.reading import LineReader
 from hivepipe.errors import RefusedTranscriptError
 from hivepipe.events import valid_id
+from hivepipe.folders import Folder
 from hivepipe.home import absolute, user_folder
 from hivepipe.redaction import redact_text
 from hivepipe.transcripts.lines import CAP_PATH, id_of, moment, read_line, text

@@ -1,11 +1,11 @@
-"""Folders and files of the archive: the user's alone, and no link leads astray.
+"""Folders and files of ours: the user's alone, and no link leads astray.
 
 A folder is opened name by name, and everything inside is named relative to it: what somebody puts
 in its place meanwhile is not followed. Modes hold under any umask.
 """
 
+import fcntl
 import os
-from collections.abc import Iterator
 from contextlib import suppress
 from types import TracebackType
 
@@ -19,7 +19,7 @@ _FILE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 def make_root(root: str) -> None:
-    """Make the folder of the archive, with the `.gitignore` that belongs into a project."""
+    """Make a folder, with the `.gitignore` that belongs into a project; modes as by umask 077."""
     before = os.umask(0o077)
     try:
         make_folders(root)
@@ -146,38 +146,13 @@ def _from_where_links_may_be(base: str) -> tuple[str, ...]:
     return (outer or "/", name)
 
 
-def remove_empty(base: str, *names: str) -> None:
-    """Remove the innermost of these folders and those around it, as far as they are empty.
+def try_lock(descriptor: int) -> bool:
+    """Take the kernel's lock of a file, which no holder outlives; False: somebody has it.
 
-    Their names may say something of what was in them. Whoever makes a file there just now fails,
-    and comes again.
+    A file that is locked must never be removed: one that is made anew is a second lock.
     """
-    for end in range(len(names), 0, -1):
-        *outer, name = names[:end]
-        with Folder(base, *outer) as folder:
-            try:
-                folder.remove_folder(name)
-            except OSError:
-                return
-
-
-def month_folders(root: str) -> Iterator[tuple[str, ...]]:
-    """Yield the names that lead to each folder of archives: main-session/2025-01, ..."""
-    for names in (("main-session",), *(("subagent", name) for name in _inside(root, "subagent"))):
-        for month in _inside(root, *names):
-            yield (*names, month)
-
-
-def _inside(root: str, *names: str) -> list[str]:
-    """Return the real folders inside a folder; none where it is missing or a link."""
     try:
-        with Folder(root, *names) as folder:
-            found = folder.names()
-    except OSError:
-        return []
-    path = "/".join((root, *names))
-    return [
-        name
-        for name in found
-        if os.path.isdir(f"{path}/{name}") and not os.path.islink(f"{path}/{name}")
-    ]
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
