@@ -65,7 +65,7 @@ class Scene:
             redact_line,
             lambda tally, subagents: describe(tally, PRICES, subagents),
             self._tell,
-            should_stop,
+            should_stop=should_stop,
         )
 
     def _tell(self, _source: Source, _path: str, portion: Portion) -> None:

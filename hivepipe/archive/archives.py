@@ -37,6 +37,7 @@ class Desk:
     redact: Redact
     describe: Describe
     tell: Tell = lambda _source, _path, _portion: None
+    is_forgotten: Callable[[str], bool] = lambda _session: False
     should_stop: Callable[[], bool] = lambda: False
 
     def check_stop(self) -> None:
@@ -57,6 +58,8 @@ class Archives(Shelf):
         """
         make_root(self.root)
         with locked(self.root, source.key, desk.check_stop):
+            if desk.is_forgotten(source.session):  # under the lock: nobody removes it meanwhile
+                return 0
             name = self._name(source, settled)
             if name is None:
                 return 0

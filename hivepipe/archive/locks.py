@@ -15,7 +15,19 @@ POLL_SECS = 0.02
 @contextmanager
 def locked(root: str, key: str, wait: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Hold the lock of an archive, by its key, or of the index (""); `wait` may raise."""
-    name = short_hash(key)[:2] if key else "index"
+    with _held(root, short_hash(key)[:2] if key else "index", wait):
+        yield
+
+
+def let_everybody_finish(root: str) -> None:
+    """Return when whoever holds the lock of an archive now has given it back."""
+    for number in range(256):
+        with _held(root, f"{number:02x}", lambda: None):
+            pass
+
+
+@contextmanager
+def _held(root: str, name: str, wait: Callable[[], None]) -> Iterator[None]:
     with Folder(root, FOLDER, make=True) as folder:
         descriptor = folder.open(name, os.O_RDWR | os.O_CREAT)
     try:

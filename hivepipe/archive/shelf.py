@@ -4,6 +4,7 @@ The metadata of the last few are at hand as long as their files do not change: a
 that it need not.
 """
 
+import os
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator
@@ -13,7 +14,7 @@ import orjson
 
 from hivepipe.archive.index import Entry, Index
 from hivepipe.archive.kept import META_SUFFIX, Kept, Meta, Stamp
-from hivepipe.archive.locks import locked
+from hivepipe.archive.locks import let_everybody_finish, locked
 from hivepipe.archive.months import month_folders, remove_empty
 from hivepipe.archive.naming import ArchiveName, is_archive_path
 from hivepipe.archive.tallies import Tallies
@@ -115,8 +116,12 @@ class Shelf:
     def remove_sessions(self, sessions: Collection[str]) -> list[str]:
         """Remove the archives of sessions and their subagents; return which there were.
 
-        Also those that the index does not know. A session that goes on is archived anew.
+        Also those that the index does not know. A session that goes on is archived anew, unless it
+        is said before to be forgotten.
         """
+        if not os.path.isdir(self.root):
+            return []
+        let_everybody_finish(self.root)
         known = {**dict(self.on_disk()), **self.index.entries()}
         removed = []
         for key, entry in sorted(known.items()):

@@ -74,7 +74,10 @@ def what(as_json: bool) -> None:
     click.echo(f"secrets    {_SECRETS}")
     _show_places(place, data)
     click.echo(f"leaves     {_leaves(place)}")
-    click.echo("not now    hivepipe off      all of it, for good    hivepipe uninstall --purge")
+    click.echo(
+        "not now    hivepipe off    one session    hivepipe forget ID    all    "
+        "hivepipe uninstall --purge"
+    )
 
 
 def _counts(place: Place) -> dict[str, int]:

@@ -4,7 +4,7 @@ import logging
 import time
 from collections import Counter
 from contextlib import ExitStack
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +57,6 @@ def archive_transcript(workplace: Workplace, job: Envelope) -> None:
         except RefusedTranscriptError as error:
             _warn(workplace, job, f"transcript refused: {error}", is_settled)
             return
-        if is_forgotten(workplace.home, source.session):
-            return
         remember_claude_folder(workplace.home, job.text("claude"))
         archives_of(workplace.home).extend(source, desk_of(workplace, job), settled=is_settled)
         if is_settled and job.payload.get("ends") is True:
@@ -89,7 +87,13 @@ def desk_of(workplace: Workplace, job: Envelope) -> Desk:
         kinds = Counter(map(redactor.kind, portion.redactions.elements()))
         _audit(kept_folder(workplace.home), source.key, path, kinds, not portion.before.length)
 
-    return Desk(redactor.redact_line, described, tell, workplace.stop_requested)
+    return Desk(
+        redactor.redact_line,
+        described,
+        tell,
+        partial(is_forgotten, workplace.home),
+        workplace.stop_requested,
+    )
 
 
 def _audit(folder: str, key: str, path: str, kinds: Counter[str], is_new: bool) -> None:

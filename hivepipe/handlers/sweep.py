@@ -11,7 +11,6 @@ from hivepipe.archive.sources import Source, open_source, transcripts_in
 from hivepipe.envelope import Envelope
 from hivepipe.errors import RefusedTranscriptError, RetentionError
 from hivepipe.handlers.archive import archives_of, desk_of
-from hivepipe.handlers.forgotten import is_forgotten
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.retention_limits import limits_of
 
@@ -52,8 +51,6 @@ def sweep(workplace: Workplace, job: Envelope, claude_folders: list[str]) -> Swe
             desk.check_stop()
             try:
                 with open_source(path, folder) as source:
-                    if is_forgotten(workplace.home, source.session):
-                        continue
                     if source.status.st_mtime < oldest:  # its archive was over its time
                         continue
                     _take(workplace.home, archives, source, desk, followed, swept)

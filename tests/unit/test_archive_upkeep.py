@@ -5,11 +5,14 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from threading import Thread
 
 import pytest
 
 from hivepipe.archive import index as indexes
 from hivepipe.archive.index import Index
+from hivepipe.archive.shelf import Shelf
 from hivepipe.archive.upkeep import compress, rebuild_index, verify
 from hivepipe.errors import ArchiveError, StoppedError
 from tests.archive_scene import AGENT, SESSION, Scene, line, lines
@@ -259,3 +262,25 @@ def test_of_a_forgotten_session_nothing_is_left(scene: Scene) -> None:
     scene.extend()
     assert scene.archived == lines(4)
     assert json.loads(scene.only(f"*_{SESSION}.meta.json").read_text())["message_count"] == 4
+
+
+def test_who_archives_just_now_is_waited_for(scene: Scene) -> None:
+    """Forgotten while its first lines are on their way, before any index knows of it."""
+    scene.path.write_bytes(lines(3))
+    forgotten = set[str]()
+    forgetting = Thread(target=lambda: Shelf(str(scene.kept)).remove_sessions([SESSION]))
+
+    def redact(raw: bytes) -> tuple[bytes, tuple[str, ...]]:
+        if not forgotten:
+            forgotten.add(SESSION)
+            forgetting.start()
+            forgetting.join(0.1)
+        return raw, ()
+
+    desk = replace(scene.desk(), redact=redact, is_forgotten=forgotten.__contains__)
+    with scene.source() as source:
+        assert scene.archives.extend(source, desk) == 3
+    forgetting.join()
+    assert [*scene.kept.rglob(f"*{SESSION}*")] == []
+    with scene.source() as source:
+        assert scene.archives.extend(source, desk) == 0
