@@ -17,7 +17,7 @@ import sys
 import time
 from pathlib import Path
 
-from hivepipe import retry, slow_worker
+from hivepipe import claiming_worker, retry, slow_worker
 from hivepipe.envelope import Envelope
 from hivepipe.errors import JobError
 from hivepipe.handlers.slow import SLOW_OPERATIONS, Slow
@@ -54,6 +54,7 @@ def test_work(workplace: Workplace, job: Envelope) -> None:
 PRIORITIES["test_work"] = 8
 SLOW_OPERATIONS["test_work"] = Slow("slow", test_work)
 slow_worker.RENEW_SECS = 0.05
+claiming_worker.LOCK_WAIT_SECS = 1.0
 retry.FILE_SECS = (0.05, 0.05, 0.05, 0.05)
 if SCRIPT.suffix == ".py":
     runpy.run_path(str(SCRIPT), run_name="__main__")

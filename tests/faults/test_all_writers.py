@@ -53,7 +53,8 @@ def balance(bench: Bench) -> dict[str, int]:
 
 @pytest.mark.parametrize("asked", ["at once", "when RQ has forgotten them"])
 def test_a_stock_workers_jobs_are_counted_as_done(bench: Bench, asked: str) -> None:
-    events = oracle.mix(SEED, 40).all
+    mix = oracle.mix(SEED, 40)
+    events = oracle.timed((*mix.opening, *mix.bulk[:4]))
     jobs = oracle.job_count(events)
     bench.push(events)
     worker = stock_worker(bench, "--burst")
@@ -121,7 +122,7 @@ def test_a_done_job_that_is_buried_and_discarded_counts_as_discarded(bench: Benc
 
 def test_all_writers_at_once(bench: Bench) -> None:
     """RULINGS 45: one writer is for speed; the rows are right whoever writes, also all at once."""
-    events = oracle.mix(SEED, 40 * rounds(5))
+    events = oracle.mix(SEED, 40 * rounds(2))
     writer = bench.plain_writer()
     stock = [stock_worker(bench), stock_worker(bench, "-w", "rq.SimpleWorker")]
     until(lambda: bench.redis.scard("rq:workers") == 3, "not all have come")

@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -117,9 +118,6 @@ def hostile_jobs(canary: Path) -> dict[str, tuple[dict[str, Any], str]]:
     }
 
 
-NAMES = list(hostile_jobs(Path("/nowhere")))
-
-
 def plant(
     connection: redis.Redis, fields: dict[str, Any], job_id: str = "evil", queue: str = "medium"
 ) -> None:
@@ -142,10 +140,10 @@ def plant(
 class Surrounded:
     """Ordinary jobs before and after a hostile one, and a writer like a supervisor's."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: Bench, edits: int = 6) -> None:
         self.bench = bench
-        edits = [oracle.edit(n, SESSION, "inst-a") for n in range(6)]
-        self.events = oracle.timed([oracle.start(0, "inst-a"), *edits])
+        made = [oracle.edit(n, SESSION, "inst-a") for n in range(edits)]
+        self.events = oracle.timed([oracle.start(0, "inst-a"), *made])
         self.sent = oracle.messages(self.events, bench.project, bench.swarm)
         self.writer = Writer(bench.home)
         bench.writers.append(self.writer)
@@ -173,21 +171,30 @@ class Surrounded:
         assert self.bench.applied() == jobs
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_hostile_job(bench: Bench, name: str) -> None:
+def test_each_hostile_job(bench: Bench) -> None:
+    """One after the other, each in one batch with two ordinary events: the writer outlives all."""
     canary = bench.home.root / "canary"
-    fields, word = hostile_jobs(canary)[name]
-    around = Surrounded(bench)
-    around.before()
-    plant(bench.redis, fields)
-    around.after()
-    around.check_ordinary()
-    bench.settle(around.writer, 10)
-    dead = bench.dead()
-    assert list(dead) == ["evil"]
-    assert word in dead["evil"]
-    assert dead["evil"] != "killed its worker three times"
-    assert not canary.exists()
+    hostile = hostile_jobs(canary)
+    around = Surrounded(bench, 2 * len(hostile))
+    sent = iter(around.sent)
+    bench.send(next(sent))
+    around.writer.start()
+    bench.settle(around.writer)
+    for number, (name, (fields, word)) in enumerate(hostile.items()):
+        job_id = f"evil-{number}"
+        around.writer.signal(signal.SIGSTOP)
+        bench.send(next(sent))
+        plant(bench.redis, fields, job_id)
+        bench.send(next(sent))
+        around.writer.signal(signal.SIGCONT)
+        bench.settle(around.writer)
+        dead = bench.dead()
+        assert len(dead) == number + 1, name
+        assert word in dead[job_id], name
+        assert dead[job_id] != "killed its worker three times", name
+        assert not canary.exists(), name
+    bench.assert_tables(around.events)
+    assert bench.applied() == oracle.job_count(around.events)
     assert around.writer.end() == 0
 
 
@@ -281,6 +288,26 @@ def test_a_hundred_megabytes(bench: Bench) -> None:
     assert bench.server.is_running
 
 
+def show_all(bench: Bench, ids: list[str]) -> None:
+    """Run `failed show` of each in one process."""
+    code = """if True:
+        import sys
+        from hivepipe.cli.main import main
+        for job_id in sys.argv[1:]:
+            main(["failed", "show", job_id], standalone_mode=False)
+    """
+    said = subprocess.run(
+        [sys.executable, "-I", "-c", code, *ids],
+        env=bench.home.env,
+        cwd=bench.home.project,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert said.stdout.count("try again: ") == len(ids)
+
+
 def test_all_of_them_at_once_in_every_queue(bench: Bench) -> None:
     """Whoever looks or works: nothing runs, nothing breaks, each is a dead letter that can go."""
     canary = bench.home.root / "canary"
@@ -308,8 +335,7 @@ def test_all_of_them_at_once_in_every_queue(bench: Bench) -> None:
     assert said["accounts"]["dead"] == waiting
     listed = json.loads(bench.command("failed", "list", "--json"))["failed"]
     assert len(listed) == waiting
-    for letter in listed[:: len(hostile) // 3]:
-        bench.command("failed", "show", letter["id"])
+    show_all(bench, [letter["id"] for letter in listed])
     bench.command("rq", "--", "info")
     assert f"{waiting} discarded" in bench.command("failed", "discard", "--all", "--yes")
     assert not canary.exists()

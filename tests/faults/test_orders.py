@@ -15,12 +15,13 @@ from hivepipe.errors import MissingParentError
 from hivepipe.queues.spool import write_spool
 from hivepipe.store.database import Database
 from tests.faults import oracle
-from tests.faults.harness import SEED, Bench, random_of, rounds
+from tests.faults.harness import ASKED_ROUNDS, SEED, Bench, random_of, rounds
 from tests.faults.oracle import Fired
 from tests.payloads import SESSION_END, changed
 
 PROJECT = "/home/ana/shop"
 SWARM = "swarm-0123456789abcdef"
+ORDERS = 100 if ASKED_ROUNDS >= 20 else 20  # of a day's jobs
 LONGEST = 50  # rounds of retrying what misses its parent
 
 
@@ -85,7 +86,7 @@ def assert_one_database(events: Sequence[Fired], folder: Path, orders: int, seed
 
 def test_one_day_in_random_orders(tmp_path: Path) -> None:
     """SPEC 2.4: every write commutes, whatever arrives first."""
-    assert_one_database(oracle.mix(SEED, 70).all, tmp_path, 100, SEED)
+    assert_one_database(oracle.mix(SEED, 70).all, tmp_path, ORDERS, SEED)
 
 
 def test_one_day_in_random_orders_once_the_sessions_are_there(tmp_path: Path) -> None:
@@ -95,7 +96,7 @@ def test_one_day_in_random_orders_once_the_sessions_are_there(tmp_path: Path) ->
     starts = [job for job in jobs if job.operation == "start_session"]
     others = [job for job in jobs if job.operation != "start_session"]
     in_order = settled(tmp_path / "in-order.db", jobs)
-    for number in range(20):
+    for number in range(ORDERS // 5):
         random.Random(SEED + number).shuffle(others)
         found = settled(tmp_path / f"order{number}.db", [*starts, *others], 50)
         assert oracle.differences(in_order, found) == []
@@ -116,7 +117,7 @@ def test_one_days_events_in_random_orders_part_through_the_spool(bench: Bench) -
     events = oracle.mix(SEED, 70).all
     sent = oracle.messages(events, bench.project, bench.swarm)
     spooled = 0
-    for number in range(rounds(5)):
+    for number in range(rounds(3)):
         rng = random_of(f"events {number}")
         order = list(enumerate(sent))
         rng.shuffle(order)
@@ -135,7 +136,7 @@ def test_one_days_events_in_random_orders_part_through_the_spool(bench: Bench) -
         bench.assert_accounts(oracle.job_count(events))
         assert writer.end() == 0
         bench.forget()
-    assert spooled > 10 * rounds(5)
+    assert spooled > 10 * rounds(3)
 
 
 def test_an_agent_that_finished_was_resumed_and_finished_again(tmp_path: Path) -> None:

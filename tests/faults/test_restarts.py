@@ -10,7 +10,7 @@ from tests.conftest import QUEUES
 from tests.faults import oracle
 from tests.faults.harness import Bench, random_of, rounds
 
-RESTARTS = rounds(5)
+RESTARTS = rounds(3)
 EVENTS_A_SECOND = 83  # edits: one job for each of the three queues, so 250 jobs/s
 MOST_EVENTS = 1000 * RESTARTS
 

@@ -150,18 +150,16 @@ def test_a_file_of_the_next_release_does_not_hide_the_ones_behind_it(bench: Benc
 @pytest.fixture
 def stack(bench: Bench, today: Release) -> Iterator[Release]:
     """Today's release, whose stack is up."""
-    bench.server.end()
     bench.cli = today.cli
     bench.hooks = today.hooks
-    bench.command("up", "-d", "--adopt")  # the bench's Redis was there before
+    bench.up()
     yield today
-    bench.command("down")
+    bench.down()
 
 
 def workers(bench: Bench) -> dict[str, int]:
-    """Return the pids of the stack's RQ workers."""
-    said = json.loads(bench.command("status", "--json", expect=None))
-    return {p["name"]: p["pid"] for p in said["processes"] if p["name"] != "redis"}
+    """Return the pids of the stack's RQ workers, and of its scheduler."""
+    return {name: pid for name, pid in bench.pids().items() if name != "redis"}
 
 
 def change(bench: Bench, sql: str, values: dict[str, object] | None = None) -> None:
@@ -191,12 +189,13 @@ def test_an_upgrade_while_jobs_wait(bench: Bench, stack: Release) -> None:
     waiting = bench.accounts["waiting"]
     assert waiting > 0
     stack.install(NEXT)
-    for entry in (before["writer"], before["slow"]):
+    for entry in before.values():
         os.kill(entry, signal.SIGCONT)
     bench.fire([e for e in EVENTS.bulk[HALF:] if e is not first], 10)
     until(lambda: not set(workers(bench).values()) & set(before.values()), "the old code runs on")
     assert "1 sent back" in bench.command("failed", "retry", "--all")
     bench.settle(secs=60)
+    bench.stop_the_clock()
     bench.fire(EVENTS.closing, 1)
     bench.settle()
     check_rows(bench, EVENTS)
