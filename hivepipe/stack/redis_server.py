@@ -15,6 +15,8 @@ from hivepipe.settings import variable
 
 OLDEST = (6, 2)
 ANSWER_SECS = 2
+# Wherever a Redis is ours: a full one says no, and the hooks spool.
+LIMITS = {"save": "", "maxmemory": "256mb", "maxmemory-policy": "noeviction"}
 _NAMES = ("valkey-server", "redis-server")
 _INSTALLERS = {
     "apt-get": "sudo apt-get install redis-server",
@@ -52,14 +54,12 @@ def arguments(home: str, address: str) -> list[str]:
         "dir": home,
         "daemonize": "no",
         "logfile": "",  # standard output, which the supervisor keeps
-        "save": "",
         "appendonly": "yes",
         # Not "everysec", which answers before it writes while a sync is under way: the writer
         # syncs once a second (hivepipe.queues.aof_sync).
         "appendfsync": "always" if variable("HIVEPIPE_FSYNC") == "always" else "no",
         "appendfilename": "appendonly.aof",
-        "maxmemory": "256mb",
-        "maxmemory-policy": "noeviction",  # a full Redis says no, and the hooks spool
+        **LIMITS,
     }
     return [text for name, value in options.items() for text in (f"--{name}", value)]
 

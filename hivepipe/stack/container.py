@@ -1,0 +1,76 @@
+"""One process of a stack per container: `python -I -m hivepipe.stack.container NAME`.
+
+Records the home and the Redis that REDIS_URL names, then becomes the process. `--check NAME` says
+by its exit code whether that process is well. Home, registration and sockets lie on volumes that
+the containers share; one kernel, so the locks hold between them.
+"""
+
+import os
+import socket
+import sys
+
+from redis.exceptions import RedisError
+
+from hivepipe.config import here
+from hivepipe.errors import HivepipeError, StackError
+from hivepipe.home import locate, read_record
+from hivepipe.queues.connection import connect
+from hivepipe.queues.rq_workers import rq_workers
+from hivepipe.settings import variable
+from hivepipe.stack import other_redis, registration
+from hivepipe.stack.lock import Stack, locked_folder, make_private, runtime_for
+from hivepipe.stack.processes import PROCESSES, Process, script_path
+
+TURN_SECS = 30
+
+
+def main(arguments: list[str]) -> int:
+    """Be the process that the arguments name, or check it."""
+    os.umask(0o077)
+    is_check = arguments[:1] == ["--check"]
+    try:
+        process = _named(arguments[-1] if arguments else "")
+        if is_check:
+            return 0 if _is_well(process) else 1
+        _register()
+    except (HivepipeError, RedisError) as error:
+        print(f"hivepipe: {error}", file=sys.stderr)  # noqa: T201  the container's log
+        return 1
+    return os.execv(sys.executable, [sys.executable, "-I", str(script_path(process))])
+
+
+def _named(name: str) -> Process:
+    for process in PROCESSES:
+        if process.name == name and process.if_redis != "own":
+            return process
+    raise StackError(f"no process of a stack in containers is called {name!r}")
+
+
+def _register() -> None:
+    """Let the home's record name the Redis; whichever container comes first, its word stands."""
+    url = variable("REDIS_URL")
+    if not url or not variable("HIVEPIPE_HOME"):
+        raise StackError("a container needs REDIS_URL and HIVEPIPE_HOME")
+    home = here()[0].home
+    make_private(home)
+    with locked_folder(home, TURN_SECS):
+        stack = Stack(home, runtime_for(home), other_redis.canonical(url))
+        owner = registration.owner_id(home)
+        other_redis.take(stack.url, home, owner)
+        record = read_record(home)
+        if (record.get("socket"), record.get("python")) != (stack.url, sys.executable):
+            registration.register(home, stack, sys.executable, owner=owner)
+
+
+def _is_well(process: Process) -> bool:
+    """Does Redis answer, and does the worker of this very container say a word now and then?"""
+    with connect(locate(".").socket) as connection:
+        connection.ping()
+        if not process.is_rq_worker:
+            return True
+        host = socket.gethostname()
+        return any(worker.host == host and worker.is_alive for worker in rq_workers(connection))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

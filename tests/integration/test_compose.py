@@ -1,0 +1,177 @@
+"""compose.yaml, the Procfile and `hivepipe up` say the same; a container's process works."""
+
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+import yaml
+from compose_spec import PyCompose
+
+from hivepipe.stack import compose, processes
+from hivepipe.stack.redis_server import LIMITS
+from tests.conftest import ROOT, Home, Process, find_server, fire, until
+from tests.integration.test_other_redis import PASSWORD, URL_PASSWORD, TheirRedis
+from tests.payloads import SESSION_START
+
+TEXT = (ROOT / "compose.yaml").read_text()
+SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(TEXT)["services"]
+OF_THE_STACK = {entry.name: entry for entry in processes.needed_with("rediss://elsewhere")}
+SECRETS = {"HIVEPIPE_REDIS_PASSWORD": "x", "HIVEPIPE_DASHBOARD_TOKEN": "y"}
+
+
+def test_the_file_is_the_table() -> None:
+    assert compose.compose() == TEXT
+    assert SERVICES.keys() == OF_THE_STACK.keys() | {"redis", "dashboard"}
+    in_procfile = {line.partition(":")[0] for line in processes.procfile().splitlines()}
+    # A Redis of its own needs no forwarder: hooks speak to it.
+    assert in_procfile == SERVICES.keys() - {"dashboard", "forwarder"}
+
+
+@pytest.mark.parametrize("name", OF_THE_STACK)
+def test_a_service_is_what_the_supervisor_would_run(name: str) -> None:
+    service, entry = SERVICES[name], OF_THE_STACK[name]
+    assert service["command"] == ["python", "-I", "-m", "hivepipe.stack.container", name]
+    assert service["stop_grace_period"] == f"{entry.stop_secs}s"
+    assert service["healthcheck"]["test"][-2:] == ["--check", name]
+    program = processes.render("rediss://elsewhere").split(f"[program:{name}]")[1]
+    assert f"stopwaitsecs={entry.stop_secs}" in program
+    assert entry.script in program.splitlines()[1]
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_no_service_can_do_more_than_it_must(name: str) -> None:
+    service = SERVICES[name]
+    assert int(service["user"].partition(":")[0]) > 0
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service["healthcheck"]["test"]
+    assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
+    assert name == "dashboard" or "ports" not in service
+
+
+def test_redis_keeps_what_it_takes_and_asks_for_a_password() -> None:
+    command = SERVICES["redis"]["command"][-1]
+    assert "--appendonly yes" in command
+    assert "requirepass" in command
+    for option, value in LIMITS.items():
+        assert f"--{option} {value or repr('')}" in command
+    assert "$$REDISCLI_AUTH" in command  # expanded in the container, not on its command line
+
+
+def test_the_password_is_never_in_the_arguments(tmp_path: Path) -> None:
+    """The very command of the service, with the server that is here."""
+    script = SERVICES["redis"]["command"][-1].replace("$$", "$").replace("/data", str(tmp_path))
+    server = find_server()
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    command = script.replace("redis-server ", f"{server} --port {port} ")
+    running = Process(
+        ["sh", "-c", command],
+        tmp_path / "log",
+        {"REDISCLI_AUTH": PASSWORD, "PATH": "/bin"},
+        tmp_path,
+    )
+    running.start()
+    try:
+        client = redis.Redis(port=port, password=PASSWORD)
+        until(lambda: _pings(client), "no answer")
+        with pytest.raises(redis.AuthenticationError):
+            redis.Redis(port=port).ping()
+        assert PASSWORD.encode() not in Path(f"/proc/{running.pid}/cmdline").read_bytes()
+        assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
+        client.close()
+    finally:
+        running.end(signal.SIGTERM)
+
+
+def _pings(client: redis.Redis) -> bool:
+    try:
+        return bool(client.ping())
+    except redis.ConnectionError:
+        return False
+
+
+def test_the_schema_accepts_it_and_not_anything() -> None:
+    merged = yaml.safe_load(TEXT)  # merge keys are YAML's, not the schema's
+    merged.pop("x-process")
+    assert set(PyCompose.from_yaml(yaml.safe_dump(merged)).service_names()) == SERVICES.keys()
+    with pytest.raises(ValueError, match="comand"):
+        PyCompose.from_yaml("services: {a: {image: b, comand: c}}")
+
+
+def test_docker_compose_accepts_it() -> None:
+    docker = shutil.which("docker")
+    asked = docker and subprocess.run([docker, "compose", "version"], capture_output=True)
+    if not asked or asked.returncode:
+        pytest.skip("no docker compose here: the schema was checked by a library")
+    subprocess.run(
+        [str(docker), "compose", "-f", str(ROOT / "compose.yaml"), "config", "--quiet"],
+        env=SECRETS | {"PATH": "/usr/bin:/bin:/usr/local/bin"},
+        check=True,
+    )
+
+
+# ---- a container's process, outside a container
+
+
+@pytest.fixture
+def their_redis(tmp_path: Path) -> Iterator[TheirRedis]:
+    made = TheirRedis(tmp_path, "--requirepass", PASSWORD)
+    yield made
+    made.end()
+
+
+def test_the_processes_register_the_home_and_do_its_work(
+    private_home: Home, their_redis: TheirRedis
+) -> None:
+    url = f"redis://:{URL_PASSWORD}@127.0.0.1:{their_redis.port}/0"
+    env = private_home.env | {"REDIS_URL": url}
+
+    def command(*words: str) -> list[str]:
+        return [sys.executable, "-I", "-m", "hivepipe.stack.container", *words]
+
+    running = [
+        Process(command(name), private_home.root / f"{name}.log", env, private_home.root)
+        for name in ("writer", "slow", "scheduler")
+    ]
+    try:
+        for process in running:
+            process.start()
+        check = command("--check", "writer")
+        until(lambda: subprocess.run(check, env=env, check=False).returncode == 0, "not well")
+        fire("SessionStart", SESSION_START, private_home.env)
+        until(lambda: private_home.count("sessions") == 1, "not stored")
+        until(lambda: private_home.count("slots") >= 3, "nothing by the clock")
+        assert not private_home.spool
+    finally:
+        codes = [process.end() for process in running if process.is_running]
+    assert codes == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["redis"], "no process of a stack in containers is called 'redis'"),
+        (["writer"], "a container needs REDIS_URL and HIVEPIPE_HOME"),
+    ],
+)
+def test_what_is_missing_is_said_in_one_line(
+    private_home: Home, words: list[str], said: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-I", "-m", "hivepipe.stack.container", *words],
+        env=private_home.env,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (1, f"hivepipe: {said}\n")
