@@ -1,37 +1,11 @@
 """The command `hivepipe`: the list of its commands, and how it fails."""
 
+from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 import click
 
-from hivepipe.cli import agents, install, sessions, stack
-from hivepipe.cli.archive import archive
-from hivepipe.cli.cleanup import cleanup
-from hivepipe.cli.config import config
-from hivepipe.cli.context import context
-from hivepipe.cli.costs import costs
-from hivepipe.cli.credentials import credentials
-from hivepipe.cli.dashboard import dashboard
-from hivepipe.cli.demo.command import demo
-from hivepipe.cli.disk import disk
-from hivepipe.cli.doctor import doctor
-from hivepipe.cli.drain import drain
-from hivepipe.cli.export import export
-from hivepipe.cli.failed import failed
-from hivepipe.cli.forget import forget
-from hivepipe.cli.guard import guard
-from hivepipe.cli.hive.commands import hive
-from hivepipe.cli.logs import logs
-from hivepipe.cli.redact import redact
-from hivepipe.cli.rq import rq
-from hivepipe.cli.search import search
-from hivepipe.cli.skills import skills
-from hivepipe.cli.stacks import stacks
-from hivepipe.cli.status import status
-from hivepipe.cli.summaries import summaries
-from hivepipe.cli.switch import off, on
-from hivepipe.cli.task import task
-from hivepipe.cli.what import what
 from hivepipe.config import compile_for_hooks, here
 from hivepipe.errors import HivepipeError
 from hivepipe.redaction_config import use_rules
@@ -41,9 +15,66 @@ click.UsageError.exit_code = 64
 
 SAYING_IT_THEMSELVES = ("config", "redact")  # what is wrong in a config.toml
 
+# Each command, of this name, and the module below hivepipe.cli that has it; in the order of --help.
+# Imported when it is called: all of them together take four times as long as the shortest.
+COMMANDS = {
+    "init": "install",
+    "uninstall": "install",
+    "what": "what",
+    "off": "switch",
+    "on": "switch",
+    "config": "config",
+    "up": "stack",
+    "down": "stack",
+    "restart": "stack",
+    "status": "status",
+    "dashboard": "dashboard",
+    "doctor": "doctor",
+    "stacks": "stacks",
+    "logs": "logs",
+    "url": "stack",
+    "root": "stack",
+    "sessions": "sessions",
+    "session": "sessions",
+    "agents": "agents",
+    "agent": "agents",
+    "skills": "skills",
+    "costs": "costs",
+    "redact": "redact",
+    "archive": "archive",
+    "search": "search",
+    "disk": "disk",
+    "export": "export",
+    "summaries": "summaries",
+    "credentials": "credentials",
+    "forget": "forget",
+    "failed": "failed",
+    "task": "task",
+    "guard": "guard",
+    "context": "context",
+    "hive": "hive.commands",
+    "rq": "rq",
+    "drain": "drain",
+    "cleanup": "cleanup",
+    "demo": "demo.command",
+}
+
 
 class _Commands(click.Group):
-    """A group that shows an error of ours as one line and exits with 1."""
+    """Commands that are imported when called for; an error of ours is one line and exit code 1."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        found: click.Command = getattr(
+            import_module(f"hivepipe.cli.{COMMANDS[cmd_name]}"), cmd_name
+        )
+        return found
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
@@ -68,45 +99,12 @@ def main() -> None:
         click.echo(f"hivepipe: the hooks are not told of {found.home}: {error.strerror}", err=True)
 
 
-main.add_command(install.init)
-main.add_command(install.uninstall)
-main.add_command(what)
-main.add_command(off)
-main.add_command(on)
-main.add_command(config)
-main.add_command(stack.up)
-main.add_command(stack.down)
-main.add_command(stack.restart)
-main.add_command(status)
-main.add_command(dashboard)
-main.add_command(doctor)
-main.add_command(stacks)
-main.add_command(logs)
-main.add_command(stack.url)
-main.add_command(stack.root)
-main.add_command(sessions.sessions)
-main.add_command(sessions.session)
-main.add_command(agents.agents)
-main.add_command(agents.agent)
-main.add_command(skills)
-main.add_command(costs)
-main.add_command(redact)
-main.add_command(archive)
-main.add_command(search)
-main.add_command(disk)
-main.add_command(export)
-main.add_command(summaries)
-main.add_command(credentials)
-main.add_command(forget)
-main.add_command(failed)
-main.add_command(task)
-main.add_command(guard)
-main.add_command(context)
-main.add_command(hive)
-main.add_command(rq)
-main.add_command(drain)
-main.add_command(cleanup)
-main.add_command(demo)
+def commands() -> Mapping[str, click.Command]:
+    """Import all commands."""
+    context = click.Context(main)
+    found = {name: main.get_command(context, name) for name in main.list_commands(context)}
+    return {name: command for name, command in found.items() if command is not None}
+
 
 if __name__ == "__main__":
     main(prog_name="hivepipe")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hivepipe.cli.main import main
+from hivepipe.cli.main import COMMANDS, commands, main
 from hivepipe.config import SETTINGS
 from hivepipe.handlers.registry import HANDLERS
 from hivepipe.handlers.slow import HERE, SLOW_OPERATIONS
@@ -45,7 +45,7 @@ def cells(page: str, heading: str) -> list[list[str]]:
 # ---- commands
 
 
-@pytest.mark.parametrize("command", main.commands)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_is_in_the_readme(command: str) -> None:
     described = [row[0] for row in cells(README, "## Commands")]
     assert any(name.startswith(f"`hivepipe {command}") for name in described)
@@ -56,19 +56,19 @@ def test_every_command_that_the_pages_name_exists(page: str) -> None:
     named = {
         name for code in code_of(OURS[page]) for name in re.findall(r"\bhivepipe ([a-z-]+)", code)
     }
-    assert named <= set(main.commands)
+    assert named <= set(COMMANDS)
 
 
-@pytest.mark.parametrize("command", main.commands)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_explains_itself(command: str) -> None:
     result = CliRunner().invoke(main, [command, "--help"])
     assert result.exit_code == 0
     assert result.stderr == ""
 
 
-@pytest.mark.parametrize("command", main.commands)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_is_in_the_readme(command: str) -> None:
-    options = [option for entry in main.commands[command].params for option in entry.opts]
+    options = [option for entry in commands()[command].params for option in entry.opts]
     row = "\n".join(line for line in README.splitlines() if f"| `hivepipe {command}" in line)
     shown = [option for option in options if f"{option}`" in row]
     assert bool(shown) == bool(options)

@@ -104,7 +104,8 @@ def test_a_missing_file_a_folder_and_wrong_usage(private_home: Home) -> None:
 # Another user may not be able to reach this interpreter: everything is imported before.
 AS_NOBODY = """
 import os, sys
-from hivepipe.cli.main import main
+from hivepipe.cli.main import commands, main
+commands()
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 try:
     open(sys.argv[1])
