@@ -14,6 +14,7 @@ import redis
 
 from hivepipe.archive.archives import Archives
 from hivepipe.archive.index import Entry
+from hivepipe.briefing_files import BriefingFiles
 from hivepipe.errors import HivepipeError, StackError, StoreError
 from hivepipe.guard.client import assignment_path
 from hivepipe.handlers.archive import archives_of
@@ -112,6 +113,16 @@ class Forgetting:
                 found.add(meta.get("source", {}).get("path", ""))
         return sorted(path for path in found if path and Path(path).is_file())
 
+    def hive_folders(self, sessions: Collection[str]) -> list[str]:
+        """Return the folders of the hive workers that these sessions were, where they are left."""
+        found = {
+            f"{hive}/{place}/{worker}"
+            for session in sessions
+            for hive, worker in stored.hive_workers_of(self._db, session)
+            for place in ("workers", "archive")
+        }
+        return sorted(path for path in found if Path(path).is_dir())
+
     # ---- what went
 
     def forget(self, wanted: Wanted, *, dry_run: bool = False) -> Iterator[Gone]:
@@ -163,7 +174,7 @@ class Forgetting:
         return sorted(str(path) for path in files if path.is_file() and _holds(path, wanted))
 
     def _derived(self, has_skills: bool, dry_run: bool) -> Iterator[Gone]:
-        """The search index and the exports are made again from what is left."""
+        """Search index, exports and briefings are made again from what is left."""
         index = index_path(self._place.home)
         if index.exists():
             if not dry_run:
@@ -173,6 +184,8 @@ class Forgetting:
             if not dry_run:
                 SkillExports(self._place.home).write()
             yield Gone("skill exports, written anew", 2, "files")
+        if not dry_run:
+            BriefingFiles(self._place.home).write(self._db.path)
 
     def _remove_lines(self, needles: list[bytes], dry_run: bool) -> int:
         folders = {kept_folder(self._place.home), logs_folder(self._place.home)}

@@ -74,6 +74,7 @@ def _text(matching: str) -> str:
 
 def _forget(forgetting: Forgetting, wanted: Wanted, dry_run: bool, yes: bool) -> None:
     transcripts = forgetting.transcripts(wanted.sessions)
+    folders = forgetting.hive_folders(wanted.sessions)
     for each in sorted(wanted.sessions):
         click.echo(f"session {printable(each)}")
     if not wanted.sessions:
@@ -90,6 +91,8 @@ def _forget(forgetting: Forgetting, wanted: Wanted, dry_run: bool, yes: bool) ->
         click.echo(
             f"Claude Code's own transcript is still there: rm {printable(shlex.quote(path))}"
         )
+    for path in folders:
+        click.echo(f"A hive worker's folder is still there: rm -r {printable(shlex.quote(path))}")
     left = forgetting.files_with(wanted) if wanted.spellings and not dry_run else []
     if left:
         raise HivepipeError(f"the text is still in {', '.join(map(printable, left))}")

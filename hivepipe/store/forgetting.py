@@ -65,7 +65,8 @@ def sessions_beginning(db: Database, start: str) -> set[str]:
     return found
 
 
-_TIMES = {
+# table -> when a row of it was last heard of
+TIMES = {
     "instance_sessions": "last_seen",
     "agents": "max(created_at, COALESCE(last_active, ''))",
     "session_logs": "created_at",
@@ -73,6 +74,10 @@ _TIMES = {
     "skill_uses": "created_at",
     "usage": "created_at",
     "activity": "last_active_at",
+    "summaries": "made_at",
+    "hive_statuses": "COALESCE(changed_at, '')",
+    "hive_runs": "max(COALESCE(started_at, ''), COALESCE(ended_at, ''))",
+    "hive_workers": "max(COALESCE(created_at, ''), COALESCE(status_at, ''))",
     "sessions": "updated_at",
 }
 
@@ -80,7 +85,7 @@ _TIMES = {
 def last_seen(db: Database) -> dict[str, str]:
     """Return for each session that any table knows when it was last heard of (UTC)."""
     parts = (
-        f"SELECT {column} AS id, {_TIMES[table]} AS time FROM {table}"
+        f"SELECT {column} AS id, {TIMES[table]} AS time FROM {table}"
         for table, column in TABLES.items()
     )
     sql = f"""
@@ -147,6 +152,12 @@ def transcript_of(db: Database, session: str) -> str:
     """Return where Claude Code's own transcript of a session was; empty if nobody said."""
     row = db.row("SELECT transcript_path FROM sessions WHERE id = :id", {"id": session})
     return (row["transcript_path"] or "") if row else ""
+
+
+def hive_workers_of(db: Database, session: str) -> list[tuple[str, str]]:
+    """Return the hive (its folder) and the id of the workers that a session was."""
+    sql = "SELECT hive, id FROM hive_workers WHERE session_id = :session ORDER BY hive, id"
+    return [(row["hive"], row["id"]) for row in db.rows(sql, {"session": session})]
 
 
 def rows_of(db: Database, sessions: Iterable[str]) -> Counter[str]:

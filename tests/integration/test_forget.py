@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from hivepipe.briefing_files import BriefingFiles
 from tests.archive_scene import line
 from tests.conftest import Home, Process, Server, Writer, fire, is_drained, until
 from tests.integration.test_canary import files_with, in_tables
@@ -133,6 +134,22 @@ def plant_the_rest(scene: Everywhere, server: Server) -> None:
     logs = home.project / ".claude-state" / "logs"
     with (logs / "hook-errors.log").open("a") as log:
         log.write(f"[2026] [stop] [ERROR] {SESSION} {CANARY}\n[2026] [stop] [ERROR] innocent\n")
+    connection = sqlite3.connect(home.database)
+    connection.execute(
+        "INSERT INTO summaries VALUES (?, 's', '2026-01-10T00:00:00.000Z', 'plain', '', '', '', '',"
+        " ?, '[]', '[]', '[]', 0, 0, 0, 0)",
+        (SESSION, f"{CANARY} was done"),
+    )
+    worker = home.root / "hive" / "workers" / "shop-1"
+    worker.mkdir(parents=True)
+    connection.execute(
+        "INSERT INTO hive_workers (id, session_id, hive) VALUES ('shop-1', ?, ?)",
+        (SESSION, str(home.root / "hive")),
+    )
+    connection.commit()
+    connection.close()
+    BriefingFiles(str(home.path)).write(home.database)  # as the writer does
+    assert CANARY in "".join(path.read_text() for path in home.path.glob("context/*.txt"))
     (home.path / "context").mkdir(exist_ok=True)
     (home.path / "context" / f"{SESSION}.txt").write_text(CANARY)
 
@@ -155,6 +172,7 @@ def test_nothing_is_left_of_a_session_and_all_of_the_other(
     for place in ("table prompts", "Redis", "spool", "archives", "backups", "logs"):
         assert f"gone: {place}" in said, said
     assert f"rm {scene.transcript}" in said
+    assert f"rm -r {scene.home.root / 'hive' / 'workers' / 'shop-1'}" in said
     assert scene.shown() == {}
     assert scene.rows_of_the_other() == other
     assert "innocent" in (scene.home.project / ".claude-state/logs/hook-errors.log").read_text()
@@ -249,8 +267,12 @@ def test_forgets_whoever_says_a_text(everywhere: tuple[Everywhere, Server]) -> N
     assert any("hive.db" in path for path in scene.shown())
 
     server.end(signal.SIGTERM)
-    said = command(scene.home, "forget", "--yes", "--matching", "-", given=f"{CANARY}\n")
+    own = scene.home.path / "config.toml"
+    own.write_text(f"# {CANARY}\n")
+    said = command(scene.home, "forget", "--yes", "--matching", "-", given=f"{CANARY}\n", expect=1)
     assert f"session {SESSION}" in said
+    assert f"the text is still in {own}" in said
+    own.unlink()
     assert "gone: rows of no session, the text alone: 1 rows" in said
     assert scene.shown() == {}
     assert scene.rows_of_the_other() == other
@@ -258,10 +280,3 @@ def test_forgets_whoever_says_a_text(everywhere: tuple[Everywhere, Server]) -> N
     assert task["text"] == "ask ***FORGOTTEN*** about it"
     assert "no session says so" in command(scene.home, "forget", "--yes", "--matching", CANARY)
     command(scene.home, "forget", "--matching", "abc", expect=64)
-
-
-def test_says_where_a_text_still_is(everywhere: tuple[Everywhere, Server]) -> None:
-    scene, _ = everywhere
-    (scene.home.path / "config.toml").write_text(f"# {CANARY}\n")
-    said = command(scene.home, "forget", "--yes", "--matching", CANARY, expect=1)
-    assert f"the text is still in {scene.home.path / 'config.toml'}" in said

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from hivepipe.store.database import Database
-from hivepipe.store.forgetting import TABLES
+from hivepipe.store.forgetting import TABLES, TIMES, last_seen
 
 KEPT = {"tasks"}  # the user's own: released, not removed
 
@@ -29,3 +29,12 @@ def test_every_table_with_a_session_or_agent_is_listed(tmp_path: Path) -> None:
     }
     assert named - KEPT <= set(TABLES)
     assert all(column in columns[table] for table, column in TABLES.items())
+
+
+def test_every_one_of_them_says_when(tmp_path: Path) -> None:
+    assert list(TIMES) == list(TABLES)
+    db = Database(tmp_path / "hive.db")
+    try:
+        assert last_seen(db) == {}
+    finally:
+        db.close()
