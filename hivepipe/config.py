@@ -58,6 +58,10 @@ def _mode(value: Any) -> str | None:
     return value if value in ("off", "tasks", "all") else None
 
 
+def _policy(value: Any) -> str | None:
+    return value if value in ("report", "ask", "respawn") else None
+
+
 def _counts(number: int) -> Reader:
     def read(value: Any) -> str | None:
         found = value if isinstance(value, list) else [value]
@@ -151,6 +155,10 @@ SETTINGS = (
     ),
     Setting("hive_env", _names, "a list of variables", "none", is_the_users=True),
     Setting("hive_stale_secs", _number, "a number of seconds", "3600"),
+    Setting("hive_policy", _policy, '"report", "ask" or "respawn"', "report", is_the_users=True),
+    Setting("hive_grace_secs", _number, "a number of seconds", "300"),
+    Setting("hive_respawns", _number, "a count", "1", is_the_users=True),
+    Setting("hive_limit_usd", _number, "dollars a day", "5", is_the_users=True),
 )
 SECTIONS = ("redaction", "retention")  # read by the rooms they belong to
 CONTEXT = "context"  # [[context]]: keywords, and what Claude is told when a prompt has one

@@ -76,6 +76,8 @@ PRIORITIES = {
     "insert_log": 7,
     "archive_transcript": 8,
     "record_usage": 8,
+    "record_status": 5,
+    "check_hives": 6,
     "sweep_transcripts": 8,
     "compress_archives": 9,
     "cleanup_agents": 6,

@@ -35,6 +35,7 @@ class Periodic(NamedTuple):
 PERIODIC = (
     Periodic("reaper", 60, "reap_sessions", "sessions whose Claude Code was killed stay open"),
     Periodic("alerts", 60, "raise_alerts", "nobody is told that something is wrong"),
+    Periodic("hives", 60, "check_hives", "hive workers that died or went silent look busy"),
     Periodic("cleanup", 600, "cleanup_agents", "rows of agents that are over pile up"),
     Periodic("sweep", 86_400, "sweep_transcripts", "sessions whose hooks never ran are not kept"),
     Periodic("compress", 86_400, "compress_archives", "old archives stay as large as they were"),

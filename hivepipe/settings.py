@@ -20,6 +20,9 @@ ALIASES = {
 CHECKPOINT_INTERVAL_SECS = 60.0
 IDLE_SECS = 300.0
 HIVE_STALE_SECS = 3600.0
+HIVE_GRACE_SECS = 300.0
+HIVE_RESPAWNS = 1
+HIVE_LIMIT_USD = 5.0
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 
@@ -109,6 +112,27 @@ def idle_secs() -> float:
 def hive_stale_secs() -> float:
     """Return after how much silence a hive worker is stale."""
     return _secs("HIVEPIPE_HIVE_STALE_SECS", HIVE_STALE_SECS)
+
+
+def hive_grace_secs() -> float:
+    """Return how long a hive worker that was asked, or told to end, may take."""
+    return _secs("HIVEPIPE_HIVE_GRACE_SECS", HIVE_GRACE_SECS)
+
+
+def hive_policy() -> str:
+    """Return what is done about silent hive workers: report, ask or respawn."""
+    said = variable("HIVEPIPE_HIVE_POLICY") or ""
+    return said if said in ("ask", "respawn") else "report"
+
+
+def hive_respawns() -> int:
+    """Return how often a hive worker may be followed by a fresh one."""
+    return int(_secs("HIVEPIPE_HIVE_RESPAWNS", HIVE_RESPAWNS))
+
+
+def hive_limit_usd() -> float:
+    """Return how much asking, parking and respawning may cost a day, in dollars."""
+    return _secs("HIVEPIPE_HIVE_LIMIT_USD", HIVE_LIMIT_USD)
 
 
 def _secs(name: str, default: float) -> float:

@@ -1,15 +1,27 @@
 """A hive of workers for tests: a project, its `.hive`, and a `claude` that plays scripts."""
 
+import io
 import json
+import logging
 import os
+import posix
 import shutil
 import signal
-import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import PATIENCE_SECS, ROOT, Home, until
+from click.testing import CliRunner, Result
+
+from hivepipe import settings
+from hivepipe.cli.main import main
+from hivepipe.config import here
+from hivepipe.envelope import Envelope
+from hivepipe.handlers import hive as product
+from hivepipe.handlers.workplace import Workplace
+from tests.conftest import ROOT, Home, until
 
 STAND_IN = ROOT / "tests" / "stand_in_claude.py"
 DONE = 'status {"status": "done", "result": "did it", "committed": true, "parked": true}'
@@ -40,21 +52,31 @@ class Scene:
             self.projects[name] = folder
 
     def said(
-        self, *arguments: str, expect: int = 0, **more: Any
-    ) -> subprocess.CompletedProcess[str]:
-        """Run `hivepipe hive ...` in the orchestrator's project."""
-        done = subprocess.run(
-            [sys.executable, "-I", "-m", "hivepipe.cli.main", "hive", *arguments],
-            env=self.env | more.pop("env", {}),
-            cwd=more.pop("cwd", self.home.project),
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_SECS,
-            check=False,
-            **more,
-        )
-        assert done.returncode == expect, done.stdout + done.stderr
+        self,
+        *arguments: str,
+        expect: int = 0,
+        env: dict[str, str] | None = None,
+        cwd: Path | None = None,
+        input: str = "",
+    ) -> Result:
+        """Run `hivepipe hive ...` in the orchestrator's project, within this process."""
+        with self.inside(env or {}), chdir(cwd or self.home.project):
+            done = CliRunner().invoke(main, ["hive", *arguments], input=input)
+        if done.exception and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        assert done.exit_code == expect, done.stdout + done.stderr
         return done
+
+    @contextmanager
+    def inside(self, more: dict[str, str]) -> Iterator[None]:
+        """Let the product's code in this process see the scene's environment."""
+        before, seen = posix.environ, self.env | more
+        posix.environ = {name.encode(): value.encode() for name, value in seen.items()}
+        try:
+            yield
+        finally:
+            posix.environ = before
+            settings.use({})
 
     def run(self, *arguments: str, expect: int = 0, **more: Any) -> str:
         """Run it and return what it printed."""
@@ -82,14 +104,20 @@ class Scene:
         return found
 
     def becomes(self, worker: str, state: str) -> dict[str, Any]:
-        """Wait until a worker stands so, and its runner has left."""
+        """Wait until a worker stands so, and, if its process is gone, its runner too."""
 
         def look() -> dict[str, Any] | None:
             found = self.stand(worker)
-            return found if found["state"] == state else None
+            is_over = found["lives"] or self.is_booked(worker, found["run"])
+            return found if found["state"] == state and is_over else None
 
         found: dict[str, Any] = until(look, f"{worker} is not {state}: {self.stand(worker)}")
         return found
+
+    def is_booked(self, worker: str, number: int) -> bool:
+        """Has the runner of a run left?"""
+        path = self.folder(worker) / f"runs/{number}.json"
+        return not path.exists() or json.loads(path.read_text())["cost_usd"] is not None
 
     def folder(self, worker: str) -> Path:
         """Return a worker's folder."""
@@ -117,7 +145,7 @@ class Scene:
         """End every process that this scene's workers are, by the pids that they wrote down."""
         for path in [*self.hive.glob("*/*/runs/*.json")]:
             run = json.loads(path.read_text())
-            for pid in (run["pid"], run["runner_pid"]):
+            for pid in (run["pid"], run.get("runner_pid")):
                 if pid and belongs_here(pid, str(self.home.root)):
                     try:
                         os.killpg(os.getpgid(pid), signal.SIGKILL)
@@ -140,3 +168,19 @@ def belongs_here(pid: int, root: str) -> bool:
     except (OSError, IndexError):
         return False
     return f"HOME={root}".encode() in environment and state != "Z" and pid != os.getpid()
+
+
+def tick(scene: Scene, **asked: str) -> str:
+    """Let the clock look at the hives once, with these settings; return what it logged."""
+    env = {f"HIVEPIPE_HIVE_{name}": value for name, value in asked.items()}
+    said = io.StringIO()
+    handler = logging.StreamHandler(said)
+    job = Envelope("hives-1", "check_hives", 6, {}, "", "", "", 1)
+    with scene.inside(env), chdir(scene.home.project):
+        place, _ = here()
+        product.logger.addHandler(handler)
+        try:
+            product.check_hives(Workplace(place.home, lambda parent, jobs: None), job)
+        finally:
+            product.logger.removeHandler(handler)
+    return said.getvalue()

@@ -9,6 +9,7 @@ from hivepipe.handlers import (
     agents,
     alerts,
     history,
+    hive,
     prune,
     prune_files,
     sessions,
@@ -39,6 +40,7 @@ HANDLERS: dict[str, Callable[[Database, Envelope], None]] = {
     "record_prompt": history.record_prompt,
     "record_skill": history.record_skill,
     "record_usage": usage.record_usage,
+    "record_status": hive.record_status,
     "lose_instance": sessions.lose_instance,
     "record_slot": slots.record_slot,
     "delete_outdated": prune.delete_outdated,
@@ -50,6 +52,7 @@ HANDLERS: dict[str, Callable[[Database, Envelope], None]] = {
 # What these write is of no session, or says itself of which.
 _OF_NO_SESSION = (
     "record_usage",
+    "record_status",
     "lose_instance",
     "record_slot",
     "delete_outdated",

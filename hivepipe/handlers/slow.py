@@ -18,6 +18,7 @@ from hivepipe.errors import UnknownOperationError
 from hivepipe.handlers.alerts import raise_alerts, send_alert
 from hivepipe.handlers.archive import archive_transcript
 from hivepipe.handlers.cleanup import cleanup_agents, log_cleanups
+from hivepipe.handlers.hive import check_hives
 from hivepipe.handlers.prune import prune
 from hivepipe.handlers.prune_files import prune_files
 from hivepipe.handlers.reaper import reap_sessions
@@ -48,6 +49,7 @@ SLOW_OPERATIONS: dict[str, Slow] = {
     "cleanup_agents": Slow(HERE, cleanup_agents),
     "log_cleanups": Slow(SLOW, log_cleanups),
     "prune": Slow(SLOW, prune),
+    "check_hives": Slow(SLOW, check_hives),
     "reap_sessions": Slow(HERE, reap_sessions),
     "raise_alerts": Slow(HERE, raise_alerts),
     "send_alert": Slow(SLOW, send_alert),

@@ -28,7 +28,7 @@ _FLAGS = "--permission-mode acceptEdits"
 def claude() -> str:
     """Return the path of the `claude` to run; HiveError: there is none."""
     named = variable("HIVEPIPE_CLAUDE") or "claude"
-    found = shutil.which(absolute(named) if "/" in named else named)
+    found = shutil.which(absolute(named) if "/" in named else named, path=variable("PATH"))
     if found is None:
         raise HiveError(
             f"there is no {named} to run: install Claude Code, or set `claude` in your config.toml"

@@ -22,6 +22,9 @@ from hivepipe.hive.worker import Card, Worker
 from hivepipe.settings import hive_stale_secs
 from hivepipe.store import tasks
 
+_START_SECS = 10.0
+_LOOK_SECS = 0.05
+
 
 class Orchestrator:
     """Acts on the workers of one hive; `troubles` collects what went wrong beside the work."""
@@ -80,6 +83,61 @@ class Orchestrator:
         """Start a worker's session again with a message; HiveError: it has a process."""
         start(self.hive, worker, self._card(worker), kind, text)
         self.record([worker])
+
+    def answer(self, worker: Worker, text: str, option: int = 0) -> None:
+        """Answer a worker's question; HiveError: it has none, or no such option."""
+        standing = stand(worker, hive_stale_secs())
+        if standing.state != "need_input":
+            raise HiveError(f"{worker.id} asks nothing: it stands at {standing.state}")
+        if option:
+            options = standing.status.texts("options")
+            if not 0 < option <= len(options):
+                raise HiveError(f"{worker.id} gave {len(options)} options, and none is {option}")
+            text = f"{options[option - 1]}\n{text}".strip()
+        if not text.strip():
+            raise HiveError("the answer is empty")
+        asked = standing.status.digest
+        start(
+            self.hive,
+            worker,
+            self._card(worker),
+            "answer",
+            prompts.ANSWER.format(text=text),
+            may_start=lambda: _answered(worker, asked),
+        )
+        self.record([worker])
+
+    def park(self, worker: Worker) -> None:
+        """Resume a worker once more, to write down what it learned."""
+        card = self._card(worker)
+        told = command.words(self.hive, worker, card)
+        self.resume(worker, prompts.prompt(self.hive.root / "prompts", "park", told), "park")
+
+    def respawn(self, worker: Worker) -> Worker:
+        """Give a worker's task to a fresh one, with what it said is done and left.
+
+        Its session's id follows from the old one's: however often this is said, there is one.
+        """
+        card, status = self._card(worker), worker.status()
+        task = worker.task().rstrip()
+        for name, called in (("progress", "What was done"), ("remaining", "What is left")):
+            if said := status.text(name):
+                task += f"\n\n# {called}, by the one before you\n\n{said}"
+        return self.spawn(
+            card.project,
+            task,
+            session=_successor(card),
+            flags=card.flags,
+            respawn_of=worker,
+        )
+
+    def has_successor(self, worker: Worker) -> bool:
+        """Has a fresh worker taken over from this one?"""
+        card = self._card(worker)
+        id = f"{card.project}-{_successor(card)}"
+        if (self.hive.archive_folder / id).exists():
+            return True
+        return _was_started(self.hive.new_worker(id))
 
     # ---- looking
 
@@ -142,9 +200,10 @@ class Orchestrator:
                 "spawn",
                 text,
                 may_start=lambda: already if _was_started(worker) else "",
+                wait_secs=0,
             )
         except HiveError:
-            if not _was_started(worker):
+            if not _is_started_soon(worker):
                 raise
             self.troubles.append(f"{worker.id}: {already}")
 
@@ -171,6 +230,28 @@ def _was_made(worker: Worker) -> bool:
 
 def _was_started(worker: Worker) -> bool:
     return any(run.is_started and not run.trouble for run in worker.runs())
+
+
+def _answered(worker: Worker, asked: str) -> str:
+    """Another answer may have been quicker."""
+    status, run = worker.status(), worker.last_run()
+    is_answered = run is not None and run.kind != "park" and run.started_ns > status.changed_ns
+    return "" if status.digest == asked and not is_answered else f"{worker.id} was answered"
+
+
+def _is_started_soon(worker: Worker) -> bool:
+    """Another spawn may be at it this very moment; one that failed leaves nobody at work."""
+    deadline = time.monotonic() + _START_SECS
+    while not _was_started(worker):
+        run = worker.last_run()
+        if time.monotonic() > deadline or (run and (run.trouble or run.has_ended)):
+            return False
+        time.sleep(_LOOK_SECS)
+    return True
+
+
+def _successor(card: Card) -> str:
+    return str(uuid.uuid5(uuid.UUID(card.session), "respawn"))
 
 
 def _uuid(text: str) -> str:

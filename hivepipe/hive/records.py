@@ -70,7 +70,8 @@ def record_status(db: Database, worker: str, card: Card, status: Status) -> None
         "content": content_of(status),
         "changed_at": at,
     }
-    if not store.record_status(db, row) or not card.task_id:
+    store.record_status(db, row)
+    if not card.task_id:
         return
     if progress := status.text("progress") or status.text("result"):
         shown = redact_text(progress)[:_LONGEST_TEXT]

@@ -87,6 +87,11 @@ def _of_living(status: Status, run: Run, word: str, is_silent: bool) -> tuple[st
     return word, _words(status)
 
 
+def has_last_word(status: Status, run: Run) -> bool:
+    """Did a worker say in this run what ends one?"""
+    return status.word not in ("", "working") and status.changed_ns >= run.started_ns
+
+
 def ending(run: Run) -> str:
     """Say how a run ended."""
     if run.trouble:

@@ -15,12 +15,13 @@ from hivepipe.hive import command
 from hivepipe.hive.folder import Hive
 from hivepipe.hive.process import machine
 from hivepipe.hive.run import Run, write_run
+from hivepipe.hive.standing import has_last_word
 from hivepipe.hive.transcript import tidy
 from hivepipe.hive.worker import Card, Worker
-from hivepipe.home import write_small
+from hivepipe.home import make_folders, write_small
 from hivepipe.stack.lock import take_lock
 
-EPILOGUE_SECS = 20.0
+ENDING_SECS = 30.0
 
 _STARTED = b"started"
 
@@ -33,13 +34,14 @@ def start(
     text: str,
     *,
     may_start: Callable[[], str] = lambda: "",
+    wait_secs: float = ENDING_SECS,
 ) -> Run:
     """Start Claude Code on a worker's session, told `text`; the process outlives this one.
 
     `may_start`, asked under the lock, says why not. HiveError: its session has a living process,
     or none could be started.
     """
-    lock = locked(worker)
+    lock = locked(worker, wait_secs)
     try:
         _refuse_living(worker)
         if reason := may_start():
@@ -56,6 +58,7 @@ def start(
             offset=offset,
             machine=machine(),
         )
+        make_folders(str(worker.folder / "runs"))
         write_small(str(worker.prompt_file(number)), text)
         write_run(worker.run_file(number), run)
         said = _start_runner(worker, number, lock, command.environment(hive, worker, card))
@@ -66,14 +69,15 @@ def start(
     return run
 
 
-def locked(worker: Worker, wait_secs: float = EPILOGUE_SECS) -> int:
+def locked(worker: Worker, wait_secs: float = ENDING_SECS) -> int:
     """Return a descriptor that holds a worker's lock; HiveError: it has a process.
 
-    A runner whose Claude Code has ended gives it back in a moment.
+    One that said its last word is about to end, and its runner gives the lock back then.
     """
-    lives = any(run.process_lives() for run in worker.runs())
+    run = worker.last_run()
+    is_busy = run is not None and run.process_lives() and not has_last_word(worker.status(), run)
     try:
-        return take_lock(worker.lock, 0 if lives else wait_secs)
+        return take_lock(worker.lock, 0 if is_busy else wait_secs)
     except LockHeldError:
         raise HiveError(f"{worker.id} has a process: two would spoil its session") from None
 
@@ -92,7 +96,7 @@ def _start_runner(worker: Worker, number: int, lock: int, env: dict[bytes, bytes
     """Start the runner and return what it says of the start."""
     reader, writer = os.pipe()
     with open(worker.folder / "runner.log", "ab", opener=_private) as log:
-        subprocess.Popen(
+        subprocess.run(  # it goes on in a child of its own, nobody's zombie
             [
                 sys.executable,
                 "-I",
@@ -110,6 +114,7 @@ def _start_runner(worker: Worker, number: int, lock: int, env: dict[bytes, bytes
             cwd=worker.folder,
             pass_fds=(lock, writer),
             start_new_session=True,
+            check=False,
         )
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:

@@ -44,23 +44,21 @@ def record_run(db: Database, run: dict[str, Any]) -> None:
     db.execute(sql, run)
 
 
-def record_status(db: Database, status: dict[str, Any]) -> bool:
-    """Keep a word of a worker's; False: it was known. The newest word is the worker's status."""
+def record_status(db: Database, status: dict[str, Any]) -> None:
+    """Keep a word of a worker's; the newest one is its status."""
     sql = """
         INSERT INTO hive_statuses (worker_id, session_id, changed_ns, sha256, status, content,
           changed_at)
         VALUES (:worker_id, :session_id, :changed_ns, :sha256, :status, :content, :changed_at)
         ON CONFLICT (worker_id, changed_ns, sha256) DO NOTHING
     """
-    if not db.execute(sql, status):
-        return False
+    db.execute(sql, status)
     sql = """
         UPDATE hive_workers SET status = :status, status_at = :changed_at, status_ns = :changed_ns
-        WHERE id = :worker_id AND status_ns <= :changed_ns
+        WHERE id = :worker_id AND status_ns < :changed_ns
     """
     names = ("status", "changed_at", "changed_ns", "worker_id")
     db.execute(sql, {name: status[name] for name in names})
-    return True
 
 
 def end_worker(db: Database, worker: str, column: str, time: str) -> None:
@@ -106,9 +104,11 @@ def known_statuses(store: Listings, hive: str) -> dict[str, int]:
 
 
 def spent_since(db: Database, time: str) -> int:
-    """Return what all runs cost that began after a time, in millionths of a dollar."""
-    sql = (
-        "SELECT COALESCE(SUM(cost_micro_usd), 0) AS spent FROM hive_runs WHERE started_at >= :time"
-    )
+    """Return what asking, parking and respawning cost since then, in millionths of a dollar."""
+    sql = """
+        SELECT COALESCE(SUM(cost_micro_usd), 0) AS spent
+        FROM hive_runs LEFT JOIN hive_workers ON hive_workers.id = worker_id
+        WHERE started_at >= :time AND (kind IN ('ask', 'park') OR respawn_of IS NOT NULL)
+    """
     row = db.row(sql, {"time": time})
     return int(row["spent"]) if row else 0

@@ -1,19 +1,25 @@
 """Command `hive`: one Claude gives work to others. Here: making a hive, starting workers."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 
 from hivepipe.cli.hive.check import check
+from hivepipe.cli.hive.cost import costs
 from hivepipe.cli.hive.here import here_hive, say_troubles
+from hivepipe.cli.hive.learnings import learnings
+from hivepipe.cli.hive.log import log
+from hivepipe.cli.hive.monitor import monitor
 from hivepipe.cli.hive.projects import projects
 from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.errors import HiveError
-from hivepipe.hive import command
+from hivepipe.hive import command, keeping, prompts
 from hivepipe.hive.folder import make
 from hivepipe.hive.orchestrator import Orchestrator
+from hivepipe.hive.worker import Worker
 from hivepipe.home import locate
 
 
@@ -88,5 +94,68 @@ def _task(task: str, path: str | None) -> str:
     return sys.stdin.read()
 
 
-hive.add_command(check)
-hive.add_command(projects)
+@hive.command()
+@click.argument("start", metavar="ID")
+@click.argument("text")
+def resume(start: str, text: str) -> None:
+    """Start a worker's session again with a message; the beginning of an ID is enough."""
+    _do(start, lambda orchestrator, worker: orchestrator.resume(worker, _answer(text)))
+
+
+@hive.command()
+@click.argument("start", metavar="ID")
+@click.argument("text", default="")
+@click.option("--option", type=click.IntRange(1), default=None, help="The number of an option.")
+def answer(start: str, text: str, option: int | None) -> None:
+    """Answer a worker's question, with TEXT, with one of its options, or both."""
+    _do(start, lambda orchestrator, worker: orchestrator.answer(worker, text, option or 0))
+
+
+@hive.command()
+@click.argument("start", metavar="ID")
+def park(start: str) -> None:
+    """Let a worker write down what it learned."""
+    _do(start, lambda orchestrator, worker: orchestrator.park(worker))
+
+
+def _do(start: str, act: Callable[[Orchestrator, Worker], None]) -> None:
+    orchestrator = Orchestrator(here_hive())
+    worker = orchestrator.hive.worker(start)
+    act(orchestrator, worker)
+    say_troubles(orchestrator)
+    run = worker.last_run()
+    click.echo(f"{worker.id} works (run {run.number if run else 0})")
+
+
+def _answer(text: str) -> str:
+    if not text.strip():
+        raise HiveError("the message is empty")
+    return prompts.ANSWER.format(text=text)
+
+
+@hive.command()
+@click.argument("starts", metavar="ID...", nargs=-1, required=True)
+def archive(starts: tuple[str, ...]) -> None:
+    """Move workers that are over into .hive/archive, redacted, their transcripts packed."""
+    found = here_hive()
+    for worker in [found.worker(start) for start in starts]:
+        click.echo(short(str(keeping.archive(found, worker))))
+
+
+@hive.command()
+@click.argument("starts", metavar="ID...", nargs=-1, required=True)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def delete(starts: tuple[str, ...], yes: bool) -> None:
+    """Delete the folders of workers for good; what they cost stays known."""
+    found = here_hive()
+    workers = [found.worker(start) for start in starts]
+    if not yes:
+        listed = "\n".join(worker.id for worker in workers)
+        click.confirm(f"{listed}\ndelete for good?", abort=True)
+    for worker in workers:
+        keeping.delete(found, worker)
+        click.echo(f"{worker.id} is deleted")
+
+
+for each in (check, costs, learnings, log, monitor, projects):
+    hive.add_command(each)

@@ -1,0 +1,43 @@
+"""Command `hive cost`: what workers cost, by worker or project, and in all."""
+
+from decimal import Decimal
+
+import click
+
+from hivepipe.cli.hive.here import here_hive, say_troubles, shown_dollars
+from hivepipe.cli.tables import json_option, show_json, show_table
+from hivepipe.hive import records
+from hivepipe.hive.orchestrator import Orchestrator
+from hivepipe.store.hive import workers_of
+from hivepipe.store.listings import listings
+from hivepipe.store.location import database_path
+
+
+@click.command(name="cost")
+@click.option("--by", type=click.Choice(["worker", "project"]), default="worker", show_default=True)
+@json_option
+def costs(by: str, as_json: bool) -> None:
+    """Show what workers cost, also those whose folder is gone: all runs of each, added up."""
+    orchestrator = Orchestrator(here_hive())
+    hive = orchestrator.hive
+    there = {standing.worker.id: standing.worker for standing in orchestrator.check()}
+    say_troubles(orchestrator)
+    with listings(database_path(hive.home)) as store:
+        rows = workers_of(store, str(hive.root))
+    found: dict[str, list[Decimal]] = {}
+    for row in rows:
+        worker = there.get(row["id"])
+        # A folder knows also what a run has cost that is still going on.
+        cost = records.cost_of(worker) if worker else Decimal(row["micro_usd"]) / records.MICRO
+        found.setdefault(row["id"] if by == "worker" else row["project"], []).append(cost)
+    total = sum((sum(each, Decimal(0)) for each in found.values()), Decimal(0))
+    lines = [
+        (name, len(each), shown_dollars(sum(each, Decimal(0))))
+        for name, each in sorted(found.items(), key=lambda item: (-sum(item[1]), item[0]))
+    ]
+    if as_json:
+        entries = [{by: name, "workers": number, "cost_usd": cost} for name, number, cost in lines]
+        show_json(costs=entries, total_usd=shown_dollars(total))
+        return
+    show_table((by, "workers", "USD"), [*lines])
+    click.echo(f"total {shown_dollars(total)} USD of {len(rows)} workers")

@@ -1,0 +1,34 @@
+"""Command `hive learnings`: what workers wrote down for those after them."""
+
+import click
+
+from hivepipe.cli.hive.here import here_hive
+from hivepipe.cli.tables import json_option, printable, show_json
+from hivepipe.errors import HiveError
+from hivepipe.redaction import redact_text
+
+
+@click.command()
+@click.argument("project", default="")
+@json_option
+def learnings(project: str, as_json: bool) -> None:
+    """Show patterns.md and the insights of every project, or of one."""
+    folder = here_hive().learnings_folder
+    names = {path.name: path for path in sorted(folder.glob("*.md"))}
+    wanted = ["patterns.md", *(name for name in names if name != "patterns.md")]
+    if project:
+        wanted = ["patterns.md", f"{project}-insights.md"]
+        if wanted[1] not in names:
+            known = [name.removesuffix("-insights.md") for name in names if name != "patterns.md"]
+            said = ", ".join(known) or "no project yet"
+            raise HiveError(f"nothing was learned about {project!r}; there is: {said}")
+    texts = {
+        name: redact_text(names[name].read_text("utf-8", "replace")).strip()
+        for name in wanted
+        if name in names
+    }
+    if as_json:
+        show_json(learnings=texts)
+        return
+    for name, text in texts.items():
+        click.echo(f"--- {name}\n{printable(text)}\n")

@@ -1,0 +1,80 @@
+"""Command `hive monitor`: says what changes, as it changes."""
+
+import click
+
+from hivepipe.cli.hive.here import here_hive
+from hivepipe.cli.tables import printable
+from hivepipe.errors import HivepipeError
+from hivepipe.hive import acting, telling
+from hivepipe.hive.folder import Hive
+from hivepipe.hive.orchestrator import Orchestrator
+from hivepipe.hive.standing import Standing
+from hivepipe.hive.steps import Policy
+from hivepipe.hive.watch import Change, Watch
+from hivepipe.home import locate
+from hivepipe.redaction import redact_text
+
+# What a person is told beside the line that programs read.
+_SHOWN = {
+    "need_input": ("question", "context"),
+    "error": ("error", "attempted", "suggestion"),
+    "done": ("result", "notes"),
+    "context_full": ("progress", "remaining"),
+}
+
+
+@click.command()
+@click.option("--once", is_flag=True, help="Say what changed since the last monitor, and leave.")
+@click.option(
+    "--respawn",
+    is_flag=True,
+    help="Park a worker whose context is full, and let a fresh one go on; both cost money.",
+)
+def monitor(once: bool, respawn: bool) -> None:
+    """Print STATUS_CHANGE:<folder>/status.json when a worker said something, until Ctrl-C.
+
+    PROCESS_ENDED:<folder> when its process ended. What it means stands on stderr.
+    """
+    hive = here_hive()
+    watch = Watch(hive)
+    for change in watch.look() if once else watch.changes():
+        try:
+            _react(hive, change, respawn)
+        except HivepipeError as error:
+            _tell(str(error))
+
+
+def _react(hive: Hive, change: Change, respawn: bool) -> None:
+    worker, status = change
+    if status is not None:
+        click.echo(f"STATUS_CHANGE:{worker.status_file}")
+        telling.tell(locate("."), hive, worker, status)
+    else:
+        click.echo(f"PROCESS_ENDED:{worker.folder}")
+    orchestrator = Orchestrator(hive)
+    (standing,) = orchestrator.check([worker])
+    _explain(standing, change)
+    if respawn and standing.state in ("context_full", "parking"):
+        step = acting.go_on(orchestrator, standing, Policy.of_settings())
+        if step:
+            _tell(f"{worker.id}: {step}")
+
+
+def _explain(standing: Standing, change: Change) -> None:
+    status, worker = standing.status, standing.worker
+    if change.status is None:
+        if standing.state == "died":
+            _tell(f"{worker.id} died: {standing.note}")
+        return
+    _tell(f"{worker.id}: {standing.state}")
+    for name in _SHOWN.get(status.word, ()):
+        if said := status.text(name):
+            _tell(f"  {name}: {said}")
+    for number, option in enumerate(status.texts("options"), 1):
+        _tell(f"  {number}. {option}")
+    for problem in status.problems:
+        _tell(f"  {problem}")
+
+
+def _tell(text: str) -> None:
+    click.echo(printable(redact_text(text)), err=True)

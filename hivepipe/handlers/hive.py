@@ -1,0 +1,55 @@
+"""What a hive's monitor saw, and the look at all hives by the clock."""
+
+import logging
+
+from hivepipe.envelope import Envelope
+from hivepipe.errors import BadEnvelopeError, HiveError
+from hivepipe.events import valid_id
+from hivepipe.handlers.workplace import Workplace
+from hivepipe.hive import acting
+from hivepipe.hive.folder import Hive, hives
+from hivepipe.hive.orchestrator import Orchestrator
+from hivepipe.hive.standing import Standing
+from hivepipe.hive.steps import Policy
+from hivepipe.store import hive as store
+from hivepipe.store.database import Database
+
+logger = logging.getLogger("hivepipe.hive")
+
+_TEXTS = ("status", "content", "sha256", "changed_at")
+
+
+def record_status(db: Database, job: Envelope) -> None:
+    """Keep what a worker said, as its monitor saw it."""
+    worker, changed_ns = valid_id(job.text("worker_id")), job.number("changed_ns")
+    if not worker or changed_ns is None:
+        raise BadEnvelopeError("no worker, or no time")
+    said = {name: job.text(name) for name in _TEXTS}
+    row = {"worker_id": worker, "session_id": job.session, "changed_ns": changed_ns, **said}
+    store.record_status(db, row)
+
+
+def check_hives(workplace: Workplace, job: Envelope) -> None:
+    """Look at every worker of a home: write down who died, take the steps that are due."""
+    policy = Policy.of_settings()
+    for hive in hives(workplace.home):
+        workplace.check_stop()
+        _check(hive, policy)
+
+
+def _check(hive: Hive, policy: Policy) -> None:
+    orchestrator = Orchestrator(hive)
+    for standing in orchestrator.check():
+        try:
+            step = acting.act(orchestrator, standing, policy)
+        except HiveError as error:
+            logger.warning("%s: %s", standing.worker.id, error)
+            continue
+        if step:
+            logger.warning("%s: %s (%s)", standing.worker.id, step, _why(standing))
+    for trouble in orchestrator.troubles:
+        logger.warning("%s", trouble)
+
+
+def _why(standing: Standing) -> str:
+    return f"{standing.state}: {standing.note}" if standing.note else standing.state

@@ -1,0 +1,105 @@
+"""Taking the steps that hivepipe.hive.steps names: what a tick, and `monitor --respawn`, do."""
+
+import os
+import signal
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+
+from hivepipe.errors import HiveError, StoreError
+from hivepipe.hive import prompts, records, steps
+from hivepipe.hive.orchestrator import Orchestrator
+from hivepipe.hive.standing import Standing
+from hivepipe.hive.status import write_status
+from hivepipe.hive.steps import Policy
+from hivepipe.hive.worker import Worker
+from hivepipe.store import hive as store
+
+_PAID = ("ask", "park", "respawn")
+
+
+def act(orchestrator: Orchestrator, standing: Standing, policy: Policy) -> str:
+    """Take the next step about a worker and return its name, empty if none is due.
+
+    HiveError: it could not be taken; it is not tried again by itself.
+    """
+    worker, run = standing.worker, standing.run
+    name = steps.next_step(standing, steps.taken(worker), policy, time.time_ns())
+    if name == "respawn" and orchestrator.has_successor(worker):
+        return ""
+    return take(orchestrator, standing, policy, name) if name and run else ""
+
+
+def take(orchestrator: Orchestrator, standing: Standing, policy: Policy, name: str) -> str:
+    """Take a step, written down before; one that would cost too much is `limit`, said once."""
+    worker, run = standing.worker, standing.run
+    assert run is not None
+    if name in _PAID and _spent_today(orchestrator.hive.home) >= policy.limit_usd:
+        name = "limit"
+        if any(step[:2] == (name, run.number) for step in steps.taken(worker)):
+            return ""
+    steps.note(worker, name, run.number)
+    if name == "stop":
+        _signal(standing, signal.SIGTERM)
+    elif name == "kill":
+        _signal(standing, signal.SIGKILL)
+    elif name == "ask":
+        orchestrator.resume(worker, prompts.ASK, "ask")
+    elif name == "give up":
+        _give_up(worker)
+    elif name == "park":
+        orchestrator.park(worker)
+    elif name == "respawn":
+        orchestrator.respawn(worker)
+    orchestrator.record([worker])
+    return name
+
+
+def _signal(standing: Standing, number: signal.Signals) -> None:
+    """Signal the group of a run, if its leader is still that very process."""
+    run = standing.run
+    if run and run.pid > 1 and run.process_lives():
+        with suppress(ProcessLookupError):
+            os.killpg(run.pid, number)
+
+
+def _give_up(worker: Worker) -> None:
+    """Say in the worker's place that it is dead, with all that it had said before."""
+    before = dict(worker.status().fields)
+    said = {
+        **before,
+        "status": "error",
+        "error": "no sign of life, and no answer when it was asked",
+        "attempted": f"resumed with: {prompts.ASK}",
+        "suggestion": "look at transcript.jsonl and stderr.log; spawn a fresh one",
+        "by": steps.BY_US,
+        "timestamp": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    try:
+        write_status(worker.status_file, said)
+    except HiveError:  # what it had said before has the wrong types
+        kept = {name: said[name] for name in said if name not in before or name == "by"}
+        write_status(worker.status_file, {**kept, "status": "error", "error": said["error"]})
+
+
+def _spent_today(home: str) -> float:
+    """Return what today's asking, parking and respawning cost; days are UTC's."""
+    try:
+        with records.opened(home) as db:
+            midnight = f"{datetime.now(UTC):%Y-%m-%d}T00:00:00.000Z"
+            return store.spent_since(db, midnight) / float(records.MICRO)
+    except StoreError as error:
+        raise HiveError(f"nobody knows what was spent today: {error}") from None
+
+
+def go_on(orchestrator: Orchestrator, standing: Standing, policy: Policy) -> str:
+    """Park a worker whose context is full, then let a fresh one go on; return what was done."""
+    worker, run = standing.worker, standing.run
+    if standing.state != "context_full" or standing.lives is not False or run is None:
+        return ""
+    since = [each for each in worker.runs() if each.started_ns > standing.status.changed_ns]
+    if not any(each.kind == "park" for each in since):
+        return take(orchestrator, standing, policy, "park")
+    if worker.card().respawns >= policy.respawns or orchestrator.has_successor(worker):
+        return ""
+    return take(orchestrator, standing, policy, "respawn")

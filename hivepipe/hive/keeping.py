@@ -1,0 +1,96 @@
+"""What becomes of workers that are over: archived or deleted; their rows and costs stay."""
+
+import gzip
+import os
+import shutil
+import time
+from pathlib import Path
+
+from hivepipe.errors import HiveError
+from hivepipe.hive import records
+from hivepipe.hive.folder import Hive
+from hivepipe.hive.start import locked
+from hivepipe.hive.transcript import tidy
+from hivepipe.hive.worker import Worker
+from hivepipe.redaction import redact_line, redact_text
+from hivepipe.store import hive as store
+
+_PACKED = "transcript.jsonl.gz"
+_REDACTED = (".md", ".log", ".json", ".jsonl")
+
+
+def archive(hive: Hive, worker: Worker) -> Path:
+    """Move a worker into the archive, secrets taken out, its transcript packed; return where.
+
+    HiveError: it has a process, or the store does not know of it yet.
+    """
+    lock = _of_nobody(worker)
+    try:
+        tidy(worker)
+        _note(hive, worker, "archived_at")
+        for path in sorted(worker.folder.rglob("*")):
+            if path.is_file() and path != worker.transcript and path.suffix in _REDACTED:
+                _redact(path)
+        _pack(worker.transcript)
+        target = hive.archive_folder / worker.id
+        if target.exists():
+            raise HiveError(f"{target} is there already")
+        worker.folder.rename(target)
+    finally:
+        os.close(lock)
+    return target
+
+
+def delete(hive: Hive, worker: Worker) -> None:
+    """Delete a worker's folder for good; HiveError as above."""
+    lock = _of_nobody(worker)
+    try:
+        _note(hive, worker, "deleted_at")
+        shutil.rmtree(worker.folder)
+    finally:
+        os.close(lock)
+
+
+def _of_nobody(worker: Worker) -> int:
+    """Return the lock of a worker without a process."""
+    lock = locked(worker)
+    if any(run.process_lives() is not False for run in worker.runs()):
+        os.close(lock)
+        raise HiveError(f"{worker.id} has a process: let it end, or end it, first")
+    return lock
+
+
+def _note(hive: Hive, worker: Worker, column: str) -> None:
+    """The store first: a folder that is gone could not be read any more."""
+    for run in worker.runs():
+        if run.is_started and run.cost_usd is None:
+            records.book(worker, run)
+    with records.opened(hive.home) as db, db.transaction():
+        records.record_worker(db, hive, worker)
+        store.end_worker(db, worker.id, column, records.utc_of(time.time_ns()))
+
+
+def _redact(path: Path) -> None:
+    text = path.read_text("utf-8", "replace")
+    clean = redact_text(text)
+    if clean != text:
+        path.write_text(clean, "utf-8")
+
+
+def _pack(path: Path) -> None:
+    """Pack the redacted transcript, whole before the plain one goes."""
+    if not path.exists():
+        return
+    temporary = path.with_name(f"{_PACKED}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
+        with (
+            path.open("rb") as lines,
+            gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed,
+        ):
+            for line in lines:
+                packed.write(redact_line(line)[0])
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.rename(path.with_name(_PACKED))
+    path.unlink()

@@ -1,0 +1,52 @@
+"""The monitor's job: what a worker said, on its way to the store through the queues."""
+
+from contextlib import closing
+from hashlib import blake2b
+
+import redis
+
+from hivepipe.envelope import Envelope, compose
+from hivepipe.events import valid_id
+from hivepipe.hive import records
+from hivepipe.hive.folder import Hive
+from hivepipe.hive.status import Status
+from hivepipe.hive.worker import Worker
+from hivepipe.home import Place
+from hivepipe.jobs import Job
+from hivepipe.queues.client import RefusedError
+from hivepipe.queues.connection import connect, send
+from hivepipe.stack.redis_server import answers
+
+PUSH_SECS = 2.0
+
+
+def tell(place: Place, hive: Hive, worker: Worker, status: Status) -> None:
+    """Enqueue that a worker said something; StoreError: neither queue nor store took it.
+
+    The same word has the same id, however many watch. Where no Redis answers the store is told.
+    """
+    job = Job("record_status", _payload(worker, status), worker.id)
+    said = f"{worker.id}\0{status.changed_ns}\0{status.digest}"
+    id = blake2b(said.encode(), digest_size=16).hexdigest()
+    session = valid_id(worker.session())
+    origin = Envelope(id, job.operation, 0, {}, session, "", place.project, status.changed_ns)
+    message = compose(id, job, status.changed_ns, parent=origin)
+    try:
+        if answers(place.socket):
+            with closing(connect(place.socket)) as connection:
+                send(connection, place.socket, [message], PUSH_SECS)
+            return
+    except (RefusedError, redis.RedisError):
+        pass
+    records.record(hive, [worker])
+
+
+def _payload(worker: Worker, status: Status) -> dict[str, object]:
+    return {
+        "worker_id": worker.id,
+        "status": status.word,
+        "sha256": status.digest,
+        "changed_ns": status.changed_ns,
+        "changed_at": records.utc_of(status.changed_ns),
+        "content": records.content_of(status),
+    }

@@ -1,0 +1,116 @@
+"""What changes in a hive, as it changes: the kernel's word (watchfiles), or a look now and then.
+
+The word is only a reason to look: what is reported is found by comparing the files with what was
+reported before (`.hive/reported.json`), so nothing is missed while nobody watched, where the kernel
+says nothing (network file systems), or because a file was replaced twice.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from watchfiles import watch
+
+from hivepipe.hive.folder import Hive
+from hivepipe.hive.status import Status
+from hivepipe.hive.worker import Worker
+from hivepipe.home import read_small, write_small
+
+LOOK_EVERY_MS = 2000
+_DEBOUNCE_MS = 20
+_WHOLE_AFTER_SECS = 1.0  # half a file may be a whole one in a moment
+_LARGEST = 1 << 24
+
+
+class Change(NamedTuple):
+    """A worker's status.json was written; or, without one, its process ended."""
+
+    worker: Worker
+    status: Status | None
+
+
+class Watch:
+    """Finds what was not reported yet."""
+
+    def __init__(self, hive: Hive) -> None:
+        """Take up where the last watch left."""
+        self._hive = hive
+        self._path = hive.root / "reported.json"
+        try:
+            found = json.loads(read_small(str(self._path), _LARGEST))
+        except ValueError:
+            found = {}
+        self._reported: dict[str, str] = found if isinstance(found, dict) else {}
+
+    def changes(self) -> Iterator[Change]:
+        """Yield each change once, as soon as it is there; a pause yields nothing and goes on."""
+        for _ in self._wakes():
+            yield from self.look()
+
+    def look(self) -> Iterator[Change]:
+        """Yield what changed since the last look."""
+        workers = self._hive.workers()
+        for worker in workers:
+            mark = _mark(worker.status_file)
+            if mark and self._reported.get(worker.id) != mark:
+                status = worker.status()
+                if status.problems and not status.word and _is_young(status):
+                    continue
+                self._report(worker.id, mark)
+                yield Change(worker, status)
+            ended = f"{worker.id} ended"
+            run = worker.last_run()
+            if run and run.has_ended and self._reported.get(ended) != str(run.number):
+                self._report(ended, str(run.number))
+                yield Change(worker, None)
+        self._forget({worker.id for worker in workers})
+
+    def _report(self, name: str, mark: str) -> None:
+        self._reported[name] = mark
+        write_small(str(self._path), json.dumps(self._reported))
+
+    def _forget(self, there: set[str]) -> None:
+        kept = {
+            name: mark
+            for name, mark in self._reported.items()
+            if name.removesuffix(" ended") in there
+        }
+        if len(kept) < len(self._reported):
+            self._reported = kept
+
+    def _wakes(self) -> Iterator[None]:
+        """Yield at once, when something happened, and now and then."""
+        yield
+        try:
+            for _ in watch(
+                self._hive.workers_folder,
+                watch_filter=_is_told,
+                debounce=_DEBOUNCE_MS,
+                step=_DEBOUNCE_MS,
+                rust_timeout=LOOK_EVERY_MS,
+                yield_on_timeout=True,
+            ):
+                yield
+        except (OSError, RuntimeError):  # no watches left, or a file system without any
+            while True:
+                time.sleep(LOOK_EVERY_MS / 1000)
+                yield
+
+
+def _is_told(_change: object, path: str) -> bool:
+    """Transcripts grow all the time: that is no reason to look."""
+    return path.endswith("/status.json") or "/runs/" in path
+
+
+def _mark(path: Path) -> str:
+    try:
+        status = path.stat()
+    except OSError:
+        return ""
+    return f"{status.st_mtime_ns} {status.st_ino} {status.st_size}"
+
+
+def _is_young(status: Status) -> bool:
+    return time.time() - status.changed_ns / 1e9 < _WHOLE_AFTER_SECS

@@ -1,0 +1,136 @@
+"""Five hundred workers on one screen that a person can read."""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Home, until
+from tests.faults.harness import SEED
+from tests.hive_scene import Scene
+
+WORKERS = 500
+SAID = {
+    "done": {"result": "Fixed the session timeout", "committed": True, "parked": True},
+    "need_input": {"question": "Which timeout should be the default?", "options": ["5", "30"]},
+    "error": {"error": "Cannot find auth.py", "suggestion": "Name the module"},
+    "context_full": {"remaining": "Tests and documentation"},
+    "working": {"progress": "Read the auth flow"},
+}
+SHARES = (420, 6, 9, 5, 60)  # of those who work the processes are gone
+
+
+@pytest.fixture
+def crowd(private_home: Home) -> Iterator[Scene]:
+    scene = Scene(private_home)
+    scene.begin()
+    some = random.Random(SEED)
+    for word, share in zip(SAID, SHARES, strict=True):
+        for _ in range(share):
+            session = str(uuid.UUID(int=some.getrandbits(128), version=4))
+            project = some.choice([*scene.projects])
+            folder = scene.hive / "workers" / f"{project}-{session}"
+            write(folder, session, {"status": word, **SAID[word]})
+    try:
+        yield scene
+    finally:
+        scene.end()
+
+
+def write(folder: Path, session: str, status: dict[str, object]) -> None:
+    """Leave the folder of a worker whose only run is over."""
+    (folder / "runs").mkdir(parents=True)
+    (folder / "session-id").write_text(f"{session}\n")
+    (folder / "task.md").write_text("Fix the session timeout.\n")
+    run = {
+        "number": 1,
+        "kind": "spawn",
+        "command": ["claude"],
+        "cwd": "/",
+        "machine": "-",
+        "pid": 1,
+        "pid_started": "1",
+        "started_at": "2026-11-21T08:00:00.000Z",
+        "started_ns": 1,
+        "ended_at": "2026-11-21T08:10:00.000Z",
+        "exit_code": 0,
+        "cost_usd": "0.07",
+        "outcome": "success",
+    }
+    (folder / "runs" / "1.json").write_text(json.dumps(run))
+    (folder / "transcript.jsonl").write_text('{"type": "result", "total_cost_usd": 0.07}\n')
+    (folder / "status.json").write_text(json.dumps(status))
+
+
+def test_five_hundred_workers_are_one_screen(crowd: Scene) -> None:
+    began = time.monotonic()
+    screen = crowd.run("check")
+    first = time.monotonic() - began
+    began = time.monotonic()
+    crowd.run("check")
+    print(f"\ncheck of {WORKERS} workers: {first:.2f} s at first, then", end=" ")
+    print(f"{time.monotonic() - began:.2f} s")
+    lines = screen.splitlines()
+    assert len(lines) <= 24
+    assert lines[0] == "500 workers"
+    counted = [tuple(line.split(maxsplit=1)) for line in lines[1:6]]
+    assert counted == [
+        ("6", "need an answer"),
+        ("9", "report an error"),
+        ("60", "ended without a last word"),
+        ("5", "filled their context"),
+        ("420", "are done"),
+    ]
+    shown = lines[7:-1]
+    assert [line.split()[0] for line in shown[:6]] == ["need_input"] * 6
+    assert "Which timeout should be the default?" in shown[0]
+    assert lines[-1] == f"... and {WORKERS - len(shown)} more: hivepipe hive check --all"
+    assert len(crowd.run("check", "--all").splitlines()) > WORKERS
+    assert len(json.loads(crowd.run("check", "--json"))["workers"]) == WORKERS
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="no tmux")
+def test_the_screen_of_a_terminal_is_not_longer_than_it(crowd: Scene) -> None:
+    name = f"hive-{os.getpid()}"
+    tmux = ["tmux", "-L", name, "-f", "/dev/null"]
+    command = f"{sys.executable} -I -m hivepipe.cli.main hive check; echo ready; sleep 60"
+    env = [f"{key}={value}" for key, value in crowd.env.items()]
+    subprocess.run(
+        [
+            *tmux,
+            "new-session",
+            "-d",
+            "-x",
+            "110",
+            "-y",
+            "36",
+            "env",
+            "-i",
+            *env,
+            "sh",
+            "-c",
+            command,
+        ],
+        cwd=crowd.home.project,
+        check=True,
+    )
+
+    def captured() -> str:
+        done = subprocess.run([*tmux, "capture-pane", "-p"], capture_output=True, text=True)
+        return done.stdout if "ready" in done.stdout else ""
+
+    try:
+        lines = until(captured, "no screen").splitlines()
+    finally:
+        subprocess.run([*tmux, "kill-server"], check=False)
+    assert lines[0] == "500 workers"  # nothing was scrolled away
+    assert lines.index("ready") <= 35
+    assert max(map(len, lines)) <= 110

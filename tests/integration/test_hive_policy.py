@@ -1,0 +1,125 @@
+"""What the clock does about silent workers: by default it says so, and each step is taken once."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conftest import Home, until
+from tests.hive_scene import DONE, Scene, script, tick
+
+SOON = {"STALE_SECS": "0.2", "GRACE_SECS": "0.2"}
+
+
+@pytest.fixture
+def scene(private_home: Home) -> Iterator[Scene]:
+    made = Scene(private_home)
+    made.begin()
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+def steps(scene: Scene, worker: str) -> list[tuple[str, int]]:
+    path = scene.folder(worker) / "steps.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [(step["step"], step["run"]) for step in map(json.loads, lines)]
+
+
+def runs(scene: Scene) -> int:
+    return len(scene.played())
+
+
+def ticked(scene: Scene) -> bool:
+    tick(scene, POLICY="ask", **SOON)
+    return True
+
+
+def begun(scene: Scene, task: str) -> str:
+    worker = scene.spawn(task)
+    before = runs(scene)
+    until(lambda: runs(scene) >= max(before, 1), "it never began")
+    return worker
+
+
+def test_by_default_silence_is_said_once_and_nothing_is_done(scene: Scene) -> None:
+    worker = begun(scene, script(["hang"]))
+    said = until(lambda: tick(scene, **SOON), "nothing was said")
+    assert f"{worker}: report" in said
+    assert tick(scene, **SOON) == ""
+    assert steps(scene, worker) == [("report", 1)]
+    assert scene.stand(worker)["lives"]
+    assert runs(scene) == 1
+
+
+def test_who_was_heard_of_within_the_hour_is_left_alone(scene: Scene) -> None:
+    worker = begun(scene, script(["hang"]))
+    assert tick(scene, POLICY="respawn") == ""
+    assert scene.stand(worker)["state"] == "working"
+
+
+@pytest.mark.parametrize(
+    "status", ['{"status": "need_input", "question": "?"}', '{"status": "done"}']
+)
+def test_who_asks_or_is_done_is_never_stale(scene: Scene, status: str) -> None:
+    worker = begun(scene, script([f"status {status}", "hang"]))
+    until(lambda: scene.stand(worker)["status"], "no status")
+    for _ in range(3):
+        assert tick(scene, POLICY="respawn", **SOON) == ""
+    assert steps(scene, worker) == []
+    assert scene.stand(worker)["lives"]
+
+
+def test_a_silent_one_is_asked_and_goes_on(scene: Scene) -> None:
+    worker = begun(scene, script(["hang"], [DONE]))
+    until(lambda: ticked(scene) and runs(scene) == 2, "not asked")
+    scene.becomes(worker, "done")
+    for _ in range(2):
+        assert tick(scene, POLICY="ask", **SOON) == ""
+    assert steps(scene, worker) == [("stop", 1), ("ask", 1)]
+    assert scene.played()[1]["prompt"].startswith("Are you still working?")
+    assert scene.violations == ""
+
+
+def test_one_that_never_answers_is_given_up_parked_and_followed_once(scene: Scene) -> None:
+    task = script(["ignore", "hang"], ["hang"], ["report What I learned.", "cost 0.01"])
+    worker = begun(scene, task)
+
+    def followed() -> bool:
+        tick(scene, POLICY="respawn", **SOON)
+        return len(scene.check()) == 2
+
+    until(followed, "no fresh worker")
+    assert steps(scene, worker) == [
+        ("stop", 1),
+        ("kill", 1),
+        ("ask", 1),
+        ("stop", 2),
+        ("give up", 2),
+        ("park", 2),
+        ("respawn", 3),
+    ]
+    found = scene.stand(worker)
+    assert (found["state"], found["fields"]["by"]) == ("error", "hivepipe")
+    (fresh,) = [each["id"] for each in scene.check() if each["id"] != worker]
+
+    def given_up() -> bool:
+        tick(scene, POLICY="respawn", **SOON)
+        return steps(scene, fresh)[-1:] == [("park", 2)]
+
+    until(given_up, "the fresh one is not given up")
+    until(lambda: not scene.stand(fresh)["lives"], "parking")
+    for _ in range(2):
+        tick(scene, POLICY="respawn", **SOON)
+    assert len(scene.check()) == 2  # one respawn is the limit
+    assert scene.violations == ""
+
+
+def test_without_money_nobody_is_asked(scene: Scene) -> None:
+    worker = begun(scene, script(["hang"], [DONE]))
+    until(lambda: "limit" in tick(scene, POLICY="ask", LIMIT_USD="0", **SOON), "not limited")
+    assert runs(scene) == 1
+    assert tick(scene, POLICY="ask", LIMIT_USD="0", **SOON) == ""
+    assert steps(scene, worker) == [("stop", 1), ("limit", 1)]
+    until(lambda: ticked(scene) and runs(scene) == 2, "not asked")

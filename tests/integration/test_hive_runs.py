@@ -1,0 +1,275 @@
+"""A worker's runs: asked, answered, crashed, killed, parked, archived; never two at once."""
+
+import gzip
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Home, until
+from tests.hive_scene import DONE, Scene, script
+
+QUESTION = (
+    'status {"status": "need_input", "question": "Which timeout?", "context": "auth.py:42", '
+    '"options": ["30 minutes", "configurable"], "priority": "high"}'
+)
+
+
+@pytest.fixture
+def scene(private_home: Home) -> Iterator[Scene]:
+    made = Scene(private_home)
+    made.begin()
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+def run_of(scene: Scene, worker: str, number: int = 1) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((scene.folder(worker) / f"runs/{number}.json").read_text())
+    return found
+
+
+def test_a_question_is_shown_answered_and_both_runs_are_paid(scene: Scene) -> None:
+    asking = ["say hm", "noise Warning: something", "cost 0.10", "cost 0.30", QUESTION, "torn"]
+    worker = scene.spawn(script(asking, ["cost 0.05", DONE]))
+    found = scene.becomes(worker, "need_input")
+    assert found["note"] == "Which timeout?"
+    assert found["fields"]["priority"] == "high"  # a field that nobody knows
+    screen = scene.run("check", worker)
+    assert "option 2       configurable" in screen
+    scene.run("answer", worker, "--option", "2", "please")
+    assert scene.becomes(worker, "done")["cost_usd"] == "0.35"
+    first, second = scene.played()
+    assert second["prompt"] == "Orchestrator response: configurable\nplease"
+    assert "--resume" in second["arguments"]
+    assert first["session"] == second["session"]
+    permissions = first["arguments"][first["arguments"].index("--permission-mode") + 1]
+    assert permissions in second["arguments"]  # a resumed session has none of its own
+    kinds = [line["type"] for line in scene.lines(worker)]
+    assert kinds.count("system") == 2
+    stderr = (scene.folder(worker) / "stderr.log").read_text()
+    assert "Warning: something" in stderr
+    assert '{"type": "assistant", "mess' in stderr
+    sql = "SELECT number, kind, cost_micro_usd FROM hive_runs ORDER BY number"
+    paid = [(1, "spawn", 300_000), (2, "answer", 50_000)]
+    until(
+        lambda: [tuple(row.values()) for row in scene.home.rows(sql)] == paid,
+        f"{scene.home.rows(sql)}",
+    )
+    said = scene.home.rows("SELECT status FROM hive_statuses ORDER BY changed_ns")
+    assert [row["status"] for row in said] == ["need_input", "done"]
+    assert json.loads(scene.run("cost", "--json"))["total_usd"] == "0.35"
+
+
+def test_models_cost_what_they_say_and_not_the_main_loop_alone(scene: Scene) -> None:
+    worker = scene.spawn(script(["models 0.5 0.25", DONE]))
+    assert scene.becomes(worker, "done")["cost_usd"] == "0.75"
+
+
+def test_who_asks_nothing_is_not_answered_and_who_lives_is_not_resumed(scene: Scene) -> None:
+    worker = scene.spawn(script(["say busy", "hang"]))
+    until(lambda: scene.played(), "it never began")
+    assert "asks nothing" in scene.said("answer", worker, "yes", expect=1).stderr
+    for command in (("resume", worker, "go"), ("park", worker), ("archive", worker)):
+        assert "has a process" in scene.said(*command, expect=1).stderr
+    assert "has a process" in scene.said("delete", worker, "--yes", expect=1).stderr
+    assert scene.stand(worker)["state"] == "working"
+    assert len(scene.played()) == 1
+    assert scene.violations == ""
+
+
+def test_a_crash_is_a_death_with_its_signal(scene: Scene) -> None:
+    worker = scene.spawn(script(["cost 0.02", "torn", "crash"]))
+    found = scene.becomes(worker, "died")
+    assert found["exit_code"] == -signal.SIGKILL
+    assert "signal 9" in found["note"]
+    assert found["cost_usd"] == "0.02"
+    scene.lines(worker)
+
+
+def test_what_claude_refuses_is_told(scene: Scene) -> None:
+    task = script([DONE])
+    if os.geteuid() == 0:
+        worker = scene.spawn(task, "project-a", "--dangerously-skip-permissions")
+        found = scene.becomes(worker, "died")
+        assert found["exit_code"] == 1
+        assert "root/sudo" in scene.run("check", worker)
+    flags = {"HIVEPIPE_HIVE_FLAGS": "--no-such-flag"}
+    worker = scene.run("spawn", "project-a", task, env=flags).strip()
+    scene.becomes(worker, "died")
+    assert "unknown option '--no-such-flag'" in scene.run("check", worker)
+
+
+def test_without_claude_nothing_is_made(scene: Scene) -> None:
+    (scene.home.root / "bin" / "claude").unlink()
+    said = scene.said("spawn", "project-a", "Do it.", expect=1)
+    assert "install Claude Code" in said.stderr
+    assert scene.check() == []
+
+
+def test_an_end_that_nobody_saw_is_written_down_once(scene: Scene) -> None:
+    worker = scene.spawn(script(["cost 0.04", "hang"]))
+    until(lambda: "result" in (scene.folder(worker) / "transcript.jsonl").read_text(), "no cost")
+    run = run_of(scene, worker)
+    os.kill(run["runner_pid"], signal.SIGKILL)
+    found = scene.stand(worker)
+    assert (found["state"], found["lives"]) == ("working", True)  # it lives without its runner
+    assert "has a process" in scene.said("resume", worker, "go", expect=1).stderr
+    os.kill(run["pid"], signal.SIGKILL)
+    found = scene.becomes(worker, "died")
+    assert found["cost_usd"] == "0.04"
+    assert "nobody saw" in found["note"]
+    (row,) = scene.home.rows("SELECT is_lost, ended_at, exit_code FROM hive_runs")
+    assert (row["is_lost"], row["exit_code"]) == (1, None)
+    ended = run_of(scene, worker)
+    scene.check()
+    assert run_of(scene, worker) == ended
+
+
+def test_a_pid_that_another_process_has_is_not_the_worker(scene: Scene) -> None:
+    worker = scene.spawn(script([DONE.replace("done", "working"), "hang"]))
+    until(lambda: scene.stand(worker)["status"] == "working", "it said nothing")
+    run = run_of(scene, worker)
+    for pid in (run["runner_pid"], run["pid"]):
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: not Path(f"/proc/{run['pid']}").exists(), "not gone")
+    # The number went to somebody else: to this very test.
+    (scene.folder(worker) / "runs/1.json").write_text(json.dumps({**run, "pid": os.getpid()}))
+    found = scene.stand(worker)
+    assert (found["state"], found["lives"]) == ("died", False)
+    scene.run("resume", worker, "go on")
+    until(lambda: len(scene.played()) == 2, "not resumed")
+
+
+def test_before_a_boot_whatever_ran_is_gone(scene: Scene) -> None:
+    worker = scene.spawn(script(["hang"]))
+    run = run_of(scene, worker)
+    host, _, space = run["machine"].split(" ")
+    for pid in (run["runner_pid"], run["pid"]):
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: not Path(f"/proc/{run['pid']}").exists(), "not gone")
+    again = {**run, "machine": f"{host} another-boot {space}", "pid": os.getpid()}
+    (scene.folder(worker) / "runs/1.json").write_text(json.dumps(again))
+    assert scene.stand(worker)["state"] == "died"
+
+
+@pytest.mark.parametrize(
+    ("written", "state"),
+    [
+        ('{"status": "need_input", "question": "Wh', "need_input"),
+        ('```json\n{"status": "Need-Input", "question": "Why?"}\n```', "need_input"),
+        ('{"status": "finished"}', "broken"),
+        ("[1, 2", "broken"),
+        ('{"status": "done"}', "done"),
+    ],
+)
+def test_a_broken_status_is_understood_as_far_as_it_goes(
+    scene: Scene, written: str, state: str
+) -> None:
+    worker = scene.spawn(script([f"raw {written}"]))
+    found = scene.becomes(worker, state)
+    if "Why" not in written:
+        assert found["fields"]["problems"]
+
+
+def test_a_worker_of_the_old_recipe_is_seen_and_resumed(scene: Scene) -> None:
+    session = "0b6a3c1e-6f2b-4c55-9a3e-0d5d5f0f8a11"
+    folder = scene.hive / "workers" / f"project-a-b-{session}"
+    folder.mkdir()
+    (folder / "session-id").write_text(f"{session}\n")
+    (folder / "task.md").write_text("Old task\n")
+    assert scene.stand(folder.name)["note"] == "No status yet"
+    lines = [
+        {"type": "system", "subtype": "init", "session_id": session},
+        {"type": "result", "total_cost_usd": 0.01},
+        {"type": "result", "total_cost_usd": 0.07},
+        {"type": "system", "subtype": "init", "session_id": session},
+        {"type": "result", "total_cost_usd": 0.05},
+    ]
+    text = "".join(f"{json.dumps(line)}\n" for line in lines)
+    (folder / "transcript.jsonl").write_text(text)
+    (folder / "status.json").write_text('{"status": "need_input", "question": "And now?"}')
+    assert scene.stand(folder.name)["cost_usd"] == "0.12"
+    scene.said("answer", folder.name, "go")
+    found = scene.becomes(folder.name, "died")  # the stand-in knows no such session, as claude
+    assert "No conversation found" in scene.run("check", folder.name)
+    assert found["cost_usd"] == "0.12"
+
+
+def test_parking_keeps_the_last_word(scene: Scene) -> None:
+    worker = scene.spawn(script(["cost 0.01", DONE], ["report All is written down.", "cost 0.02"]))
+    scene.becomes(worker, "done")
+    scene.run("park", worker)
+    until(lambda: scene.stand(worker)["cost_usd"] == "0.03", "not parked")
+    found = scene.becomes(worker, "done")
+    assert found["note"] == "did it"
+    assert "/session:park" in scene.played()[1]["prompt"]
+    assert "All is written down." in scene.run("check", worker)
+
+
+def test_what_is_over_is_archived_redacted_or_deleted_and_stays_paid(scene: Scene) -> None:
+    token = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
+    workers = [scene.spawn(script([f"say {token}", "cost 0.50", DONE])) for _ in range(2)]
+    for worker in workers:
+        scene.becomes(worker, "done")
+    assert token in (scene.folder(workers[0]) / "transcript.jsonl").read_text()
+    scene.run("archive", workers[0])
+    kept = scene.hive / "archive" / workers[0]
+    for path in kept.rglob("*"):
+        if path.is_file():
+            data = path.read_bytes()
+            text = gzip.decompress(data) if path.suffix == ".gz" else data
+            assert token.encode() not in text, path
+    assert "***REDACTED***" in scene.run("log", workers[0])
+    scene.said("delete", workers[1], expect=1, input="n\n")
+    scene.run("delete", workers[1], "--yes")
+    assert not scene.folder(workers[1]).exists()
+    assert scene.check() == []
+    assert json.loads(scene.run("cost", "--json"))["total_usd"] == "1.00"
+    by_project = json.loads(scene.run("cost", "--by", "project", "--json"))["costs"]
+    assert by_project == [{"project": "project-a", "workers": 2, "cost_usd": "1.00"}]
+    assert token not in scene.home.database.read_bytes().decode("latin-1")
+
+
+def test_processes_that_outlive_their_worker_are_named(scene: Scene) -> None:
+    worker = scene.spawn(script(["orphan", DONE]))
+    scene.becomes(worker, "done")
+    until(lambda: "left behind" in scene.run("check", worker), "nobody was left behind")
+    os.killpg(run_of(scene, worker)["pid"], signal.SIGKILL)
+
+
+def test_hooks_come_along_once_and_report_to_the_orchestrator(scene: Scene) -> None:
+    env = {"HIVEPIPE_AUTOSTART": "0"}
+    worker = scene.run("spawn", "project-a", script([DONE]), env=env).strip()
+    scene.becomes(worker, "done")
+    session = scene.played()[0]["session"]
+    spooled = until(lambda: scene.home.spool, "no hook reported")
+    assert any(session in path.read_text() for path in spooled)
+    settings = scene.projects["project-a"] / ".claude" / "settings.local.json"
+    settings.parent.mkdir()
+    settings.write_text((scene.folder(worker) / "settings.json").read_text())
+    worker = scene.run("spawn", "project-a", script([DONE]), env=env).strip()
+    scene.becomes(worker, "done")
+    assert not (scene.folder(worker) / "settings.json").exists()
+    assert "--settings" not in scene.played()[1]["arguments"]
+
+
+def test_the_same_session_is_spawned_once(scene: Scene) -> None:
+    session = "5f0c9d0e-0000-4000-8000-000000000001"
+    for _ in range(2):
+        worker = scene.spawn(script([DONE]), "project-a", "--session", session)
+        scene.becomes(worker, "done")
+    assert len(scene.played()) == 1
+    assert "no UUID" in scene.said("spawn", "project-a", "x", "--session", "1", expect=1).stderr
+
+
+def test_learnings_are_shown(scene: Scene) -> None:
+    (scene.hive / "learnings" / "project-a-insights.md").write_text("Tests need Redis.\n")
+    assert "Tests need Redis." in scene.run("learnings", "project-a")
+    assert "patterns.md" in scene.run("learnings")
+    assert "there is: project-a" in scene.said("learnings", "project-x", expect=1).stderr

@@ -1,0 +1,97 @@
+"""status.json and what follows from it, without any process."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hivepipe.errors import HiveError
+from hivepipe.hive.projects import project_of
+from hivepipe.hive.prompts import DEFAULTS, prompt
+from hivepipe.hive.status import parse, read_status, write_status
+
+DONE = {"status": "done", "committed": True, "parked": True, "extra": [1, {"deep": None}]}
+WORDS = dict.fromkeys(
+    ("worker_id", "worker_folder", "learnings_folder", "project", "project_path", "task"), "x"
+)
+
+
+@pytest.mark.parametrize("cut", range(1, len(json.dumps(DONE))))
+def test_any_half_of_a_status_is_said_to_be_one(cut: int) -> None:
+    status = parse(json.dumps(DONE).encode()[:cut])
+    assert status.problems
+    assert status.word in ("", "done")
+
+
+def test_a_whole_one_keeps_fields_that_nobody_knows() -> None:
+    status = parse(json.dumps(DONE).encode())
+    assert (status.word, status.problems) == ("done", ())
+    assert status.fields["extra"] == [1, {"deep": None}]
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"status": "done", "committed": True}, "done without having been parked"),
+        ({"status": "done", "committed": False, "parked": True}, "done without a commit"),
+        ({"status": "need_input"}, "need_input without `question`"),
+        ({"status": "error"}, "error without `error`"),
+        ({"status": "finished"}, "`status` is 'finished', and none of working"),
+        ({"progress": "x"}, "status.json has no `status`"),
+        ({"status": "working", "options": "a"}, "`options` is not a list"),
+        ({"status": "working", "turn_count": "3"}, "`turn_count` is not a number"),
+    ],
+)
+def test_what_is_wrong_is_said(fields: dict[str, object], problem: str) -> None:
+    assert any(said.startswith(problem) for said in parse(json.dumps(fields).encode()).problems)
+
+
+@pytest.mark.parametrize("data", [b"", b"null", b"[]", b"\xff\xfe", b"{" * 100_000, b"7"])
+def test_nonsense_has_no_word_and_a_problem(data: bytes) -> None:
+    status = parse(data)
+    assert status.word == ""
+    assert status.problems
+
+
+def test_what_we_write_can_be_read_and_nonsense_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "status.json"
+    write_status(path, {**DONE, "status": "Done"})
+    assert read_status(path).word == "done"
+    before = path.read_bytes()
+    for wrong in ({"status": "gone"}, {"status": "error", "error": 7}):
+        with pytest.raises(HiveError):
+            write_status(path, wrong)
+    assert path.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["status.json"]
+
+
+def test_a_timestamp_of_tomorrow_is_not_believed() -> None:
+    status = parse(b'{"status": "working", "timestamp": "2999-01-01T00:00:00Z"}', 5)
+    assert status.said_ns == 5
+
+
+UUID = "0b6a3c1e-6f2b-4c55-9a3e-0d5d5f0f8a11"
+
+
+@pytest.mark.parametrize(
+    ("worker", "project"),
+    [
+        (f"project-a-{UUID}", "project-a"),
+        (f"project-a-b-{UUID}", "project-a-b"),
+        (f"unlisted-one-{UUID}", "unlisted-one"),
+        ("project-a-abc123", "project-a"),
+        ("project-a-b-abc123", "project-a-b"),
+    ],
+)
+def test_projects_with_dashes_are_told_apart(worker: str, project: str) -> None:
+    assert project_of(worker, {"project-a": "/a", "project-a-b": "/b", "project": "/c"}) == project
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_templates_of_our_own_can_be_filled_and_a_broken_one_is_named(
+    name: str, tmp_path: Path
+) -> None:
+    assert "$" not in prompt(tmp_path, name, WORDS)
+    (tmp_path / f"{name}.md").write_text("costs 5$ of $nothing")
+    with pytest.raises(HiveError, match=f"{name}.md"):
+        prompt(tmp_path, name, WORDS)

@@ -1,0 +1,88 @@
+"""What a stream says: calls, words, and what it all cost."""
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from hivepipe.hive.stream import Step, Stream, read_stream, steps
+
+INIT = {"type": "system", "subtype": "init", "session_id": "s-1", "model": "claude-opus-5"}
+
+
+def result(dollars: float, **more: Any) -> dict[str, Any]:
+    return {"type": "result", "subtype": "success", "total_cost_usd": dollars, **more}
+
+
+def fed(*lines: Any) -> Stream:
+    stream = Stream()
+    for line in lines:
+        list(stream.feed(line if isinstance(line, bytes) else json.dumps(line).encode()))
+    return stream
+
+
+def test_a_run_costs_what_its_last_line_says() -> None:
+    assert fed(INIT, result(0.01), result(0.05), result(0.07)).cost_usd == Decimal("0.07")
+
+
+def test_runs_are_added_up() -> None:
+    assert fed(INIT, result(0.07), INIT, result(0.05)).cost_usd == Decimal("0.12")
+
+
+def test_a_turn_that_claude_code_went_on_with_is_the_same_run() -> None:
+    again = result(0.09, origin={"kind": "task-notification"})
+    assert fed(INIT, result(0.07), INIT, again).cost_usd == Decimal("0.09")
+
+
+def test_what_the_models_cost_comes_first() -> None:
+    models = {"a": {"costUSD": 0.1}, "b": {"costUSD": 0.2}}
+    assert fed(INIT, result(0.07, modelUsage=models)).cost_usd == Decimal("0.3")
+    assert fed(INIT, result(0.07, modelUsage={})).cost_usd == Decimal("0.07")
+
+
+def test_nonsense_costs_nothing() -> None:
+    lines = [result(-1), result(float("nan")), {"type": "result", "total_cost_usd": "x"}, b"{half"]
+    assert fed(INIT, *lines).cost_usd == 0
+
+
+def test_a_run_without_a_result_has_none() -> None:
+    assert fed(INIT, result(0.07), INIT).last is None
+
+
+def test_an_error_is_one_also_if_it_is_called_success() -> None:
+    assert fed(INIT, result(0, is_error=True)).last == (Decimal(0), "error", "")
+    failed = {"type": "result", "subtype": "error_max_turns", "errors": ["too", "long"]}
+    assert fed(INIT, failed).last == (Decimal(0), "error_max_turns", "too; long")
+
+
+def test_calls_words_and_failures_are_told_without_secrets(tmp_path: Path) -> None:
+    token = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
+    calls = [
+        {"type": "text", "text": f"The token is {token}."},
+        {"type": "tool_use", "id": "t1", "name": "Edit", "input": {"file_path": "a.py"}},
+    ]
+    answer = {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": "no such"}
+    lines = [
+        INIT,
+        {"type": "assistant", "message": {"content": calls}},
+        {"type": "user", "message": {"content": [answer]}},
+        {"type": "tool_result", "tool_use_id": "t2", "is_error": True, "content": "as it was"},
+        {"type": "tool_result", "tool_use_id": "t3", "content": "fine"},
+    ]
+    path = tmp_path / "transcript.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines) + '{"type": "assi')
+    assert [*steps(path, Stream())] == [
+        Step("says", "The token is ***REDACTED***."),
+        Step("calls", "Edit a.py"),
+        Step("fails", "no such"),
+        Step("fails", "as it was"),
+    ]
+
+
+def test_a_part_of_a_transcript_is_read_alone(tmp_path: Path) -> None:
+    first = f"{json.dumps(INIT)}\n{json.dumps(result(0.07))}\n"
+    path = tmp_path / "transcript.jsonl"
+    path.write_text(first + first.replace("0.07", "0.05"))
+    assert read_stream(path, 0, len(first)).cost_usd == Decimal("0.07")
+    assert read_stream(path, len(first)).cost_usd == Decimal("0.05")
+    assert read_stream(tmp_path / "none").cost_usd == 0
