@@ -12,7 +12,9 @@ from hivepipe.home import locate
 from hivepipe.price_table import prices_in_force
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
+from hivepipe.store.spending import Amount, spending, spending_path
 from hivepipe.store.usage import Charge, charges
+from hivepipe.summaries.terms import caps, day_began
 
 Key = tuple[str, ...]
 
@@ -74,6 +76,7 @@ def costs(by: str, since: datetime | None, as_json: bool, utc: bool) -> None:
                 for key, bill, cost in found
             ],
             total=_entry(total, whole),
+            own=_own(),
         )
         return
     heads = ("messages", "input", "output", "cache read", "cache written", "USD")
@@ -83,6 +86,34 @@ def costs(by: str, since: datetime | None, as_json: bool, utc: bool) -> None:
     click.echo(f"List prices of {prices.date}, {prices.source}")
     if whole.without_price:
         click.echo(f"No price is known for: {', '.join(whole.without_price)}")
+    _show_own(_own())
+
+
+def _own() -> dict[str, Any]:
+    """Return what hivepipe itself spent on summaries, in all projects, and may spend in a day."""
+    ever = today = Amount(0, 0, 0)
+    if spending_path().exists():
+        with spending() as ledger:
+            ever, today = ledger.spent(0), ledger.spent(day_began())
+    most = caps()
+    return {
+        "today": {"calls": today.requests, "tokens": today.tokens, "cost_usd": today.dollars},
+        "ever": {"calls": ever.requests, "tokens": ever.tokens, "cost_usd": ever.dollars},
+        "caps": {"calls": most.calls, "tokens": most.tokens, "cost_usd": most.dollars},
+    }
+
+
+def _show_own(own: dict[str, Any]) -> None:
+    """Say it, if there ever was any."""
+    if not own["ever"]["calls"]:
+        return
+    today, most = own["today"], own["caps"]
+    click.echo(
+        f"hivepipe's own summaries, in all projects: {own['ever']['calls']} calls, "
+        f"{own['ever']['cost_usd']:.4f} USD; today {today['calls']} of {most['calls']} calls, "
+        f"{today['tokens']:,} of {most['tokens']:,} tokens, "
+        f"{today['cost_usd']:.4f} of {most['cost_usd']:.2f} USD"
+    )
 
 
 def _moment(day: datetime | None, utc: bool) -> str:

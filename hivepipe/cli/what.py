@@ -15,6 +15,7 @@ from hivepipe.settings import variable
 from hivepipe.stack.lock import Stack
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
+from hivepipe.summaries.consent import is_enabled
 
 # Table -> what people call it, and what of it is kept. A test holds this against the schema.
 KEPT = {
@@ -127,6 +128,8 @@ def _leaves(place: Place) -> str:
         named.append(f"the jobs, to the Redis that you named ({endpoint.shown(place.socket)})")
     if variable("HIVEPIPE_ALERT_WEBHOOK"):
         named.append("alerts, without any text of a session's, to the webhook that you named")
+    if is_enabled(place.home):
+        named.append("redacted ends of transcripts, to whom `summaries enable` named")
     if not named:
         return "nothing: no telemetry, no network call"
     return f"{'; '.join(named)}; no telemetry"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from hivepipe.doctor import claude, disk, hooks, stack
+from hivepipe.doctor import claude, disk, hooks, stack, summaries
 from hivepipe.doctor.patient import Finding, Patient
 
 
@@ -56,6 +56,8 @@ CHECKS = (
     Check("file-system", disk.file_system),
     Check("git", disk.tracked),
     Check("config", disk.config),
+    Check("credentials", summaries.credentials),
+    Check("summaries", summaries.agreed),
 )
 
 

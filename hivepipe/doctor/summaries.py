@@ -1,0 +1,43 @@
+"""By whom are sessions summarised here, if by anybody? Names of credentials, never a key."""
+
+from collections.abc import Iterator
+
+from hivepipe.doctor.patient import Finding, Patient
+from hivepipe.errors import CredentialsError
+from hivepipe.summaries.consent import is_enabled, objection
+from hivepipe.summaries.providers import Offer, credentials_path, find_offer
+
+
+def credentials(_patient: Patient) -> Iterator[Finding]:
+    """The file of the keys may be nobody else's to read."""
+    try:
+        find_offer(with_environment=False)
+    except CredentialsError as error:
+        yield Finding(str(error), f"chmod 600 {credentials_path()}")
+
+
+def agreed(patient: Patient) -> Iterator[Finding]:
+    """Whose word is enabled, and can it be used?"""
+    home = patient.place.home
+    offer = _offer()
+    if not is_enabled(home):
+        if offer:
+            text = f"{offer.name} could write summaries ({offer.source}); nothing is sent"
+            yield Finding(f"{text} until you agree", "hivepipe summaries enable", is_note=True)
+        return
+    if offer is None:
+        yield Finding("summaries are enabled, and there is no credential", "hivepipe credentials")
+        return
+    refused = offer.trouble or objection(home, offer)
+    if refused:
+        yield Finding(f"summaries are plain: {refused}", "hivepipe summaries enable")
+    else:
+        text = f"summaries are written by {offer.model}, with {offer.name} ({offer.source})"
+        yield Finding(text, is_note=True)
+
+
+def _offer() -> Offer | None:
+    try:
+        return find_offer(with_environment=False)
+    except CredentialsError:
+        return None

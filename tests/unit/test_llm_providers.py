@@ -1,0 +1,252 @@
+"""Credentials: their order, each step; whose word on addresses and models counts; agreement."""
+
+import base64
+import json
+import os
+import posix
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hivepipe import settings
+from hivepipe.config import Config
+from hivepipe.doctor.checks import CHECKS
+from hivepipe.doctor.patient import Finding, Patient
+from hivepipe.errors import CredentialsError
+from hivepipe.home import Place
+from hivepipe.stack.lock import Stack
+from hivepipe.summaries.consent import (
+    OFF,
+    consent_path,
+    give_consent,
+    is_enabled,
+    objection,
+    withdraw_consent,
+)
+from hivepipe.summaries.providers import (
+    CODEX,
+    SETTABLE,
+    Offer,
+    credentials_path,
+    find_offer,
+    read_credentials,
+    write_credential,
+)
+
+Environ = dict[bytes, bytes]
+ORDER = ("OPENROUTER_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", CODEX, *SETTABLE[3:])
+
+
+@pytest.fixture
+def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Environ]:
+    """A clean environment: nothing but a home folder."""
+    seen = {b"HOME": bytes(tmp_path)}
+    monkeypatch.setattr(posix, "environ", seen)
+    settings.use({})
+    yield seen
+    settings.use({})
+
+
+def codex(folder: Path, expires: float) -> None:
+    claims = base64.urlsafe_b64encode(json.dumps({"exp": expires}).encode()).rstrip(b"=").decode()
+    tokens = {"access_token": f"head.{claims}.tail", "account_id": "acc", "refresh_token": "r"}
+    (folder / ".codex").mkdir(exist_ok=True)
+    (folder / ".codex" / "auth.json").write_text(json.dumps({"tokens": tokens}))
+
+
+def found() -> Offer:
+    offer = find_offer()
+    assert offer is not None
+    return offer
+
+
+def test_no_credential_no_offer(environ: Environ) -> None:
+    assert find_offer() is None
+
+
+def test_the_order_each_step(environ: Environ, tmp_path: Path) -> None:
+    """From the last one on, each that is added comes before all that were there."""
+    for name in reversed(ORDER):
+        if name == CODEX:
+            codex(tmp_path, time.time() + 3600)
+        else:
+            write_credential(name, f"secret-of-{name}")
+        assert found().name == name
+    kinds = []
+    for name in ORDER:
+        kinds.append(found().provider.kind)
+        if name == CODEX:
+            (tmp_path / ".codex" / "auth.json").unlink()
+        else:
+            write_credential(name, None)
+    assert kinds == ["openrouter", "anthropic", "openai", "codex", "claude", "claude", "claude"]
+    assert find_offer() is None
+
+
+@pytest.mark.parametrize("name", SETTABLE)
+def test_the_environment_comes_before_the_file_of_the_same_name(
+    environ: Environ, name: str
+) -> None:
+    write_credential(name, "of-the-file")
+    environ[name.encode()] = b"of-the-environment"
+    assert (found().secret, found().source) == ("of-the-environment", "environment")
+    offer = find_offer(with_environment=False)
+    assert offer is not None
+    assert (offer.secret, offer.source) == ("of-the-file", str(credentials_path()))
+
+
+def test_a_secret_is_in_no_repr(environ: Environ) -> None:
+    write_credential("OPENAI_API_KEY", "sk-very-secret")
+    assert "sk-very-secret" not in repr(found())
+
+
+def test_the_file_is_the_users_alone(environ: Environ) -> None:
+    write_credential("OPENAI_API_KEY", "a")
+    path = credentials_path()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    path.chmod(0o640)
+    with pytest.raises(CredentialsError, match="chmod 600"):
+        find_offer()
+    path.unlink()
+    path.symlink_to(path.with_name("elsewhere"))
+    with pytest.raises(CredentialsError, match="cannot be read"):
+        find_offer()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_the_file_of_somebody_else_is_not_believed(environ: Environ) -> None:
+    write_credential("OPENAI_API_KEY", "a")
+    os.chown(credentials_path(), 65534, 65534)
+    with pytest.raises(CredentialsError, match="not a file of yours"):
+        find_offer()
+
+
+@pytest.mark.parametrize("secret", ["", "two\nlines", "\x1b[0m", "käse"])
+def test_what_cannot_be_a_key_is_refused(environ: Environ, secret: str) -> None:
+    with pytest.raises(CredentialsError):
+        write_credential("OPENAI_API_KEY", secret)
+    assert read_credentials() == {}
+
+
+def test_codex_expired_means_no_call(environ: Environ, tmp_path: Path) -> None:
+    codex(tmp_path, time.time() - 1)
+    assert "expired" in found().trouble
+    before = (tmp_path / ".codex" / "auth.json").read_bytes()
+    codex(tmp_path, time.time() + 60)
+    assert (found().trouble, found().account) == ("", "acc")
+    assert before != (tmp_path / ".codex" / "auth.json").read_bytes()
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"tokens": null}', '{"tokens": {"access_token": 1}}'])
+def test_what_is_no_codex_login_is_none(environ: Environ, tmp_path: Path, text: str) -> None:
+    (tmp_path / ".codex").mkdir()
+    (tmp_path / ".codex" / "auth.json").write_text(text)
+    assert find_offer() is None
+
+
+def test_model_and_address_are_the_users_to_set(environ: Environ, tmp_path: Path) -> None:
+    write_credential("OPENAI_API_KEY", "a")
+    assert (found().model, found().url) == ("gpt-5.4-mini", "https://api.openai.com/v1")
+    assert not found().is_local
+    (credentials_path().parent / "config.toml").write_text(
+        'openai_url = "http://localhost:11434/v1/"\nllm_model = "qwen3"\nsummaries = true\n'
+    )
+    home = tmp_path / "home"
+    home.mkdir()
+    settings.use(Config(str(home)).for_settings())
+    assert (found().model, found().url) == ("qwen3", "http://localhost:11434/v1")
+    assert found().is_local
+    assert found().receiver == "the server localhost:11434"
+    environ[b"MEMORY_RATER_LLM_MODEL"] = b"llama"
+    assert found().model == "llama"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "summaries = true",
+        'openai_url = "http://evil.example/v1"',
+        'llm_model = "dear"',
+        "llm_daily_usd = 1000",
+    ],
+)
+def test_a_home_has_no_say(environ: Environ, tmp_path: Path, line: str) -> None:
+    """It may lie in a repository of several authors."""
+    (tmp_path / "config.toml").write_text(line)
+    config = Config(str(tmp_path))
+    assert config.for_settings() == {}
+    assert "belongs into" in config.problems[0]
+
+
+# ---- agreement
+
+
+def test_nothing_is_agreed_to_until_somebody_agrees(environ: Environ, tmp_path: Path) -> None:
+    home = str(tmp_path / "home")
+    write_credential("OPENAI_API_KEY", "a")
+    assert objection(home, found()) == OFF
+    give_consent(home, found(), "2026-11-21T10:00:00.000Z")
+    assert (is_enabled(home), objection(home, found())) == (True, "")
+    assert consent_path(home).stat().st_mode & 0o777 == 0o600
+    assert not is_enabled(str(tmp_path / "another"))
+    withdraw_consent(home)
+    withdraw_consent(home)
+    assert objection(home, found()) == OFF
+
+
+def test_another_offer_is_not_the_one_agreed_to(environ: Environ, tmp_path: Path) -> None:
+    home = str(tmp_path / "home")
+    write_credential("OPENAI_API_KEY", "a")
+    give_consent(home, found(), "2026-11-21T10:00:00.000Z")
+    environ[b"HIVEPIPE_LLM_MODEL"] = b"gpt-dear"
+    assert "agreed was openai with gpt-5.4-mini" in objection(home, found())
+    del environ[b"HIVEPIPE_LLM_MODEL"]
+    write_credential("ANTHROPIC_API_KEY", "a")
+    assert "found was anthropic" in objection(home, found())
+
+
+def test_the_switch_stands_above_agreement(environ: Environ, tmp_path: Path) -> None:
+    home = str(tmp_path / "home")
+    write_credential("OPENAI_API_KEY", "a")
+    environ[b"HIVEPIPE_SUMMARIES"] = b"on"
+    assert objection(home, found()) == ""
+    give_consent(home, found(), "2026-11-21T10:00:00.000Z")
+    environ[b"HIVEPIPE_SUMMARIES"] = b"off"
+    assert objection(home, found()) == OFF
+
+
+def test_a_stack_inherits_no_credential_and_no_word_on_summaries(environ: Environ) -> None:
+    for name in (*SETTABLE, "HIVEPIPE_SUMMARIES", "HIVEPIPE_OPENAI_URL", "HIVEPIPE_LLM_MODEL"):
+        environ[name.encode()] = b"canary"
+    assert b"canary" not in b"".join(settings.inherited().values())
+
+
+# ---- doctor
+
+
+def findings(name: str, home: Path) -> list[Finding]:
+    place = Place(str(home.parent), str(home), {})
+    (check,) = [check for check in CHECKS if check.name == name]
+    return list(check.look(Patient(place, Stack(str(home), str(home / "run")))))
+
+
+def test_doctor_names_the_credential_and_never_the_key(environ: Environ, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    assert findings("summaries", home) == findings("credentials", home) == []
+    write_credential("OPENAI_API_KEY", "sk-very-secret")
+    (finding,) = findings("summaries", home)
+    assert finding.is_note
+    assert "OPENAI_API_KEY" in finding.text
+    give_consent(str(home), found(), "2026-11-21T10:00:00.000Z")
+    (finding,) = findings("summaries", home)
+    assert (finding.is_note, "gpt-5.4-mini, with OPENAI_API_KEY" in finding.text) == (True, True)
+    assert "sk-very-secret" not in finding.text
+    write_credential("ANTHROPIC_API_KEY", "b")
+    (finding,) = findings("summaries", home)
+    assert (finding.is_note, finding.mend) == (False, "hivepipe summaries enable")
+    credentials_path().chmod(0o644)
+    (finding,) = findings("credentials", home)
+    assert finding.mend == f"chmod 600 {credentials_path()}"
