@@ -59,9 +59,9 @@ class Scene:
         self._ends = 0
         self._executed: set[bytes] = set()
         self.config = home.root / ".config" / "hivepipe"
-        self.config.mkdir(parents=True)
+        self.config.mkdir(parents=True, exist_ok=True)
         self.transcripts = home.root / ".claude" / "projects" / "-shop"
-        self.transcripts.mkdir(parents=True)
+        self.transcripts.mkdir(parents=True, exist_ok=True)
 
     def _worker(self, role: str) -> Process:
         script = str(ROOT / "workers" / f"{role}.py")
@@ -134,9 +134,9 @@ class Scene:
         path = self.transcripts / f"{session}.jsonl"
         return path if path.exists() else self.write(session)
 
-    def hurry(self) -> None:
+    def hurry(self, *queues: str) -> None:
         """What waits for a time has waited long enough: for it to settle, or to try again."""
-        for queue in ("slow", "llm"):
+        for queue in queues or ("slow", "llm"):
             for job, _ in self.redis.zscan_iter(f"rq:scheduled:{queue}"):
                 self.redis.zadd(f"rq:scheduled:{queue}", {job: int(time.time()) - 1}, xx=True)
 

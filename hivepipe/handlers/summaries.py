@@ -42,7 +42,7 @@ from hivepipe.store.location import database_path
 from hivepipe.store.spending import MICRO, Amount, Spending, spending
 from hivepipe.store.summaries import LLM, PLAIN, Summary
 from hivepipe.summaries import terms
-from hivepipe.summaries.call import MOST_REQUESTS, Reply, Used, ask
+from hivepipe.summaries.call import MOST_REQUESTS, UNBILLED, Reply, ask
 from hivepipe.summaries.consent import OFF, is_enabled, objection
 from hivepipe.summaries.excerpt import Excerpt, excerpt_of
 from hivepipe.summaries.plain import plain_summary
@@ -173,10 +173,10 @@ class Summariser:
         )
         with spending() as ledger:
             answered = reply.answer is not None
-            ledger.settle(id, answered=answered, amount=self._amount(offer, reply.used))
+            ledger.settle(id, answered=answered, amount=self._amount(offer, reply, each))
         if reply.answer is None:
             self._failed(offer, reply, tried + 1)
-        return self._summary(material, offer, reply)
+        return self._summary(material, offer, reply, each)
 
     def _most(self, offer: Offer, question: Question) -> Amount:
         tokens = terms.most_tokens(question)
@@ -191,12 +191,13 @@ class Summariser:
             raise SummaryError(f"no price of {offer.model} is known: add it to prices.toml")
         return int(cost * MICRO)
 
-    def _amount(self, offer: Offer, used: Used) -> Amount | None:
-        """Return what was used; None: nobody said so, and the most that it can be stands."""
-        if used.requests == 0:
-            return Amount(0, 0, 0)
+    def _amount(self, offer: Offer, reply: Reply, each: Amount) -> Amount:
+        """Return what was used; where nobody said so, the most that it can be."""
+        used = reply.used
+        if reply.failure in UNBILLED:
+            return Amount(used.requests, 0, 0)
         if used.input_tokens is None or used.output_tokens is None:
-            return None
+            return Amount(*(used.requests * most for most in each))
         tokens = Tokens(used.input_tokens, used.output_tokens)
         micro_usd = self._micro_usd(offer, tokens)
         if used.cost_usd is not None:
@@ -236,9 +237,8 @@ class Summariser:
             raise SummaryError(reason)
         raise TryLaterError(reason, delay)
 
-    def _summary(self, material: Material, offer: Offer, reply: Reply) -> Summary:
+    def _summary(self, material: Material, offer: Offer, reply: Reply, each: Amount) -> Summary:
         answer, used = reply.answer or Answer(""), reply.used
-        amount = self._amount(offer, used)
         return _made(
             material,
             LLM,
@@ -248,7 +248,7 @@ class Summariser:
             requests=used.requests,
             input_tokens=used.input_tokens,
             output_tokens=used.output_tokens,
-            cost_usd=None if amount is None else amount.dollars,
+            cost_usd=self._amount(offer, reply, each).dollars,
         )
 
     def _plain(self, material: Material, reason: str) -> Summary:

@@ -123,17 +123,15 @@ class Spending:
         }
         return int(self._connection.execute(sql, parameters).lastrowid or 0)
 
-    def settle(self, id: int, *, answered: bool, amount: Amount | None) -> None:
-        """Note what a call came to; None: nobody knows, and the reservation stands."""
-        sql = "UPDATE calls SET state = :state WHERE id = :id"
+    def settle(self, id: int, *, answered: bool, amount: Amount) -> None:
+        """Note what a call came to."""
+        sql = """
+            UPDATE calls SET state = :state, requests = :requests, tokens = :tokens,
+              micro_usd = :micro_usd
+            WHERE id = :id
+        """
         state = "answered" if answered else "failed"
-        self._connection.execute(sql, {"state": state, "id": id})
-        if amount is not None:
-            sql = """
-                UPDATE calls SET requests = :requests, tokens = :tokens, micro_usd = :micro_usd
-                WHERE id = :id
-            """
-            self._connection.execute(sql, {**amount._asdict(), "id": id})
+        self._connection.execute(sql, {"id": id, "state": state, **amount._asdict()})
 
     def give_up(self, subject: str) -> None:
         """What a dead process had open about a subject has failed, at its full price."""

@@ -44,6 +44,10 @@ FAILURES = {
 }
 
 
+# Providers refuse these before any model has read anything.
+UNBILLED = ("rate limit", "server", "unreachable", "quota", "auth", "refused")
+
+
 class Used(NamedTuple):
     """What a call used, as far as the provider says; None: it did not come to say so."""
 

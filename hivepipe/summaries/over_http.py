@@ -66,15 +66,14 @@ async def _ask(request: Request) -> dict[str, Any]:
         headers={"Accept-Encoding": "identity"},  # what is bounded is what is read
         event_hooks={"request": [wire.count], "response": [wire.limit]},
     )
-    try:
-        answer = await _agent(request, client).run(
-            request["text"],
-            usage=usage,
-            usage_limits=limits,
-        )
-        said: dict[str, Any] = {"answer": dict(answer.output)}
-    except Exception as error:  # noqa: BLE001  whatever it is, it is the reply
-        said = _failure(error)
+    async with client:
+        try:
+            answer = await _agent(request, client).run(
+                request["text"], usage=usage, usage_limits=limits
+            )
+            said: dict[str, Any] = {"answer": dict(answer.output)}
+        except Exception as error:  # noqa: BLE001  whatever it is, it is the reply
+            said = _failure(error, was_sent=wire.sent > 0)
     known = bool(usage.input_tokens or usage.output_tokens)
     tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
     return {**said, "requests": wire.sent, **(tokens if known else {})}
@@ -160,7 +159,8 @@ class _Limited(httpx2.AsyncByteStream):
         await self._stream.aclose()
 
 
-def _failure(error: BaseException) -> dict[str, Any]:
+def _failure(error: BaseException, *, was_sent: bool) -> dict[str, Any]:
+    """Name a failure; what the library does not foresee comes of what was answered."""
     chain = [error]
     while (cause := chain[-1].__cause__ or chain[-1].__context__) and len(chain) < 10:
         chain.append(cause)
@@ -168,7 +168,8 @@ def _failure(error: BaseException) -> dict[str, Any]:
         if isinstance(each, TooLargeError | NoMoreRequestsError):
             kind = "too large" if isinstance(each, TooLargeError) else "answer"
             return {"failure": kind, "reason": str(each)}
-    kind = next((kind for known, kind in _KINDS if isinstance(error, known)), "broken")
+    unforeseen = "answer" if was_sent else "broken"
+    kind = next((kind for known, kind in _KINDS if isinstance(error, known)), unforeseen)
     after = getattr(error, "retry_after", None)
     return {
         "failure": kind,
