@@ -1,8 +1,9 @@
-"""Command `search`: full text over the archive."""
+"""Command `search`: full text over the archive and the summaries."""
 
 import os
 import re
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 import click
@@ -12,7 +13,7 @@ from rich.text import Text
 
 from hivepipe.cli.tables import json_option, moment, printable, show_json, utc_option
 from hivepipe.handlers.archive import archives_of
-from hivepipe.handlers.search import all_archived, catch_up, index_path, line_at
+from hivepipe.handlers.search import all_archived, all_summaries, catch_up, index_path, line_at
 from hivepipe.home import locate
 from hivepipe.search.index import Archived, Hit, SearchIndex
 from hivepipe.search.passages import passage_of
@@ -44,7 +45,7 @@ def search(
     as_json: bool,
     utc: bool,
 ) -> None:
-    """Find lines of kept transcripts that hold all WORDS, the newest first.
+    """Find lines of kept transcripts, and summaries, that hold all WORDS, the newest first.
 
     Put a phrase in quotes, and a * behind the beginning of a word.
     """
@@ -60,7 +61,8 @@ def search(
     )
     index = SearchIndex(index_path(home))
     try:
-        archived = {entry.key: entry for entry in all_archived(archives_of(home))}
+        found_in = chain(all_archived(archives_of(home)), all_summaries(home))
+        archived = {entry.key: entry for entry in found_in}
         _catch_up(index, list(archived.values()))
         hits = [hit for hit in index.find(asked, filters, limit) if hit.key in archived]
         found = [(hit, _words(archived[hit.key], hit)) for hit in hits]

@@ -1,13 +1,20 @@
-"""The archives as the search index reads them, and the index brought up to them."""
+"""Archives and summaries as the search index reads them, and the index brought up to them."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+import orjson
+
 from hivepipe.archive.archives import Archives
 from hivepipe.archive.index import Entry
+from hivepipe.errors import StoreError
 from hivepipe.search.index import Archived, SearchIndex
+from hivepipe.search.passages import SUMMARY
+from hivepipe.store.listings import listings
+from hivepipe.store.location import database_path
+from hivepipe.store.summaries import every_summary
 
 INDEX_FILE = "search.db"
 
@@ -33,6 +40,32 @@ def all_archived(archives: Archives) -> Iterator[Archived]:
             )
         if found and found.size:
             yield found
+
+
+def all_summaries(home: str) -> Iterator[Archived]:
+    """Yield every summary as an archive of one line; one that is replaced is another archive."""
+    try:
+        with listings(database_path(home)) as store:
+            found = every_summary(store)
+    except StoreError:  # no database yet, or one of an older hivepipe
+        return
+    for entry in found:
+        said = [entry["summary"], entry["key_learnings"], entry["files"], entry["open_ends"]]
+        line = {"type": SUMMARY, "timestamp": entry["made_at"], "said": said}
+        raw = orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
+        yield Archived(
+            key=f"{entry['session_id']}#{entry['state']}#{entry['made_at']}",
+            session=entry["session_id"],
+            agent="",
+            project=entry["project"] or "",
+            size=len(raw),
+            lines_from=partial(_only_line, raw),
+        )
+
+
+def _only_line(raw: bytes, offset: int) -> Iterator[tuple[int, bytes]]:
+    if not offset:
+        yield 0, raw
 
 
 def line_at(archived: Archived, offset: int) -> bytes:

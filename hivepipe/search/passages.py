@@ -7,11 +7,12 @@ from typing import Any
 from hivepipe.transcripts.lines import Fields, moment, part, read_line, text
 
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
+SUMMARY = "hivepipe-summary"  # a line that stands for a summary of ours
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """One line's words: who said them (user, claude, tool, title), when, and the words."""
+    """One line's words: who said them (user, claude, tool, title, summary), when, and the words."""
 
     who: str
     time: str
@@ -26,6 +27,8 @@ def passage_of(raw: bytes) -> Passage | None:
     kind = text(line, "type")
     if kind in _TITLES:
         who, found = "title", [text(line, _TITLES[kind], cap=1 << 16)]
+    elif kind == SUMMARY:
+        who, found = "summary", [*_leaves(line.get("said"))]
     elif kind in ("assistant", "user"):
         who, found = _of_message(kind, part(line, "message"))
     else:

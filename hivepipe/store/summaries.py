@@ -71,6 +71,16 @@ def list_summaries(store: Listings, session: str = "") -> list[Entry]:
     return [_entry(row) for row in store.rows(sql, {"session": session})]
 
 
+def every_summary(store: Listings) -> list[Entry]:
+    """Return all summaries, with the project of their session, the oldest first."""
+    sql = f"""
+        SELECT {_COLUMNS},
+          (SELECT project FROM sessions WHERE sessions.id = summaries.session_id) AS project
+        FROM summaries ORDER BY made_at, session_id, state
+    """
+    return [_entry(row) for row in store.rows(sql, {})]
+
+
 def summary_of_state(store: Listings, session: str, state: str) -> Entry | None:
     """Return the summary of one state of a session."""
     sql = f"SELECT {_COLUMNS} FROM summaries WHERE session_id = :session AND state = :state"

@@ -1,6 +1,7 @@
 """`hivepipe search` over transcripts that the sweep has taken in."""
 
 import json
+import sqlite3
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -93,3 +94,19 @@ def test_bad_input(home: Home, tmp_path: Path) -> None:
     assert "search.db" in command(home, "search", "cart", expect=1)
     (home.path / "search.db").unlink()
     assert len(hits(home, "cart")) == 2
+
+
+def test_summaries_are_found_as_what_they_are(home: Home) -> None:
+    assert hits(home, "migrated") == []
+    sql = """
+        INSERT INTO summaries VALUES (?, 'a', '2026-01-12T00:00:00.000Z', 'plain', '', '', '', '',
+          'Payments were migrated', '["mind the rounding"]', '["src/pay.py"]', '[]', 0, 0, 0, 0)
+    """
+    connection = sqlite3.connect(home.database)
+    connection.execute(sql, (SESSION,))
+    connection.commit()
+    connection.close()
+    (hit,) = hits(home, "migrated", "rounding")
+    assert (hit["who"], hit["session_id"]) == ("summary", SESSION)
+    assert f"{SESSION[:8]}  summary: Payments were migrated" in command(home, "search", "migrated")
+    assert hits(home, "migrated", "--session", OTHER[:4]) == []
