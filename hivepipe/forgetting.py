@@ -20,6 +20,7 @@ from hivepipe.guard.client import assignment_path
 from hivepipe.handlers.archive import archives_of
 from hivepipe.handlers.forgotten import say_forgotten
 from hivepipe.handlers.search import index_path
+from hivepipe.hive.keeping import remove_sessions
 from hivepipe.home import Place, kept_folder, logs_folder, read_small
 from hivepipe.log_lines import remove_lines
 from hivepipe.queues import forgetting as queued
@@ -144,6 +145,8 @@ class Forgetting:
         if not dry_run:
             self._archives.remove_sessions(wanted.sessions)
         yield Gone("archives", len(entries), "transcripts")
+        workers = remove_sessions(self._place.home, wanted.sessions, dry_run=dry_run)
+        yield Gone("hive workers", workers, "folders")
         if wanted.spellings:
             left = stored.remove_text(self._db, wanted, dry_run=dry_run)
             yield Gone("rows of no session, the text alone", left, "rows")

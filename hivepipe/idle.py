@@ -7,6 +7,7 @@ import os
 import time
 from pathlib import Path
 
+from hivepipe.hive.folder import at_work
 from hivepipe.intake.fate import lives
 from hivepipe.queues.housekeeping import Housekeeper
 from hivepipe.queues.spooled import spool_files
@@ -21,6 +22,7 @@ class IdleWatch:
 
     def __init__(self, home: str, housekeeper: Housekeeper) -> None:
         """It counts from now: whoever has just started may be needed."""
+        self._home = home
         self._spool = Path(home, "spool")
         self._housekeeper = housekeeper
         self._accepted = -1
@@ -43,4 +45,5 @@ class IdleWatch:
             not self._housekeeper.nothing_waits()
             or bool(spool_files(self._spool))
             or any(lives(pid, started) for pid, started in open_processes(db, os.uname().nodename))
+            or bool(at_work(self._home))
         )

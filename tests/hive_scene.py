@@ -60,8 +60,19 @@ class Scene:
         input: str = "",
     ) -> Result:
         """Run `hivepipe hive ...` in the orchestrator's project, within this process."""
+        return self.hivepipe("hive", *arguments, expect=expect, env=env, cwd=cwd, input=input)
+
+    def hivepipe(
+        self,
+        *arguments: str,
+        expect: int = 0,
+        env: dict[str, str] | None = None,
+        cwd: Path | None = None,
+        input: str = "",
+    ) -> Result:
+        """Run any command so."""
         with self.inside(env or {}), chdir(cwd or self.home.project):
-            done = CliRunner().invoke(main, ["hive", *arguments], input=input)
+            done = CliRunner().invoke(main, [*arguments], input=input)
         if done.exception and not isinstance(done.exception, SystemExit):
             raise done.exception
         assert done.exit_code == expect, done.stdout + done.stderr

@@ -9,6 +9,7 @@ import click
 
 from hivepipe.cli.logs import PROGRAMS, Tail, show_lines
 from hivepipe.errors import HivepipeError
+from hivepipe.hive.folder import at_work
 from hivepipe.home import Place, absolute, locate, main_checkout, read_record, real_path
 from hivepipe.queues import connection
 from hivepipe.settings import variable
@@ -67,16 +68,24 @@ def down(every: bool) -> None:
         place = locate(".")
         _registered(place)
         lifecycle.take_down(Stack.of(place))
+        _name_workers(place.home)
         return
     failed = False
     for known in known_stacks():
         try:
             lifecycle.take_down(known.stack)
             click.echo(known.stack.home)
+            _name_workers(known.stack.home)
         except HivepipeError as error:  # the others all the same
             failed = True
             click.echo(f"{known.stack.home}: {error}", err=True)
     sys.exit(1 if failed else 0)
+
+
+def _name_workers(home: str) -> None:
+    """They go on: what they do costs money, and is theirs to end."""
+    for worker in at_work(home):
+        click.echo(f"the hive worker {worker.id} goes on")
 
 
 @click.command()

@@ -124,6 +124,12 @@ def find(start: str, home: str) -> Hive:
     raise HiveError("there is no .hive here, nor in a folder above: run `hivepipe hive init`")
 
 
+def at_work(home: str) -> list[Worker]:
+    """Return the workers of a home whose process lives."""
+    workers = (worker for hive in hives(home) for worker in hive.workers())
+    return [worker for worker in workers if (run := worker.last_run()) and run.is_at_work()]
+
+
 def hives(home: str) -> list[Hive]:
     """Return every hive of a home that is still there."""
     return [Hive(Path(path), home) for path in known(home) if os.path.isdir(path)]

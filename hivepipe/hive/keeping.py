@@ -4,11 +4,12 @@ import gzip
 import os
 import shutil
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 from hivepipe.errors import HiveError
 from hivepipe.hive import records
-from hivepipe.hive.folder import Hive
+from hivepipe.hive.folder import Hive, hives
 from hivepipe.hive.start import locked
 from hivepipe.hive.transcript import tidy
 from hivepipe.hive.worker import Worker
@@ -49,6 +50,26 @@ def delete(hive: Hive, worker: Worker) -> None:
         shutil.rmtree(worker.folder)
     finally:
         os.close(lock)
+
+
+def remove_sessions(home: str, sessions: Collection[str], *, dry_run: bool) -> int:
+    """Delete the folders of these sessions' workers, archived or not; return how many there are.
+
+    HiveError: one has a process, which would write again.
+    """
+    found = [
+        worker
+        for hive in hives(home)
+        for worker in (*hive.workers(), *hive.archived())
+        if worker.session() in sessions
+    ]
+    for worker in () if dry_run else found:
+        lock = _of_nobody(worker)
+        try:
+            shutil.rmtree(worker.folder)
+        finally:
+            os.close(lock)
+    return len(found)
 
 
 def _of_nobody(worker: Worker) -> int:

@@ -23,9 +23,11 @@ from hivepipe.redaction import redact_text
 from hivepipe.store import hive as store
 from hivepipe.store import tasks
 from hivepipe.store.database import Database
+from hivepipe.store.forgetting import is_forgotten
 from hivepipe.store.location import database_path
 
 MICRO = Decimal(1_000_000)
+NOT: set[tuple[object, ...]] = set()
 _LONGEST_TEXT = 2000
 
 
@@ -41,15 +43,32 @@ def opened(home: str) -> Iterator[Database]:
 
 
 def record(hive: Hive, workers: Iterable[Worker]) -> None:
-    """Bring the rows of these workers up to their folders; StoreError: not now."""
-    with opened(hive.home) as db, db.transaction():
-        for worker in workers:
-            record_worker(db, hive, worker)
+    """Bring the rows of these workers up to their folders; StoreError: not now.
+
+    Nothing is written where nothing changed: the writer is not to wait for those who look.
+    """
+    with opened(hive.home) as db:
+        known = store.known(db, str(hive.root))
+        changed = [worker for worker in workers if not _marks(worker) <= known.get(worker.id, NOT)]
+        if changed:
+            with db.transaction():
+                for worker in changed:
+                    record_worker(db, hive, worker)
+
+
+def _marks(worker: Worker) -> set[tuple[object, ...]]:
+    """Return by what `store.known` tells whether it has all of this."""
+    marks: set[tuple[object, ...]] = {("status", worker.status().changed_ns)}
+    for run in worker.runs():
+        marks.add((run.number, run.pid or None, run.ended_at or None, _micro_usd(run)))
+    return marks
 
 
 def record_worker(db: Database, hive: Hive, worker: Worker) -> None:
-    """Write all rows of a worker, within the caller's transaction."""
+    """Write all rows of a worker, within the caller's transaction; of a forgotten session none."""
     card = worker.card()
+    if is_forgotten(db, card.session):
+        return
     store.record_worker(db, _worker_row(hive, worker, card))
     for run in worker.runs():
         store.record_run(db, _run_row(worker, card, run))
@@ -160,8 +179,12 @@ def _run_row(worker: Worker, card: Card, run: Run) -> dict[str, Any]:
         "exit_code": run.exit_code,
         "is_lost": run.is_lost,
         "outcome": run.outcome or None,
-        "cost_micro_usd": int(Decimal(run.cost_usd or 0) * MICRO),
+        "cost_micro_usd": _micro_usd(run),
     }
+
+
+def _micro_usd(run: Run) -> int:
+    return int(Decimal(run.cost_usd or 0) * MICRO)
 
 
 def utc_of(time_ns: int) -> str:

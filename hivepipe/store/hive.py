@@ -88,19 +88,18 @@ def statuses_of(store: Listings, worker: str) -> list[Entry]:
     return store.rows(sql, {"id": worker})
 
 
-def known_runs(store: Listings, hive: str) -> dict[tuple[str, int], Entry]:
-    """Return what is known of the runs of a hive, by worker and number."""
+def known(db: Database, hive: str) -> dict[str, set[tuple[object, ...]]]:
+    """Return what is known of each worker of a hive: marks of its runs, and of its newest word."""
+    found: dict[str, set[tuple[object, ...]]] = {}
+    for row in db.rows("SELECT id, status_ns FROM hive_workers WHERE hive = :hive", {"hive": hive}):
+        found[row["id"]] = {("status", row["status_ns"])}
     sql = """
         SELECT worker_id, number, pid, ended_at, cost_micro_usd FROM hive_runs
-        WHERE worker_id IN (SELECT id FROM hive_workers WHERE hive = :hive)
+        JOIN hive_workers ON id = worker_id WHERE hive = :hive
     """
-    return {(row["worker_id"], row["number"]): row for row in store.rows(sql, {"hive": hive})}
-
-
-def known_statuses(store: Listings, hive: str) -> dict[str, int]:
-    """Return of each worker when its newest known word was written."""
-    sql = "SELECT id, status_ns FROM hive_workers WHERE hive = :hive"
-    return {row["id"]: row["status_ns"] for row in store.rows(sql, {"hive": hive})}
+    for row in db.rows(sql, {"hive": hive}):
+        found[row["worker_id"]].add(tuple(row)[1:])
+    return found
 
 
 def spent_since(db: Database, time: str) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from hivepipe.hive.folder import at_work
 from tests.conftest import Home, until
 from tests.hive_scene import DONE, Scene, script
 
@@ -273,3 +274,23 @@ def test_learnings_are_shown(scene: Scene) -> None:
     assert "Tests need Redis." in scene.run("learnings", "project-a")
     assert "patterns.md" in scene.run("learnings")
     assert "there is: project-a" in scene.said("learnings", "project-x", expect=1).stderr
+
+
+def test_a_forgotten_session_takes_its_worker_along(scene: Scene) -> None:
+    secret = "the blue heron nests at noon"
+    worker = scene.spawn(script([f"say {secret}", DONE]))
+    scene.becomes(worker, "done")
+    session = scene.played()[0]["session"]
+    scene.hivepipe("forget", session, "--yes")
+    assert not scene.folder(worker).exists()
+    files = [path for path in scene.hive.rglob("*") if path.is_file()]
+    files += [path for path in scene.home.path.rglob("*") if path.is_file()]
+    assert not [path for path in files if secret.encode() in path.read_bytes()]
+    assert scene.home.rows("SELECT * FROM hive_workers") == []
+
+
+def test_a_stack_that_goes_down_names_the_workers_that_go_on(scene: Scene) -> None:
+    worker = scene.spawn(script(["hang"]))
+    until(lambda: scene.played(), "it never began")
+    with scene.inside({}):
+        assert [each.id for each in at_work(str(scene.home.path))] == [worker]

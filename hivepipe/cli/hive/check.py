@@ -9,7 +9,7 @@ import click
 
 from hivepipe.cli.hive.here import here_hive, say_troubles, shown_dollars
 from hivepipe.cli.tables import json_option, moment, printable, show_json, utc_option
-from hivepipe.hive import records
+from hivepipe.hive import records, steps
 from hivepipe.hive.orchestrator import Orchestrator
 from hivepipe.hive.standing import ORDER, Standing, ending
 from hivepipe.redaction import redact_text
@@ -99,6 +99,8 @@ def _show_one(standing: Standing, utc: bool) -> None:
         _say("process", f"run {run.number} ({run.kind}), pid {run.pid}: {lives}")
         if run.left_behind and not standing.lives:
             _say("left behind", f"processes of group {run.pid} go on: kill -- -{run.pid} ends them")
+    for step in steps.taken(worker):
+        _say("step", f"{moment(records.utc_of(step.at_ns), utc)}  {step.name} (run {step.run})")
     _say("cost", f"{shown_dollars(records.cost_of(worker))} USD in {len(worker.runs())} runs")
     for name in standing.status.fields:
         if name != "status" and name != "options":

@@ -1,0 +1,74 @@
+"""Through the real queues: what the monitor says, and the look by the clock."""
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hivepipe.envelope import compose
+from hivepipe.jobs import Job
+from hivepipe.queues import client
+from tests.conftest import Home, Process, Server, Writer, accepted, is_drained, until
+from tests.hive_scene import Scene, script
+
+WORKING = 'status {"status": "working", "progress": "read it all"}'
+
+
+@pytest.fixture
+def scene(private_home: Home, redis_server: Server) -> Iterator[Scene]:
+    made = Scene(private_home)
+    made.begin()
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+def test_the_monitor_enqueues_each_word_once(
+    scene: Scene, redis_server: Server, writer: Writer
+) -> None:
+    worker = scene.spawn(script([WORKING, "hang"]))
+    until(lambda: (scene.folder(worker) / "status.json").exists(), "it said nothing")
+    before = jobs(redis_server)
+    assert "STATUS_CHANGE:" in scene.run("monitor", "--once")
+    (scene.hive / "reported.json").unlink()  # another monitor, which knows of nothing
+    scene.run("monitor", "--once")
+    assert jobs(redis_server) == before + 1
+    writer.start()
+    until(lambda: is_drained(scene.home, redis_server, writer), "not drained")
+    (row,) = scene.home.rows("SELECT worker_id, status, content FROM hive_statuses")
+    assert (row["worker_id"], row["status"]) == (worker, "working")
+    assert json.loads(row["content"])["progress"] == "read it all"
+
+
+def jobs(server: Server) -> int:
+    """Return how many jobs of the monitor's wait."""
+    with server.client() as redis:
+        waiting = redis.lrange("rq:queue:medium", 0, -1)
+        names = [redis.hget(b"rq:job:" + each, "description") or b"" for each in waiting]
+    return sum(name.startswith(b"record_status") for name in names)
+
+
+def test_the_clock_finds_a_death_that_nobody_saw(
+    scene: Scene, redis_server: Server, writer: Writer, slow_worker: Process
+) -> None:
+    worker = scene.spawn(script(["cost 0.04", "hang"]))
+    transcript = scene.folder(worker) / "transcript.jsonl"
+    until(lambda: "result" in transcript.read_text(), "no cost")
+    run = json.loads((scene.folder(worker) / "runs/1.json").read_text())
+    for pid in (run["runner_pid"], run["pid"]):
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: not Path(f"/proc/{run['pid']}").exists(), "not gone")
+    client.push(redis_server.address, [compose("hives-1", Job("check_hives", {}, "hives"), 1)], 5.0)
+    assert accepted(redis_server) > 0
+    writer.start()
+    slow_worker.start()
+    until(lambda: lost(scene), slow_worker.text)
+    assert lost(scene) == [{"worker_id": worker, "is_lost": 1, "cost_micro_usd": 40_000}]
+
+
+def lost(scene: Scene) -> list[dict[str, object]]:
+    return scene.home.rows("SELECT worker_id, is_lost, cost_micro_usd FROM hive_runs WHERE is_lost")
