@@ -20,7 +20,7 @@ from hivepipe.guard.client import assignment_path
 from hivepipe.handlers.archive import archives_of
 from hivepipe.handlers.forgotten import say_forgotten
 from hivepipe.handlers.search import index_path
-from hivepipe.hive.keeping import remove_sessions
+from hivepipe.hive.keeping import remove_sessions, workers_of
 from hivepipe.home import Place, kept_folder, logs_folder, read_small
 from hivepipe.log_lines import remove_lines
 from hivepipe.queues import forgetting as queued
@@ -96,6 +96,11 @@ class Forgetting:
             entry["session_id"]
             for entry in self._entries()
             if self._archives.holds(entry, wanted.holds_text)
+        }
+        found |= {
+            worker.session()
+            for worker in workers_of(self._place.home)
+            if any(_holds(path, wanted) for path in worker.folder.rglob("*") if path.is_file())
         }
         if not dry_run or answers(self._place.socket):
             with self._redis_of_the_home() as (client, _):
@@ -173,6 +178,7 @@ class Forgetting:
     def files_with(self, wanted: Wanted) -> list[str]:
         """Return the files of ours that still hold the text: the proof, or what is to be done."""
         folders = {self._place.home, kept_folder(self._place.home), logs_folder(self._place.home)}
+        folders |= {str(worker.folder) for worker in workers_of(self._place.home)}
         files = {path.resolve() for folder in folders for path in Path(folder).rglob("*")}
         return sorted(str(path) for path in files if path.is_file() and _holds(path, wanted))
 

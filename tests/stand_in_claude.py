@@ -4,7 +4,7 @@
 What it does is scripted by the task, in a line `SCRIPT {"runs": [[action, ...], ...]}`: one list
 for each run of the session. Further runs do nothing but say so. Actions:
 
-    say TEXT             call TOOL [ARGUMENT]     fail TOOL
+    say TEXT             tell FILE                call TOOL [ARGUMENT]    fail TOOL
     status JSON          write status.json in one step      raw TEXT    write it as it comes
     cost DOLLARS         a result line with this running total
     models DOLLARS ...   ... and what each model cost, which is more than the main loop's
@@ -280,6 +280,9 @@ class Session:
 
     def do_crash(self, _):
         os.kill(os.getpid(), signal.SIGKILL)
+
+    def do_tell(self, path):
+        self.do_say(Path(path).read_text())
 
     def do_exit(self, code):
         sys.exit(int(code))

@@ -52,17 +52,17 @@ def delete(hive: Hive, worker: Worker) -> None:
         os.close(lock)
 
 
+def workers_of(home: str) -> list[Worker]:
+    """Return all workers of a home, archived or not."""
+    return [worker for hive in hives(home) for worker in (*hive.workers(), *hive.archived())]
+
+
 def remove_sessions(home: str, sessions: Collection[str], *, dry_run: bool) -> int:
     """Delete the folders of these sessions' workers, archived or not; return how many there are.
 
     HiveError: one has a process, which would write again.
     """
-    found = [
-        worker
-        for hive in hives(home)
-        for worker in (*hive.workers(), *hive.archived())
-        if worker.session() in sessions
-    ]
+    found = [worker for worker in workers_of(home) if worker.session() in sessions]
     for worker in () if dry_run else found:
         lock = _of_nobody(worker)
         try:

@@ -278,9 +278,13 @@ def test_learnings_are_shown(scene: Scene) -> None:
 
 def test_a_forgotten_session_takes_its_worker_along(scene: Scene) -> None:
     secret = "the blue heron nests at noon"
-    worker = scene.spawn(script([f"say {secret}", DONE]))
+    told = scene.home.root / "told"
+    told.write_text(secret)
+    worker = scene.spawn(script([f"tell {told}", DONE]))
     scene.becomes(worker, "done")
     session = scene.played()[0]["session"]
+    found = scene.hivepipe("forget", "--matching", secret, "--dry-run").stdout
+    assert f"session {session}" in found
     scene.hivepipe("forget", session, "--yes")
     assert not scene.folder(worker).exists()
     files = [path for path in scene.hive.rglob("*") if path.is_file()]
