@@ -1,5 +1,6 @@
 """Command `hive check`: how all workers stand, on one screen; or one of them, in full."""
 
+import re
 import shutil
 import sys
 from collections import Counter
@@ -14,6 +15,7 @@ from hivepipe.hive.orchestrator import Orchestrator
 from hivepipe.hive.standing import ORDER, Standing, ending
 from hivepipe.redaction import redact_text
 
+_UUID = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _LINES = 24
 _WIDTH = 100
 _LAST_BYTES = 600
@@ -65,8 +67,9 @@ def _show_all(found: list[Standing], utc: bool, shows_all: bool) -> None:
     shown = ordered if len(ordered) <= room else ordered[: room - 1]
     if shown:
         click.echo("")
+    longest = max((len(_short(standing)) for standing in shown), default=0)
     for standing in shown:
-        click.echo(_line(standing, utc, width))
+        click.echo(_line(standing, utc, longest)[:width].rstrip())
     if rest := len(ordered) - len(shown):
         click.echo(f"... and {rest} more: hivepipe hive check --all")
 
@@ -78,11 +81,16 @@ def _screen() -> tuple[int, int]:
     return size.columns, size.lines
 
 
-def _line(standing: Standing, utc: bool, width: int) -> str:
+def _short(standing: Standing) -> str:
+    """Return the beginning of an id that is enough for every command: eight digits of its UUID."""
+    id = standing.worker.id
+    return id[:-28] if _UUID.search(id) else id
+
+
+def _line(standing: Standing, utc: bool, id_width: int) -> str:
     at = moment(records.utc_of(standing.heard_ns), utc)[5:16] if standing.heard_ns else " " * 11
-    head = f"{standing.state:<12} {at}  {standing.worker.id}  "
     note = printable(redact_text(" ".join(standing.note.split())))
-    return (head + note)[:width].rstrip()
+    return f"{standing.state:<12} {at}  {_short(standing):<{id_width}}  {note}"
 
 
 def _show_one(standing: Standing, utc: bool) -> None:
