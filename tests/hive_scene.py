@@ -127,12 +127,16 @@ class Scene:
 
     def is_booked(self, worker: str, number: int) -> bool:
         """Has the runner of a run left?"""
-        path = self.folder(worker) / f"runs/{number}.json"
+        path = self.state(worker) / f"runs/{number}.json"
         return not path.exists() or json.loads(path.read_text())["cost_usd"] is not None
 
     def folder(self, worker: str) -> Path:
         """Return a worker's folder."""
         return self.hive / "workers" / worker
+
+    def state(self, worker: str) -> Path:
+        """Return what hivepipe keeps of a worker."""
+        return self.hive / "state" / worker
 
     def played(self) -> list[dict[str, Any]]:
         """Return every run that the stand-in began."""

@@ -51,7 +51,7 @@ def command_line(worker: Worker, card: Card, *, resume: bool) -> list[str]:
     A resumed session has none of its flags any more: they are given again.
     """
     which = "--resume" if resume else "--session-id"
-    settings = worker.folder / "settings.json"
+    settings = worker.state / "settings.json"
     return [
         claude(),
         "-p",
@@ -69,7 +69,7 @@ def command_line(worker: Worker, card: Card, *, resume: bool) -> list[str]:
 
 def bring_hooks(worker: Worker, project: str) -> None:
     """Let the worker's session have our hooks, where no settings file that it reads has them."""
-    path = worker.folder / "settings.json"
+    path = worker.state / "settings.json"
     if any(map(_has_our_hooks, _settings_paths(project))):
         path.unlink(missing_ok=True)
         return

@@ -2,6 +2,7 @@
 
     .hive/
       workers/<project>-<uuid>/   one worker: hivepipe.hive.worker
+      state/<project>-<uuid>/     what we know of it
       archive/<project>-<uuid>/   one that is over
       projects.json               name -> path
       learnings/patterns.md, learnings/<project>-insights.md
@@ -17,7 +18,7 @@ from pathlib import Path
 from hivepipe.errors import HiveError
 from hivepipe.events import valid_id
 from hivepipe.hive.prompts import DEFAULTS
-from hivepipe.hive.worker import Worker
+from hivepipe.hive.worker import ARCHIVE, Worker
 from hivepipe.home import make_folders, read_small, write_small
 
 NAME = ".hive"
@@ -34,7 +35,8 @@ class Hive:
         self.root = root
         self.home = home
         self.workers_folder = root / "workers"
-        self.archive_folder = root / "archive"
+        self.archive_folder = root / ARCHIVE
+        self.state_folder = root / "state"
         self.learnings_folder = root / "learnings"
         self.projects_file = root / "projects.json"
 
@@ -88,7 +90,8 @@ def make(parent: Path, home: str, *, adopt: bool = False) -> tuple[Hive, bool]:
             f"prompts are run and its processes signalled; else move it away"
         )
     hive = Hive(root, home)
-    for folder in (hive.workers_folder, hive.archive_folder, hive.learnings_folder):
+    folders = (hive.workers_folder, hive.state_folder, hive.archive_folder, hive.learnings_folder)
+    for folder in folders:
         make_folders(str(folder))
     _write_new(root / ".gitignore", "*\n")
     _write_new(hive.projects_file, "{}\n")

@@ -25,17 +25,18 @@ def archive(hive: Hive, worker: Worker) -> Path:
 
     HiveError: it has a process, or the store does not know of it yet.
     """
+    target = hive.archive_folder / worker.id
+    if target.exists():
+        raise HiveError(f"{target} is there already")
     lock = _of_nobody(worker)
     try:
         tidy(worker)
         _note(hive, worker, "archived_at")
-        for path in sorted(worker.folder.rglob("*")):
+        for path in (*worker.folder.rglob("*"), *worker.state.rglob("*")):
             if path.is_file() and path != worker.transcript and path.suffix in _REDACTED:
                 _redact(path)
         _pack(worker.transcript)
-        target = hive.archive_folder / worker.id
-        if target.exists():
-            raise HiveError(f"{target} is there already")
+        worker.state.rename(worker.folder / "state")
         worker.folder.rename(target)
     finally:
         os.close(lock)
@@ -47,7 +48,7 @@ def delete(hive: Hive, worker: Worker) -> None:
     lock = _of_nobody(worker)
     try:
         _note(hive, worker, "deleted_at")
-        shutil.rmtree(worker.folder)
+        _remove(worker)
     finally:
         os.close(lock)
 
@@ -66,10 +67,17 @@ def remove_sessions(home: str, sessions: Collection[str], *, dry_run: bool) -> i
     for worker in () if dry_run else found:
         lock = _of_nobody(worker)
         try:
-            shutil.rmtree(worker.folder)
+            _remove(worker)
         finally:
             os.close(lock)
     return len(found)
+
+
+def _remove(worker: Worker) -> None:
+    """The protocol's folder last: as long as it is there the worker is, and can be deleted."""
+    for folder in (worker.state, worker.folder):
+        if folder.exists():
+            shutil.rmtree(folder)
 
 
 def _of_nobody(worker: Worker) -> int:

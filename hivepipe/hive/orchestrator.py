@@ -14,7 +14,6 @@ from contextlib import suppress
 from hivepipe.errors import HiveError, StoreError
 from hivepipe.hive import command, projects, prompts, records
 from hivepipe.hive.folder import Hive
-from hivepipe.hive.run import write_run
 from hivepipe.hive.standing import Standing, stand
 from hivepipe.hive.start import locked, start
 from hivepipe.hive.transcript import tidy
@@ -71,7 +70,6 @@ class Orchestrator:
             respawn_of=respawn_of.id if respawn_of else "",
             respawns=before.respawns + 1 if before else 0,
         )
-        os.makedirs(worker.folder, mode=0o700, exist_ok=True)
         if not _was_made(worker):
             worker.make(card, task)
         self._add_task(worker.card(), task)
@@ -170,7 +168,7 @@ class Orchestrator:
             if not run.has_ended:
                 run.is_lost = True
                 run.ended_at = _last_sign(worker)
-                write_run(worker.run_file(run.number), run)
+                worker.write_run(run)
             tidy(worker, run.offset)
             records.book(worker, run)
         finally:

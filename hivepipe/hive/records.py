@@ -15,7 +15,7 @@ from typing import Any
 from hivepipe.errors import HiveError, StoreError
 from hivepipe.hive import projects
 from hivepipe.hive.folder import Hive
-from hivepipe.hive.run import Run, write_run
+from hivepipe.hive.run import Run
 from hivepipe.hive.status import Status
 from hivepipe.hive.stream import read_stream
 from hivepipe.hive.worker import Card, Worker
@@ -125,7 +125,7 @@ def book(worker: Worker, run: Run) -> None:
     stream = read_stream(worker.transcript, run.offset, following)
     run.cost_usd = str(stream.last.cost_usd if stream.last else Decimal(0))
     run.outcome = stream.last.outcome if stream.last else ""
-    write_run(worker.run_file(run.number), run)
+    worker.write_run(run)
 
 
 def cost_of(worker: Worker) -> Decimal:

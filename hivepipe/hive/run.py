@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hivepipe.hive.process import lives, machine
-from hivepipe.home import read_small, write_small
+from hivepipe.home import read_small
 
 _LARGEST = 1 << 16
 KINDS = ("spawn", "resume", "answer", "park", "ask")
@@ -90,6 +90,6 @@ def read_run(path: Path) -> Run | None:
     return run if all(type(each) is int for each in numbers) else None
 
 
-def write_run(path: Path, run: Run) -> None:
-    """Replace the file of a run."""
-    write_small(str(path), json.dumps(asdict(run), indent=2) + "\n")
+def as_json(run: Run) -> str:
+    """Return what the file of a run says."""
+    return json.dumps(asdict(run), indent=2) + "\n"

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 from hivepipe.hive.process import group_lives, start_time
-from hivepipe.hive.run import Run, read_run, write_run
+from hivepipe.hive.run import Run, read_run
 from hivepipe.hive.worker import Worker
 from hivepipe.jobs import utc
 
@@ -38,7 +38,7 @@ def main() -> None:
         sys.exit(f"there is no plan: {path}")
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the terminal of whoever started us may go
     run.runner_pid, run.runner_started = os.getpid(), start_time(os.getpid())
-    write_run(path, run)
+    worker.write_run(run)
     trouble, pid = _start(worker, run, (lock, answer))
     _tell(answer, trouble or "started")
     _, status = os.waitpid(pid, 0)
@@ -47,7 +47,7 @@ def main() -> None:
     ended.ended_at = _now()[0]
     ended.trouble = trouble
     ended.left_behind = not trouble and group_lives(pid)
-    write_run(path, ended)
+    worker.write_run(ended)
     module = "hivepipe.hive.epilogue"
     os.execv(sys.executable, [sys.executable, "-I", "-m", module, str(worker.folder)])
 
@@ -83,7 +83,7 @@ def _become(worker: Worker, run: Run) -> None:
         os.dup2(descriptor, number)
     run.pid, run.pid_started = os.getpid(), start_time(os.getpid())
     run.started_at, run.started_ns = _now()
-    write_run(worker.run_file(run.number), run)
+    worker.write_run(run)
     for number in (signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):  # Python's own taste
         signal.signal(number, signal.SIG_DFL)
     os.execv(run.command[0], run.command)

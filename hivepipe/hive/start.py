@@ -14,7 +14,7 @@ from hivepipe.errors import HiveError, LockHeldError
 from hivepipe.hive import command
 from hivepipe.hive.folder import Hive
 from hivepipe.hive.process import machine
-from hivepipe.hive.run import Run, write_run
+from hivepipe.hive.run import Run
 from hivepipe.hive.standing import has_last_word
 from hivepipe.hive.transcript import tidy
 from hivepipe.hive.worker import Card, Worker
@@ -58,9 +58,9 @@ def start(
             offset=offset,
             machine=machine(),
         )
-        make_folders(str(worker.folder / "runs"))
+        make_folders(str(worker.state / "runs"))  # of a worker that others made
         write_small(str(worker.prompt_file(number)), text)
-        write_run(worker.run_file(number), run)
+        worker.write_run(run)
         said = _start_runner(worker, number, lock, command.environment(hive, worker, card))
     finally:
         os.close(lock)
@@ -74,6 +74,7 @@ def locked(worker: Worker, wait_secs: float = ENDING_SECS) -> int:
 
     One that said its last word is about to end, and its runner gives the lock back then.
     """
+    make_folders(str(worker.state))
     run = worker.last_run()
     is_busy = run is not None and run.process_lives() and not has_last_word(worker.status(), run)
     try:
@@ -95,7 +96,7 @@ def _refuse_living(worker: Worker) -> None:
 def _start_runner(worker: Worker, number: int, lock: int, env: dict[bytes, bytes]) -> bytes:
     """Start the runner and return what it says of the start."""
     reader, writer = os.pipe()
-    with open(worker.folder / "runner.log", "ab", opener=_private) as log:
+    with open(worker.state / "runner.log", "ab", opener=_private) as log:
         subprocess.run(  # it goes on in a child of its own, nobody's zombie
             [
                 sys.executable,
@@ -119,7 +120,7 @@ def _start_runner(worker: Worker, number: int, lock: int, env: dict[bytes, bytes
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:
         said = pipe.read()
-    return said or b"its runner ended at once: see runner.log in its folder"
+    return said or b"its runner ended at once: see runner.log in its state"
 
 
 def _private(path: str, flags: int) -> int:

@@ -10,7 +10,7 @@
     respawn     a fresh worker gets the task
 
 Never of a worker that is done, asks, reports an error of its own, or was archived. Steps stand in
-`steps.jsonl` of its folder before they are taken, so none is taken twice. A respawn may be: it is
+`steps.jsonl` of its state before they are taken, so none is taken twice. A respawn may be: it is
 the same worker however often it is said.
 """
 
@@ -51,7 +51,7 @@ def taken(worker: Worker) -> list[Step]:
     """Return the steps that were taken, the oldest first; half a line counts for nothing."""
     found = []
     try:
-        lines = (worker.folder / "steps.jsonl").read_text("utf-8", "replace").splitlines()
+        lines = (worker.state / "steps.jsonl").read_text("utf-8", "replace").splitlines()
     except FileNotFoundError:
         return []
     for line in lines:
@@ -66,7 +66,7 @@ def taken(worker: Worker) -> list[Step]:
 def note(worker: Worker, name: str, run: int) -> None:
     """Write a step down, before it is taken."""
     line = json.dumps({"step": name, "run": run, "at_ns": time.time_ns()})
-    with (worker.folder / "steps.jsonl").open("a") as file:
+    with (worker.state / "steps.jsonl").open("a") as file:
         file.write(f"{line}\n")
 
 

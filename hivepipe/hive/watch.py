@@ -86,6 +86,7 @@ class Watch:
         try:
             for _ in watch(
                 self._hive.workers_folder,
+                self._hive.state_folder,
                 watch_filter=_is_told,
                 debounce=_DEBOUNCE_MS,
                 step=_DEBOUNCE_MS,

@@ -1,18 +1,23 @@
-"""One worker's folder: who writes which file, and what each says.
+"""One worker: who writes which file, and what each says.
 
-    workers/<project>-<uuid>/
+    workers/<project>-<uuid>/   the protocol's own; the worker may write here
       status.json        the worker: where it stands
       run-report.md      the worker: a summary of the run
       task.md            we: what it was given
       session-id         we: its session, for `claude --resume`
       transcript.jsonl   Claude Code: all that it says, of all runs, one JSON object to a line
       stderr.log         Claude Code: what it complains of
-      worker.json        we: project, path, flags
-      runs/1.json        we: one process; hivepipe.hive.run
-      runs/1.prompt.md   we: what that process was told
+      process.json       we: a copy of its last run, for whoever looks here
+    state/<project>-<uuid>/     ours alone: what is run and signalled is not the worker's to say
+      worker.json        session, project, path, flags
+      runs/1.json        one process; hivepipe.hive.run
+      runs/1.prompt.md   what that process was told
+      settings.json      its hooks
+      steps.jsonl        what was done about its silence; hivepipe.hive.steps
+      runner.log         what its runner complains of
       run.lock           held while a process of this session is started, and while it lives
 
-Only the first five are the protocol's; a folder that has no others is a worker too.
+A folder without state, which others made, is a worker too.
 """
 
 import json
@@ -20,10 +25,11 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hivepipe.hive.run import Run, read_run
+from hivepipe.hive.run import Run, as_json, read_run
 from hivepipe.hive.status import Status, read_status
 from hivepipe.home import make_folders, read_small, write_small
 
+ARCHIVE = "archive"
 _LARGEST_CARD = 1 << 16
 _LARGEST_TASK = 1 << 20
 
@@ -49,6 +55,8 @@ class Worker:
         """The folder need not be there yet."""
         self.folder = folder
         self.id = folder.name
+        is_archived = folder.parent.name == ARCHIVE
+        self.state = folder / "state" if is_archived else folder.parents[1] / "state" / folder.name
 
     def __repr__(self) -> str:
         """Return its id."""
@@ -93,26 +101,27 @@ class Worker:
     def card(self) -> Card:
         """Return what was decided at its spawning; of a folder that others made, its session."""
         try:
-            found = json.loads(read_small(str(self.folder / "worker.json"), _LARGEST_CARD))
+            found = json.loads(read_small(str(self.state / "worker.json"), _LARGEST_CARD))
         except ValueError:
             found = {}
         known: dict[str, Any] = {
             name: found[name]
-            for name, default in Card._field_defaults.items()
+            for name, default in {**Card._field_defaults, "session": ""}.items()
             if type(found.get(name)) is type(default)
         }
         flags = found.get("flags")
         if isinstance(flags, list) and all(isinstance(flag, str) for flag in flags):
             known["flags"] = tuple(flags)
-        return Card(self.session(), **known)
+        return Card(known.pop("session", "") or self.session(), **known)
 
     def make(self, card: Card, task: str) -> None:
         """Make the folder; the card comes last and makes it whole."""
-        make_folders(str(self.folder / "runs"))
+        make_folders(str(self.folder))
+        make_folders(str(self.state / "runs"))
         write_small(str(self.folder / "session-id"), f"{card.session}\n")
         write_small(str(self.folder / "task.md"), task if task.endswith("\n") else f"{task}\n")
         text = json.dumps({"id": self.id, **card._asdict()}, indent=2)
-        write_small(str(self.folder / "worker.json"), f"{text}\n")
+        write_small(str(self.state / "worker.json"), f"{text}\n")
 
     def runs(self) -> list[Run]:
         """Return its runs, the oldest first."""
@@ -129,21 +138,26 @@ class Worker:
     def run_numbers(self) -> list[int]:
         """Return the numbers of its runs, rising."""
         try:
-            names = os.listdir(self.folder / "runs")
+            names = os.listdir(self.state / "runs")
         except FileNotFoundError:
             return []
         stems = (name.removesuffix(".json") for name in names if name.endswith(".json"))
         return sorted(int(stem) for stem in stems if stem.isdecimal())
 
+    def write_run(self, run: Run) -> None:
+        """Replace what is known of a run."""
+        write_small(str(self.run_file(run.number)), as_json(run))
+        write_small(str(self.folder / "process.json"), as_json(run))
+
     def run_file(self, number: int) -> Path:
         """Return the file of one run."""
-        return self.folder / "runs" / f"{number}.json"
+        return self.state / "runs" / f"{number}.json"
 
     def prompt_file(self, number: int) -> Path:
         """Return what one run was told."""
-        return self.folder / "runs" / f"{number}.prompt.md"
+        return self.state / "runs" / f"{number}.prompt.md"
 
     @property
     def lock(self) -> str:
         """Return what keeps two processes off one session."""
-        return str(self.folder / "run.lock")
+        return str(self.state / "run.lock")

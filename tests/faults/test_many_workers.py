@@ -222,4 +222,4 @@ def test_two_spawns_of_one_session_at_once_are_one(scene: Scene) -> None:
     assert len(scene.played()) <= 1
     until(lambda: len(scene.played()) == 1, "none began")
     assert scene.violations == ""
-    assert len(list((scene.folder(f"project-a-{session}") / "runs").glob("*.json"))) == 1
+    assert len(list((scene.state(f"project-a-{session}") / "runs").glob("*.json"))) == 1

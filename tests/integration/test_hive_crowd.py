@@ -47,7 +47,9 @@ def crowd(private_home: Home) -> Iterator[Scene]:
 
 def write(folder: Path, session: str, status: dict[str, object]) -> None:
     """Leave the folder of a worker whose only run is over."""
-    (folder / "runs").mkdir(parents=True)
+    state = folder.parents[1] / "state" / folder.name
+    (state / "runs").mkdir(parents=True)
+    folder.mkdir()
     (folder / "session-id").write_text(f"{session}\n")
     (folder / "task.md").write_text("Fix the session timeout.\n")
     run = {
@@ -65,7 +67,7 @@ def write(folder: Path, session: str, status: dict[str, object]) -> None:
         "cost_usd": "0.07",
         "outcome": "success",
     }
-    (folder / "runs" / "1.json").write_text(json.dumps(run))
+    (state / "runs" / "1.json").write_text(json.dumps(run))
     (folder / "transcript.jsonl").write_text('{"type": "result", "total_cost_usd": 0.07}\n')
     (folder / "status.json").write_text(json.dumps(status))
 

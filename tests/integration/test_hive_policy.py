@@ -22,7 +22,7 @@ def scene(private_home: Home) -> Iterator[Scene]:
 
 
 def steps(scene: Scene, worker: str) -> list[tuple[str, int]]:
-    path = scene.folder(worker) / "steps.jsonl"
+    path = scene.state(worker) / "steps.jsonl"
     lines = path.read_text().splitlines() if path.exists() else []
     return [(step["step"], step["run"]) for step in map(json.loads, lines)]
 

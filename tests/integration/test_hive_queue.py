@@ -58,7 +58,7 @@ def test_the_clock_finds_a_death_that_nobody_saw(
     worker = scene.spawn(script(["cost 0.04", "hang"]))
     transcript = scene.folder(worker) / "transcript.jsonl"
     until(lambda: "result" in transcript.read_text(), "no cost")
-    run = json.loads((scene.folder(worker) / "runs/1.json").read_text())
+    run = json.loads((scene.state(worker) / "runs/1.json").read_text())
     for pid in (run["runner_pid"], run["pid"]):
         os.kill(pid, signal.SIGKILL)
     until(lambda: not Path(f"/proc/{run['pid']}").exists(), "not gone")

@@ -31,7 +31,7 @@ def scene(private_home: Home) -> Iterator[Scene]:
 
 
 def run_of(scene: Scene, worker: str, number: int = 1) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((scene.folder(worker) / f"runs/{number}.json").read_text())
+    found: dict[str, Any] = json.loads((scene.state(worker) / f"runs/{number}.json").read_text())
     return found
 
 
@@ -140,7 +140,7 @@ def test_a_pid_that_another_process_has_is_not_the_worker(scene: Scene) -> None:
         os.kill(pid, signal.SIGKILL)
     until(lambda: not Path(f"/proc/{run['pid']}").exists(), "not gone")
     # The number went to somebody else: to this very test.
-    (scene.folder(worker) / "runs/1.json").write_text(json.dumps({**run, "pid": os.getpid()}))
+    (scene.state(worker) / "runs/1.json").write_text(json.dumps({**run, "pid": os.getpid()}))
     found = scene.stand(worker)
     assert (found["state"], found["lives"]) == ("died", False)
     scene.run("resume", worker, "go on")
@@ -155,7 +155,7 @@ def test_before_a_boot_whatever_ran_is_gone(scene: Scene) -> None:
         os.kill(pid, signal.SIGKILL)
     until(lambda: not Path(f"/proc/{run['pid']}").exists(), "not gone")
     again = {**run, "machine": f"{host} another-boot {space}", "pid": os.getpid()}
-    (scene.folder(worker) / "runs/1.json").write_text(json.dumps(again))
+    (scene.state(worker) / "runs/1.json").write_text(json.dumps(again))
     assert scene.stand(worker)["state"] == "died"
 
 
@@ -253,10 +253,10 @@ def test_hooks_come_along_once_and_report_to_the_orchestrator(scene: Scene) -> N
     assert any(session in path.read_text() for path in spooled)
     settings = scene.projects["project-a"] / ".claude" / "settings.local.json"
     settings.parent.mkdir()
-    settings.write_text((scene.folder(worker) / "settings.json").read_text())
+    settings.write_text((scene.state(worker) / "settings.json").read_text())
     worker = scene.run("spawn", "project-a", script([DONE]), env=env).strip()
     scene.becomes(worker, "done")
-    assert not (scene.folder(worker) / "settings.json").exists()
+    assert not (scene.state(worker) / "settings.json").exists()
     assert "--settings" not in scene.played()[1]["arguments"]
 
 
@@ -298,3 +298,20 @@ def test_a_stack_that_goes_down_names_the_workers_that_go_on(scene: Scene) -> No
     until(lambda: scene.played(), "it never began")
     with scene.inside({}):
         assert [each.id for each in at_work(str(scene.home.path))] == [worker]
+
+
+def test_a_worker_cannot_give_itself_more_than_it_was_given(scene: Scene) -> None:
+    worker = scene.spawn(script([QUESTION], [DONE]))
+    scene.becomes(worker, "need_input")
+    folder = scene.folder(worker)
+    (folder / "worker.json").write_text('{"flags": ["--dangerously-skip-permissions"]}')
+    (folder / "session-id").write_text("5f0c9d0e-0000-4000-8000-000000000001")
+    (folder / "process.json").write_text('{"number": 9, "pid": 1}')
+    (folder / "settings.json").write_text('{"hooks": {}}')
+    scene.run("answer", worker, "yes")
+    scene.becomes(worker, "done")
+    first, second = scene.played()
+    assert "--dangerously-skip-permissions" not in second["arguments"]
+    assert (second["session"], second["hooks"]) == (first["session"], first["hooks"])
+    reach = second["arguments"][second["arguments"].index("--add-dir") + 1]
+    assert reach == str(folder)
