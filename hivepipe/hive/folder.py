@@ -8,8 +8,7 @@
       learnings/patterns.md, learnings/<project>-insights.md
       prompts/worker.md, prompts/park.md
 
-A folder names processes to signal and prompts to run, so one that came with a repository is not
-believed: the home lists those that `hivepipe hive init` made (`<home>/hives`, a path per line).
+Believed are those that `hivepipe hive init` made: hivepipe.hive_list.
 """
 
 import os
@@ -19,11 +18,10 @@ from hivepipe.errors import HiveError
 from hivepipe.events import valid_id
 from hivepipe.hive.prompts import DEFAULTS
 from hivepipe.hive.worker import ARCHIVE, Worker
-from hivepipe.home import make_folders, read_small, write_small
+from hivepipe.hive_list import add, known
+from hivepipe.home import make_folders, write_small
 
 NAME = ".hive"
-_LIST = "hives"
-_LIST_BYTES = 1 << 16
 _SHOWN = 5
 
 
@@ -99,20 +97,13 @@ def make(parent: Path, home: str, *, adopt: bool = False) -> tuple[Hive, bool]:
     make_folders(str(root / "prompts"))
     for name, text in DEFAULTS.items():
         _write_new(root / "prompts" / f"{name}.md", text)
-    if not is_known:
-        make_folders(home)
-        write_small(f"{home}/{_LIST}", "".join(f"{path}\n" for path in [*known(home), root]))
+    add(home, str(root))
     return hive, not is_known
 
 
 def _write_new(path: Path, text: str) -> None:
     if not path.exists():
         write_small(str(path), text)
-
-
-def known(home: str) -> list[str]:
-    """Return the `.hive` folders that report to a home."""
-    return [line for line in read_small(f"{home}/{_LIST}", _LIST_BYTES).splitlines() if line]
 
 
 def find(start: str, home: str) -> Hive:

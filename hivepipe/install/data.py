@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hivepipe.errors import StoreError
+from hivepipe.hive_list import known
 from hivepipe.home import Place, kept_folder, state_folder
 from hivepipe.queues.connection import ACCEPTED_KEY, connect
 from hivepipe.stack.redis_server import answers
@@ -14,6 +15,8 @@ from hivepipe.store.location import database_path
 
 # Of `.claude-state`, which others may use too, only this is ours.
 _OURS_OF_STATE = ("logs", "session.yaml", ".gitignore")
+# Of `.hive`, too: projects, prompts and what was learned are the user's.
+_OURS_OF_HIVE = ("workers", "state", "archive")
 # What is there before any event is; whether Redis and the database hold one is asked of them.
 _OF_AN_EMPTY_HOME = (".gitignore", "appendonly", "hive.db", "kernel", "logs/", "redis.lock")
 
@@ -34,6 +37,7 @@ def data_of(place: Place) -> list[Data]:
     if place.home.endswith("/.hive-mind"):
         state = f"{os.path.dirname(place.home)}/.claude-state"
         found += [f"{state}/{name}" for name in _OURS_OF_STATE]
+    found += [f"{hive}/{name}" for hive in known(place.home) for name in _OURS_OF_HIVE]
     return [Data(path, size_of(path)) for path in found if os.path.lexists(path)]
 
 

@@ -315,3 +315,12 @@ def test_a_worker_cannot_give_itself_more_than_it_was_given(scene: Scene) -> Non
     assert (second["session"], second["hooks"]) == (first["session"], first["hooks"])
     reach = second["arguments"][second["arguments"].index("--add-dir") + 1]
     assert reach == str(folder)
+
+
+def test_what_names_the_folders_that_hold_what_workers_said(scene: Scene) -> None:
+    worker = scene.spawn(script([DONE]))
+    scene.becomes(worker, "done")
+    found = json.loads(scene.hivepipe("what", "--json").stdout)
+    paths = {entry["path"] for entry in found["data"]}
+    assert {str(scene.hive / name) for name in ("workers", "state", "archive")} <= paths
+    assert found["kept"]["hive_statuses"] == 1
