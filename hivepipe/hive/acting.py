@@ -44,11 +44,11 @@ def take(orchestrator: Orchestrator, standing: Standing, policy: Policy, name: s
     elif name == "kill":
         _signal(standing, signal.SIGKILL)
     elif name == "ask":
-        orchestrator.resume(worker, prompts.ASK, "ask")
+        orchestrator.resume(worker, prompts.ASK, "ask", run.number)
     elif name == "give up":
         _give_up(worker)
     elif name == "park":
-        orchestrator.park(worker)
+        orchestrator.park(worker, run.number)
     elif name == "respawn":
         orchestrator.respawn(worker)
     orchestrator.record([worker])

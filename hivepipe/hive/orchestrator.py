@@ -77,9 +77,19 @@ class Orchestrator:
         self.record([worker])
         return worker
 
-    def resume(self, worker: Worker, text: str, kind: str = "resume") -> None:
-        """Start a worker's session again with a message; HiveError: it has a process."""
-        start(self.hive, worker, self._card(worker), kind, text)
+    def resume(self, worker: Worker, text: str, kind: str = "resume", after: int = 0) -> None:
+        """Start a worker's session again with a message; HiveError: it has a process.
+
+        `after`: its last run, as the caller knows it; another one since is a HiveError.
+        """
+        start(
+            self.hive,
+            worker,
+            self._card(worker),
+            kind,
+            text,
+            may_start=lambda: _overtaken(worker, after) if after else "",
+        )
         self.record([worker])
 
     def answer(self, worker: Worker, text: str, option: int = 0) -> None:
@@ -105,11 +115,11 @@ class Orchestrator:
         )
         self.record([worker])
 
-    def park(self, worker: Worker) -> None:
-        """Resume a worker once more, to write down what it learned."""
+    def park(self, worker: Worker, after: int = 0) -> None:
+        """Resume a worker once more, to write down what it learned; `after` as above."""
         card = self._card(worker)
         told = command.words(self.hive, worker, card)
-        self.resume(worker, prompts.prompt(self.hive.root / "prompts", "park", told), "park")
+        self.resume(worker, prompts.prompt(self.hive.root / "prompts", "park", told), "park", after)
 
     def respawn(self, worker: Worker) -> Worker:
         """Give a worker's task to a fresh one, with what it said is done and left.
@@ -235,6 +245,11 @@ def _answered(worker: Worker, asked: str) -> str:
     status, run = worker.status(), worker.last_run()
     is_answered = run is not None and run.kind != "park" and run.started_ns > status.changed_ns
     return "" if status.digest == asked and not is_answered else f"{worker.id} was answered"
+
+
+def _overtaken(worker: Worker, after: int) -> str:
+    run = worker.last_run()
+    return f"{worker.id} has had another run" if run is None or run.number != after else ""
 
 
 def _is_started_soon(worker: Worker) -> bool:

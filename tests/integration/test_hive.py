@@ -70,6 +70,17 @@ def test_a_project_with_dashes_is_told_apart_from_its_neighbour(scene: Scene) ->
     assert {each["cwd"] for each in scene.played()} == set(map(str, scene.projects.values()))
 
 
+def test_a_task_comes_from_a_file_or_from_stdin(scene: Scene) -> None:
+    path = scene.home.root / "task.txt"
+    path.write_text(script([DONE], words="Of a file."))
+    by_file = scene.run("spawn", "project-a", "--file", str(path)).strip()
+    by_stdin = scene.run("spawn", "project-a", input=script([DONE], words="Of stdin.")).strip()
+    for worker, words in ((by_file, "Of a file."), (by_stdin, "Of stdin.")):
+        scene.becomes(worker, "done")
+        assert (scene.folder(worker) / "task.md").read_text().startswith(words)
+    scene.said("spawn", "project-a", "both", "--file", str(path), expect=64)
+
+
 def test_unknown_projects_and_empty_tasks_are_refused(scene: Scene) -> None:
     said = scene.said("spawn", "project-x", "Do it.", expect=1)
     assert "project-a, project-a-b" in said.stderr
