@@ -8,6 +8,7 @@ HivepipeError
 ├── LockHeldError
 ├── SearchError
 ├── StoreError
+├── BackupError
 ├── PricesError
 ├── RedactionRuleError
 ├── ArchiveError
@@ -63,6 +64,10 @@ class SearchError(HivepipeError):
 
 class StoreError(HivepipeError):
     """The database cannot be used."""
+
+
+class BackupError(HivepipeError):
+    """It cannot be backed up or restored."""
 
 
 class PricesError(HivepipeError):

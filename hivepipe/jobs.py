@@ -90,6 +90,7 @@ PRIORITIES = {
     "raise_alerts": 6,
     "record_alert": 6,
     "send_alert": 7,
+    "import_row": 8,
     "prune_files": 9,
     "count_dropped": 9,
     "record_summary": 8,

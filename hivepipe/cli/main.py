@@ -31,6 +31,7 @@ COMMANDS = {
     "dashboard": "dashboard",
     "doctor": "doctor",
     "stacks": "stacks",
+    "tail": "tail",
     "logs": "logs",
     "url": "stack",
     "root": "stack",
@@ -55,6 +56,10 @@ COMMANDS = {
     "hive": "hive.commands",
     "rq": "rq",
     "drain": "drain",
+    "import-queue": "import_old",
+    "import-db": "import_old",
+    "backup": "backup",
+    "restore": "backup",
     "cleanup": "cleanup",
     "demo": "demo.command",
 }
@@ -71,9 +76,8 @@ class _Commands(click.Group):
         """Import a command."""
         if cmd_name not in COMMANDS:
             return None
-        found: click.Command = getattr(
-            import_module(f"hivepipe.cli.{COMMANDS[cmd_name]}"), cmd_name
-        )
+        module = import_module(f"hivepipe.cli.{COMMANDS[cmd_name]}")
+        found: click.Command = getattr(module, cmd_name.replace("-", "_"))
         return found
 
     def invoke(self, ctx: click.Context) -> Any:

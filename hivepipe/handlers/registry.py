@@ -21,6 +21,7 @@ from hivepipe.handlers import (
 from hivepipe.store.applied import count_effectless, mark_applied
 from hivepipe.store.database import Database
 from hivepipe.store.forgetting import is_forgotten
+from hivepipe.store.legacy_rows import import_row
 from hivepipe.store.sessions import newest_open_session, session_of_instance
 
 HANDLERS: dict[str, Callable[[Database, Envelope], None]] = {
@@ -45,6 +46,7 @@ HANDLERS: dict[str, Callable[[Database, Envelope], None]] = {
     "record_slot": slots.record_slot,
     "delete_outdated": prune.delete_outdated,
     "record_alert": alerts.record_alert,
+    "import_row": import_row,
     "count_dropped": prune_files.count_dropped,
     "record_summary": summaries.record_summary,
 }
@@ -58,6 +60,7 @@ _OF_NO_SESSION = (
     "delete_outdated",
     "record_alert",
     "count_dropped",
+    "import_row",
 )
 
 

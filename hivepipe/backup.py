@@ -1,0 +1,211 @@
+"""A copy of all that a home keeps, in one file, and the way back.
+
+<file>.tar.gz
+    manifest.json     version, time, SHA-256 of each file
+    hive.db           made by VACUUM INTO: whole, whatever is being written meanwhile
+    config.toml       if there is one
+    kept/...          archives, indexes, exports, audit log
+"""
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import sqlite3
+import tarfile
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from hivepipe.errors import BackupError
+from hivepipe.home import kept_folder
+from hivepipe.store.copies import copy_to, trouble_of
+from hivepipe.store.location import database_path
+
+MANIFEST = "manifest.json"
+DATABASE = "hive.db"
+FORMAT = 1
+_LEFT_OUT = (".lock", ".tmp")
+_MANIFEST_BYTES = 64 << 20
+
+
+def back_up(home: str, target: Path) -> dict[str, Any]:
+    """Write the file, whole or not at all; return its manifest. BackupError, OSError."""
+    if target.exists():
+        raise BackupError(f"{target} exists: nothing is overwritten")
+    temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+    sums: dict[str, str] = {}
+    try:
+        with tempfile.TemporaryDirectory(dir=home, prefix=".backup-") as folder:
+            copy = Path(folder, DATABASE)
+            has_store = copy_to(database_path(home), copy)
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                with tarfile.open(fileobj=file, mode="w:gz") as tar:
+                    for path, name in _parts(home, copy if has_store else None):
+                        _add(tar, path, name, sums)
+                    manifest = _manifest(home, sums)
+                    _add_text(tar, MANIFEST, json.dumps(manifest, indent=1))
+                file.flush()
+                os.fsync(file.fileno())
+        os.link(temporary, target)  # refuses a file that has come there meanwhile
+    except FileExistsError:
+        raise BackupError(f"{target} exists: nothing is overwritten") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+    return manifest
+
+
+def _parts(home: str, database: Path | None) -> Iterator[tuple[Path, str]]:
+    if database:
+        yield database, DATABASE
+    if Path(home, "config.toml").is_file():
+        yield Path(home, "config.toml"), "config.toml"
+    kept = Path(kept_folder(home))
+    for path in sorted(kept.rglob("*")):
+        if path.is_file() and not path.is_symlink() and path.suffix not in _LEFT_OUT:
+            yield path, f"kept/{path.relative_to(kept)}"
+
+
+def _add(tar: tarfile.TarFile, path: Path, name: str, sums: dict[str, str]) -> None:
+    """Add a file as it is at this moment: one that grows meanwhile ends where it ended."""
+    try:
+        with path.open("rb") as file:
+            member = tarfile.TarInfo(name)
+            member.size, member.mtime = os.fstat(file.fileno()).st_size, int(path.stat().st_mtime)
+            member.mode = 0o600
+            summed = _Summed(file, member.size)
+            tar.addfile(member, summed)
+            sums[name] = summed.digest.hexdigest()
+    except FileNotFoundError:  # deleted meanwhile
+        return
+
+
+class _Summed(io.RawIOBase):
+    """A file as far as a size, with its sum; what is missing of it by then is zeros."""
+
+    def __init__(self, file: Any, size: int) -> None:
+        self._file = file
+        self._left = size
+        self.digest = hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        wanted = self._left if size < 0 else min(size, self._left)
+        data: bytes = self._file.read(wanted).ljust(wanted, b"\0")
+        self._left -= wanted
+        self.digest.update(data)
+        return data
+
+
+def _add_text(tar: tarfile.TarFile, name: str, text: str) -> None:
+    data = text.encode()
+    member = tarfile.TarInfo(name)
+    member.size, member.mode, member.mtime = len(data), 0o600, int(time.time())
+    tar.addfile(member, io.BytesIO(data))
+
+
+def _manifest(home: str, sums: dict[str, str]) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "hivepipe": version("hivepipe"),
+        "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "home": home,
+        "sha256": sums,
+    }
+
+
+# ---- the way back
+
+
+def restore(home: str, source: Path, *, replace: bool) -> dict[str, Any]:
+    """Put back what a file holds; what was there before is moved aside. BackupError, OSError.
+
+    The caller makes sure that no process of the stack runs.
+    """
+    os.makedirs(home, mode=0o700, exist_ok=True)
+    with _unpacked(home, source) as (folder, manifest):
+        before = _moved_aside(home, replace)
+        if Path(folder, DATABASE).is_file():
+            os.rename(Path(folder, DATABASE), database_path(home))
+        if Path(folder, "config.toml").is_file():
+            os.replace(Path(folder, "config.toml"), Path(home, "config.toml"))
+        kept = Path(kept_folder(home))
+        kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if Path(folder, "kept").is_dir():
+            shutil.copytree(Path(folder, "kept"), kept, dirs_exist_ok=True)
+    return {**manifest, "before": str(before) if before else None}
+
+
+@contextmanager
+def _unpacked(home: str, source: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Unpack beside the home and look whether everything is whole, before anything is touched."""
+    with tempfile.TemporaryDirectory(dir=home, prefix=".restore-") as folder:
+        try:
+            with tarfile.open(source, "r:gz") as tar:
+                tar.extractall(folder, filter="data")
+        except (OSError, EOFError, tarfile.TarError) as error:
+            raise BackupError(f"{source} cannot be read: {error}") from error
+        manifest = _read_manifest(Path(folder, MANIFEST), source)
+        for name, digest in manifest["sha256"].items():
+            if _sum(Path(folder, name)) != digest:
+                raise BackupError(f"{source} is damaged: {name} is not what it was")
+        if trouble := trouble_of(Path(folder, DATABASE)):
+            raise BackupError(f"the database in {source} cannot be used: {trouble}")
+        yield folder, manifest
+
+
+def _read_manifest(path: Path, source: Path) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > _MANIFEST_BYTES:
+            raise ValueError
+        found = json.loads(path.read_bytes())
+        names = found["sha256"]
+        if found["format"] != FORMAT:
+            raise BackupError(f"{source} is of a newer hivepipe ({found['hivepipe']})")
+        if not all(name in (DATABASE, "config.toml") or _is_inside(name) for name in names):
+            raise ValueError
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise BackupError(f"{source} is no backup of hivepipe's") from None
+    return dict(found)
+
+
+def _is_inside(name: str) -> bool:
+    return name.startswith("kept/") and ".." not in name.split("/")
+
+
+def _sum(path: Path) -> str:
+    if not path.is_file() or path.is_symlink():
+        return ""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _moved_aside(home: str, replace: bool) -> Path | None:
+    """Move what is there out of the way, if that was asked for; return where it lies."""
+    database, kept = database_path(home), Path(kept_folder(home))
+    there = [path for path in (database, Path(f"{database}-wal"), kept) if _has_content(path)]
+    if not there:
+        return None
+    if not replace:
+        raise BackupError(f"{there[0]} is there already: with --replace it is moved aside")
+    if database.exists():
+        with closing(sqlite3.connect(database)) as db:  # its log goes into it first
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    aside = Path(home, "backups", f"before-restore-{time.time_ns()}")
+    aside.mkdir(mode=0o700, parents=True)
+    for path in there:
+        if path.exists():
+            os.rename(path, aside / path.name)
+    for rest in ("-wal", "-shm"):
+        Path(f"{database}{rest}").unlink(missing_ok=True)
+    return aside
+
+
+def _has_content(path: Path) -> bool:
+    return any(path.iterdir()) if path.is_dir() else path.exists()

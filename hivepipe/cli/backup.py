@@ -1,0 +1,62 @@
+"""Commands `backup` and `restore`: all that a home keeps, in one file, and back."""
+
+import os
+import shlex
+import time
+from pathlib import Path
+
+import click
+
+from hivepipe.backup import back_up
+from hivepipe.backup import restore as put_back
+from hivepipe.cli.tables import json_option, show_json, size
+from hivepipe.errors import BackupError
+from hivepipe.home import locate
+from hivepipe.stack.lock import Stack
+from hivepipe.stack.members import members
+
+
+@click.command()
+@click.argument("file", required=False, metavar="[FILE]", type=click.Path(dir_okay=False))
+@json_option
+def backup(file: str | None, as_json: bool) -> None:
+    """Write database, archives and settings of this home into one file; the stack may run.
+
+    Without FILE: hivepipe-<time>.tar.gz here. Jobs that still wait are not in it.
+    """
+    os.umask(0o077)
+    home = locate(".").home
+    if not os.path.isdir(home):
+        raise BackupError(f"there is nothing to back up: {home} does not exist")
+    target = Path(file or f"hivepipe-{time.strftime('%Y-%m-%d_%H-%M-%S')}.tar.gz").absolute()
+    try:
+        manifest = back_up(home, target)
+    except OSError as error:
+        raise BackupError(f"{target} cannot be written: {error.strerror or error}") from error
+    found = target.stat().st_size
+    if as_json:
+        show_json(file=str(target), bytes=found, files=len(manifest["sha256"]))
+    else:
+        click.echo(f"{target}: {len(manifest['sha256'])} files, {size(found)}")
+
+
+@click.command()
+@click.argument("file", metavar="FILE", type=click.Path(exists=True, dir_okay=False))
+@click.option("--replace", is_flag=True, help="Move aside what this home has.")
+@json_option
+def restore(file: str, replace: bool, as_json: bool) -> None:
+    """Put back what `backup` wrote, once all of it was found whole; the stack must be down."""
+    os.umask(0o077)
+    place = locate(".")
+    if members(Stack.of(place)):
+        raise BackupError("the stack runs: `hivepipe down` first")
+    try:
+        found = put_back(place.home, Path(file), replace=replace)
+    except OSError as error:
+        raise BackupError(f"{place.home} cannot be restored: {error}") from error
+    if as_json:
+        show_json(home=place.home, files=len(found["sha256"]), before=found["before"])
+        return
+    click.echo(f"{place.home}: {len(found['sha256'])} files as of {found['created_at']}")
+    if found["before"]:
+        click.echo(f"what was here before: {shlex.quote(found['before'])}")

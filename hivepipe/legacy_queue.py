@@ -1,0 +1,86 @@
+"""The file queue of the predecessor: which entries lie there, in the order in which they ran.
+
+<queue>/pending/<priority>_<seconds>N_<counter>.json    waiting
+<queue>/processing/                                     claimed; may have run already
+<queue>/failed/                                         given up, an error pasted into the JSON
+<queue>/completed/                                      done
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+LIMIT_BYTES = 1 << 20
+_NAME = re.compile(r"([0-9]{0,3})_([0-9]{1,20})N?(?:_([0-9]{1,20}))?\.json")
+# Its retries wrote `"retries":1 0`, its failures text with quotes behind `"error":`.
+_TORN_RETRIES = re.compile(r'("retries"\s*:\s*[0-9]+)\s+[0-9]+')
+_PASTED_ERROR = re.compile(r',\s*"error"\s*:.*\Z', re.DOTALL)
+
+
+class Entry(NamedTuple):
+    """One entry; `problem` says why there is no `sql`."""
+
+    path: Path
+    operation: str
+    sql: str
+    created_at: str
+    problem: str = ""
+
+
+def entries(queue: Path, folders: tuple[str, ...]) -> Iterator[Entry]:
+    """Yield the entries of these folders: by priority as a number, then by time, then counter."""
+    found = [path for name in folders for path in (queue / name).glob("*.json")]
+    for path in sorted(found, key=_order):
+        yield _read(path)
+
+
+def count(queue: Path, folder: str) -> int:
+    """Return how many files a folder has."""
+    return sum(1 for path in (queue / folder).glob("*") if path.is_file())
+
+
+def _order(path: Path) -> tuple[int, int, int, str]:
+    match = _NAME.fullmatch(path.name)
+    priority, secs, counter = match.groups() if match else ("", "", "")
+    return (int(priority or 5), int(secs or 0), int(counter or 0), path.name)
+
+
+def _read(path: Path) -> Entry:
+    if path.is_symlink() or not path.is_file():
+        return Entry(path, "", "", "", "no regular file")
+    if path.stat().st_size > LIMIT_BYTES:
+        return Entry(path, "", "", "", "larger than any entry")
+    found = _parsed(path.read_bytes().decode("utf-8", "replace"))
+    if found is None:
+        return Entry(path, "", "", "", "broken JSON")
+    sql, operation = found.get("sql"), found.get("operation")
+    said = operation if isinstance(operation, str) else ""
+    if not isinstance(sql, str) or not sql.strip():
+        return Entry(path, said, "", "", "no SQL in it")
+    return Entry(path, said, sql.strip(), _created_at(found, path))
+
+
+def _parsed(text: str) -> dict[str, Any] | None:
+    mended = _TORN_RETRIES.sub(r"\1", text)
+    for candidate in (text, mended, _PASTED_ERROR.sub("}", mended)):
+        try:
+            found = json.loads(candidate)
+        except (ValueError, RecursionError):
+            continue
+        return found if isinstance(found, dict) else None
+    return None
+
+
+def _created_at(found: dict[str, Any], path: Path) -> str:
+    """Return when the entry was made, as it says or as its name does."""
+    said = found.get("created_at")
+    if isinstance(said, str) and said:
+        return said
+    match = _NAME.fullmatch(path.name)
+    secs = int(match[2]) if match else 0
+    if secs > 10**12:  # it counted nanoseconds where `date` could
+        secs //= 10**9
+    return datetime.fromtimestamp(min(secs, 2**32), UTC).isoformat()

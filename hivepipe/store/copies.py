@@ -1,0 +1,33 @@
+"""Copies of the database: made while it is written to, looked at before one takes its place."""
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from hivepipe.errors import StoreError
+from hivepipe.store.listings import listings
+
+
+def copy_to(path: Path, target: Path) -> bool:
+    """Write a whole copy of the database, for the user alone; False: there is none. StoreError."""
+    if not path.exists():
+        return False
+    os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        with closing(sqlite3.connect(path, isolation_level=None, timeout=10)) as db:
+            db.execute("VACUUM INTO ?", (str(target),))
+    except sqlite3.Error as error:
+        raise StoreError(f"{path} cannot be copied: {error}") from error
+    return True
+
+
+def trouble_of(path: Path) -> str:
+    """Return what is wrong with a copy; empty if nothing, or if there is none."""
+    if not path.exists():
+        return ""
+    try:
+        with listings(path) as store:
+            return store.trouble() or store.made_by_newer()
+    except StoreError as error:
+        return str(error)

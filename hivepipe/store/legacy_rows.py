@@ -1,0 +1,147 @@
+"""Rows of the predecessor on their way into the store: their columns, their times, their words.
+
+What a hook of ours wrote wins over anything imported; of what was imported, the newer.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from hivepipe.envelope import Envelope
+from hivepipe.errors import BadEnvelopeError, MissingParentError
+from hivepipe.store.database import Database
+from hivepipe.store.forgetting import is_forgotten
+
+# Parents first. The columns that both hivepipe and its predecessor have.
+TABLES: dict[str, tuple[str, ...]] = {
+    "swarms": ("id", "name", "objective", "status", "created_at", "updated_at", "deleted_at"),
+    "sessions": (
+        *("id", "swarm_id", "swarm_name", "objective", "status", "checkpoint_data", "metadata"),
+        *("child_pids", "created_at", "updated_at", "paused_at"),
+    ),
+    "agents": (
+        *("id", "swarm_id", "session_id", "name", "type", "role", "metadata", "status"),
+        *("created_at", "last_active", "deleted_at"),
+    ),
+    "instance_sessions": (
+        *("id", "session_id", "instance_id", "pid", "tty", "started_at", "last_seen"),
+        *("checkpoint_count", "operation_count", "status"),
+    ),
+    "session_logs": ("id", "session_id", "log_level", "message", "data", "created_at"),
+}
+TIMES = {
+    *("created_at", "updated_at", "deleted_at", "paused_at", "last_active"),
+    *("started_at", "last_seen"),
+}
+_AGENT_STATES = ("spawned", "running", "completed", "failed", "deleted")
+
+
+def utc_time(text: str) -> str:
+    """Return a stored time as the store writes it; one without a zone was this machine's."""
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return text
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def is_local(text: object) -> bool:
+    """Is it a time without a zone?"""
+    try:
+        return isinstance(text, str) and datetime.fromisoformat(text.strip()).tzinfo is None
+    except ValueError:
+        return False
+
+
+def in_utc(row: Mapping[str, object]) -> dict[str, object]:
+    """Return the row with its times in UTC."""
+    return {
+        name: utc_time(value) if name in TIMES and isinstance(value, str) else value
+        for name, value in row.items()
+    }
+
+
+def known_rows(db: Database) -> dict[str, list[dict[str, object]]]:
+    """Return what statements may refer to: all but the lines of logs."""
+    return {
+        table: [dict(row) for row in db.rows(f"SELECT {', '.join(columns)} FROM {table}")]
+        for table, columns in TABLES.items()
+        if table != "session_logs"
+    }
+
+
+def import_row(db: Database, job: Envelope) -> None:
+    """Bring one row in; MissingParentError names what it belongs to and is not there."""
+    table, row = job.text("table"), job.payload.get("row")
+    if table not in TABLES or not isinstance(row, dict):
+        raise BadEnvelopeError("no row of a table that is imported")
+    known = {name: row.get(name) for name in TABLES[table]}
+    session = known["id"] if table == "sessions" else known.get("session_id")
+    if is_forgotten(db, str(session or "")):
+        raise BadEnvelopeError("its session was forgotten")
+    if any(isinstance(value, list | dict) for value in known.values()):
+        raise BadEnvelopeError("a value is no text and no number")
+    _BRING[table](db, job, known)
+
+
+def _swarm(db: Database, _job: Envelope, row: dict[str, object]) -> None:
+    _insert(db, "swarms", row | {"status": row["status"] or "active"})
+
+
+def _session(db: Database, _job: Envelope, row: dict[str, object]) -> None:
+    """It is over: nobody of the predecessor's runs any more; a resumed one becomes active."""
+    extra = {"status": "ended", "ended_at": row["updated_at"], "end_reason": "imported"}
+    if _insert(db, "sessions", row | extra):
+        return
+    sql = """
+        UPDATE sessions SET checkpoint_data = COALESCE(:checkpoint_data, checkpoint_data),
+          objective = COALESCE(:objective, objective), updated_at = :updated_at
+        WHERE id = :id AND state_time_ns = 0 AND updated_at < :updated_at
+    """
+    names = ("id", "checkpoint_data", "objective", "updated_at")
+    db.execute(sql, {name: row[name] for name in names})
+
+
+def _agent(db: Database, _job: Envelope, row: dict[str, object]) -> None:
+    swarm = row["swarm_id"]
+    if db.row("SELECT 1 FROM swarms WHERE id = :id", {"id": swarm}) is None:
+        raise MissingParentError(f"swarm {swarm} does not exist")
+    status = row["status"] if row["status"] in _AGENT_STATES else "completed"
+    _insert(db, "agents", row | {"status": "deleted" if row["deleted_at"] else status})
+
+
+def _instance_session(db: Database, _job: Envelope, row: dict[str, object]) -> None:
+    session = row["session_id"]
+    if db.row("SELECT 1 FROM sessions WHERE id = :id", {"id": session}) is None:
+        raise MissingParentError(f"session {session} does not exist")
+    counts = {name: row[name] or 0 for name in ("checkpoint_count", "operation_count")}
+    if _insert(db, "instance_sessions", row | counts | {"status": "detached"}):
+        return
+    sql = """
+        UPDATE instance_sessions SET
+          checkpoint_count = MAX(checkpoint_count, :checkpoint_count),
+          operation_count = MAX(operation_count, :operation_count)
+        WHERE id = :id AND assigned_time_ns = 0
+    """
+    db.execute(sql, {"id": row["id"], **counts})
+
+
+def _log(db: Database, job: Envelope, row: dict[str, object]) -> None:
+    row.pop("id")  # numbers of another table
+    _insert(db, "session_logs", row | {"log_level": row["log_level"] or "INFO", "job_id": job.id})
+
+
+_BRING = {
+    "swarms": _swarm,
+    "sessions": _session,
+    "agents": _agent,
+    "instance_sessions": _instance_session,
+    "session_logs": _log,
+}
+
+
+def _insert(db: Database, table: str, row: Mapping[str, object]) -> bool:
+    """Insert a row; False: there is one."""
+    marks = ", ".join(f":{name}" for name in row)
+    names = ", ".join(row)
+    sql = f"INSERT INTO {table} ({names}) VALUES ({marks}) ON CONFLICT DO NOTHING"
+    return db.execute(sql, dict(row)) == 1

@@ -1,0 +1,188 @@
+"""A backup holds all that a home keeps, and comes back as it was, or not at all."""
+
+import io
+import json
+import os
+import select
+import sqlite3
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Home, Server, Writer, fire_all, until
+from tests.payloads import SESSION_START, changed
+from tests.payloads import USER_PROMPT_SUBMIT as PROMPT
+
+CLI = [sys.executable, "-I", "-m", "hivepipe.cli.main"]
+
+
+def run(home: Home, *arguments: str, expect: int = 0) -> str:
+    done = subprocess.run(
+        [*CLI, *arguments],
+        env=home.env,
+        cwd=home.project,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == expect, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture
+def full(private_home: Home, redis_server: Server, writer: Writer) -> Iterator[Home]:
+    """A home with rows, an archive and settings; its writer is at work."""
+    writer.start()
+    fire_all([changed(SESSION_START, source="startup"), PROMPT], private_home.env)
+    until(lambda: private_home.count("prompts") == 1, "not stored")
+    kept = private_home.project / ".claude-state" / "logs" / "main-session" / "2026-11"
+    kept.mkdir(parents=True)
+    (kept / "one.jsonl").write_text('{"type": "user"}\n')
+    (private_home.path / "config.toml").write_text("idle_secs = 7\n")
+    yield private_home
+    if writer.is_running:
+        writer.end()
+
+
+def dump(home: Home) -> list[str]:
+    with closing(sqlite3.connect(home.database)) as db:
+        return sorted(db.iterdump())  # VACUUM puts indexes before triggers
+
+
+def test_what_is_there_comes_back_while_others_write(full: Home, writer: Writer) -> None:
+    target = full.root / "b.tar.gz"
+    with closing(sqlite3.connect(full.database, timeout=10)) as busy:
+        busy.execute("BEGIN IMMEDIATE")  # `cp` of the file would be torn
+        said = run(full, "backup", str(target))
+        busy.execute("ROLLBACK")
+    assert f"{target}: " in said
+    assert target.stat().st_mode & 0o777 == 0o600
+    before = dump(full)
+    refused = run(full, "restore", str(target), expect=1)
+    assert "the stack runs" in refused
+    writer.end()
+    fire_all([changed(PROMPT, prompt="after the backup")], full.env)
+    assert "with --replace it is moved aside" in run(full, "restore", str(target), expect=1)
+    full_log = full.project / ".claude-state" / "logs"
+    (full_log / "main-session" / "2026-11" / "two.jsonl").write_text("later\n")
+    said = run(full, "restore", str(target), "--replace")
+    assert dump(full) == before
+    assert (full_log / "main-session" / "2026-11" / "one.jsonl").read_text() == '{"type": "user"}\n'
+    assert not (full_log / "main-session" / "2026-11" / "two.jsonl").exists()
+    (aside,) = (full.path / "backups").glob("before-restore-*")
+    assert str(aside) in said
+    assert (aside / "logs" / "main-session" / "2026-11" / "two.jsonl").exists()
+    assert full.database.stat().st_mode & 0o777 == 0o600
+    assert not list(full.path.glob(".restore-*"))
+
+
+def test_into_an_empty_home(full: Home) -> None:
+    target = full.root / "b.tar.gz"
+    run(full, "backup", str(target))
+    other = full.another("other")
+    run(other, "restore", str(target))
+    assert other.rows("SELECT prompt FROM prompts") == full.rows("SELECT prompt FROM prompts")
+    assert (other.path / "config.toml").read_text() == "idle_secs = 7\n"
+    assert (other.path / "archive" / "main-session" / "2026-11" / "one.jsonl").exists()
+
+
+def test_nothing_is_overwritten_and_no_name_is_needed(full: Home) -> None:
+    (full.root / "b.tar.gz").write_text("mine")
+    assert "nothing is overwritten" in run(full, "backup", str(full.root / "b.tar.gz"), expect=1)
+    assert (full.root / "b.tar.gz").read_text() == "mine"
+    report = json.loads(run(full, "backup", "--json"))
+    assert Path(report["file"]).parent == full.project
+    assert report["bytes"] == Path(report["file"]).stat().st_size
+    assert not list(full.path.glob(".backup-*"))
+
+
+def repacked(source: Path, target: Path, change: Any) -> Path:
+    """Write a backup anew with other members."""
+    with tarfile.open(source) as old, tarfile.open(target, "w:gz") as new:
+        for member in old.getmembers():
+            file = old.extractfile(member)
+            data = change(member, file.read() if file else b"")
+            member.size = len(data)
+            new.addfile(member, io.BytesIO(data))
+    return target
+
+
+@pytest.mark.parametrize("kind", ["truncated", "changed", "outside", "foreign", "newer"])
+def test_what_is_damaged_or_hostile_changes_nothing(full: Home, writer: Writer, kind: str) -> None:
+    whole, bad = full.root / "b.tar.gz", full.root / "bad.tar.gz"
+    run(full, "backup", str(whole))
+    writer.end()
+    before = dump(full)
+
+    def change(member: tarfile.TarInfo, data: bytes) -> bytes:
+        if kind == "changed" and member.name == "kept/main-session/2026-11/one.jsonl":
+            return b"other\n"
+        if kind == "outside" and member.name == "config.toml":
+            member.name = "../../escaped"
+        if kind == "newer" and member.name == "manifest.json":
+            return data.replace(b'"format": 1', b'"format": 9')
+        return data
+
+    if kind == "truncated":
+        bad.write_bytes(whole.read_bytes()[:-200])
+    elif kind == "foreign":
+        with tarfile.open(bad, "w:gz"):
+            pass
+    else:
+        repacked(whole, bad, change)
+    said = run(full, "restore", str(bad), "--replace", expect=1)
+    assert said.startswith("hivepipe: ")
+    assert said.count("\n") == 1
+    assert dump(full) == before
+    assert not (full.root / "escaped").exists()
+    assert not (full.path / "backups").exists() or not os.listdir(full.path / "backups")
+
+
+# ---- tail
+
+
+def test_tail_shows_what_was_kept_of_each_event(full: Home) -> None:
+    fire_all([changed(PROMPT, session_id="another", prompt="of another")], full.env)
+    until(lambda: full.count("prompts") == 2, "not stored")
+    lines = run(full, "tail", "--once").splitlines()
+    assert any("prompt" in line and PROMPT["prompt"][:20] in line for line in lines)
+    assert any("session" in line and "active" in line for line in lines)
+    entries = [json.loads(line) for line in run(full, "tail", "--once", "--json").splitlines()]
+    assert [entry["created_at"] for entry in entries] == sorted(e["created_at"] for e in entries)
+    only = run(full, "tail", "--once", "--session", "anot")
+    assert "of another" in only
+    assert PROMPT["prompt"][:20] not in only
+
+
+def test_tail_goes_on(full: Home) -> None:
+    process = subprocess.Popen(
+        [*CLI, "tail", "--lines", "0", "--json"],
+        env=full.env,
+        cwd=full.project,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout
+        for number in range(50):  # it may not have looked yet when the first are stored
+            fire_all([changed(PROMPT, prompt=f"number {number}")], full.env)
+            if _has_line(process):
+                break
+        seen = json.loads(process.stdout.readline())
+        assert seen["what"].startswith("number ")
+        assert seen["kind"] == "prompt"
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+def _has_line(process: "subprocess.Popen[str]") -> bool:
+
+    return bool(select.select([process.stdout], [], [], 1)[0])

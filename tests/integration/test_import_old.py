@@ -1,0 +1,302 @@
+"""The predecessor's queue and database come in; nothing hostile in them runs."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hivepipe.legacy_queue import entries
+from hivepipe.store.legacy_sql import LegacySql, RefusedError
+from tests.conftest import Home
+
+CLI = [sys.executable, "-I", "-m", "hivepipe.cli.main"]
+SECRET = "sk-ant-api03-" + "A1b2C3d4" * 10
+AGENT = """INSERT OR REPLACE INTO agents
+  (id, swarm_id, name, type, role, metadata, status, created_at) VALUES
+  ('{id}', '{swarm}', '{name}', 'Explore', 'task-agent', '{{"ttl": 1}}', 'spawned', '{time}');"""
+CHECKPOINT = """UPDATE sessions SET checkpoint_data =
+  json_set(coalesce(checkpoint_data, '{{}}'), '$.savedBy', '{by}'), updated_at = datetime('now')
+  WHERE id = '{session}'"""
+LOG = """INSERT INTO session_logs (session_id, log_level, message, data)
+  SELECT 'old-1', 'INFO', 'Auto-checkpoint: Edit', json_object('tool', 'Edit')
+  WHERE EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'session_logs')"""
+
+
+class OldQueue:
+    """A folder as the bash queue kept it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.number = 0
+        for name in ("pending", "processing", "completed", "failed", ".tmp"):
+            (folder / name).mkdir(parents=True)
+
+    def entry(self, sql: str, *, priority: int = 5, part: str = "pending", **more: Any) -> str:
+        self.number += 1
+        path = self.folder / part / f"{priority}_17673275{self.number:02}N_{self.number}.json"
+        said = {
+            "seq": f"17673275{self.number:02}N_{self.number}",
+            "priority": priority,
+            "operation": "insert_agent",
+            "sql": sql,
+            "metadata": {},
+            "created_at": "2026-01-02T04:00:00Z",
+            "retries": 0,
+            **more,
+        }
+        path.write_text(json.dumps(said))
+        return f"{part}/{path.name}"
+
+    def raw(self, text: str, *, part: str = "pending") -> str:
+        name = self.entry("", part=part)
+        (self.folder / name).write_text(text)
+        return name
+
+
+@pytest.fixture
+def queue(private_home: Home) -> OldQueue:
+    return OldQueue(private_home.root / "queue")
+
+
+def run(home: Home, *arguments: str, expect: int = 0) -> dict[str, Any]:
+    said = text(home, *arguments, "--json", expect=expect)
+    found = json.loads(said)
+    assert isinstance(found, dict)
+    return found
+
+
+def text(home: Home, *arguments: str, expect: int = 0) -> str:
+    done = subprocess.run(
+        [*CLI, *arguments],
+        env=home.env | {"TZ": "Europe/Berlin"},
+        cwd=home.project,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == expect, done.stdout + done.stderr
+    return done.stdout
+
+
+OLD = """
+CREATE TABLE swarms (id TEXT PRIMARY KEY, name TEXT, objective TEXT, status TEXT, created_at TEXT);
+CREATE TABLE sessions (id TEXT PRIMARY KEY, swarm_id TEXT, swarm_name TEXT, status TEXT,
+  checkpoint_data TEXT, created_at TEXT, updated_at TEXT);
+CREATE TABLE instance_sessions (id INTEGER PRIMARY KEY, session_id TEXT, instance_id TEXT,
+  pid INTEGER, status TEXT, checkpoint_count INTEGER, operation_count INTEGER);
+CREATE TABLE session_logs (id INTEGER PRIMARY KEY, session_id TEXT, log_level TEXT, message TEXT,
+  data TEXT, created_at TEXT);
+INSERT INTO swarms VALUES ('w-1', 'shop', NULL, 'active', '2026-01-01 09:00:00');
+INSERT INTO sessions VALUES ('old-1', 'w-1', 'shop', 'active', '{"operationCount": 4}',
+  '2026-01-01 09:00:00', '2026-01-01 10:00:00');
+INSERT INTO instance_sessions VALUES (1, 'old-1', 'tty-3', 77, 'active', 2, 9);
+INSERT INTO session_logs VALUES (1, 'old-1', 'INFO', 'first', NULL, '2026-01-01 09:30:00');
+"""
+SHAPES = {
+    "seed": """
+CREATE TABLE agents (id TEXT PRIMARY KEY, swarm_id TEXT, session_id TEXT, name TEXT, type TEXT,
+  role TEXT, metadata TEXT, status TEXT, created_at TEXT, deleted_at TEXT);
+INSERT INTO agents VALUES ('a-1', 'w-1', 'old-1', 'finder', 'Explore', 'task-agent',
+  '{"lifecycle": {"type": "permanent"}}', 'spawned', '2026-01-01 09:10:00', NULL);
+""",
+    "claude-flow": """
+CREATE TABLE agents (id TEXT PRIMARY KEY, swarm_id TEXT, name TEXT, type TEXT, role TEXT,
+  capabilities TEXT, status TEXT, performance_score REAL, task_count INTEGER, metadata TEXT,
+  created_at TEXT);
+INSERT INTO agents VALUES ('a-1', 'w-1', 'finder', 'Explore', 'task-agent', '[]', 'idle', 0.5, 3,
+  '{"lifecycle": {"type": "permanent"}}', '2026-01-01 09:10:00');
+""",
+}
+
+
+def old_database(home: Home, shape: str = "seed", more: str = "") -> Path:
+    path = home.root / "old.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(OLD + SHAPES[shape] + more)
+    return path
+
+
+# ---- the queue
+
+
+def test_good_broken_doubled_and_hostile_entries(private_home: Home, queue: OldQueue) -> None:
+    run(private_home, "import-db", str(old_database(private_home)))
+    witness = private_home.root / "ran"
+    good = AGENT.format(id="t-1", swarm="w-1", name="it''s a, \"b\"", time="2026-01-02 05:00:00")
+    injected = "x','r','{}','s','now'); UPDATE sessions SET status='pwned'; --"
+    expected = {
+        queue.entry(good): ("taken", ""),
+        queue.entry(CHECKPOINT.format(by="tty-3", session="old-1"), priority=3): ("taken", ""),
+        queue.entry(LOG, priority=10): ("taken", ""),
+        queue.entry(good): ("double", ""),
+        queue.entry(CHECKPOINT.format(by="x", session="never")): ("no such row", ""),
+        queue.raw("{not json"): ("broken", "broken JSON"),
+        queue.raw('{"operation": "insert_log"}'): ("broken", "no SQL in it"),
+        queue.entry(f"ATTACH '{witness}' AS x"): (
+            "refused",
+            "ATTACH is not INSERT, UPDATE or DELETE",
+        ),
+        queue.entry("PRAGMA journal_mode = OFF"): (
+            "refused",
+            "PRAGMA is not INSERT, UPDATE or DELETE",
+        ),
+        queue.entry(f".shell touch {witness}"): (
+            "refused",
+            ".shell is a command of the sqlite3 shell",
+        ),
+        queue.entry("DELETE FROM session_logs; DROP TABLE agents"): (
+            "refused",
+            "more than one statement",
+        ),
+        queue.entry("DROP TABLE agents"): ("refused", "DROP is not INSERT, UPDATE or DELETE"),
+        queue.entry(
+            f"INSERT INTO agents (id, type) VALUES ('t-9', '{injected}')".replace("''", "'")
+        ): ("refused", "6 values for 2 columns"),
+        queue.entry(f"INSERT INTO session_logs (message) SELECT writefile('{witness}', 'x')"): (
+            "refused",
+            "no such function: writefile",
+        ),
+        queue.entry("INSERT INTO session_logs (message) SELECT load_extension('/tmp/x.so')"): (
+            "refused",
+            "the function load_extension is not allowed",
+        ),
+        queue.entry("UPDATE sqlite_master SET sql = ''"): (
+            "refused",
+            "table sqlite_master may not be modified",
+        ),
+        queue.entry("INSERT INTO changed_rows VALUES ('agents', 1)"): (
+            "refused",
+            "INSERT into changed_rows is not allowed",
+        ),
+        queue.entry(
+            "INSERT INTO session_logs (message) WITH RECURSIVE n(x) AS "
+            "(SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
+        ): ("refused", ""),
+        queue.entry("INSERT INTO projects (id) VALUES (1)"): (
+            "refused",
+            "no such table: projects",
+        ),
+    }
+    processing = queue.entry(good.replace("t-1", "t-2"), part="processing")
+    queue.entry(good.replace("t-1", "t-3"), part="completed")
+    before = sorted(path.name for path in private_home.path.iterdir())
+
+    said = run(private_home, "import-queue", str(queue.folder), "--dry-run", expect=1)
+    outcomes = {each["name"]: (each["outcome"], each["reason"]) for each in said["entries"]}
+    for name, (outcome, reason) in expected.items():
+        assert outcomes[name][0] == outcome, name
+        assert reason in outcomes[name][1], name
+    assert outcomes.keys() == expected.keys()
+    assert said["skipped"] == {"completed": 1, "processing": 1, "failed": 0, ".tmp": 0}
+    assert [row["id"] for row in private_home.rows("SELECT id FROM agents")] == ["a-1"]
+
+    said = run(private_home, "import-queue", str(queue.folder), expect=1)
+    assert said["totals"] == {"taken": 3, "double": 1, "no such row": 1, "broken": 2, "refused": 12}
+    assert not witness.exists()
+    assert sorted(path.name for path in private_home.path.iterdir()) == before
+    (agent,) = private_home.rows("SELECT * FROM agents WHERE id = 't-1'")
+    assert agent["name"] == 'it\'s a, "b"'
+    assert agent["created_at"] == "2026-01-02T04:00:00.000Z"  # five in Berlin
+    (session,) = private_home.rows("SELECT * FROM sessions")
+    assert json.loads(session["checkpoint_data"]) == {"operationCount": 4, "savedBy": "tty-3"}
+    assert session["updated_at"] == "2026-01-02T04:00:00.000Z"  # when it was queued, not now
+    assert session["status"] == "ended"
+    messages = [row["message"] for row in private_home.rows("SELECT message FROM session_logs")]
+    assert sorted(messages) == ["Auto-checkpoint: Edit", "first"]
+
+    again = run(private_home, "import-queue", str(queue.folder), expect=1)
+    assert again["totals"] == said["totals"]
+    assert private_home.count("agents") == 2
+    assert private_home.count("session_logs") == 2
+    with_processing = ("import-queue", str(queue.folder), "--include-processing")
+    said = run(private_home, *with_processing, expect=1)
+    assert {each["name"] for each in said["entries"]} >= {processing}
+    assert private_home.count("agents") == 3
+    shown = text(private_home, *with_processing, expect=1)
+    assert "ATTACH is not INSERT, UPDATE or DELETE" in shown
+    assert "times had no zone: taken as local ones" in shown
+
+
+def test_entries_come_by_priority_as_a_number_then_time_then_counter(queue: OldQueue) -> None:
+    for name in ("10_1767327600N_1", "3_1767327700N_2", "3_1767327600N_10", "3_1767327600N_9"):
+        (queue.folder / "pending" / f"{name}.json").write_text("{}")
+    names = [entry.path.stem for entry in entries(queue.folder, ("pending",))]
+    assert names == ["3_1767327600N_9", "3_1767327600N_10", "3_1767327700N_2", "10_1767327600N_1"]
+
+
+def test_what_the_old_queue_broke_itself_is_mended(queue: OldQueue) -> None:
+    queue.raw('{"operation": "x", "sql": "DELETE FROM agents", "retries":1 0}', part="failed")
+    queue.raw(
+        '{"sql": "DELETE FROM agents", "retries":0,"error":"near "x": syntax error"}', part="failed"
+    )
+    found = list(entries(queue.folder, ("failed",)))
+    assert [(entry.sql, entry.problem) for entry in found] == [("DELETE FROM agents", "")] * 2
+
+
+def test_what_is_no_file_of_the_queue_is_not_followed(queue: OldQueue) -> None:
+    secret = queue.folder.parent / "secret.json"
+    secret.write_text('{"sql": "DELETE FROM agents"}')
+    (queue.folder / "pending" / "1_1.json").symlink_to(secret)
+    (queue.folder / "pending" / "2_2.json").write_bytes(b"x" * ((1 << 20) + 1))
+    problems = [entry.problem for entry in entries(queue.folder, ("pending",))]
+    assert problems == ["no regular file", "larger than any entry"]
+
+
+def test_a_statement_that_never_ends_is_stopped_and_leaves_nothing() -> None:
+    sandbox = LegacySql({"swarms": [{"id": str(number)} for number in range(300)]})
+    cross = "SELECT a.id || b.id || c.id || d.id FROM swarms a, swarms b, swarms c, swarms d"
+    with pytest.raises(RefusedError, match="takes too long"):
+        sandbox.run(f"INSERT OR IGNORE INTO swarms (id) {cross}", "2026-01-01")
+    assert list(sandbox.rows()) == []
+    assert sandbox.run("INSERT INTO swarms (id) VALUES ('next')", "2026-01-01") == 1
+    assert [row["id"] for _, row in sandbox.rows()] == ["next"]
+    sandbox.close()
+
+
+# ---- the database
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_an_old_database_of_either_shape(private_home: Home, shape: str) -> None:
+    path = old_database(private_home, shape)
+    before = path.read_bytes()
+    assert run(private_home, "import-db", str(path), "--dry-run")["totals"] == {"taken": 5}
+    assert not private_home.database.exists()
+    said = run(private_home, "import-db", str(path))
+    assert said["totals"] == {"taken": 5}
+    assert said["local_times"] == 5
+    assert path.read_bytes() == before
+    (agent,) = private_home.rows("SELECT * FROM agents")
+    assert (agent["id"], agent["name"]) == ("a-1", "finder")
+    assert agent["created_at"] == "2026-01-01T08:10:00.000Z"
+    assert agent["status"] == ("spawned" if shape == "seed" else "completed")
+    (instance,) = private_home.rows("SELECT * FROM instance_sessions")
+    assert (instance["operation_count"], instance["status"]) == (9, "detached")
+    assert run(private_home, "import-db", str(path))["totals"] == {"here already": 5}
+
+
+def test_an_old_database_is_not_believed(private_home: Home) -> None:
+    witness = private_home.root / "ran"
+    path = old_database(private_home, more="DROP TABLE swarms;")
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(f"""
+            CREATE VIEW swarms AS SELECT writefile('{witness}', 'x') AS id;
+            CREATE TABLE evil (id TEXT);
+            INSERT INTO evil VALUES ('x');
+            UPDATE sessions SET checkpoint_data = 'key {SECRET}';
+        """)
+    said = run(private_home, "import-db", str(path), expect=1)
+    assert said["skipped"] == {"table swarms": 0}
+    reasons = {each["reason"] for each in said["entries"] if each["outcome"] == "refused"}
+    assert reasons == {"swarm w-1 does not exist"}
+    assert not witness.exists()
+    (session,) = private_home.rows("SELECT * FROM sessions")
+    assert SECRET not in session["checkpoint_data"]
+    (private_home.root / "no.db").write_text("no database")
+    text(private_home, "import-db", str(private_home.root / "no.db"), expect=1)
