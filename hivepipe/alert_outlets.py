@@ -27,10 +27,10 @@ def run(command: str, said: Mapping[str, str]) -> str:
     return f"exit code {done.returncode}: {done.stderr[-200:].strip()}" if done.returncode else ""
 
 
-def post(url: str, said: Mapping[str, str]) -> str:
-    """Send the alert to the webhook as JSON; return what went wrong."""
+def post(url: str, said: Mapping[str, object]) -> str:
+    """Send JSON to an address of the user's; return what went wrong."""
     if urlsplit(url).scheme not in _SCHEMES:
-        return "the webhook is no http or https address"
+        return "this is no http or https address"
     headers = {"Content-Type": "application/json"}
     request = urllib.request.Request(url, json.dumps(said).encode(), headers, method="POST")
     try:

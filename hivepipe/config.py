@@ -118,6 +118,8 @@ def _of_summaries() -> Iterator[Setting]:
         ("anthropic_url", _address, "an http or https URL", of_provider),
         ("openai_url", _address, "an http or https URL", of_provider),
         ("codex_url", _address, "an http or https URL", of_provider),
+        ("memory_rating", _switch, "true or false", "false"),
+        ("memory_server", _address, "an http or https URL", "none"),
     ):
         yield Setting(name, read, kind, default, is_the_users=True)
 

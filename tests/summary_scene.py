@@ -8,13 +8,26 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import PATIENCE_SECS, ROOT, Home, Process, Server, Writer, fire, until
+from tests.conftest import PATIENCE_SECS, ROOT, Home, Process, Server, Writer, answered, fire, until
 from tests.llm_server import Provider
 from tests.payloads import SESSION_END, SESSION_START, changed
 
 SESSION = "7b1f0c9e-3a52-4d0e-9c55-0d6a1f2be111"
 CANARY = "sk-canary-" + "Zq7" * 16
 SECRET_IN_WORDS = "ghp_" + "a1B2" * 9
+
+
+def processes_with(secret: str) -> set[int]:
+    """Return the processes that show a secret in their arguments or environment."""
+    found = set()
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        for file in ("cmdline", "environ"):
+            try:
+                if secret.encode() in Path("/proc", name, file).read_bytes():
+                    found.add(int(name))
+            except OSError:
+                continue
+    return found
 
 
 def said(number: int, who: str, words: str, session: str = SESSION) -> bytes:
@@ -127,7 +140,7 @@ class Scene:
             "transcript_path": str(self.write_if_missing(session)),
         }
         env = self.home.with_env(INSTANCE_ID=f"inst-{session[:8]}")
-        fire("SessionStart", changed(SESSION_START, **where), env)
+        answered("SessionStart", changed(SESSION_START, **where), env)  # it may have news
         fire("SessionEnd", changed(SESSION_END, **where, **more), env)
 
     def write_if_missing(self, session: str) -> Path:

@@ -24,21 +24,23 @@ from hivepipe.envelope import Envelope
 from hivepipe.errors import SummaryError
 from hivepipe.events import valid_id
 from hivepipe.handlers.slow import execute_at_once
-from hivepipe.handlers.summaries import Material, Summariser, material_of, record
+from hivepipe.handlers.summaries import material_of, record
+from hivepipe.handlers.summariser import Made, Material, Summariser
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.home import locate
 from hivepipe.price_table import prices_in_force
 from hivepipe.redaction import redact_text
-from hivepipe.settings import environment
+from hivepipe.settings import environment, switched_on
 from hivepipe.store import summaries as stored
 from hivepipe.store.database import Database
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
+from hivepipe.store.memory_ratings import record_retrieval
 from hivepipe.summaries import terms
 from hivepipe.summaries.consent import give_consent, is_enabled, withdraw_consent
 from hivepipe.summaries.excerpt import LIMIT_BYTES, Excerpt, last_bytes
 from hivepipe.summaries.providers import SETTABLE, Offer, find_offer
-from hivepipe.summaries.question import Question, question_of
+from hivepipe.summaries.question import Memory, Question, question_of
 
 WORDS_SHOWN = 100
 
@@ -180,24 +182,57 @@ def show(session: str, as_json: bool, utc: bool) -> None:
     help="Summarise this text, of another harness, instead of the session's archive.",
 )
 @click.option("--harness", metavar="NAME", default="other", help="Whose text it is.")
-def run(session: str, dry_run: bool, file: str | None, harness: str) -> None:
+@click.option(
+    "--memories",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False),
+    help="What was brought into the session: a JSON object with name and text a line.",
+)
+def run(session: str, dry_run: bool, file: str | None, harness: str, memories: str | None) -> None:
     """Summarise a session now, whatever became of it before."""
     home = locate(".").home
     material = _of_file(session, file, harness) if file else _of_archive(home, session)
+    brought = _memories(memories) if memories else []
+    if brought and switched_on("HIVEPIPE_MEMORY_RATING"):
+        material = material._replace(memories=(*material.memories, *brought))
     if dry_run:
-        _show_request(home, question_of(material.excerpt.text))
+        _show_request(home, question_of(material.excerpt.text, material.memories))
         return
     if not is_enabled(home):
         click.echo("a plain summary, for nothing may be sent: `hivepipe summaries enable`")
     made = Summariser(home, is_asked=True).summarise(material)
     db = Database(database_path(home))
     try:
+        _note_retrievals(db, material.session, brought)
         workplace = Workplace(home, partial(execute_at_once, home, db))
         record(workplace, _asked(home, material.session), made)
     finally:
         db.close()
-    click.echo(f"{made.model or 'plain'}{f' ({made.reason})' if made.reason else ''}")
-    click.echo(printable(made.summary))
+    _show_made(made)
+
+
+def _show_made(made: Made) -> None:
+    summary = made.summary
+    click.echo(f"{summary.model or 'plain'}{f' ({summary.reason})' if summary.reason else ''}")
+    click.echo(printable(summary.summary))
+    for name, useful in sorted(made.useful.items()):
+        click.echo(f"{printable(name)}: {'of use' if useful else 'of no use'}")
+
+
+def _memories(file: str) -> list[Memory]:
+    try:
+        lines = Path(file).read_text("utf-8").splitlines()
+        said = [json.loads(line) for line in lines if line.strip()]
+        return [Memory(str(one["name"]), redact_text(str(one["text"]))) for one in said]
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise SummaryError(f"{file} is no list of memories: {error!r}") from error
+
+
+def _note_retrievals(db: Database, session: str, memories: list[Memory]) -> None:
+    now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}.000Z"
+    with db.transaction():
+        for memory in memories:
+            record_retrieval(db, session, memory.name, memory.text, now)
 
 
 def _of_archive(home: str, session: str) -> Material:

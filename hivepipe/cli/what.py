@@ -26,6 +26,7 @@ KEPT = {
     "session_logs": ("log lines", "which tool on which file; the kind of an API error"),
     "usage": ("messages", "model and number of tokens"),
     "summaries": ("summaries", "what was done, learned, left open; files"),
+    "retrievals": ("memories used", "name and text of those brought into a session"),
     "hive_statuses": ("hive workers", "project, cost, times; what they said in status.json"),
     "tasks": ("tasks", "what you gave with `hivepipe task`"),
     "instances": ("processes", "pid, host and times of each Claude Code"),
@@ -33,6 +34,7 @@ KEPT = {
 # Say nothing more of anybody: numbers, links between rows, ids of what was done.
 BESIDE = {
     "activity",
+    "memory_ratings",
     "alerts",
     "hive_workers",
     "hive_runs",

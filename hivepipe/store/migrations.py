@@ -188,6 +188,16 @@ CREATE TABLE hive_statuses (
   PRIMARY KEY (worker_id, changed_ns, sha256));
 """
 
+# What was brought into a session of its memories, and whether it was of use there.
+MEMORY_RATINGS = """
+CREATE TABLE retrievals (
+  session_id TEXT NOT NULL, memory TEXT NOT NULL, text TEXT NOT NULL, retrieved_at TEXT NOT NULL,
+  PRIMARY KEY (session_id, memory));
+CREATE TABLE memory_ratings (
+  session_id TEXT NOT NULL, memory TEXT NOT NULL, source TEXT NOT NULL, useful INTEGER NOT NULL,
+  rated_at TEXT NOT NULL, PRIMARY KEY (session_id, memory, source));
+"""
+
 MIGRATIONS = (
     ("0001 initial", INITIAL),
     ("0002 usage", USAGE),
@@ -201,6 +211,7 @@ MIGRATIONS = (
     ("0013 alerts", ALERTS),
     ("0018 prompts by session", PROMPTS_BY_SESSION),
     ("0020 summaries", SUMMARIES),
+    ("0021 memory ratings", MEMORY_RATINGS),
     ("0030 hive", HIVE),
 )
 

@@ -57,8 +57,8 @@ PROVIDERS = (
         "claude",
         (
             "CLAUDE_CODE_OAUTH_TOKEN",
-            "HIVEPIPE_CLAUDE_CODE_OAUTH_TOKEN",
-            "AGENT_SWARM_CLAUDE_CODE_OAUTH_TOKEN",
+            "HIVEPIPE_CLAUDE_OAUTH_TOKEN",
+            "AGENT_SWARM_CLAUDE_OAUTH_TOKEN",
         ),
         "claude-haiku-5-5",
         "",

@@ -1,7 +1,6 @@
 """The last credential: `claude -p`, by a stand-in that refuses what the real one refuses."""
 
 import json
-import os
 import stat
 import sys
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ import pytest
 
 from tests.conftest import Home, Server, until
 from tests.llm_server import SUMMARY
-from tests.summary_scene import CANARY, SECRET_IN_WORDS, SESSION, Scene
+from tests.summary_scene import CANARY, SECRET_IN_WORDS, SESSION, Scene, processes_with
 
 STAND_IN = '''#!{python} -I
 """claude -p, as far as a summary needs it."""
@@ -162,19 +161,6 @@ def test_its_children_are_gone_after_the_time_is_up(scene: Scene, claude: Claude
     assert scene.llm.is_running
     claude.mode("ok")
     assert scene.until_summary()["kind"] in ("llm", "plain")
-
-
-def processes_with(secret: str) -> set[int]:
-    """Return the processes that show a secret in their arguments or environment."""
-    found = set()
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        for file in ("cmdline", "environ"):
-            try:
-                if secret.encode() in Path("/proc", name, file).read_bytes():
-                    found.add(int(name))
-            except OSError:
-                continue
-    return found
 
 
 def test_without_claude_there_is_a_reason(scene: Scene, claude: Claude) -> None:

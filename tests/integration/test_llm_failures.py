@@ -12,7 +12,7 @@ import pytest
 from tests import llm_server
 from tests.conftest import Home, Server, until
 from tests.llm_server import Answer, Handler, Provider, error, provider, success
-from tests.summary_scene import CANARY, Scene, conversation, said
+from tests.summary_scene import CANARY, Scene, conversation, processes_with, said
 
 WRONG = {"summary": "It went well, and there is nothing more to say of it."}
 SLOW_DOWN = error(429, "rate_limit_error", "slow down", Retry_After="40")
@@ -64,6 +64,12 @@ def waits(scene: Scene) -> dict[str, float]:
     for job, at in scene.redis.zscan_iter("rq:scheduled:llm"):
         description = scene.redis.hget(f"rq:job:{job.decode()}", "description")
         found[description.decode().split()[-1]] = at - time.time()
+    return found
+
+
+def asks(scene: Scene) -> list[psutil.Process]:
+    """Return the processes that the worker started."""
+    found: list[psutil.Process] = psutil.Process(scene.llm.pid).children(recursive=True)
     return found
 
 
@@ -126,9 +132,11 @@ def test_a_hung_call_is_killed_with_its_time(scene: Scene, llm: Provider) -> Non
     scene.use(llm, llm_timeout=5)
     scene.start()
     scene.end()
+    until(lambda: scene.hurry("slow") or asks(scene), "nobody asks")
+    assert processes_with(CANARY) == set()
     until(lambda: scene.hurry("slow") or len(waits(scene)) == 1, "not given up")
     assert "timeout" in scene.llm.text
-    assert psutil.Process(scene.llm.pid).children(recursive=True) == []
+    assert asks(scene) == []
     assert scene.llm.is_running
     llm.otherwise = success()
     assert scene.until_summary()["kind"] in ("llm", "plain")

@@ -360,6 +360,8 @@ def expected_day(home: Home, checkpoints: int) -> dict[str, list[dict[str, Any]]
         "tasks": [],
         "forgotten_sessions": [],
         "summaries": [],
+        "retrievals": [],
+        "memory_ratings": [],
         "hive_workers": [],
         "hive_runs": [],
         "hive_statuses": [],

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from tests.conftest import Home, Server, until
-from tests.llm_server import Provider, provider
+from tests.llm_server import SUMMARY, Provider, provider, success
 from tests.summary_scene import CANARY, SECRET_IN_WORDS, SESSION, Scene, said
 
 
@@ -57,3 +58,103 @@ def test_a_session_that_ends_is_summarised_once(scene: Scene, llm: Provider) -> 
     scene.end()
     assert scene.until_summary(number=2)["kind"] == "llm"
     assert len(llm.requests) == 2
+
+
+def test_without_agreement_nobody_is_asked(scene: Scene, llm: Provider) -> None:
+    """A key alone is no agreement; the summary is made of what the archive knows."""
+    scene.configure(openai_url=f"{llm.url}/v1")
+    scene.keep("OPENAI_API_KEY")
+    scene.start()
+    scene.end()
+    row = scene.until_summary()
+    assert (row["kind"], row["model"], row["cost_usd"]) == ("plain", "", None)
+    assert row["reason"].endswith("`hivepipe summaries enable`")
+    assert "7 messages" in row["summary"]
+    assert "Mended 2" in row["summary"]
+    assert llm.requests == []
+    assert "plain" in scene.command("summaries", "list")
+    assert "nothing: no telemetry" in scene.command("what")
+
+
+def test_short_sessions_and_those_of_a_project_that_is_off(scene: Scene, llm: Provider) -> None:
+    scene.use(llm)
+    scene.write(lines=said(1, "user", "hi") + said(2, "assistant", "hello"))
+    scene.start()
+    scene.end()
+    assert scene.until_summary()["reason"] == "too short to ask anybody about"
+    empty = "5e551011-0000-4000-8000-00000000000e"
+    scene.write(empty, said(1, "system", "nobody said anything", empty))
+    scene.end(empty)
+    off = "5e551011-0000-4000-8000-00000000000f"
+    scene.end(off)
+    scene.command("off")
+    until(lambda: scene.executed() == 3, "not executed")
+    assert [row["session_id"] for row in scene.summaries()] == [SESSION]
+    assert llm.requests == []
+
+
+def test_what_is_agreed_to_is_shown_first(scene: Scene, llm: Provider) -> None:
+    assert "no credential" in scene.command("summaries", "enable", "--yes", expect=1)
+    hint = scene.command("summaries", "enable", "--yes", expect=1, ANTHROPIC_API_KEY=CANARY)
+    assert "`hivepipe credentials set ANTHROPIC_API_KEY --from-environment`" in hint
+    kept = scene.command(
+        "credentials", "set", "ANTHROPIC_API_KEY", "--from-environment", ANTHROPIC_API_KEY=CANARY
+    )
+    shown = scene.command("summaries", "enable", data="n\n", expect=1)
+    for words in (
+        "the last 20 kB of each session's redacted transcript",
+        "Anthropic (https://api.anthropic.com)",
+        "ANTHROPIC_API_KEY, from ",
+        "claude-haiku-5-5",
+        " USD a session",
+        "20 calls, 200,000 tokens, 0.50 USD, for all your projects together",
+        "nothing is enabled",
+    ):
+        assert words in shown
+    assert "enabled; " in scene.command("summaries", "enable", "--yes")
+    assert "redacted ends of transcripts" in scene.command("what")
+    listed = scene.command("credentials", "list")
+    assert "disabled: nothing is sent" in scene.command("summaries", "disable")
+    scene.configure(llm_model="a-model-that-nobody-priced")
+    unpriced = scene.command("summaries", "enable", "--yes", expect=1)
+    assert "no price of a-model-that-nobody-priced is known" in unpriced
+    scene.command("credentials", "remove", "ANTHROPIC_API_KEY")
+    assert CANARY not in kept + shown + listed + hint
+    assert not [p for p, data in scene.everything().items() if CANARY.encode() in data]
+
+
+def test_asked_for_by_hand(scene: Scene, llm: Provider) -> None:
+    """A text of another harness, rated memories, and the same request that was shown before."""
+    ratings = [{"name": "parser", "useful": True}, {"name": "never asked", "useful": True}]
+    llm.otherwise = success({**SUMMARY, "memories": ratings})
+    with provider() as memory_server:
+        memory_server.otherwise = lambda handler: handler.send(200, b"{}")
+        scene.use(llm, memory_rating=True, memory_server=memory_server.url)
+        text, memories = scene.home.root / "text", scene.home.root / "memories"
+        text.write_text("Mend the parser.\n" * 3_000 + f"Done, the token is {SECRET_IN_WORDS}")
+        known = [{"name": "parser", "text": "x"}, {"name": "parser", "text": "again"}]
+        memories.write_text("".join(json.dumps(one) + "\n" for one in known))
+        words = ("summaries", "run", "codex-1", "--file", str(text), "--harness", "codex")
+        words += ("--memories", str(memories))
+        shown: dict[str, Any] = json.loads(scene.command(*words, "--dry-run"))
+        assert llm.requests == []
+        assert "parser: of use" in scene.command(*words)
+        ((_, _, body),) = llm.requests
+        system, user = (message["content"] for message in body["messages"])
+        assert (shown["instructions"].strip(), shown["text"]) == (system.strip(), user)
+        schema = body["response_format"]["json_schema"]["schema"]
+        assert shown["schema"]["required"] == schema["required"]
+        assert CANARY not in json.dumps(shown)
+        assert SECRET_IN_WORDS not in json.dumps(shown)
+        assert 18_000 < len(shown["text"]) < 21_000
+        (row,) = scene.summaries()
+        assert (row["session_id"], row["harness"], row["kind"]) == ("codex-1", "codex", "llm")
+        (rated,) = scene.home.rows("SELECT * FROM memory_ratings")
+        assert (rated["memory"], rated["source"], rated["useful"]) == ("parser", "llm", 1)
+        ((path, _, told),) = memory_server.requests
+        assert path == "/api/memory/rate"
+        assert told == {
+            "session": "codex-1",
+            "source": "llm",
+            "ratings": [{"name": "parser", "useful": True}],
+        }

@@ -1,0 +1,243 @@
+"""Makes a summary: by a language model where that was agreed to and is paid for, else a plain one.
+
+permission   what the user agreed to, a credential, a price, what is left of the day
+call         one question, in a process that ends
+settlement   what it came to; whether another try may succeed
+"""
+
+import logging
+import os
+import random
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from hivepipe import retry
+from hivepipe.costs.tokens import Tokens
+from hivepipe.errors import (
+    CredentialsError,
+    PricesError,
+    StoppedError,
+    SummaryError,
+    TryLaterError,
+)
+from hivepipe.home import short_hash
+from hivepipe.price_table import prices_in_force
+from hivepipe.redaction import redact_text
+from hivepipe.store.spending import MICRO, Amount, Spending, spending
+from hivepipe.store.summaries import LLM, PLAIN, Summary
+from hivepipe.summaries import terms
+from hivepipe.summaries.call import MOST_REQUESTS, UNBILLED, Reply, ask
+from hivepipe.summaries.consent import OFF, is_enabled, objection
+from hivepipe.summaries.excerpt import Excerpt
+from hivepipe.summaries.plain import plain_summary
+from hivepipe.summaries.providers import Offer, find_offer
+from hivepipe.summaries.question import Answer, Memory, Question, question_of
+
+FEWEST_MESSAGES = 2
+FEWEST_BYTES = 200
+MOST_TRIES = 4
+LONGEST_DELAY_SECS = 3600.0
+CALL_IS_OVER_SECS = 900.0
+
+logger = logging.getLogger("hivepipe.summaries")
+
+
+class Made(NamedTuple):
+    """A summary, and which of the memories that were brought into the session were of use."""
+
+    summary: Summary
+    useful: dict[str, bool]
+
+
+class Material(NamedTuple):
+    """What there is to summarise."""
+
+    session: str
+    excerpt: Excerpt
+    meta: dict[str, Any]
+    harness: str = "claude-code"
+    memories: tuple[Memory, ...] = ()
+
+
+class Summariser:
+    """Makes summaries: by a language model where that is agreed to, else plain ones."""
+
+    def __init__(
+        self, home: str, should_stop: Callable[[], bool] = lambda: False, *, is_asked: bool = False
+    ) -> None:
+        """`is_asked`: a person wants this one now, whatever became of it before."""
+        self._home = home
+        self._should_stop = should_stop
+        self._is_asked = is_asked
+
+    def summarise(self, material: Material) -> Made:
+        """Return a summary; TryLaterError: it is worth while to wait for one."""
+        if not is_enabled(self._home):
+            return self._plain(material, OFF)
+        excerpt = material.excerpt
+        if excerpt.messages < FEWEST_MESSAGES or len(excerpt.text.encode()) < FEWEST_BYTES:
+            return self._plain(material, "too short to ask anybody about")
+        try:
+            offer = self.offer()
+            return self._by_model(material, offer, question_of(excerpt.text, material.memories))
+        except SummaryError as error:
+            return self._plain(material, str(error))
+
+    def offer(self) -> Offer:
+        """Return who is asked; SummaryError says why nobody is."""
+        try:
+            offer = find_offer()
+        except CredentialsError as error:
+            raise SummaryError(str(error)) from error
+        if offer is None:
+            raise SummaryError("there is no credential: `hivepipe credentials set NAME`")
+        refused = offer.trouble or objection(self._home, offer)
+        if refused:
+            raise SummaryError(refused)
+        return offer
+
+    def _by_model(self, material: Material, offer: Offer, question: Question) -> Made:
+        each = self._most(offer, question)
+        subject = self._subject(material)
+        with spending() as ledger:
+            tried = self._tried(ledger, subject)
+            id, granted = ledger.reserve(
+                subject,
+                each,
+                MOST_REQUESTS,
+                _caps(),
+                terms.day_began(),
+                provider=offer.provider.kind,
+                model=offer.model,
+                home=short_hash(self._home),
+            )
+        if not granted:
+            raise SummaryError("what a day may cost is spent: see `hivepipe costs`")
+        reply = ask(
+            offer,
+            question,
+            requests=granted,
+            timeout_secs=terms.timeout_secs(),
+            dollars=granted * each.dollars,
+            should_stop=self._should_stop,
+        )
+        with spending() as ledger:
+            answered = reply.answer is not None
+            ledger.settle(id, answered=answered, amount=self._amount(offer, reply, each))
+        if reply.answer is None:
+            self._failed(offer, reply, tried + 1)
+        return self._summary(material, offer, reply, each)
+
+    def _most(self, offer: Offer, question: Question) -> Amount:
+        tokens = terms.most_tokens(question)
+        return Amount(1, tokens.prompt + tokens.output, self._micro_usd(offer, tokens))
+
+    def _micro_usd(self, offer: Offer, tokens: Tokens) -> int:
+        try:
+            cost = terms.price(offer, prices_in_force(self._home), tokens)
+        except PricesError as error:
+            raise SummaryError(str(error)) from error
+        if cost is None:
+            raise SummaryError(f"no price of {offer.model} is known: add it to prices.toml")
+        return int(cost * MICRO)
+
+    def _amount(self, offer: Offer, reply: Reply, each: Amount) -> Amount:
+        """Return what was used; where nobody said so, the most that it can be."""
+        used = reply.used
+        if reply.failure in UNBILLED:
+            return Amount(used.requests, 0, 0)
+        if used.input_tokens is None or used.output_tokens is None:
+            return Amount(*(used.requests * most for most in each))
+        tokens = Tokens(used.input_tokens, used.output_tokens)
+        micro_usd = self._micro_usd(offer, tokens)
+        if used.cost_usd is not None:
+            micro_usd = max(micro_usd, int(used.cost_usd * MICRO))
+        return Amount(used.requests, tokens.input + tokens.output, micro_usd)
+
+    def _subject(self, material: Material) -> str:
+        """Name the call: one for each state of a session, but a new one if a person asks."""
+        said = f"{self._home}\0{material.session}\0{material.excerpt.state}"
+        if self._is_asked:
+            said += f"\0{time.time_ns()}"
+        return blake2b(said.encode(), digest_size=16).hexdigest()
+
+    def _tried(self, ledger: Spending, subject: str) -> int:
+        """Return how often it failed before; SummaryError: it is not to be tried again."""
+        tries = ledger.tries(subject)
+        if tries.answered:
+            raise SummaryError("it was asked before, and the answer was lost")
+        if any(_is_at_work(pid, at) for pid, at in tries.open):
+            raise TryLaterError("another process asks just now", 60)
+        if tries.open:
+            ledger.give_up(subject)
+            raise SummaryError("it was asked before, and the process was killed")
+        if tries.failed >= MOST_TRIES:
+            raise SummaryError(f"{tries.failed} tries failed")
+        return tries.failed
+
+    def _failed(self, offer: Offer, reply: Reply, tries: int) -> None:
+        """Raise what follows from a failure."""
+        reason = f"{offer.provider.kind}: {reply.failure}: {reply.reason}"
+        if reply.failure == "stopped":
+            raise StoppedError
+        if not reply.may_succeed_later or self._is_asked or tries >= MOST_TRIES:
+            raise SummaryError(reason)
+        delay = retry.llm_delay_secs(tries, random.random(), reply.retry_after_secs or 0.0)
+        if delay > LONGEST_DELAY_SECS:
+            raise SummaryError(reason)
+        raise TryLaterError(reason, delay)
+
+    def _summary(self, material: Material, offer: Offer, reply: Reply, each: Amount) -> Made:
+        answer, used = reply.answer or Answer(""), reply.used
+        return _made(
+            material,
+            LLM,
+            answer,
+            provider=offer.provider.kind,
+            model=offer.model,
+            requests=used.requests,
+            input_tokens=used.input_tokens,
+            output_tokens=used.output_tokens,
+            cost_usd=self._amount(offer, reply, each).dollars,
+        )
+
+    def _plain(self, material: Material, reason: str) -> Made:
+        if reason != OFF:
+            logger.warning("session %s: a plain summary: %s", material.session, reason)
+        return _made(material, PLAIN, plain_summary(material.meta), reason=reason)
+
+
+def _made(material: Material, kind: str, answer: Answer, **more: Any) -> Made:
+    clean = {
+        name: tuple(map(redact_text, getattr(answer, name)))
+        for name in ("key_learnings", "files", "open_ends")
+    }
+    made = Summary(
+        state=material.excerpt.state,
+        made_at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z",
+        kind=kind,
+        summary=redact_text(answer.summary),
+        harness=material.harness,
+        **{**clean, **more},
+    )
+    return Made(made, answer.useful)
+
+
+def _caps() -> Amount:
+    caps = terms.caps()
+    return Amount(caps.calls, caps.tokens, int(caps.dollars * MICRO))
+
+
+def _is_at_work(pid: int, at: float) -> bool:
+    if pid == os.getpid() or time.time() - at > CALL_IS_OVER_SECS:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True

@@ -1,0 +1,37 @@
+"""Which memories were brought into a session, and whether they were of use there."""
+
+from hivepipe.store.database import Database
+from hivepipe.store.listings import Listings
+
+LLM = "llm"  # a source of ratings
+
+
+def record_retrieval(db: Database, session: str, memory: str, text: str, time: str) -> None:
+    """Note that a memory was brought in; each name once, as it was the last time."""
+    sql = """
+        INSERT INTO retrievals (session_id, memory, text, retrieved_at)
+        VALUES (:session, :memory, :text, :time)
+        ON CONFLICT (session_id, memory) DO UPDATE SET
+          text = excluded.text, retrieved_at = excluded.retrieved_at
+        WHERE excluded.retrieved_at >= retrievals.retrieved_at
+    """
+    db.execute(sql, {"session": session, "memory": memory, "text": text, "time": time})
+
+
+def retrieved(store: Listings, session: str) -> list[tuple[str, str]]:
+    """Return name and text of the memories that were brought into a session."""
+    sql = "SELECT memory, text FROM retrievals WHERE session_id = :session ORDER BY memory"
+    return [(row["memory"], row["text"]) for row in store.rows(sql, {"session": session})]
+
+
+def rate(db: Database, session: str, memory: str, useful: bool, time: str) -> None:
+    """Say whether a memory was of use in a session; the newest word counts."""
+    sql = """
+        INSERT INTO memory_ratings (session_id, memory, source, useful, rated_at)
+        VALUES (:session, :memory, :source, :useful, :time)
+        ON CONFLICT (session_id, memory, source) DO UPDATE SET
+          useful = excluded.useful, rated_at = excluded.rated_at
+        WHERE excluded.rated_at >= memory_ratings.rated_at
+    """
+    parameters = {"session": session, "memory": memory, "source": LLM, "useful": useful}
+    db.execute(sql, {**parameters, "time": time})
