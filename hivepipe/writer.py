@@ -11,6 +11,7 @@ table `applied` makes that harmless.
 
 import contextlib
 import logging
+import math
 import sqlite3
 import time
 from collections import Counter
@@ -50,6 +51,8 @@ from hivepipe.store.location import database_path
 
 LAST_PLACES = 100  # after SIGTERM: once more, and no more than this
 BUSY_TIMEOUT_SECS = 0.1
+SHRINK_EVERY_SECS = 60.0
+LARGE_LOG_BYTES = 1_000_000
 
 logger = logging.getLogger("hivepipe.writer")
 
@@ -65,6 +68,7 @@ class Writer(ClaimingWorker):
     def _open(self) -> None:
         self._db: Database | None = None
         self._could_open = False
+        self._shrunk_at = -math.inf
         self._trouble: str | None = None  # a writer before this one may have left a word
         self._heartbeats = Heartbeats(self.connection)
         self._briefings = BriefingFiles(self._home)
@@ -87,7 +91,18 @@ class Writer(ClaimingWorker):
 
     def _before_rest(self) -> None:
         self._housekeeper.tidy()
+        self._shrink_if_due()
         self._end_stack_if_idle()
+
+    def _shrink_if_due(self) -> None:
+        """Nothing waits: what deletions left free, and the write-ahead log, can go."""
+        now = time.monotonic()
+        if self._db is None or now - self._shrunk_at < SHRINK_EVERY_SECS:
+            return
+        self._shrunk_at = now
+        with contextlib.suppress(sqlite3.Error, OSError):  # busy: the next time
+            if self._db.log_bytes() > LARGE_LOG_BYTES:
+                self._db.shrink()
 
     def _end_stack_if_idle(self) -> None:
         """A stack that a hook started ends when nobody needs it; the next hook starts it again."""

@@ -20,6 +20,7 @@ from hivepipe.store.migrations import migrate
 Row = sqlite3.Row
 
 BUSY_TIMEOUT_SECS = 5.0
+PAGES_AT_ONCE = 2000  # 8 MB
 
 
 class Database:
@@ -53,6 +54,7 @@ class Database:
         deadline = time.monotonic() + wait_secs
         while True:
             try:
+                self._connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # else it never shrinks
                 self._connection.execute("PRAGMA journal_mode=WAL")
                 return
             except sqlite3.OperationalError:
@@ -105,6 +107,20 @@ class Database:
             self._connection.execute("RELEASE job")
             raise
         self._connection.execute("RELEASE job")
+
+    def log_bytes(self) -> int:
+        """Return how large the write-ahead log is."""
+        log = Path(f"{self.path}-wal")
+        return log.stat().st_size if log.exists() else 0
+
+    def shrink(self) -> None:
+        """Give back pages that hold nothing any more, and empty the write-ahead log.
+
+        Neither if somebody reads or writes just now: sqlite3.Error, or nothing happens.
+        """
+        # `execute` would take the first step of many.
+        self._connection.executescript(f"PRAGMA incremental_vacuum({PAGES_AT_ONCE})")
+        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def close(self) -> None:
         """Close the connection."""

@@ -10,6 +10,7 @@ import pytest
 from hivepipe.errors import StoreError
 from hivepipe.store import migrations
 from hivepipe.store.database import Database
+from tests.conftest import Home, Server, Writer, until
 
 OPEN = """
 import sys
@@ -74,3 +75,36 @@ def test_a_second_connection_of_one_process_does_not_drop_the_locks_of_the_first
     seen = sqlite3.connect(path).execute("SELECT job_id FROM applied").fetchall()
     first.close()
     assert seen == [("kept",)]
+
+
+def filled(path: Path, rows: int) -> Database:
+    """A database with many counters, and its write-ahead log."""
+    db = Database(path)
+    with db.transaction():
+        for number in range(rows):
+            sql = "INSERT INTO counters VALUES (:name, 1)"
+            db.execute(sql, {"name": f"{number} {'x' * 500}"})
+    return db
+
+
+def test_what_was_deleted_takes_no_room(tmp_path: Path) -> None:
+    db = filled(tmp_path / "hive.db", 3000)
+    assert db.log_bytes() > 1_000_000
+    db.shrink()
+    assert db.log_bytes() == 0
+    large = db.path.stat().st_size
+    with db.transaction():
+        db.execute("DELETE FROM counters", {})
+    db.shrink()
+    assert db.path.stat().st_size < large / 3
+    db.close()
+
+
+def test_an_idle_writer_empties_the_log(
+    private_home: Home, redis_server: Server, writer: Writer
+) -> None:
+    private_home.path.mkdir(mode=0o700, exist_ok=True)
+    db = filled(private_home.database, 3000)
+    writer.start()
+    until(lambda: not db.log_bytes(), "the log stays")
+    db.close()
