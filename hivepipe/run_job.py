@@ -7,7 +7,12 @@ from rq import get_current_job
 from hivepipe.config import here
 from hivepipe.envelope import Envelope, read_envelope
 from hivepipe.handlers.registry import execute
-from hivepipe.handlers.slow import SLOW_OPERATIONS, execute_at_once, execute_slow
+from hivepipe.handlers.slow import (
+    SLOW_OPERATIONS,
+    execute_at_once,
+    execute_slow,
+    load_handlers,
+)
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.periodic import TICK, job_of
 from hivepipe.queues.connection import connect
@@ -16,6 +21,8 @@ from hivepipe.queues.stock_jobs import note_executed
 from hivepipe.redaction_config import use_rules
 from hivepipe.store.database import Database
 from hivepipe.store.location import database_path
+
+load_handlers()
 
 
 def run_job(envelope: str) -> None:

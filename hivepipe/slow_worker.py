@@ -21,7 +21,7 @@ from hivepipe import retry
 from hivepipe.claiming_worker import LONGEST_WAIT_SECS, ClaimingWorker
 from hivepipe.envelope import Envelope, redacted
 from hivepipe.errors import BadEnvelopeError, JobError, StoppedError, TryLaterError
-from hivepipe.handlers.slow import execute_slow
+from hivepipe.handlers.slow import execute_slow, load_handlers
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.jobs import Job
 from hivepipe.queues import client
@@ -51,6 +51,7 @@ class SlowWorker(ClaimingWorker):
         self._box.record("")
 
     def _open(self) -> None:
+        load_handlers()
         self._exports = SkillExports(self._home)
 
     def _tidy(self) -> None:

@@ -28,7 +28,7 @@ from hivepipe.commit import commit_batch
 from hivepipe.envelope import Envelope, redacted
 from hivepipe.errors import BadEnvelopeError, MissingParentError, StoreError
 from hivepipe.guard.shared_root import look_at_shared_root
-from hivepipe.handlers.slow import HERE, SLOW_OPERATIONS, execute_slow
+from hivepipe.handlers.slow import HERE, SLOW_OPERATIONS, execute_slow, load_handlers
 from hivepipe.handlers.workplace import Workplace, settle_secs
 from hivepipe.heartbeats import Heartbeats
 from hivepipe.idle import IdleWatch
@@ -66,6 +66,7 @@ class Writer(ClaimingWorker):
     places = 200
 
     def _open(self) -> None:
+        load_handlers()
         self._db: Database | None = None
         self._could_open = False
         self._shrunk_at = -math.inf

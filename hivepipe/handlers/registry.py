@@ -5,19 +5,8 @@ from dataclasses import replace
 
 from hivepipe.envelope import Envelope
 from hivepipe.errors import UnknownOperationError
-from hivepipe.handlers import (
-    agents,
-    alerts,
-    history,
-    hive,
-    prune,
-    prune_files,
-    sessions,
-    slots,
-    summaries,
-    tasks,
-    usage,
-)
+from hivepipe.handlers import agents, history, sessions, slots, tasks, usage
+from hivepipe.handlers.deferred import Deferred
 from hivepipe.store.applied import count_effectless, mark_applied
 from hivepipe.store.database import Database
 from hivepipe.store.forgetting import is_forgotten
@@ -41,14 +30,14 @@ HANDLERS: dict[str, Callable[[Database, Envelope], None]] = {
     "record_prompt": history.record_prompt,
     "record_skill": history.record_skill,
     "record_usage": usage.record_usage,
-    "record_status": hive.record_status,
+    "record_status": Deferred("hive.record_status"),
     "lose_instance": sessions.lose_instance,
     "record_slot": slots.record_slot,
-    "delete_outdated": prune.delete_outdated,
-    "record_alert": alerts.record_alert,
+    "delete_outdated": Deferred("prune.delete_outdated"),
+    "record_alert": Deferred("alerts.record_alert"),
     "import_row": import_row,
-    "count_dropped": prune_files.count_dropped,
-    "record_summary": summaries.record_summary,
+    "count_dropped": Deferred("prune_files.count_dropped"),
+    "record_summary": Deferred("summaries.record_summary"),
 }
 
 # What these write is of no session, or says itself of which.

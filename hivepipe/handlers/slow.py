@@ -15,17 +15,10 @@ from typing import NamedTuple
 
 from hivepipe.envelope import Envelope, follow_ups, read_envelope
 from hivepipe.errors import UnknownOperationError
-from hivepipe.handlers.alerts import raise_alerts, send_alert
 from hivepipe.handlers.archive import archive_transcript
-from hivepipe.handlers.cleanup import cleanup_agents, log_cleanups
-from hivepipe.handlers.hive import check_hives
-from hivepipe.handlers.prune import prune
-from hivepipe.handlers.prune_files import prune_files
-from hivepipe.handlers.reaper import reap_sessions
-from hivepipe.handlers.registry import execute
+from hivepipe.handlers.deferred import Deferred, load_all
+from hivepipe.handlers.registry import HANDLERS, execute
 from hivepipe.handlers.slots import slot_jobs
-from hivepipe.handlers.summaries import summarise_session
-from hivepipe.handlers.sweep import compress_archives, sweep_transcripts
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.jobs import Job
 from hivepipe.queues.names import LLM, SLOW
@@ -44,18 +37,23 @@ class Slow(NamedTuple):
 
 SLOW_OPERATIONS: dict[str, Slow] = {
     "archive_transcript": Slow(SLOW, archive_transcript),
-    "sweep_transcripts": Slow(SLOW, sweep_transcripts),
-    "compress_archives": Slow(SLOW, compress_archives),
-    "cleanup_agents": Slow(HERE, cleanup_agents),
-    "log_cleanups": Slow(SLOW, log_cleanups),
-    "prune": Slow(SLOW, prune),
-    "check_hives": Slow(SLOW, check_hives),
-    "reap_sessions": Slow(HERE, reap_sessions),
-    "raise_alerts": Slow(HERE, raise_alerts),
-    "send_alert": Slow(SLOW, send_alert),
-    "prune_files": Slow(SLOW, prune_files),
-    "summarise_session": Slow(LLM, summarise_session),
+    "sweep_transcripts": Slow(SLOW, Deferred("sweep.sweep_transcripts")),
+    "compress_archives": Slow(SLOW, Deferred("sweep.compress_archives")),
+    "cleanup_agents": Slow(HERE, Deferred("cleanup.cleanup_agents")),
+    "log_cleanups": Slow(SLOW, Deferred("cleanup.log_cleanups")),
+    "prune": Slow(SLOW, Deferred("prune.prune")),
+    "check_hives": Slow(SLOW, Deferred("hive.check_hives")),
+    "reap_sessions": Slow(HERE, Deferred("reaper.reap_sessions")),
+    "raise_alerts": Slow(HERE, Deferred("alerts.raise_alerts")),
+    "send_alert": Slow(SLOW, Deferred("alerts.send_alert")),
+    "prune_files": Slow(SLOW, Deferred("prune_files.prune_files")),
+    "summarise_session": Slow(LLM, Deferred("summaries.summarise_session")),
 }
+
+
+def load_handlers() -> None:
+    """Import every handler: for processes that outlive an upgrade."""
+    load_all([*HANDLERS.values(), *(slow.handler for slow in SLOW_OPERATIONS.values())])
 
 
 def execute_slow(workplace: Workplace, job: Envelope) -> None:

@@ -132,7 +132,7 @@ def test_all_writers_at_once(bench: Bench) -> None:
     queued: list[Fired] = []
     direct: list[Fired] = []
     for event in events.bulk:
-        (direct if rng.random() < 0.3 else queued).append(event)
+        (direct if rng.random() < 0.2 else queued).append(event)
     feeders = [
         threading.Thread(target=bench.fire, args=(queued, 10)),
         threading.Thread(target=bench.fire, args=(direct, 5), kwargs={"USE_QUEUE": "false"}),

@@ -1,0 +1,30 @@
+"""The tables of handlers: every name in them leads to a function, imported by whoever needs it."""
+
+import subprocess
+import sys
+
+import pytest
+
+from hivepipe.handlers.deferred import Deferred
+from hivepipe.handlers.registry import HANDLERS
+from hivepipe.handlers.slow import SLOW_OPERATIONS
+
+EVERY = {**HANDLERS, **{name: slow.handler for name, slow in SLOW_OPERATIONS.items()}}
+DEFERRED = {name: handler for name, handler in EVERY.items() if isinstance(handler, Deferred)}
+
+
+@pytest.mark.parametrize("operation", DEFERRED)
+def test_what_is_deferred_is_the_operations_function(operation: str) -> None:
+    assert DEFERRED[operation].load().__name__ == operation
+
+
+@pytest.mark.parametrize(
+    ("module", "does"), [("hivepipe.direct", False), ("hivepipe.run_job", True)]
+)
+def test_the_direct_path_alone_loads_no_client_of_anybodys(module: str, does: bool) -> None:
+    code = f"import sys, {module}; print(*sys.modules)"
+    said = subprocess.run(
+        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
+    )
+    heavy = {"redis", "urllib.request", "hivepipe.handlers.summaries"}
+    assert heavy & set(said.stdout.split()) == (heavy if does else set())
