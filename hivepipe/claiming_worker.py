@@ -42,6 +42,10 @@ ANOTHER_HOLDS_IT = 75
 logger = logging.getLogger("hivepipe.worker")
 
 
+class WokenError(Exception):
+    """A signal has ended the worker's rest; what Redis still had to say to it is not missed."""
+
+
 class ClaimingWorker(SimpleWorker):
     """Executes the jobs of its queues; `work` has RQ's own parameters."""
 
@@ -67,6 +71,7 @@ class ClaimingWorker(SimpleWorker):
         self._parent = os.getppid()
         self._worked = False
         self._is_busy = False
+        self._is_resting = False
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self.request_stop)
         self._register(logging_level)
@@ -84,6 +89,9 @@ class ClaimingWorker(SimpleWorker):
     def request_stop(self, signum: int, frame: Any) -> None:
         """Stop after the work at hand; RQ's own way raises in the middle of it."""
         self._stop_requested = True
+        if self._is_resting:
+            self._is_resting = False
+            raise WokenError
 
     # ---- each worker's own
 
@@ -164,6 +172,8 @@ class ClaimingWorker(SimpleWorker):
                 time.sleep(wait)
                 away += 1
                 self._recovered_at = -math.inf
+            except WokenError:
+                continue
 
     def _show_busy(self) -> None:
         """Let `rq info` see that there is work, until the next rest."""
@@ -179,7 +189,12 @@ class ClaimingWorker(SimpleWorker):
             self._is_busy = False
         self._before_rest()
         wait = min(secs or LONGEST_WAIT_SECS, LONGEST_WAIT_SECS)
-        self.connection.blpop([self.bell], timeout=max(wait, 0.01))
+        self._is_resting = True
+        try:
+            if not self._stop_requested:
+                self.connection.blpop([self.bell], timeout=max(wait, 0.01))
+        finally:
+            self._is_resting = False
 
     def _heartbeat_if_due(self) -> None:
         now = time.monotonic()

@@ -47,8 +47,8 @@ class SlowWorker(ClaimingWorker):
 
     def request_stop(self, signum: int, frame: Any) -> None:
         """Stop as soon as the work at hand can be left; a kill from here on is not its fault."""
-        super().request_stop(signum, frame)
         self._box.record("")
+        super().request_stop(signum, frame)
 
     def _open(self) -> None:
         load_handlers()

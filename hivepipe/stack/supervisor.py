@@ -171,8 +171,10 @@ def _end_survivors(stack: Stack) -> None:
     """End what a dead or deaf supervisor left, Redis last; the caller holds its lock."""
     found = members(stack)
     end(found.pop(SUPERVISOR, []), STOP_SECS)
-    for entry in sorted(PROCESSES, key=lambda entry: -entry.priority):
-        end(found.get(entry.name, []), entry.stop_secs)
+    for priority in sorted({entry.priority for entry in PROCESSES}, reverse=True):
+        group = [entry for entry in PROCESSES if entry.priority == priority]
+        processes_of_group = [process for entry in group for process in found.get(entry.name, [])]
+        end(processes_of_group, max(entry.stop_secs for entry in group))
 
 
 def _log_tails(stack: Stack, lines: int = 10) -> str:
