@@ -5,7 +5,6 @@ and no list has it. Killed later, the job stays in `rq:wip` until its lease has 
 somebody looks. Nothing here takes a job from a worker that lives.
 """
 
-import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -94,7 +93,7 @@ def reconcile(connection: Redis, is_shared: bool) -> int:
 
 def _reclaim_abandoned(connection: Redis, is_shared: bool) -> int:
     reclaim = connection.register_script(_RECLAIM)
-    now = time.time()
+    now, _ = connection.time()  # whose clock the lease was given by
     found = 0
     for queue in ALL_QUEUES:
         ended: Any = connection.zrangebyscore(f"rq:wip:{queue}", 0, now)

@@ -1,0 +1,65 @@
+"""A laptop that slept, a clock that jumped: a lease has ended, and its writer lives."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hivepipe.queues.reconciler import reconcile
+from tests.conftest import QUEUES
+from tests.faults import oracle
+from tests.faults.harness import SEED, Bench
+
+RQ = str(Path(sys.executable).with_name("rq"))
+EVENTS = oracle.mix(SEED, 40).all
+
+
+def end_leases(bench: Bench) -> int:
+    """What a clock that jumps an hour does; return how many there were."""
+    ended = 0
+    for queue in QUEUES:
+        for member in bench.redis.zrange(f"rq:wip:{queue}", 0, -1):
+            bench.redis.zadd(f"rq:wip:{queue}", {member: 1})
+            ended += 1
+    return ended
+
+
+@pytest.mark.parametrize("point", ["claimed", "committed"])
+def test_nobody_takes_what_a_living_writer_holds(bench: Bench, point: str) -> None:
+    """Neither the reconciler nor a second writer; the one that holds it finishes it."""
+    bench.push(EVENTS)
+    writer = bench.writer(pause=point)
+    writer.reached(point)
+    held = end_leases(bench)
+    assert held > 50
+    assert reconcile(bench.redis, is_shared=False) == 0
+    bench.command("drain")
+    assert bench.accounts["running"] == held
+    writer.go_on()
+    bench.settle(writer)
+    bench.assert_tables(EVENTS)
+    bench.assert_accounts(oracle.job_count(EVENTS))
+    assert bench.dead() == {}
+
+
+@pytest.mark.parametrize("point", ["claimed", "committed"])
+def test_rqs_own_clean_up_doubles_nothing(bench: Bench, point: str) -> None:
+    """`rq info` takes jobs whose lease has ended: they come twice, and count once."""
+    bench.push(EVENTS)
+    writer = bench.writer(pause=point)
+    writer.reached(point)
+    held = end_leases(bench)
+    subprocess.run(
+        [RQ, "info", "--raw", "-u", bench.server.url],
+        env=bench.home.env,
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    assert bench.accounts["running"] < held, "it was to take them"
+    writer.go_on()
+    bench.settle(writer)
+    bench.assert_tables(EVENTS)
+    bench.assert_accounts(oracle.job_count(EVENTS))
+    assert bench.dead() == {}
