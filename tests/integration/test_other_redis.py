@@ -87,7 +87,8 @@ def fire(sandbox: Sandbox, session: str, **env: str) -> None:  # noqa: F811
 def sessions(sandbox: Sandbox) -> set[str]:  # noqa: F811
     if not (sandbox.home / "hive.db").exists():
         return set()
-    return {entry["id"] for entry in json.loads(sandbox.run("sessions", "--json"))["sessions"]}
+    said = json.loads(sandbox.run("sessions", "--all", "--json"))
+    return {entry["id"] for entry in said["sessions"]}
 
 
 def spooled(sandbox: Sandbox) -> int:  # noqa: F811

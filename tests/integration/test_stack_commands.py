@@ -15,6 +15,7 @@ import pytest
 
 from hivepipe.home import read_record
 from tests.conftest import fire
+from tests.faults.harness import rounds
 from tests.integration.test_stack import (  # noqa: F401  a fixture
     EVERY,
     ONE_OF_EACH,
@@ -79,7 +80,7 @@ def test_restart_of_an_unknown_folder_says_so(sandbox: Sandbox) -> None:  # noqa
     assert "hivepipe up" in sandbox.run("restart", expect=1)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(rounds(2)))
 def test_record_and_processes_agree_whatever_runs_at_once(
     sandbox: Sandbox,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,

@@ -32,7 +32,7 @@ def fire(sandbox: Sandbox, session: str) -> None:  # noqa: F811
 
 
 def sessions(sandbox: Sandbox) -> set[str]:  # noqa: F811
-    said, _ = sandbox.start("sessions", "--json").communicate(timeout=60)
+    said, _ = sandbox.start("sessions", "--all", "--json").communicate(timeout=60)
     return {entry["id"] for entry in json.loads(said)["sessions"]} if said else set()
 
 
@@ -40,7 +40,7 @@ def spooled(sandbox: Sandbox) -> int:  # noqa: F811
     return len(list((sandbox.home / "spool").glob("*.json")))
 
 
-@pytest.mark.parametrize("length", [108, 200, 1000])
+@pytest.mark.parametrize("length", [108, 1000])
 def test_a_project_may_lie_far_down(sandbox: Sandbox, length: int) -> None:  # noqa: F811
     """A socket's path has 107 bytes, and Redis takes the first 107 of a longer one in silence."""
     path = sandbox.folder
