@@ -31,9 +31,14 @@ def runs(scene: Scene) -> int:
     return len(scene.played())
 
 
-def ticked(scene: Scene) -> bool:
-    tick(scene, POLICY="ask", **SOON)
-    return True
+def ticks_until(scene: Scene, worker: str, step: tuple[str, int], **settings: str) -> None:
+    """Let the clock look until this is the last step that was taken, and not once more."""
+
+    def is_taken() -> bool:
+        tick(scene, **SOON | settings)
+        return steps(scene, worker)[-1:] == [step]
+
+    until(is_taken, f"{step} is not taken: {steps(scene, worker)}")
 
 
 def begun(scene: Scene, task: str) -> str:
@@ -73,7 +78,7 @@ def test_who_asks_or_is_done_is_never_stale(scene: Scene, status: str) -> None:
 
 def test_a_silent_one_is_asked_and_goes_on(scene: Scene) -> None:
     worker = begun(scene, script(["hang"], [DONE]))
-    until(lambda: ticked(scene) and runs(scene) == 2, "not asked")
+    ticks_until(scene, worker, ("ask", 1), POLICY="ask")
     scene.becomes(worker, "done")
     for _ in range(2):
         assert tick(scene, POLICY="ask", **SOON) == ""
@@ -85,12 +90,10 @@ def test_a_silent_one_is_asked_and_goes_on(scene: Scene) -> None:
 def test_one_that_never_answers_is_given_up_parked_and_followed_once(scene: Scene) -> None:
     task = script(["ignore", "hang"], ["hang"], ["report What I learned.", "cost 0.01"])
     worker = begun(scene, task)
-
-    def followed() -> bool:
-        tick(scene, POLICY="respawn", **SOON)
-        return len(scene.check()) == 2
-
-    until(followed, "no fresh worker")
+    until(lambda: (scene.folder(worker) / "transcript.jsonl").read_text(), "no word")
+    ticks_until(scene, worker, ("park", 2), POLICY="respawn")
+    until(lambda: scene.is_booked(worker, 3), "not parked")
+    ticks_until(scene, worker, ("respawn", 3), POLICY="respawn")
     assert steps(scene, worker) == [
         ("stop", 1),
         ("kill", 1),
@@ -103,13 +106,8 @@ def test_one_that_never_answers_is_given_up_parked_and_followed_once(scene: Scen
     found = scene.stand(worker)
     assert (found["state"], found["fields"]["by"]) == ("error", "hivepipe")
     (fresh,) = [each["id"] for each in scene.check() if each["id"] != worker]
-
-    def given_up() -> bool:
-        tick(scene, POLICY="respawn", **SOON)
-        return steps(scene, fresh)[-1:] == [("park", 2)]
-
-    until(given_up, "the fresh one is not given up")
-    until(lambda: not scene.stand(fresh)["lives"], "parking")
+    ticks_until(scene, fresh, ("park", 2), POLICY="respawn")
+    until(lambda: scene.is_booked(fresh, 3), "not parked")
     for _ in range(2):
         tick(scene, POLICY="respawn", **SOON)
     assert len(scene.check()) == 2  # one respawn is the limit
@@ -118,8 +116,9 @@ def test_one_that_never_answers_is_given_up_parked_and_followed_once(scene: Scen
 
 def test_without_money_nobody_is_asked(scene: Scene) -> None:
     worker = begun(scene, script(["hang"], [DONE]))
-    until(lambda: "limit" in tick(scene, POLICY="ask", LIMIT_USD="0", **SOON), "not limited")
-    assert runs(scene) == 1
+    ticks_until(scene, worker, ("limit", 1), POLICY="ask", LIMIT_USD="0")
     assert tick(scene, POLICY="ask", LIMIT_USD="0", **SOON) == ""
     assert steps(scene, worker) == [("stop", 1), ("limit", 1)]
-    until(lambda: ticked(scene) and runs(scene) == 2, "not asked")
+    assert runs(scene) == 1
+    ticks_until(scene, worker, ("ask", 1), POLICY="ask")
+    scene.becomes(worker, "done")
