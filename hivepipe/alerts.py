@@ -12,6 +12,18 @@ SHARE_LEAST = 20
 SHARE_SECS = 900.0
 
 
+# Hive workers that go no further by themselves: state, and what is said of them.
+_WAITING = (
+    ("need_input", "ask"),
+    ("error", "report an error"),
+    ("died", "died"),
+    ("stale", "are silent"),
+    ("context_full", "filled their context"),
+    ("broken", "say nothing that can be read"),
+    ("not started", "were never started"),
+)
+
+
 class Vitals(NamedTuple):
     """What is known of a stack; a figure that nobody can say now has its default."""
 
@@ -24,6 +36,7 @@ class Vitals(NamedTuple):
     unserved: tuple[str, ...] = ()  # queues that no living worker serves
     store_secs: float = 0.0  # for how long the database cannot be written
     store_reason: str = ""
+    hive: dict[str, int] = {}  # noqa: RUF012  state -> hive workers; nobody writes into it
     # operation -> (without effect, all), within SHARE_SECS
     effectless: dict[str, tuple[int, int]] = {}  # noqa: RUF012  nobody writes into it
 
@@ -38,7 +51,7 @@ class Alert(NamedTuple):
 
 def alerts_of(vitals: Vitals) -> list[Alert]:
     """Return what is wrong, the urgent first."""
-    judged = (_unserved, _store, _disk, _dead, _waiting, _spool, _effectless)
+    judged = (_unserved, _store, _disk, _dead, _waiting, _spool, _hive, _effectless)
     found = [alert for judge in judged if (alert := judge(vitals))]
     return sorted(found, key=lambda alert: not alert.is_urgent)
 
@@ -81,6 +94,13 @@ def _spool(vitals: Vitals) -> Alert | None:
         return None
     oldest = _span(vitals.oldest_spooled_secs)
     return Alert("spool", f"{vitals.spooled} events wait on disk, the oldest for {oldest}")
+
+
+def _hive(vitals: Vitals) -> Alert | None:
+    said = [f"{vitals.hive[state]} {called}" for state, called in _WAITING if state in vitals.hive]
+    if not said:
+        return None
+    return Alert("hive_workers", f"hive workers: {', '.join(said)}; see `hivepipe hive check`")
 
 
 def _effectless(vitals: Vitals) -> Alert | None:

@@ -12,6 +12,7 @@ from hivepipe.errors import StoreError
 from hivepipe.queues.figures import Figures, shares
 from hivepipe.queues.rq_workers import unserved
 from hivepipe.queues.spooled import spool_files
+from hivepipe.store.hive import states
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
 
@@ -43,6 +44,7 @@ def vitals(home: str, found: Figures | None, client: Redis | None) -> Vitals:
         "spooled": len(spooled),
         "oldest_spooled_secs": _age_secs(spooled[0]) if spooled else 0.0,
         "free_bytes": free_bytes(home),
+        "hive": hive_states(home),
     }
     if found is None or client is None:
         return Vitals(redis_answers=False, **on_disk)
@@ -56,6 +58,15 @@ def vitals(home: str, found: Figures | None, client: Redis | None) -> Vitals:
         effectless=shares(client, found.operations, zero_rows(effectless(home)), SHARE_SECS),
         **on_disk,
     )
+
+
+def hive_states(home: str) -> dict[str, int]:
+    """Return how many hive workers stand how, as of the last look at them."""
+    try:
+        with listings(database_path(home)) as store:
+            return states(store)
+    except StoreError:
+        return {}
 
 
 def free_bytes(home: str) -> int | None:

@@ -8,12 +8,13 @@ Orchestrator(hive).check()
 import os
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from hivepipe.errors import HiveError, StoreError
 from hivepipe.hive import command, projects, prompts, records
 from hivepipe.hive.folder import Hive
+from hivepipe.hive.records import NO_STATES
 from hivepipe.hive.standing import Standing, stand
 from hivepipe.hive.start import locked, start
 from hivepipe.hive.transcript import tidy
@@ -157,8 +158,9 @@ class Orchestrator:
         looked_at = list(self.hive.workers() if workers is None else workers)
         for worker in looked_at:
             self.settle(worker)
-        self.record(looked_at)
-        return [stand(worker, hive_stale_secs()) for worker in looked_at]
+        standings = [stand(worker, hive_stale_secs()) for worker in looked_at]
+        self.record(looked_at, {standing.worker.id: standing.state for standing in standings})
+        return standings
 
     def settle(self, worker: Worker) -> bool:
         """Write down the end of a run whose runner was killed; False: there is none."""
@@ -185,10 +187,10 @@ class Orchestrator:
             os.close(lock)
         return True
 
-    def record(self, workers: Iterable[Worker]) -> None:
+    def record(self, workers: Iterable[Worker], states: Mapping[str, str] = NO_STATES) -> None:
         """Let the store know; what it cannot take now it gets from the next one who looks."""
         try:
-            records.record(self.hive, workers)
+            records.record(self.hive, workers, states)
         except StoreError as error:
             self.troubles.append(f"{error}; the next `hivepipe hive check` writes it")
 

@@ -6,7 +6,7 @@ written (locked, say) stops nobody: the next one who looks writes it.
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -27,6 +27,7 @@ from hivepipe.store.forgetting import is_forgotten
 from hivepipe.store.location import database_path
 
 MICRO = Decimal(1_000_000)
+NO_STATES: Mapping[str, str] = {}
 NOT: set[tuple[object, ...]] = set()
 _LONGEST_TEXT = 2000
 
@@ -42,23 +43,33 @@ def opened(home: str) -> Iterator[Database]:
         raise StoreError(f"cannot write {path}: {error}") from error
 
 
-def record(hive: Hive, workers: Iterable[Worker]) -> None:
+def record(hive: Hive, workers: Iterable[Worker], states: Mapping[str, str] = NO_STATES) -> None:
     """Bring the rows of these workers up to their folders; StoreError: not now.
+
+    `states`: of those that were looked at how they stand, by id.
 
     Nothing is written where nothing changed: the writer is not to wait for those who look.
     """
     with opened(hive.home) as db:
         known = store.known(db, str(hive.root))
-        changed = [worker for worker in workers if not _marks(worker) <= known.get(worker.id, NOT)]
+        changed = [
+            worker
+            for worker in workers
+            if not _marks(worker, states.get(worker.id)) <= known.get(worker.id, NOT)
+        ]
         if changed:
             with db.transaction():
                 for worker in changed:
                     record_worker(db, hive, worker)
+                    if state := states.get(worker.id):
+                        store.set_state(db, worker.id, state)
 
 
-def _marks(worker: Worker) -> set[tuple[object, ...]]:
+def _marks(worker: Worker, state: str | None) -> set[tuple[object, ...]]:
     """Return by what `store.known` tells whether it has all of this."""
     marks: set[tuple[object, ...]] = {("status", worker.status().changed_ns)}
+    if state:
+        marks.add(("state", state))
     for run in worker.runs():
         marks.add((run.number, run.pid or None, run.ended_at or None, _micro_usd(run)))
     return marks

@@ -61,6 +61,21 @@ def record_status(db: Database, status: dict[str, Any]) -> None:
     db.execute(sql, {name: status[name] for name in names})
 
 
+def set_state(db: Database, worker: str, state: str) -> None:
+    """Note how a worker stood when it was looked at last."""
+    sql = "UPDATE hive_workers SET state = :state WHERE id = :id"
+    db.execute(sql, {"state": state, "id": worker})
+
+
+def states(store: Listings) -> dict[str, int]:
+    """Return how many workers that are neither archived nor deleted stood how, in all hives."""
+    sql = """
+        SELECT state, COUNT(*) AS number FROM hive_workers
+        WHERE state IS NOT NULL AND archived_at IS NULL AND deleted_at IS NULL GROUP BY state
+    """
+    return {row["state"]: row["number"] for row in store.rows(sql, {})}
+
+
 def end_worker(db: Database, worker: str, column: str, time: str) -> None:
     """Note when a worker was archived or deleted; its rows stay."""
     if column not in ("archived_at", "deleted_at"):
@@ -89,10 +104,11 @@ def statuses_of(store: Listings, worker: str) -> list[Entry]:
 
 
 def known(db: Database, hive: str) -> dict[str, set[tuple[object, ...]]]:
-    """Return what is known of each worker of a hive: marks of its runs, and of its newest word."""
+    """Return what is known of each worker of a hive: marks of its runs, newest word, state."""
     found: dict[str, set[tuple[object, ...]]] = {}
-    for row in db.rows("SELECT id, status_ns FROM hive_workers WHERE hive = :hive", {"hive": hive}):
-        found[row["id"]] = {("status", row["status_ns"])}
+    sql = "SELECT id, status_ns, state FROM hive_workers WHERE hive = :hive"
+    for row in db.rows(sql, {"hive": hive}):
+        found[row["id"]] = {("status", row["status_ns"]), ("state", row["state"])}
     sql = """
         SELECT worker_id, number, pid, ended_at, cost_micro_usd FROM hive_runs
         JOIN hive_workers ON id = worker_id WHERE hive = :hive

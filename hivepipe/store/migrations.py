@@ -198,6 +198,11 @@ CREATE TABLE memory_ratings (
   rated_at TEXT NOT NULL, PRIMARY KEY (session_id, memory, source));
 """
 
+# How a worker stood when somebody looked last: its word held against its process.
+HIVE_STATES = """
+ALTER TABLE hive_workers ADD COLUMN state TEXT;
+"""
+
 MIGRATIONS = (
     ("0001 initial", INITIAL),
     ("0002 usage", USAGE),
@@ -213,6 +218,7 @@ MIGRATIONS = (
     ("0020 summaries", SUMMARIES),
     ("0021 memory ratings", MEMORY_RATINGS),
     ("0030 hive", HIVE),
+    ("0031 hive states", HIVE_STATES),
 )
 
 _RECORDS = """

@@ -11,6 +11,7 @@ import pytest
 from hivepipe.envelope import compose
 from hivepipe.jobs import Job
 from hivepipe.queues import client
+from hivepipe.vitals import hive_states
 from tests.conftest import Home, Process, Server, Writer, accepted, is_drained, until
 from tests.hive_scene import Scene, script
 
@@ -68,6 +69,7 @@ def test_the_clock_finds_a_death_that_nobody_saw(
     slow_worker.start()
     until(lambda: lost(scene), slow_worker.text)
     assert lost(scene) == [{"worker_id": worker, "is_lost": 1, "cost_micro_usd": 40_000}]
+    assert hive_states(str(scene.home.path)) == {"died": 1}
 
 
 def lost(scene: Scene) -> list[dict[str, object]]:

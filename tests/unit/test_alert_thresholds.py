@@ -48,6 +48,11 @@ def test_nobody_is_told_of_what_is_fine() -> None:
             "the database cannot be written for 3 min: database is locked",
         ),
         (
+            {"hive": {"done": 9, "working": 3, "need_input": 2, "died": 1}},
+            "hive_workers",
+            "hive workers: 2 ask, 1 died; see `hivepipe hive check`",
+        ),
+        (
             {"effectless": {"update_checkpoint": (1, 20), "update_instance": (1, 21)}},
             "no_effect",
             "changed nothing within 15 min: 1 of 20 update_checkpoint",
