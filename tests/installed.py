@@ -71,7 +71,8 @@ def can_read(folder: Path) -> bool:
 
 def copied(folder: Path, target: Path) -> Path:
     """Copy a folder by hard links where the file system can."""
-    plain = shutil.ignore_patterns("test", "site-packages", "__pycache__", "idlelib", "share")
+    # With __pycache__: the user could not write it, and every start would compile anew.
+    plain = shutil.ignore_patterns("test", "site-packages", "idlelib", "share")
 
     def link(source: str, to: str) -> None:
         try:
