@@ -12,15 +12,18 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from hivepipe.briefing import words
 from hivepipe.briefing.words import Notes
 from hivepipe.errors import StoreError
+from hivepipe.events import CLAUDE_MD, IDENTITY_FILES
 from hivepipe.home import make_folders, read_record, read_small, write_small
-from hivepipe.intake.greeting import PART_BYTES, part_path, project_part
+from hivepipe.intake.greeting import PART_BYTES, lead_part, part_path, project_part
+from hivepipe.liveness import with_activity
 from hivepipe.redaction import redact_text
-from hivepipe.store import briefing
+from hivepipe.store import briefing, profiles
 from hivepipe.store.database import Database
 from hivepipe.store.listings import Entry, Listings, listings
 
@@ -28,6 +31,8 @@ LOOK_EVERY_SECS = 2.0
 ANEW_SECS = 60.0
 MOST_PARTS = 200  # of one kind
 MOST_PROJECTS = 50
+MOST_LISTED = 30  # lines of a lead's part
+RECENT = timedelta(minutes=5)
 NOTES = ("preferences", "progress")
 _NOTE_SUFFIXES = (".md", ".txt", ".yaml", ".yml", ".json", ".toml")
 _MOST_NOTE_CHARS = 1_500
@@ -92,10 +97,49 @@ class BriefingFiles:
             left = _left_behind(tasks, project)
             text = words.project_part(_notes_of(project), last.get(project), left)
             yield project_part(project), text
+        yield from _profile_parts(store)
+        yield from _lead_parts(store, by_id)
 
     def _notes(self) -> Iterator[Path]:
         for project in self._projects:
             yield from _note_files(project)
+
+
+def _profile_parts(store: Listings) -> Iterator[tuple[str, str]]:
+    texts = profiles.current_texts(store)
+    for profile in profiles.list_profiles(store)[:MOST_PARTS]:
+        files = [
+            Notes(entry["name"], entry["text"])
+            for name in IDENTITY_FILES
+            for entry in texts
+            if (entry["profile_id"], entry["name"]) == (profile["id"], name)
+            and not (name == CLAUDE_MD and profile["write_claude_md"])  # then Claude reads the file
+        ]
+        yield f"profile-{profile['id']}", words.profile_part(profile, files)
+
+
+def _lead_parts(store: Listings, tasks: dict[str, Entry]) -> Iterator[tuple[str, str]]:
+    leads = [entry["id"] for entry in profiles.list_profiles(store) if entry["role"] == "lead"]
+    if not leads:
+        return
+    since = datetime.now(UTC) - RECENT
+    spawned = briefing.delegations(store, f"{since:%Y-%m-%dT%H:%M:%S}.000Z", MOST_PARTS)
+    sessions = with_activity(store, store.sessions(with_ended=False))
+    for swarm in {entry["swarm_id"] for entry in [*sessions, *spawned] if entry["swarm_id"]}:
+        shown = [
+            {**entry, **_of_task(tasks.get(entry["task_id"]))}
+            for entry in sessions
+            if entry["swarm_id"] == swarm
+        ]
+        agents = [entry for entry in spawned if entry["swarm_id"] == swarm]
+        for lead in leads:
+            others = [entry for entry in shown if entry["profile"] != lead]
+            text = words.lead_part(others[:MOST_LISTED], agents[:MOST_LISTED])
+            yield lead_part(lead, swarm), text
+
+
+def _of_task(task: Entry | None) -> Entry:
+    return {"text": task["text"], "progress": task["progress"]} if task else {}
 
 
 def _left_behind(tasks: list[Entry], project: str) -> Entry | None:

@@ -31,6 +31,10 @@ def _switch(value: Any) -> str | None:
     return str(value).lower() if isinstance(value, bool) else None
 
 
+def _on(value: Any) -> str | None:
+    return {True: "on", False: "off"}.get(value) if isinstance(value, bool) else None
+
+
 def _number(value: Any) -> str | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return str(value) if is_number and 0 <= value < 1e9 else None
@@ -129,6 +133,9 @@ SETTINGS = (
     Setting("use_queue", _switch, "true or false", "true"),
     Setting("checkpoint_interval", _number, "a number of seconds", "60"),
     Setting("swarm_id", _text, "a name", "one per project"),
+    Setting("agent_id", _text, "a name", "none"),
+    Setting("profile_dir", _path, "an absolute path", "profiles/<id> in the home"),
+    Setting("pm2", _on, "true or false", "false"),
     Setting("guard", _mode, '"off", "tasks" or "all"', "tasks"),
     Setting("guard_loop", _counts(2), "two counts", "8 15"),
     Setting("guard_alternation", _counts(2), "two counts", "6 12"),

@@ -90,6 +90,10 @@ class HiveError(HivepipeError):
     """The hive cannot do this."""
 
 
+class ProfileError(HivepipeError):
+    """A profile, or one of its files, is not what it has to be."""
+
+
 class ArchiveError(HivepipeError):
     """There is no such archive."""
 

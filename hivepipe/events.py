@@ -40,6 +40,8 @@ CAP_COMMAND = 65536
 
 EDIT_TOOLS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
 AGENT_TOOLS = ("Agent", "Task")  # Task is the name before 2.1.63, still an alias
+CLAUDE_MD = "CLAUDE.md"
+IDENTITY_FILES = ("SOUL.md", "IDENTITY.md", "TOOLS.md", "HEARTBEAT.md", CLAUDE_MD)
 CHECKPOINT_TOOLS = EDIT_TOOLS + AGENT_TOOLS
 
 

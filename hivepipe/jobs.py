@@ -66,6 +66,10 @@ PRIORITIES = {
     "end_session": 2,
     "update_checkpoint": 3,
     "record_goal": 4,
+    "enter_profile": 5,
+    "sync_profile": 5,
+    "sync_identity": 5,
+    "finish_process": 5,
     "insert_agent": 5,
     "fail_agent": 5,
     "start_agent": 5,
@@ -149,8 +153,11 @@ class Context:
         "own_session",
         "pid",
         "pid_started",
+        "profile",
+        "profile_folder",
         "project",
         "session",
+        "snapshot",
         "swarm",
         "task",
     )
@@ -172,10 +179,14 @@ class Context:
         machine: tuple[str, str, str] = ("", "", ""),
         count: Count = NOT_COUNTED,
         claude_folder: str = "",
+        profile: str = "",
+        profile_folder: str = "",
+        snapshot: str = "",
     ) -> None:
         """`own_session`: what this very instance is known to be in; empty: the store is asked.
 
         `claude_folder`: where Claude Code keeps its files, if not where it does by default.
+        `snapshot`: the name of the copy of an identity file that this very call changed.
         `machine`: host, boot, pid namespace; asked for where a session starts.
         """
         self.event_time_ns = event_time_ns
@@ -192,6 +203,9 @@ class Context:
         self.machine = machine
         self.count = count
         self.claude_folder = claude_folder
+        self.profile = profile
+        self.profile_folder = profile_folder
+        self.snapshot = snapshot
 
 
 class Message:
@@ -252,6 +266,10 @@ def _starts(event: Event, context: Context) -> list[Job]:
     jobs = [_start(event, context)]
     if context.task:
         jobs.append(Job("assign_task", {"task_id": context.task}, context.task))
+    if context.profile:
+        own: Payload = {"profile_id": context.profile, "folder": context.profile_folder}
+        jobs.append(Job("enter_profile", {**own, "swarm": context.swarm}, context.profile))
+        jobs.append(Job("sync_profile", own, context.profile))
     return jobs
 
 
@@ -284,7 +302,21 @@ def _on_tool(event: events.PostToolUse, context: Context) -> list[Job]:
         jobs += _record_skill(event, success=event.reported_success)
     if is_operation(event) and context.count.due:
         jobs += _checkpoint(event, context)
+    if context.snapshot:
+        jobs.append(_sync_identity(event, context))
     return jobs
+
+
+def _sync_identity(event: events.PostToolUse, context: Context) -> Job:
+    name = event.file_path.rsplit("/", 1)[-1]
+    payload: Payload = {
+        "profile_id": context.profile,
+        "folder": context.profile_folder,
+        "name": name,
+        "snapshot": context.snapshot,
+        "source": "self_edit",
+    }
+    return Job("sync_identity", payload, name)
 
 
 def _on_tool_failure(event: PostToolUseFailure, context: Context) -> list[Job]:
@@ -395,7 +427,15 @@ def _on_session_end(event: events.SessionEnd, context: Context) -> list[Job]:
         Job("end_session", {"reason": event.reason}, context.session[:8]),
         _final_checkpoint(event, context),
         *_archive(event, context),
+        *_process_end(event, context),
     ]
+
+
+def _process_end(event: events.SessionEnd, context: Context) -> list[Job]:
+    """After clear and resume the process lives on, in another session."""
+    if event.reason in ("clear", "resume"):
+        return []
+    return [Job("finish_process", {}, context.session[:8])]
 
 
 def _archive(event: Event, context: Context, agent_transcript: str = "") -> list[Job]:

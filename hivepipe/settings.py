@@ -40,6 +40,7 @@ _INHERITED_OURS = (
     "HIVEPIPE_CHECKPOINT_INTERVAL",
     "HIVEPIPE_IDLE_SECS",
     "HIVEPIPE_SHARED_ROOT",
+    "HIVEPIPE_PM2",
 )
 
 _YES = ("1", "true", "yes", "on")

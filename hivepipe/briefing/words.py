@@ -10,10 +10,12 @@ Entry = Mapping[str, Any]
 
 MOST_TASK_CHARS = 1_200
 MOST_GOAL_CHARS = 1_500
+MOST_PROFILE_CHARS = 3_200
 MOST_PROJECT_CHARS = 2_800
 MOST_LEAD_CHARS = 2_000
 _MOST_PROMPT_CHARS = 600
 _MOST_LINE_CHARS = 120
+_HEADING_CHARS = 30
 _CUT = " […]"
 
 
@@ -50,6 +52,15 @@ def project_part(
     if last:
         found.append(_last_session(last, summary))
     return cut("\n\n".join(found), MOST_PROJECT_CHARS)
+
+
+def profile_part(profile: Entry, files: Iterable[Notes]) -> str:
+    """Tell a session whose it is, and what the profile wrote down of itself."""
+    files = list(files)
+    head = f"This session is one of the profile {profile['id']}, a {profile['role']} of its swarm."
+    room = (MOST_PROFILE_CHARS - len(head)) // max(len(files), 1) - _HEADING_CHARS
+    found = [f"From its {file.name}:\n{cut(file.text.strip(), room)}" for file in files]
+    return cut("\n\n".join([head, *found]), MOST_PROFILE_CHARS)
 
 
 def lead_part(sessions: Iterable[Entry], delegations: Iterable[Entry]) -> str:

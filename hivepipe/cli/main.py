@@ -54,6 +54,7 @@ COMMANDS = {
     "guard": "guard",
     "context": "context",
     "hive": "hive.commands",
+    "profile": "profile",
     "rq": "rq",
     "drain": "drain",
     "import-queue": "import_old",

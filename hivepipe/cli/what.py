@@ -29,10 +29,14 @@ KEPT = {
     "retrievals": ("memories used", "name and text of those brought into a session"),
     "hive_statuses": ("hive workers", "project, cost, times; what they said in status.json"),
     "tasks": ("tasks", "what you gave with `hivepipe task`"),
+    "identity_versions": ("profiles", "every version of a profile's own files"),
     "instances": ("processes", "pid, host and times of each Claude Code"),
 }
 # Say nothing more of anybody: numbers, links between rows, ids of what was done.
 BESIDE = {
+    "profiles",
+    "profile_sessions",
+    "identity_baselines",
     "activity",
     "memory_ratings",
     "alerts",

@@ -5,7 +5,15 @@ from dataclasses import replace
 
 from hivepipe.envelope import Envelope
 from hivepipe.errors import UnknownOperationError
-from hivepipe.handlers import agents, history, sessions, slots, tasks, usage
+from hivepipe.handlers import (
+    agents,
+    history,
+    profiles,
+    sessions,
+    slots,
+    tasks,
+    usage,
+)
 from hivepipe.handlers.deferred import Deferred
 from hivepipe.store.applied import count_effectless, mark_applied
 from hivepipe.store.database import Database
@@ -27,6 +35,8 @@ HANDLERS: dict[str, Callable[[Database, Envelope], None]] = {
     "finish_agent": agents.finish_agent,
     "insert_log": history.insert_log,
     "record_goal": history.record_goal,
+    "enter_profile": profiles.enter_profile,
+    "sync_identity": profiles.sync_identity,
     "record_prompt": history.record_prompt,
     "record_skill": history.record_skill,
     "record_usage": usage.record_usage,

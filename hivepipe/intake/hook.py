@@ -15,7 +15,10 @@ from _signal import ITIMER_REAL, SIGALRM, setitimer, signal
 
 from hivepipe import home, jobs, settings
 from hivepipe.events import (
+    EDIT_TOOLS,
+    IDENTITY_FILES,
     Event,
+    PostToolUse,
     UserPromptSubmit,
     clean,
     parse_event,
@@ -166,6 +169,7 @@ def _take_in(name: str, received: stdin.Input) -> bytes:
         return NEUTRAL
     instance = instances.this_instance(place.home)
     context = _context(event, event_time_ns, place, instance)
+    _keep_identity(event, place, context)
     direct = said = ""
     planned = jobs.plan(event, context)
     watch = _watch(event, context, place)
@@ -288,6 +292,7 @@ def _context(
     event: Event, event_time_ns: int, place: home.Place, instance: instances.Instance
 ) -> jobs.Context:
     joined = valid_id(settings.of_this_process("HIVEPIPE_SESSION_ID") or "")
+    profile = valid_id(settings.variable("HIVEPIPE_AGENT_ID") or "")
     own = joined or event.session_id or instance.session
     session = own or instances.marked_session(place.home, instance)
     newcomer = bool(own) and own != instance.session
@@ -307,7 +312,31 @@ def _context(
         machine=instances.this_machine() if newcomer or event.name == "SessionStart" else _UNASKED,
         count=_count(event, session, event_time_ns, place, instance),
         claude_folder=settings.variable("CLAUDE_CONFIG_DIR") or "",
+        profile=profile,
+        profile_folder=_profile_folder(place, profile),
     )
+
+
+def _profile_folder(place: home.Place, profile: str) -> str:
+    """Return where a profile has its files; empty where there is none."""
+    if not profile:
+        return ""
+    named = settings.variable("HIVEPIPE_PROFILE_DIR")
+    return home.real_path(home.absolute(named) if named else f"{place.home}/profiles/{profile}")
+
+
+def _keep_identity(event: Event, place: home.Place, context: jobs.Context) -> None:
+    """Copy an identity file that this call changed: when a worker looks, it may have changed again.
+
+    The folder's own path is compared, links resolved.
+    """
+    if not context.profile or not isinstance(event, PostToolUse) or event.tool not in EDIT_TOOLS:
+        return
+    folder, _, name = event.file_path.rpartition("/")
+    if name in IDENTITY_FILES and home.real_path(folder) == context.profile_folder:
+        from hivepipe.intake.snapshots import keep
+
+        context.snapshot = keep(place.home, event.file_path, context.event_time_ns)
 
 
 def _task(place: home.Place) -> str:

@@ -36,6 +36,7 @@ MODULES = (
     "hivepipe.intake.greeting",
     "hivepipe.intake.keywords",
     "hivepipe.intake.reply",
+    "hivepipe.intake.snapshots",
     "hivepipe.guard",
     "hivepipe.guard.check",
     "hivepipe.guard.client",

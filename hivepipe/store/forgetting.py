@@ -30,6 +30,8 @@ TABLES = {
     "hive_statuses": "session_id",
     "hive_runs": "session_id",
     "hive_workers": "session_id",
+    "profile_sessions": "session_id",
+    "identity_versions": "session_id",
     "sessions": "id",
 }
 
@@ -82,6 +84,8 @@ TIMES = {
     "hive_statuses": "COALESCE(changed_at, '')",
     "hive_runs": "max(COALESCE(started_at, ''), COALESCE(ended_at, ''))",
     "hive_workers": "max(COALESCE(created_at, ''), COALESCE(status_at, ''))",
+    "profile_sessions": "entered_at",
+    "identity_versions": "created_at",
     "sessions": "updated_at",
 }
 

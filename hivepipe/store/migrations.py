@@ -203,6 +203,26 @@ HIVE_STATES = """
 ALTER TABLE hive_workers ADD COLUMN state TEXT;
 """
 
+# A profile's sessions, with the folder its files were in; it is online while one of them is open.
+# Of an identity file every version stays; a baseline is what a folder was last known to hold.
+PROFILES = """
+CREATE TABLE profiles (
+  id TEXT PRIMARY KEY, role TEXT NOT NULL DEFAULT 'worker' CHECK (role IN ('lead', 'worker')),
+  write_claude_md INTEGER NOT NULL DEFAULT 0, created_at TEXT, updated_at TEXT);
+CREATE TABLE profile_sessions (
+  profile_id TEXT NOT NULL, session_id TEXT NOT NULL, swarm_id TEXT, folder TEXT NOT NULL,
+  entered_at TEXT NOT NULL, PRIMARY KEY (profile_id, session_id));
+CREATE INDEX profile_sessions_by_session ON profile_sessions (session_id);
+CREATE TABLE identity_versions (
+  id INTEGER PRIMARY KEY, profile_id TEXT NOT NULL, name TEXT NOT NULL, sha256 TEXT NOT NULL,
+  text TEXT NOT NULL, change_source TEXT NOT NULL, session_id TEXT, created_at TEXT NOT NULL,
+  time_ns INTEGER NOT NULL, job_id TEXT UNIQUE);
+CREATE INDEX identity_versions_by_profile ON identity_versions (profile_id, name, time_ns);
+CREATE TABLE identity_baselines (
+  profile_id TEXT NOT NULL, folder TEXT NOT NULL, name TEXT NOT NULL, sha256 TEXT NOT NULL,
+  time_ns INTEGER NOT NULL, PRIMARY KEY (profile_id, folder, name));
+"""
+
 MIGRATIONS = (
     ("0001 initial", INITIAL),
     ("0002 usage", USAGE),
@@ -219,6 +239,7 @@ MIGRATIONS = (
     ("0021 memory ratings", MEMORY_RATINGS),
     ("0030 hive", HIVE),
     ("0031 hive states", HIVE_STATES),
+    ("0040 profiles", PROFILES),
 )
 
 _RECORDS = """

@@ -139,6 +139,12 @@ def is_deleted(db: Database, session: str) -> bool:
     return db.row(sql, {"id": session}) is not None
 
 
+def is_ended(db: Database, session: str) -> bool:
+    """Is the session known, and over?"""
+    sql = "SELECT 1 FROM sessions WHERE id = :id AND status = 'ended'"
+    return db.row(sql, {"id": session}) is not None
+
+
 def session_exists(db: Database, session: str) -> bool:
     """Is there a row of this session?"""
     return db.row("SELECT 1 FROM sessions WHERE id = :id", {"id": session}) is not None

@@ -41,7 +41,13 @@ OPERATIONS: dict[str, list[str]] = {
     "PreCompact": ["start_session", "record_goal"],
     "Stop": ["start_session", "pause_session", "update_checkpoint", *ARCHIVE],
     "StopFailure": ["start_session", "pause_session", "update_checkpoint", *ARCHIVE],
-    "SessionEnd": ["start_session", "end_session", "update_checkpoint", *ARCHIVE],
+    "SessionEnd": [
+        "start_session",
+        "end_session",
+        "update_checkpoint",
+        "finish_process",
+        *ARCHIVE,
+    ],
 }
 
 Job = dict[str, Any]
@@ -270,7 +276,7 @@ def test_fields_of_the_wrong_type_count_as_missing(machine: Machine, event: str)
         "PreCompact": ["record_goal"],
         "Stop": ["pause_session", "update_checkpoint"],
         "StopFailure": ["pause_session", "update_checkpoint"],
-        "SessionEnd": ["end_session", "update_checkpoint"],
+        "SessionEnd": ["end_session", "update_checkpoint", "finish_process"],
     }
     assert machine.operations() == expected.get(event, [])
 

@@ -38,6 +38,8 @@ SESSIONS = tuple(f"5e551011-0000-4000-8000-00000000000{n}" for n in range(4))
 INSTANCES = {0: ("inst-a", "inst-b", "inst-c"), 1: ("inst-d", "inst-e"), 2: ("inst-f",)}
 OPERATIONS = ("Write", "Edit", "MultiEdit", "NotebookEdit", "Agent", "Task")
 ARCHIVE = ("archive_transcript", "archive_transcript")  # at once, and settled
+PROCESS_END = "finish_process"
+SLOW = {ARCHIVE[0], PROCESS_END}
 
 
 @dataclass(frozen=True)
@@ -273,6 +275,8 @@ def operations(event: Fired, is_newcomer: bool) -> list[str]:  # noqa: C901  a t
             found += ["pause_session", "update_checkpoint", *ARCHIVE]
         case "SessionEnd":
             found += ["end_session", "update_checkpoint", *ARCHIVE]
+            if p["reason"] not in ("clear", "resume"):
+                found.append(PROCESS_END)
     return found
 
 
@@ -298,7 +302,7 @@ def slow_count(events: Sequence[Fired]) -> int:
     """Return how many of these jobs are slow work, which the writer hands on."""
     newcomers = _newcomers(events)
     made = [operations(event, new) for event, new in zip(events, newcomers, strict=True)]
-    return sum(names.count(ARCHIVE[0]) for names in made)
+    return sum(name in SLOW for names in made for name in names)
 
 
 # ---- the rows

@@ -31,7 +31,7 @@ def jobs_of(events: Sequence[Fired]) -> list[Envelope]:
     for sent in oracle.messages(events, PROJECT, SWARM):
         for message in sent:
             known[message.id] = read_envelope(message.envelope)
-    return [job for job in known.values() if job.operation not in oracle.ARCHIVE]
+    return [job for job in known.values() if job.operation not in oracle.SLOW]
 
 
 def settled(

@@ -105,7 +105,7 @@ DAY: list[Payload] = [
     SESSION_END,
 ]
 JOBS_OF_THE_DAY = 1 + 2 + 3 * 3 + 4 + 4 + 1 + 1 + 1 + 1 + 2 + 2
-SLOW_JOBS_OF_THE_DAY = 3 * 2  # of a subagent's stop, a turn's, and the end
+SLOW_JOBS_OF_THE_DAY = 3 * 2 + 1  # of a subagent's stop, a turn's, and the end; the process's
 
 
 def masked(value: Any, name: str = "") -> Any:
@@ -358,6 +358,10 @@ def expected_day(home: Home, checkpoints: int) -> dict[str, list[dict[str, Any]]
         "alerts": [],
         "deleted_sessions": [],
         "tasks": [],
+        "profiles": [],
+        "profile_sessions": [],
+        "identity_versions": [],
+        "identity_baselines": [],
         "forgotten_sessions": [],
         "summaries": [],
         "retrievals": [],

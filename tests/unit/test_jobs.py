@@ -46,7 +46,12 @@ TABLE: dict[str, list[Row]] = {
     "PreCompact": [("record_goal", 4, "medium")],
     "Stop": STOPPED,
     "StopFailure": STOPPED,
-    "SessionEnd": [("end_session", 2, "high"), ("update_checkpoint", 3, "high"), *ARCHIVE],
+    "SessionEnd": [
+        ("end_session", 2, "high"),
+        ("update_checkpoint", 3, "high"),
+        ("finish_process", 5, "medium"),
+        *ARCHIVE,
+    ],
     "PreToolUse-Edit": [],
     "PreToolUse-Write": [],
     "PreToolUse-Skill": [],
@@ -436,6 +441,7 @@ def test_no_body_of_a_tool_leaves_the_hook(label: str) -> None:
             [
                 "end_session 7b1f0c9e",
                 "update_checkpoint 7b1f0c9e",
+                "finish_process 7b1f0c9e",
                 *["archive_transcript 7b1f0c9e"] * 2,
             ],
         ),
@@ -642,3 +648,20 @@ def test_a_tool_event_without_a_call_id_is_known_by_its_bytes_and_time() -> None
     assert ids(payload) == ids(payload, event_time_ns=NOW + WINDOW - 1)
     assert ids(payload) != ids(payload, event_time_ns=NOW + WINDOW)
     assert all(message.twins for message in messages(payload))
+
+
+def test_a_profiles_session_is_entered_and_its_file_taken_in() -> None:
+    own = {"profile": "ana", "profile_folder": "/home/ana/.profiles/ana"}
+    started = plan(parse(payloads.SESSION_START), context(**own))
+    assert [job.operation for job in started] == ["start_session", "enter_profile", "sync_profile"]
+    assert started[1].payload["folder"] == own["profile_folder"]
+    event = parse(payloads.POST_WRITE)
+    edited = plan(event, context(**own, snapshot="1_2_SOUL.md"))
+    assert only(edited, "sync_identity").payload["source"] == "self_edit"
+    assert "sync_identity" not in [job.operation for job in plan(event, context(**own))]
+
+
+@pytest.mark.parametrize("reason", ["clear", "resume"])
+def test_the_process_lives_on_after_clear_and_resume(reason: str) -> None:
+    event = parse(changed(payloads.SESSION_END, reason=reason))
+    assert "finish_process" not in [job.operation for job in plan(event, context())]

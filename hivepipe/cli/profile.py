@@ -1,0 +1,135 @@
+"""Command `profile`: who the long-lived agents are, and what their identity files say."""
+
+import os
+from pathlib import Path
+
+import click
+
+from hivepipe.cli.tables import json_option, moment, show_json, show_table, utc_option
+from hivepipe.errors import ProfileError
+from hivepipe.events import IDENTITY_FILES
+from hivepipe.handlers.profiles import profile_book
+from hivepipe.home import locate
+from hivepipe.store import profiles
+from hivepipe.store.listings import Listings, listings
+from hivepipe.store.location import database_path
+
+_file = click.Choice(IDENTITY_FILES)
+
+
+@click.group()
+def profile() -> None:
+    """Know the long-lived agents: `list`, `add`, `show` them, `put` a file, see its `history`."""
+    os.umask(0o077)
+
+
+@profile.command(name="list")
+@json_option
+@utc_option
+def list_profiles(as_json: bool, utc: bool) -> None:
+    """List the profiles: role, online or offline, last sign of life."""
+    with listings(database_path(locate(".").home)) as store:
+        found = profiles.list_profiles(store)
+    if as_json:
+        show_json(profiles=found)
+        return
+    rows = [
+        (
+            entry["id"],
+            entry["role"],
+            entry["status"],
+            moment(entry["last_active_at"] or entry["entered_at"], utc),
+            "yes" if entry["write_claude_md"] else "no",
+        )
+        for entry in found
+    ]
+    show_table(("profile", "role", "status", "last", "writes CLAUDE.md"), rows)
+
+
+@profile.command()
+@click.argument("profile_id", metavar="ID")
+@click.option("--role", type=click.Choice(("lead", "worker")), help="A lead is told of the others.")
+@click.option(
+    "--write-claude-md/--no-write-claude-md",
+    default=None,
+    help="Write its CLAUDE.md into its own folder while a session of its runs.",
+)
+def add(profile_id: str, role: str | None, write_claude_md: bool | None) -> None:
+    """Add a profile, or change what is given of one; HIVEPIPE_AGENT_ID makes a session its own."""
+    with profile_book(locate(".").home) as book:
+        click.echo(book.change(profile_id, role, write_claude_md))
+
+
+@profile.command()
+@click.argument("profile_id", metavar="ID")
+@click.argument("name", metavar="FILE", type=_file, required=False)
+@click.option("--version", type=int, help="Not the current one: see `history`.")
+def show(profile_id: str, name: str | None, version: int | None) -> None:
+    """Print what one of its files says, or all of them."""
+    with listings(database_path(locate(".").home)) as store:
+        _require(store, profile_id)
+        if version is not None:
+            text = profiles.version_text(store, profile_id, version)
+            if text is None:
+                raise ProfileError(f"profile {profile_id} has no version {version}")
+            click.echo(text, nl=not text.endswith("\n"))
+            return
+        found = [
+            entry
+            for entry in profiles.current_texts(store)
+            if entry["profile_id"] == profile_id and name in (None, entry["name"])
+        ]
+    if not found:
+        raise ProfileError(f"profile {profile_id} has no {name or 'files'} yet")
+    for entry in found:
+        if name is None:
+            click.echo(f"---- {entry['name']}")
+        click.echo(entry["text"], nl=not entry["text"].endswith("\n"))
+
+
+@profile.command()
+@click.argument("profile_id", metavar="ID")
+@click.argument("name", metavar="FILE", type=_file, required=False)
+@json_option
+@utc_option
+def history(profile_id: str, name: str | None, as_json: bool, utc: bool) -> None:
+    """List the versions of its files, the newest first, with who made them."""
+    with listings(database_path(locate(".").home)) as store:
+        _require(store, profile_id)
+        found = profiles.versions(store, profile_id, name or "")
+    if as_json:
+        show_json(versions=found)
+        return
+    rows = [
+        (
+            entry["id"],
+            entry["name"],
+            moment(entry["created_at"], utc),
+            entry["change_source"],
+            entry["session_id"],
+            entry["characters"],
+        )
+        for entry in found
+    ]
+    show_table(("version", "file", "time", "source", "session", "characters"), rows)
+
+
+@profile.command()
+@click.argument("profile_id", metavar="ID")
+@click.argument("name", metavar="FILE", type=_file)
+@click.argument("path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--as-lead", is_flag=True, help="Say that a lead made this version.")
+def put(profile_id: str, name: str, path: Path, as_lead: bool) -> None:
+    """Make what PATH holds the current version of FILE; its next session starts with it."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ProfileError(f"cannot read {path}: {error.strerror}") from error
+    with profile_book(locate(".").home) as book:
+        is_new = book.put(book.named(profile_id), name, data, "lead" if as_lead else "cli")
+    click.echo(f"{name} of {profile_id}" + ("" if is_new else " says so already"))
+
+
+def _require(store: Listings, profile_id: str) -> None:
+    if profile_id not in {entry["id"] for entry in profiles.list_profiles(store)}:
+        raise ProfileError(f"no profile has the id {profile_id}")

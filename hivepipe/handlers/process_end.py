@@ -1,0 +1,119 @@
+"""The start and the end of a profile's session, as far as they touch files and other processes.
+
+At the start the profile's folder is made, what it holds is looked at, and what is newer in the
+store is written there; at the end what changed is taken in, and what was there before comes back.
+"""
+
+import logging
+import time
+from contextlib import closing, suppress
+from pathlib import Path
+
+from hivepipe.envelope import Envelope
+from hivepipe.errors import BadEnvelopeError
+from hivepipe.events import CLAUDE_MD, IDENTITY_FILES, valid_id
+from hivepipe.handlers.identity_files import give_back, replace
+from hivepipe.handlers.profiles import digest_of, trouble_of
+from hivepipe.handlers.tunnels import end_tunnels
+from hivepipe.handlers.workplace import Workplace
+from hivepipe.home import make_folders
+from hivepipe.intake.snapshots import keep, read_regular
+from hivepipe.jobs import Job
+from hivepipe.store import profiles
+from hivepipe.store.database import Database
+from hivepipe.store.location import database_path
+
+KEPT_DAYS = 7
+
+logger = logging.getLogger("hivepipe.profiles")
+
+
+def sync_profile(workplace: Workplace, job: Envelope) -> None:
+    """A session of a profile's began."""
+    profile, folder = valid_id(job.text("profile_id")), job.text("folder")
+    if not profile or not folder.startswith("/"):
+        raise BadEnvelopeError("no profile, or no folder")
+    make_folders(folder)
+    with closing(Database(database_path(workplace.home))) as db:
+        for name in IDENTITY_FILES:
+            _bring(db, workplace.home, profile, Path(folder, name))
+    _take_in(workplace, job, profile, folder)
+    _remove_old_copies(workplace.home)
+
+
+def finish_process(workplace: Workplace, job: Envelope) -> None:
+    """The process of a session ended: by SessionEnd, or found gone."""
+    with closing(Database(database_path(workplace.home))) as db:
+        own = profiles.profile_of_session(db, job.session)
+        is_last = own is not None and not profiles.other_sessions_in_folder(
+            db, job.session, own["folder"]
+        )
+    if own is not None:
+        _take_in(workplace, job, own["profile_id"], own["folder"])
+        if is_last:
+            _give_back(workplace.home, own["profile_id"], Path(own["folder"], CLAUDE_MD))
+    end_tunnels(workplace.home, job.session)
+
+
+def _bring(db: Database, home: str, profile: str, path: Path) -> None:
+    """Write what is newer in the store than in the folder, if the folder's is an old copy."""
+    current = profiles.current_version(db, profile, path.name)
+    if current is None or digest_of(current["text"].encode()) != current["sha256"]:
+        return  # nothing there, or a secret was taken out of it
+    if path.name == CLAUDE_MD:
+        others = profiles.others_in_folder(db, profile, str(path.parent))
+        if not profiles.writes_claude_md(db, profile) or others:
+            return
+    else:
+        found = read_regular(str(path))
+        if found is not None and not _is_old_copy(db, profile, path, digest_of(found)):
+            return
+    refusal = replace(home, path, current["text"], keeps_before=path.name == CLAUDE_MD)
+    if refusal:
+        logger.warning("%s of profile %s is not written: %s", path.name, profile, refusal)
+
+
+def _is_old_copy(db: Database, profile: str, path: Path, digest: str) -> bool:
+    """Has nobody changed the file since it was last looked at?"""
+    known = profiles.baseline(db, profile, str(path.parent), path.name)
+    return digest == known if known else profiles.is_version(db, profile, path.name, digest)
+
+
+def _take_in(workplace: Workplace, job: Envelope, profile: str, folder: str) -> None:
+    """Hand back what the files say now; the handler knows what of it is news."""
+    jobs = []
+    for name in IDENTITY_FILES:
+        data = read_regular(f"{folder}/{name}")
+        if data is None or trouble_of(data):
+            continue
+        snapshot = keep(workplace.home, f"{folder}/{name}", job.event_time_ns)
+        if snapshot:
+            payload: dict[str, object] = {
+                "profile_id": profile,
+                "folder": folder,
+                "name": name,
+                "snapshot": snapshot,
+                "source": "session_sync",
+            }
+            jobs.append(Job("sync_identity", payload, name))
+    if jobs:
+        workplace.hand_back(job, jobs)
+
+
+def _give_back(home: str, profile: str, path: Path) -> None:
+    with closing(Database(database_path(home))) as db:
+        data = read_regular(str(path))
+        known = set()
+        if data is not None and profiles.is_version(db, profile, path.name, digest_of(data)):
+            known.add(digest_of(data))
+    refusal = give_back(home, path, known)
+    if refusal:
+        logger.warning("%s of profile %s stays as it is: %s", path.name, profile, refusal)
+
+
+def _remove_old_copies(home: str) -> None:
+    """Copies were taken in long ago, or never will be."""
+    with suppress(FileNotFoundError):
+        for path in Path(home, "identity").iterdir():
+            if path.is_file() and time.time() - path.stat().st_mtime > KEPT_DAYS * 86_400:
+                path.unlink(missing_ok=True)

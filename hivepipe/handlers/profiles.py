@@ -1,0 +1,186 @@
+"""Profiles: whose session it is, and what their identity files say.
+
+A file is known by the hash of its bytes. What an agent changed is kept as it was at that moment
+(`self_edit`); what is found in a folder at the start or end of a session (`session_sync`) counts
+only if it differs from what the folder was last known to hold, and from every older version: an
+old copy never replaces a newer edit.
+"""
+
+import hashlib
+import logging
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hivepipe.envelope import Envelope
+from hivepipe.errors import BadEnvelopeError, ProfileError, StoreError
+from hivepipe.events import IDENTITY_FILES, valid_id
+from hivepipe.home import locate
+from hivepipe.intake.snapshots import read_regular
+from hivepipe.jobs import utc
+from hivepipe.store import profiles
+from hivepipe.store.database import BUSY_TIMEOUT_SECS, Database
+from hivepipe.store.history import insert_log
+from hivepipe.store.location import database_path
+
+LEAST_CHARS = 100
+SOURCES = ("self_edit", "session_sync", "lead", "cli")
+
+logger = logging.getLogger("hivepipe.profiles")
+
+
+def enter_profile(db: Database, job: Envelope) -> None:
+    """A session of a profile's began."""
+    profiles.add_profile(db, _profile(job), job.time)
+    profiles.enter_profile(db, job)
+
+
+def sync_identity(db: Database, job: Envelope) -> None:
+    """Take in one identity file, as its snapshot says."""
+    profile, name, source = _profile(job), job.text("name"), job.text("source")
+    if name not in IDENTITY_FILES or source not in SOURCES:
+        raise BadEnvelopeError("not an identity file, or of an unknown source")
+    data = read_regular(_snapshot_path(job))
+    if data is None:
+        logger.warning("%s of %s: its copy is gone", name, profile)
+        return
+    profiles.add_profile(db, profile, job.time)
+    folder, digest = job.text("folder"), digest_of(data)
+    refusal = trouble_of(data)
+    if refusal:
+        message = f"{name} of profile {profile} is not taken in: {refusal}"
+        insert_log(db, job, "WARNING", message, "{}")
+        return
+    if _is_news(db, profile, folder, name, digest, source):
+        _add(db, profile, name, data, source, job.session, job.time, job.event_time_ns, job.id)
+    profiles.set_baseline(db, profile, folder, name, digest, job.event_time_ns)
+
+
+def _is_news(db: Database, profile: str, folder: str, name: str, digest: str, source: str) -> bool:
+    current = profiles.current_version(db, profile, name)
+    if current is None:
+        return True
+    if source != "session_sync":
+        return bool(current["sha256"] != digest)
+    known = profiles.baseline(db, profile, folder, name)
+    return bool(known) and known != digest and not profiles.is_version(db, profile, name, digest)
+
+
+def _add(
+    db: Database,
+    profile: str,
+    name: str,
+    data: bytes,
+    source: str,
+    session: str,
+    time: str,
+    time_ns: int,
+    job_id: str,
+) -> None:
+    profiles.add_version(
+        db,
+        profile=profile,
+        name=name,
+        sha256=digest_of(data),
+        text=data.decode(),
+        source=source,
+        session=session,
+        time=time,
+        time_ns=time_ns,
+        job_id=job_id,
+    )
+
+
+def trouble_of(data: bytes) -> str:
+    """Say why such a file is not taken in; empty if it is."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return "it is not UTF-8"
+    characters = len(text.strip())
+    if "\0" in text:
+        return "it is no text"
+    return f"{characters} characters, at least {LEAST_CHARS}" if characters < LEAST_CHARS else ""
+
+
+def digest_of(data: bytes) -> str:
+    """Return what a file is known by."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def _snapshot_path(job: Envelope) -> str:
+    """Return where a snapshot lies; the name is the job's own, and no path."""
+    name = job.text("snapshot")
+    if not valid_id(name):
+        raise BadEnvelopeError("the snapshot is not a name")
+    return f"{locate('.').home}/identity/{name}"
+
+
+def _profile(job: Envelope) -> str:
+    profile = valid_id(job.text("profile_id"))
+    if not profile:
+        raise BadEnvelopeError("profile_id is not a valid id")
+    return profile
+
+
+# ---- what a person says with `hivepipe profile`
+
+
+class ProfileBook:
+    """Changes the profiles of a home; it takes effect at once."""
+
+    def __init__(self, db: Database) -> None:
+        """The database is the caller's to close."""
+        self._db = db
+
+    def change(self, named: str, role: str | None, write_claude_md: bool | None) -> str:
+        """Add a profile, or change what is given of one."""
+        profile = self.named(named)
+        now = _now()[0]
+        with self._db.transaction():
+            profiles.add_profile(self._db, profile, now)
+            profiles.change_profile(self._db, profile, role, write_claude_md, now)
+        return profile
+
+    def named(self, text: str) -> str:
+        """Return the id; ProfileError: it is none."""
+        profile = valid_id(text)
+        if not profile:
+            raise ProfileError(f"{text!r} cannot be an id: letters, digits, '.', '_', '-'")
+        return profile
+
+    def put(self, profile: str, name: str, data: bytes, source: str) -> bool:
+        """Make this the current version of a file; False: it is so already."""
+        refusal = trouble_of(data)
+        if refusal:
+            raise ProfileError(f"{name} is not taken in: {refusal}")
+        time_text, time_ns = _now()
+        with self._db.transaction():
+            current = profiles.current_version(self._db, profile, name)
+            if current is not None and current["sha256"] == digest_of(data):
+                return False
+            profiles.add_profile(self._db, profile, time_text)
+            job_id = f"{source}-{time_ns}"
+            _add(self._db, profile, name, data, source, "", time_text, time_ns, job_id)
+        return True
+
+
+@contextmanager
+def profile_book(home: str) -> Iterator[ProfileBook]:
+    """Open the profiles of a home; StoreError: the database cannot be used."""
+    path = database_path(home)
+    try:
+        db = Database(path, BUSY_TIMEOUT_SECS)
+        try:
+            yield ProfileBook(db)
+        finally:
+            db.close()
+    except sqlite3.Error as error:
+        raise StoreError(f"cannot write {path}: {error}") from error
+
+
+def _now() -> tuple[str, int]:
+    """Return the time as the store writes it, and in ns."""
+    now_ns = time.time_ns()
+    return f"{utc(now_ns)[:-4]}Z", now_ns

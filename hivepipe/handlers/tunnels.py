@@ -1,0 +1,76 @@
+"""`artifact-*` processes of pm2 that a session left running; off unless HIVEPIPE_PM2 is on.
+
+pm2 belongs to the user and serves every session: only what carries the id of this session, or of
+one that ended, in its environment is deleted; the list is saved only if something was.
+"""
+
+import json
+import logging
+import shutil
+import subprocess
+from contextlib import closing
+from typing import NamedTuple
+
+from hivepipe import settings
+from hivepipe.store.database import Database
+from hivepipe.store.location import database_path
+from hivepipe.store.sessions import is_ended
+
+PREFIX = "artifact-"
+PM2_SECS = 30.0
+
+logger = logging.getLogger("hivepipe.tunnels")
+
+
+def end_tunnels(home: str, session: str) -> None:
+    """Delete the session's processes, and those of ended ones; never tried again."""
+    if not settings.switched_on("HIVEPIPE_PM2"):
+        return
+    pm2 = shutil.which("pm2")
+    if pm2 is None:
+        return
+    try:
+        gone = [entry for entry in _tunnels(pm2) if _may_go(home, entry, session)]
+        for tunnel in gone:
+            _run(pm2, "delete", str(tunnel.number))
+            logger.info("deleted %s of session %s", tunnel.name, tunnel.session)
+        if gone:
+            _run(pm2, "save")
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        logger.warning("pm2: %s", error)
+
+
+class _Tunnel(NamedTuple):
+    number: int
+    name: str
+    session: str
+
+
+def _tunnels(pm2: str) -> list[_Tunnel]:
+    """Return the processes of this kind that carry the id of a session."""
+    found = []
+    for entry in json.loads(_run(pm2, "jlist")):
+        environment = entry.get("pm2_env") or {}
+        session = environment.get("HIVEPIPE_SESSION_ID")
+        if str(entry.get("name", "")).startswith(PREFIX) and session:
+            found.append(_Tunnel(entry["pm_id"], entry["name"], session))
+    return found
+
+
+def _may_go(home: str, tunnel: _Tunnel, session: str) -> bool:
+    if tunnel.session == session:
+        return True
+    with closing(Database(database_path(home))) as db:
+        return is_ended(db, tunnel.session)
+
+
+def _run(pm2: str, *arguments: str) -> str:
+    done = subprocess.run(
+        [pm2, *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PM2_SECS,
+        check=True,
+    )
+    return done.stdout

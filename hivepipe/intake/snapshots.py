@@ -1,0 +1,49 @@
+"""Copies of identity files as they were when they changed: no version is missed by a late worker.
+
+    <home>/identity/<event time>_<pid>_<name>    0600; taken in by sync_identity, removed later
+
+On the hook path, after an edit of a profile's own file.
+"""
+
+import posix
+
+from hivepipe.home import make_folders
+
+MOST_BYTES = 1 << 18
+
+
+def keep(home: str, path: str, time_ns: int) -> str:
+    """Copy the file and return the copy's name; empty if it cannot be, or is too large."""
+    data = read_regular(path)
+    if data is None:
+        return ""
+    name = f"{time_ns:020d}_{posix.getpid()}_{path.rpartition('/')[2]}"
+    try:
+        make_folders(f"{home}/identity")
+        flags = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC | posix.O_NOFOLLOW
+        descriptor = posix.open(f"{home}/identity/{name}", flags, 0o600)
+        try:
+            whole = posix.write(descriptor, data) == len(data)
+        finally:
+            posix.close(descriptor)
+    except OSError:
+        return ""
+    return name if whole else ""
+
+
+def read_regular(path: str) -> bytes | None:
+    """Return the bytes of a file of at most 256 kB, not through a link; None: there is none."""
+    flags = posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NOFOLLOW | posix.O_NONBLOCK
+    try:
+        descriptor = posix.open(path, flags)
+    except (OSError, ValueError):
+        return None
+    try:
+        status = posix.fstat(descriptor)
+        if status.st_mode & 0o170000 != 0o100000 or status.st_size > MOST_BYTES:
+            return None
+        return posix.read(descriptor, MOST_BYTES)
+    except OSError:
+        return None
+    finally:
+        posix.close(descriptor)

@@ -1,0 +1,297 @@
+"""Profiles: whose session it is, every version of its files kept, nobody else's file touched."""
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from hivepipe.cli.main import main
+from tests import payloads
+from tests.conftest import Home, Process, Server, Writer, answered, until
+from tests.hook_contract import checked
+from tests.payloads import changed
+
+SOUL = "I am Ana. I look after the checkout of the shop, and I write tests before code. " * 2
+
+
+class Scene:
+    """The workers of a home, and sessions of the profile ana in folders of their own."""
+
+    def __init__(self, home: Home, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.home = home
+        self.server = server
+        self.monkeypatch = monkeypatch
+
+    def folder(self, name: str, **files: str) -> Path:
+        """Make a folder with these files, named without their .md."""
+        folder = self.home.root / name
+        folder.mkdir(exist_ok=True)
+        for stem, text in files.items():
+            (folder / f"{stem}.md").write_text(text)
+        return folder
+
+    def fire(self, event: dict[str, Any], session: str, folder: Path, **more: str) -> str:
+        variables = {"AGENT_ID": "ana", "INSTANCE_ID": f"inst-{session}", **more}
+        env = self.home.with_env(**variables, PROFILE_DIR=str(folder))
+        name = event["hook_event_name"]
+        return answered(name, changed(event, session_id=session), env)
+
+    def start(self, session: str, folder: Path, **more: str) -> None:
+        self.fire(payloads.SESSION_START, session, folder, **more)
+
+    def write(self, session: str, folder: Path, name: str, text: str) -> None:
+        """Let the agent write one of its files."""
+        (folder / name).write_text(text)
+        wrote = {"file_path": str(folder / name), "content": text}
+        call = f"toolu_{session}_{len(text)}_{text[:3].strip()}"
+        self.fire(changed(payloads.POST_WRITE, tool_input=wrote, tool_use_id=call), session, folder)
+
+    def end(self, session: str, folder: Path) -> None:
+        self.fire(payloads.SESSION_END, session, folder)
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until every job is done, also what follows from slow ones."""
+        until(lambda: not self._waiting(), "jobs of profiles wait")
+
+    def _waiting(self) -> list[str]:
+        with self.server.client() as client:
+            found = []
+            for key in client.keys("rq:job:*"):
+                status, description = client.hmget(key, "status", "description")
+                if status not in (b"finished", None) and not description.startswith(b"archive"):
+                    found.append(description.decode())
+            return found
+
+    def versions(self, name: str = "SOUL.md") -> list[tuple[str, str]]:
+        """Return source and text of each, the oldest first."""
+        sql = f"SELECT * FROM identity_versions WHERE name = '{name}' ORDER BY time_ns, id"
+        return [(row["change_source"], row["text"]) for row in self.home.rows(sql)]
+
+    def run(self, *arguments: str) -> Result:
+        self.home.inside(self.monkeypatch)
+        self.monkeypatch.chdir(self.home.project)
+        return CliRunner().invoke(main, list(arguments))
+
+
+@pytest.fixture
+def scene(
+    private_home: Home,
+    redis_server: Server,
+    writer: Writer,
+    slow_worker: Process,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Scene]:
+    writer.start()
+    slow_worker.start()
+    yield Scene(private_home, redis_server, monkeypatch)
+    assert slow_worker.end() == 0
+    assert writer.end() == 0
+
+
+def test_two_sessions_edit_one_file_and_an_old_copy_replaces_nothing(scene: Scene) -> None:
+    a, b = scene.folder("a", SOUL=SOUL), scene.folder("b", SOUL=SOUL)
+    scene.start("s-a", a)
+    scene.settle()
+    scene.start("s-b", b)
+    scene.settle()
+    assert scene.versions() == [("session_sync", SOUL)]
+    scene.write("s-a", a, "SOUL.md", f"{SOUL}Ana likes tea.")
+    scene.write("s-b", b, "SOUL.md", f"{SOUL}Ana likes coffee, too.")
+    scene.settle()
+    kept = [
+        ("session_sync", SOUL),
+        ("self_edit", f"{SOUL}Ana likes tea."),
+        ("self_edit", f"{SOUL}Ana likes coffee, too."),
+    ]
+    assert scene.versions() == kept
+    # The session with the older text ends last: nothing in its folder changed since.
+    scene.end("s-b", b)
+    scene.end("s-a", a)
+    assert scene.versions() == kept
+    # A folder with the oldest copy of all is brought up to date, not the other way round.
+    c = scene.folder("c", SOUL=SOUL)
+    scene.start("s-c", c)
+    scene.settle()
+    assert (c / "SOUL.md").read_text() == f"{SOUL}Ana likes coffee, too."
+    # What was changed without a tool is found at the end.
+    (c / "SOUL.md").write_text(f"{SOUL}Ana likes water.")
+    scene.end("s-c", c)
+    assert scene.versions() == [*kept, ("session_sync", f"{SOUL}Ana likes water.")]
+    found = json.loads(scene.run("profile", "history", "ana", "SOUL.md", "--json").stdout)
+    assert [entry["session_id"] for entry in found["versions"]] == ["s-c", "s-b", "s-a", "s-a"]
+
+
+def test_versions_that_follow_fast_are_all_kept_though_the_worker_is_late(
+    scene: Scene, writer: Writer
+) -> None:
+    folder = scene.folder("a")
+    scene.start("s-a", folder)
+    scene.settle()
+    assert writer.end() == 0
+    texts = [f"{SOUL}{number}" for number in range(5)]
+    for text in texts:
+        scene.write("s-a", folder, "SOUL.md", text)
+    writer.start()
+    until(lambda: scene.versions() == [("self_edit", text) for text in texts], "versions are lost")
+
+
+def test_a_short_file_is_refused(scene: Scene) -> None:
+    folder = scene.folder("a", SOUL=SOUL)
+    scene.start("s-a", folder)
+    scene.settle()
+    scene.write("s-a", folder, "SOUL.md", "x" * 50)
+    scene.settle()
+    scene.end("s-a", folder)
+    assert scene.versions() == [("session_sync", SOUL)]
+    (line,) = scene.home.rows("SELECT message FROM session_logs WHERE log_level = 'WARNING'")
+    assert "50 characters" in line["message"]
+    short = folder / "short"
+    short.write_text("y" * 50)
+    refused = scene.run("profile", "put", "ana", "SOUL.md", str(short))
+    assert (refused.exit_code, "50 characters" in refused.stderr) == (1, True)
+
+
+def test_claude_md_is_written_for_the_session_and_given_back(scene: Scene) -> None:
+    folder = scene.folder("a", CLAUDE="The user's own words.\n")
+    ours = scene.folder("texts", ours=f"What Ana knows of the shop. {SOUL}")
+    scene.start("s-0", folder)
+    scene.end("s-0", folder)
+    assert (folder / "CLAUDE.md").read_text() == "The user's own words.\n"  # nobody asked for it
+    scene.run("profile", "add", "ana", "--write-claude-md")
+    assert scene.run("profile", "put", "ana", "CLAUDE.md", str(ours / "ours.md")).exit_code == 0
+    scene.start("s-1", folder)
+    scene.start("s-2", folder)
+    scene.settle()
+    assert (folder / "CLAUDE.md").read_text().startswith("What Ana knows")
+    scene.write("s-1", folder, "CLAUDE.md", f"Ana knows more. {SOUL}")
+    scene.settle()
+    scene.end("s-1", folder)
+    assert (folder / "CLAUDE.md").read_text().startswith("Ana knows more")  # s-2 still runs
+    scene.end("s-2", folder)
+    assert (folder / "CLAUDE.md").read_text() == "The user's own words.\n"
+    assert [source for source, _ in scene.versions("CLAUDE.md")] == ["cli", "self_edit"]
+
+
+def test_claude_md_that_somebody_edited_meanwhile_stays(scene: Scene) -> None:
+    folder = scene.folder("a", CLAUDE="The user's own words.\n")
+    ours = scene.folder("texts", ours=f"What Ana knows of the shop. {SOUL}")
+    scene.run("profile", "add", "ana", "--write-claude-md")
+    scene.run("profile", "put", "ana", "CLAUDE.md", str(ours / "ours.md"))
+    scene.start("s-1", folder)
+    scene.settle()
+    edited = f"The user edits it. {SOUL}"
+    (folder / "CLAUDE.md").write_text(edited)
+    scene.end("s-1", folder)
+    assert (folder / "CLAUDE.md").read_text() == edited
+    assert scene.versions("CLAUDE.md")[-1] == ("session_sync", edited)  # and is kept
+
+
+def test_what_git_tracks_is_never_written_nor_two_profiles_in_one_folder(scene: Scene) -> None:
+    folder = scene.folder("a", CLAUDE="Tracked.\n", SOUL=SOUL)
+    git: Callable[..., Any] = lambda *words: subprocess.run(  # noqa: E731
+        ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b.io", *words],
+        check=True,
+        capture_output=True,
+    )
+    git("init")
+    git("add", ".")
+    git("commit", "-m", "first")
+    newer = scene.folder("texts", ours=f"Newer. {SOUL}") / "ours.md"
+    scene.run("profile", "add", "ana", "--write-claude-md")
+    scene.run("profile", "put", "ana", "CLAUDE.md", str(newer))
+    scene.start("s-1", folder)
+    scene.settle()
+    scene.run("profile", "put", "ana", "SOUL.md", str(newer))
+    scene.end("s-1", folder)
+    scene.start("s-2", folder)
+    scene.settle()
+    assert git("status", "--porcelain").stdout == b""
+    until(lambda: "git tracks it" in (scene.home.root / "slow.log").read_text(), "not said")
+    # Not tracked, but another profile's session is open there.
+    shared = scene.folder("b")
+    scene.start("s-bo", shared, AGENT_ID="bo")
+    scene.settle()
+    scene.start("s-3", shared)
+    scene.settle()
+    assert not (shared / "CLAUDE.md").exists()
+
+
+def test_a_profile_is_told_who_it_is_and_a_lead_what_the_others_do(scene: Scene) -> None:
+    folder = scene.folder("a", SOUL=SOUL)
+    scene.run("profile", "add", "lea", "--role", "lead")
+    scene.run("task", "add", "Split checkout.py", "--id", "t-7")
+    scene.start("s-a", folder, TASK_ID="t-7")
+    scene.fire(payloads.PRE_BASH, "s-a", folder, TASK_ID="t-7")
+    scene.fire(payloads.POST_AGENT_ASYNC, "s-a", folder, TASK_ID="t-7")
+
+    def told(profile: str) -> str:
+        said = scene.fire(payloads.SESSION_START, f"s-{profile}", folder, AGENT_ID=profile)
+        return str(checked("SessionStart", said).get("additionalContext", ""))
+
+    until(lambda: SOUL.strip() in told("ana"), "the profile is not told")
+    until(lambda: "t-7, Split checkout.py" in told("lea"), "the lead is not told")
+    text = told("lea")
+    assert "- ana (active" in text
+    assert "Explore (" in text
+    assert "in other hands" in text
+    assert "Open sessions" not in told("ana")
+    listed = json.loads(scene.run("profile", "list", "--json").stdout)["profiles"]
+    assert {entry["id"]: entry["status"] for entry in listed} == {"ana": "online", "lea": "online"}
+    for session in ("s-a", "s-ana"):
+        scene.end(session, folder)
+    listed = json.loads(scene.run("profile", "list", "--json").stdout)["profiles"]
+    assert {entry["id"]: entry["status"] for entry in listed} == {"ana": "offline", "lea": "online"}
+
+
+PM2 = """#!/bin/sh
+echo "$@" >> {log}
+[ "$1" = jlist ] && cat {list}
+exit 0
+"""
+
+
+def test_tunnels_of_this_session_and_of_ended_ones_go_nobody_elses(
+    private_home: Home,
+    redis_server: Server,
+    writer: Writer,
+    slow_worker: Process,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tools = private_home.root / "tools"
+    tools.mkdir()
+    log, listed = tools / "log", tools / "list"
+    (tools / "pm2").write_text(PM2.format(log=log, list=listed))
+    (tools / "pm2").chmod(0o755)
+    sessions = {1: "s-1", 2: "s-open", 3: "s-ended", 4: "s-unknown"}
+    entries = [
+        {"pm_id": id, "name": f"artifact-{id}", "pm2_env": {"HIVEPIPE_SESSION_ID": session}}
+        for id, session in sessions.items()
+    ]
+    entries += [
+        {"pm_id": 5, "name": "web", "pm2_env": {"HIVEPIPE_SESSION_ID": "s-1"}},
+        {"pm_id": 6, "name": "artifact-6", "pm2_env": {}},
+    ]
+    listed.write_text(json.dumps(entries))
+    slow_worker._env |= {"PATH": f"{tools}:{private_home.env['PATH']}", "HIVEPIPE_PM2": "on"}
+    writer.start()
+    slow_worker.start()
+    scene = Scene(private_home, redis_server, monkeypatch)
+    folder = scene.folder("a")
+    for session in ("s-1", "s-open", "s-ended"):
+        scene.start(session, folder)
+    scene.end("s-ended", folder)
+    assert "delete 3" in log.read_text()
+    scene.end("s-1", folder)
+    said = log.read_text().splitlines()
+    assert [line for line in said if line != "jlist"] == [
+        "delete 3",
+        "save",
+        "delete 1",
+        "delete 3",
+        "save",
+    ]
