@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hivepipe import settings
-from hivepipe.home import Place, locate, read_small, user_config_folder, write_small
+from hivepipe.home import Place, absolute, locate, read_small, user_config_folder, write_small
 
 NAME = "config.toml"
 COMPILED = "hook-settings.json"
@@ -29,6 +29,12 @@ Reader = Callable[[Any], str | None]  # what TOML holds -> the variable's text; 
 
 def _switch(value: Any) -> str | None:
     return str(value).lower() if isinstance(value, bool) else None
+
+
+def _folders(value: Any) -> str | None:
+    if not isinstance(value, list) or not all(_path(entry) for entry in value):
+        return None
+    return None if any(":" in entry for entry in value) else ":".join(map(absolute, value)) or None
 
 
 def _on(value: Any) -> str | None:
@@ -135,6 +141,9 @@ SETTINGS = (
     Setting("swarm_id", _text, "a name", "one per project"),
     Setting("agent_id", _text, "a name", "none"),
     Setting("profile_dir", _path, "an absolute path", "profiles/<id> in the home"),
+    Setting("memory_dirs", _folders, "a list of absolute paths", "none", is_the_users=True),
+    Setting("embeddings_url", _text, "an http address", "none", is_the_users=True),
+    Setting("embeddings_model", _text, "a name", "none", is_the_users=True),
     Setting("pm2", _on, "true or false", "false"),
     Setting("guard", _mode, '"off", "tasks" or "all"', "tasks"),
     Setting("guard_loop", _counts(2), "two counts", "8 15"),

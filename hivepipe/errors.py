@@ -90,6 +90,14 @@ class HiveError(HivepipeError):
     """The hive cannot do this."""
 
 
+class MemoryIndexError(HivepipeError):
+    """The index of memory files cannot be used, or does not have this."""
+
+
+class EmbeddingError(HivepipeError):
+    """No vectors: the provider does not answer, or not as it should."""
+
+
 class ProfileError(HivepipeError):
     """A profile, or one of its files, is not what it has to be."""
 

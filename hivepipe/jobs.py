@@ -79,6 +79,7 @@ PRIORITIES = {
     "record_skill": 6,
     "insert_log": 7,
     "archive_transcript": 8,
+    "index_memory": 8,
     "record_usage": 8,
     "record_status": 5,
     "check_hives": 6,
@@ -302,9 +303,24 @@ def _on_tool(event: events.PostToolUse, context: Context) -> list[Job]:
         jobs += _record_skill(event, success=event.reported_success)
     if is_operation(event) and context.count.due:
         jobs += _checkpoint(event, context)
+    if event.tool in events.EDIT_TOOLS and "/memory/" in event.file_path:
+        jobs += _index_memory(event, context)
     if context.snapshot:
         jobs.append(_sync_identity(event, context))
     return jobs
+
+
+def _index_memory(event: events.PostToolUse, context: Context) -> list[Job]:
+    """Only in a folder that is known for memories: Claude Code's own, or the profile's."""
+    claudes = event.transcript_path.rpartition("/")[0]
+    folders = [f"{folder}/memory" for folder in (claudes, context.profile_folder) if folder]
+    known = [folder for folder in folders if event.file_path.startswith(f"{folder}/")]
+    payload: Payload = {
+        "folders": "\n".join(known),
+        "profile_id": context.profile,
+        "profile_folder": context.profile_folder,
+    }
+    return [Job("index_memory", payload, event.file_path.rsplit("/", 1)[-1])] if known else []
 
 
 def _sync_identity(event: events.PostToolUse, context: Context) -> Job:

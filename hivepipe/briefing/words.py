@@ -14,6 +14,7 @@ MOST_PROFILE_CHARS = 3_200
 MOST_PROJECT_CHARS = 2_800
 MOST_LEAD_CHARS = 2_000
 _MOST_PROMPT_CHARS = 600
+_MOST_SUMMARY_CHARS = 1_000
 _MOST_LINE_CHARS = 120
 _HEADING_CHARS = 30
 _CUT = " […]"
@@ -42,15 +43,13 @@ def goal_part(task: Entry | None, prompt: str) -> str:
     return cut("\n\n".join(found), MOST_GOAL_CHARS)
 
 
-def project_part(
-    notes: Iterable[Notes], last: Entry | None, left: Entry | None, summary: str = ""
-) -> str:
+def project_part(notes: Iterable[Notes], last: Entry | None, left: Entry | None) -> str:
     """Tell a session what the user wrote down, what the last session did, and what it left."""
     found = [f"From {note.name}, which the user keeps:\n{note.text.strip()}" for note in notes]
     if left:
         found.append(f"Nobody is at task {_task(left)}")
     if last:
-        found.append(_last_session(last, summary))
+        found.append(_last_session(last))
     return cut("\n\n".join(found), MOST_PROJECT_CHARS)
 
 
@@ -90,11 +89,11 @@ def _task(task: Entry) -> str:
     return text
 
 
-def _last_session(last: Entry, summary: str) -> str:
+def _last_session(last: Entry) -> str:
     title = f" ({last['objective']})" if last["objective"] else ""
     head = f"The last session here, {last['id']}{title}, ended {_day(last['ended_at'])}."
-    if summary:
-        return f"{head} Its summary:\n{_quoted(summary)}"
+    if last["summary"]:
+        return f"{head} Its summary:\n{_quoted(cut(last['summary'], _MOST_SUMMARY_CHARS))}"
     if last["prompt"]:
         return f"{head} Its last prompt was:\n{_quoted(cut(last['prompt'], _MOST_PROMPT_CHARS))}"
     return head

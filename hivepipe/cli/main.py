@@ -55,6 +55,7 @@ COMMANDS = {
     "context": "context",
     "hive": "hive.commands",
     "profile": "profile",
+    "memory": "memory",
     "rq": "rq",
     "drain": "drain",
     "import-queue": "import_old",

@@ -136,6 +136,8 @@ def _leaves(place: Place) -> str:
         named.append("alerts, without any text of a session's, to the webhook that you named")
     if is_enabled(place.home):
         named.append("redacted ends of transcripts, to whom `summaries enable` named")
+    if variable("HIVEPIPE_EMBEDDINGS_URL"):
+        named.append("memory files, redacted, to the embeddings endpoint that you named")
     if not named:
         return "nothing: no telemetry, no network call"
     return f"{'; '.join(named)}; no telemetry"

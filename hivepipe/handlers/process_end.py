@@ -13,12 +13,14 @@ from hivepipe.envelope import Envelope
 from hivepipe.errors import BadEnvelopeError
 from hivepipe.events import CLAUDE_MD, IDENTITY_FILES, valid_id
 from hivepipe.handlers.identity_files import give_back, replace
+from hivepipe.handlers.memory import catch_up, embed_missing, index_path
 from hivepipe.handlers.profiles import digest_of, trouble_of
 from hivepipe.handlers.tunnels import end_tunnels
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.home import make_folders
 from hivepipe.intake.snapshots import keep, read_regular
 from hivepipe.jobs import Job
+from hivepipe.memory.index import MemoryIndex
 from hivepipe.store import profiles
 from hivepipe.store.database import Database
 from hivepipe.store.location import database_path
@@ -52,7 +54,16 @@ def finish_process(workplace: Workplace, job: Envelope) -> None:
         _take_in(workplace, job, own["profile_id"], own["folder"])
         if is_last:
             _give_back(workplace.home, own["profile_id"], Path(own["folder"], CLAUDE_MD))
+    _index_memories(workplace.home)
     end_tunnels(workplace.home, job.session)
+
+
+def _index_memories(home: str) -> None:
+    """Find what was written without a tool of Claude's; an index that nobody has is not made."""
+    if index_path(home).exists():
+        with closing(MemoryIndex(index_path(home))) as index:
+            catch_up(index)
+            embed_missing(index)
 
 
 def _bring(db: Database, home: str, profile: str, path: Path) -> None:

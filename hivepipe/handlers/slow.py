@@ -19,6 +19,7 @@ from hivepipe.handlers.archive import archive_transcript
 from hivepipe.handlers.cleanup import cleanup_agents, log_cleanups
 from hivepipe.handlers.deferred import Deferred, load_all
 from hivepipe.handlers.hive import check_hives
+from hivepipe.handlers.memory import index_memory
 from hivepipe.handlers.process_end import finish_process, sync_profile
 from hivepipe.handlers.prune import prune
 from hivepipe.handlers.prune_files import prune_files
@@ -56,6 +57,7 @@ SLOW_OPERATIONS: dict[str, Slow] = {
     "summarise_session": Slow(LLM, Deferred("summaries.summarise_session")),
     "sweep_transcripts": Slow(SLOW, sweep_transcripts),
     "compress_archives": Slow(SLOW, compress_archives),
+    "index_memory": Slow(SLOW, index_memory),
     "sync_profile": Slow(SLOW, sync_profile),
     "finish_process": Slow(SLOW, finish_process),
     "cleanup_agents": Slow(HERE, cleanup_agents),

@@ -29,11 +29,13 @@ def open_goals(store: Listings, limit: int) -> list[Entry]:
 
 
 def last_sessions(store: Listings, limit: int) -> list[Entry]:
-    """Return the last session that ended in each project, with its last prompt."""
+    """Return the last session that ended in each project, with its last prompt and summary."""
     sql = """
         SELECT sessions.id, sessions.project, sessions.objective, sessions.ended_at,
           (SELECT prompt FROM prompts WHERE session_id = sessions.id
-            ORDER BY created_at DESC, id DESC LIMIT 1) AS prompt
+            ORDER BY created_at DESC, id DESC LIMIT 1) AS prompt,
+          (SELECT summary FROM summaries WHERE session_id = sessions.id
+            ORDER BY made_at DESC LIMIT 1) AS summary
         FROM sessions JOIN (
           SELECT project, MAX(ended_at) AS last FROM sessions
           WHERE status = 'ended' AND project <> '' GROUP BY project) AS ended
@@ -50,6 +52,16 @@ def projects(store: Listings, limit: int) -> list[str]:
         ORDER BY MAX(updated_at) DESC LIMIT :limit
     """
     return [str(row["project"]) for row in store.rows(sql, {"limit": limit})]
+
+
+def memory_folders(store: Listings, project: str) -> list[str]:
+    """Return where Claude Code keeps its own memory of a project, beside its transcripts."""
+    sql = """
+        SELECT DISTINCT transcript_path FROM sessions
+        WHERE project = :project AND transcript_path <> ''
+    """
+    paths = [str(row["transcript_path"]) for row in store.rows(sql, {"project": project})]
+    return sorted({f"{path.rpartition('/')[0]}/memory" for path in paths if path[0] == "/"})
 
 
 def delegations(store: Listings, since: str, limit: int) -> list[Entry]:

@@ -35,3 +35,17 @@ def rate(db: Database, session: str, memory: str, useful: bool, time: str) -> No
     """
     parameters = {"session": session, "memory": memory, "source": LLM, "useful": useful}
     db.execute(sql, {**parameters, "time": time})
+
+
+def usefulness(store: Listings) -> dict[str, int]:
+    """Return for each memory how often it was of use, less how often it was not."""
+    sql = """
+        SELECT memory, SUM(CASE WHEN useful THEN 1 ELSE -1 END) AS score
+        FROM memory_ratings GROUP BY memory
+    """
+    return {row["memory"]: row["score"] for row in store.rows(sql, {})}
+
+
+def forget_retrievals(db: Database, memory: str) -> None:
+    """Keep nothing of what a memory said, in whatever session."""
+    db.execute("DELETE FROM retrievals WHERE memory = :memory", {"memory": memory})

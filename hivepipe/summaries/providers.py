@@ -65,7 +65,8 @@ PROVIDERS = (
         "Anthropic, by `claude -p`",
     ),
 )
-SETTABLE = tuple(name for it in PROVIDERS for name in it.credentials if name != CODEX)
+EMBEDDINGS_KEY = "HIVEPIPE_EMBEDDINGS_KEY"  # of `embeddings_url`
+SETTABLE = (*(name for it in PROVIDERS for name in it.credentials if name != CODEX), EMBEDDINGS_KEY)
 
 
 @dataclass(frozen=True)

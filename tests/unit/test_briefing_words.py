@@ -18,7 +18,7 @@ def task(text: str, progress: str = "") -> dict[str, Any]:
 
 @given(texts, texts, texts)
 def test_every_part_keeps_to_its_size(text: str, progress: str, prompt: str) -> None:
-    last = {"id": "s-1", "objective": text[:100], "ended_at": TIME, "prompt": prompt}
+    last = {"id": "s-1", "objective": text[:100], "ended_at": TIME, "prompt": prompt, "summary": ""}
     session = {
         "id": "5e551011",
         "profile": "",
@@ -33,8 +33,10 @@ def test_every_part_keeps_to_its_size(text: str, progress: str, prompt: str) -> 
     assert len(words.task_part(task(text, progress))) <= words.MOST_TASK_CHARS
     assert len(words.goal_part(task(text, progress), prompt)) <= words.MOST_GOAL_CHARS
     notes = [Notes("preferences.md", text), Notes("progress.md", progress)]
-    project = words.project_part(notes, last, task(text, progress), prompt)
-    assert len(project) <= words.MOST_PROJECT_CHARS
+    for summary in ("", text):
+        said = {**last, "summary": summary}
+        project = words.project_part(notes, said, task(text, progress))
+        assert len(project) <= words.MOST_PROJECT_CHARS
     assert len(words.lead_part([session] * 40, [agent] * 40)) <= words.MOST_LEAD_CHARS
 
 

@@ -1,0 +1,129 @@
+"""Command `memory`: what agents wrote down, found again."""
+
+import os
+import time
+from contextlib import closing
+
+import click
+
+from hivepipe import settings
+from hivepipe.cli.paths import short
+from hivepipe.cli.tables import json_option, printable, show_json, show_table
+from hivepipe.errors import MemoryIndexError, SearchError
+from hivepipe.events import valid_id
+from hivepipe.handlers import memory as memories
+from hivepipe.home import Place, locate
+from hivepipe.jobs import utc
+from hivepipe.memory.index import AGENT, SWARM, Folder, Hit, MemoryIndex
+from hivepipe.search.query import fts_query
+from hivepipe.store.briefing import memory_folders
+from hivepipe.store.database import Database
+from hivepipe.store.listings import listings
+from hivepipe.store.location import database_path
+from hivepipe.store.memory_ratings import forget_retrievals, record_retrieval
+
+_SHOWN_CHARS = 400
+
+
+@click.group()
+def memory() -> None:
+    """Find what agents wrote down: `search`, `list` the files, `forget` one."""
+    os.umask(0o077)
+
+
+@memory.command()
+@click.argument("words", nargs=-1, required=True)
+@click.option("--limit", metavar="N", type=click.IntRange(1, 50), default=5, show_default=True)
+@click.option("--scope", type=click.Choice((AGENT, SWARM)), help="Only an agent's own, or shared.")
+@json_option
+def search(words: tuple[str, ...], limit: int, scope: str | None, as_json: bool) -> None:
+    """Find memories that say WORDS, the best first; by meaning too, where a provider is set."""
+    place = locate(".")
+    asked = " ".join(f'"{word}"' if " " in word else word for word in words)
+    with closing(_caught_up(place)) as index:
+        memories.embed_missing(index)
+        try:
+            query = fts_query(asked)
+        except SearchError as error:
+            raise MemoryIndexError(str(error)) from error
+        found = memories.search(place.home, index, asked, query, limit if not scope else 50)
+    found = [hit for hit in found if not scope or hit.scope == scope][:limit]
+    _record(place, found)
+    if as_json:
+        show_json(memories=[_entry(hit) for hit in found])
+        return
+    for hit in found:
+        click.echo(click.style(f"{short(hit.path)}  ({hit.scope})", bold=True))
+        click.echo(printable(" ".join(hit.text.split()))[:_SHOWN_CHARS])
+    click.echo(f"{len(found)} found")
+
+
+@memory.command(name="list")
+@json_option
+def list_files(as_json: bool) -> None:
+    """List the memory files that are indexed."""
+    with closing(_caught_up(locate("."))) as index:
+        found = [dict(row) for row in index.files()]
+    if as_json:
+        show_json(files=found)
+        return
+    rows = [
+        (
+            short(row["path"]),
+            row["scope"],
+            row["chunks"],
+            row["vectors"],
+            "forgotten" if row["forgotten"] else "",
+        )
+        for row in found
+    ]
+    show_table(("file", "scope", "chunks", "vectors", ""), rows)
+
+
+@memory.command()
+@click.argument("path", type=click.Path())
+def forget(path: str) -> None:
+    """Take a file out of the index until it changes; the file itself stays."""
+    place = locate(".")
+    full = os.path.abspath(os.path.expanduser(path))
+    with closing(_caught_up(place)) as index:
+        if full not in {row["path"] for row in index.files()}:
+            raise MemoryIndexError(f"{short(full)} is not indexed: see `hivepipe memory list`")
+        index.forget(full)
+    if database_path(place.home).exists():
+        with closing(Database(database_path(place.home))) as db, db.transaction():
+            forget_retrievals(db, os.path.basename(full))
+    click.echo(f"{short(full)} is forgotten; the file is still there")
+
+
+def _caught_up(place: Place) -> MemoryIndex:
+    """Open the index, brought up to what the folders hold now."""
+    index = MemoryIndex(memories.index_path(place.home))
+    if database_path(place.home).exists():
+        with listings(database_path(place.home)) as store:
+            for path in memory_folders(store, place.project):
+                if os.path.isdir(path):
+                    index.remember_folder(Folder(path, SWARM, place.project))
+    memories.catch_up(index)
+    return index
+
+
+def _record(place: Place, found: list[Hit]) -> None:
+    """In a session, note what it was shown: its summary may rate it."""
+    session = valid_id(settings.variable("HIVEPIPE_SESSION_ID") or "")
+    if not session or not found or not database_path(place.home).exists():
+        return
+    now = f"{utc(time.time_ns())[:-4]}Z"
+    with closing(Database(database_path(place.home))) as db, db.transaction():
+        for hit in found:
+            record_retrieval(db, session, os.path.basename(hit.path), hit.text, now)
+
+
+def _entry(hit: Hit) -> dict[str, object]:
+    return {
+        "path": hit.path,
+        "scope": hit.scope,
+        "owner": hit.owner,
+        "score": round(hit.score, 4),
+        "text": hit.text,
+    }

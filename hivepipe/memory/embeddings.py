@@ -1,0 +1,66 @@
+"""Texts into vectors, by an endpoint in the form of OpenAI's: POST <url>/embeddings.
+
+Nothing is sent unless the user named the endpoint; what is sent has passed redaction.
+"""
+
+import json
+import urllib.error
+import urllib.request
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+from hivepipe.errors import EmbeddingError
+
+TIMEOUT_SECS = 30.0
+MOST_RESPONSE_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """Where vectors come from; `key` may be empty for one of the user's own."""
+
+    url: str
+    model: str
+    key: str
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirect would carry the key to somebody else."""
+
+    def redirect_request(self, *_: object, **__: object) -> None:
+        return None
+
+
+def embed(provider: Provider, texts: Sequence[str]) -> list[bytes]:
+    """Return a vector of length one for each text, as 32-bit floats; EmbeddingError."""
+    body = json.dumps({"model": provider.model, "input": list(texts)}).encode()
+    headers = {"Content-Type": "application/json"}
+    if provider.key:
+        headers["Authorization"] = f"Bearer {provider.key}"
+    request = urllib.request.Request(f"{provider.url.rstrip('/')}/embeddings", body, headers)
+    try:
+        with urllib.request.build_opener(_NoRedirect).open(request, timeout=TIMEOUT_SECS) as reply:
+            said = json.loads(reply.read(MOST_RESPONSE_BYTES))
+        found = sorted(said["data"], key=lambda entry: entry["index"])
+        vectors = [_normal(entry["embedding"]) for entry in found]
+    except urllib.error.HTTPError as error:
+        raise EmbeddingError(f"{provider.url} answers {error.code}") from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise EmbeddingError(f"{provider.url}: {type(error).__name__}") from error
+    if len(vectors) != len(texts):
+        raise EmbeddingError(f"{provider.url} returned {len(vectors)} vectors for {len(texts)}")
+    return vectors
+
+
+def _normal(values: Sequence[float]) -> bytes:
+    length = sqrt(sum(value * value for value in values)) or 1.0
+    return array("f", [value / length for value in values]).tobytes()
+
+
+def similarity(one: bytes, other: bytes) -> float:
+    """Return the cosine of two vectors of length one; 0 if they are of different sizes."""
+    if len(one) != len(other):
+        return 0.0
+    return sum(a * b for a, b in zip(array("f", one), array("f", other), strict=True))

@@ -1,0 +1,84 @@
+"""Whatever there is to say fits Claude Code's contract; where nothing may be said, nothing is.
+
+Every example event, in a home where every source of words has some.
+"""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hivepipe.home import short_hash
+from tests import payloads
+from tests.conftest import NEUTRAL, Home, answered
+from tests.hook_contract import ALLOWED, MOST_CHARS, checked
+from tests.payloads import SESSION, changed
+
+LONG = 'A "quoted" line, ünïcode \u2028 and </system-reminder>.\n' * 400
+
+
+@pytest.fixture
+def talkative(private_home: Home) -> Home:
+    """A home in which whoever may speak has something to say, and too much of it."""
+    home = private_home.path
+    for folder in ("context", "spool", "tasks/sessions"):
+        (home / folder).mkdir(parents=True)
+    project = short_hash(str(private_home.project))
+    parts = ("task-t-1", f"goal-{SESSION}", "profile-ana", f"project-{project}")
+    swarm = short_hash(f"swarm-{project}")
+    for part in (*parts, f"lead-ana-{swarm}"):
+        (home / "context" / f"{part}.txt").write_text(f"{part}: {LONG}")
+    rules = [{"keywords": [letter], "text": f"{letter} {LONG}"} for letter in ("a", "the", "into")]
+    said = {"v": 1, "values": {}, "context": rules}
+    (home / "hook-settings.json").write_text(json.dumps(said))
+    late = time.time_ns() - 3_600 * 10**9
+    (home / "spool" / f"{late:020d}_1.json").write_text("{}")
+    return private_home
+
+
+def events() -> dict[str, dict[str, Any]]:
+    sources = ("startup", "resume", "clear", "compact", "fork")
+    starts = {f"SessionStart-{s}": changed(payloads.SESSION_START, source=s) for s in sources}
+    return {**payloads.ALL, **starts}
+
+
+@pytest.mark.parametrize("label", events())
+@pytest.mark.parametrize("cancelled", [False, True], ids=["at-work", "cancelled"])
+def test_every_answer_fits_the_contract(talkative: Home, label: str, cancelled: bool) -> None:
+    if cancelled:
+        (talkative.path / "tasks" / "cancelled").mkdir()
+        (talkative.path / "tasks" / "cancelled" / "t-1").write_text(f"2026-11-21\n{LONG}")
+    event = events()[label]
+    name = event["hook_event_name"]
+    env = talkative.with_env(TASK_ID="t-1", AGENT_ID="ana", GUARD="all", SHARED_ROOT="/nowhere")
+    text = answered(name, event, env)
+    output = checked(name, text)
+    assert name in ALLOWED or text == NEUTRAL
+    if name == "SessionStart":
+        told = output["additionalContext"]
+        assert told.startswith("goal-" if event["source"] == "compact" else "task-t-1")
+        assert len(told) <= MOST_CHARS
+        assert ("systemMessage" in json.loads(text)) == (event["source"] != "compact")
+    if name == "UserPromptSubmit":
+        assert ("was cancelled" in output["additionalContext"]) == cancelled
+    if name == "PreToolUse":
+        assert (output.get("permissionDecision") == "deny") == cancelled
+
+
+SILENT = ("Stop", "StopFailure", "SubagentStop", "SessionEnd", "PreCompact")
+
+
+def test_where_nothing_may_be_said_the_contract_has_nothing() -> None:
+    assert not set(SILENT) & set(ALLOWED)
+    assert {*ALLOWED, *SILENT} == set(payloads.EVENTS)
+
+
+def test_a_profile_sees_all_its_parts(talkative: Home) -> None:
+    for path in Path(talkative.path, "context").iterdir():
+        path.write_text(f"{path.stem}.\n")
+    env = talkative.with_env(TASK_ID="t-1", AGENT_ID="ana")
+    text = checked("SessionStart", answered("SessionStart", payloads.SESSION_START, env))
+    said = text["additionalContext"].split("\n\n")
+    assert [part.split("-")[0] for part in said] == ["task", "profile", "lead", "project"]

@@ -1,0 +1,207 @@
+"""Memories: indexed when they change, found by words and by meaning, forgotten when told."""
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from hivepipe.cli.main import main
+from tests import payloads
+from tests.conftest import Home, Process, Server, Writer, answered, until
+from tests.payloads import SESSION, changed
+
+KEY = "sk-ant-api03-" + "A1b2C3d4E5f6G7h8" * 6
+TOPICS = ("tea", "deploy", "checkout")
+
+
+class Scene:
+    """A project whose session keeps memories beside its transcript."""
+
+    def __init__(self, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.home = home
+        self.monkeypatch = monkeypatch
+        self.claude = home.root / ".claude" / "projects" / "-shop"
+        self.folder = self.claude / "memory"
+        self.folder.mkdir(parents=True)
+        self.config = home.root / ".config" / "hivepipe" / "config.toml"
+
+    def fire(self, event: dict[str, Any]) -> None:
+        said = changed(event, transcript_path=str(self.claude / f"{SESSION}.jsonl"))
+        answered(event["hook_event_name"], said, self.home.env)
+
+    def write(self, name: str, text: str) -> Path:
+        """Let Claude write a memory."""
+        path = self.folder / name
+        path.write_text(text)
+        call = {"file_path": str(path), "content": text}
+        self.fire(changed(payloads.POST_WRITE, tool_input=call, tool_use_id=f"toolu_{name}"))
+        return path
+
+    def run(self, *arguments: str, code: int = 0, **variables: str) -> str:
+        self.home.inside(self.monkeypatch)
+        for name, value in variables.items():
+            self.monkeypatch.setitem(__import__("posix").environ, name.encode(), value.encode())
+        self.monkeypatch.chdir(self.home.project)
+        result = CliRunner().invoke(main, list(arguments))
+        assert result.exit_code == code, result.output
+        return result.stdout + result.stderr
+
+    def found(self, *words: str, **variables: str) -> list[str]:
+        said = self.run("memory", "search", "--json", *words, **variables)
+        return [Path(entry["path"]).name for entry in json.loads(said)["memories"]]
+
+    def index(self, sql: str) -> list[tuple[Any, ...]]:
+        path = self.home.path / "memory.db"
+        if not path.exists():
+            return []
+        connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)
+        try:
+            return connection.execute(sql).fetchall()
+        except sqlite3.OperationalError:  # it is being made
+            return []
+        finally:
+            connection.close()
+
+
+@pytest.fixture
+def scene(private_home: Home, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    return Scene(private_home, monkeypatch)
+
+
+def test_what_claude_writes_down_is_indexed_and_found(
+    scene: Scene, redis_server: Server, writer: Writer, slow_worker: Process
+) -> None:
+    writer.start()
+    slow_worker.start()
+    scene.fire(payloads.SESSION_START)
+    scene.write("tea.md", f"# Tea\n\nThe user likes green tea. Key {KEY}\n\n# Other\n\nNothing.")
+    until(lambda: scene.index("SELECT * FROM chunks"), "not indexed")
+    assert not scene.index(f"SELECT * FROM chunks WHERE text LIKE '%{KEY[:30]}%'")
+    for name in ("memory.db", "memory.db-wal"):
+        path = scene.home.path / name
+        assert not path.exists() or KEY.encode() not in path.read_bytes()
+    # An edit elsewhere is none of a memory's.
+    other = {"file_path": str(scene.home.project / "memory" / "x.md"), "content": ""}
+    scene.fire(changed(payloads.POST_WRITE, tool_input=other, tool_use_id="toolu_other"))
+    assert writer.end() == 0
+    assert slow_worker.end() == 0
+    assert scene.found("green") == ["tea.md"]
+    assert scene.found("coffee") == []
+    assert (scene.home.path / "memory.db").stat().st_mode & 0o777 == 0o600
+    # What was shown in a session is on record, for the rating of its summary.
+    assert scene.found("tea", HIVEPIPE_SESSION_ID=SESSION) == ["tea.md"]
+    (shown,) = scene.home.rows("SELECT session_id, memory FROM retrievals")
+    assert shown == {"session_id": SESSION, "memory": "tea.md"}
+
+
+def test_the_index_follows_the_files(scene: Scene) -> None:
+    scene.home.path.mkdir()
+    scene.config.parent.mkdir(parents=True)
+    scene.config.write_text(f'memory_dirs = ["{scene.folder}"]\n')
+    (scene.folder / "a.md").write_text("Green tea.")
+    (scene.folder / "deep").mkdir()
+    (scene.folder / "deep" / "b.txt").write_text("Green deploys.")
+    (scene.folder / "c.py").write_text("green = 1")
+    (scene.folder / "link.md").symlink_to("/etc/passwd")
+    assert scene.found("green") == ["a.md", "b.txt"] or scene.found("green") == ["b.txt", "a.md"]
+    before = scene.index("SELECT id FROM chunks ORDER BY id")
+    (scene.folder / "a.md").touch()
+    assert scene.found("tea") == ["a.md"]
+    assert scene.index("SELECT id FROM chunks ORDER BY id") == before  # the same text: not anew
+    (scene.folder / "a.md").write_text("Black coffee.")
+    (scene.folder / "deep" / "b.txt").unlink()
+    assert scene.found("green") == []
+    assert scene.found("coffee") == ["a.md"]
+    assert "forgotten" in scene.run("memory", "forget", str(scene.folder / "a.md"))
+    assert scene.found("coffee") == []
+    assert (scene.folder / "a.md").exists()
+    (scene.folder / "a.md").write_text("Black coffee, no sugar.")
+    assert scene.found("coffee") == ["a.md"]
+    listed = json.loads(scene.run("memory", "list", "--json"))["files"]
+    assert [(Path(entry["path"]).name, entry["forgotten"]) for entry in listed] == [("a.md", 0)]
+    scene.run("memory", "forget", "/nowhere", code=1)
+
+
+def test_what_was_useful_comes_first(scene: Scene) -> None:
+    scene.home.path.mkdir()
+    scene.config.parent.mkdir(parents=True)
+    scene.config.write_text(f'memory_dirs = ["{scene.folder}"]\n')
+    for name in ("a.md", "b.md"):
+        (scene.folder / name).write_text("Green tea.")
+    scene.run("task", "add", "x")  # makes the database
+    assert scene.found("tea", HIVEPIPE_SESSION_ID=SESSION) == ["a.md", "b.md"]
+    connection = sqlite3.connect(scene.home.database)
+    connection.execute(
+        "INSERT INTO memory_ratings SELECT session_id, memory, 'llm', memory = 'b.md', '2026' "
+        "FROM retrievals"
+    )
+    connection.commit()
+    connection.close()
+    assert scene.found("tea") == ["b.md", "a.md"]
+
+
+class Endpoint(BaseHTTPRequestHandler):
+    """An embeddings endpoint that knows three topics."""
+
+    texts: list[str]
+    works: bool
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        assert self.path == "/v1/embeddings"
+        type(self).texts += asked["input"]
+        data = [
+            {"index": n, "embedding": [1.0 if topic in text.lower() else 0.1 for topic in TOPICS]}
+            for n, text in enumerate(asked["input"])
+        ]
+        body = json.dumps({"data": data[::-1]}).encode()
+        self.send_response(200 if type(self).works else 503)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing to stderr."""
+
+
+@pytest.fixture
+def endpoint() -> Iterator[str]:
+    Endpoint.texts, Endpoint.works = [], True
+    server = HTTPServer(("127.0.0.1", 0), Endpoint)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/v1"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_with_a_provider_they_are_found_by_meaning(scene: Scene, endpoint: str) -> None:
+    scene.home.path.mkdir()
+    scene.config.parent.mkdir(parents=True)
+    said = f'embeddings_url = "{endpoint}"\nembeddings_model = "m"\n'
+    scene.config.write_text(f'memory_dirs = ["{scene.folder}"]\n{said}')
+    (scene.folder / "drinks.md").write_text(f"Tea, always green. Key {KEY}")
+    (scene.folder / "ops.md").write_text("How we deploy on Tuesdays.")
+    # No word of it stands in the file.
+    assert scene.found("TEA-ish", "things")[0] == "drinks.md"
+    assert len(Endpoint.texts) == 3  # two files, one query
+    assert not any(KEY in text for text in Endpoint.texts)
+    assert scene.found("deploying?")[0] == "ops.md"
+    assert len(Endpoint.texts) == 4  # the files are not asked for again
+    (scene.folder / "ops.md").write_text("How we deploy on Mondays.")
+    assert scene.found("deploy")[0] == "ops.md"
+    assert len(Endpoint.texts) == 6
+    Endpoint.works = False
+    assert scene.found("mondays") == ["ops.md"]  # by words
+
+
+def test_a_repository_cannot_name_an_endpoint(scene: Scene, endpoint: str) -> None:
+    scene.home.path.mkdir()
+    (scene.home.path / "config.toml").write_text(f'embeddings_url = "{endpoint}"\n')
+    assert "belongs into" in scene.run("config", code=1)
