@@ -3,7 +3,8 @@
     python benchmarks/hook_cost.py [--runs 40] [--check] [--json FILE]
 
 Every event, at 1 kB and at 30 kB, with Redis up, down and stopped (SIGSTOP), and with 10,000
-files in the spool; the guard on, 20 context rules, a registered project, a known instance.
+files in the spool; the guard on, 20 keyword rules, a briefing, a registered project, a known
+instance.
 Commands take turns, so that a noisy machine disturbs all alike; medians.
 `--check` fails above the bounds: 1.4 times `python -I -S -c pass` (PreToolUse 1.5), 14 times
 faster than redis-py with rq, 200 ms with Redis stopped; in CI (a shared machine) at three times
@@ -27,6 +28,7 @@ from pathlib import Path
 from redis.exceptions import RedisError
 
 from hivepipe import home
+from hivepipe.intake.greeting import part_path, project_part
 from hivepipe.queues.connection import connect
 from hivepipe.stack.hook_bundle import write_bundle
 from hivepipe.stack.redis_server import arguments, find_server
@@ -40,9 +42,10 @@ MOST_OVER_BARE_GUARDED = 1.5  # PreToolUse asks Redis and judges its answer
 LEAST_UNDER_NAIVE = 14.0
 MOST_STOPPED_MS = 200.0
 SPOOLED_FILES = 10_000
-RULE = {"words": ["checkout", "cart"], "text": "Prices are whole cents, never floats. " * 5}
+RULE = {"keywords": ["checkout", "cart"], "text": "Prices are whole cents, never floats. " * 5}
+BRIEFING = "The last session here split checkout.py into three modules; one is left. " * 20
 GUARD = {"HIVEPIPE_GUARD": "all", "HIVEPIPE_GUARD_POLLS": "mcp__*__poll*"}
-HOOK_SETTINGS = {"v": 1, "values": GUARD, "rules": [RULE] * 20}
+HOOK_SETTINGS = {"v": 1, "values": GUARD, "context": [RULE] * 20}
 
 EDIT = {"file_path": "/home/ana/shop/checkout.py", "old_string": "a", "new_string": "b"}
 AGENT = {"description": "Map callers", "prompt": "List them", "subagent_type": "Explore"}
@@ -90,6 +93,9 @@ class Setting:
         lines = f"home={self.home}", f"socket={self.socket}", "python=/bin/true", "state=on"
         home.write_small(record, "\n".join(lines) + "\n")
         Path(self.home, "hook-settings.json").write_text(json.dumps(HOOK_SETTINGS))
+        part = Path(part_path(self.home, project_part(self.project)))
+        part.parent.mkdir()
+        part.write_text(BRIEFING)
         self.server: subprocess.Popen[bytes] | None = None
 
     def start_server(self) -> None:
