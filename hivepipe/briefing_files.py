@@ -98,7 +98,7 @@ class BriefingFiles:
             text = words.project_part(_notes_of(project), last.get(project), left)
             yield project_part(project), text
         yield from _profile_parts(store)
-        yield from _lead_parts(store, by_id)
+        yield from _lead_parts(store, tasks)
 
     def _notes(self) -> Iterator[Path]:
         for project in self._projects:
@@ -118,19 +118,15 @@ def _profile_parts(store: Listings) -> Iterator[tuple[str, str]]:
         yield f"profile-{profile['id']}", words.profile_part(profile, files)
 
 
-def _lead_parts(store: Listings, tasks: dict[str, Entry]) -> Iterator[tuple[str, str]]:
+def _lead_parts(store: Listings, tasks: list[Entry]) -> Iterator[tuple[str, str]]:
     leads = [entry["id"] for entry in profiles.list_profiles(store) if entry["role"] == "lead"]
     if not leads:
         return
     since = datetime.now(UTC) - RECENT
     spawned = briefing.delegations(store, f"{since:%Y-%m-%dT%H:%M:%S}.000Z", MOST_PARTS)
-    sessions = with_activity(store, store.sessions(with_ended=False))
+    sessions = _at_work(store, tasks)
     for swarm in {entry["swarm_id"] for entry in [*sessions, *spawned] if entry["swarm_id"]}:
-        shown = [
-            {**entry, **_of_task(tasks.get(entry["task_id"]))}
-            for entry in sessions
-            if entry["swarm_id"] == swarm
-        ]
+        shown = [entry for entry in sessions if entry["swarm_id"] == swarm]
         agents = [entry for entry in spawned if entry["swarm_id"] == swarm]
         for lead in leads:
             others = [entry for entry in shown if entry["profile"] != lead]
@@ -138,8 +134,19 @@ def _lead_parts(store: Listings, tasks: dict[str, Entry]) -> Iterator[tuple[str,
             yield lead_part(lead, swarm), text
 
 
-def _of_task(task: Entry | None) -> Entry:
-    return {"text": task["text"], "progress": task["progress"]} if task else {}
+def _at_work(store: Listings, tasks: list[Entry]) -> list[Entry]:
+    """Return the open sessions, each with its profile and task, also before its first call."""
+    by_id = {task["id"]: task for task in tasks}
+    by_session = {task["session_id"]: task for task in reversed(tasks)}
+    whose = profiles.profiles_of_sessions(store)
+    found = []
+    for entry in with_activity(store, store.sessions(with_ended=False)):
+        task = by_id.get(entry["task_id"]) or by_session.get(entry["id"])
+        known = {"profile": entry["profile"] or whose.get(entry["id"])}
+        if task:
+            known |= {"task_id": task["id"], "text": task["text"], "progress": task["progress"]}
+        found.append({**entry, **known})
+    return found
 
 
 def _left_behind(tasks: list[Entry], project: str) -> Entry | None:

@@ -192,6 +192,16 @@ def list_profiles(store: Listings) -> list[Entry]:
     return store.rows(sql, {})
 
 
+def profiles_of_sessions(store: Listings) -> dict[str, str]:
+    """Return whose the open sessions are."""
+    sql = """
+        SELECT session_id, profile_id FROM profile_sessions
+        JOIN sessions ON sessions.id = session_id
+        WHERE sessions.status IN ('active', 'paused') ORDER BY entered_at
+    """
+    return {row["session_id"]: row["profile_id"] for row in store.rows(sql, {})}
+
+
 def versions(store: Listings, profile: str, name: str = "") -> list[Entry]:
     """Return the versions of a profile's files, the newest first."""
     sql = """

@@ -226,7 +226,6 @@ def test_a_profile_is_told_who_it_is_and_a_lead_what_the_others_do(scene: Scene)
     scene.run("profile", "add", "lea", "--role", "lead")
     scene.run("task", "add", "Split checkout.py", "--id", "t-7")
     scene.start("s-a", folder, TASK_ID="t-7")
-    scene.fire(payloads.PRE_BASH, "s-a", folder, TASK_ID="t-7")
     scene.fire(payloads.POST_AGENT_ASYNC, "s-a", folder, TASK_ID="t-7")
 
     def told(profile: str) -> str:
