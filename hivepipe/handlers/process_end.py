@@ -50,10 +50,15 @@ def finish_process(workplace: Workplace, job: Envelope) -> None:
         is_last = own is not None and not profiles.other_sessions_in_folder(
             db, job.session, own["folder"]
         )
+        # Asked before what the folder holds now becomes a version of its own.
+        known = _known_claude_md(db, own["profile_id"], own["folder"]) if own else set()
     if own is not None:
         _take_in(workplace, job, own["profile_id"], own["folder"])
         if is_last:
-            _give_back(workplace.home, own["profile_id"], Path(own["folder"], CLAUDE_MD))
+            path = Path(own["folder"], CLAUDE_MD)
+            refusal = give_back(workplace.home, path, known)
+            if refusal:
+                logger.warning("%s stays as it is: %s", path, refusal)
     _index_memories(workplace.home)
     end_tunnels(workplace.home, job.session)
 
@@ -111,15 +116,12 @@ def _take_in(workplace: Workplace, job: Envelope, profile: str, folder: str) -> 
         workplace.hand_back(job, jobs)
 
 
-def _give_back(home: str, profile: str, path: Path) -> None:
-    with closing(Database(database_path(home))) as db:
-        data = read_regular(str(path))
-        known = set()
-        if data is not None and profiles.is_version(db, profile, path.name, digest_of(data)):
-            known.add(digest_of(data))
-    refusal = give_back(home, path, known)
-    if refusal:
-        logger.warning("%s of profile %s stays as it is: %s", path.name, profile, refusal)
+def _known_claude_md(db: Database, profile: str, folder: str) -> set[str]:
+    """Return the hash of the file if the store has this version: replacing it loses nothing."""
+    data = read_regular(f"{folder}/{CLAUDE_MD}")
+    if data is None or not profiles.is_version(db, profile, CLAUDE_MD, digest_of(data)):
+        return set()
+    return {digest_of(data)}
 
 
 def _remove_old_copies(home: str) -> None:

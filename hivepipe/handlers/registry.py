@@ -5,15 +5,7 @@ from dataclasses import replace
 
 from hivepipe.envelope import Envelope
 from hivepipe.errors import UnknownOperationError
-from hivepipe.handlers import (
-    agents,
-    history,
-    profiles,
-    sessions,
-    slots,
-    tasks,
-    usage,
-)
+from hivepipe.handlers import agents, history, sessions, slots, tasks, usage
 from hivepipe.handlers.deferred import Deferred
 from hivepipe.store.applied import count_effectless, mark_applied
 from hivepipe.store.database import Database
@@ -35,8 +27,8 @@ HANDLERS: dict[str, Callable[[Database, Envelope], None]] = {
     "finish_agent": agents.finish_agent,
     "insert_log": history.insert_log,
     "record_goal": history.record_goal,
-    "enter_profile": profiles.enter_profile,
-    "sync_identity": profiles.sync_identity,
+    "enter_profile": Deferred("profiles.enter_profile"),
+    "sync_identity": Deferred("profiles.sync_identity"),
     "record_prompt": history.record_prompt,
     "record_skill": history.record_skill,
     "record_usage": usage.record_usage,

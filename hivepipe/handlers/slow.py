@@ -16,14 +16,7 @@ from typing import NamedTuple
 from hivepipe.envelope import Envelope, follow_ups, read_envelope
 from hivepipe.errors import UnknownOperationError
 from hivepipe.handlers.archive import archive_transcript
-from hivepipe.handlers.cleanup import cleanup_agents, log_cleanups
 from hivepipe.handlers.deferred import Deferred, load_all
-from hivepipe.handlers.hive import check_hives
-from hivepipe.handlers.memory import index_memory
-from hivepipe.handlers.process_end import finish_process, sync_profile
-from hivepipe.handlers.prune import prune
-from hivepipe.handlers.prune_files import prune_files
-from hivepipe.handlers.reaper import reap_sessions
 from hivepipe.handlers.registry import HANDLERS, execute
 from hivepipe.handlers.slots import slot_jobs
 from hivepipe.handlers.workplace import Workplace
@@ -44,6 +37,9 @@ class Slow(NamedTuple):
 
 SLOW_OPERATIONS: dict[str, Slow] = {
     "archive_transcript": Slow(SLOW, archive_transcript),
+    "index_memory": Slow(SLOW, Deferred("memory.index_memory")),
+    "sync_profile": Slow(SLOW, Deferred("process_end.sync_profile")),
+    "finish_process": Slow(SLOW, Deferred("process_end.finish_process")),
     "sweep_transcripts": Slow(SLOW, Deferred("sweep.sweep_transcripts")),
     "compress_archives": Slow(SLOW, Deferred("sweep.compress_archives")),
     "cleanup_agents": Slow(HERE, Deferred("cleanup.cleanup_agents")),
@@ -55,20 +51,6 @@ SLOW_OPERATIONS: dict[str, Slow] = {
     "send_alert": Slow(SLOW, Deferred("alerts.send_alert")),
     "prune_files": Slow(SLOW, Deferred("prune_files.prune_files")),
     "summarise_session": Slow(LLM, Deferred("summaries.summarise_session")),
-    "sweep_transcripts": Slow(SLOW, sweep_transcripts),
-    "compress_archives": Slow(SLOW, compress_archives),
-    "index_memory": Slow(SLOW, index_memory),
-    "sync_profile": Slow(SLOW, sync_profile),
-    "finish_process": Slow(SLOW, finish_process),
-    "cleanup_agents": Slow(HERE, cleanup_agents),
-    "log_cleanups": Slow(SLOW, log_cleanups),
-    "prune": Slow(SLOW, prune),
-    "check_hives": Slow(SLOW, check_hives),
-    "reap_sessions": Slow(HERE, reap_sessions),
-    "raise_alerts": Slow(HERE, raise_alerts),
-    "send_alert": Slow(SLOW, send_alert),
-    "prune_files": Slow(SLOW, prune_files),
-    "summarise_session": Slow(LLM, summarise_session),
 }
 
 
