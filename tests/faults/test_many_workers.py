@@ -193,12 +193,15 @@ def test_a_full_context_is_parked_and_a_fresh_worker_goes_on(scene: Scene) -> No
     assert "the other half" in task
     (row,) = scene.home.rows("SELECT respawn_of FROM hive_workers WHERE respawn_of IS NOT NULL")
     assert row["respawn_of"] == worker
+
     # The fresh one plays the same script, and fills its context too: one respawn is the limit.
-    scene.becomes(fresh, "context_full")
+    def parked() -> bool:
+        scene.run("monitor", "--once", "--respawn")
+        return (scene.state(fresh) / "runs/2.json").exists() and scene.is_booked(fresh, 2)
+
+    until(parked, "not parked")
     for _ in range(3):
         scene.run("monitor", "--once", "--respawn")
-    until(lambda: not scene.stand(fresh)["lives"], "parking")
-    scene.run("monitor", "--once", "--respawn")
     assert len(scene.check()) == 2
     assert scene.violations == ""
 

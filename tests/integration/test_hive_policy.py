@@ -76,6 +76,15 @@ def test_who_asks_or_is_done_is_never_stale(scene: Scene, status: str) -> None:
     assert scene.stand(worker)["lives"]
 
 
+def test_who_died_by_itself_is_told_of_and_not_resumed(scene: Scene) -> None:
+    worker = scene.spawn(script(["crash"], [DONE]))
+    scene.becomes(worker, "died")
+    for _ in range(3):
+        assert tick(scene, POLICY="respawn", **SOON) == ""
+    assert steps(scene, worker) == []
+    assert runs(scene) == 1
+
+
 def test_a_silent_one_is_asked_and_goes_on(scene: Scene) -> None:
     worker = begun(scene, script(["hang"], [DONE]))
     ticks_until(scene, worker, ("ask", 1), POLICY="ask")

@@ -265,7 +265,9 @@ def test_the_same_session_is_spawned_once(scene: Scene) -> None:
     for _ in range(2):
         worker = scene.spawn(script([DONE]), "project-a", "--session", session)
         scene.becomes(worker, "done")
+        until(lambda: not scene.processes(), "its runner goes on")
     assert len(scene.played()) == 1
+    assert len(list(scene.state(worker).glob("runs/*.json"))) == 1
     assert "no UUID" in scene.said("spawn", "project-a", "x", "--session", "1", expect=1).stderr
 
 
