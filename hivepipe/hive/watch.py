@@ -50,7 +50,7 @@ class Watch:
             yield from self.look()
 
     def look(self) -> Iterator[Change]:
-        """Yield what changed since the last look."""
+        """Yield what changed since the last look; what was not dealt with comes again."""
         workers = self._hive.workers()
         for worker in workers:
             mark = _mark(worker.status_file)
@@ -58,13 +58,13 @@ class Watch:
                 status = worker.status()
                 if status.problems and not status.word and _is_young(status):
                     continue
-                self._report(worker.id, mark)
                 yield Change(worker, status)
+                self._report(worker.id, mark)
             ended = f"{worker.id} ended"
             run = worker.last_run()
             if run and run.has_ended and self._reported.get(ended) != str(run.number):
-                self._report(ended, str(run.number))
                 yield Change(worker, None)
+                self._report(ended, str(run.number))
         self._forget({worker.id for worker in workers})
 
     def _report(self, name: str, mark: str) -> None:

@@ -47,8 +47,10 @@ def monitor(once: bool, respawn: bool) -> None:
 def _react(hive: Hive, change: Change, respawn: bool) -> None:
     worker, status = change
     if status is not None:
-        click.echo(f"STATUS_CHANGE:{worker.status_file}")
-        telling.tell(locate("."), hive, worker, status)
+        try:  # first: once the line is out the worker may be answered, and its word replaced
+            telling.tell(locate("."), hive, worker, status)
+        finally:
+            click.echo(f"STATUS_CHANGE:{worker.status_file}")
     else:
         click.echo(f"PROCESS_ENDED:{worker.folder}")
     orchestrator = Orchestrator(hive)
