@@ -37,6 +37,7 @@ class Vitals(NamedTuple):
     store_secs: float = 0.0  # for how long the database cannot be written
     store_reason: str = ""
     hive: dict[str, int] = {}  # noqa: RUF012  state -> hive workers; nobody writes into it
+    budget: str = ""  # what summaries took of the day's caps, when little is left
     # operation -> (without effect, all), within SHARE_SECS
     effectless: dict[str, tuple[int, int]] = {}  # noqa: RUF012  nobody writes into it
 
@@ -51,7 +52,7 @@ class Alert(NamedTuple):
 
 def alerts_of(vitals: Vitals) -> list[Alert]:
     """Return what is wrong, the urgent first."""
-    judged = (_unserved, _store, _disk, _dead, _waiting, _spool, _hive, _effectless)
+    judged = (_unserved, _store, _disk, _dead, _waiting, _spool, _hive, _effectless, _budget)
     found = [alert for judge in judged if (alert := judge(vitals))]
     return sorted(found, key=lambda alert: not alert.is_urgent)
 
@@ -113,6 +114,10 @@ def _effectless(vitals: Vitals) -> Alert | None:
         return None
     text = f"changed nothing within {_span(SHARE_SECS)}: {', '.join(said)}"
     return Alert("no_effect", text)
+
+
+def _budget(vitals: Vitals) -> Alert | None:
+    return Alert("budget", f"summaries wait: {vitals.budget} today") if vitals.budget else None
 
 
 def _span(secs: float) -> str:

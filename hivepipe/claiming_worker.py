@@ -25,6 +25,7 @@ from hivepipe.config import here
 from hivepipe.errors import LockHeldError
 from hivepipe.home import locate
 from hivepipe.intake.autostart import start_stack
+from hivepipe.process_log import set_up
 from hivepipe.queues import client
 from hivepipe.queues.claims import Claim, Claims
 from hivepipe.queues.connection import connect
@@ -239,7 +240,8 @@ def installed() -> str:
 def serve(worker_class: type[ClaimingWorker]) -> None:
     """Be a process of the stack: work until SIGTERM, exit 0; 75 if the home has such a worker."""
     os.umask(0o077)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    here()
+    set_up(worker_class.role)
     connection = connect(locate(".").socket)
     queues = [Queue(name, connection=connection) for name in worker_class.own_queues]
     worker = worker_class(

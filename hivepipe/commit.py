@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from hivepipe.envelope import Envelope
 from hivepipe.errors import JobError
 from hivepipe.handlers.registry import execute
+from hivepipe.process_log import about_job
 from hivepipe.store.database import Database
 
 _JOBS_FAULT = (
@@ -41,6 +42,7 @@ def commit_batch(
     with db.transaction():
         for index, job in enumerate(jobs):
             mark(job.id)
+            about_job(job.id, job.operation, job.session)
             try:
                 with db.savepoint():
                     execute(db, job)
@@ -53,4 +55,5 @@ def commit_batch(
             else:
                 outcome.committed.append(index)
             mark("")
+    about_job()
     return outcome

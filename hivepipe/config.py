@@ -64,6 +64,10 @@ def _fsync(value: Any) -> str | None:
     return value if value in ("always", "everysec") else None
 
 
+def _log_format(value: Any) -> str | None:
+    return value if value in ("text", "json") else None
+
+
 def _mode(value: Any) -> str | None:
     return value if value in ("off", "tasks", "all") else None
 
@@ -155,6 +159,7 @@ SETTINGS = (
     Setting("idle_secs", _number, "a number of seconds", "300"),
     Setting("shared_root", _path, "an absolute path", "none"),
     Setting("db", _path, "an absolute path", "hive.db in the home"),
+    Setting("log_format", _log_format, '"text" or "json"', "text"),
     Setting("fsync", _fsync, '"always" or "everysec"', "everysec"),
     Setting(
         "redis_url", _text, "the URL of a Redis", "a Redis of the home's own", is_the_users=True

@@ -10,6 +10,7 @@ from types import FrameType
 
 from hivepipe.config import here
 from hivepipe.errors import LockHeldError
+from hivepipe.process_log import set_up
 from hivepipe.queues.client import RefusedError
 from hivepipe.queues.connection import connect
 from hivepipe.queues.housekeeping import Housekeeper
@@ -59,7 +60,8 @@ class Forwarder:
 def serve() -> None:
     """Be a process of the stack: forward until SIGTERM, exit 0; 75 if the home has a forwarder."""
     os.umask(0o077)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    here()
+    set_up("forwarder")
     try:
         forwarder = Forwarder(Stack.of(here()[0]))
     except LockHeldError as error:

@@ -24,6 +24,7 @@ from hivepipe.errors import BadEnvelopeError, JobError, StoppedError, TryLaterEr
 from hivepipe.handlers.slow import execute_slow, load_handlers
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.jobs import Job
+from hivepipe.process_log import about_job
 from hivepipe.queues import client
 from hivepipe.queues.claims import LEASE_SECS, Claimed
 from hivepipe.queues.hand_back import hand_back
@@ -72,16 +73,19 @@ class SlowWorker(ClaimingWorker):
         self._show_busy()
         for job in claim.jobs:
             self._execute(job)
+            about_job()
         return 0
 
     def _execute(self, job: Claimed) -> None:
         """Every claimed job is acknowledged, retried, buried or put back."""
+        about_job(job.id)
         try:
             envelope = read_claimed(job)
         except BadEnvelopeError as error:
             logger.error("dead letter %s: %s", job.id, error)
             self._claims.bury([(job, str(error), job.data, "unreadable")])
             return
+        about_job(job.id, envelope.operation, envelope.session)
         try:
             with self._held(job):
                 execute_slow(

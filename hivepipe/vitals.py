@@ -15,8 +15,11 @@ from hivepipe.queues.spooled import spool_files
 from hivepipe.store.hive import states
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
+from hivepipe.store.spending import spending, spending_path
+from hivepipe.summaries import terms
 
 _ZERO_ROWS = "zero_rows:"
+_NEARLY = 0.9  # of a cap: the next call may not fit
 
 
 def effectless(home: str) -> dict[str, int] | None:
@@ -45,6 +48,7 @@ def vitals(home: str, found: Figures | None, client: Redis | None) -> Vitals:
         "oldest_spooled_secs": _age_secs(spooled[0]) if spooled else 0.0,
         "free_bytes": free_bytes(home),
         "hive": hive_states(home),
+        "budget": budget(),
     }
     if found is None or client is None:
         return Vitals(redis_answers=False, **on_disk)
@@ -73,6 +77,24 @@ def free_bytes(home: str) -> int | None:
     """Return how much room is left where the home lies, or will."""
     folder = next((path for path in (Path(home), *Path(home).parents) if path.is_dir()), None)
     return shutil.disk_usage(folder).free if folder else None
+
+
+def budget() -> str:
+    """Return what summaries took of the day's caps, if that is nearly all of one."""
+    if not spending_path().exists():
+        return ""
+    caps = terms.caps()
+    try:
+        with spending() as ledger:
+            spent = ledger.spent(terms.day_began())
+    except StoreError:
+        return ""
+    pairs = (
+        (spent.requests, caps.calls, f"{spent.requests} of {caps.calls} calls"),
+        (spent.tokens, caps.tokens, f"{spent.tokens:,} of {caps.tokens:,} tokens"),
+        (spent.dollars, caps.dollars, f"{spent.dollars:.2f} of {caps.dollars:.2f} USD"),
+    )
+    return ", ".join(said for taken, cap, said in pairs if taken and taken >= cap * _NEARLY)
 
 
 def _age_secs(spooled: Path) -> float:

@@ -34,6 +34,7 @@ from hivepipe.heartbeats import Heartbeats
 from hivepipe.idle import IdleWatch
 from hivepipe.jobs import queue_of, utc
 from hivepipe.periodic import TICK, job_of
+from hivepipe.process_log import about_job
 from hivepipe.queues import client, endpoint, ticks
 from hivepipe.queues.aof_sync import AofSync
 from hivepipe.queues.claims import TROUBLE_KEY, Claimed
@@ -203,6 +204,7 @@ class Writer(ClaimingWorker):
     def _execute_here(self, job: Claimed, envelope: Envelope, dead: list["_Dead"]) -> None:
         """Execute what is short and asks the system or Redis, outside any transaction."""
         self._box.record(job.id)
+        about_job(job.id, envelope.operation, envelope.session)
         try:
             execute_slow(
                 Workplace(self._home, partial(hand_back, self.connection, self._address)), envelope
@@ -217,6 +219,7 @@ class Writer(ClaimingWorker):
             self._claims.acknowledge([(job, envelope.operation)])
         finally:
             self._box.record("")
+            about_job()
 
     def _store_failed(self, jobs: list[tuple[Claimed, Envelope]], error: Exception) -> None:
         """The store is at fault: nothing was written, and no job ever dies of it."""
@@ -252,7 +255,9 @@ class Writer(ClaimingWorker):
             queue = queue_of(retry.demoted(envelope.priority, attempts))
             self._claims.retry([(job, queue, delay)])
             return
+        about_job(job.id, envelope.operation, envelope.session)
         logger.error("dead letter %s: %s: %s", job.id, envelope.operation, reason)
+        about_job()
         # A dead letter stays: it is stored text, and keeps what the store would have kept.
         data = client.job_data(redacted(envelope_text(job.data)))
         dead.append((job, reason, data, envelope.operation))
@@ -263,7 +268,9 @@ class Writer(ClaimingWorker):
             job, envelope = jobs[index]
             if job.attempts:
                 age_secs = (now_ns - envelope.event_time_ns) / 1e9
+                about_job(job.id, envelope.operation, envelope.session)
                 logger.info("Completed: %s (age: %.1fs)", envelope.operation, age_secs)
+        about_job()
 
     def _database(self) -> Database | None:
         """Return the open database; None while it cannot be opened, and then nothing is claimed."""

@@ -4,14 +4,16 @@
 Exits 0 on SIGTERM, SIGINT and SIGHUP. Several may run; one acts.
 """
 
-import logging
 import os
 
+from hivepipe.config import here
 from hivepipe.home import locate
+from hivepipe.process_log import set_up
 from hivepipe.queues.connection import connect
 from hivepipe.scheduler import TickScheduler
 
 if __name__ == "__main__":
     os.umask(0o077)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    here()
+    set_up("scheduler")
     TickScheduler(connect(locate(".").socket)).run()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import posix
 import pty
 import select
 import signal
@@ -23,6 +24,8 @@ from hivepipe.periodic import PERIODIC
 from hivepipe.queues.figures import SAMPLES_KEY
 from hivepipe.queues.rq_workers import rq_workers
 from hivepipe.queues.ticks import set_due
+from hivepipe.store.spending import Amount, spending
+from hivepipe.vitals import budget
 from tests.conftest import Home, Server, Writer, fire_all, until
 from tests.payloads import SESSION_START, changed
 
@@ -186,6 +189,21 @@ def test_updates_without_effect_are_counted_against_all_of_their_kind(
         db.execute("INSERT INTO counters VALUES ('zero_rows:update_checkpoint', 5)")
     (alert,) = json.loads(status(stack, "--json").stdout)["alerts"]
     assert alert["text"] == "changed nothing within 15 min: 5 of 100 update_checkpoint"
+
+
+def test_summaries_near_their_cap_are_told_of(
+    private_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    private_home.inside(monkeypatch)
+    monkeypatch.setitem(posix.environ, b"HIVEPIPE_LLM_DAILY_CALLS", b"10")
+    caps, each = Amount(10, 10**9, 10**9), Amount(1, 100, 1000)
+    with spending() as ledger:
+        for number in range(8):
+            ledger.reserve(f"s{number}", each, 1, caps, 0, provider="p", model="m", home="h")
+    assert budget() == ""
+    with spending() as ledger:
+        ledger.reserve("s9", each, 1, caps, 0, provider="p", model="m", home="h")
+    assert budget() == "9 of 10 calls"
 
 
 # ---- workers

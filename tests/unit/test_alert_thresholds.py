@@ -41,6 +41,7 @@ def test_nobody_is_told_of_what_is_fine() -> None:
             "disk",
             "200 MB are free on the disk: a full one loses events",
         ),
+        ({"budget": "20 of 20 calls"}, "budget", "summaries wait: 20 of 20 calls today"),
         ({"unserved": ("slow", "llm")}, "no_worker", "no worker serves slow, llm"),
         (
             {"store_secs": 180.0},

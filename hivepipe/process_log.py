@@ -1,0 +1,52 @@
+"""How the processes of a stack log: a line of text, or an object in JSON with the job it is about.
+
+HIVEPIPE_LOG_FORMAT=json    at, level, process, logger, text; job, operation, session; traceback
+"""
+
+import json
+import logging
+from contextvars import ContextVar
+from datetime import UTC, datetime
+
+from hivepipe.settings import variable
+
+_TEXT = "%(asctime)s %(levelname)s %(message)s"
+_NAMES = ("job", "operation", "session")
+_about: ContextVar[tuple[str, str, str]] = ContextVar("about", default=("", "", ""))
+
+
+def about_job(id: str = "", operation: str = "", session: str = "") -> None:
+    """Let the lines from now on say which job they are about; without words, about none."""
+    _about.set((id, operation, session))
+
+
+class JsonLines(logging.Formatter):
+    """One object per line; what is not known is left out."""
+
+    def __init__(self, process: str) -> None:
+        """`process` is its name in the stack."""
+        super().__init__()
+        self._process = process
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        said = {
+            "at": at.replace("+00:00", "Z"),
+            "level": record.levelname,
+            "process": self._process,
+            "logger": record.name,
+            "text": record.getMessage(),
+        }
+        said |= {name: value for name, value in zip(_NAMES, _about.get(), strict=True) if value}
+        if record.exc_info:
+            said["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(said)
+
+
+def set_up(process: str) -> None:
+    """Log from now on, as the settings say."""
+    handler = logging.StreamHandler()
+    is_json = variable("HIVEPIPE_LOG_FORMAT") == "json"
+    handler.setFormatter(JsonLines(process) if is_json else logging.Formatter(_TEXT))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])

@@ -1,0 +1,66 @@
+"""The processes of a stack log JSON where that is set, and each line says which job it is about."""
+
+import json
+import logging
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from hivepipe.process_log import JsonLines, about_job
+from hivepipe.store.database import Database
+from tests.conftest import Home, Server, Writer, fire_all, until
+from tests.payloads import POST_AGENT_COMPLETED, SESSION, SESSION_START, changed
+
+
+def lines(home: Home, process: str) -> list[dict[str, Any]]:
+    log = home.root / f"{process}{home.path.name}.log"
+    return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+def test_every_line_is_an_object_and_names_its_job(
+    private_home: Home, redis_server: Server, new_worker: Callable[[str], Writer]
+) -> None:
+    private_home.path.mkdir(exist_ok=True)
+    (private_home.path / "config.toml").write_text('log_format = "json"\n')
+    Database(private_home.database).close()
+    writer = new_worker("writer")
+    writer.start()
+    new_worker("scheduler").start()
+    fire_all([changed(SESSION_START, source="startup")], private_home.env)
+    until(lambda: private_home.count("sessions"), "not stored")
+    with closing(sqlite3.connect(private_home.database, timeout=10)) as db, db:
+        db.execute("PRAGMA foreign_keys = OFF")
+        db.execute("DELETE FROM swarms")
+    fire_all([POST_AGENT_COMPLETED], private_home.env)
+    until(lambda: any("dead letter" in line["text"] for line in lines(private_home, "writer")),
+          "no dead letter")  # fmt: skip
+    (dead,) = [line for line in lines(private_home, "writer") if "dead letter" in line["text"]]
+    assert (dead["level"], dead["process"]) == ("ERROR", "writer")
+    assert (dead["operation"], dead["session"]) == ("insert_agent", SESSION)
+    assert dead["job"] in dead["text"]
+    assert dead["at"].endswith("Z")
+    assert all(line["process"] == "scheduler" for line in lines(private_home, "scheduler"))
+
+
+def test_a_line_about_no_job_names_none_and_a_traceback_stays_in_its_line() -> None:
+    formatter = JsonLines("writer")
+    try:
+        raise ValueError("two\nlines")
+    except ValueError as error:
+        info = (type(error), error, error.__traceback__)
+    record = logging.LogRecord("x", logging.ERROR, "", 1, "%s is %d", ("it", 3), info)
+    about_job("j", "insert_log", "s")
+    said = json.loads(formatter.format(record))
+    assert (said["job"], said["text"]) == ("j", "it is 3")
+    assert "ValueError: two\nlines" in said["traceback"]
+    about_job()
+    assert "\n" not in formatter.format(record)
+    assert not {"job", "operation", "session"} & json.loads(formatter.format(record)).keys()
+
+
+@pytest.fixture(autouse=True)
+def about_nothing() -> None:
+    about_job()
