@@ -19,6 +19,9 @@ TICK = "tick"
 TICK_PRIORITY = 4
 TICK_QUEUE = queue_of(TICK_PRIORITY)
 
+CLEANUP = "cleanup"
+CLEANUP_EVERY_CHECKPOINTS = 10
+
 _NAME = re.compile(r"[a-z_]{1,40}")
 _ID = re.compile(r"tick-[a-z_]{1,40}|([a-z_]{1,40})-([0-9]{1,19})")
 
@@ -36,7 +39,7 @@ PERIODIC = (
     Periodic("reaper", 60, "reap_sessions", "sessions whose Claude Code was killed stay open"),
     Periodic("alerts", 60, "raise_alerts", "nobody is told that something is wrong"),
     Periodic("hives", 60, "check_hives", "hive workers that died or went silent look busy"),
-    Periodic("cleanup", 600, "cleanup_agents", "rows of agents that are over pile up"),
+    Periodic(CLEANUP, 600, "cleanup_agents", "rows of agents that are over pile up"),
     Periodic("sweep", 86_400, "sweep_transcripts", "sessions whose hooks never ran are not kept"),
     Periodic("compress", 86_400, "compress_archives", "old archives stay as large as they were"),
     Periodic("prune_files", 86_400, "prune_files", "archives and logs grow without end"),
@@ -81,6 +84,12 @@ def job_of(tick: Envelope) -> Message:
 def is_periodic(job: Envelope) -> bool:
     """Does the job run by the clock?"""
     return bool(job.text("periodic")) and job.number("slot") is not None
+
+
+def asks_for_cleanup(job: Envelope) -> bool:
+    """Is it an instance's tenth checkpoint, or twentieth? Agents are looked at then too."""
+    count = job.number("checkpoint_count") or 0 if job.operation == "update_instance" else 0
+    return count > 0 and count % CLEANUP_EVERY_CHECKPOINTS == 0
 
 
 def name_and_slot(job_id: str) -> tuple[str, int] | None:

@@ -98,6 +98,11 @@ def set_due(connection: Redis, row: Periodic, at: float) -> None:
     connection.zadd(SCHEDULED_KEY, {tick_id(row.name): at})
 
 
+def bring_forward(connection: Redis, name: str, at: float) -> None:
+    """Let a row's next turn come at this time, unless it comes before; many words are one turn."""
+    connection.zadd(SCHEDULED_KEY, {tick_id(name): at}, xx=True, lt=True)
+
+
 def fire(connection: Redis, row: Periodic, now: float) -> bool:
     """Enqueue the tick of a row that is due; False: another scheduler did, or it is at work."""
     id = tick_id(row.name)

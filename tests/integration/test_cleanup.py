@@ -5,6 +5,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -13,9 +14,11 @@ from pathlib import Path
 import pytest
 
 from hivepipe.queues.horizon import oldest_job_time
+from hivepipe.queues.ticks import due_times
 from hivepipe.store.database import Database
 from hivepipe.store.retention import DAYS
-from tests.conftest import Home, Server, Writer, until
+from tests.conftest import Home, Server, Writer, fire_all, until
+from tests.payloads import POST_EDIT, changed
 
 CLI = [sys.executable, "-I", "-m", "hivepipe.cli.main"]
 RUN = re.compile(
@@ -165,6 +168,28 @@ def test_exactly_the_right_ones_go_by_the_clock(
     until(swarm.log.exists, "not logged")
     until(lambda: RUN.search(swarm.log.read_text()), "not logged")
     swarm.assert_log_equals_rows("periodic")
+
+
+def test_every_tenth_checkpoint_of_an_instance_brings_it_forward(
+    private_home: Home,
+    redis_server: Server,
+    writer: Writer,
+    new_worker: Callable[[str], Writer],
+) -> None:
+    writer.start()
+    new_worker("scheduler").start()
+    ran = "SELECT slot FROM slots WHERE name = 'cleanup' ORDER BY id"
+    until(lambda: private_home.rows(ran), "no first turn")
+    env = private_home.with_env(CHECKPOINT_INTERVAL="0")
+    edits = [changed(POST_EDIT, tool_use_id=f"toolu_{number}") for number in range(10)]
+    fire_all(edits[:9], env)
+    until(lambda: private_home.count("session_logs") == 9, "not stored")
+    with redis_server.client() as client:
+        assert due_times(client)["tick-cleanup"] > time.time()
+    fire_all(edits[9:], env)
+    until(lambda: len(private_home.rows(ran)) == 2, "not brought forward")  # else in ten minutes
+    first, second = private_home.rows(ran)
+    assert second["slot"] > first["slot"]
 
 
 def test_a_log_that_was_torn_or_lost_is_written_again(private_home: Home) -> None:
