@@ -15,6 +15,7 @@ import pytest
 from hivepipe.envelope import read_envelope
 from hivepipe.periodic import Periodic, tick_of
 from hivepipe.queues import ticks
+from hivepipe.queues.claims import accounts
 from hivepipe.queues.client import job_data
 from hivepipe.queues.job_data import envelope_text
 from hivepipe.scheduler import TickScheduler
@@ -117,7 +118,7 @@ def test_a_tick_carries_our_marker_and_is_claimed_like_any_job(clockwork: Clockw
     kept = bench.redis.hgetall("rq:job:tick-quick")
     assert kept[b"status"] == b"finished"
     assert bench.redis.ttl("rq:job:tick-quick") == -1
-    figures = bench.accounts
+    figures = accounts(bench.redis)
     assert figures["accepted"] == figures["done"] > 0
     assert int(bench.redis.get("hivepipe:periodic")) == figures["accepted"]
 
@@ -138,7 +139,7 @@ def test_a_stock_worker_executes_ticks_too(clockwork: Clockwork) -> None:
         timeout=60,
     )
     assert len(clockwork.slots("quick")) == 1
-    assert bench.accounts["accepted"] == bench.accounts["done"]
+    assert accounts(bench.redis)["accepted"] == accounts(bench.redis)["done"]
 
 
 def test_a_doubled_tick_has_one_effect(clockwork: Clockwork) -> None:
@@ -192,7 +193,7 @@ def test_while_no_writer_is_there_one_tick_waits(clockwork: Clockwork) -> None:
     clockwork.assert_regular("quick", 1)
     bench.writers[0].end()
     bench.settle(writer)
-    assert bench.accounts["accepted"] == bench.accounts["done"]
+    assert accounts(bench.redis)["accepted"] == accounts(bench.redis)["done"]
 
 
 def test_three_schedulers_one_acts_and_another_takes_over(clockwork: Clockwork) -> None:
@@ -325,11 +326,11 @@ def test_rows_that_were_removed_or_changed_do_not_linger(clockwork: Clockwork) -
     assert not clockwork.slots("gone")
     assert b"tick-gone" not in bench.redis.zrange("rq:scheduler:scheduled_jobs", 0, -1)
     clockwork.assert_regular("changed", 2)
-    figures = bench.accounts
+    figures = accounts(bench.redis)
     assert figures["discarded"] == 2  # both waited
     bench.writers[1].end()
     bench.settle()
-    figures = bench.accounts
+    figures = accounts(bench.redis)
     assert figures["accepted"] == figures["done"] + figures["discarded"]
 
 
@@ -341,7 +342,7 @@ def test_of_a_row_that_fails_the_newest_dead_letter_is_kept(bench: Bench) -> Non
     bench.redis.zadd("rq:failed:medium", {"0" * 32: -1})
     assert ticks.drop_superseded(bench.redis) == 2
     assert set(bench.redis.zrange("rq:failed:medium", 0, -1)) == {b"quick-3", b"0" * 32}
-    assert bench.accounts["discarded"] == 2
+    assert accounts(bench.redis)["discarded"] == 2
     assert ticks.drop_superseded(bench.redis) == 0
 
 
