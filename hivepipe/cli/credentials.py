@@ -9,7 +9,7 @@ from hivepipe.cli.tables import json_option, show_json, show_table
 from hivepipe.errors import CredentialsError
 from hivepipe.settings import environment
 from hivepipe.summaries.providers import (
-    SETTABLE,
+    KEPT,
     credentials_path,
     find_offer,
     read_credentials,
@@ -19,11 +19,11 @@ from hivepipe.summaries.providers import (
 
 @click.group()
 def credentials() -> None:
-    """Keep the keys for summaries: `set`, `list` their names, `remove`."""
+    """Keep the keys for summaries and embeddings: `set`, `list` their names, `remove`."""
 
 
 @credentials.command(name="set")
-@click.argument("name", type=click.Choice(SETTABLE))
+@click.argument("name", type=click.Choice(KEPT))
 @click.option("--from-environment", is_flag=True, help="Take it from the variable of this name.")
 def set_credential(name: str, from_environment: bool) -> None:
     """Keep a key for the stack; it is asked for, or read from stdin, never an argument."""
@@ -40,7 +40,7 @@ def set_credential(name: str, from_environment: bool) -> None:
 
 
 @credentials.command()
-@click.argument("name", type=click.Choice(SETTABLE))
+@click.argument("name", type=click.Choice(KEPT))
 def remove(name: str) -> None:
     """Forget a key."""
     write_credential(name, None)
@@ -60,9 +60,9 @@ def list_credentials(as_json: bool) -> None:
             "environment": environment(name) is not None,
             "used": used is not None and used.name == name,
         }
-        for name in SETTABLE
+        for name in KEPT
     ]
-    if used and used.name not in SETTABLE:
+    if used and used.name not in KEPT:
         entries.append({"name": used.name, "file": True, "environment": False, "used": True})
     if as_json:
         show_json(credentials=entries)

@@ -65,8 +65,9 @@ PROVIDERS = (
         "Anthropic, by `claude -p`",
     ),
 )
+SETTABLE = tuple(name for it in PROVIDERS for name in it.credentials if name != CODEX)
 EMBEDDINGS_KEY = "HIVEPIPE_EMBEDDINGS_KEY"  # of `embeddings_url`
-SETTABLE = (*(name for it in PROVIDERS for name in it.credentials if name != CODEX), EMBEDDINGS_KEY)
+KEPT = (*SETTABLE, EMBEDDINGS_KEY)  # what may stand in the file
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ def read_credentials() -> dict[str, str]:
             raise CredentialsError(f"others may read {path}: chmod 600 {path}")
         text = file.read(LIMIT_BYTES).decode("utf-8", "replace")
     pairs = (line.partition("=") for line in text.splitlines() if line[:1] not in ("", "#"))
-    return {name.strip(): value.strip() for name, _, value in pairs if name.strip() in SETTABLE}
+    return {name.strip(): value.strip() for name, _, value in pairs if name.strip() in KEPT}
 
 
 def write_credential(name: str, secret: str | None) -> None:
