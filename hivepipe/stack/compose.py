@@ -45,7 +45,10 @@ services:
     command:
       - sh
       - -c
-      - printf 'requirepass %s\\n' "$$REDISCLI_AUTH" | exec redis-server {options} -
+      - |
+        exec redis-server {options} - <<END
+        requirepass $$REDISCLI_AUTH
+        END
     healthcheck:
       test: ["CMD", "redis-cli", "ping"]
       interval: 5s
