@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from hivepipe import settings
 from hivepipe.config import here
 from hivepipe.errors import BadEnvelopeError, HivepipeError, JobError, NewerEnvelopeError
 from hivepipe.handlers.registry import execute
@@ -129,7 +130,10 @@ def main() -> None:
     """Apply one file, quietly: whatever goes wrong, the file is still in the spool."""
     os.umask(0o077)
     try:
-        home = here()[0].home
+        place, config = here()
+        home = place.home
+        # Its environment is a list, and some work depends on whether anybody can wait for it.
+        settings.use({**config.for_settings(), "HIVEPIPE_USE_QUEUE": "false"})
         use_rules(home)
         db = Database(database_path(home), BUSY_TIMEOUT_SECS)
         apply_files(home, db, [Path(sys.argv[1])])

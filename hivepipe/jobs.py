@@ -100,6 +100,7 @@ PRIORITIES = {
     "count_dropped": 9,
     "record_summary": 8,
     "summarise_session": 10,
+    "summarise_idle": 8,
 }
 
 # A transcript lags behind the event that ends a turn: it is read at once, and once more.

@@ -40,6 +40,7 @@ PERIODIC = (
     Periodic("alerts", 60, "raise_alerts", "nobody is told that something is wrong"),
     Periodic("hives", 60, "check_hives", "hive workers that died or went silent look busy"),
     Periodic(CLEANUP, 600, "cleanup_agents", "rows of agents that are over pile up"),
+    Periodic("idle_summaries", 600, "summarise_idle", "sessions left open have no summary"),
     Periodic("sweep", 86_400, "sweep_transcripts", "sessions whose hooks never ran are not kept"),
     Periodic("compress", 86_400, "compress_archives", "old archives stay as large as they were"),
     Periodic("prune_files", 86_400, "prune_files", "archives and logs grow without end"),

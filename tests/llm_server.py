@@ -38,7 +38,7 @@ class Handler(BaseHTTPRequestHandler):
     def send(self, status: int, body: bytes, **headers: str) -> None:
         """Send a whole answer."""
         self.send_response(status)
-        self.send_header("content-type", "application/json")
+        headers = {"content_type": "application/json", **headers}
         self.send_header("content-length", str(len(body)))
         for name, value in headers.items():
             self.send_header(name.replace("_", "-"), value)
@@ -127,10 +127,72 @@ def reply(handler: Handler, answer: Any) -> dict[str, Any]:
     }
 
 
+def stream(handler: Handler, answer: Any) -> bytes:
+    """Put an answer into the events by which Codex' service says it."""
+    call = {
+        "type": "function_call",
+        "id": "fc_1",
+        "call_id": "call_1",
+        "name": "write_summary",
+        "arguments": json.dumps(answer),
+        "status": "completed",
+    }
+    usage = {
+        "input_tokens": INPUT_TOKENS,
+        "output_tokens": OUTPUT_TOKENS,
+        "total_tokens": INPUT_TOKENS + OUTPUT_TOKENS,
+        "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": 0},
+    }
+    whole = {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1,
+        "model": handler.body["model"],
+        "status": "completed",
+        "output": [call],
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "usage": usage,
+    }
+    begun_call = {**call, "arguments": "", "status": "in_progress"}
+    begun = {**whole, "status": "in_progress", "output": []}
+    events: list[dict[str, Any]] = [
+        {"type": "response.created", "response": begun},
+        {
+            "type": "response.output_item.added",
+            "output_index": 0,
+            "item": begun_call,
+        },
+        {
+            "type": "response.function_call_arguments.done",
+            "item_id": "fc_1",
+            "output_index": 0,
+            "name": call["name"],
+            "arguments": call["arguments"],
+        },
+        {"type": "response.output_item.done", "output_index": 0, "item": call},
+        {"type": "response.completed", "response": whole},
+    ]
+    lines = (
+        f"event: {event['type']}\ndata: {json.dumps({**event, 'sequence_number': number})}\n\n"
+        for number, event in enumerate(events)
+    )
+    return "".join(lines).encode()
+
+
 def success(answer: Any = None) -> Answer:
     """Answer as asked."""
     said = SUMMARY if answer is None else answer
-    return lambda handler: handler.send(200, json.dumps(reply(handler, said)).encode())
+
+    def send(handler: Handler) -> None:
+        if handler.path.endswith("/responses"):
+            handler.send(200, stream(handler, said), content_type="text/event-stream")
+        else:
+            handler.send(200, json.dumps(reply(handler, said)).encode())
+
+    return send
 
 
 def error(status: int, kind: str, message: str, **headers: str) -> Answer:

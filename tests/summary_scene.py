@@ -8,6 +8,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from hivepipe.envelope import read_envelope
+from hivepipe.periodic import Periodic, job_of, tick_of
+from hivepipe.queues import client
 from tests.conftest import PATIENCE_SECS, ROOT, Home, Process, Server, Writer, answered, fire, until
 from tests.llm_server import Provider
 from tests.payloads import SESSION_END, SESSION_START, changed
@@ -146,6 +149,17 @@ class Scene:
     def write_if_missing(self, session: str) -> Path:
         path = self.transcripts / f"{session}.jsonl"
         return path if path.exists() else self.write(session)
+
+    def tick(self, row: Periodic, slot: int) -> None:
+        """Enqueue what the clock enqueues when a slot has come, and wait until it is done."""
+        tick = read_envelope(tick_of(row, slot, time.time_ns()).envelope)
+        client.push(self.server.address, [job_of(tick)], 5.0)
+        sql = f"SELECT 1 FROM slots WHERE name = '{row.name}' AND slot = {slot}"
+        until(lambda: self.home.rows(sql), "the clock was not heard")
+
+    def archived(self) -> int:
+        """Return how many transcripts are archived."""
+        return len(list(self.home.project.rglob("main-session/*/*.meta.json")))
 
     def hurry(self, *queues: str) -> None:
         """What waits for a time has waited long enough: for it to settle, or to try again."""

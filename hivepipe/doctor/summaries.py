@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from hivepipe.doctor.patient import Finding, Patient
 from hivepipe.errors import CredentialsError
 from hivepipe.summaries.consent import is_enabled, objection
-from hivepipe.summaries.providers import Offer, credentials_path, find_offer
+from hivepipe.summaries.providers import SETTABLE, Offer, credentials_path, find_offer
 
 
 def credentials(_patient: Patient) -> Iterator[Finding]:
@@ -26,7 +26,8 @@ def agreed(patient: Patient) -> Iterator[Finding]:
             yield Finding(f"{text} until you agree", "hivepipe summaries enable", is_note=True)
         return
     if offer is None:
-        yield Finding("summaries are enabled, and there is no credential", "hivepipe credentials")
+        mend = f"hivepipe credentials set {SETTABLE[0]}"
+        yield Finding("summaries are enabled, and there is no credential", mend)
         return
     refused = offer.trouble or objection(home, offer)
     if refused:

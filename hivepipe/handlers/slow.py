@@ -51,6 +51,7 @@ SLOW_OPERATIONS: dict[str, Slow] = {
     "send_alert": Slow(SLOW, Deferred("alerts.send_alert")),
     "prune_files": Slow(SLOW, Deferred("prune_files.prune_files")),
     "summarise_session": Slow(LLM, Deferred("summaries.summarise_session")),
+    "summarise_idle": Slow(HERE, Deferred("summaries.summarise_idle")),
 }
 
 

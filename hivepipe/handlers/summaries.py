@@ -8,6 +8,8 @@ record       handed back to the writer; done when the row was read back
 import logging
 import time
 from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 from hivepipe import alert_outlets
 from hivepipe.envelope import Envelope
@@ -30,6 +32,8 @@ from hivepipe.summaries.question import Memory
 
 TAIL_BYTES = 4 << 20  # of an archive: more than enough for 20 kB of words
 READ_BACK_SECS = 20.0
+SILENT = timedelta(minutes=30)
+FORGOTTEN = timedelta(days=1)  # what fell silent before that was looked at often enough
 
 logger = logging.getLogger("hivepipe.summaries")
 
@@ -44,6 +48,22 @@ def summarise_session(workplace: Workplace, job: Envelope) -> None:
         return
     made = Summariser(home, workplace.stop_requested).summarise(material)
     record(workplace, job, made)
+
+
+def summarise_idle(workplace: Workplace, job: Envelope) -> None:
+    """Summarise the sessions that are open and have been silent for half an hour."""
+    now = datetime.fromtimestamp(job.event_time_ns / 1e9, UTC)
+    until, since = (f"{now - wait:%Y-%m-%dT%H:%M:%S}.000Z" for wait in (SILENT, FORGOTTEN))
+    with suppress(StoreError), listings(database_path(workplace.home)) as store:
+        for session in summaries.silent_sessions(store, since, until):
+            own = replace(
+                job,
+                id=f"idle-{session['id']}",  # the same as long as the session stays silent
+                session=session["id"],
+                project=session["project"] or "",
+            )
+            asked = Job("summarise_session", {"silent_since": session["last"]}, own.session[:8])
+            workplace.hand_back(own, [asked])
 
 
 def material_of(home: str, session: str) -> Material | None:

@@ -26,6 +26,7 @@ from hivepipe.errors import (
 from hivepipe.home import short_hash
 from hivepipe.price_table import prices_in_force
 from hivepipe.redaction import redact_text
+from hivepipe.settings import switched_off
 from hivepipe.store.spending import MICRO, Amount, Spending, spending
 from hivepipe.store.summaries import LLM, PLAIN, Summary
 from hivepipe.summaries import terms
@@ -77,6 +78,8 @@ class Summariser:
         """Return a summary; TryLaterError: it is worth while to wait for one."""
         if not is_enabled(self._home):
             return self._plain(material, OFF)
+        if switched_off("HIVEPIPE_USE_QUEUE") and not self._is_asked:
+            return self._plain(material, "without the queue nobody can wait for an answer")
         excerpt = material.excerpt
         if excerpt.messages < FEWEST_MESSAGES or len(excerpt.text.encode()) < FEWEST_BYTES:
             return self._plain(material, "too short to ask anybody about")

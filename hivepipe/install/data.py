@@ -12,11 +12,13 @@ from hivepipe.queues.connection import ACCEPTED_KEY, connect
 from hivepipe.stack.redis_server import answers
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
+from hivepipe.summaries.consent import consent_path
 
 # Of `.claude-state`, which others may use too, only this is ours.
 _OURS_OF_STATE = ("logs", "session.yaml", ".gitignore")
 # Of `.hive`, too: projects, prompts and what was learned are the user's.
 _OURS_OF_HIVE = ("workers", "state", "archive")
+_FOLDERS_THAT_GO = ("/.claude-state", "/hivepipe/summaries")
 # What is there before any event is; whether Redis and the database hold one is asked of them.
 _OF_AN_EMPTY_HOME = (".gitignore", "appendonly", "hive.db", "kernel", "logs/", "redis.lock")
 
@@ -30,7 +32,7 @@ class Data(NamedTuple):
 
 def data_of(place: Place) -> list[Data]:
     """Return what a place holds; what is not there is left out."""
-    found = [place.home]
+    found = [place.home, str(consent_path(place.home))]
     database = str(database_path(place.home))
     if database.startswith(f"{state_folder()}/databases/"):
         found.append(os.path.dirname(database))
@@ -42,14 +44,14 @@ def data_of(place: Place) -> list[Data]:
 
 
 def delete(data: list[Data]) -> None:
-    """Delete it for good, and `.claude-state` if nobody else's files are in it."""
+    """Delete it for good, and the folders it shared if nobody else's files are in them."""
     for entry in data:
         if os.path.isdir(entry.path) and not os.path.islink(entry.path):
             shutil.rmtree(entry.path)
         else:
             os.unlink(entry.path)
     for folder in {os.path.dirname(entry.path) for entry in data}:
-        if folder.endswith("/.claude-state") and not os.listdir(folder):
+        if folder.endswith(_FOLDERS_THAT_GO) and not os.listdir(folder):
             os.rmdir(folder)
 
 

@@ -88,5 +88,23 @@ def summary_of_state(store: Listings, session: str, state: str) -> Entry | None:
     return _entry(rows[0]) if rows else None
 
 
+def silent_sessions(store: Listings, since: str, until: str) -> list[Entry]:
+    """Return id, project and last sign of the open sessions that fell silent between two times.
+
+    Those that were summarised since are left out.
+    """
+    sql = """
+        SELECT id, project, last FROM (
+          SELECT sessions.id, sessions.project, MAX(sessions.updated_at,
+            COALESCE((SELECT MAX(last_active_at) FROM activity
+              WHERE session_id = sessions.id), '')) AS last
+          FROM sessions WHERE sessions.status IN ('active', 'paused')) AS open
+        WHERE last >= :since AND last < :until AND NOT EXISTS (
+          SELECT 1 FROM summaries WHERE session_id = open.id AND made_at > open.last)
+        ORDER BY last, id
+    """
+    return store.rows(sql, {"since": since, "until": until})
+
+
 def _entry(row: dict[str, Any]) -> Entry:
     return {**row, **{name: json.loads(row[name]) for name in _LISTS}}

@@ -63,12 +63,12 @@ class Desk:
         return said["archives"]  # type: ignore[no-any-return]
 
     def is_idle(self) -> bool:
-        """Is nothing waiting, held or due later, for either worker?"""
+        """Is nothing waiting, held or due later, for either worker? No summaries are made here."""
         if not (self.writer.is_running and self.slow.is_running):
             pytest.fail(f"ended: {self.writer.text[-2000:]} {self.slow.text[-2000:]}")
         with self.server.client() as client:
             counts = client.pipeline()
-            for queue in ("high", "medium", "low", "slow", "llm"):
+            for queue in ("high", "medium", "low", "slow"):
                 counts.llen(f"rq:queue:{queue}")
                 counts.zcard(f"rq:wip:{queue}")
                 counts.zcard(f"rq:scheduled:{queue}")

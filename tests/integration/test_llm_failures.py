@@ -165,3 +165,25 @@ def test_killed_between_call_and_record_is_not_asked_again(scene: Scene, llm: Pr
     )
     assert len(called) == 1
     assert scene.spent()["today"]["calls"] == 2
+
+
+def test_told_to_stop_in_the_middle(scene: Scene, llm: Provider) -> None:
+    """The call ends with the worker, at once; the next worker asks again."""
+    llm.script = [llm_server.hang]
+    scene.use(llm)
+    scene.start()
+    scene.end()
+    until(lambda: scene.hurry("slow") or llm.requests, "never asked")
+    (child,) = asks(scene)
+    assert scene.llm.end() == 0
+    assert not child.is_running()
+    scene.llm.start()
+    row = scene.until_summary()
+    assert (row["kind"], len(llm.requests)) == ("llm", 2)
+
+
+def test_what_was_agreed_to_goes_with_the_home(scene: Scene, llm: Provider) -> None:
+    scene.use(llm)
+    folder = scene.home.root / "state" / "hivepipe" / "summaries"
+    assert len(list(folder.iterdir())) == 1
+    assert str(folder) in scene.command("what", "--json")

@@ -1,14 +1,21 @@
 """Summaries end to end: a session ends, one call is made, a row is written and read back."""
 
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from tests.conftest import Home, Server, until
+from hivepipe.periodic import PERIODIC
+from tests.conftest import Home, Server, answered, until
 from tests.llm_server import SUMMARY, Provider, provider, success
+from tests.payloads import SESSION_END, SESSION_START, STOP, changed
 from tests.summary_scene import CANARY, SECRET_IN_WORDS, SESSION, Scene, said
+
+(CLOCK,) = [row for row in PERIODIC if row.operation == "summarise_idle"]
 
 
 @pytest.fixture
@@ -47,6 +54,12 @@ def test_a_session_that_ends_is_summarised_once(scene: Scene, llm: Provider) -> 
     shown = scene.command("summaries", "show", SESSION[:6])
     assert "The parser was mended" in shown
     assert "The changelog lacks a line." in shown
+
+    context = scene.home.path / "context"
+    until(
+        lambda: any("The parser was mended" in it.read_text() for it in context.glob("*.txt")),
+        "the next session will not be told",
+    )
 
     # Resumed: nothing was said, nothing is asked. Then it grew.
     scene.end()
@@ -158,3 +171,41 @@ def test_asked_for_by_hand(scene: Scene, llm: Provider) -> None:
             "source": "llm",
             "ratings": [{"name": "parser", "useful": True}],
         }
+
+
+def test_a_session_that_was_left_open_is_summarised(scene: Scene, llm: Provider) -> None:
+    """Silent for half an hour: once, however often the clock asks; not one that is at work."""
+    scene.use(llm)
+    env = scene.home.with_env(INSTANCE_ID="inst-a")
+    silent, busy = SESSION, "5e551011-0000-4000-8000-00000000000b"
+    for session in (silent, busy):
+        where = {"session_id": session, "transcript_path": str(scene.write(session))}
+        answered("SessionStart", changed(SESSION_START, **where), env)
+        answered("Stop", changed(STOP, **where), env)
+    scene.start()
+    until(lambda: scene.home.count("sessions") == 2, "not started")
+    until(lambda: scene.hurry("slow") or scene.archived() == 2, "not archived")
+    with closing(sqlite3.connect(scene.home.database, timeout=30)) as db:
+        earlier = f"{datetime.now(UTC) - timedelta(hours=1):%Y-%m-%dT%H:%M:%S}.000Z"
+        db.execute("UPDATE sessions SET updated_at = ? WHERE id = ?", (earlier, silent))
+        db.execute("UPDATE activity SET last_active_at = ? WHERE session_id = ?", (earlier, silent))
+        db.commit()
+    scene.tick(CLOCK, 1)
+    assert scene.until_summary()["session_id"] == silent
+    scene.tick(CLOCK, 2)
+    scene.tick(CLOCK, 3)
+    until(lambda: not scene.redis.llen("rq:queue:llm"), "not executed")
+    assert [row["session_id"] for row in scene.summaries()] == [silent]
+    assert len(llm.requests) == 1
+
+
+def test_on_the_direct_path_nobody_is_asked(scene: Scene, llm: Provider) -> None:
+    """The hook's own process does the work: it may be ended at any moment."""
+    scene.use(llm)
+    where = {"session_id": SESSION, "transcript_path": str(scene.write())}
+    env = scene.home.with_env(INSTANCE_ID="inst-a", USE_QUEUE="false")
+    answered("SessionStart", changed(SESSION_START, **where), env)
+    answered("SessionEnd", changed(SESSION_END, **where), env)
+    row = until(scene.summaries, "no summary")[0]
+    assert (row["kind"], "without the queue" in row["reason"]) == ("plain", True)
+    assert llm.requests == []

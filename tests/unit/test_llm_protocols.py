@@ -39,7 +39,7 @@ def asked(server: Provider, kind: str, script: list[Answer], **more: Any) -> dic
             "model": MODELS[kind],
             "url": f"{server.url}{paths.get(kind, '')}",
             "secret": KEY,
-            "account": "",
+            "account": "acc-1" if kind == "codex" else "",
             "instructions": QUESTION.instructions,
             "text": QUESTION.text,
             "names": [],
@@ -52,7 +52,7 @@ def asked(server: Provider, kind: str, script: list[Answer], **more: Any) -> dic
     )
 
 
-KINDS = ("openai", "openrouter", "anthropic")
+KINDS = ("openai", "openrouter", "anthropic", "codex")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -65,13 +65,21 @@ def test_success(server: Provider, kind: str) -> None:
         "output_tokens": OUTPUT_TOKENS,
     }
     ((path, headers, body),) = server.requests
-    wanted = {"openai": "/v1/chat/completions", "openrouter": "/api/v1/chat/completions"}
-    assert path == wanted.get(kind, "/v1/messages")
+    wanted = {
+        "openai": "/v1/chat/completions",
+        "openrouter": "/api/v1/chat/completions",
+        "anthropic": "/v1/messages",
+        "codex": "/responses",
+    }
+    assert path == wanted[kind]
     said_key = {name.lower(): value for name, value in headers.items()}
     assert KEY in said_key.get("x-api-key", "") + said_key.get("authorization", "")
     assert KEY not in json.dumps(body)
     if kind == "anthropic":
         assert body["tools"][0]["input_schema"]["required"] == list(SUMMARY)
+    elif kind == "codex":
+        assert body["tools"][0]["parameters"]["required"] == list(SUMMARY)
+        assert (body["store"], headers["chatgpt-account-id"]) == (False, "acc-1")
     else:
         assert body["response_format"]["json_schema"]["schema"]["required"] == list(SUMMARY)
 

@@ -244,6 +244,10 @@ def test_doctor_names_the_credential_and_never_the_key(environ: Environ, tmp_pat
     (finding,) = findings("summaries", home)
     assert (finding.is_note, "gpt-5.4-mini, with OPENAI_API_KEY" in finding.text) == (True, True)
     assert "sk-very-secret" not in finding.text
+    write_credential("OPENAI_API_KEY", None)
+    (finding,) = findings("summaries", home)
+    assert finding.mend == "hivepipe credentials set OPENROUTER_API_KEY"
+    write_credential("OPENAI_API_KEY", "sk-very-secret")
     write_credential("ANTHROPIC_API_KEY", "b")
     (finding,) = findings("summaries", home)
     assert (finding.is_note, finding.mend) == (False, "hivepipe summaries enable")
