@@ -54,7 +54,11 @@ class Database:
         deadline = time.monotonic() + wait_secs
         while True:
             try:
-                self._connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # else it never shrinks
+                (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
+                if not pages:  # later it takes a lock, and changes nothing before a VACUUM
+                    self._connection.execute(
+                        "PRAGMA auto_vacuum=INCREMENTAL"
+                    )  # else: never shrinks
                 self._connection.execute("PRAGMA journal_mode=WAL")
                 return
             except sqlite3.OperationalError:

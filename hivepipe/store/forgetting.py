@@ -192,6 +192,7 @@ def remove_rows(db: Database, sessions: Iterable[str]) -> None:
 
 def clean_pages(db: Database) -> None:
     """Write the file anew, so that no page holds what was removed; sqlite3.Error: it is in use."""
+    db.execute("PRAGMA auto_vacuum=INCREMENTAL", {})  # a file of before it: from now on
     db.execute("VACUUM", {})
     row = db.row("PRAGMA wal_checkpoint(TRUNCATE)", {})
     if row is None or row[0]:
