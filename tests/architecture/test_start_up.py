@@ -50,7 +50,7 @@ SPEAKING = {"hivepipe.guard.words", "hivepipe.intake.reply"} | ANSWERING
 ELSEWHERE = {"hivepipe.queues.endpoint"}  # when the record names the URL of a Redis
 STARTING = {"hivepipe.intake.autostart"}  # when nobody answers
 # At SessionStart, which counts nothing.
-TELLING = {"hivepipe.intake.notice", "hivepipe.intake.greeting", "hivepipe.guard.client"}
+TELLING = {"hivepipe.intake.notice", "hivepipe.intake.greeting"}
 BY_KEYWORD = {"hivepipe.intake.keywords"}  # where the user wrote such rules
 SHARING = {"hivepipe.guard.shared_disk", "hivepipe.guard.shell_writes"}
 IN_TROUBLE = {"hivepipe.hook_log"}  # when somebody answers wrongly
@@ -244,7 +244,7 @@ def test_a_hook_that_speaks_loads_what_it_says_it_with(
     assert "t-1" in loaded.answer
 
 
-def test_a_start_that_is_told_something_loads_one_module_more(
+def test_a_start_that_is_told_of_its_task_loads_two_modules_more(
     installation: Installation, tmp_path: Path
 ) -> None:
     home = tmp_path / "state" / "hivepipe" / "default"
@@ -252,7 +252,8 @@ def test_a_start_that_is_told_something_loads_one_module_more(
     (home / "context" / "task-t-1.txt").write_text("The task of this session is t-1: write\n")
     data = encoded(payloads.SESSION_START)
     loaded = Loaded(installation, tmp_path, "SessionStart", data, HIVEPIPE_TASK_ID="t-1")
-    loaded.must_be_within(PACKAGES, ALWAYS, HANDING_OVER, SPOOLING, TELLING, ANSWERING)
+    usual = (ALWAYS, HANDING_OVER, SPOOLING, TELLING)
+    loaded.must_be_within(PACKAGES, *usual, GUARDING, ANSWERING)
     assert "t-1: write" in loaded.answer
 
 
