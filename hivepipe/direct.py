@@ -1,13 +1,17 @@
 """Apply spooled events straight to the store, without Redis: the direct path and `hivepipe drain`.
 
-With HIVEPIPE_USE_QUEUE=false a hook spools its event and becomes `python -I -m hivepipe.direct
+With HIVEPIPE_USE_QUEUE=false a hook spools its event and starts `python -I -m hivepipe.direct
 <file>`. A file leaves the spool when all its jobs have had their effect; what fails stays there.
+
+One such process of a home works at a time, and takes in what the others have left to it: with
+fifty hooks at once they would wait for each other's transactions, and pile up behind their hooks.
 """
 
 import os
 import sqlite3
 import sys
 import time
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -27,6 +31,7 @@ from hivepipe.queues.spooled import (
 )
 from hivepipe.redaction_config import use_rules
 from hivepipe.skill_exports import SkillExports
+from hivepipe.stack.lock import locked_folder
 from hivepipe.store.applied import is_applied
 from hivepipe.store.database import Database
 from hivepipe.store.location import database_path
@@ -126,6 +131,20 @@ def _set_aside(path: Path, reason: str, report: Report) -> None:
         report.set_aside[path] = reason
 
 
+def apply_in_turn(home: str, path: Path) -> None:
+    """Apply a file of the spool and what else is there, unless another process does so.
+
+    Whoever has the turn looks once more when it is over: a file that came before is seen.
+    """
+    tried: set[Path] = set()
+    while waiting := [file for file in spool_files(path.parent) if file not in tried]:
+        with locked_folder(str(path.parent), 0):
+            with closing(Database(database_path(home), BUSY_TIMEOUT_SECS)) as db:
+                apply_files(home, db, waiting)
+            SkillExports(home).tidy()
+        tried.update(waiting)
+
+
 def main() -> None:
     """Apply one file, quietly: whatever goes wrong, the file is still in the spool."""
     os.umask(0o077)
@@ -135,9 +154,7 @@ def main() -> None:
         # Its environment is a list, and some work depends on whether anybody can wait for it.
         settings.use({**config.for_settings(), "HIVEPIPE_USE_QUEUE": "false"})
         use_rules(home)
-        db = Database(database_path(home), BUSY_TIMEOUT_SECS)
-        apply_files(home, db, [Path(sys.argv[1])])
-        SkillExports(home).tidy()
+        apply_in_turn(home, Path(sys.argv[1]))
     except (HivepipeError, sqlite3.Error, OSError):
         return
 

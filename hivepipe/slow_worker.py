@@ -36,6 +36,7 @@ RENEW_SECS = min(LEASE_SECS / 4, 5.0)  # RQ lets a worker's registration lapse a
 DISKS_FAULT = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
 
 logger = logging.getLogger("hivepipe.slow")
+load_handlers()
 
 
 class SlowWorker(ClaimingWorker):
@@ -52,7 +53,6 @@ class SlowWorker(ClaimingWorker):
         super().request_stop(signum, frame)
 
     def _open(self) -> None:
-        load_handlers()
         self._exports = SkillExports(self._home)
 
     def _tidy(self) -> None:

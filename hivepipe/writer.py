@@ -56,6 +56,7 @@ SHRINK_EVERY_SECS = 60.0
 LARGE_LOG_BYTES = 1_000_000
 
 logger = logging.getLogger("hivepipe.writer")
+load_handlers()
 
 
 class Writer(ClaimingWorker):
@@ -67,7 +68,6 @@ class Writer(ClaimingWorker):
     places = 200
 
     def _open(self) -> None:
-        load_handlers()
         self._db: Database | None = None
         self._could_open = False
         self._shrunk_at = -math.inf
