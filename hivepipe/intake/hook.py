@@ -227,8 +227,14 @@ def _plan_and_spool(event: Event | None, event_time_ns: int) -> None:
 def _spool(place: home.Place, event_time_ns: int, messages: list[jobs.Message]) -> None:
     from hivepipe.queues.spool import write_spool
 
-    if messages:  # under a name of its own: another file of this event may be half written
-        write_spool(f"{place.home}/spool", event_time_ns + 1, messages)
+    if not messages:
+        return
+    folder = f"{place.home}/spool"
+    write_spool(folder, event_time_ns + 1, messages)  # a name of its own
+    try:  # the file that was being written when time was up
+        posix.unlink(f"{folder}/{event_time_ns:020d}_{posix.getpid()}.json.tmp")
+    except OSError:
+        return
 
 
 def _with_prompt(event: UserPromptSubmit, watch: "Watch | None", keyword_rules: object) -> bytes:

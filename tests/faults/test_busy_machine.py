@@ -31,23 +31,31 @@ hook.run("Stop")
 """
 
 
-# The hook, held up for good before or after Redis has taken its event.
+# The hook, held up for good before or after Redis has taken its event, or on its way to the disk.
 HELD_UP = """
 import sys
 sys.path.append(sys.argv[1])
 import time
 from hivepipe.intake import hand_over, hook
-push = hand_over.push
+from hivepipe.queues import client, spool
+push, write = hand_over.push, spool._write
 def push_and_wait(*arguments):
+    if sys.argv[2] == "writing":
+        raise client.RefusedError
     if sys.argv[2] == "after":
         push(*arguments)
     time.sleep(60)
-hand_over.push = push_and_wait
+def write_and_wait(*arguments):
+    write(*arguments)
+    spool._write = write
+    if sys.argv[2] == "writing":
+        time.sleep(60)
+hand_over.push, spool._write = push_and_wait, write_and_wait
 hook.run("Stop")
 """
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("when", ["before", "after", "writing"])
 def test_a_hook_that_is_out_of_time_keeps_its_event(bench: Bench, when: str) -> None:
     """It goes to the disk, and counts once though Redis may have it."""
     bench.fire([oracle.start(0, "inst-a")], 1)
@@ -63,6 +71,7 @@ def test_a_hook_that_is_out_of_time_keeps_its_event(bench: Bench, when: str) -> 
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, NEUTRAL, "")
     assert len(bench.home.spool) == 1
+    assert list(bench.home.spool[0].parent.iterdir()) == bench.home.spool
     assert "out of time; the event is kept" in bench.hook_log
     events = oracle.timed([oracle.start(0, "inst-a"), stop])
     bench.settle(bench.plain_writer())
