@@ -298,7 +298,7 @@ def test_how_long_the_store_has_been_unwell(bench: Bench) -> None:
     resource.prlimit(writer.pid, resource.RLIMIT_FSIZE, (SMALL_BYTES, free[1]))
     push_after(bench, events)
     since = until(lambda: bench.redis.hget("hivepipe:trouble", "since"), "no word of it")
-    until(lambda: max(origins(bench, "insert_log"))[0] >= 5, "not tried again", 20)
+    until(lambda: max(origins(bench, "insert_log"))[0] >= 5, "not tried again")
     assert bench.redis.hget("hivepipe:trouble", "since") == since
     resource.prlimit(writer.pid, resource.RLIMIT_FSIZE, free)
     bench.settle(writer)

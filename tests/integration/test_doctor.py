@@ -285,8 +285,7 @@ def test_a_failure_of_the_stack_is_named_and_mended(healthy: User, name: str) ->
     until(healthy.sessions, "no session was recorded")
     assert check not in examined(healthy), "the test would prove nothing"
     make(healthy)
-    until(lambda: check in examined(healthy), "it is not named")
-    finding = examined(healthy)[check]
+    finding = until(lambda: examined(healthy).get(check), "it is not named")
     assert text in finding["text"]
     if is_mended:
         mend(healthy, finding)

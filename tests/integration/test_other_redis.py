@@ -179,10 +179,7 @@ def test_a_hook_that_pushed_sees_that_nobody_works_and_starts_the_stack(
     theirs: TheirRedis,
 ) -> None:
     sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{theirs.port}")
-    for group in (["supervisord"], [kind for kind in OURS if kind != "supervisord"]):
-        for kind in group:
-            os.kill(sandbox.pid(kind), signal.SIGKILL)
-    assert counts(sandbox) == {}
+    kill_all(sandbox)
     fire(sandbox, "s-1")
     assert spooled(sandbox) == 0
     eventually(lambda: counts(sandbox) == OURS)
@@ -225,14 +222,21 @@ def test_events_wait_on_disk_while_a_remote_redis_is_away(
     assert spooled(sandbox) == 0
 
 
+def kill_all(sandbox: Sandbox) -> None:  # noqa: F811
+    """Kill a stack at one blow: none of it starts another anew meanwhile."""
+    pids = [sandbox.pid(kind) for kind in counts(sandbox)]
+    for name in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in pids:
+            os.kill(pid, name)
+    eventually(lambda: counts(sandbox) == {})
+
+
 def test_a_hook_starts_a_stack_whose_redis_is_remote(
     sandbox: Sandbox,  # noqa: F811
     theirs: TheirRedis,
 ) -> None:
     sandbox.run("up", "-d", "--redis-url", remote(theirs))
-    os.kill(sandbox.pid("supervisord"), signal.SIGKILL)
-    for kind in ("forwarder", "writer", "slow", "llm"):
-        os.kill(sandbox.pid(kind), signal.SIGKILL)
+    kill_all(sandbox)
     fire(sandbox, "s-1")
     eventually(lambda: counts(sandbox) == OURS | {"forwarder": 1})
     eventually(lambda: sessions(sandbox) == {"s-1"})
