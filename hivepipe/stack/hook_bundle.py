@@ -5,7 +5,11 @@ interpreter's start for the whole hook path. The bundle is a cache like Python's
 files, and lies beside them: it is used only while every source file is the one it was made
 from, and without it hooks import as usual.
 
-    hivepipe/__pycache__/hook_path.<Python's hexversion>    marshal of what `write_bundle` collects
+    hivepipe/__pycache__/hook_path.<Python's hexversion>
+        0        marshal of (boot, module -> (package?, file, size, time, offset, length), library)
+        16384    the modules' code, each a marshal of its own
+
+A hook reads the first block, then of the rest what it imports: all of it is three times as much.
 """
 
 import marshal
@@ -13,6 +17,7 @@ import sys
 from compileall import compile_file
 from importlib.util import find_spec
 from pathlib import Path
+from types import CodeType
 
 import hivepipe
 
@@ -53,8 +58,10 @@ MODULES = (
 # Of the standard library, what is a file of its own.
 EXTENSIONS = ("_blake2", "_json", "_socket")
 
-# Runs among the globals of the hook's script, which has `root` and `bundle`; hence only what a
-# bare interpreter has loaded.
+INDEX_BYTES = 16384
+
+# Runs among the globals of the hook's script, which has `root`, `file` and `bundle`; hence only
+# what a bare interpreter has loaded.
 BOOT = '''
 import gc, marshal, posix, sys
 from _frozen_importlib import ModuleSpec
@@ -63,21 +70,28 @@ from _frozen_importlib_external import ExtensionFileLoader
 gc.disable()  # a hook ends before there is garbage worth collecting
 
 class Bundle:
-    """Finds the modules of the hook path among the marshalled ones."""
+    """Finds the modules of the hook path in the file, while their sources are as they were."""
 
-    def __init__(self, modules):
+    def __init__(self, modules, code):
         self.modules = modules
+        self.code = code
+        self.read = {}
 
     def find_spec(self, name, path=None, target=None):
         if name not in self.modules:
             return None
-        is_package, file, code = self.modules[name]
-        if not code:
-            return ModuleSpec(name, ExtensionFileLoader(name, file), origin=file)
-        file = f"{root}/{file}"
-        spec = ModuleSpec(name, self, origin=file, is_package=is_package)
+        is_package, source, size, time_ns, offset, length = self.modules[name]
+        if not length:
+            return ModuleSpec(name, ExtensionFileLoader(name, source), origin=source)
+        source = f"{root}/{source}"
+        now = posix.stat(source)
+        code = posix.pread(self.code, length, offset)
+        if now.st_size != size or now.st_mtime_ns != time_ns or len(code) != length:
+            return None
+        self.read[name] = code
+        spec = ModuleSpec(name, self, origin=source, is_package=is_package)
         if is_package:
-            spec.submodule_search_locations.append(file.rpartition("/")[0])
+            spec.submodule_search_locations.append(source.rpartition("/")[0])
         spec.has_location = True
         return spec
 
@@ -85,14 +99,10 @@ class Bundle:
         return None
 
     def exec_module(self, module):
-        exec(marshal.loads(self.modules[module.__name__][2]), module.__dict__)
+        exec(marshal.loads(self.read.pop(module.__name__)), module.__dict__)
 
-def unchanged(file, size, time_ns):
-    now = posix.stat(f"{root}/{file}")
-    return now.st_size == size and now.st_mtime_ns == time_ns
-
-if bundle[3] in sys.path and all(unchanged(*source) for source in bundle[1]):
-    sys.meta_path.insert(0, Bundle(bundle[2]))
+if bundle[2] in sys.path:
+    sys.meta_path.insert(0, Bundle(bundle[1], file))
 '''
 
 
@@ -103,38 +113,54 @@ def bundle_path() -> Path:
 
 def write_bundle() -> Path:
     """Make the bundle for the running interpreter; OSError where the package is read-only."""
-    sources = []
-    modules = {}
+    modules: dict[str, tuple[bool, str, int, int, int, int]] = {}
+    codes = b""
     for name in MODULES:
         file = source_of(name)
         status = file.stat()
         place = str(file.relative_to(PACKAGE.parent))  # a copy of the folder has its own sources
-        sources.append((place, status.st_size, status.st_mtime_ns))
-        code = compile(file.read_bytes(), place, "exec", dont_inherit=True)
-        modules[name] = (file.name == "__init__.py", place, marshal.dumps(code))
+        # optimize=2: without docstrings and assertions.
+        code = marshal.dumps(
+            _without_lines(compile(file.read_bytes(), place, "exec", dont_inherit=True, optimize=2))
+        )
+        known = (status.st_size, status.st_mtime_ns, INDEX_BYTES + len(codes), len(code))
+        modules[name] = (file.name == "__init__.py", place, *known)
+        codes += code
     library = ""
     for name in EXTENSIONS:
         spec = find_spec(name)
         if spec and spec.origin and spec.origin.startswith("/"):  # else it is built in
-            modules[name] = (False, spec.origin, b"")
+            modules[name] = (False, spec.origin, 0, 0, 0, 0)
             library = spec.origin.rpartition("/")[0]
-    boot = compile(BOOT, "<hook bundle>", "exec", dont_inherit=True)
+    boot = compile(BOOT, "<hook bundle>", "exec", dont_inherit=True, optimize=2)
+    index = marshal.dumps((boot, modules, library))
+    if len(index) > INDEX_BYTES:
+        raise ValueError(f"the index of the hook bundle has {len(index)} bytes")
     path = bundle_path()
     path.parent.mkdir(exist_ok=True)
     temporary = path.with_suffix(path.suffix + ".tmp")
-    temporary.write_bytes(marshal.dumps((boot, tuple(sources), modules, library)))
+    temporary.write_bytes(index.ljust(INDEX_BYTES, b"\0") + codes)
     temporary.replace(path)
     return path
+
+
+def _without_lines(code: CodeType) -> CodeType:
+    """Drop the line numbers, a fifth of the code: hooks log an error's kind alone."""
+    constants = tuple(
+        _without_lines(value) if isinstance(value, CodeType) else value for value in code.co_consts
+    )
+    return code.replace(co_consts=constants, co_linetable=b"")
 
 
 def is_compiled() -> bool:
     """Is there a bundle for the running interpreter, made from the sources as they are now?"""
     try:
-        _, sources, _, _ = marshal.loads(bundle_path().read_bytes())
-        found = [(PACKAGE.parent / place).stat() for place, _, _ in sources]
-        return [(status.st_size, status.st_mtime_ns) for status in found] == [
-            (size, time_ns) for _, size, time_ns in sources
-        ]
+        _, modules, _ = marshal.loads(bundle_path().read_bytes())
+        return all(
+            (now.st_size, now.st_mtime_ns) == (size, time_ns)
+            for _, place, size, time_ns, _, length in modules.values()
+            if length and (now := (PACKAGE.parent / place).stat())
+        )
     except (OSError, ValueError, EOFError, TypeError):
         return False
 
