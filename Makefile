@@ -19,9 +19,10 @@ install: .venv/.installed
 demo: install  ## a day through the real hooks and the real stack, with everything killed once
 	$(BIN)/hivepipe demo
 
+# What fails while others load the machine is tried once more, alone: a fault fails again.
 test: install check  ## everything that must hold
 	$(BIN)/python -I -c 'from hivepipe.stack.hook_bundle import write_bundle; write_bundle()'
-	$(BIN)/python -m pytest -q -n $(TESTERS)
+	$(BIN)/python -m pytest -q -n $(TESTERS) --dist worksteal || $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none
 
 check: install  ## format, lint, types, layers
 	$(BIN)/ruff format --check --quiet .

@@ -81,7 +81,9 @@ def fire(sandbox: Sandbox, session: str, **env: str) -> None:  # noqa: F811
         capture_output=True,
         check=True,
     )
-    assert (done.stdout, done.stderr) == ('{"continue": true}\n', "")
+    assert done.stderr == ""
+    # A second session may be told of the first.
+    assert json.loads(done.stdout).keys() in ({"continue"}, {"hookSpecificOutput"})
 
 
 def sessions(sandbox: Sandbox) -> set[str]:  # noqa: F811
@@ -285,7 +287,9 @@ def test_a_strangers_job_in_our_queue_is_left_where_it_is(
     eventually(lambda: sessions(sandbox) == {"s-1"})
     assert theirs.client().lrange("rq:queue:high", 0, -1) == [job.id.encode()]
     assert theirs.client().hgetall(f"rq:job:{job.id}") == before
-    eventually(lambda: "1 jobs of another program wait" in sandbox.run("logs", "writer"))
+    eventually(
+        lambda: "1 jobs of another program wait" in sandbox.run("logs", "--lines", "9999", "writer")
+    )
 
 
 def test_a_cluster_is_refused_with_a_sentence(

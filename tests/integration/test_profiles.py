@@ -117,11 +117,13 @@ def test_two_sessions_edit_one_file_and_an_old_copy_replaces_nothing(scene: Scen
     c = scene.folder("c", SOUL=SOUL)
     scene.start("s-c", c)
     scene.settle()
-    assert (c / "SOUL.md").read_text() == f"{SOUL}Ana likes coffee, too."
+    newest = f"{SOUL}Ana likes coffee, too."
+    until(lambda: (c / "SOUL.md").read_text() == newest, "it was not brought up to date")
     # What was changed without a tool is found at the end.
     (c / "SOUL.md").write_text(f"{SOUL}Ana likes water.")
     scene.end("s-c", c)
-    assert scene.versions() == [*kept, ("session_sync", f"{SOUL}Ana likes water.")]
+    last = [*kept, ("session_sync", f"{SOUL}Ana likes water.")]
+    until(lambda: scene.versions() == last, "the last edit was not found")
     found = json.loads(scene.run("profile", "history", "ana", "SOUL.md", "--json").stdout)
     assert [entry["session_id"] for entry in found["versions"]] == ["s-c", "s-b", "s-a", "s-a"]
 
