@@ -64,12 +64,14 @@ class Stack:
         return {entry["name"]: entry["pid"] for entry in self.status()["processes"]}  # type: ignore[attr-defined]
 
     def answers(self, name: str, pids: set[int]) -> bool:
-        """Does Redis answer, and is one of these processes registered there (or Redis itself)?"""
+        """Does Redis answer, and is one of these processes registered there, if it is a worker?"""
         try:
             workers = {self.redis.hget(key, "pid") for key in self.redis.smembers("rq:workers")}
         except redis.RedisError:
             return False
-        return bool(pids) and (name == "redis" or bool(workers & {b"%d" % pid for pid in pids}))
+        return bool(pids) and (
+            name in ("redis", "scheduler") or bool(workers & {b"%d" % pid for pid in pids})
+        )
 
     def everybody(self) -> list[psutil.Process]:
         (stack,) = json.loads(self.command("stacks", "--json")[1])["stacks"]
