@@ -6,6 +6,6 @@ self=$0
 bin=${self%/*}
 # As a wheel installs it; as it lies in a clone with its `.venv`.
 for hook in "$bin"/../lib/python3*/site-packages/hivepipe/_hooks/"$1".py "${bin%/*/*}/hooks/$1.py"; do
-  [ -f "$hook" ] && exec "$bin/python" -I -S "$hook"
+  [ -f "$hook" ] && [ -x "$bin/python" ] && exec "$bin/python" -I -S "$hook"
 done
 exit 0

@@ -10,6 +10,15 @@ SESSION_END_SECS = 2  # all its hooks share 1.5 s unless the settings say more
 MARK = "# hivepipe"
 # Claude Code shows a hook that cannot start on every tool call: the entry itself says what to do.
 HINT = f"{MARK}: if this fails, run 'hivepipe init' again or delete this entry"
+# Python exits with 2 over a script that is gone, and 2 blocks every tool call and erases prompts.
+START = """import sys
+try:
+    hook = open(sys.argv[1], "rb")
+except OSError:
+    sys.exit()
+__file__ = sys.argv[1]
+exec(hook.read())
+"""
 
 Entry = dict[str, Any]
 
@@ -55,10 +64,11 @@ def entry(event: Event, form: Form, python: str, hooks: str) -> Entry:
     script = f"{hooks}/{event.script}.py"
     handler: dict[str, Any] = {"type": "command"}
     if form is Form.EXEC:
-        handler |= {"command": python, "args": ["-I", "-S", script, HINT]}
+        handler |= {"command": python, "args": ["-I", "-S", "-c", START, script, HINT]}
     elif form is Form.SHELL:
-        command = shlex.join((python, "-I", "-S", script))
-        handler["command"] = f"{command} {HINT}"
+        run = shlex.join((python, "-I", "-S", script))
+        there = f"[ -x {shlex.quote(python)} ] && [ -r {shlex.quote(script)} ]"
+        handler["command"] = f"{there} && exec {run} || exit 0 {HINT}"
     else:
         run = f'h=$(command -v hivepipe-hook) && exec "$h" {event.script}; exit 0'
         handler["command"] = f"{run} {MARK}"

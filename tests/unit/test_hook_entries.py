@@ -3,12 +3,16 @@
 import os
 import re
 import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hivepipe.install.claude_code import takes_exec_form
-from hivepipe.install.hook_entries import EVENTS, HINT, MARK, Event, Form, entry
+from hivepipe.install.hook_entries import EVENTS, HINT, MARK, START, Event, Form, entry
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,7 +30,7 @@ def test_a_hook_starts_without_a_shell(event: Event) -> None:
         {
             "type": "command",
             "command": "/py",
-            "args": ["-I", "-S", f"/hooks/{script}.py", HINT],
+            "args": ["-I", "-S", "-c", START, f"/hooks/{script}.py", HINT],
             "timeout": 2 if event.name == "SessionEnd" else 5,
         }
     ]
@@ -35,8 +39,43 @@ def test_a_hook_starts_without_a_shell(event: Event) -> None:
 def test_the_shell_form_survives_any_path() -> None:
     made = entry(EVENTS[0], Form.SHELL, "/my py/$x", "/it's; here")["hooks"][0]
     words = shlex.split(made["command"], comments=True)
-    assert words == ["/my py/$x", "-I", "-S", "/it's; here/session_start.py"]
+    python, script = "/my py/$x", "/it's; here/session_start.py"
+    tests = ["[", "-x", python, "]", "&&", "[", "-r", script, "]", "&&"]
+    assert words == [*tests, "exec", python, "-I", "-S", script, "||", "exit", "0"]
     assert made["command"].endswith(HINT)
+
+
+def run(handler: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+    """Run a handler as Claude Code does."""
+    words = [handler["command"], *handler.get("args", [])]
+    if "args" not in handler:
+        words = ["sh", "-c", handler["command"]]
+    env = {"PATH": "/usr/bin:/bin", "HIVEPIPE_DISABLED": "1"}
+    return subprocess.run(words, input="{}", env=env, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("form", [Form.EXEC, Form.SHELL])
+def test_a_hook_that_is_gone_blocks_nothing_and_says_nothing(form: Form, tmp_path: Path) -> None:
+    hooks = tmp_path / "it's; here"
+    handler = entry(EVENTS[3], form, sys.executable, str(hooks))["hooks"][0]
+    done = run(handler)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    shutil.copytree(ROOT / "hooks", hooks / "hooks")
+    handler = entry(EVENTS[3], form, sys.executable, str(hooks / "hooks"))["hooks"][0]
+    done = run(handler)
+    assert (done.returncode, done.stdout, done.stderr) == (0, '{"continue": true}\n', "")
+
+
+@pytest.mark.parametrize("form", [Form.EXEC, Form.SHELL])
+def test_every_entry_runs_its_hook(form: Form) -> None:
+    for event in EVENTS:
+        done = run(entry(event, form, sys.executable, str(ROOT / "hooks"))["hooks"][0])
+        assert (done.returncode, done.stdout, done.stderr) == (0, '{"continue": true}\n', "")
+
+
+def test_an_interpreter_that_is_gone_is_silent_behind_a_shell() -> None:
+    done = run(entry(EVENTS[3], Form.SHELL, "/no py", str(ROOT / "hooks"))["hooks"][0])
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_the_shared_form_names_no_path() -> None:
