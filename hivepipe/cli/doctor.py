@@ -16,16 +16,20 @@ from hivepipe.stack.lock import Stack
 def doctor(as_json: bool) -> None:
     """Look for whatever may be wrong here; exit with 1 if anything is."""
     place = locate(".")
-    found = list(examine(Patient(place, Stack.of(place))))
+    patient = Patient(place, Stack.of(place))
+    found = list(examine(patient))
     healthy = all(finding.is_note for _, finding in found)
     if as_json:
         entries = [
             {"check": name, "is_note": entry.is_note, "text": entry.text, "mend": entry.mend}
             for name, entry in found
         ]
-        show_json(home=place.home, healthy=healthy, findings=entries)
+        hooks = patient.who_runs_hooks
+        show_json(home=place.home, hooks=hooks, healthy=healthy, findings=entries)
     else:
         click.echo(f"home {place.home} ({place.state})")
+        for runner in patient.who_runs_hooks:
+            click.echo(f"hooks run by {printable(runner)}")
         for _, finding in sorted(found, key=lambda pair: pair[1].is_note):
             _show(finding)
         wrong = len([entry for _, entry in found if not entry.is_note])

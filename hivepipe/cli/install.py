@@ -75,7 +75,13 @@ def _show_diffs(changes: list[edits.Edit]) -> None:
 
 def _show_installed(plan: installation.Plan, scope: Scope) -> None:
     kept = ", beside what was there" if plan.settings.before else ""
-    if plan.settings in plan.changes:
+    if plan.plugin:
+        click.echo(f"hooks    run by the plugin {plan.plugin.id} {plan.plugin.version}")
+        if plan.settings in plan.changes:
+            click.echo(
+                f"         those in {short(plan.settings.path)} are taken out: one is enough"
+            )
+    elif plan.settings in plan.changes:
         click.echo(f"hooks    {len(EVENTS)} added to {short(plan.settings.path)}{kept}")
     else:
         click.echo(f"hooks    already in {short(plan.settings.path)}")

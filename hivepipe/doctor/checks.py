@@ -16,6 +16,7 @@ class Check(NamedTuple):
 
 CHECKS = (
     Check("hooks", hooks.registered),
+    Check("plugin", hooks.plugged_in),
     Check("record", hooks.recorded),
     Check("hook-programs", hooks.programs),
     Check("hook-origin", hooks.origin),

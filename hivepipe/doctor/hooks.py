@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import version
 
 from hivepipe.doctor.patient import Finding, Patient, SettingsFile
 from hivepipe.home import read_record
@@ -22,13 +23,24 @@ _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 def registered(patient: Patient) -> Iterator[Finding]:
     """No settings file and no plugin names our hooks."""
-    if not _with_hooks(patient) and not plugins(patient):
+    if not patient.who_runs_hooks:
         yield Finding("Claude Code is not told of any hook here", "hivepipe init")
+
+
+def plugged_in(patient: Patient) -> Iterator[Finding]:
+    """The plugin is switched on and not there, or of another version than the package."""
+    plugin = patient.plugin
+    if plugin and not plugin.is_there:
+        text = f"the plugin {plugin.id} is switched on and not installed"
+        yield Finding(text, f"claude plugin install {shlex.quote(plugin.id)}")
+    elif plugin and plugin.version != (installed := version("hivepipe")):
+        text = f"the plugin is {plugin.version}, the package {installed}: they work together"
+        yield Finding(f"{text}; still, bring the older one up to the newer", is_note=True)
 
 
 def recorded(patient: Patient) -> Iterator[Finding]:
     """Hooks of this very project, but no record of it: its events go to the common home."""
-    ours = [file for file in _with_hooks(patient) if file.scope is not Scope.USER]
+    ours = [file for file in patient.with_hooks if file.scope is not Scope.USER]
     if ours and not read_record(patient.place.project):
         adopt = " --adopt" if os.path.isdir(f"{patient.place.project}/.hive-mind") else ""
         text = "this project has hooks but is not registered (was it moved?): events go to"
@@ -37,7 +49,7 @@ def recorded(patient: Patient) -> Iterator[Finding]:
 
 def programs(patient: Patient) -> Iterator[Finding]:
     """An interpreter or a hook is gone: a moved installation, an upgraded Python."""
-    for file in _with_hooks(patient):
+    for file in patient.with_hooks:
         gone = {path for _, entry in file.entries for path in _paths(entry)}
         gone = {path for path in gone if not os.access(path, os.R_OK)}
         for path in sorted(gone)[:1]:
@@ -48,7 +60,7 @@ def programs(patient: Patient) -> Iterator[Finding]:
 def origin(patient: Patient) -> Iterator[Finding]:
     """The hooks are those of another installation than this command."""
     here = str(hooks_folder())
-    for file in _with_hooks(patient):
+    for file in patient.with_hooks:
         folders = {os.path.dirname(path) for _, entry in file.entries for path in _scripts(entry)}
         for folder in sorted(folders - {here}):
             if os.path.isdir(folder):  # else `programs` says so
@@ -57,7 +69,7 @@ def origin(patient: Patient) -> Iterator[Finding]:
 
 def complete(patient: Patient) -> Iterator[Finding]:
     """An event lost its hook, or an older hivepipe knew fewer events."""
-    for file in _with_hooks(patient):
+    for file in patient.with_hooks:
         known = {event.name for event in EVENTS}
         missing = sorted(known - {event for event, _ in file.entries})
         if missing:
@@ -68,7 +80,7 @@ def form(patient: Patient) -> Iterator[Finding]:
     """A Claude Code that is too old for hooks without a shell feeds the event to a bare Python."""
     in_exec_form = [
         file
-        for file in _with_hooks(patient)
+        for file in patient.with_hooks
         if any("args" in handler for _, entry in file.entries for handler in entry["hooks"])
     ]
     if in_exec_form and not claude_code.takes_exec_form(claude_code.version()):
@@ -78,7 +90,7 @@ def form(patient: Patient) -> Iterator[Finding]:
 
 def shared(patient: Patient) -> Iterator[Finding]:
     """Hooks by name, and the name leads nowhere."""
-    is_shared = any(not _paths(entry) for file in _with_hooks(patient) for _, entry in file.entries)
+    is_shared = any(not _paths(entry) for file in patient.with_hooks for _, entry in file.entries)
     if is_shared and not shutil.which("hivepipe-hook"):
         program = os.path.join(os.path.dirname(sys.executable), "hivepipe-hook")
         link = f"ln -s {shlex.quote(program)} ~/.local/bin/"
@@ -111,27 +123,14 @@ def writable(_patient: Patient) -> Iterator[Finding]:
 
 def doubled(patient: Patient) -> Iterator[Finding]:
     """The same event runs two hooks: it counts once, and costs twice."""
-    plugin = plugins(patient)
-    files = _with_hooks(patient)
-    if plugin and files:
-        text = f"the plugin {plugin[0]} and {files[0].path} both run the hooks: one is enough"
-        yield Finding(text, _uninstall(files[0]))
+    plugin = patient.plugin
+    files = patient.with_hooks
+    if plugin and plugin.is_there and files:
+        text = f"the plugin {plugin.id} and {files[0].path} both run the hooks: one is enough"
+        yield Finding(text, _init(files[0]), is_note=files[0].scope is Scope.PROJECT)
     elif len({str(sorted(file.entries, key=str)) for file in files}) > 1:
         names = " and ".join(file.path for file in files)
         yield Finding(f"{names} run different hooks of ours: one is enough", _uninstall(files[-1]))
-
-
-def plugins(patient: Patient) -> list[str]:
-    """Return the plugins of ours that are switched on."""
-    found: dict[str, bool] = {}
-    for file in reversed(patient.settings_files):
-        enabled = file.settings.get("enabledPlugins")
-        found |= enabled if isinstance(enabled, dict) else {}
-    return [name for name, is_on in found.items() if name.startswith("hivepipe@") and is_on]
-
-
-def _with_hooks(patient: Patient) -> list[SettingsFile]:
-    return [file for file in patient.settings_files if file.entries]
 
 
 def _scripts(entry: Entry) -> list[str]:

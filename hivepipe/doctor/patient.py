@@ -10,8 +10,9 @@ from typing import Any
 from hivepipe.config import Config
 from hivepipe.errors import SettingsError
 from hivepipe.home import Place, read_record, real_path
-from hivepipe.install import claude_code, json_text, settings_text
+from hivepipe.install import claude_code, claude_plugin, json_text, settings_text
 from hivepipe.install.claude_code import Scope
+from hivepipe.install.claude_plugin import Plugin
 from hivepipe.install.hook_entries import Entry
 from hivepipe.queues.spooled import spool_files
 from hivepipe.settings import environment
@@ -66,6 +67,23 @@ class Patient:
             claude_code.settings_path(scope, folder): scope for scope in Scope for folder in folders
         }
         return [_settings_file(scope, path) for path, scope in paths.items() if Path(path).exists()]
+
+    @cached_property
+    def plugin(self) -> Plugin | None:
+        """The plugin of ours that is switched on here, whether or not it is there."""
+        return claude_plugin.switched_on(real_path("."), self.place.project)
+
+    @property
+    def with_hooks(self) -> list[SettingsFile]:
+        """The settings files that name hooks of ours."""
+        return [file for file in self.settings_files if file.entries]
+
+    @property
+    def who_runs_hooks(self) -> list[str]:
+        """Those that have Claude Code run our hooks: settings files, the plugin."""
+        plugin = self.plugin
+        named = [f"the plugin {plugin.id} {plugin.version}"] if plugin and plugin.is_there else []
+        return [*[file.path for file in self.with_hooks], *named]
 
     @cached_property
     def is_alive(self) -> bool:

@@ -125,11 +125,14 @@ def _remove_files(home: str, gone: set[str]) -> None:
     """Remove what hooks kept of these instances, and of any that wrote nothing for a month."""
     with suppress(FileNotFoundError):
         for path in Path(home, "instances").iterdir():
-            if path.suffix == ".checkpoint":
+            if path.suffix in (".checkpoint", ".settings"):
                 continue
             owner = read_small(str(path)).partition("\n")[0].removeprefix("id=")
             is_old = time.time() - path.stat().st_mtime > FORGOTTEN_DAYS * 86_400
             if owner in gone or is_old:
-                for each in (path, path.with_name(f"{path.name}.checkpoint")):
+                others = [
+                    path.with_name(f"{path.name}{end}") for end in (".checkpoint", ".settings")
+                ]
+                for each in (path, *others):
                     with suppress(OSError):
                         os.unlink(each)

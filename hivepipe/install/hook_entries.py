@@ -29,6 +29,7 @@ class Form(Enum):
     EXEC = "without a shell"
     SHELL = "through a shell"  # Claude Code before 2.1.139 knows nothing else
     SHARED = "by name, and silently not at all where hivepipe is missing"
+    PLUGIN = "from the plugin's own folder, which moves with each version"
 
 
 class Event(NamedTuple):
@@ -69,12 +70,21 @@ def entry(event: Event, form: Form, python: str, hooks: str) -> Entry:
         run = shlex.join((python, "-I", "-S", script))
         there = f"[ -x {shlex.quote(python)} ] && [ -r {shlex.quote(script)} ]"
         handler["command"] = f"{there} && exec {run} || exit 0 {HINT}"
-    else:
+    elif form is Form.SHARED:
         run = f'h=$(command -v hivepipe-hook) && exec "$h" {event.script}; exit 0'
         handler["command"] = f"{run} {MARK}"
+    else:
+        run = 'plugin="${CLAUDE_PLUGIN_ROOT}/hooks/plugin.sh"; [ -f "$plugin" ] && . "$plugin"'
+        handler["command"] = f"hook={event.script}; {run}; exit 0"
     handler["timeout"] = SESSION_END_SECS if event.name == "SessionEnd" else TIMEOUT_SECS
     matcher = {"matcher": event.matcher} if event.matcher else {}
     return {**matcher, "hooks": [handler]}
+
+
+def plugin_hooks() -> dict[str, Any]:
+    """Return what the plugin's `hooks/hooks.json` holds."""
+    entries = {event.name: [entry(event, Form.PLUGIN, "", "")] for event in EVENTS}
+    return {"description": "hands every event over in the background", "hooks": entries}
 
 
 def is_ours(handler: object) -> bool:

@@ -6,8 +6,16 @@ from dataclasses import dataclass
 
 from hivepipe.errors import HivepipeError, SettingsError
 from hivepipe.home import absolute, main_checkout, read_record, real_path, state_folder, user_folder
-from hivepipe.install import claude_code, edits, git_exclude, settings_text, users_folder
+from hivepipe.install import (
+    claude_code,
+    claude_plugin,
+    edits,
+    git_exclude,
+    settings_text,
+    users_folder,
+)
 from hivepipe.install.claude_code import Scope
+from hivepipe.install.claude_plugin import Plugin
 from hivepipe.install.hook_entries import EVENTS, Form, entry
 from hivepipe.settings import variable
 from hivepipe.stack import registration
@@ -18,7 +26,10 @@ from hivepipe.stack.processes import hooks_folder
 
 @dataclass(frozen=True)
 class Plan:
-    """What `init` is about to do; `exclude` keeps the settings file out of git where needed."""
+    """What `init` is about to do; `exclude` keeps the settings file out of git where needed.
+
+    With a `plugin`, which runs the hooks, none of ours are to be in the settings.
+    """
 
     project: str
     home: str
@@ -26,6 +37,7 @@ class Plan:
     settings: edits.Edit
     exclude: edits.Edit | None
     is_committed: bool
+    plugin: Plugin | None = None
 
     @property
     def changes(self) -> list[edits.Edit]:
@@ -43,6 +55,9 @@ def plan(scope: Scope) -> Plan:
         _refuse_link_outside(path, here)
     project, home = _project_and_home(scope, here)
     form = _form(scope)
+    plugin = claude_plugin.switched_on(here, project)
+    if plugin and plugin.is_there and scope is not Scope.PROJECT:
+        return Plan(project, home, form, _without_hooks(path), None, False, plugin)
     text = edits.read(path)
     try:
         after = settings_text.with_entries(text or "", wanted_entries(form))
@@ -72,7 +87,9 @@ def carry_out(plan: Plan, adopt: bool = False) -> None:
     compile_hook_path()
     if plan.exclude:
         edits.make(plan.exclude)
-    if plan.settings in plan.changes:
+    if plan.settings in plan.changes and plan.plugin:
+        edits.undo(plan.settings)
+    elif plan.settings in plan.changes:
         edits.make_undoable(plan.settings, plan.project, settings_text.without_entries)
 
 
@@ -81,6 +98,13 @@ def wanted_entries(form: Form) -> dict[str, dict[str, object]]:
     # Not a shim, as pyenv's, which makes a hook several times slower.
     python = os.path.realpath(sys.executable)
     return {event.name: entry(event, form, python, str(hooks_folder())) for event in EVENTS}
+
+
+def _without_hooks(path: str) -> edits.Edit:
+    try:
+        return edits.undone(path, settings_text.without_entries)
+    except SettingsError as error:
+        raise SettingsError(f"{path} {error}; nothing was changed") from None
 
 
 def _form(scope: Scope) -> Form:

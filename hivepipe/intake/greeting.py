@@ -24,14 +24,14 @@ MOST_CHARS = 9_500
 PART_BYTES = 1 << 16
 
 
-def greeting(event: Event, place: Place, context: Context) -> bytes:
+def greeting(event: Event, place: Place, context: Context, unfinished: str = "") -> bytes:
     """Return the answer to a start; empty if there is nothing to say."""
     source = getattr(event, "source", "")
     task = _task(place.home, context.own_session)
     profile = valid_id(settings.variable("HIVEPIPE_AGENT_ID") or "")
     export_names(context, task, profile)
     text = briefing(place, source, context.own_session, context.swarm, task, profile)
-    line = "" if source == "compact" else notice(place.home)
+    line = "" if source == "compact" else notice(place.home, unfinished)
     if not text and not line:
         return b""
     from hivepipe.intake import answers  # noqa: PLC0415  most starts have nothing to say

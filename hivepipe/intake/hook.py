@@ -10,6 +10,7 @@ imported where they are needed, for they cost as much as all the others (docs/de
 # ruff: noqa: PLC0415
 
 import posix
+import sys
 import time
 from _signal import ITIMER_REAL, SIGALRM, setitimer, signal
 
@@ -60,12 +61,25 @@ def run(name: str) -> None:
     answer = NEUTRAL
     try:
         if not (
-            settings.switched_on("HIVEPIPE_DISABLED") or settings.switched_on("HIVEPIPE_NESTED")
+            settings.switched_on("HIVEPIPE_DISABLED")
+            or settings.switched_on("HIVEPIPE_NESTED")
+            or (_is_plugins() and _has_nothing_to_do(name))
         ):
             answer = _take_in(name, _read())
     except BaseException as error:  # noqa: BLE001  a hook fails open, and the log says how
         _log_failure(name, _kind(error))
     _answer_and_end(answer)
+
+
+def _is_plugins() -> bool:
+    """Does Claude Code run this as a hook of the plugin (`hooks/plugin.sh`)?"""
+    return sys.argv[1:2] == ["plugin"]
+
+
+def _has_nothing_to_do(name: str) -> bool:
+    from hivepipe.intake.plugin import has_nothing_to_do
+
+    return has_nothing_to_do(name)
 
 
 def _answer_and_end(answer: bytes) -> None:
@@ -190,7 +204,7 @@ def _take_in(name: str, received: stdin.Input) -> bytes:
     elif event.name == "SessionStart":
         from hivepipe.intake.greeting import greeting
 
-        answer = greeting(event, place, context)
+        answer = greeting(event, place, context, _unfinished(place))
     elif watch and watch.may_be_answered:
         answer = _judged(watch, said, place)
     else:
@@ -235,6 +249,15 @@ def _spool(place: home.Place, event_time_ns: int, messages: list[jobs.Message]) 
         posix.unlink(f"{folder}/{event_time_ns:020d}_{posix.getpid()}.json.tmp")
     except OSError:
         return
+
+
+def _unfinished(place: home.Place) -> str:
+    """Return what the plugin has to say of a package that is missing."""
+    if not _is_plugins():
+        return ""
+    from hivepipe.intake.plugin import unfinished
+
+    return unfinished(place)
 
 
 def _with_prompt(event: UserPromptSubmit, watch: "Watch | None", keyword_rules: object) -> bytes:
@@ -379,7 +402,7 @@ def _keep_markers(
         if event.name == "SessionEnd":
             instances.forget(place.home, instance, context.session)
         elif context.newcomer or event.name == "SessionStart":
-            instances.remember(place.home, instance, context.session)
+            instances.remember(place.home, instance, context.session, _is_plugins())
     except OSError as error:
         _log(place, event.name, f"instance marker: {_kind(error)}")
 

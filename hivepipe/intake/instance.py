@@ -8,6 +8,9 @@ or `node` above it. `instances/<key>` remembers it:
     session=             the session it was last seen in: the marker
     end
 
+`instances/<key>.settings` says that hooks of Claude Code's settings run for it, not the plugin's
+alone.
+
 On the hook path.
 """
 
@@ -73,7 +76,7 @@ def _named_instance(home: str, named: str) -> Instance:
     return Instance(named, named, posix.getppid(), "", known.get("session", ""))
 
 
-def remember(home: str, instance: Instance, session: str) -> None:
+def remember(home: str, instance: Instance, session: str, by_plugin: bool = False) -> None:
     """Write the instance's marker, and the seed's two marker files. OSError: not kept."""
     process = f"pid={instance.pid}\nstarted={instance.started}"
     text = f"id={instance.id}\n{process}\nsession={session}\nend\n"
@@ -81,6 +84,7 @@ def remember(home: str, instance: Instance, session: str) -> None:
         (f"{home}/instances/{instance.key}", text),
         (f"{home}/sessions/.session_{instance.pid}", f"{session}\n"),
         (f"{home}/.active_session", f"{session}\n"),
+        *([] if by_plugin else [(_settings_marker(home, instance), f"{process}\n")]),
     )
     for path, content in files:
         try:
@@ -98,6 +102,16 @@ def forget(home: str, instance: Instance, session: str) -> None:
                 posix.unlink(path)
             except OSError:
                 continue
+
+
+def marked_by_settings(home: str, instance: Instance) -> bool:
+    """Did a hook of the settings run for this very process?"""
+    text = read_small(_settings_marker(home, instance))
+    return text == f"pid={instance.pid}\nstarted={instance.started}\n"
+
+
+def _settings_marker(home: str, instance: Instance) -> str:
+    return f"{home}/instances/{instance.key}.settings"
 
 
 def marked_session(home: str, instance: Instance) -> str:

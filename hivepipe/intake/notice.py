@@ -1,5 +1,7 @@
 """A line for the user when events wait on disk for long: hooks fail open, which else nobody sees.
 
+Or when the plugin's package is missing, without which they wait for ever.
+
     <home>/notice    <looked, seconds of 1970> <told, seconds of 1970>
 
 At most once a day and home; a long spool is looked through at most every ten minutes. On the hook
@@ -17,10 +19,18 @@ DAY_SECS = 86_400
 _FEW_DAYS_SECS = 6 * DAY_SECS
 
 
-def notice(home: str) -> str:
-    """Return the line, or nothing; OSError: it cannot be noted that it was said, so it is not."""
+def notice(home: str, unfinished: str = "") -> str:
+    """Return the line, or nothing; OSError: it cannot be noted that it was said, so it is not.
+
+    `unfinished` is what the plugin has to say, without waiting for events to get old.
+    """
     now = time.time()
     looked, told = _read(f"{home}/notice")
+    if unfinished:
+        if 0 <= now - told < DAY_SECS:
+            return ""
+        overwrite_small(f"{home}/notice", f"{int(now)} {int(now)}\n")
+        return unfinished
     if 0 <= now - looked < LOOK_SECS or 0 <= now - told < DAY_SECS:
         return ""
     waiting = _waiting(f"{home}/spool")

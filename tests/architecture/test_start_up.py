@@ -52,6 +52,7 @@ STARTING = {"hivepipe.intake.autostart"}  # when nobody answers
 # At SessionStart, which counts nothing.
 TELLING = {"hivepipe.intake.notice", "hivepipe.intake.greeting"}
 BY_KEYWORD = {"hivepipe.intake.keywords"}  # where the user wrote such rules
+PLUGGED_IN = {"hivepipe.intake.plugin"}  # as Claude Code's plugin
 SHARING = {"hivepipe.guard.shared_disk", "hivepipe.guard.shell_writes"}
 IN_TROUBLE = {"hivepipe.hook_log"}  # when somebody answers wrongly
 
@@ -89,7 +90,7 @@ def tell(code):
 posix._exit = tell
 with open(path, "rb") as file:
     program = compile(file.read(), path, "exec")
-sys.argv = [path]
+sys.argv = [path, *sys.argv[2:]]
 exec(program, {"__name__": "__main__", "__file__": path, "__builtins__": __builtins__})
 posix.write(2, b"the hook did not end the process\\n")
 """
@@ -150,7 +151,13 @@ class Loaded:
     """The modules that one run of a hook loaded beyond a bare Python's."""
 
     def __init__(
-        self, where: Installation, tmp_path: Path, event: str, data: bytes, **more: str
+        self,
+        where: Installation,
+        tmp_path: Path,
+        event: str,
+        data: bytes,
+        *words: str,
+        **more: str,
     ) -> None:
         (tmp_path / "project").mkdir(exist_ok=True)
         environment = {
@@ -162,7 +169,7 @@ class Loaded:
         }
         hook = where.folder / "hooks" / (re.sub(r"(?<!^)([A-Z])", r"_\1", event).lower() + ".py")
         done = subprocess.run(
-            [where.python, "-I", "-S", "-c", WATCH, str(hook)],
+            [where.python, "-I", "-S", "-c", WATCH, str(hook), *words],
             input=data,
             capture_output=True,
             env=environment,
@@ -171,7 +178,8 @@ class Loaded:
         )
         assert done.returncode == 0, done.stderr
         self.answer = done.stdout.decode()
-        assert checked(event, self.answer) == {} or "HIVEPIPE_TASK_ID" in more, done.stderr
+        may_speak = words or "HIVEPIPE_TASK_ID" in more
+        assert checked(event, self.answer) == {} or may_speak, done.stderr
         self.kinds: dict[str, str] = {}
         self.files: dict[str, str] = {}
         for line in done.stderr.decode().splitlines():
@@ -188,7 +196,16 @@ class Loaded:
         assert not real, "the real json is loaded"
         assert not set(NEVER) & self.names
         ours = {name for name in self.names if name.startswith("hivepipe")} - PACKAGES
-        rare = SPOOLING | SPEAKING | BY_KEYWORD | SHARING | ELSEWHERE | STARTING | IN_TROUBLE
+        rare = (
+            SPOOLING
+            | SPEAKING
+            | BY_KEYWORD
+            | PLUGGED_IN
+            | SHARING
+            | ELSEWHERE
+            | STARTING
+            | IN_TROUBLE
+        )
         assert len(ours - rare) <= MODULES_AT_MOST
 
 
@@ -255,6 +272,19 @@ def test_a_start_that_is_told_of_its_task_loads_two_modules_more(
     usual = (ALWAYS, HANDING_OVER, SPOOLING, TELLING)
     loaded.must_be_within(PACKAGES, *usual, GUARDING, ANSWERING)
     assert "t-1: write" in loaded.answer
+
+
+@pytest.mark.parametrize("label", ["SessionStart", "PreToolUse-Bash", "PostToolUse-Edit", "Stop"])
+def test_a_hook_of_the_plugin_loads_one_module_more(
+    installation: Installation, tmp_path: Path, label: str
+) -> None:
+    payload = payloads.ALL[label]
+    data = encoded(payload)
+    loaded = Loaded(installation, tmp_path, payload["hook_event_name"], data, "plugin", "copy")
+    usual = (ALWAYS, HANDING_OVER, SPOOLING, needed(label))
+    speaks = ANSWERING if label == "SessionStart" else set()
+    loaded.must_be_within(PACKAGES, *usual, speaks, PLUGGED_IN)
+    assert loaded.names >= PLUGGED_IN | speaks
 
 
 def test_a_prompt_with_a_keyword_loads_two_modules_more(

@@ -1,18 +1,29 @@
 """What Claude Code is told to run."""
 
+import json
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hivepipe.install.claude_code import takes_exec_form
-from hivepipe.install.hook_entries import EVENTS, HINT, MARK, START, Event, Form, entry
+from hivepipe.install.hook_entries import (
+    EVENTS,
+    HINT,
+    MARK,
+    START,
+    Event,
+    Form,
+    entry,
+    plugin_hooks,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -98,3 +109,28 @@ def test_claude_code_takes_arguments_from_2_1_139_on() -> None:
 
 def test_the_script_of_the_shared_form_is_executable_as_a_wheel_takes_it_over() -> None:
     assert os.access(ROOT / "hivepipe" / "cli" / "hook.sh", os.X_OK)
+
+
+# ---- the plugin
+
+
+def test_the_plugin_has_the_hooks_of_the_same_table() -> None:
+    """`python -c 'import json; from hivepipe.install.hook_entries import plugin_hooks; ...'`."""
+    text = (ROOT / "hooks" / "hooks.json").read_text()
+    assert text == json.dumps(plugin_hooks(), indent=2) + "\n"
+
+
+def test_the_plugin_is_of_the_version_of_the_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    manifest = json.loads((ROOT / ".claude-plugin" / "plugin.json").read_text())
+    assert manifest["version"] == project["version"]
+    assert "hooks" not in manifest  # hooks/hooks.json is found by itself; named too, it is an error
+
+
+def test_the_repository_is_its_own_marketplace() -> None:
+    manifest = json.loads((ROOT / ".claude-plugin" / "plugin.json").read_text())
+    market = json.loads((ROOT / ".claude-plugin" / "marketplace.json").read_text())
+    (offered,) = market["plugins"]
+    assert (market["name"], offered["name"], manifest["name"]) == ("hivepipe",) * 3
+    assert (ROOT / offered["source"] / ".claude-plugin" / "plugin.json").exists()
+    assert market["owner"]["name"]

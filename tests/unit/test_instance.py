@@ -147,6 +147,7 @@ def test_files_are_written_for_the_user_alone(home: str) -> None:
     files = [path for path in Path(home).rglob("*") if path.is_file()]
     assert {str(path.relative_to(home)) for path in files} == {
         f"instances/{instance.key}",
+        f"instances/{instance.key}.settings",
         f"sessions/.session_{instance.pid}",
         ".active_session",
     }

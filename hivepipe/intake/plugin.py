@@ -1,0 +1,84 @@
+"""Hooks that run as Claude Code's plugin.
+
+Settings may name the same hooks; then these have the event twice, and the plugin's leave it to
+them. And the plugin may be there without its package, which it cannot install: until then events
+are kept on disk, and a session that starts says what is missing.
+
+On the hook path, for the plugin's hooks only.
+"""
+
+import posix
+import sys
+
+from hivepipe import settings
+from hivepipe.home import Place, locate, read_small, user_folder
+from hivepipe.intake.instance import marked_by_settings, this_instance
+
+OLDEST = 0x030B0000  # Python 3.11
+_SETTINGS_BYTES = 1 << 18
+_NAMES = ("settings.local.json", "settings.json")
+
+
+def has_nothing_to_do(name: str) -> bool:
+    """Is this event taken by hooks of the settings, or this Python too old for the hook path?"""
+    return sys.hexversion < OLDEST or _runs_by_settings(name)
+
+
+def _runs_by_settings(name: str) -> bool:
+    """Did hooks of the settings run for this Claude Code, and do they still for this event?
+
+    Both, for it may read no settings of the project (`--setting-sources`), or they were edited.
+    """
+    project = settings.environment("CLAUDE_PROJECT_DIR")
+    if not project:
+        return False
+    home = locate(project).home
+    if not marked_by_settings(home, this_instance(home)):
+        return False
+    folder = settings.environment("CLAUDE_CONFIG_DIR") or f"{user_folder()}/.claude"
+    paths = [*[f"{project}/.claude/{each}" for each in _NAMES], f"{folder}/settings.json"]
+    return any([_runs(read_small(path, _SETTINGS_BYTES), _script(name)) for path in paths])
+
+
+def _script(name: str) -> str:
+    """Return SessionStart as session_start."""
+    return "".join([f"_{c.lower()}" if c.isupper() else c for c in name])[1:]
+
+
+def _runs(text: str, script: str) -> bool:
+    """Do these settings name a script of ours for the event, and is it there?
+
+    Hooks by name or behind a shell are not looked for: with those the event counts once, too, and
+    only takes longer.
+    """
+    end = text.find(f'/{script}.py"')
+    if end < 0 or "# hivepipe" not in text[end : end + 200]:
+        return False
+    path = text[text.rfind('"', 0, end) + 1 : end]
+    try:
+        posix.stat(f"{path}/{script}.py")
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def unfinished(place: Place) -> str:
+    """Return the line that says how the installation is completed; empty if it is."""
+    if place.python and posix.access(place.python, posix.X_OK):
+        return ""
+    said = "hivepipe keeps this session's events on disk; to have them recorded, run"
+    return f"{said}: {_command(sys.argv[2:3] == ['copy'])}"
+
+
+def _command(is_copy: bool) -> str:
+    """Return the one command: it installs the package from this very copy, if that is missing."""
+    if not is_copy:
+        return "hivepipe init --user"
+    package = "'{}[embedded]'".format(__file__.rsplit("/", 3)[0].replace("'", "'\\''"))
+    folders = (settings.environment("PATH") or "").split(":")
+    for installer in ("pipx install", "uv tool install"):
+        if any([posix.access(f"{at}/{installer.split()[0]}", posix.X_OK) for at in folders]):
+            return f"{installer} {package} && hivepipe init --user"
+    venv = "~/.local/share/hivepipe"
+    install = f"python3 -m venv {venv} && {venv}/bin/pip install {package}"
+    return f"{install} && {venv}/bin/hivepipe init --user"

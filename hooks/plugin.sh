@@ -1,0 +1,25 @@
+# What every hook of the plugin does. Sourced by hooks.json, with the hook's name in $hook and the
+# path of this file in $plugin. The installed hivepipe comes first, so that hooks and stack are of one
+# version; without it, the hooks of this copy keep the events on disk. Without a Python nothing
+# happens: nobody is to see an error on each tool call.
+command -v hivepipe-hook >/dev/null && exec hivepipe-hook "$hook" plugin
+
+script=${plugin%/*}/$hook.py
+[ -f "$script" ] || exit 0
+
+IFS=:
+for python in python3.14 python3.13 python3.12 python3.11 python3; do
+  for folder in $PATH; do
+    case $folder/$python in
+      */shims/python3) ;;  # pyenv's: slow, and the last resort
+      */shims/*) continue ;;  # there for every version, installed or not
+      # On a Mac without the developer tools this one opens a window.
+      /usr/bin/python3)
+        tools=/usr/bin/xcode-select
+        [ -x $tools ] && ! $tools -p >/dev/null 2>&1 && continue
+        ;;
+    esac
+    [ -x "$folder/$python" ] && exec "$folder/$python" -I -S "$script" plugin copy
+  done
+done
+exit 0

@@ -1,0 +1,275 @@
+"""hivepipe as a plugin of Claude Code: with its package and without, beside settings and alone."""
+
+import json
+import os
+import shlex
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hivepipe.install.hook_entries import EVENTS
+from tests.conftest import NEUTRAL, ROOT
+from tests.installed import User, changed
+
+ID = "hivepipe@hivepipe"
+PARTS = (".claude-plugin", "hivepipe", "hooks", "skills")
+# Nothing of ours, and a Python that is new enough.
+BARE_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+
+class Plugin:
+    """A copy of the repository where Claude Code keeps its plugins, and an account that has it."""
+
+    def __init__(self, user: User) -> None:
+        self.user = user
+        self.root = user.home / ".claude/plugins/cache/hivepipe/hivepipe/it's 0.1.0"
+        for part in PARTS:
+            plain = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / part, self.root / part, ignore=plain)
+        self.python = Path(user.home, "python")
+        self.python.mkdir()
+        (self.python / "python3").symlink_to(os.path.realpath(user.installation.bin / "python"))
+        self.path = f"{self.python}:{BARE_PATH}"
+        self.switch(True)
+
+    def switch(self, on: bool) -> None:
+        """Write what Claude Code writes when a plugin is installed or switched off."""
+        settings = self.user.home / ".claude" / "settings.json"
+        settings.write_text(json.dumps({"enabledPlugins": {ID: on}}))
+        copy = {"scope": "user", "installPath": str(self.root), "version": "0.1.0"}
+        known = json.dumps({"version": 2, "plugins": {ID: [copy]}})
+        (self.user.home / ".claude/plugins/installed_plugins.json").write_text(known)
+        self.user.own(self.user.home)
+
+    def fire(self, event: str, path: str = "", **fields: object) -> str:
+        """Run the plugin's handler of an event; without `path` nothing of hivepipe is on PATH."""
+        (group,) = json.loads((self.root / "hooks/hooks.json").read_text())["hooks"][event]
+        (handler,) = group["hooks"]
+        payload = {"session_id": "s1", "cwd": str(self.user.project), "hook_event_name": event}
+        done = self.user.do(
+            "env",
+            f"PATH={path or self.path}",
+            "/bin/sh",
+            "-c",
+            handler["command"],
+            data=json.dumps(payload | fields),
+            CLAUDE_PLUGIN_ROOT=str(self.root),
+            CLAUDE_PROJECT_DIR=str(self.user.project),
+        )
+        assert (done.returncode, done.stderr) == (0, ""), done
+        return done.stdout
+
+    @property
+    def spool(self) -> list[Path]:
+        """The events that wait in the home of those who have none."""
+        return list((self.user.home / ".local/state/hivepipe/default/spool").glob("*.json"))
+
+
+@pytest.fixture
+def plugin(user: User) -> Plugin:
+    user.env["HIVEPIPE_AUTOSTART"] = "0"
+    return Plugin(user)
+
+
+EDIT = {"tool_name": "Edit", "tool_use_id": "t1", "tool_input": {"file_path": "/a.py"}}
+
+
+def settings_of(plugin: Plugin) -> dict[str, Any]:
+    return dict(json.loads(plugin.user.settings.read_text()))
+
+
+# ---- without the package
+
+
+def test_without_the_package_events_are_kept_and_the_command_is_said_once_a_day(
+    plugin: Plugin,
+) -> None:
+    before = plugin.user.files(plugin.user.project)
+    said = json.loads(plugin.fire("SessionStart", source="startup"))
+    assert set(said) == {"continue", "systemMessage"}
+    command = said["systemMessage"].split("run: ")[1]
+    assert command.endswith("hivepipe init --user")
+    (package,) = [word for word in shlex.split(command) if word.endswith("[embedded]")]
+    assert package == f"{plugin.root}[embedded]"
+    for event in EVENTS:
+        assert plugin.fire(event.name) == NEUTRAL
+    assert plugin.fire("PostToolUse", **EDIT, tool_response={}) == NEUTRAL
+    assert len(plugin.spool) > 3
+    assert changed(before, plugin.user.files(plugin.user.project)) == {}
+
+
+def test_what_was_kept_is_taken_in_once_the_package_is_there(plugin: Plugin) -> None:
+    plugin.fire("SessionStart", source="startup")
+    plugin.fire("PostToolUse", **EDIT, tool_response={})
+    assert plugin.spool
+    said = plugin.user.hivepipe("init", "--user")
+    assert f"run by the plugin {ID} 0.1.0" in said
+    home = str(plugin.user.home / ".local/state/hivepipe/default")
+    plugin.user.hivepipe("drain", HIVEPIPE_HOME=home)
+    assert not plugin.spool
+    shown = plugin.user.hivepipe("sessions", "--all", "--json", HIVEPIPE_HOME=home)
+    assert [session["id"] for session in json.loads(shown)["sessions"]] == ["s1"]
+    # The package is there and registered: nothing is left to say.
+    notice = plugin.user.home / ".local/state/hivepipe/default/notice"
+    notice.unlink()
+    assert plugin.fire("SessionStart", source="startup") == NEUTRAL
+
+
+@pytest.mark.parametrize(
+    ("programs", "command"),
+    [
+        (["pipx", "uv"], "pipx install "),
+        (["uv"], "uv tool install "),
+        ([], "python3 -m venv ~/.local/share/hivepipe && "),
+    ],
+)
+def test_the_command_is_one_for_what_is_on_the_machine(
+    plugin: Plugin, programs: list[str], command: str
+) -> None:
+    for name in programs:
+        (plugin.python / name).symlink_to("/bin/true")
+    said = json.loads(plugin.fire("SessionStart", path=f"{plugin.python}:/bin"))
+    assert said["systemMessage"].split("run: ")[1].startswith(command)
+
+
+def test_a_package_that_was_never_registered_is_one_command_away(plugin: Plugin) -> None:
+    said = json.loads(plugin.fire("SessionStart", path=plugin.user.env["PATH"]))
+    assert said["systemMessage"].endswith("run: hivepipe init --user")
+
+
+@pytest.mark.parametrize("fault", ["none", "old", "gone"])
+def test_no_python_an_old_one_or_a_plugin_that_is_gone_is_no_error(
+    plugin: Plugin, fault: str
+) -> None:
+    programs = plugin.user.home / "programs"
+    programs.mkdir()
+    if fault == "old":  # says of itself what an old Python says of itself
+        text = (plugin.root / "hivepipe/intake/plugin.py").read_text()
+        assert "sys.hexversion < OLDEST" in text
+        newer = text.replace("0x030B0000", "0x7F000000")
+        (plugin.root / "hivepipe/intake/plugin.py").write_text(newer)
+        (programs / "python3").symlink_to((plugin.python / "python3").readlink())
+    elif fault == "gone":  # an update removed it while a session runs
+        handlers = (plugin.root / "hooks/hooks.json").read_text()
+        shutil.rmtree(plugin.root)
+        (plugin.root / "hooks").mkdir(parents=True)
+        (plugin.root / "hooks/hooks.json").write_text(handlers)
+    plugin.user.own(plugin.user.home)
+    for event in EVENTS:
+        assert plugin.fire(event.name, path=str(programs)) in ("", NEUTRAL)
+    assert plugin.spool == []
+
+
+def test_a_shim_is_the_last_resort(plugin: Plugin) -> None:
+    """pyenv has one for every version, installed or not, and says so on stderr."""
+    shims = plugin.user.home / ".pyenv" / "shims"
+    shims.mkdir(parents=True)
+    for name in ("python3.12", "python3"):
+        (shims / name).write_text("#!/bin/sh\necho no such version >&2\nexit 127\n")
+        (shims / name).chmod(0o755)
+    (plugin.python / "python3").rename(plugin.python / "python3.11")
+    plugin.user.own(plugin.user.home)
+    plugin.fire("Stop", path=f"{shims}:{plugin.python}")
+    assert plugin.spool
+
+
+# ---- with the package
+
+
+def test_init_leaves_the_hooks_to_the_plugin(plugin: Plugin) -> None:
+    plugin.switch(False)
+    plugin.user.hivepipe("init")
+    assert plugin.user.hooks()
+    assert examined(plugin)["hooks"] == [str(plugin.user.settings)]
+    plugin.switch(True)
+    found = examined(plugin)
+    assert [entry["mend"] for entry in found["findings"] if entry["check"] == "hooks-twice"] == [
+        "hivepipe init"
+    ]
+    said = plugin.user.hivepipe("init")
+    assert "taken out" in said
+    assert not plugin.user.settings.exists()
+    found = examined(plugin)
+    assert found["hooks"] == [f"the plugin {ID} 0.1.0"]
+    assert found["healthy"]
+    assert plugin.fire("SessionStart", path=plugin.user.env["PATH"]) == NEUTRAL
+    plugin.user.hivepipe("drain")
+    assert [session["id"] for session in plugin.user.sessions()] == ["s1"]
+
+
+def examined(plugin: Plugin) -> dict[str, Any]:
+    return dict(json.loads(plugin.user.do("hivepipe", "doctor", "--json").stdout))
+
+
+def test_doctor_says_what_is_wrong_with_the_plugin(plugin: Plugin) -> None:
+    plugin.user.hivepipe("init")
+    manifest = plugin.root / ".claude-plugin/plugin.json"
+    manifest.write_text(manifest.read_text().replace('"0.1.0"', '"0.0.9"'))
+    (finding,) = [found for found in examined(plugin)["findings"] if found["check"] == "plugin"]
+    assert finding["is_note"]
+    assert "0.0.9" in finding["text"]
+    shutil.rmtree(plugin.root)
+    found = {entry["check"]: entry for entry in examined(plugin)["findings"]}
+    assert found["plugin"]["mend"] == f"claude plugin install {ID}"
+    assert "hooks" in found
+
+
+def test_beside_settings_each_event_counts_once_and_the_plugin_stands_back(plugin: Plugin) -> None:
+    user = plugin.user
+    plugin.switch(False)
+    user.hivepipe("init")
+    plugin.switch(True)
+    home = user.project / ".hive-mind"
+
+    def both(event: str, **fields: object) -> list[str]:
+        """Run both handlers of an event; return the names of what either kept."""
+        before = set((home / "spool").glob("*"))
+        assert plugin.fire(event, path=user.env["PATH"], **fields) == NEUTRAL
+        by_plugin = {path.name for path in set((home / "spool").glob("*")) - before}
+        user.fire(event, **fields)
+        return sorted(by_plugin)
+
+    user.env["HIVEPIPE_INSTANCE_ID"] = "i1"  # what both have as their parent, in Claude Code
+    assert both("SessionStart", source="startup")  # first: nobody knows of the settings' hooks
+    assert both("PostToolUse", **EDIT, tool_response={}) == []
+    assert both("Stop", stop_hook_active=False) == []
+    # The settings' hook of this event is taken out while the session runs.
+    settings = settings_of(plugin)
+    del settings["hooks"]["Stop"]
+    user.settings.write_text(json.dumps(settings, indent=2))
+    before = len(list((home / "spool").glob("*")))
+    plugin.fire("Stop", path=user.env["PATH"], stop_hook_active=False)
+    assert len(list((home / "spool").glob("*"))) == before + 1
+    user.hivepipe("drain")
+    (session,) = user.sessions()
+    assert session["operations"] == 1
+
+
+def test_a_process_that_reads_no_settings_keeps_the_plugin_working(plugin: Plugin) -> None:
+    """`--setting-sources user`: the project's settings name hooks, and nobody runs them."""
+    plugin.switch(False)
+    plugin.user.hivepipe("init")
+    plugin.switch(True)
+    home = plugin.user.project / ".hive-mind"
+    plugin.user.env["HIVEPIPE_INSTANCE_ID"] = "i1"
+    for event in ("SessionStart", "Stop"):
+        before = len(list((home / "spool").glob("*")))
+        plugin.fire(event, path=plugin.user.env["PATH"])
+        assert len(list((home / "spool").glob("*"))) > before
+
+
+def test_what_claude_may_run_by_the_skill_reads_and_exists(plugin: Plugin) -> None:
+    text = (ROOT / "skills/recall/SKILL.md").read_text()
+    (line,) = [line for line in text.splitlines() if line.startswith("allowed-tools: ")]
+    allowed = [
+        part.removeprefix("Bash(hivepipe ").removesuffix(":*)").split()
+        for part in line.removeprefix("allowed-tools: ").split(", ")
+    ]
+    assert all(
+        words[0] in ("search", "session", "sessions", "summaries", "memory") for words in allowed
+    )
+    assert all(words[-1] in ("search", "sessions", "show", "list") for words in allowed)
+    for words in allowed:
+        plugin.user.hivepipe(*words, "--help")
