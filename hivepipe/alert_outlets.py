@@ -1,40 +1,123 @@
-"""Where alerts go, if the user named a command or a webhook: told once, in a bounded time."""
+"""Where alerts go, if the user named a command or a webhook: told once, in a bounded time.
+
+Either is a process that leads a group of its own, and the group is killed when the time is up: a
+socket's timeout does not end a server that says a byte a second. Nothing of the command line and
+of the address is in what went wrong, for both may hold a secret.
+
+    python -I -m hivepipe.alert_outlets    posts what its stdin says
+"""
 
 import json
+import os
 import shlex
+import signal
 import subprocess
+import sys
+import time
+import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from contextlib import suppress
+from http.client import HTTPException
+from typing import IO
 from urllib.parse import urlsplit
 
+from hivepipe.redaction import redact_text
+
 LIMIT_SECS = 10
+LOOK_EVERY_SECS = 0.02
+WORDS_BYTES = 2000
+WORDS_CHARACTERS = 200
 _SCHEMES = ("http", "https")
 
 
 def run(command: str, said: Mapping[str, str]) -> str:
     """Run the command, without a shell, the alert as JSON on its stdin; return what went wrong."""
     try:
-        done = subprocess.run(
-            shlex.split(command),
-            input=json.dumps(said),
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_SECS,
-            check=False,
-        )
-    except (OSError, ValueError, subprocess.SubprocessError) as error:
-        return f"{type(error).__name__}: {error}"
-    return f"exit code {done.returncode}: {done.stderr[-200:].strip()}" if done.returncode else ""
+        words = shlex.split(command)
+    except ValueError as error:
+        return f"the command cannot be read: {error}"
+    if not words:
+        return "the command is empty"
+    return _told(words, json.dumps(said))
 
 
 def post(url: str, said: Mapping[str, object]) -> str:
     """Send JSON to an address of the user's; return what went wrong."""
-    if urlsplit(url).scheme not in _SCHEMES:
-        return "this is no http or https address"
-    headers = {"Content-Type": "application/json"}
-    request = urllib.request.Request(url, json.dumps(said).encode(), headers, method="POST")
+    words = [sys.executable, "-I", "-m", "hivepipe.alert_outlets"]
+    return _told(words, json.dumps({"url": url, "said": said})).removeprefix("exit code 1: ")
+
+
+def _told(words: list[str], data: str) -> str:
     try:
-        with urllib.request.urlopen(request, timeout=LIMIT_SECS):
+        process = subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:  # ValueError: a byte that no argument may hold
+        reason = error.strerror if isinstance(error, OSError) else "it holds a NUL"
+        return f"the command cannot be run: {reason}"
+    assert process.stdin is not None
+    assert process.stderr is not None
+    try:
+        with suppress(BrokenPipeError), process.stdin as stdin:
+            stdin.write(data.encode())
+        last_words = _watch(process, process.stderr)
+    finally:
+        with suppress(ProcessLookupError):  # what it left behind, also after a good end
+            os.killpg(process.pid, signal.SIGKILL)
+        process.stderr.close()
+        process.wait()
+    if last_words is None:
+        return f"not done within {LIMIT_SECS} s"
+    said = redact_text(last_words.decode("utf-8", "replace"))[-WORDS_CHARACTERS:].strip()
+    return f"exit code {process.returncode}: {said}" if process.returncode else ""
+
+
+def _watch(process: subprocess.Popen[bytes], stderr: IO[bytes]) -> bytes | None:
+    """Return the last words of a process that ends; None: it does not, in time."""
+    os.set_blocking(stderr.fileno(), False)  # a child of its may hold it open for long
+    last = b""
+    deadline = time.monotonic() + LIMIT_SECS
+    while time.monotonic() < deadline:
+        is_over = process.poll() is not None
+        chunk = stderr.read(1 << 16)
+        last = (last + (chunk or b""))[-WORDS_BYTES:]
+        if is_over:
+            return last
+        if not chunk:
+            time.sleep(LOOK_EVERY_SECS)
+    return None
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A POST that is redirected would arrive as a GET, without the alert."""
+
+    def redirect_request(self, *_: object) -> None:
+        """Follow none: the answer counts as an error."""
+
+
+def _post(url: str, said: object) -> str:
+    """Return what went wrong, without a word of the address."""
+    headers = {"Content-Type": "application/json"}
+    data = json.dumps(said).encode()
+    try:
+        if urlsplit(url).scheme not in _SCHEMES:
+            return "this is no http or https address"
+        request = urllib.request.Request(url, data, headers, method="POST")
+        with urllib.request.build_opener(_NoRedirect).open(request, timeout=LIMIT_SECS):
             return ""
-    except (OSError, ValueError) as error:  # URLError is an OSError
-        return f"{type(error).__name__}: {error}"
+    except urllib.error.HTTPError as error:
+        return f"HTTP {error.code}"
+    except urllib.error.URLError as error:
+        return getattr(error.reason, "strerror", None) or str(error.reason)
+    except (OSError, ValueError, HTTPException) as error:
+        return type(error).__name__
+
+
+if __name__ == "__main__":
+    asked = json.load(sys.stdin)
+    sys.exit(_post(asked["url"], asked["said"]) or None)
