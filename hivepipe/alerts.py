@@ -1,5 +1,6 @@
 """What somebody should be told of a stack: pure; the figures are others' to gather."""
 
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 STORE_SECS = 60.0  # shorter ones are other people's transactions
@@ -10,6 +11,8 @@ ROOM_BYTES = 200_000_000
 SHARE_PERCENT = 5
 SHARE_LEAST = 20
 SHARE_SECS = 900.0
+# An alert is over when so many looks in a row did not see it: what comes and goes is told of once.
+CALM_LOOKS = 3
 
 
 # Hive workers that go no further by themselves: state, and what is said of them.
@@ -48,6 +51,24 @@ class Alert(NamedTuple):
     name: str
     text: str
     is_urgent: bool = False
+
+
+class Change(NamedTuple):
+    """What one look changes: who is told, and what the next look has to know."""
+
+    begun: list[Alert]
+    over: list[str]
+    standing: dict[str, int]  # name -> how many looks in a row did not see it
+
+
+def follow(seen: Iterable[Alert], standing: Mapping[str, int]) -> Change:
+    """Compare what a look saw with the alerts that stand."""
+    now = {alert.name: alert for alert in seen}
+    calm = {name: looks + 1 for name, looks in standing.items() if name not in now}
+    over = sorted(name for name, looks in calm.items() if looks >= CALM_LOOKS)
+    left = {name: looks for name, looks in calm.items() if looks < CALM_LOOKS}
+    begun = [alert for name, alert in now.items() if name not in standing]
+    return Change(begun, over, left | dict.fromkeys(now, 0))
 
 
 def alerts_of(vitals: Vitals) -> list[Alert]:

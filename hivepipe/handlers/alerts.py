@@ -1,13 +1,18 @@
-"""raise_alerts: what began and what ceased to be wrong; send_alert: tell whoever asked for it."""
+"""raise_alerts: what began and what ceased to be wrong; send_alert: tell whoever asked for it.
+
+Which alerts stand is kept in Redis: the store cannot say it while the alert is that it cannot be
+written. After a loss of Redis' data the store is asked.
+"""
 
 import logging
 
 from hivepipe import alert_outlets
-from hivepipe.alerts import Alert, alerts_of
+from hivepipe.alerts import Alert, Change, alerts_of, follow
 from hivepipe.config import here
 from hivepipe.envelope import Envelope
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.jobs import Job
+from hivepipe.queues import standing
 from hivepipe.queues.connection import connect
 from hivepipe.queues.figures import add_sample, figures
 from hivepipe.settings import variable
@@ -23,21 +28,26 @@ def raise_alerts(workplace: Workplace, job: Envelope) -> None:
     """Judge the stack, log what changed, hand back its record and its sending."""
     with connect(here()[0].socket) as connection:
         found = figures(connection)
-        alerts = alerts_of(vitals(workplace.home, found, connection))
+        seen = alerts_of(vitals(workplace.home, found, connection))
         add_sample(connection, found.operations, zero_rows(effectless(workplace.home)))
-    known = stored.standing(database_path(workplace.home))
-    begun = [alert for alert in alerts if alert.name not in known]
-    over = known.keys() - {alert.name for alert in alerts}
-    for alert in begun:
+        known = standing.standing(connection)
+        if known is None:
+            known = dict.fromkeys(stored.standing(database_path(workplace.home)), 0)
+        change = follow(seen, known)
+        _tell(workplace, job, change)
+        standing.remember(connection, change.standing)
+
+
+def _tell(workplace: Workplace, job: Envelope, change: Change) -> None:
+    for alert in change.begun:
         logger.warning("alert %s: %s", alert.name, alert.text)
-    for name in sorted(over):
+    for name in change.over:
         logger.info("alert %s is over", name)
-    ceased = [Alert(name, "is over") for name in sorted(over)]
-    jobs = [_job("record_alert", alert, "raised") for alert in begun]
-    jobs += [_job("record_alert", alert, "over") for alert in ceased]
+    ceased = [Alert(name, "is over") for name in change.over]
+    changes = [(alert, "raised") for alert in change.begun] + [(alert, "over") for alert in ceased]
+    jobs = [_job("record_alert", alert, state) for alert, state in changes]
     if variable("HIVEPIPE_ALERT_COMMAND") or variable("HIVEPIPE_ALERT_WEBHOOK"):
-        jobs += [_job("send_alert", alert, "raised") for alert in begun]
-        jobs += [_job("send_alert", alert, "over") for alert in ceased]
+        jobs += [_job("send_alert", alert, state) for alert, state in changes]
     if jobs:
         workplace.hand_back(job, jobs)
 

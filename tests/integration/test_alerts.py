@@ -20,10 +20,12 @@ from typing import Any
 import pytest
 import redis
 
+from hivepipe.alerts import CALM_LOOKS
 from hivepipe.periodic import PERIODIC
 from hivepipe.queues.figures import SAMPLES_KEY
 from hivepipe.queues.rq_workers import rq_workers
-from hivepipe.queues.ticks import set_due
+from hivepipe.queues.standing import STANDING_KEY
+from hivepipe.queues.ticks import fire, set_due
 from hivepipe.store.spending import Amount, spending
 from hivepipe.vitals import budget
 from tests.conftest import Home, Server, Writer, fire_all, until
@@ -56,6 +58,7 @@ def look(home: Home, client: redis.Redis) -> None:
     sql = "SELECT count(*) AS n FROM slots WHERE name = 'alerts'"
     before = home.rows(sql)[0]["n"]
     set_due(client, ROW, time.time() - 1)
+    fire(client, ROW, time.time())  # rather than wait until the scheduler looks again
     until(lambda: home.rows(sql)[0]["n"] > before, "no look")
 
 
@@ -139,6 +142,9 @@ def test_an_alert_is_recorded_shown_and_told_once_and_so_is_its_end(
     (alert,) = json.loads(status(stack, "--json").stdout)["alerts"]
     assert alert["name"] == "dead_letters"
     revive(client)
+    for _ in range(CALM_LOOKS - 1):
+        look(stack, client)
+    assert standing(stack) == [("dead_letters", True)]  # it might come back at once
     look(stack, client)
     until(lambda: standing(stack) == [("dead_letters", False)], "not over")
     until(lambda: len(webhook.received) == 2, "not told")
@@ -150,6 +156,25 @@ def test_an_alert_is_recorded_shown_and_told_once_and_so_is_its_end(
     log = (stack.root / f"writer{stack.path.name}.log").read_text()
     assert log.count("alert dead_letters: 1 dead letters") == 1
     assert log.count("alert dead_letters is over") == 1
+
+
+def test_nobody_is_told_again_while_the_database_cannot_be_written_or_redis_lost_all(
+    stack: Home, client: redis.Redis
+) -> None:
+    bury(client)
+    look(stack, client)
+    until(lambda: standing(stack) == [("dead_letters", True)], "not recorded")
+    with closing(sqlite3.connect(stack.database, timeout=10)) as db, db:
+        db.execute("DELETE FROM alerts")  # as if it had not been written yet
+    look(stack, client)
+    assert standing(stack) == []
+    with closing(sqlite3.connect(stack.database, timeout=10)) as db, db:
+        db.execute("INSERT INTO alerts (name, text, raised_at) VALUES ('dead_letters', '', '2026')")
+    client.delete(STANDING_KEY)
+    look(stack, client)
+    assert standing(stack) == [("dead_letters", True)]
+    log = (stack.root / f"writer{stack.path.name}.log").read_text()
+    assert log.count("alert dead_letters:") == 1
 
 
 def test_who_cannot_be_told_stops_nothing(stack: Home, client: redis.Redis) -> None:

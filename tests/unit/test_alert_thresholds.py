@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hivepipe.alerts import Vitals, alerts_of
+from hivepipe.alerts import CALM_LOOKS, Alert, Vitals, alerts_of, follow
 
 FINE: dict[str, Any] = {
     "free_bytes": 200_000_000,
@@ -72,3 +72,38 @@ def test_while_redis_is_away_events_may_wait_on_disk_for_longer() -> None:
 def test_the_urgent_come_first() -> None:
     found = alerts_of(Vitals(dead=1, oldest_waiting_secs=100, unserved=("high",), free_bytes=1))
     assert [alert.is_urgent for alert in found] == [True, True, False, False]
+
+
+def told_over(looks: str) -> list[str]:
+    """Return what is told over looks, of which each saw the alert (!) or did not (.)."""
+    standing: dict[str, int] = {}
+    told = []
+    for number, look in enumerate(looks):
+        seen = [Alert("disk", f"look {number}")] if look == "!" else []
+        begun, over, standing = follow(seen, standing)
+        told += [f"{number} raised {alert.text}" for alert in begun]
+        told += [f"{number} over" for _ in over]
+    return told
+
+
+@pytest.mark.parametrize(
+    ("looks", "told"),
+    [
+        ("!!!!!", ["0 raised look 0"]),
+        ("!....", ["0 raised look 0", f"{CALM_LOOKS} over"]),
+        ("!.!.!..!.!", ["0 raised look 0"]),
+        ("..!...!", ["2 raised look 2", "5 over", "6 raised look 6"]),
+        ("......", []),
+    ],
+)
+def test_what_comes_and_goes_is_told_once(looks: str, told: list[str]) -> None:
+    assert told_over(looks) == told
+
+
+def test_each_alert_is_followed_for_itself() -> None:
+    disk, spool = Alert("disk", "full", is_urgent=True), Alert("spool", "waits")
+    change = follow([spool], {"disk": CALM_LOOKS - 1, "queue_age": 0})
+    assert change.begun == [spool]
+    assert change.over == ["disk"]
+    assert change.standing == {"queue_age": 1, "spool": 0}
+    assert follow([disk], change.standing).begun == [disk]
