@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from hivepipe.config import here
-from hivepipe.errors import HivepipeError
+from hivepipe.errors import HiveError, HivepipeError
 from hivepipe.hive import records
 from hivepipe.hive.folder import Hive
 from hivepipe.hive.transcript import tidy
@@ -26,7 +26,10 @@ def main() -> None:
     run = worker.last_run()
     if run is None:
         return
-    tidy(worker, run.offset)
+    try:
+        tidy(worker, run.offset)
+    except HiveError as error:
+        print(error, file=sys.stderr)  # noqa: T201  runner.log
     records.book(worker, run)
     try:
         records.record(Hive(worker.folder.parents[1], place.home), [worker])

@@ -67,7 +67,8 @@ class Hive:
 
 def _workers_in(folder: Path) -> list[Worker]:
     try:
-        names = sorted(os.listdir(folder))
+        with os.scandir(folder) as entries:
+            names = sorted(each.name for each in entries if each.is_dir(follow_symlinks=False))
     except FileNotFoundError:
         return []
     return [Worker(folder / name) for name in names if valid_id(name) == name]

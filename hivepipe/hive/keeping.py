@@ -5,11 +5,13 @@ import os
 import shutil
 import time
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 from hivepipe.errors import HiveError
 from hivepipe.hive import records
 from hivepipe.hive.folder import Hive, hives
+from hivepipe.hive.plain_file import plain
 from hivepipe.hive.start import locked
 from hivepipe.hive.transcript import tidy
 from hivepipe.hive.worker import Worker
@@ -17,7 +19,6 @@ from hivepipe.redaction import redact_line, redact_text
 from hivepipe.store import hive as store
 
 _PACKED = "transcript.jsonl.gz"
-_REDACTED = (".md", ".log", ".json", ".jsonl")
 
 
 def archive(hive: Hive, worker: Worker) -> Path:
@@ -30,10 +31,11 @@ def archive(hive: Hive, worker: Worker) -> Path:
         raise HiveError(f"{target} is there already")
     lock = _of_nobody(worker)
     try:
-        tidy(worker)
+        with suppress(HiveError):  # a link in its place goes along as it is
+            tidy(worker)
         _note(hive, worker, "archived_at")
         for path in (*worker.folder.rglob("*"), *worker.state.rglob("*")):
-            if path.is_file() and path != worker.transcript and path.suffix in _REDACTED:
+            if path != worker.transcript:
                 _redact(path)
         _pack(worker.transcript)
         worker.state.rename(worker.folder / "state")
@@ -63,7 +65,7 @@ def remove_sessions(home: str, sessions: Collection[str], *, dry_run: bool) -> i
 
     HiveError: one has a process, which would write again.
     """
-    found = [worker for worker in workers_of(home) if worker.session() in sessions]
+    found = [worker for worker in workers_of(home) if worker.card().session in sessions]
     for worker in () if dry_run else found:
         lock = _of_nobody(worker)
         try:
@@ -100,21 +102,28 @@ def _note(hive: Hive, worker: Worker, column: str) -> None:
 
 
 def _redact(path: Path) -> None:
-    text = path.read_text("utf-8", "replace")
+    """Take the secrets out of a text; what is no text stays, and a link is not followed."""
+    if path.is_symlink() or not path.is_file():
+        return
+    with open(path, "rb", opener=plain) as file:
+        data = file.read()
+    if b"\0" in data:
+        return
+    text = data.decode("utf-8", "replace")
     clean = redact_text(text)
     if clean != text:
-        path.write_text(clean, "utf-8")
+        with open(path, "wb", opener=plain) as file:
+            file.write(clean.encode())
 
 
 def _pack(path: Path) -> None:
     """Pack the redacted transcript, whole before the plain one goes."""
-    if not path.exists():
+    if path.is_symlink() or not path.is_file():
         return
     temporary = path.with_name(f"{_PACKED}.tmp")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-    with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
+    with open(temporary, "wb", opener=plain) as file:
         with (
-            path.open("rb") as lines,
+            open(path, "rb", opener=plain) as lines,
             gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed,
         ):
             for line in lines:

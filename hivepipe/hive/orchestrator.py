@@ -181,7 +181,7 @@ class Orchestrator:
                 run.is_lost = True
                 run.ended_at = _last_sign(worker)
                 worker.write_run(run)
-            tidy(worker, run.offset)
+            self._tidy(worker, run.offset)
             records.book(worker, run)
         finally:
             os.close(lock)
@@ -195,6 +195,12 @@ class Orchestrator:
             self.troubles.append(f"{error}; the next `hivepipe hive check` writes it")
 
     # ---- inside
+
+    def _tidy(self, worker: Worker, since: int) -> None:
+        try:
+            tidy(worker, since)
+        except HiveError as error:
+            self.troubles.append(str(error))
 
     def _start_once(self, worker: Worker) -> None:
         """Start the first run, unless somebody has: two spawns of one session are one."""

@@ -17,13 +17,14 @@ import sys
 import time
 from pathlib import Path
 
+from hivepipe.hive.plain_file import plain
 from hivepipe.hive.process import group_lives, start_time
 from hivepipe.hive.run import Run, read_run
 from hivepipe.hive.worker import Worker
 from hivepipe.jobs import utc
 
 CANNOT_START = 127
-_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 
 
 def main() -> None:
@@ -62,7 +63,7 @@ def _start(worker: Worker, run: Run, own: tuple[int, int]) -> tuple[str, int]:
                 os.set_inheritable(descriptor, False)
             _become(worker, run)
         except OSError as error:
-            os.write(writer, f"{run.command[0]}: {error.strerror}".encode())
+            os.write(writer, f"{error.filename or run.command[0]}: {error.strerror}".encode())
         finally:
             os._exit(CANNOT_START)
     os.close(writer)
@@ -76,8 +77,8 @@ def _become(worker: Worker, run: Run) -> None:
     os.chdir(run.cwd)
     descriptors = (
         os.open(worker.prompt_file(run.number), os.O_RDONLY | os.O_CLOEXEC),
-        os.open(worker.transcript, _APPEND, 0o600),
-        os.open(worker.stderr, _APPEND, 0o600),
+        plain(worker.transcript, _APPEND),
+        plain(worker.stderr, _APPEND),
     )
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)

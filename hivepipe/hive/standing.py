@@ -67,13 +67,13 @@ def _state(status: Status, run: Run | None, lives: bool | None, is_silent: bool)
     if lives is None:
         return (status.word or "unknown"), f"runs on {run.machine.partition(' ')[0]}"
     # A word from before this run is answered by it, unless the run was only to park.
-    is_answered = run.kind != "park" and status.changed_ns < run.started_ns
+    is_answered = run.kind != "park" and 0 < status.changed_ns < run.started_ns
     word = "" if is_answered else status.word
     if lives:
         return _of_living(status, run, word, is_silent)
     if word and word != "working":
         return word, _words(status)
-    if not word and status.changed_ns and not is_answered:
+    if not word and status.problems and not is_answered:
         return "broken", "; ".join(status.problems)
     return "died", ending(run)
 
@@ -82,7 +82,7 @@ def _of_living(status: Status, run: Run, word: str, is_silent: bool) -> tuple[st
     if run.kind == "park":
         return "parking", "writes down what it learned"
     if word in ("", "working"):
-        said = status.text("progress") if word else ""
+        said = _words(status) if word or status.problems else ""
         return ("stale", "silent, its process lives") if is_silent else ("working", said)
     return word, _words(status)
 

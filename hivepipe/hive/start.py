@@ -13,6 +13,7 @@ from collections.abc import Callable
 from hivepipe.errors import HiveError, LockHeldError
 from hivepipe.hive import command
 from hivepipe.hive.folder import Hive
+from hivepipe.hive.plain_file import plain
 from hivepipe.hive.process import machine
 from hivepipe.hive.run import Run
 from hivepipe.hive.standing import has_last_word
@@ -96,7 +97,7 @@ def _refuse_living(worker: Worker) -> None:
 def _start_runner(worker: Worker, number: int, lock: int, env: dict[bytes, bytes]) -> bytes:
     """Start the runner and return what it says of the start."""
     reader, writer = os.pipe()
-    with open(worker.state / "runner.log", "ab", opener=_private) as log:
+    with open(worker.state / "runner.log", "ab", opener=plain) as log:
         subprocess.run(  # it goes on in a child of its own, nobody's zombie
             [
                 sys.executable,
@@ -121,7 +122,3 @@ def _start_runner(worker: Worker, number: int, lock: int, env: dict[bytes, bytes
     with os.fdopen(reader, "rb") as pipe:
         said = pipe.read()
     return said or b"its runner ended at once: see runner.log in its state"
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW, 0o600)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hivepipe.errors import HiveError
+from hivepipe.hive.plain_file import plain
 from hivepipe.home import write_small
 
 WORDS = ("working", "need_input", "done", "error", "context_full")
@@ -76,7 +77,7 @@ NONE = Status("", {}, (), 0, "")
 def read_status(path: Path) -> Status:
     """Return what a worker said last, whatever it wrote."""
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=plain) as file:
             data = file.read(LARGEST + 1)
             changed_ns = os.fstat(file.fileno()).st_mtime_ns
     except FileNotFoundError:

@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
 
+from hivepipe.hive.plain_file import plain
 from hivepipe.redaction import redact_text
 from hivepipe.transcripts.lines import CAP_TEXT, Fields, blocks, part, read_line, said, text
 
@@ -84,7 +85,7 @@ def read_stream(path: Path, start: int = 0, end: int | None = None) -> Stream:
 def steps(path: Path, stream: Stream, start: int = 0, end: int | None = None) -> Iterator[Step]:
     """Yield what happened in a transcript, secrets taken out."""
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=plain) as file:
             file.seek(start)
             at = start
             for raw in file:
@@ -93,7 +94,7 @@ def steps(path: Path, stream: Stream, start: int = 0, end: int | None = None) ->
                     return
                 for step in stream.feed(raw):
                     yield Step(step.kind, redact_text(step.words))
-    except FileNotFoundError:
+    except OSError:  # not there, or no plain file
         return
 
 

@@ -28,7 +28,7 @@ def tell(place: Place, hive: Hive, worker: Worker, status: Status) -> None:
     job = Job("record_status", _payload(worker, status), worker.id)
     said = f"{worker.id}\0{status.changed_ns}\0{status.digest}"
     id = blake2b(said.encode(), digest_size=16).hexdigest()
-    session = valid_id(worker.session())
+    session = valid_id(worker.card().session)
     origin = Envelope(id, job.operation, 0, {}, session, "", place.project, status.changed_ns)
     message = compose(id, job, status.changed_ns, parent=origin)
     try:

@@ -7,6 +7,8 @@ program in the same pipe may say something in between. Both move to `stderr.log`
 import os
 from pathlib import Path
 
+from hivepipe.errors import HiveError
+from hivepipe.hive.plain_file import plain
 from hivepipe.hive.worker import Worker
 from hivepipe.transcripts.lines import read_line
 
@@ -14,29 +16,35 @@ _PORTION = 1 << 20
 
 
 def tidy(worker: Worker, since: int = 0) -> int:
-    """Make the transcript pure from an offset on, and return its size; no process may write it."""
+    """Make the transcript pure from an offset on, and return its size; no process may write it.
+
+    HiveError: it is none that we could write.
+    """
     path = worker.transcript
-    if not path.exists():
+    try:
+        stray = _stray_lines(path, since)
+        if stray:
+            with open(worker.stderr, "ab", opener=plain) as log:
+                log.writelines(line if line.endswith(b"\n") else line + b"\n" for _, line in stray)
+            _remove(path, [(at, len(line)) for at, line in stray])
+        return path.stat().st_size
+    except FileNotFoundError:
         return 0
-    stray = _stray_lines(path, since)
-    if stray:
-        with open(worker.stderr, "ab", opener=_private) as log:
-            log.writelines(line if line.endswith(b"\n") else line + b"\n" for _, line in stray)
-        _remove(path, [(at, len(line)) for at, line in stray])
-    return path.stat().st_size
+    except OSError as error:
+        raise HiveError(f"{error.filename or path}: {error.strerror}") from None
 
 
 def _stray_lines(path: Path, since: int) -> list[tuple[int, bytes]]:
     """Return offset and bytes of each line that is none; a whole last one lacks a newline only."""
     found = []
     at = since
-    with path.open("rb") as file:
+    with open(path, "rb", opener=plain) as file:
         file.seek(since)
         for line in file:
             if read_line(line) is None:
                 found.append((at, line))
             elif not line.endswith(b"\n"):
-                with path.open("ab") as end:
+                with open(path, "ab", opener=plain) as end:
                     end.write(b"\n")
             at += len(line)
     return found
@@ -47,10 +55,11 @@ def _remove(path: Path, spans: list[tuple[int, int]]) -> None:
     size = path.stat().st_size
     first, length = spans[0]
     if len(spans) == 1 and first + length == size:
-        os.truncate(path, first)
+        with open(path, "r+b", opener=plain) as file:
+            file.truncate(first)
         return
     copy = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    with path.open("rb") as old, open(copy, "wb", opener=_private) as new:
+    with open(path, "rb", opener=plain) as old, open(copy, "wb", opener=plain) as new:
         at = 0
         for start, length in [*spans, (size, 0)]:
             old.seek(at)
@@ -63,7 +72,3 @@ def _remove(path: Path, spans: list[tuple[int, int]]) -> None:
         new.flush()
         os.fsync(new.fileno())
     os.replace(copy, path)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW, 0o600)

@@ -22,6 +22,7 @@ A folder without state, which others made, is a worker too.
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,7 +85,7 @@ class Worker:
 
     def is_called(self, start: str) -> bool:
         """Does its id begin so, or the session in it?"""
-        return self.id.startswith(start) or self.session().startswith(start)
+        return self.id.startswith(start) or self.card().session.startswith(start)
 
     def session(self) -> str:
         """Return its session; empty if nobody wrote it down."""
@@ -147,7 +148,8 @@ class Worker:
     def write_run(self, run: Run) -> None:
         """Replace what is known of a run."""
         write_small(str(self.run_file(run.number)), as_json(run))
-        write_small(str(self.folder / "process.json"), as_json(run))
+        with suppress(OSError):  # the copy is for readers, and the folder is not ours alone
+            write_small(str(self.folder / "process.json"), as_json(run))
 
     def run_file(self, number: int) -> Path:
         """Return the file of one run."""

@@ -12,6 +12,7 @@ from hivepipe.cli.hive.here import here_hive, say_troubles, shown_dollars
 from hivepipe.cli.tables import json_option, moment, printable, show_json, utc_option
 from hivepipe.hive import records, steps
 from hivepipe.hive.orchestrator import Orchestrator
+from hivepipe.hive.plain_file import read_end
 from hivepipe.hive.standing import ORDER, Standing, ending
 from hivepipe.redaction import redact_text
 
@@ -19,6 +20,7 @@ _UUID = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _LINES = 24
 _WIDTH = 100
 _LAST_BYTES = 600
+_REPORT_BYTES = 1 << 16
 
 # Before a person's eyes: what it means that a worker stands so.
 _MEANING = {
@@ -123,16 +125,14 @@ def _show_one(standing: Standing, utc: bool) -> None:
 def _show_end(standing: Standing) -> None:
     """The report, and the end of stderr where something went wrong."""
     worker = standing.worker
-    if worker.report.exists():
+    if said := read_end(worker.report, _REPORT_BYTES).strip():
         click.echo(f"\n--- {worker.report.name}")
-        click.echo(printable(redact_text(worker.report.read_text("utf-8", "replace").strip())))
-    if standing.state in ("died", "error", "not started") and worker.stderr.exists():
-        with worker.stderr.open("rb") as file:
-            file.seek(max(worker.stderr.stat().st_size - _LAST_BYTES, 0))
-            said = file.read().decode("utf-8", "replace").strip()
-        if said:
-            click.echo(f"\n--- the end of {worker.stderr.name}")
-            click.echo(printable(redact_text(said)))
+        click.echo(printable(redact_text(said)))
+    if standing.state not in ("died", "error", "not started"):
+        return
+    if said := read_end(worker.stderr, _LAST_BYTES).strip():
+        click.echo(f"\n--- the end of {worker.stderr.name}")
+        click.echo(printable(redact_text(said)))
 
 
 def _say(name: str, value: object) -> None:

@@ -5,7 +5,10 @@ import click
 from hivepipe.cli.hive.here import here_hive
 from hivepipe.cli.tables import json_option, printable, show_json
 from hivepipe.errors import HiveError
+from hivepipe.hive.plain_file import read_end
 from hivepipe.redaction import redact_text
+
+_LARGEST_BYTES = 1 << 20
 
 
 @click.command()
@@ -23,7 +26,7 @@ def learnings(project: str, as_json: bool) -> None:
             said = ", ".join(known) or "no project yet"
             raise HiveError(f"nothing was learned about {project!r}; there is: {said}")
     texts = {
-        name: redact_text(names[name].read_text("utf-8", "replace")).strip()
+        name: redact_text(read_end(names[name], _LARGEST_BYTES)).strip()
         for name in wanted
         if name in names
     }

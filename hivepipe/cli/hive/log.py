@@ -9,6 +9,7 @@ from hivepipe.cli.hive.here import here_hive
 from hivepipe.cli.tables import json_option, printable, show_json
 from hivepipe.errors import HiveError
 from hivepipe.hive.folder import Hive
+from hivepipe.hive.plain_file import plain
 from hivepipe.hive.stream import Step, Stream, steps
 from hivepipe.hive.worker import Worker
 
@@ -44,6 +45,6 @@ def _of_archived(worker: Worker) -> Iterator[Step]:
     stream = Stream()
     path = worker.folder / "transcript.jsonl.gz"
     if path.exists():
-        with gzip.open(path, "rb") as lines:
+        with open(path, "rb", opener=plain) as packed, gzip.open(packed) as lines:
             for raw in lines:
                 yield from stream.feed(raw)

@@ -1,0 +1,79 @@
+"""What a worker, or a person, puts into `.hive` that does not belong there."""
+
+import gzip
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conftest import Home, until
+from tests.hive_scene import DONE, Scene, script
+
+
+@pytest.fixture
+def scene(private_home: Home) -> Iterator[Scene]:
+    made = Scene(private_home)
+    made.begin()
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+def over(scene: Scene, *actions: str) -> str:
+    """Return a worker that is done, and its processes gone."""
+    worker = scene.spawn(script([*actions, DONE]))
+    scene.becomes(worker, "done")
+    until(lambda: not scene.processes(), "it goes on")
+    return worker
+
+
+def test_pipes_in_place_of_files_keep_nobody_waiting(scene: Scene) -> None:
+    worker = over(scene)
+    folder = scene.folder(worker)
+    for name in ("status.json", "run-report.md", "transcript.jsonl", "stderr.log", "task.md"):
+        (folder / name).unlink(missing_ok=True)
+        os.mkfifo(folder / name)
+    os.mkfifo(scene.hive / "learnings" / "project-a-insights.md")
+    assert scene.stand(worker)["status"] == ""
+    assert "no plain file" in scene.run("check", worker)
+    assert scene.run("log", worker) == ""
+    scene.run("learnings")
+    scene.run("monitor", "--once")
+    assert "no plain file" in scene.said("resume", worker, "go on", expect=1).stderr
+    assert len(scene.played()) == 1
+
+
+def test_links_lead_nobody_to_the_files_of_others(scene: Scene) -> None:
+    token = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
+    own = scene.home.root / "notes.md"
+    own.write_text(f"my key {token}\n")
+    worker = over(scene)
+    folder = scene.folder(worker)
+    for name in ("transcript.jsonl", "stderr.log", "notes.md"):
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).symlink_to(own)
+    assert "symbolic links" in scene.said("resume", worker, "go on", expect=1).stderr
+    (scene.hive / "workers" / "project-a-1").symlink_to(scene.projects["project-a"])
+    assert [found["id"] for found in scene.check()] == [worker]
+    scene.run("archive", worker)
+    assert own.read_text() == f"my key {token}\n"
+
+
+def test_every_text_of_an_archived_worker_is_redacted(scene: Scene) -> None:
+    token = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
+    worker = over(scene)
+    for name in ("dump.txt", "status.json.new", "plain"):
+        (scene.folder(worker) / name).write_text(token)
+    scene.run("archive", worker)
+    for path in (scene.hive / "archive" / worker).rglob("*"):
+        if path.is_file():
+            data = path.read_bytes()
+            text = gzip.decompress(data) if path.suffix == ".gz" else data
+            assert token.encode() not in text, path
+
+
+def test_what_is_no_folder_is_no_worker(scene: Scene) -> None:
+    (scene.hive / "workers" / "project-a-1").write_text("not a folder")
+    assert scene.check() == []
+    assert "no worker has the id" in scene.said("check", "project-a-1", expect=1).stderr
