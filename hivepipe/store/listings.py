@@ -15,26 +15,25 @@ _SHOWN = 5
 Entry = dict[str, Any]
 
 # History and agents outlive their session: its id still leads to them.
+# A range, so that an index serves it. History and agents outlive their session: its id still
+# leads to them.
 _IDS = {
     "session": """
-        SELECT id FROM sessions WHERE substr(id, 1, length(:prefix)) = :prefix
+        SELECT id FROM sessions WHERE id >= :prefix AND id < :behind
         UNION SELECT session_id FROM session_logs
-          WHERE substr(session_id, 1, length(:prefix)) = :prefix
+          WHERE session_id >= :prefix AND session_id < :behind
         UNION SELECT session_id FROM agents
-          WHERE substr(session_id, 1, length(:prefix)) = :prefix
+          WHERE session_id >= :prefix AND session_id < :behind
         ORDER BY 1
     """,
-    "agent": """
-        SELECT id FROM agents WHERE substr(id, 1, length(:prefix)) = :prefix ORDER BY 1
-    """,
+    "agent": "SELECT id FROM agents WHERE id >= :prefix AND id < :behind ORDER BY 1",
     "summary": """
         SELECT DISTINCT session_id AS id FROM summaries
-        WHERE substr(session_id, 1, length(:prefix)) = :prefix ORDER BY 1
+        WHERE session_id >= :prefix AND session_id < :behind ORDER BY 1
     """,
-    "task": """
-        SELECT id FROM tasks WHERE substr(id, 1, length(:prefix)) = :prefix ORDER BY 1
-    """,
+    "task": "SELECT id FROM tasks WHERE id >= :prefix AND id < :behind ORDER BY 1",
 }
+_LAST_CHARACTER = "\U0010ffff"
 
 
 @contextmanager
@@ -69,7 +68,8 @@ class Listings:
 
     def full_id(self, kind: str, prefix: str) -> str:
         """Return the one (of `_IDS`) whose id begins so; StoreError: none, or several."""
-        found = [row["id"] for row in self.rows(_IDS[kind], {"prefix": prefix})]
+        wanted = {"prefix": prefix, "behind": prefix + _LAST_CHARACTER}
+        found = [row["id"] for row in self.rows(_IDS[kind], wanted)]
         if prefix in found:
             return prefix
         if not prefix or not found:
@@ -124,10 +124,11 @@ class Listings:
 
     def agents(self, session: str = "") -> list[Entry]:
         """Return all agents, or those of one session, newest first."""
-        sql = """
+        which = "WHERE session_id = :id" if session else ""  # an OR would read them all
+        sql = f"""
             SELECT id, session_id, swarm_id, name, type, status, model, created_at, last_active,
               completed_at
-            FROM agents WHERE :id = '' OR session_id = :id ORDER BY created_at DESC, id
+            FROM agents {which} ORDER BY created_at DESC, id
         """
         return self.rows(sql, {"id": session})
 

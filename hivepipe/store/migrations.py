@@ -223,6 +223,9 @@ CREATE TABLE identity_baselines (
   time_ns INTEGER NOT NULL, PRIMARY KEY (profile_id, folder, name));
 """
 
+# `session show` counts them; without it that reads every skill use there is.
+SKILL_USES_BY_SESSION = "CREATE INDEX skill_uses_by_session ON skill_uses (session_id);"
+
 MIGRATIONS = (
     ("0001 initial", INITIAL),
     ("0002 usage", USAGE),
@@ -240,6 +243,7 @@ MIGRATIONS = (
     ("0030 hive", HIVE),
     ("0031 hive states", HIVE_STATES),
     ("0040 profiles", PROFILES),
+    ("0050 skill uses by session", SKILL_USES_BY_SESSION),
 )
 
 _RECORDS = """
