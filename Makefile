@@ -24,19 +24,16 @@ test: install check  ## everything that must hold
 	$(BIN)/python -I -c 'from hivepipe.stack.hook_bundle import write_bundle; write_bundle()'
 	$(BIN)/python -m pytest -q -n $(TESTERS) --dist worksteal || $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none
 
-check: install  ## format, lint, types, layers
+check: install  ## format, lint, types, layers, known vulnerabilities
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python .ci/audit.py
 
-bench: install  ## hooks against a bare interpreter and redis-py + rq, the writer against RQ's, redaction
-	$(BIN)/python benchmarks/hook_cost.py --check
-	$(BIN)/python benchmarks/drain.py --check --memory 300000
-	$(BIN)/python benchmarks/latency.py --check
-	$(BIN)/python benchmarks/stack.py --check
-	$(BIN)/python benchmarks/redaction.py --check --mb 500
-	$(BIN)/python benchmarks/search.py --check
+bench: install  ## everything that is measured, a table and a picture of it; a quarter of an hour
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	$(BIN)/python benchmarks/run_all.py --page docs
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache

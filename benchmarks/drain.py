@@ -8,7 +8,6 @@ the stock worker and 15 times SimpleWorker. `--memory N`: N jobs through one wri
 after the first third and at the end (within 5 %).
 """
 
-import argparse
 import json
 import os
 import posix
@@ -21,6 +20,7 @@ import time
 from pathlib import Path
 
 import psutil
+from figures import Figure, conclude, machine, parser
 from redis.exceptions import RedisError
 
 from hivepipe import home
@@ -33,6 +33,7 @@ from hivepipe.stack.redis_server import arguments, find_server
 LEAST_OVER_STOCK = 60
 LEAST_OVER_SIMPLE = 15
 SESSION = "7b1f0c9e-3a52-4d0e-9c55-0d6a1f2be111"
+CALLS_A_SESSION = 200
 
 # Runs in a process of its own, so that only the draining is timed.
 WORKER = """
@@ -96,10 +97,10 @@ class Setting:
         self.server.wait()
 
 
-def messages_of(number: int, tool: str) -> list[Message]:
+def messages_of(number: int, tool: str, session: str = SESSION) -> list[Message]:
     """Return the jobs of one unthrottled call: three for an edit, four for an agent."""
     event = {
-        "session_id": SESSION,
+        "session_id": session,
         "tool_name": tool,
         "tool_use_id": f"toolu_{number}",
         "tool_input": {"file_path": f"/home/ana/shop/{number}.py", "description": "Map callers"},
@@ -107,17 +108,22 @@ def messages_of(number: int, tool: str) -> list[Message]:
     }
     parsed = parse_event("PostToolUse", json.dumps(event).encode())
     assert parsed is not None
-    context = Context(
+    context = context_of(number, session)
+    return encode(plan(parsed, context), parsed, context)
+
+
+def context_of(number: int, session: str) -> Context:
+    """Return what a hook knows beside its event."""
+    return Context(
         event_time_ns=time.time_ns(),
-        session=SESSION,
-        own_session=SESSION,
-        instance="instance-1-00000001",
-        newcomer=number == 0,
+        session=session,
+        own_session=session,
+        instance=f"instance-1-{session[:8]}",
+        newcomer=number % CALLS_A_SESSION == 0,
         project="/home/ana/shop",
         swarm="swarm-shop",
         count=Count(True, number + 1, number + 1),
     )
-    return encode(plan(parsed, context), parsed, context)
 
 
 def fill(setting: Setting, jobs: int) -> int:
@@ -178,12 +184,12 @@ def memory(setting: Setting, jobs: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--jobs", type=int, default=20_000, help="for our writer (20000)")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--check", action="store_true", help="fail below the bounds")
-    parser.add_argument("--memory", type=int, default=0, metavar="N", help="also N jobs for memory")
-    options = parser.parse_args()
+    """Measure, print, judge."""
+    arguments_of = parser(__doc__)
+    arguments_of.add_argument("--jobs", type=int, default=20_000, help="for our writer (20000)")
+    arguments_of.add_argument("--rounds", type=int, default=3)
+    arguments_of.add_argument("--memory", type=int, default=0, metavar="N", help="N jobs more")
+    options = arguments_of.parse_args()
     os.umask(0o077)
     share = {"stock": 0.015, "simple": 0.06, "hivepipe": 1.0}
     with tempfile.TemporaryDirectory(prefix="hp", dir="/tmp") as folder:
@@ -197,18 +203,19 @@ def main() -> None:
         finally:
             setting.close()
     ours, stock, simple = (statistics.median(rates[k]) for k in ("hivepipe", "stock", "simple"))
-    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
-    print(f"jobs per second, median of {options.rounds} (load {load}), synchronous=FULL")
+    print(f"{machine()}; jobs per second, median of {options.rounds}, synchronous=FULL")
     print(f"  rq worker     {stock:8.0f}")
     print(f"  SimpleWorker  {simple:8.0f}")
-    ratios = f"{ours / stock:.0f} x rq worker, {ours / simple:.1f} x SimpleWorker"
-    print(f"  hivepipe      {ours:8.0f}   {ratios}")
+    print(f"  hivepipe      {ours:8.0f}")
+    figures = [
+        Figure("writer", ours / stock, "x rq worker", at_least=LEAST_OVER_STOCK),
+        Figure("writer", ours / simple, "x SimpleWorker", at_least=LEAST_OVER_SIMPLE),
+    ]
     if grown:
         print(f"  memory        {grown[0]:.1f} MB after a third, {grown[1]:.1f} MB at the end")
-    too_slow = ours < LEAST_OVER_STOCK * stock or ours < LEAST_OVER_SIMPLE * simple
-    too_large = grown is not None and grown[1] > grown[0] * 1.05
-    if options.check and (too_slow or too_large):
-        raise SystemExit("outside the bounds")
+        what = f"writer's memory after {options.memory:,} jobs"
+        figures.append(Figure(what, grown[1] / grown[0], "x that after a third", 1.05))
+    conclude(options, figures, {"jobs per second": rates})
 
 
 if __name__ == "__main__":

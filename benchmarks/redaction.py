@@ -10,7 +10,6 @@ processor time. Size: speed and memory over `--mb` megabytes. Hostile lines of 5
 it fails unless all of it is as promised.
 """
 
-import argparse
 import contextlib
 import hashlib
 import itertools
@@ -32,6 +31,7 @@ from typing import Any
 import psutil
 from detect_secrets.core.scan import scan_line
 from detect_secrets.settings import default_settings
+from figures import Figure, conclude, parser
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # the labelled lines are the tests' own
@@ -331,31 +331,26 @@ def hostile(seed: int) -> float:
 
 
 def main() -> None:
-    """Run it all."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--mb", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--check", action="store_true")
-    options = parser.parse_args()
-    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
+    """Measure, print, judge."""
+    arguments_of = parser(__doc__)
+    arguments_of.add_argument("--mb", type=int, default=100)
+    arguments_of.add_argument("--seed", type=int, default=1)
+    options = arguments_of.parse_args()
     found = recall(options.seed)
     false = false_hits()
     ratio = speed(options.seed)
     evenness, growth = flat(options.seed, options.mb)
     worst = hostile(options.seed)
-    checks = {
-        f"recall {found:.2%} (at least {LEAST_RECALL:.0%})": found >= LEAST_RECALL,
-        f"{false:.2f} false hits a MB (at most {MOST_FALSE_A_MB})": false <= MOST_FALSE_A_MB,
-        f"{ratio:.0f} x the plain loop (at least {LEAST_OVER_NAIVE})": ratio >= LEAST_OVER_NAIVE,
-        f"second half at {evenness:.2f} of the first's speed (0.8)": evenness >= 0.8,
-        f"memory grew by {growth / 1e6:.1f} MB (16)": growth <= MOST_GROWTH_BYTES,
-        f"worst hostile line {worst:.1f} s (5)": worst < MOST_HOSTILE_SECS,
-    }
-    print()
-    for what, holds in checks.items():
-        print(f"{'ok  ' if holds else 'FAIL'} {what}")
-    if options.check and not all(checks.values()):
-        sys.exit(1)
+    size = f"redaction over {options.mb} MB"
+    figures = [
+        Figure("redaction, recall", found * 100, "%", at_least=LEAST_RECALL * 100),
+        Figure("redaction, false hits", false, "a MB", MOST_FALSE_A_MB),
+        Figure("redaction", ratio, "x the plain loop", at_least=LEAST_OVER_NAIVE),
+        Figure(f"{size}, its end", evenness, "x the speed of its beginning", at_least=0.8),
+        Figure(f"{size}, memory grew by", growth / 1e6, "MB", MOST_GROWTH_BYTES / 1e6),
+        Figure("redaction, worst hostile line", worst, "s", MOST_HOSTILE_SECS, is_time=True),
+    ]
+    conclude(options, figures)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,97 @@
+"""What archiving a session costs: its time beside redaction alone, its bytes beside the session's.
+
+    python benchmarks/archive.py [--mb 100] [--turns 100] [--check]
+
+One transcript archived in one go, then one of 5 MB that grows turn by turn, as the slow worker sees
+it. Bytes are those of /proc/self/io.
+"""
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from figures import Figure, conclude, parser
+from redaction import session
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # the scene is the tests' own
+
+from hivepipe.redaction import redact_line  # noqa: E402
+from tests.archive_scene import Scene  # noqa: E402
+
+MOST_OVER_REDACTION = 2.0
+MOST_BYTES_OVER_SESSION = 1.2
+GROWN_BYTES = 5_000_000
+SEED = 1
+
+
+def redaction_secs(lines: list[bytes]) -> float:
+    """Redact the lines and nothing else."""
+    begun = time.process_time()
+    for line in lines:
+        redact_line(line)
+    return time.process_time() - begun
+
+
+def in_one_go(folder: Path, lines: list[bytes]) -> float:
+    """Archive them; return the processor time."""
+    scene = Scene(folder)
+    scene.path.write_bytes(b"".join(lines))
+    begun = time.process_time()
+    archived = scene.extend(settled=True, claude_folder=f"{folder}/.claude")
+    spent = time.process_time() - begun
+    if archived != len(lines):
+        raise SystemExit(f"{archived} of {len(lines)} lines archived")
+    return spent
+
+
+def turn_by_turn(folder: Path, lines: list[bytes], turns: int) -> tuple[float, float]:
+    """Archive them as they come; return the bytes read and written, over the session's."""
+    scene = Scene(folder)
+    each = max(len(lines) // turns, 1)
+    read, written = 0, 0
+    for start in range(0, len(lines), each):
+        with scene.path.open("ab") as file:
+            file.writelines(lines[start : start + each])
+        before = io_bytes()
+        scene.extend(settled=start + each >= len(lines), claude_folder=f"{folder}/.claude")
+        after = io_bytes()
+        read += after[0] - before[0]
+        written += after[1] - before[1]
+    size = scene.path.stat().st_size
+    return read / size, written / size
+
+
+def io_bytes() -> tuple[int, int]:
+    """Return what this process has read and written, by any call."""
+    said = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
+    return int(said["rchar"]), int(said["wchar"])
+
+
+def main() -> None:
+    """Measure, print, judge."""
+    arguments_of = parser(__doc__)
+    arguments_of.add_argument("--mb", type=int, default=100)
+    arguments_of.add_argument("--turns", type=int, default=100)
+    options = arguments_of.parse_args()
+    lines = list(session(SEED, options.mb * 1_000_000))
+    grown = list(session(SEED, GROWN_BYTES))
+    with tempfile.TemporaryDirectory() as folder:
+        alone = redaction_secs(lines)
+        whole = in_one_go(Path(folder, "whole"), lines)
+        read, written = turn_by_turn(Path(folder, "turns"), grown, options.turns)
+    size = sum(map(len, lines)) / 1e6
+    print(f"{size:.0f} MB archived in {whole:.1f} s of one processor, redacted in {alone:.1f} s")
+    turns = f"archive of {options.turns} turns"
+    figures = [
+        Figure("archive", size / whole, "MB a second of one processor"),
+        Figure("archive", whole / alone, "x redaction alone", MOST_OVER_REDACTION),
+        Figure(f"{turns}, read", read, "x the session", MOST_BYTES_OVER_SESSION),
+        Figure(f"{turns}, written", written, "x the session", MOST_BYTES_OVER_SESSION),
+    ]
+    conclude(options, figures)
+
+
+if __name__ == "__main__":
+    main()

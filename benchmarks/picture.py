@@ -1,0 +1,59 @@
+"""The picture of the benchmarks: the hook beside its rivals, and the cost of growth."""
+
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure as Canvas
+
+OURS, THEIRS, BARE = "#0b6e4f", "#b0b7bf", "#dfe3e8"
+EVENTS = ("PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop", "SessionStart")
+
+
+def draw(path: Path, found: dict[str, dict[str, Any]]) -> None:
+    """Draw both halves into one PNG."""
+    canvas = Canvas(figsize=(12, 4.6), dpi=110, layout="constrained")
+    left, right = canvas.subplots(1, 2, width_ratios=(3, 2))
+    _hooks(left, found["hook_cost"]["details"])
+    _growth(right, found["growth"]["details"])
+    canvas.savefig(path)
+
+
+def _hooks(axes: Any, details: dict[str, Any]) -> None:
+    """Whole process of a hook in bare starts, logarithmic: rivals above, our events below."""
+    bars: list[tuple[str, float, str]] = [("bare python", 1.0, BARE)]
+    up = details["tables"]["up"]
+    for event in EVENTS:
+        hook, bare = up[event]["1 kB"]
+        bars.append((f"hivepipe, {event}", hook / bare, OURS))
+    hook, bare = up["PostToolUse"]["1 kB"]
+    for rival, events in details["rivals"].items():
+        slow, fast = events["PostToolUse"]
+        bars.append((f"{rival}, PostToolUse", slow / fast * hook / bare, THEIRS))
+    names, values, colours = zip(*bars, strict=True)
+    axes.barh(names, values, color=colours)
+    for number, value in enumerate(values):
+        axes.text(
+            value * 1.03, number, f"{value:.2f}" if value < 5 else f"{value:.0f}", va="center"
+        )
+    axes.set_xscale("log")
+    axes.set_xlim(0.8, max(values) * 1.6)
+    axes.invert_yaxis()
+    axes.set_title("A hook's whole process, in bare Python starts (log scale)")
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _growth(axes: Any, details: dict[str, Any]) -> None:
+    """Cost of an event over the number of stored ones, each as a multiple of the first."""
+    for what, colour in (("writer", OURS), ("hook", "#5b8def"), ("session show", THEIRS)):
+        points = {int(level): cost for level, cost in details[what].items()}
+        first = points[min(points)]
+        axes.plot(
+            list(points), [cost / first for cost in points.values()], "o-", label=what, color=colour
+        )
+    axes.set_xscale("log")
+    axes.set_ylim(0, max(2.0, axes.get_ylim()[1]))
+    axes.axhline(1, color=BARE, zorder=0)
+    axes.set_xlabel("events stored")
+    axes.set_title("Cost of an event, beside that at 1,000 stored")
+    axes.legend(frameon=False, loc="lower right")
+    axes.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,96 @@
+"""Every benchmark, one after the other, and one table of what they found.
+
+python benchmarks/run_all.py                 full size; fails outside the bounds
+python benchmarks/run_all.py --small         small, only so that none of them rots
+python benchmarks/run_all.py --page docs     also docs/benchmarks.md and .png; needs matplotlib
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from figures import Figure, machine
+
+FOLDER = Path(__file__).resolve().parent
+
+# Benchmark -> what it gets at full size, and when small
+SIZES = {
+    "hook_cost": ("--runs 40", "--runs 3"),
+    "drain": ("--memory 300000", "--jobs 1500 --rounds 1"),
+    "latency": ("", "--secs 3"),
+    "stack": ("", "--rounds 1 --idle-secs 3"),
+    "archive": ("", "--mb 10"),
+    "redaction": ("--mb 500", "--mb 20"),
+    "search": ("", "--messages 5000"),
+    "growth": ("", "--events 2000 --runs 3"),
+}
+
+Found = dict[str, dict[str, Any]]
+
+
+def run(kept: Path, is_small: bool) -> Found:
+    """Run each in a process of its own; return what it wrote."""
+    found: Found = {}
+    for name, (full, small) in SIZES.items():
+        print(f"\n==== {name}", flush=True)
+        report = kept / f"{name}.json"
+        command = [sys.executable, str(FOLDER / f"{name}.py"), "--json", str(report)]
+        subprocess.run([*command, *(small if is_small else full).split()], check=True)
+        found[name] = json.loads(report.read_text())
+    return found
+
+
+def figures_of(found: Found) -> list[Figure]:
+    """Return all their figures."""
+    return [Figure(**said) for kept in found.values() for said in kept["figures"]]
+
+
+def table(figures: list[Figure]) -> str:
+    """Return the figures as a table in Markdown."""
+    lines = ["| what | measured | promised | |", "|--|--|--|--|"]
+    for figure in figures:
+        verdict = "" if not figure.bound else "holds" if figure.holds else "**missed**"
+        lines.append(f"| {figure.what} | {figure.shown} | {figure.bound} | {verdict} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run, print, judge."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--small", action="store_true", help="small, without judgement")
+    parser.add_argument("--page", metavar="FOLDER", help="write benchmarks.md and benchmarks.png")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as kept:
+        found = run(Path(kept), options.small)
+    figures = figures_of(found)
+    print(f"\n{table(figures)}")
+    if options.page:
+        write_page(Path(options.page), found)
+    if not options.small and not all(figure.holds for figure in figures):
+        raise SystemExit("outside the bounds")
+
+
+def write_page(folder: Path, found: Found) -> None:
+    """Write the page and the picture."""
+    from picture import draw  # noqa: PLC0415  # needs matplotlib, which nothing else does
+
+    draw(folder / "benchmarks.png", found)
+    loads = ", ".join(
+        f"{name} {kept['machine'].rpartition(' ')[2]}" for name, kept in found.items()
+    )
+    day = datetime.now(UTC).date().isoformat()
+    said = (FOLDER / "page.md").read_text()
+    said = said.replace("{day}", day).replace("{machine}", machine().rpartition(", ")[0])
+    said = said.replace("{loads}", loads).replace("{table}", table(figures_of(found)))
+    (folder / "benchmarks.md").write_text(said)
+
+
+if __name__ == "__main__":
+    main()
