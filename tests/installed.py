@@ -29,7 +29,10 @@ SECS = 90
 
 
 class Installation:
-    """A clone with its `.venv`, readable by everybody."""
+    """A clone with its `.venv`, readable by everybody.
+
+    `python` is the interpreter behind it, `packages` the folder of what hivepipe needs.
+    """
 
     def __init__(self, folder: Path) -> None:
         """Copy the code; link or copy an interpreter and its packages."""
@@ -42,13 +45,14 @@ class Installation:
         python = Path("bin") / f"python3.{sys.version_info.minor}"
         if not can_read(base):
             base = moved(base, copied(base, folder / "python"), python)
-        python = base / python
-        command = [python, "-m", "venv", "--without-pip", "--symlinks", self.folder / ".venv"]
+        self.python = base / python
+        command = [self.python, "-m", "venv", "--without-pip", "--symlinks", self.folder / ".venv"]
         subprocess.run(command, check=True, timeout=SECS)
         (packages,) = (self.folder / ".venv").glob("lib/python3*/site-packages")
         theirs = Path(psutil.__file__).parents[1]
         if not can_read(theirs):
             theirs = copied(theirs, folder / "packages")
+        self.packages = theirs
         (packages / "hivepipe.pth").write_text(f"{self.folder}\n{theirs}\n")
         self._script("hivepipe", (ROOT / "hivepipe/cli/launch.py").read_text())
         self._script("hivepipe-hook", (ROOT / "hivepipe/cli/hook.sh").read_text())

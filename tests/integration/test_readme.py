@@ -1,0 +1,188 @@
+"""Every command of the README, in its order, by a new user in a new project; then all is gone.
+
+The README's own `pip install` builds the wheel and installs it. The packages of others, for which
+it needs the network, are lent from the environment of the tests; with HIVEPIPE_TEST_ROUNDS they are
+installed too, as constraints.txt says.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import NEUTRAL, ROOT, until
+from tests.faults.harness import ASKED_ROUNDS
+from tests.installed import AS_USER, Installation, User, changed
+
+GUIDES = [ROOT / "README.md", ROOT / "docs" / "plugin.md", ROOT / "docs" / "running.md"]
+CLONED = ("hivepipe", "hooks", "workers", "README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml")
+INSTALL_SECS = 600
+
+# By the beginning of the line: what cannot be run here, and why.
+NOT_RUN = {
+    "make demo": "makes an environment of its own; the demo itself: test_demo.py",
+    "make test": "is what runs this",
+    "pipx install": "pipx is not there; the same by pip, two lines below",
+    "claude plugin ": "needs Claude Code; what it reads of us: test_plugin.py",
+    "hivepipe dashboard": "runs until Ctrl-C: test_dashboard.py",
+    "hivepipe hive spawn": "starts Claude Code: test_hive_runs.py",
+    "hivepipe up -d --redis-url": "needs the Redis of somebody else: test_other_redis.py",
+    "rq worker": "runs until Ctrl-C: test_rq_tools.py",
+    "systemctl": "needs systemd",
+    "loginctl": "needs systemd",
+    "honcho": "a program of others; the Procfile: test_compose.py",
+    "docker": "needs docker; the compose file: test_compose.py",
+    'echo "HIVEPIPE_': "makes the file that docker needs",
+    "chmod 600 .env": "likewise",
+}
+# What is said to a command that asks, how it ends where that is not by 0, and what it says.
+ANSWERS = {
+    "hivepipe credentials set": "sk-or-v1-nothing\n",
+    "hivepipe summaries enable": "n\n",
+    "hivepipe uninstall --purge": "y\n",
+}
+EXITS = {"hivepipe summaries enable": "1"}
+SAYS = {
+    "hivepipe init": "12 added",
+    "hivepipe sessions": "s1",
+    "hivepipe credentials set": "kept",
+    "hivepipe summaries enable": "openrouter",
+    "hivepipe summaries run": "Ship the lighthouse",
+    "hivepipe rq -- info": "queues",
+    "hivepipe uninstall --purge": "deleted",
+    "hivepipe uninstall --user": "nothing to do",
+}
+
+
+def steps(page: Path) -> list[str]:
+    """Return the commands of a page: its indented lines, outside of fences."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    return re.findall(r"^ {4}(\S.*)$", text, re.MULTILINE)
+
+
+def of(table: dict[str, str], step: str) -> str:
+    """Return what a table says of a command, empty if nothing."""
+    return next((said for start, said in table.items() if step.startswith(start)), "")
+
+
+STEPS = [step for page in GUIDES for step in steps(page)]
+
+
+@pytest.mark.parametrize("start", {*NOT_RUN, *ANSWERS, *EXITS, *SAYS})
+def test_no_exception_is_made_for_what_no_page_says(start: str) -> None:
+    assert any(step.startswith(start) for step in STEPS)
+
+
+class Newcomer(User):
+    """An account with a Python and git, and nothing of hivepipe."""
+
+    def __init__(self, folder: Path, installation: Installation) -> None:
+        super().__init__(folder, installation)
+        self.packages = installation.packages
+        self.env |= {
+            "PATH": f"{installation.python.parent}:/usr/local/bin:/usr/bin:/bin",
+            "PIP_NO_CACHE_DIR": "1",
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        }
+        self.repository = repository(folder / "repository")
+        for name in ("src/shop", ".claude/projects"):
+            (self.home / name).mkdir(parents=True)
+        self.own(folder)
+        self.cwd = self.home
+        self.profile: list[str] = []
+
+    def type(self, step: str) -> str:
+        """Type a line into this user's shell and return what is said."""
+        line = step.replace("<this repository>", str(self.repository)).replace("SESSION", "s1")
+        if line.startswith("export "):
+            self.profile.append(line)
+        shell = subprocess.run(
+            [*AS_USER, "sh", "-ec", "\n".join([*self.profile, line])],
+            input=of(ANSWERS, step),
+            cwd=self.cwd,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=INSTALL_SECS,
+            check=False,
+        )
+        said = shell.stdout + shell.stderr
+        assert shell.returncode == int(of(EXITS, step) or 0), f"{step}\n{said}"
+        assert of(SAYS, step) in said, f"{step}\n{said}"
+        return said
+
+    def lend_packages(self) -> None:
+        """Let the new environment see the packages of the tests' own: no network is needed."""
+        if ASKED_ROUNDS:
+            self.env["PIP_CONSTRAINT"] = str(shutil.copy(ROOT / "constraints.txt", self.home))
+            return
+        (folder,) = self.home.glob(".local/share/hivepipe/lib/python3*/site-packages")
+        (folder / "lent.pth").write_text(f"{self.packages}\n")
+        self.env |= {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0"}  # 0: without isolation
+
+    def use_claude(self) -> None:
+        """Do what Claude Code would: a transcript, and the events of a session that goes on."""
+        transcript = self.home / ".claude" / "projects" / "shop" / "s1.jsonl"
+        transcript.parent.mkdir()
+        message = {"role": "user", "content": "Ship the lighthouse."}
+        line = {"type": "user", "sessionId": "s1", "uuid": "u1", "message": message}
+        transcript.write_text(json.dumps({**line, "timestamp": "2026-11-21T10:00:00.000Z"}) + "\n")
+        self.own(self.home / ".claude")
+        told = {"transcript_path": str(transcript)}
+        assert self.fire("SessionStart", source="startup", **told) == [NEUTRAL]
+        edit = {"tool_name": "Edit", "tool_use_id": "t1", "tool_input": {"file_path": "/a.py"}}
+        self.fire("PostToolUse", **edit, tool_response={}, **told)
+        self.fire("Stop", stop_hook_active=False, **told)
+        until(lambda: "s1" in self.look("archive", "list"), "the session was not archived")
+        self.type("hivepipe search lighthouse")
+
+    def look(self, *words: str) -> str:
+        """Return what a command says, whether or not it succeeds."""
+        line = "\n".join([*self.profile, f"hivepipe {' '.join(words)}"])
+        return self.do("sh", "-c", line).stdout
+
+
+def repository(folder: Path) -> Path:
+    """Return a repository of what a clone holds, as far as an installation needs it."""
+    folder.mkdir()
+    for name in CLONED:
+        if (ROOT / name).is_dir():
+            plain = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / name, folder / name, ignore=plain)
+        else:
+            shutil.copy2(ROOT / name, folder)
+    me = ("-c", "user.name=a", "-c", "user.email=a@b.c")
+    for words in (("init", "-q"), ("add", "-A"), (*me, "commit", "-qm", "all")):
+        subprocess.run(["git", *words], cwd=folder, check=True, timeout=60)
+    return folder
+
+
+def test_every_step_of_the_readme_runs_and_leaves_nothing(
+    installation: Installation, folder: Path
+) -> None:
+    user = Newcomer(folder, installation)
+    kept = (user.home / ".local/share", user.home / ".claude/projects", user.home / "hivepipe")
+    before: dict[str, str] = {}
+    try:
+        for step in STEPS:
+            if step == "hivepipe init":
+                assert "site-packages/hivepipe" in user.look("root")
+                before = user.files()
+                user.cwd = user.project
+            if step.startswith("claude  "):
+                user.use_claude()
+            elif not of(NOT_RUN, step):
+                user.type(step)
+            if step.startswith("python3 -m venv"):
+                user.lend_packages()
+        assert user.processes() == []
+        assert user.sockets() == []
+        # Where the guides say so: settings and keys of the user's, and what a hive's owner wrote.
+        kept += (user.home / ".config", user.project / ".hive")
+        left = changed(before, user.files())
+        assert [path for path in left if not any(Path(path).is_relative_to(k) for k in kept)] == []
+    finally:
+        user.end_all()
