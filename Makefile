@@ -5,7 +5,7 @@ BIN := .venv/bin
 OLDEST_RQ := 2.9.0
 TESTERS ?= 3  # most tests wait for processes, not for a processor
 
-.PHONY: install demo test check bench clean
+.PHONY: install demo test faults check bench clean
 
 install: .venv/.installed
 
@@ -23,6 +23,9 @@ demo: install  ## a day through the real hooks and the real stack, with everythi
 test: install check  ## everything that must hold
 	$(BIN)/python -I -c 'from hivepipe.stack.hook_bundle import write_bundle; write_bundle()'
 	$(BIN)/python -m pytest -q -n $(TESTERS) --dist worksteal || $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none
+
+faults: install  ## break everything in seeded rounds, and show what was hit: docs/faults.md
+	$(BIN)/python -m pytest -q -p no:randomly -n $(TESTERS) tests/faults/test_rounds.py
 
 check: install  ## format, lint, types, layers, known vulnerabilities
 	$(BIN)/ruff format --check --quiet .

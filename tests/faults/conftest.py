@@ -1,5 +1,6 @@
 """Fixtures of the fault tests."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +10,23 @@ from tests.conftest import Home, Server
 pytest.register_assert_rewrite("tests.faults.harness")
 
 from tests.faults.harness import Bench  # noqa: E402  rewritten first
+from tests.faults.injections.damage import table  # noqa: E402
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show what the rounds of all faults have hit, whichever process of xdist ran them."""
+    rows: dict[tuple[str, str], int] = {}
+    damage: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            for name, said in getattr(report, "user_properties", ()):
+                if name == "faults" and report.when == "call":
+                    fault, hits, found = said
+                    rows |= {(fault, step): many for step, many in hits.items()}
+                    damage.update(found)
+    if rows or any(damage.values()):
+        terminalreporter.section("faults")
+        terminalreporter.write_line(table(rows, damage))
 
 
 @pytest.fixture

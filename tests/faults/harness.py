@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 import redis
 
-from hivepipe.black_box import BlackBox
 from hivepipe.home import short_hash
 from hivepipe.periodic import PERIODIC
 from hivepipe.queues import client as wire
@@ -40,19 +39,17 @@ LAUNCHER = Path(__file__).with_name("launch_writer.py")
 SEED = 20261121
 
 
-def _asked_rounds() -> int:
+def asked(name: str) -> int | None:
     """tests/conftest.py has already forgotten every HIVEPIPE_ variable; the kernel has not."""
     try:
         environment = Path("/proc/self/environ").read_bytes().split(b"\0")
     except OSError:
-        return 0
-    found = [
-        v for k, _, v in (e.partition(b"=") for e in environment) if k == b"HIVEPIPE_TEST_ROUNDS"
-    ]
-    return int(found[0]) if found else 0
+        return None
+    found = [v for k, _, v in (e.partition(b"=") for e in environment) if k == name.encode()]
+    return int(found[0]) if found else None
 
 
-ASKED_ROUNDS = _asked_rounds()
+ASKED_ROUNDS = asked("HIVEPIPE_TEST_ROUNDS") or 0
 
 
 def rounds(default: int) -> int:
@@ -81,11 +78,6 @@ class PausingWriter(Writer):
             if time.monotonic() > end:
                 pytest.fail(f"never reached {point}: {self.text[-3000:]}")
             time.sleep(0.001)
-
-    @property
-    def phase(self) -> str:
-        """Where in a batch the process is, or was when it was killed."""
-        return BlackBox(str(self.folder / f"phase.{self.pid}")).read()
 
     def go_on(self) -> None:
         (self.folder / "go").touch()

@@ -4,9 +4,7 @@
 
 pause: "claimed" (before the transaction), "executed" (before COMMIT), "committed" (before the
 acknowledgement). The `after`-th batch to come there leaves a marker `<point>.<pid>` and waits for
-the file `go`. Every process marks its first claim as `first-claim.<pid>`, and says in the mapped
-file `phase.<pid>`, which outlives a kill -9, where it is: "claimed", "committed", or nothing.
-linger: seconds that every batch stays before COMMIT, and before the acknowledgement.
+the file `go`. Every process marks its first claim as `first-claim.<pid>`.
 poison: a prompt whose job kills its process.
 """
 
@@ -22,14 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from hivepipe import writer
-from hivepipe.black_box import BlackBox
 from hivepipe.handlers import registry
 from hivepipe.queues.claims import Claim, Claims
 from hivepipe.store.database import Database
 
-OPTIONS = {"pause": "", "after": 0, "linger": 0, "poison": "", **json.loads(sys.argv[1])}
+OPTIONS = {"pause": "", "after": 0, "poison": "", **json.loads(sys.argv[1])}
 FOLDER = Path(OPTIONS["folder"])
-phase = BlackBox(str(FOLDER / f"phase.{os.getpid()}"))
 come = {"": 0}
 batch = {"in commit": False}  # else it is a transaction of heartbeats
 
@@ -41,8 +37,6 @@ def mark(point: str) -> None:
 
 
 def here(point: str) -> None:
-    if point != "claimed":
-        time.sleep(OPTIONS["linger"])
     if OPTIONS["pause"] != point:
         return
     come[""] += 1
@@ -60,8 +54,6 @@ record_prompt = registry.HANDLERS["record_prompt"]
 
 def marked_claim(self: Claims, places: int) -> Claim:
     found = claim(self, places)
-    if found.jobs:
-        phase.record("claimed")
     if found.jobs and not (FOLDER / f"first-claim.{os.getpid()}").exists():
         mark("first-claim")
     return found
@@ -70,9 +62,7 @@ def marked_claim(self: Claims, places: int) -> Claim:
 def paused_acknowledge(self: Claims, done: Any) -> int:
     if done:
         here("committed")
-    marked = acknowledge(self, done)
-    phase.record("")
-    return marked
+    return acknowledge(self, done)
 
 
 @contextmanager
@@ -88,7 +78,6 @@ def paused_commit(*arguments: Any) -> Any:
     batch["in commit"] = True
     outcome = commit_batch(*arguments)
     batch["in commit"] = False
-    phase.record("committed")
     return outcome
 
 

@@ -185,9 +185,7 @@ def _agent(
     return agent(number, session, instance, kind)
 
 
-def _skill(
-    rng: random.Random, number: int, session: str, instance: str, _launched: list[Any]
-) -> Fired:
+def skill(rng: random.Random, number: int, session: str, instance: str) -> Fired:
     base = rng.choice((POST_SKILL, POST_SKILL, FAILED_SKILL))
     interrupted = {"is_interrupt": True} if base is FAILED_SKILL and rng.random() < 0.5 else {}
     payload = changed(
@@ -210,7 +208,7 @@ def _subagent(
 
 _MAKERS = {
     "agent": _agent,
-    "skill": _skill,
+    "skill": lambda rng, number, session, instance, _l: skill(rng, number, session, instance),
     "edit": lambda _r, number, session, instance, _l: edit(number, session, instance),
     "prompt": lambda _r, number, session, instance, _l: prompt(number, session, instance),
     "stop": lambda _r, number, session, instance, _l: stop(number, session, instance),

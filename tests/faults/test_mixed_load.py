@@ -3,7 +3,6 @@
 import json
 import signal
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from hivepipe import direct
 from tests.conftest import until
 from tests.faults import oracle
-from tests.faults.harness import SEED, Bench, random_of, rounds
+from tests.faults.harness import SEED, Bench, rounds
 from tests.faults.oracle import Fired, Mix, Rows
 
 AT_ONCE = 50
@@ -95,32 +94,6 @@ def test_redis_killed_in_the_middle(bench: Bench) -> None:
     check_times(bench, events.all)
 
 
-def test_writers_killed_while_hooks_fire(bench: Bench) -> None:
-    """kill -9 of one writer after the other, at random moments, as long as hooks fire."""
-    events = mixed(3)
-    rng = random_of("writers")
-    bench.fire(events.opening, 1)
-    feeder = threading.Thread(target=bench.fire, args=(events.bulk, 10))
-    feeder.start()
-    kills = held = 0
-    while feeder.is_alive():
-        writer = bench.writer()
-        writer.reached("first-claim")
-        time.sleep(rng.random() * rng.choice((0.02, 0.5)))
-        assert writer.end(signal.SIGKILL) == -signal.SIGKILL
-        kills += 1
-        held += bench.accounts["running"] > 0
-    feeder.join()
-    bench.fire(events.closing, 1)
-    last = bench.plain_writer()
-    bench.settle(last)
-    print(f"{kills} writers killed, {held} of them held jobs")
-    assert held
-    bench.assert_tables(events.all, exact_times=False)
-    bench.assert_accounts(oracle.job_count(events.all))
-    check_times(bench, events.all)
-
-
 def test_through_the_direct_path(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without Redis and writer; what the busy database made wait is in the spool."""
     events = mixed(2)
@@ -135,22 +108,6 @@ def test_through_the_direct_path(bench: Bench, monkeypatch: pytest.MonkeyPatch) 
     bench.assert_tables(events.all, exact_times=False)
     assert bench.applied() == oracle.job_count(events.all) - oracle.slow_count(events.all)
     check_times(bench, events.all)
-
-
-@pytest.mark.parametrize("point", ["claimed", "committed"])
-def test_redis_killed_while_the_writer_holds_a_batch(bench: Bench, point: str) -> None:
-    """The answer to what the writer says next is lost; nothing may stay claimed for good."""
-    events = oracle.mix(SEED, 40).all
-    writer = bench.writer(pause=point, after=0)
-    bench.push(events)
-    writer.reached(point)
-    bench.server.end(signal.SIGKILL)
-    writer.go_on()
-    until(lambda: "Redis is away" in writer.text, "the writer did not notice")
-    bench.server.start()
-    bench.settle(writer, 15)
-    bench.assert_tables(events)
-    bench.assert_accounts(oracle.job_count(events))
 
 
 def test_the_direct_path_leaves_a_file_that_cannot_be_applied(bench: Bench) -> None:

@@ -238,18 +238,6 @@ def test_one_that_was_stopped_for_long_does_not_act_beside_another(clockwork: Cl
     clockwork.assert_regular("quick", QUICK[1])
 
 
-def test_kills_of_the_only_scheduler(clockwork: Clockwork) -> None:
-    bench = clockwork.bench
-    bench.plain_writer()
-    scheduler = clockwork.scheduler(QUICK)
-    for _ in range(rounds(1)):
-        clockwork.until_more("quick", 1)
-        scheduler.end(signal.SIGKILL)
-        scheduler.start()
-    clockwork.until_more("quick", 2)
-    clockwork.assert_regular("quick", QUICK[1])
-
-
 def test_redis_killed_and_started_again(clockwork: Clockwork, redis_server: Server) -> None:
     bench = clockwork.bench
     writer, _ = bench.plain_writer(), clockwork.slow_worker()

@@ -1,0 +1,202 @@
+"""One home, one Redis, one of each process, for many rounds; and the proof that all is well."""
+
+import random
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hivepipe.queues import client as wire
+from hivepipe.queues.spool import write_spool
+from tests.archive_scene import TOKEN, line
+from tests.conftest import ROOT, Home, Process, Server, until
+from tests.faults import oracle
+from tests.faults.harness import Bench
+from tests.faults.injections.damage import Damage
+from tests.faults.injections.marks import Watch
+from tests.faults.injections.wave import Wave, events_of, session_of, wave
+from tests.faults.oracle import Rows
+
+LAUNCHER = Path(__file__).with_name("launch_marked.py")
+BY_SPOOL = 0.3  # of the events
+
+
+class Arena(Bench):
+    """A bench whose processes say where they are."""
+
+    def __init__(self, home: Home, server: Server) -> None:
+        super().__init__(home, server)
+        self.watch = Watch(home.root / "marks")
+        self.waves: list[Wave] = []
+        self.has_exact_times = True  # nobody but a real hook makes times of its own
+        self.processes: dict[str, Process] = {}
+        self.transcripts = home.root / ".claude" / "projects" / "-home-ana-shop"
+        self.transcripts.mkdir(parents=True)
+
+    # ---- processes
+
+    def keep(self, role: str) -> Process:
+        """Return the process of this role, started if it does not run: what a supervisor does."""
+        process = self.processes.get(role)
+        if process is None:
+            script = str(ROOT / "workers" / f"{role}.py")
+            command = [sys.executable, "-I", str(LAUNCHER), script, str(self.watch.folder)]
+            log = self.home.root / f"{role}.log"
+            process = Process(command, log, self.home.env, self.home.root)
+            self.processes[role] = process
+            self.writers.append(process)
+            self.has_slow_worker |= role == "slow"
+        if not process.is_running:
+            process.start()
+        return process
+
+    def phase(self, role: str) -> str:
+        return self.watch.phase(self.processes[role].pid)
+
+    # ---- events
+
+    def new_wave(self, rng: random.Random) -> Wave:
+        """Make the next wave, and the transcript of its session."""
+        made = wave(len(self.waves), rng, str(self.transcripts))
+        self.waves.append(made)
+        session = session_of(made.number)
+        count = rng.randrange(3, 8)
+        said = [line(n, sessionId=session) for n in range(count)]
+        said.insert(rng.randrange(count), line(count, f"the key is {TOKEN}", sessionId=session))
+        (self.transcripts / f"{session}.jsonl").write_bytes(b"".join(said))
+        return made
+
+    def hand_over(self, one: Wave, rng: random.Random, pause_secs: float = 0.0) -> None:
+        """Do what hooks do, without the processes; some events come late, by the spool."""
+        late = []
+        for number, sent in enumerate(oracle.messages(one.events, self.project, self.swarm)):
+            if not sent:
+                continue
+            at = oracle.FIRST_NS + len(self.waves) * 1_000_000 + number
+            if rng.random() < BY_SPOOL:
+                late.append((at, sent))
+                continue
+            try:
+                wire.push(self.server.address, sent)
+            except wire.RefusedError:
+                late.append((at, sent))
+            time.sleep(pause_secs * rng.random())
+        rng.shuffle(late)
+        for at, sent in late:
+            write_spool(f"{self.home.path}/spool", at, sent)
+
+    # ---- looking
+
+    def handed_on(self) -> dict[str, int]:
+        """Nobody asks a language model here."""
+        left = super().handed_on()
+        left["waiting"] += self.redis.llen("rq:queue:llm")
+        return left
+
+    def settle_all(self) -> None:
+        """Let everything be done; what waits for its transcript to settle need not wait."""
+        self.watch.aim("")
+
+        def is_done() -> bool:
+            for role in self.processes:
+                self.keep(role)
+            for member in self.redis.zrange("rq:scheduled:slow", 0, -1):
+                self.redis.zadd("rq:scheduled:slow", {member: 1}, xx=True)
+            return self.is_settled()
+
+        try:
+            until(is_done, "not settled")
+        except pytest.fail.Exception:
+            said = "\n".join(process.text[-1500:] for process in self.processes.values())
+            pytest.fail(f"not settled: {self.accounts}\n{said}")
+
+    def rows_of(self, one: Wave) -> Rows:
+        """Return the rows of its sessions and instances."""
+        found = oracle.comparable(self.tables())
+        of_sessions = {
+            name: [row for row in rows if row.get("session_id") in one.sessions]
+            for name, rows in found.items()
+        }
+        return of_sessions | {
+            "instances": [r for r in found["instances"] if r["id"] in one.instances],
+            "sessions": [r for r in found["sessions"] if r["id"] in one.sessions],
+        }
+
+    def as_it_happened(self) -> Wave:
+        """Return the last wave without what left no trace and may have left none."""
+        one = self.waves[-1]
+        logged = {row["session_id"] for row in self.home.rows("SELECT * FROM session_logs")}
+        happened = one.without([event for event in one.doubtful if event.session not in logged])
+        self.waves[-1] = happened
+        return happened
+
+    def last_slot(self) -> int:
+        """Return the newest slot of the clock that was executed; 0: none yet."""
+        return max((row["slot"] for row in self.home.rows("SELECT slot FROM slots")), default=0)
+
+    def check(self) -> Damage:
+        """Hold the rows of the last wave, and all accounts, against what the events say."""
+        one = self.as_it_happened()
+        wanted = oracle.expected(one.events, self.project, self.swarm)
+        found = self.rows_of(one)
+        for shared in ("swarms", "counters"):
+            wanted[shared] = found[shared] = []
+        damage = self._damage(wanted, found)
+        figures = self.accounts
+        done = figures["done"] + sum(self.handed_on().values())
+        missing = figures["accepted"] - done
+        again = self.home.rows("SELECT * FROM slots WHERE executions > 1")
+        damage.count("double", len(again), f"{again}")
+        damage.count("lost", max(missing, 0) + len(self.dead()), f"{figures}")
+        damage.count("double", max(-missing, 0), f"{figures}")
+        if self.has_exact_times and not self.has_slow_worker:  # which hands back jobs of its own
+            more = figures["accepted"] - oracle.job_count(events_of(self.waves))
+            damage.count("lost", max(-more, 0), f"{figures}")
+            damage.count("double", max(more, 0), f"{figures}")
+        return damage
+
+    def check_all(self) -> Damage:
+        """Hold the whole database, and all files, against an undisturbed run of the same events."""
+        wanted = oracle.expected(events_of(self.waves), self.project, self.swarm)
+        damage = self._damage(wanted, oracle.comparable(self.tables()))
+        said = [row["integrity_check"] for row in self.home.rows("PRAGMA integrity_check")]
+        damage.count("corrupt", said != ["ok"], f"integrity_check: {said}")
+        if self.has_slow_worker:
+            files = self._end_and_read_files()
+            self._live_through_it_undisturbed()
+            compare_files(self._end_and_read_files(), files, damage)
+        return damage
+
+    def _damage(self, wanted: Any, found: Any) -> Damage:
+        if not self.has_exact_times:
+            wanted, found = oracle.without_times(wanted), oracle.without_times(found)
+        return Damage.of_rows(oracle.differences(wanted, found))
+
+    def _end_and_read_files(self) -> dict[str, bytes]:
+        for process in self.processes.values():
+            process.end()
+        kept = self.home.project / ".claude-state" / "logs"
+        return {
+            str(path.relative_to(kept)): path.read_bytes()
+            for path in sorted(kept.rglob("*"))
+            if path.suffix in (".jsonl", ".json")
+        }
+
+    def _live_through_it_undisturbed(self) -> None:
+        self.forget()
+        shutil.rmtree(self.home.project / ".claude-state")
+        for one in self.waves:
+            for sent in oracle.messages(one.events, self.project, self.swarm):
+                self.send(sent)
+        self.settle_all()
+
+
+def compare_files(wanted: dict[str, bytes], found: dict[str, bytes], damage: Damage) -> None:
+    """Count the files that are missing, of too much, or not as they should be."""
+    damage.count("lost", len(wanted.keys() - found.keys()), f"{wanted.keys() - found.keys()}")
+    damage.count("double", len(found.keys() - wanted.keys()), f"{found.keys() - wanted.keys()}")
+    other = [name for name in wanted.keys() & found.keys() if wanted[name] != found[name]]
+    damage.count("corrupt", len(other), f"{other}")

@@ -1,0 +1,198 @@
+"""kill -9 of every kind of process at every step, while events come in."""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+
+from tests.conftest import QUEUES, until
+from tests.faults import oracle
+from tests.faults.injections.arena import Arena
+from tests.faults.injections.marks import LINGER_SECS
+from tests.faults.injections.rounds import Fault
+from tests.faults.injections.wave import MOST_EVENTS, Wave, session_of
+from tests.faults.oracle import Fired
+
+KEPT = {"hook: Redis has it", "hook: file in the spool", "hook: marker written"}
+BEGINS = "scheduler: begins to act"
+REWRITES = "redis: its file half rewritten"
+PAUSE_SECS = 0.004  # at most, between two events
+
+
+@contextmanager
+def under_way(arena: Arena, wave: Wave, rng: Random) -> Iterator[None]:
+    """Hand the wave's events over meanwhile."""
+    feeder = threading.Thread(target=arena.hand_over, args=(wave, Random(rng.random()), PAUSE_SECS))
+    feeder.start()
+    try:
+        yield
+    finally:
+        feeder.join()
+
+
+def kill_at(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
+    """Kill the process that the step names, a random moment after it has come there."""
+    role = step.partition(":")[0]
+    process = arena.keep(role)
+    arena.watch.aim(step)
+    with under_way(arena, wave, rng):
+        until(lambda: arena.phase(role) == step, f"never came to {step!r}: {process.text[-2000:]}")
+        time.sleep(rng.random() * 1.2 * LINGER_SECS)
+        assert process.end(signal.SIGKILL) == -signal.SIGKILL
+    hit = arena.phase(role)
+    return hit if is_true(arena, hit) else ""
+
+
+def is_true(arena: Arena, hit: str) -> bool:
+    """Do Redis and the database say so too: are jobs held, with or without their effect?"""
+    members = [m for queue in QUEUES for m in arena.redis.zrange(f"rq:wip:{queue}", 0, -1)]
+    held = {member.decode().partition(":")[0] for member in members}
+    applied = {row["job_id"] for row in arena.home.rows("SELECT job_id FROM applied")}
+    match hit:
+        case "writer: claimed" | "writer: before the commit":
+            return bool(held - applied)
+        case "writer: committed":
+            return bool(held & applied)
+    return True
+
+
+def kill_hook(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
+    """Kill a hook there, in a session of its own; then another hook of the session does its work.
+
+    A hook that found no Redis looks for it in another place.
+    """
+    arena.has_exact_times = False
+    session, instance = session_of(wave.number, "v"), f"inst-{wave.number:05d}-v"
+    number = (wave.number + 1) * MOST_EVENTS - 1
+    victim = oracle.edit(number, session, instance)
+    after = oracle.prompt(number, session, instance)
+    arena.watch.aim(step)
+    with under_way(arena, wave, rng):
+        hit = _killed_hook(arena, victim, step, rng)
+        arena.fire([after], 1)
+    own = oracle.timed([victim, after])
+    doubtful = () if hit in KEPT else own[:1]
+    arena.waves[-1] = Wave(wave.number, (*wave.events, *own), doubtful)
+    return hit
+
+
+def _killed_hook(arena: Arena, event: Fired, step: str, rng: Random) -> str:
+    env = arena.home.with_env(INSTANCE_ID=event.instance, CHECKPOINT_INTERVAL="0")
+    if "file" in step:
+        env["XDG_RUNTIME_DIR"] = str(arena.home.root / "nowhere")
+    launcher = str(Path(__file__).with_name("launch_hook.py"))
+    hook = subprocess.Popen(
+        [sys.executable, "-I", launcher, event.name, str(arena.watch.folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        env=env,
+    )
+    hook.stdin.write(json.dumps(event.payload).encode())
+    hook.stdin.close()
+    until(lambda: arena.watch.phase(hook.pid) == step, f"never came to {step!r}")
+    time.sleep(rng.random() * 1.2 * LINGER_SECS)
+    hook.kill()
+    return arena.watch.phase(hook.pid) if hook.wait() else ""
+
+
+def kill_redis(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
+    """Kill Redis while the writer is there, or in the middle of a rewrite of its file."""
+    arena.watch.aim(step)
+    with under_way(arena, wave, rng):
+        if step == REWRITES:
+            hit = _killed_while_it_rewrites(arena, rng)
+        else:
+            until(lambda: arena.phase("writer") == step, f"never came to {step!r}")
+            time.sleep(rng.random() * LINGER_SECS)
+            arena.server.end(signal.SIGKILL)
+            hit = arena.phase("writer")
+        time.sleep(rng.random() * 5 * PAUSE_SECS)
+    arena.server.start()
+    arena.redis.connection_pool.disconnect()
+    return hit
+
+
+def _killed_while_it_rewrites(arena: Arena, rng: Random) -> str:
+    """The new file, which takes the old one's place when it is whole, shows that it was at it."""
+    time.sleep(rng.random() * 4 * PAUSE_SECS)
+    arena.redis.bgrewriteaof()
+    time.sleep(rng.random() * PAUSE_SECS / 4)
+    arena.server.end(signal.SIGKILL)
+    halves = list(arena.home.path.glob("temp-rewriteaof-*"))
+    for half in halves:
+        half.unlink(missing_ok=True)
+    return REWRITES if halves else ""
+
+
+def kill_scheduler(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
+    """Kill it there; the next one fires what is due, each slot once."""
+    if step == BEGINS:
+        arena.processes["scheduler"].end(signal.SIGKILL)
+    hit = kill_at(arena, wave, step, rng)
+    before = arena.last_slot()
+    arena.keep("scheduler")
+    until(lambda: arena.last_slot() > before, "no slot any more")
+    return hit
+
+
+def of(role: str, *steps: str) -> tuple[str, ...]:
+    return tuple(f"{role}: {step}" for step in steps)
+
+
+FAULTS = (
+    Fault(
+        "kill -9 of a hook",
+        of(
+            "hook",
+            "event read",
+            "counted",
+            "sent to Redis",
+            "Redis has it",
+            "half a file written",
+            "file written",
+            "file in the spool",
+            "marker written",
+        ),
+        kill_hook,
+    ),
+    Fault(
+        "kill -9 of the writer",
+        of(
+            "writer",
+            "spool file in Redis",
+            "claimed",
+            "before the commit",
+            "committed",
+            "acknowledged",
+            "handed on",
+        ),
+        kill_at,
+    ),
+    Fault(
+        "kill -9 of Redis",
+        (
+            *of("writer", "claimed", "before the commit", "committed", "acknowledged"),
+            "writer: spool file in Redis",
+            REWRITES,
+        ),
+        kill_redis,
+    ),
+    Fault(
+        "kill -9 of the scheduler",
+        of("scheduler", "lock held", "begins to act", "tick fired"),
+        kill_scheduler,
+        ("writer", "scheduler"),
+    ),
+    Fault(
+        "kill -9 of the slow worker",
+        of("slow", "claimed", "lines archived", "handed back", "executed", "acknowledged"),
+        kill_at,
+        ("writer", "slow"),
+    ),
+)

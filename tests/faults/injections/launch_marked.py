@@ -1,0 +1,84 @@
+"""Run a process of workers/ as it is, marking every step: launch_marked.py <script> <folder>."""
+
+import runpy
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hivepipe import scheduler, slow_worker, writer
+from hivepipe.archive import growth
+from hivepipe.claiming_worker import ClaimingWorker
+from hivepipe.periodic import Periodic
+from hivepipe.queues import housekeeping, ticks
+from hivepipe.queues.claims import Claims
+from hivepipe.store.database import Database
+
+SCRIPT, FOLDER = Path(sys.argv[1]), Path(sys.argv[2])
+sys.path.append(str(Path(__file__).resolve().parents[3]))
+
+from tests.faults.injections.marks import Marks  # noqa: E402  the root is on the path only now
+
+TICKS = [Periodic("quick", 1, "raise_alerts", "a test")]
+ROLE = SCRIPT.stem
+marks = Marks(FOLDER)
+at_commit = {"": False}  # else it is a transaction of heartbeats
+
+
+def here(step: str) -> None:
+    marks.here(f"{ROLE}: {step}" if step else "")
+
+
+def marked_after(owner: Any, name: str, step: str) -> None:
+    """Mark the step after each call that did something."""
+    before: Callable[..., Any] = getattr(owner, name)
+
+    def and_mark(*arguments: Any, **keywords: Any) -> Any:
+        found = before(*arguments, **keywords)
+        if found is not False and getattr(found, "jobs", True) and arguments[1:] != ([],):
+            here(step)
+        return found
+
+    setattr(owner, name, and_mark)
+
+
+def marked_rest(self: ClaimingWorker, secs: float | None) -> None:
+    here("")
+    rest(self, secs)
+
+
+@contextmanager
+def marked_transaction(self: Database) -> Iterator[None]:
+    with transaction(self):
+        yield
+        if at_commit[""]:
+            here("before the commit")
+
+
+def marked_commit(*arguments: Any) -> Any:
+    at_commit[""] = True
+    outcome = commit_batch(*arguments)
+    at_commit[""] = False
+    here("committed")
+    return outcome
+
+
+rest, transaction, commit_batch = ClaimingWorker._rest, Database.transaction, writer.commit_batch
+ClaimingWorker._rest = marked_rest  # type: ignore[method-assign]
+Database.transaction = marked_transaction  # type: ignore[method-assign]
+writer.commit_batch = marked_commit
+marked_after(housekeeping, "send", "spool file in Redis")
+marked_after(Claims, "claim", "claimed")
+marked_after(Claims, "hand_on", "handed on")
+marked_after(Claims, "acknowledge", "acknowledged")
+marked_after(growth.os, "fsync", "lines archived")
+marked_after(slow_worker, "execute_slow", "executed")
+marked_after(slow_worker, "hand_back", "handed back")
+if ROLE == "scheduler":
+    scheduler.LOCK_SECS, scheduler.LONGEST_WAIT_SECS = 1, 0.2
+    scheduler.TickScheduler.__init__.__defaults__ = (TICKS,)  # type: ignore[attr-defined]
+    marked_after(scheduler.TickScheduler, "acquire_lock", "lock held")
+    marked_after(scheduler.TickScheduler, "_reconcile", "begins to act")
+    marked_after(ticks, "fire", "tick fired")
+runpy.run_path(str(SCRIPT), run_name="__main__")

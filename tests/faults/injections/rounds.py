@@ -1,0 +1,88 @@
+"""Rounds of one fault: strike while a wave of events is under way, look, go on."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+import pytest
+
+from tests.faults.harness import ASKED_ROUNDS, SEED, asked
+from tests.faults.injections.arena import Arena
+from tests.faults.injections.damage import Damage
+from tests.faults.injections.wave import Wave
+
+EACH = 10  # rounds of a fault, unless HIVEPIPE_TEST_ROUNDS asks for so many of all together
+MOST_STRIKES = 25  # until one of them has hit the step that the round aims at
+
+# Strikes while the wave is under way and returns the step that was hit, as the victim's own marker
+# says; "": none.
+Strike = Callable[[Arena, Wave, str, Random], str]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is done to whom, and the steps at which it has to be seen."""
+
+    name: str
+    steps: tuple[str, ...]
+    strike: Strike
+    processes: tuple[str, ...] = ("writer",)
+    each: int = EACH
+
+
+@dataclass
+class Outcome:
+    """What the rounds of a fault have shown: how often it hit which step, and what it broke."""
+
+    hits: Counter[str] = field(default_factory=Counter)
+    damage: Counter[str] = field(default_factory=Counter)
+
+
+class Rounds:
+    """The rounds of one fault in one arena."""
+
+    def __init__(self, fault: Fault, arena: Arena, faults: int) -> None:
+        """`faults`: how many there are to share the rounds that were asked for."""
+        self._fault = fault
+        self._arena = arena
+        self._seed = asked("HIVEPIPE_TEST_SEED") or SEED
+        self._alone = asked("HIVEPIPE_TEST_ROUND")
+        each = -(-ASKED_ROUNDS // faults) if ASKED_ROUNDS else fault.each
+        self._numbers = range(max(each, len(fault.steps)))
+        if self._alone is not None:
+            self._numbers = range(self._alone, self._alone + 1)
+        self.outcome = Outcome()
+
+    def run(self) -> None:
+        """Run them; pytest.fail names the round that went wrong, and how to repeat it."""
+        for role in self._fault.processes:
+            self._arena.keep(role)
+        for number in self._numbers:
+            self._round(number)
+        self._arena.settle_all()
+        self._judge(self._arena.check_all(), f"after {len(self._numbers)} rounds")
+        if self._alone is None:
+            assert set(self.outcome.hits) >= set(self._fault.steps)
+
+    def _round(self, number: int) -> None:
+        """Strike until the step that this round aims at was hit; what else is hit counts too."""
+        aim = self._fault.steps[number % len(self._fault.steps)]
+        for attempt in range(MOST_STRIKES):
+            rng = Random(f"{self._seed} {self._fault.name} {number} {attempt}")
+            wave = self._arena.new_wave(rng)
+            hit = self._fault.strike(self._arena, wave, aim, rng)
+            self._arena.settle_all()
+            self._judge(self._arena.check(), f"round {number}, attempt {attempt}, at {hit!r}")
+            if hit in self._fault.steps:
+                self.outcome.hits[hit] += 1
+            if hit == aim:
+                return
+        pytest.fail(f"{self._fault.name}, round {number}: never seen at {aim!r}")
+
+    def _judge(self, damage: Damage, when: str) -> None:
+        self.outcome.damage.update(damage.counts)
+        if damage:
+            again = f"HIVEPIPE_TEST_SEED={self._seed} HIVEPIPE_TEST_ROUND=<round>"
+            said = "\n".join(damage.seen[:12])
+            pytest.fail(f"{self._fault.name}, {when}; again by {again}:\n{said}")
