@@ -131,13 +131,16 @@ def _killed_while_it_rewrites(arena: Arena, rng: Random) -> str:
 
 
 def kill_scheduler(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
-    """Kill it there; the next one fires what is due, each slot once."""
+    """Kill it there; the next one fires what is due, each slot once. The clock stands still then."""
+    scheduler = arena.keep("scheduler")
+    scheduler.signal(signal.SIGCONT)
     if step == BEGINS:
-        arena.processes["scheduler"].end(signal.SIGKILL)
+        scheduler.end(signal.SIGKILL)
     hit = kill_at(arena, wave, step, rng)
     before = arena.last_slot()
     arena.keep("scheduler")
     until(lambda: arena.last_slot() > before, "no slot any more")
+    scheduler.signal(signal.SIGSTOP)
     return hit
 
 
