@@ -131,7 +131,7 @@ def _killed_while_it_rewrites(arena: Arena, rng: Random) -> str:
 
 
 def kill_scheduler(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
-    """Kill it there; the next one fires what is due, each slot once. The clock stands still then."""
+    """Kill it there; the next one fires what is due, each slot once. Then the clock stops."""
     scheduler = arena.keep("scheduler")
     scheduler.signal(signal.SIGCONT)
     if step == BEGINS:
