@@ -8,6 +8,7 @@ HivepipeError
 ├── LockHeldError
 ├── SearchError
 ├── StoreError
+│   └── NothingRecordedError
 ├── BackupError
 ├── PricesError
 ├── RedactionRuleError
@@ -64,6 +65,17 @@ class SearchError(HivepipeError):
 
 class StoreError(HivepipeError):
     """The database cannot be used."""
+
+
+class NothingRecordedError(StoreError):
+    """There is no database yet."""
+
+    def __init__(self, path: object) -> None:
+        """`path` is where it will be."""
+        super().__init__(
+            f"nothing is recorded yet: {path} is made with the first event of a session "
+            "(`hivepipe doctor` says whether the hooks are there)"
+        )
 
 
 class BackupError(HivepipeError):

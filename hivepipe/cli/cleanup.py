@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import click
 
 from hivepipe.cli.tables import json_option, show_json, show_table
-from hivepipe.errors import StoreError
+from hivepipe.errors import NothingRecordedError, StoreError
 from hivepipe.handlers.cleanup import clean, write_log
 from hivepipe.home import locate
 from hivepipe.lifecycle import Verdict
@@ -31,7 +31,7 @@ def cleanup(dry_run: bool, as_json: bool) -> None:
     home = locate(".").home
     path = database_path(home)
     if not path.exists():
-        raise StoreError(f"there is no database yet: {path} is made with the first event")
+        raise NothingRecordedError(path)
     try:
         with closing(Database(path)) as db:
             judged = verdicts(db, datetime.now(UTC)) if dry_run else _deleted(home, db)

@@ -14,6 +14,7 @@ from hivepipe.settings import variable
 from hivepipe.stack.lock import Stack
 from hivepipe.status_report import status_report
 
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _NEEDED = ("rq_dashboard", "flask", "prometheus_client", "six")
 
 
@@ -39,7 +40,11 @@ def dashboard(port: int, bind: str) -> None:
 
     place = locate(".")
     token = variable("HIVEPIPE_DASHBOARD_TOKEN") or secrets.token_urlsafe(24)
-    made = app.dashboard(place.socket, token, lambda: status_report(place, Stack.of(place)))
+    is_local = bind in _LOOPBACK
+    stack = Stack.of(place)
+    made = app.dashboard(
+        place.socket, token, lambda: status_report(place, stack), is_local=is_local
+    )
     try:
         server = app.server(made, bind, port)
     except OSError as error:
@@ -49,7 +54,7 @@ def dashboard(port: int, bind: str) -> None:
     logging.getLogger("werkzeug").setLevel(logging.WARNING)  # its lines would hold the token
     host = f"[{bind}]" if ":" in bind else bind
     click.echo(f"http://{host}:{server.port}/?token={token}")
-    if bind not in ("127.0.0.1", "::1", "localhost"):
+    if not is_local:
         click.echo("other machines can ask: whoever has the token can send jobs back", err=True)
     sys.stdout.flush()
     try:

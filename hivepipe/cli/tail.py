@@ -18,7 +18,13 @@ _SHOWN = 160  # characters of one event
 
 @click.command()
 @click.option("--session", "session_id", default="", metavar="ID", help="Of one session alone.")
-@click.option("--lines", default=10, show_default=True, help="How many older ones come first.")
+@click.option(
+    "--lines",
+    type=click.IntRange(min=0),
+    default=10,
+    show_default=True,
+    help="How many older ones come first.",
+)
 @click.option("--once", is_flag=True, help="Show the older ones and end.")
 @json_option
 @utc_option
@@ -35,7 +41,7 @@ def tail(session_id: str, lines: int, once: bool, as_json: bool, utc: bool) -> N
     try:
         with listings(path) as store:
             found = watched.look(store)
-        _show(found[-lines:] if lines > 0 else [], as_json, utc)
+        _show(found[-lines:] if lines else [], as_json, utc)
         while not once:
             time.sleep(EVERY_SECS)
             try:  # nothing is kept open between two looks

@@ -54,9 +54,10 @@ def screen(
     report: dict[str, Any], sessions: list[Entry], rate: float | None, utc: bool
 ) -> RenderableType:
     """Return what is shown of one look."""
-    parts: list[RenderableType] = [_head(report), Columns([_processes(report), _queues(report)])]
-    if report["alerts"]:
+    parts: list[RenderableType] = [_head(report)]
+    if report["alerts"]:  # first: what does not fit on a low screen is cut off below
         parts.append(_alerts(report, utc))
+    parts.append(Columns([_processes(report), _queues(report)]))
     parts += [_jobs(report, rate), _open_sessions(sessions, utc)]
     parts.append(Text("Ctrl-C ends this", style="dim"))
     return Group(*parts)

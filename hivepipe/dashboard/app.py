@@ -7,18 +7,22 @@ import hmac
 import json
 import socket
 from collections.abc import Callable
+from hashlib import blake2b
+from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 import rq_dashboard
-from flask import Flask, Response, redirect, request
+from flask import Flask, Response, current_app, redirect, request
+from rq.registry import FinishedJobRegistry
 from rq_dashboard.web import setup_rq_connection
 from werkzeug.serving import BaseWSGIServer, make_server
 
 from hivepipe.dashboard.metrics import exposition
 from hivepipe.queues.connection import url
+from hivepipe.queues.names import ALL_QUEUES
 from hivepipe.queues.restricted_rq import restrict
 
-COOKIE = "hivepipe_dashboard"
 _CHANGES_ALLOWED = ("rq_dashboard.requeue_job_view", "rq_dashboard.requeue_all")
 _REFUSED = "not from here: `hivepipe failed discard` removes a job and keeps the accounts\n"
 _HEADERS = {
@@ -34,8 +38,13 @@ _HEADERS = {
 }
 
 
-def dashboard(address: str, token: str, report: Callable[[], dict[str, Any]]) -> Flask:
-    """Return the application; from now on RQ in this process loads plain values alone."""
+def dashboard(
+    address: str, token: str, report: Callable[[], dict[str, Any]], *, is_local: bool
+) -> Flask:
+    """Return the application; from now on RQ in this process loads plain values alone.
+
+    `is_local`: it listens on the loopback, so that nobody has to call it by a name.
+    """
     restrict()
     # An application's own /static comes before a blueprint's, and the pages ask for both.
     app = Flask("hivepipe", static_folder=rq_dashboard.blueprint.static_folder)
@@ -47,7 +56,14 @@ def dashboard(address: str, token: str, report: Callable[[], dict[str, Any]]) ->
 
     @app.before_request
     def _admit() -> Response | None:
-        return _judge(token)
+        return _judge(token, is_local)
+
+    @app.before_request
+    def _forget_expired() -> None:
+        """Do as `rq info` does: the pages count what was finished long ago, too."""
+        if request.blueprint == "rq_dashboard" and request.method == "GET":
+            for name in ALL_QUEUES:
+                FinishedJobRegistry(name, connection=current_app.redis_conn).cleanup()  # type: ignore[attr-defined]
 
     @app.after_request
     def _harden(response: Response) -> Response:
@@ -65,19 +81,40 @@ def dashboard(address: str, token: str, report: Callable[[], dict[str, Any]]) ->
     return app
 
 
-def _judge(token: str) -> Response | None:
+def _judge(token: str, is_local: bool) -> Response | None:
     """Admit who knows the token: by a cookie, as a bearer, or once in the address."""
+    if is_local and not _is_loopback(request.host):
+        return Response("call it by the address that `hivepipe dashboard` printed\n", 403)
+    cookie = cookie_name(token)
     asked = request.args.get("token", "")
     if asked and _is(asked, token):
         answer = redirect(request.path)
-        answer.set_cookie(COOKIE, token, httponly=True, samesite="Strict")
+        answer.set_cookie(cookie, token, httponly=True, samesite="Strict")
         return answer  # type: ignore[return-value]
     bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
-    if not _is(request.cookies.get(COOKIE, ""), token) and not _is(bearer, token):
+    if not _is(request.cookies.get(cookie, ""), token) and not _is(bearer, token):
         return Response("open the address that `hivepipe dashboard` printed\n", 401)
-    if request.endpoint in _CHANGES_ALLOWED:
-        return None if request.method == "POST" else Response("by POST alone\n", 405)
-    return None if request.method in ("GET", "HEAD") else Response(_REFUSED, 403)
+    if request.method in ("GET", "HEAD"):
+        by_post = request.endpoint in _CHANGES_ALLOWED
+        return Response("by POST alone\n", 405) if by_post else None
+    # SameSite knows no ports: a page of another server on this machine is the "same site".
+    if request.headers.get("Origin", request.host_url.rstrip("/")) != request.host_url.rstrip("/"):
+        return Response("not from another page\n", 403)
+    return None if request.endpoint in _CHANGES_ALLOWED else Response(_REFUSED, 403)
+
+
+def cookie_name(token: str) -> str:
+    """Return a name of its own for each dashboard: cookies know no ports."""
+    return f"hivepipe_{blake2b(token.encode(), digest_size=4).hexdigest()}"
+
+
+def _is_loopback(host: str) -> bool:
+    """Is this how one calls this machine itself? A name of somebody's may lead here, too."""
+    name = urlsplit(f"//{host}").hostname or ""
+    try:
+        return name == "localhost" or ip_address(name).is_loopback
+    except ValueError:
+        return False
 
 
 def _is(said: str, token: str) -> bool:

@@ -77,8 +77,14 @@ def start(stack: Stack) -> None:
 
 def stop(stack: Stack) -> None:
     """End every process of the stack, and return when the last one is gone."""
-    supervisors = members(stack).get(SUPERVISOR, [])
+    found = members(stack)
+    supervisors = found.get(SUPERVISOR, [])
     everyone = [process for entry in supervisors for process in family(entry)]
+    signal_all(everyone, psutil.Process.resume)  # who was stopped could not end in order
+    if not stack.url and found.get("redis") and not answers(stack.address):
+        # It hangs: all others would wait for it until they are killed, too. What it took is in
+        # its file.
+        signal_all(found["redis"], psutil.Process.kill)
     if supervisors and not _asked_to_shut_down(stack):
         signal_all(supervisors, psutil.Process.terminate)
     deadline = time.monotonic() + STOP_SECS

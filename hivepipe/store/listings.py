@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hivepipe.errors import StoreError
+from hivepipe.errors import NothingRecordedError, StoreError
 from hivepipe.store.migrations import made_by_newer
 
 BUSY_TIMEOUT_SECS = 5.0
@@ -40,7 +40,7 @@ _LAST_CHARACTER = "\U0010ffff"
 def listings(path: Path) -> Iterator["Listings"]:
     """Open a database for reading; StoreError: there is none yet, or it cannot be read."""
     if not path.exists():
-        raise StoreError(f"there is no database yet: {path} is made with the first event")
+        raise NothingRecordedError(path)
     try:
         uri = f"{path.absolute().as_uri()}?mode=ro"
         # No isolation level: a query's lock ends with its last row, and no writer waits for us.

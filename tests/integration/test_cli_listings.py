@@ -126,7 +126,7 @@ def test_history_outlives_its_session(day: Home) -> None:
                   ["agent", "show", "a"]]
 )  # fmt: skip
 def test_no_database_yet_is_said_plainly(private_home: Home, arguments: list[str]) -> None:
-    assert "there is no database yet" in command(private_home, *arguments, expect=1)
+    assert "nothing is recorded yet" in command(private_home, *arguments, expect=1)
     assert not private_home.database.exists()
     private_home.path.mkdir()
     private_home.database.touch()  # made by a writer that has not got further

@@ -254,7 +254,7 @@ def test_errors_are_one_line(home: Home, private_home: Home) -> None:
     assert "Error" in command(home, "--by", "weather", expect=64)
     assert "Error" in command(home, "--since", "yesterday", expect=64)
     home.database.unlink()
-    assert "there is no database yet" in command(home, expect=1)
+    assert "nothing is recorded yet" in command(home, expect=1)
 
 
 def test_an_agent_that_the_store_knows_has_its_type(home: Home) -> None:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -114,6 +115,42 @@ def test_the_token_can_be_set_and_another_start_has_another(
     assert named.query == f"token={TOKEN}"
     assert named.ask("status.json", Authorization=f"Bearer {TOKEN}")[0] == 200
     assert open_dashboard().query != open_dashboard().query
+
+
+def test_another_page_of_this_machine_cannot_act_through_it(
+    redis_server: Server, open_dashboard: Callable[..., Browser]
+) -> None:
+    browser = open_dashboard()
+    browser.enter()
+    port = browser.base.rpartition(":")[2]
+    for host in ("evil.example", f"evil.example:{port}", "10.0.0.1", ""):
+        assert browser.ask("status.json", Host=host)[0] in (400, 403)
+    assert browser.ask("status.json", Host="localhost:1")[0] == 200
+    own, other = browser.base.rstrip("/"), "http://127.0.0.1:1"
+    assert browser.ask("requeue/medium", "POST", Origin=other)[0] == 403
+    assert browser.ask("requeue/medium", "POST", Origin="null")[0] == 403
+    assert browser.ask("requeue/medium", "POST", Origin=own)[0] == 200
+
+
+def test_two_dashboards_do_not_close_each_other(open_dashboard: Callable[..., Browser]) -> None:
+    first, second = open_dashboard(), open_dashboard()
+    first.enter()
+    second.enter()
+    first.cookie = second.cookie = f"{first.cookie}; {second.cookie}"  # a browser knows no ports
+    assert first.ask("status.json")[0] == second.ask("status.json")[0] == 200
+    assert first.cookie.partition("=")[0] != second.cookie.rpartition("; ")[2].partition("=")[0]
+
+
+def test_finished_are_those_of_the_last_minute(
+    redis_server: Server, open_dashboard: Callable[..., Browser]
+) -> None:
+    with redis_server.client() as client:
+        client.sadd("rq:queues", "rq:queue:medium")
+        client.zadd("rq:finished:medium", {"old": time.time() - 1, "new": time.time() + 60})
+    browser = open_dashboard()
+    browser.enter()
+    (queue,) = json.loads(browser.ask("0/data/queues.json")[1])["queues"]
+    assert queue["finished_job_registry_count"] == 1
 
 
 def test_nothing_is_run_that_a_job_carries_and_nothing_is_deleted(

@@ -141,4 +141,4 @@ def test_commands_that_are_no_skills_are_listed_apart(used: Home) -> None:
 
 
 def test_without_a_database_it_says_so(private_home: Home) -> None:
-    assert "there is no database yet" in command(private_home, expect=1)
+    assert "nothing is recorded yet" in command(private_home, expect=1)
