@@ -8,10 +8,12 @@ import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 import pytest
+import redis
 
 from hivepipe.home import read_record
 from tests.conftest import fire
@@ -74,6 +76,28 @@ def test_restart_gives_new_processes_and_leaves_the_record_on(
     sandbox.run("restart")  # of one that is down: it runs then, and the record agrees
     assert sandbox.counts() == ONE_OF_EACH
     assert state_of(sandbox, monkeypatch) == "on"
+
+
+@pytest.mark.parametrize("how", ["stopped", "in a script without end"])
+def test_restart_does_not_wait_for_a_redis_that_hangs(
+    sandbox: Sandbox,  # noqa: F811
+    how: str,
+) -> None:
+    sandbox.run("up", "-d")
+    env = sandbox.env | {"CLAUDE_PROJECT_DIR": str(sandbox.project)}
+    fire("SessionStart", {"session_id": "s1", "source": "startup"}, env)
+    eventually(lambda: "s1" in sandbox.run("sessions"))
+    address = sandbox.run("url").strip()
+    with redis.Redis.from_url(address, socket_timeout=1) as client, suppress(redis.TimeoutError):
+        if how == "stopped":
+            os.kill(sandbox.pid("redis"), signal.SIGSTOP)
+        else:
+            client.eval("while true do end", 0)
+    sandbox.run("restart")
+    assert sandbox.counts() == ONE_OF_EACH
+    log = (sandbox.home / "logs" / "supervisord.log").read_text()
+    assert "killing 'writer'" not in log  # it had to wait for Redis until its time was up
+    assert "s1" in sandbox.run("sessions")
 
 
 def test_restart_of_an_unknown_folder_says_so(sandbox: Sandbox) -> None:  # noqa: F811
