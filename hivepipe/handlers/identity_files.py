@@ -5,24 +5,32 @@ rename. What stood there before is kept:
 
     <home>/identity/before/<hash of the path>          the bytes; absent where there was no file
     <home>/identity/before/<hash of the path>.ours     SHA-256 of what was written instead
+    <home>/identity/before/<hash of the path>.<...>    an older one, that could not be given back
+
+The mark `.ours` is made after the bytes are safe and goes before them: a kill at any moment loses
+nothing, and whoever comes next finishes.
 """
 
 import os
+import stat
 import subprocess
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
 from hivepipe.handlers.profiles import digest_of
-from hivepipe.home import make_folders, read_small, short_hash, write_small
+from hivepipe.home import make_folders, read_small, short_hash
 from hivepipe.intake.snapshots import read_regular
 
 GIT_SECS = 5.0
 
 
-def replace(home: str, path: Path, text: str, *, keeps_before: bool) -> str:
+def replace(
+    home: str, path: Path, text: str, *, keeps_before: bool, known: Collection[str] = ()
+) -> str:
     """Write the file, perhaps keeping what it held; return why not, empty if it was done.
 
-    OSError: the folder cannot be written.
+    `known`: hashes of what is kept elsewhere. OSError: the folder cannot be written.
     """
     is_there = path.exists() or path.is_symlink()
     before = read_regular(str(path))
@@ -33,48 +41,68 @@ def replace(home: str, path: Path, text: str, *, keeps_before: bool) -> str:
     if is_tracked(path):
         return "git tracks it"
     if keeps_before:
-        _keep_before(_kept(home, path), before, text)
+        _keep_before(_kept(home, path), before, text, known)
     return "" if _exchange(path, before, text.encode()) else "somebody edited it meanwhile"
 
 
-def _keep_before(kept: Path, before: bytes | None, text: str) -> None:
-    """Of several sessions, or one that never ended, what the first one found counts."""
+def _keep_before(kept: Path, before: bytes | None, text: str, known: Collection[str]) -> None:
+    """Of several sessions, or one that never ended, what the first one found counts.
+
+    Unless a person wrote something else since: then that counts, and the older text is laid aside.
+    """
     make_folders(str(kept.parent))
     mark = kept.with_suffix(".ours")
-    if before is not None and not mark.exists():
-        _write(kept, before)
-    write_small(str(mark), f"{digest_of(text.encode())}\n")
+    written = _written(kept)
+    if not written and before is None:
+        kept.unlink(missing_ok=True)  # of one that was killed before it made its mark
+    elif before is not None and (not written or digest_of(before) not in {written, *known}):
+        older = read_regular(str(kept))
+        if written and older not in (None, before):
+            os.rename(kept, kept.with_suffix(f".{digest_of(older or b'')[:12]}"))
+            older = None
+        _exchange(kept, older, before)
+    _exchange(mark, read_regular(str(mark)), f"{digest_of(text.encode())}\n".encode())
 
 
-def ours(home: str, path: Path) -> str:
-    """Return the hash of what was written to a file; empty: nothing."""
-    return read_small(str(_kept(home, path).with_suffix(".ours"))).strip()
+def is_ours(home: str, path: Path) -> bool:
+    """Does there stand what was written, perhaps edited since? Not what was given back."""
+    kept = _kept(home, path)
+    return bool(_written(kept)) and read_regular(str(path)) != read_regular(str(kept))
 
 
-def give_back(home: str, path: Path, known: set[str]) -> str:
+def _written(kept: Path) -> str:
+    """Return the hash of what was written instead; empty: nothing was."""
+    return read_small(str(kept.with_suffix(".ours"))).strip()
+
+
+def give_back(home: str, path: Path, known: Collection[str]) -> str:
     """Put back what a file held before; return why not, empty if it was done.
 
     `known`: hashes of what is kept elsewhere, so that nothing is lost by it.
     """
     kept = _kept(home, path)
-    written = ours(home, path)
+    written = _written(kept)
     if not written:
         return ""
-    now = read_regular(str(path))
-    if now is not None and digest_of(now) not in {written, *known}:
-        return "somebody edited it meanwhile"
-    if is_tracked(path):
-        return "git tracks it by now"
-    before = read_regular(str(kept))
-    if now is not None and before is None:
-        if _is_still(path, now):
-            path.unlink()
-    elif before is not None and not _exchange(path, now, before):
-        return "somebody edited it meanwhile"
-    for each in (kept, kept.with_suffix(".ours")):
-        with suppress(FileNotFoundError):
-            each.unlink()
+    now, before = read_regular(str(path)), read_regular(str(kept))
+    if now != before:
+        if now is not None and digest_of(now) not in {written, *known}:
+            return f"somebody edited it meanwhile; {_what_was_before(kept)}"
+        if is_tracked(path):
+            return "git tracks it by now"
+        if not _exchange(path, now, before):
+            return f"somebody edited it meanwhile; {_what_was_before(kept)}"
+    for done_with in (kept.with_suffix(".ours"), kept):
+        done_with.unlink(missing_ok=True)
+        _remove_left_over(done_with)
+    _remove_left_over(path)
     return ""
+
+
+def _what_was_before(kept: Path) -> str:
+    return (
+        f"what it held before is in {kept}" if kept.exists() else "before, there was no such file"
+    )
 
 
 def is_tracked(path: Path) -> bool:
@@ -99,24 +127,39 @@ def _kept(home: str, path: Path) -> Path:
     return Path(home, "identity", "before", short_hash(str(path)))
 
 
-def _exchange(path: Path, before: bytes | None, data: bytes) -> bool:
-    """Replace the file in one step if it still holds what it held; False: it does not."""
+def _exchange(path: Path, before: bytes | None, data: bytes | None) -> bool:
+    """Replace the file in one step if it still holds what it held; False: it does not.
+
+    None stands for no file.
+    """
+    _remove_left_over(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    _write(temporary, data)
-    if not _is_still(path, before):
-        temporary.unlink()
+    if data is not None:
+        _write(temporary, data, 0o600 if before is None else stat.S_IMODE(path.stat().st_mode))
+    if read_regular(str(path)) != before or (before is None and path.is_symlink()):
+        temporary.unlink(missing_ok=True)
         return False
-    os.rename(temporary, path)
+    if data is None:
+        path.unlink(missing_ok=True)
+    else:
+        os.rename(temporary, path)
     return True
 
 
-def _is_still(path: Path, before: bytes | None) -> bool:
-    return read_regular(str(path)) == before and (before is not None or not path.is_symlink())
+def _remove_left_over(path: Path) -> None:
+    """Remove what a killed process wrote and never renamed."""
+    for temporary in path.parent.glob(f".{path.name}.*.tmp"):
+        with suppress(ValueError, PermissionError):
+            try:
+                os.kill(int(temporary.name.split(".")[-2]), 0)
+            except ProcessLookupError:
+                temporary.unlink(missing_ok=True)
 
 
-def _write(path: Path, data: bytes) -> None:
+def _write(path: Path, data: bytes, mode: int = 0o600) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
     with open(os.open(path, flags, 0o600), "wb") as file:
         file.write(data)
         file.flush()
+        os.fchmod(file.fileno(), mode)
         os.fsync(file.fileno())

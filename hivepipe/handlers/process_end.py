@@ -12,7 +12,7 @@ from pathlib import Path
 from hivepipe.envelope import Envelope
 from hivepipe.errors import BadEnvelopeError
 from hivepipe.events import CLAUDE_MD, IDENTITY_FILES, valid_id
-from hivepipe.handlers.identity_files import give_back, replace
+from hivepipe.handlers.identity_files import give_back, is_ours, replace
 from hivepipe.handlers.memory import catch_up, embed_missing, index_path
 from hivepipe.handlers.profiles import digest_of, trouble_of
 from hivepipe.handlers.tunnels import end_tunnels
@@ -39,7 +39,7 @@ def sync_profile(workplace: Workplace, job: Envelope) -> None:
     with closing(Database(database_path(workplace.home))) as db:
         for name in IDENTITY_FILES:
             _bring(db, workplace.home, profile, Path(folder, name))
-    _take_in(workplace, job, profile, folder)
+        _take_in(db, workplace, job, profile, folder)
     _remove_old_copies(workplace.home)
 
 
@@ -52,13 +52,13 @@ def finish_process(workplace: Workplace, job: Envelope) -> None:
         )
         # Asked before what the folder holds now becomes a version of its own.
         known = _known_claude_md(db, own["profile_id"], own["folder"]) if own else set()
-    if own is not None:
-        _take_in(workplace, job, own["profile_id"], own["folder"])
-        if is_last:
-            path = Path(own["folder"], CLAUDE_MD)
-            refusal = give_back(workplace.home, path, known)
-            if refusal:
-                logger.warning("%s stays as it is: %s", path, refusal)
+        if own is not None:
+            _take_in(db, workplace, job, own["profile_id"], own["folder"])
+    if own is not None and is_last:
+        path = Path(own["folder"], CLAUDE_MD)
+        refusal = give_back(workplace.home, path, known)
+        if refusal:
+            logger.warning("%s stays as it is: %s", path, refusal)
     _index_memories(workplace.home)
     end_tunnels(workplace.home, job.session)
 
@@ -84,7 +84,9 @@ def _bring(db: Database, home: str, profile: str, path: Path) -> None:
         found = read_regular(str(path))
         if found is not None and not _is_old_copy(db, profile, path, digest_of(found)):
             return
-    refusal = replace(home, path, current["text"], keeps_before=path.name == CLAUDE_MD)
+    keeps = path.name == CLAUDE_MD
+    known = _known_claude_md(db, profile, str(path.parent)) if keeps else set()
+    refusal = replace(home, path, current["text"], keeps_before=keeps, known=known)
     if refusal:
         logger.warning("%s of profile %s is not written: %s", path.name, profile, refusal)
 
@@ -95,12 +97,13 @@ def _is_old_copy(db: Database, profile: str, path: Path, digest: str) -> bool:
     return digest == known if known else profiles.is_version(db, profile, path.name, digest)
 
 
-def _take_in(workplace: Workplace, job: Envelope, profile: str, folder: str) -> None:
+def _take_in(db: Database, workplace: Workplace, job: Envelope, profile: str, folder: str) -> None:
     """Hand back what the files say now; the handler knows what of it is news."""
     jobs = []
     for name in IDENTITY_FILES:
         data = read_regular(f"{folder}/{name}")
-        if data is None or trouble_of(data):
+        is_theirs = name == CLAUDE_MD and _is_the_users(db, workplace.home, profile, folder)
+        if data is None or is_theirs or trouble_of(data):
             continue
         snapshot = keep(workplace.home, f"{folder}/{name}", job.event_time_ns)
         if snapshot:
@@ -114,6 +117,15 @@ def _take_in(workplace: Workplace, job: Envelope, profile: str, folder: str) -> 
             jobs.append(Job("sync_identity", payload, name))
     if jobs:
         workplace.hand_back(job, jobs)
+
+
+def _is_the_users(db: Database, home: str, profile: str, folder: str) -> bool:
+    """Is the CLAUDE.md that stands there somebody else's, ours not written or given back by now?"""
+    return (
+        not is_ours(home, Path(folder, CLAUDE_MD))
+        and profiles.writes_claude_md(db, profile)
+        and profiles.current_version(db, profile, CLAUDE_MD) is not None
+    )
 
 
 def _known_claude_md(db: Database, profile: str, folder: str) -> set[str]:

@@ -17,7 +17,7 @@ from hivepipe.envelope import Envelope
 from hivepipe.errors import BadEnvelopeError, ProfileError, StoreError
 from hivepipe.events import IDENTITY_FILES, valid_id
 from hivepipe.home import locate
-from hivepipe.intake.snapshots import read_regular
+from hivepipe.intake.snapshots import MOST_BYTES, read_regular
 from hivepipe.jobs import utc
 from hivepipe.store import profiles
 from hivepipe.store.database import BUSY_TIMEOUT_SECS, Database
@@ -94,6 +94,8 @@ def _add(
 
 def trouble_of(data: bytes) -> str:
     """Say why such a file is not taken in; empty if it is."""
+    if len(data) > MOST_BYTES:
+        return f"it has more than {MOST_BYTES // 1024} kB"
     try:
         text = data.decode()
     except UnicodeDecodeError:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,40 @@ ASKED_ROUNDS = asked("HIVEPIPE_TEST_ROUNDS") or 0
 def rounds(default: int) -> int:
     """HIVEPIPE_TEST_ROUNDS, else the small number."""
     return ASKED_ROUNDS or default
+
+
+# The calls between which a kill makes a difference, as the interpreter names them.
+TOUCHING_CALLS = {
+    "open", "close", "write", "writelines", "flush", "fsync", "rename", "unlink", "truncate",
+    "mkdir", "fchmod", "flock", "execute",
+}  # fmt: skip
+
+
+class Killer:
+    """Counts the calls that touch files, each before and after; kills at the one it is told."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.seen = 0
+
+    def __call__(self, _frame: Any, event: str, call: Any) -> None:
+        if event in ("c_call", "c_return") and call.__name__ in TOUCHING_CALLS:
+            self.seen += 1
+            if self.seen == self.at:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+def killed_at(at: int, work: Callable[[], object]) -> bool:
+    """Do the work in a child that is killed at this call; False: it had fewer."""
+    child = os.fork()
+    if not child:
+        try:
+            sys.setprofile(Killer(at))
+            work()
+        finally:
+            os._exit(0)
+    _, status = os.waitpid(child, 0)
+    return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
 
 
 class PausingWriter(Writer):

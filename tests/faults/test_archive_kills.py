@@ -1,26 +1,16 @@
 """kill -9 of whoever archives, at each call that touches a file: a retry gives the same bytes."""
 
-import os
 import shutil
-import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from hivepipe.archive import growth, reading, tallies
 from tests.archive_scene import TOKEN, Scene, line, lines
-from tests.faults.harness import random_of, rounds
+from tests.faults.harness import killed_at, random_of, rounds
 
 STEP = 1 if rounds(0) else 9  # HIVEPIPE_TEST_ROUNDS: every call
-
-# The calls between which a kill makes a difference, as the interpreter names them.
-TOUCHING = {
-    "open", "close", "write", "writelines", "flush", "fsync", "rename", "unlink", "truncate",
-    "mkdir", "fchmod", "flock",
-}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -30,33 +20,6 @@ def _small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(reading, "CHUNK_BYTES", 1500)
     monkeypatch.setattr(growth, "PORTION_BYTES", 3000)
     monkeypatch.setattr(tallies, "GROWTH_PER_SIZE", 0.5)
-
-
-class Killer:
-    """Counts the calls that touch files, each before and after; kills at the one it is told."""
-
-    def __init__(self, at: int) -> None:
-        self.at = at
-        self.seen = 0
-
-    def __call__(self, _frame: Any, event: str, call: Any) -> None:
-        if event in ("c_call", "c_return") and call.__name__ in TOUCHING:
-            self.seen += 1
-            if self.seen == self.at:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-
-def killed_at(at: int, work: Callable[[], object]) -> bool:
-    """Do the work in a child that is killed at this call; False: it had fewer."""
-    child = os.fork()
-    if not child:
-        try:
-            sys.setprofile(Killer(at))
-            work()
-        finally:
-            os._exit(0)
-    _, status = os.waitpid(child, 0)
-    return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
 
 
 def both_looks(scene: Scene, path: Path | None = None, **said: str) -> Callable[[], object]:

@@ -156,6 +156,9 @@ def test_a_short_file_is_refused(scene: Scene) -> None:
     short.write_text("y" * 50)
     refused = scene.run("profile", "put", "ana", "SOUL.md", str(short))
     assert (refused.exit_code, "50 characters" in refused.stderr) == (1, True)
+    short.write_text("z" * (256 * 1024 + 1))  # no worker would read it back
+    refused = scene.run("profile", "put", "ana", "SOUL.md", str(short))
+    assert (refused.exit_code, "more than 256 kB" in refused.stderr) == (1, True)
 
 
 def test_claude_md_is_written_for_the_session_and_given_back(scene: Scene) -> None:

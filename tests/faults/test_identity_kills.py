@@ -1,0 +1,241 @@
+"""kill -9 of whoever writes identity files, at each call that touches a file.
+
+CLAUDE.md is never torn, what a person wrote is never lost, and the next try finishes.
+"""
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace as changed
+from pathlib import Path
+
+import pytest
+
+from hivepipe.envelope import Envelope
+from hivepipe.handlers.identity_files import give_back, replace
+from hivepipe.handlers.process_end import finish_process, sync_profile
+from hivepipe.handlers.profiles import profile_book, sync_identity
+from hivepipe.handlers.workplace import Workplace
+from hivepipe.jobs import Job
+from hivepipe.store import profiles
+from hivepipe.store.applied import mark_applied
+from hivepipe.store.database import Database
+from hivepipe.store.location import database_path
+from tests.faults.harness import killed_at, random_of, rounds
+
+STEP = 1 if rounds(0) else 3  # HIVEPIPE_TEST_ROUNDS: every call
+USERS = b"# Mine\nWhat I tell Claude in this folder, written by hand over many weeks.\n" * 3
+USERS_NEXT = b"# Mine, again\nI have thought about it, and this is how it is to be done.\n" * 3
+OURS = "# Ada\nWrite short sentences, and say first what a change is for. " * 3
+OURS_NEXT = "# Ada, second edition\nWrite no sentences at all where a table will do. " * 3
+
+
+class Folders:
+    """A profile's folder and a home; both can be put back to where a test begins."""
+
+    def __init__(self, root: Path) -> None:
+        self.live, self._before = root / "live", root / "before"
+        self.file = self.live / "ada" / "CLAUDE.md"
+        self.home = str(self.live / "home")
+        self.file.parent.mkdir(parents=True)
+        Path(self.home).mkdir()
+
+    def begins_here(self) -> None:
+        shutil.copytree(self.live, self._before)
+
+    def again(self) -> None:
+        shutil.rmtree(self.live)
+        shutil.copytree(self._before, self.live)
+
+    def held(self) -> bytes | None:
+        return self.file.read_bytes() if self.file.exists() else None
+
+    def is_anywhere(self, text: bytes) -> bool:
+        return any(path.read_bytes() == text for path in self.live.rglob("*") if path.is_file())
+
+    def left_over(self) -> list[str]:
+        """Name what does not belong there once all is given back."""
+        kept = Path(self.home, "identity", "before")
+        found = [*self.file.parent.iterdir(), *(kept.iterdir() if kept.exists() else ())]
+        return [path.name for path in found if path != self.file]
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Folders:
+    return Folders(tmp_path)
+
+
+def kills(folders: Folders, name: str, work: Callable[[], object]) -> Iterator[int]:
+    """Yield after each kill, the folders as it left them."""
+    folders.begins_here()
+    call = 1 + random_of(name).randrange(STEP)
+    while killed_at(call, work):
+        yield call
+        folders.again()
+        call += STEP
+
+
+def write(folders: Folders, text: str = OURS) -> str:
+    return replace(folders.home, folders.file, text, keeps_before=True)
+
+
+def back(folders: Folders) -> str:
+    return give_back(folders.home, folders.file, set())
+
+
+@pytest.mark.parametrize("before", [USERS, None])
+@pytest.mark.parametrize("tries_again", [True, False])
+def test_killed_while_it_is_written(
+    folders: Folders, before: bytes | None, tries_again: bool
+) -> None:
+    if before:
+        folders.file.write_bytes(before)
+        folders.file.chmod(0o640)
+    count = 0
+    for call in kills(folders, f"write {before} {tries_again}", lambda: write(folders)):
+        count += 1
+        assert folders.held() in (before, OURS.encode()), f"torn by a kill at {call}"
+        if tries_again:
+            assert write(folders) == ""
+            assert folders.held() == OURS.encode()
+        assert back(folders) == ""
+        assert folders.held() == before, f"not as it was after a kill at {call}"
+        assert not [name for name in folders.left_over() if tries_again], call
+        if before:
+            assert folders.file.stat().st_mode & 0o777 == 0o640
+    assert count > 3
+
+
+@pytest.mark.parametrize("before", [USERS, None])
+def test_killed_while_it_is_given_back(folders: Folders, before: bytes | None) -> None:
+    if before:
+        folders.file.write_bytes(before)
+    assert write(folders) == ""
+    count = 0
+    for call in kills(folders, f"back {before}", lambda: back(folders)):
+        count += 1
+        assert folders.held() in (before, OURS.encode()), f"torn by a kill at {call}"
+        assert write(folders, OURS_NEXT) == ""  # the next session
+        assert back(folders) == ""
+        assert folders.held() == before, f"not as it was after a kill at {call}"
+        assert folders.left_over() == [], call
+    assert count > 2
+
+
+def test_what_a_person_wrote_after_a_kill_counts_and_what_was_before_is_kept(
+    folders: Folders,
+) -> None:
+    folders.file.write_bytes(USERS)
+    count = 0
+    for call in kills(folders, "edited", lambda: write(folders)):
+        count += 1
+        folders.file.write_bytes(USERS_NEXT)
+        assert write(folders, OURS_NEXT) == ""
+        assert back(folders) == ""
+        assert folders.held() == USERS_NEXT, f"lost after a kill at {call}"
+    assert count > 3
+
+
+def test_what_a_person_wrote_between_two_sessions_is_given_back(folders: Folders) -> None:
+    folders.file.write_bytes(USERS)
+    assert write(folders) == ""
+    folders.file.write_bytes(b"edited while a session ran, so that it is not given back" * 3)
+    assert "somebody edited it meanwhile" in back(folders)
+    folders.file.write_bytes(USERS_NEXT)
+    assert write(folders, OURS_NEXT) == ""
+    assert back(folders) == ""
+    assert folders.held() == USERS_NEXT
+    assert folders.is_anywhere(USERS)  # and so is what stood there at the very first
+
+
+# ---- the jobs around it
+
+
+class Session:
+    """A session of ada's, its jobs done as workers do them."""
+
+    def __init__(self, folders: Folders) -> None:
+        self.folders = folders
+        self.handed_back: list[tuple[Envelope, list[Job]]] = []
+        self.workplace = Workplace(folders.home, lambda *said: self.handed_back.append(said))
+        said = {"profile_id": "ada", "folder": str(folders.file.parent), "swarm": "s"}
+        self.start = Envelope("j1", "sync_profile", 5, said, "s1", "i1", "/p", 2 * 10**18)
+        self.end = changed(self.start, id="j2", operation="finish_process")
+
+    def prepare(self) -> None:
+        with profile_book(self.folders.home) as book:
+            book.change("ada", None, True)
+            book.put("ada", "CLAUDE.md", OURS.encode(), "cli")
+        with closing(self.database()) as db, db.transaction():
+            profiles.enter_profile(db, self.start)
+
+    def database(self) -> Database:
+        return Database(database_path(self.folders.home))
+
+    def run_start(self) -> None:
+        sync_profile(self.workplace, self.start)
+        self.take_in()
+
+    def run_end(self) -> None:
+        finish_process(self.workplace, self.end)
+        self.take_in()
+
+    def take_in(self) -> None:
+        """Do what was handed back, as the writer does: effect and record in one transaction."""
+        for parent, jobs in self.handed_back:
+            for job in jobs:
+                child = changed(
+                    parent, id=f"{parent.id}-{job.subject}", operation="x", payload=job.payload
+                )
+                with closing(self.database()) as db, db.transaction():
+                    if mark_applied(db, child):
+                        sync_identity(db, child)
+        self.handed_back.clear()
+
+    def versions(self, name: str) -> list[tuple[str, str]]:
+        sql = """
+            SELECT change_source, text FROM identity_versions WHERE name = :name ORDER BY id
+        """
+        with closing(self.database()) as db:
+            return [(row["change_source"], row["text"]) for row in db.rows(sql, {"name": name})]
+
+
+@pytest.fixture
+def session(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> Session:
+    monkeypatch.setenv("HIVEPIPE_HOME", folders.home)
+    session = Session(folders)
+    session.prepare()
+    folders.file.write_bytes(USERS)
+    (folders.file.parent / "SOUL.md").write_text(OURS)
+    return session
+
+
+def test_killed_at_the_start_of_a_session(session: Session) -> None:
+    folders = session.folders
+    count = 0
+    for call in kills(folders, "start", session.run_start):
+        count += 1
+        assert folders.held() in (USERS, OURS.encode()), f"torn by a kill at {call}"
+        session.run_start()  # the job comes again
+        assert folders.held() == OURS.encode()
+        assert session.versions("SOUL.md") == [("session_sync", OURS)]
+        session.run_end()
+        assert folders.held() == USERS, f"not as it was after a kill at {call}"
+        assert folders.left_over() == ["SOUL.md"], call
+    assert count > 10
+
+
+def test_killed_at_the_end_of_a_session(session: Session) -> None:
+    folders = session.folders
+    session.run_start()
+    (folders.file.parent / "SOUL.md").write_text(OURS_NEXT)
+    count = 0
+    for call in kills(folders, "end", session.run_end):
+        count += 1
+        assert folders.held() in (USERS, OURS.encode()), f"torn by a kill at {call}"
+        session.run_end()
+        assert folders.held() == USERS, f"not as it was after a kill at {call}"
+        assert session.versions("SOUL.md") == [("session_sync", OURS), ("session_sync", OURS_NEXT)]
+        assert session.versions("CLAUDE.md") == [("cli", OURS)]
+        assert folders.left_over() == ["SOUL.md"], call
+    assert count > 10
