@@ -1,17 +1,18 @@
 """Where a shell command writes, as far as that can be read off it.
 
-Words, quotes, redirections, here-documents and the commands that write files; not variables,
-substitutions, functions, other programs. What cannot be read is told apart from what can.
+Words, quotes, redirections, here-documents, commands within commands and the commands that write
+files; not variables, functions, other programs. What cannot be read is told apart from what can.
 On the hook path, when a shared root is set.
 """
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from hivepipe.guard.shell_words import Word, simple_commands
 
-_SEPARATORS = ";&|()\n"
-_OPERATORS = (">>", ">|", "&>>", "&>", ">&", "<<<", "<<-", "<<", "<&", "<>", ">", "<")
-_WRAPPERS = ("sudo", "env", "command", "nohup", "time", "exec", "then", "else", "do", "!", "{")
+_WRAPPERS = (
+    *("sudo", "env", "command", "builtin", "nohup", "time", "exec"),
+    *("if", "elif", "while", "until", "then", "else", "do", "!", "{"),
+)
+_SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
+_DEEPEST = 5  # commands within commands
 
 # Which arguments of a command are written: all of them, or the last.
 _ALL = (
@@ -41,17 +42,6 @@ _READING = (
 )
 
 
-class Word:
-    """A word of a command; `literal`: it stands for itself."""
-
-    __slots__ = ("literal", "text")
-
-    def __init__(self, text: str, literal: bool) -> None:
-        """Quotes are resolved."""
-        self.text = text
-        self.literal = literal
-
-
 class Writes:
     """What a command writes: paths as they stand there, and whether there may be more."""
 
@@ -63,10 +53,13 @@ class Writes:
         self.is_readable = True
 
 
-def writes_of(command: str, cwd: str) -> Writes:
+def writes_of(command: str, cwd: str, depth: int = 0) -> Writes:
     """Return what a command writes when it is run in `cwd`."""
     found = Writes()
-    for words, targets in _simple_commands(command):
+    for words, targets in simple_commands(command):
+        for word in [*words, *targets]:
+            for inner in word.inner:
+                _add_command(found, cwd, inner, depth)
         for target in targets:
             _add(found, cwd, target)
         words = _without_wrappers(words)
@@ -77,37 +70,105 @@ def writes_of(command: str, cwd: str) -> Writes:
             found.is_readable = False
             continue
         program = name.text.rsplit("/", 1)[-1]
-        if program == "cd":
+        if program in ("cd", "pushd"):
             if arguments and arguments[-1].literal:
                 path = arguments[-1].text
-                cwd = path if path.startswith("/") else f"{cwd}/{path}"
+                cwd = path if path.startswith(("/", "~")) else f"{cwd}/{path}"
             else:
                 found.is_readable = False
+        elif (program in _SHELLS or program == "eval") and all(word.literal for word in arguments):
+            _add_command(found, cwd, _command_given(program, arguments), depth)
         else:
-            _add_arguments(found, cwd, program, arguments)
+            _add_arguments(found, cwd, program, arguments, depth)
     return found
 
 
-def _add_arguments(found: Writes, cwd: str, program: str, arguments: list[Word]) -> None:
+def _add_command(found: Writes, cwd: str, command: str, depth: int) -> None:
+    """Add what a command within this one writes; empty: nobody knows which it is."""
+    if not command or depth == _DEEPEST:
+        found.is_readable = False
+        return
+    inner = writes_of(command, cwd, depth + 1)
+    found.paths += inner.paths
+    found.is_readable = found.is_readable and inner.is_readable
+
+
+def _command_given(program: str, arguments: list[Word]) -> str:
+    """Return what `eval` or `sh -c` is given to run; empty if it is a script, or stdin."""
+    texts = [word.text for word in arguments]
+    if program == "eval":
+        return " ".join(texts)
+    for at, text in enumerate(texts[:-1]):
+        if not text.startswith("-"):
+            break
+        if text.endswith("c") and not text.startswith("--"):
+            return texts[at + 1]
+    return ""
+
+
+def _add_arguments(
+    found: Writes, cwd: str, program: str, arguments: list[Word], depth: int
+) -> None:
     files = [word for word in arguments if not word.text.startswith("-")]
     options = [word.text for word in arguments if word.text.startswith("-")]
     if program == "dd":
         files = [Word(w.text[3:], w.literal) for w in files if w.text.startswith("of=")]
-    elif program == "sed" and not any(
-        option.startswith(("-i", "--in-place")) for option in options
-    ):
+    elif program in ("sed", "perl") and _in_place(options):
+        pass
+    elif program == "sed":
         files = []
-    elif program in _LAST:
-        into = [word for word in arguments if word.text.startswith("--target-directory=")]
-        files = [Word(into[0].text.partition("=")[2], into[0].literal)] if into else files[-1:]
-        if "-t" in options:  # the folder comes first
-            place = next(n for n, word in enumerate(arguments) if word.text == "-t")
-            files = arguments[place + 1 : place + 2]
-    elif program not in _ALL:
-        found.is_readable = found.is_readable and program in _READING
+    elif program == "find":
+        files = _found_and_deleted(found, cwd, arguments, depth)
+    elif program in _LAST and not (program == "install" and "-d" in options):
+        files = _target_folder(program, arguments) or files[-1:]
+    elif program not in (*_ALL, "install"):
+        writes = program == "awk" and any(">" in word.text for word in files[:1])
+        found.is_readable = found.is_readable and program in _READING and not writes
         files = []
     for word in files:
         _add(found, cwd, word)
+
+
+def _in_place(options: list[str]) -> bool:
+    """Does `sed` or `perl` write what it reads? As -i, -i.bak, -Ei, but not the i of -es/i/o/."""
+    for option in options:
+        letters = option[1:] if not option.startswith("--") else ""
+        before = letters.partition("i")[0]
+        if option.startswith("--in-place") or (before != letters and not set(before) & set("efl")):
+            return True
+    return False
+
+
+def _found_and_deleted(found: Writes, cwd: str, arguments: list[Word], depth: int) -> list[Word]:
+    """Return where `find` deletes; what it runs is a command of its own."""
+    texts = [word.text for word in arguments]
+    for at, text in enumerate(texts):
+        if text in ("-exec", "-execdir", "-ok", "-okdir"):
+            words = arguments[at + 1 :]
+            end = next((n for n, word in enumerate(words) if word.text in (";", "+")), len(words))
+            if words[:end]:
+                program = words[0].text.rsplit("/", 1)[-1]
+                _add_arguments(found, cwd, program, words[1:end], depth)
+        elif text.startswith("-fprint"):
+            found.is_readable = False
+    if "-delete" not in texts:
+        return []
+    begins = next((n for n, text in enumerate(texts) if text.startswith(("-", "(", "!"))), 0)
+    return arguments[:begins]
+
+
+def _target_folder(program: str, arguments: list[Word]) -> list[Word]:
+    """Return the folder that -t names; of rsync and scp it is another option."""
+    for at, word in enumerate(arguments):
+        option, _, value = word.text.partition("=")
+        is_short = not option.startswith("--") and option.startswith("-") and "t" in option
+        if option == "--target-directory" and value:
+            return [Word(value, word.literal)]
+        if option == "--target-directory" or (is_short and option.endswith("t")):
+            return [] if program in ("rsync", "scp") else arguments[at + 1 : at + 2]
+        if is_short and option.startswith("-t") and program not in ("rsync", "scp"):
+            return [Word(word.text[2:], word.literal)]
+    return []
 
 
 def _add(found: Writes, cwd: str, word: Word) -> None:
@@ -127,100 +188,3 @@ def _without_wrappers(words: list[Word]) -> list[Word]:
             break
         at += 1
     return words[at:]
-
-
-Command = tuple[list[Word], list[Word]]  # its words, and what it redirects to
-
-
-def _simple_commands(command: str) -> list[Command]:
-    """Split a command line into simple commands."""
-    found: list[Command] = [([], [])]
-    operator = ""
-    for token in _tokens(command):
-        if token is None:
-            found.append(([], []))
-        elif isinstance(token, str):
-            operator = token
-            continue
-        elif ">" in operator:
-            is_descriptor = operator == ">&" and (token.text.isdigit() or token.text == "-")
-            if not is_descriptor:
-                found[-1][1].append(token)
-        elif not operator:
-            found[-1][0].append(token)
-        operator = ""
-    return found
-
-
-def _tokens(command: str) -> "Iterator[Word | str | None]":
-    """Yield words, operators of redirections, and None where a simple command ends."""
-    here_documents: list[str] = []
-    operator = ""
-    at = 0
-    while at < len(command):
-        before, operator = operator, ""
-        if command[at] in " \t" or command.startswith("\\\n", at):
-            operator = before
-            at += 1 if command[at] in " \t" else 2
-        elif command[at] == "#":
-            at += len(command[at:].partition("\n")[0])
-        elif operator := next((op for op in _OPERATORS if command.startswith(op, at)), ""):
-            yield operator
-            at += len(operator)
-        elif command[at] in _SEPARATORS:
-            yield None
-            at += 1
-            if command[at - 1] == "\n":
-                at = _skip_here_documents(command, at, here_documents)
-        else:
-            word, at = _word(command, at)
-            if before in ("<<", "<<-"):
-                here_documents.append(word.text)
-            if not (word.text.isdigit() and command[at : at + 1] in ("<", ">")):  # 2> file
-                yield word
-
-
-def _word(command: str, at: int) -> tuple[Word, int]:
-    """Read one word from here on."""
-    text = ""
-    literal = True
-    quote = ""
-    while at < len(command):
-        character = command[at]
-        if quote == "'":
-            if character == "'":
-                quote = ""
-            else:
-                text += character
-        elif character == "\\" and at + 1 < len(command):
-            at += 1
-            text += command[at] if command[at] != "\n" else ""
-        elif character in "$`" and command[at + 1 : at + 2] not in ("", " "):
-            literal = False
-            text += character
-        elif quote:
-            if character == '"':
-                quote = ""
-            else:
-                text += character
-        elif character in "'\"":
-            quote = character
-        elif character in " \t<>" or character in _SEPARATORS:
-            break
-        else:
-            literal = literal and character not in "*?["
-            text += character
-        at += 1
-    return Word(text, literal), at
-
-
-def _skip_here_documents(command: str, at: int, delimiters: list[str]) -> int:
-    """Return where the command goes on after its here-documents."""
-    while delimiters:
-        delimiter = delimiters.pop(0)
-        while at < len(command):
-            line, newline, _ = command[at:].partition("\n")
-            at += len(line) + len(newline)
-            if line.lstrip("\t") == delimiter:
-                break
-    return at

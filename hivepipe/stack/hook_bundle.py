@@ -48,6 +48,7 @@ MODULES = (
     "hivepipe.guard.client",
     "hivepipe.guard.rules",
     "hivepipe.guard.shared_disk",
+    "hivepipe.guard.shell_words",
     "hivepipe.guard.shell_writes",
     "hivepipe.guard.words",
     "hivepipe.queues",

@@ -53,7 +53,11 @@ STARTING = {"hivepipe.intake.autostart"}  # when nobody answers
 TELLING = {"hivepipe.intake.notice", "hivepipe.intake.greeting"}
 BY_KEYWORD = {"hivepipe.intake.keywords"}  # where the user wrote such rules
 PLUGGED_IN = {"hivepipe.intake.plugin"}  # as Claude Code's plugin
-SHARING = {"hivepipe.guard.shared_disk", "hivepipe.guard.shell_writes"}
+SHARING = {
+    "hivepipe.guard.shared_disk",
+    "hivepipe.guard.shell_words",
+    "hivepipe.guard.shell_writes",
+}
 IN_TROUBLE = {"hivepipe.hook_log"}  # when somebody answers wrongly
 
 NEVER = (

@@ -1,0 +1,148 @@
+"""A shell command in words: quotes, operators, here-documents, where a simple command ends.
+
+On the hook path, when a shared root is set.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_SEPARATORS = ";&|()\n"
+_OPERATORS = (">>", ">|", "&>>", "&>", ">&", "<<<", "<<-", "<<", "<&", "<>", ">", "<")
+
+
+class Word:
+    """A word of a command; `literal`: it stands for itself."""
+
+    __slots__ = ("inner", "literal", "text")
+
+    def __init__(self, text: str, literal: bool, inner: "Sequence[str]" = ()) -> None:
+        """Quotes are resolved; `inner`: the commands that are run to make the word."""
+        self.text = text
+        self.literal = literal
+        self.inner = inner
+
+
+Command = tuple[list[Word], list[Word]]  # its words, and what it redirects to
+
+
+def simple_commands(command: str) -> list[Command]:
+    """Split a command line into simple commands."""
+    found: list[Command] = [([], [])]
+    operator = ""
+    for token in _tokens(command):
+        if token is None:
+            found.append(([], []))
+        elif isinstance(token, str):
+            operator = token
+            continue
+        elif ">" in operator:
+            is_descriptor = operator == ">&" and (token.text.isdigit() or token.text == "-")
+            if not is_descriptor:
+                found[-1][1].append(token)
+        elif not operator:
+            found[-1][0].append(token)
+        operator = ""
+    return found
+
+
+def _tokens(command: str) -> "Iterator[Word | str | None]":
+    """Yield words, operators of redirections, and None where a simple command ends."""
+    here_documents: list[str] = []
+    operator = ""
+    at = 0
+    while at < len(command):
+        before, operator = operator, ""
+        if command[at] in " \t" or command.startswith("\\\n", at):
+            operator = before
+            at += 1 if command[at] in " \t" else 2
+        elif command[at] == "#":
+            at += len(command[at:].partition("\n")[0])
+        elif operator := next((op for op in _OPERATORS if command.startswith(op, at)), ""):
+            yield operator
+            at += len(operator)
+        elif command[at] in _SEPARATORS:
+            yield None
+            at += 1
+            if command[at - 1] == "\n":
+                at = _skip_here_documents(command, at, here_documents)
+        else:
+            word, at = _word(command, at)
+            if before in ("<<", "<<-"):
+                here_documents.append(word.text)
+            if not (word.text.isdigit() and command[at : at + 1] in ("<", ">")):  # 2> file
+                yield word
+
+
+def _word(command: str, at: int) -> tuple[Word, int]:
+    """Read one word from here on."""
+    text = ""
+    literal = True
+    quote = ""
+    inner: list[str] = []
+    while at < len(command):
+        character = command[at]
+        if quote == "'":
+            if character == "'":
+                quote = ""
+            else:
+                text += character
+        elif character == "\\" and at + 1 < len(command):
+            at += 1
+            text += command[at] if command[at] != "\n" else ""
+        elif character in "$`" and command[at + 1 : at + 2] not in ("", " "):
+            literal = False
+            run, at = _substitution(command, at)
+            inner += run
+            text += character
+        elif quote:
+            if character == '"':
+                quote = ""
+            else:
+                text += character
+        elif character in "'\"":
+            quote = character
+        elif character in " \t<>" or character in _SEPARATORS:
+            break
+        else:
+            literal = literal and character not in "*?["
+            text += character
+        at += 1
+    return Word(text, literal, inner), at
+
+
+def _substitution(command: str, at: int) -> tuple[list[str], int]:
+    """Return the command that begins here with $( or `, and where it ends; none: a variable."""
+    if command[at] == "`":
+        end = command.find("`", at + 1)
+        end = end if end >= 0 else len(command)
+        return [command[at + 1 : end]], end
+    if command[at + 1] != "(":
+        return [], at
+    begin, depth, quote = at + 2, 0, ""
+    while at < len(command):
+        character = command[at]
+        if character == "\\" and quote != "'":
+            at += 1
+        elif quote:
+            quote = "" if character == quote else quote
+        elif character in "'\"":
+            quote = character
+        elif character in "()":
+            depth += 1 if character == "(" else -1
+            if not depth:
+                break
+        at += 1
+    return [command[begin:at]], at
+
+
+def _skip_here_documents(command: str, at: int, delimiters: list[str]) -> int:
+    """Return where the command goes on after its here-documents."""
+    while delimiters:
+        delimiter = delimiters.pop(0)
+        while at < len(command):
+            line, newline, _ = command[at:].partition("\n")
+            at += len(line) + len(newline)
+            if line.lstrip("\t") == delimiter:
+                break
+    return at
