@@ -48,6 +48,8 @@ class BriefingFiles:
     def __init__(self, home: str) -> None:
         """Nothing is looked at yet."""
         self._home = home
+        own = home.removesuffix("/.hive-mind")
+        self._own_project = own if own != home else ""
         self._looked_at = self._written_at = float("-inf")
         self._seen: Signature = ()
         self._projects: list[str] = []
@@ -72,6 +74,8 @@ class BriefingFiles:
         """Bring every file up to date; OSError, StoreError."""
         with listings(database) as store:
             self._projects = briefing.projects(store, MOST_PROJECTS)
+            if self._own_project not in (*self._projects, ""):  # its first session is told, too
+                self._projects.append(self._own_project)
             parts = dict(self._parts(store))
         wanted = {part_path(self._home, name): text for name, text in parts.items() if text}
         folder = Path(self._home, "context")

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hivepipe import settings
+from hivepipe.events import valid_id
 from hivepipe.home import Place, absolute, locate, read_small, user_config_folder, write_small
 
 NAME = "config.toml"
@@ -80,9 +81,14 @@ def _counts(number: int) -> Reader:
     def read(value: Any) -> str | None:
         found = value if isinstance(value, list) else [value]
         usable = all(type(count) is int and 0 < count < 1_000_000 for count in found)
+        usable = usable and found == sorted(found)
         return " ".join(map(str, found)) if usable and len(found) == number else None
 
     return read
+
+
+def _id(value: Any) -> str | None:
+    return (valid_id(value) or None) if isinstance(value, str) else None
 
 
 def _patterns(value: Any) -> str | None:
@@ -138,20 +144,21 @@ def _of_summaries() -> Iterator[Setting]:
         yield Setting(name, read, kind, default, is_the_users=True)
 
 
+ID = "a name of letters, digits, '.', '_', '-'"
 WAITING = "TaskOutput; BashOutput; Monitor; Bash: sleep *; Bash: gh run *"
 SETTINGS = (
     Setting("use_queue", _switch, "true or false", "true"),
     Setting("checkpoint_interval", _number, "a number of seconds", "60"),
-    Setting("swarm_id", _text, "a name", "one per project"),
-    Setting("agent_id", _text, "a name", "none"),
+    Setting("swarm_id", _id, ID, "one per project"),
+    Setting("agent_id", _id, ID, "none"),
     Setting("profile_dir", _path, "an absolute path", "profiles/<id> in the home"),
     Setting("memory_dirs", _folders, "a list of absolute paths", "none", is_the_users=True),
     Setting("embeddings_url", _text, "an http address", "none", is_the_users=True),
     Setting("embeddings_model", _text, "a name", "none", is_the_users=True),
     Setting("pm2", _on, "true or false", "false"),
     Setting("guard", _mode, '"off", "tasks" or "all"', "tasks"),
-    Setting("guard_loop", _counts(2), "two counts", "8 15"),
-    Setting("guard_alternation", _counts(2), "two counts", "6 12"),
+    Setting("guard_loop", _counts(2), "two counts, the smaller first", "8 15"),
+    Setting("guard_alternation", _counts(2), "two counts, the smaller first", "6 12"),
     Setting("guard_empty_polls", _counts(1), "a count", "2"),
     Setting("guard_polls", _patterns, "a list of tools", "none"),
     Setting("guard_waiting", _patterns, "a list of tools", WAITING),
@@ -263,7 +270,7 @@ class Config:
                 and 0 < len(text) <= MOST_CONTEXT_CHARS
             )
             if fits and keywords:
-                lower = [word.strip().lower() for word in keywords]
+                lower = [" ".join(word.lower().split()) for word in keywords]
                 self.keyword_rules.append({"keywords": lower, "text": text.strip()})
             else:
                 self.problems.append(

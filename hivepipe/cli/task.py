@@ -32,10 +32,12 @@ def task() -> None:
 def add(text: str, named: str, session: str) -> None:
     """Add a task and print its id; HIVEPIPE_TASK_ID hands it to a new session."""
     with task_board(locate(".").home) as board:
-        added = board.add(text, named)
         if session:
-            board.assign(added, session)
+            session = board.session(session)[0]
+        added = board.add(text, named)
+        was_known = board.assign(added, session)[2] if session else True
     click.echo(added)
+    _say_if_unknown(session, was_known, err=True)  # the id alone is for scripts
 
 
 @task.command(name="list")
@@ -86,9 +88,14 @@ def progress(task_id: str, text: str) -> None:
 @click.argument("task_id", metavar="ID")
 @click.argument("session")
 def assign(task_id: str, session: str) -> None:
-    """Give a task to a session that runs; its next tool call knows."""
+    """Give a task to a session that runs; its next tool call knows.
+
+    The beginning of the session's id is enough.
+    """
     with task_board(locate(".").home) as board:
-        click.echo(f"{board.assign(task_id, session)} is the task of session {session}")
+        assigned, session, was_known = board.assign(task_id, session)
+    click.echo(f"{assigned} is the task of session {session}")
+    _say_if_unknown(session, was_known)
 
 
 @task.command()
@@ -117,3 +124,8 @@ def reopen(task_id: str) -> None:
     """Take `cancel` or `done` back."""
     with task_board(locate(".").home) as board:
         click.echo(f"{board.reopen(task_id)} is open")
+
+
+def _say_if_unknown(session: str, was_known: bool, *, err: bool = False) -> None:
+    if not was_known:
+        click.echo(f"nobody has heard of session {session} here yet", err=err)

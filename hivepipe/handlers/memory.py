@@ -169,6 +169,8 @@ def search(home: str, index: MemoryIndex, query: str, words: str, limit: int) ->
     found: dict[str, Hit] = {}
     for chunk, score in scores.items():
         hit = index.hit(chunk, score)
+        if hit is None:
+            continue
         rating = max(-5, min(5, rated.get(os.path.basename(hit.path), 0)))
         hit = Hit(hit.path, hit.scope, hit.owner, hit.text, score + RATED_WEIGHT * rating)
         if hit.path not in found or found[hit.path].score < hit.score:

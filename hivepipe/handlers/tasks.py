@@ -15,6 +15,9 @@ from hivepipe.redaction import redact_text
 from hivepipe.store import tasks
 from hivepipe.store.database import BUSY_TIMEOUT_SECS, Database
 from hivepipe.store.location import database_path
+from hivepipe.store.sessions import sessions_like
+
+FORM_OF_IDS = "up to 128 letters, digits, '.', '_', '-'"
 
 
 def assign_task(db: Database, job: Envelope) -> None:
@@ -38,7 +41,9 @@ class TaskBoard:
         """Add a task and return its id."""
         task = valid_id(named) if named else f"task-{secrets.token_hex(4)}"
         if not task:
-            raise TaskError(f"{named!r} cannot be an id: letters, digits, '.', '_', '-'")
+            raise TaskError(f"{named!r} cannot be an id: {FORM_OF_IDS}")
+        if not text.strip():
+            raise TaskError("a task needs a text")
         with self._db.transaction():
             if tasks.tasks_like(self._db, task) == [task]:
                 raise TaskError(f"there is a task {task} already")
@@ -52,15 +57,27 @@ class TaskBoard:
             tasks.set_task_progress(self._db, task, text, *_now())
         return task
 
-    def assign(self, prefix: str, session: str) -> str:
-        """Give a session a task; what it had before counts no more."""
+    def assign(self, prefix: str, of_session: str) -> tuple[str, str, bool]:
+        """Give a session a task, what it had before counts no more; return both ids.
+
+        The beginning of a session's id is enough. False beside them: nobody has heard of the
+        session, whose start may be on its way.
+        """
         task = self._find(prefix)
-        if not valid_id(session):
-            raise TaskError(f"{session!r} cannot be a session")
+        session, was_known = self.session(of_session)
         task_files.assign(self._home, task, session)
         with self._db.transaction():
             tasks.assign_task(self._db, task, session, *_now())
-        return task
+        return task, session, was_known
+
+    def session(self, prefix: str) -> tuple[str, bool]:
+        """Return the id of a session, and is it known? TaskError: it is none, or one of many."""
+        if not valid_id(prefix):
+            raise TaskError(f"{prefix!r} cannot be a session: {FORM_OF_IDS}")
+        found = sessions_like(self._db, prefix)
+        if len(found) > 1:
+            raise TaskError(f"{len(found)} ids of a session begin with {prefix}")
+        return (found[0], True) if found else (prefix, False)
 
     def finish(self, prefix: str) -> str:
         """A task is done: its sessions have none any more."""

@@ -99,9 +99,8 @@ def export_names(context: Context, task: str, profile: str) -> None:
     }
     lines = "".join([f"export {name}={value}\n" for name, value in names.items() if value])
     try:
-        descriptor = posix.open(
-            path, posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC, 0o600
-        )
+        flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC
+        descriptor = posix.open(path, flags | posix.O_NONBLOCK, 0o600)
         try:
             posix.write(descriptor, lines.encode())
         finally:

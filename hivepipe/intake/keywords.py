@@ -12,7 +12,7 @@ MOST_CHARS = 9_500
 
 def told_by_keywords(rules: object, prompt: str) -> str:
     """Return the texts of the rules whose words the prompt has; at most 9,500 characters."""
-    said = prompt.lower()
+    said = " ".join(prompt.lower().split())
     texts: list[str] = []
     for rule in rules if isinstance(rules, list) else ():
         keywords, text = rule.get("keywords"), rule.get("text")

@@ -181,14 +181,17 @@ class MemoryIndex:
         except sqlite3.OperationalError as error:
             raise MemoryIndexError(f"cannot search: {error}") from error
 
-    def hit(self, chunk: int, score: float) -> Hit:
-        """Return a chunk that was found."""
+    def hit(self, chunk: int, score: float) -> Hit | None:
+        """Return a chunk that was found; None: another process has removed it since."""
         sql = """
             SELECT chunks.path, COALESCE(scope, ''), COALESCE(owner, ''), chunks.text FROM chunks
             JOIN files ON files.path = chunks.path
             LEFT JOIN folders ON folders.path = files.folder WHERE chunks.id = ?
         """
-        path, scope, owner, text = self._db.execute(sql, (chunk,)).fetchone()
+        row = self._db.execute(sql, (chunk,)).fetchone()
+        if row is None:
+            return None
+        path, scope, owner, text = row
         return Hit(path, scope, owner, text, score)
 
 

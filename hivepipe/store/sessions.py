@@ -150,6 +150,13 @@ def session_exists(db: Database, session: str) -> bool:
     return db.row("SELECT 1 FROM sessions WHERE id = :id", {"id": session}) is not None
 
 
+def sessions_like(db: Database, prefix: str) -> list[str]:
+    """Return the ids that begin so; one that is exactly this stands alone."""
+    sql = "SELECT id FROM sessions WHERE substr(id, 1, length(:prefix)) = :prefix ORDER BY id"
+    found = [str(row["id"]) for row in db.rows(sql, {"prefix": prefix})]
+    return [prefix] if prefix in found else found
+
+
 def assign_instance(db: Database, job: Envelope, host: str) -> None:
     """Put the instance into the session; it leaves the one it was in before."""
     seen = """

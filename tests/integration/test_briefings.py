@@ -1,6 +1,7 @@
 """What a session is told at its start: kept ready by the writer, delivered by the hook."""
 
 import json
+import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,22 @@ def test_the_next_session_hears_of_notes_and_of_what_the_last_one_left(
     assert payloads.USER_PROMPT_SUBMIT["prompt"] not in told(begins, private_home.env)
 
 
+def test_the_very_first_session_of_a_project_hears_of_notes(
+    private_home: Home,
+    redis_server: Server,
+    writer: Writer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    notes = private_home.project / ".claude-state"
+    notes.mkdir(exist_ok=True)
+    (notes / "preferences.md").write_text("Tabs, never spaces.")
+    register(private_home, monkeypatch)
+    writer.start()
+    part = private_home.path / "context"
+    until(lambda: list(part.glob("project-*.txt")), "nothing is prepared")
+    assert "Tabs, never spaces" in told(payloads.SESSION_START, private_home.env)
+
+
 def test_a_prompt_brings_the_texts_of_its_keywords(
     private_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,5 +175,8 @@ def test_shell_commands_know_whose_they_are_and_a_claude_among_them_is_another(
 
 
 def test_variables_that_cannot_be_written_cost_nothing(private_home: Home) -> None:
-    env = {**private_home.env, "CLAUDE_ENV_FILE": "/nowhere/variables"}
-    fire("SessionStart", payloads.SESSION_START, env)
+    pipe = private_home.root / "pipe"
+    os.mkfifo(pipe)  # nobody reads it: who waits for that waits for ever
+    for path in ("/nowhere/variables", str(pipe), str(private_home.root)):
+        fire("SessionStart", payloads.SESSION_START, {**private_home.env, "CLAUDE_ENV_FILE": path})
+        assert not list(private_home.root.rglob("hook-errors.log")), path

@@ -33,7 +33,7 @@ def command(private_home: Home, monkeypatch: pytest.MonkeyPatch) -> Command:
     def run(*arguments: str, code: int = 0) -> str:
         result = CliRunner().invoke(main, ["task", *arguments])
         assert result.exit_code == code, result.output
-        return result.output
+        return result.output if code else result.stdout
 
     return run
 
@@ -217,6 +217,9 @@ def test_a_secret_in_a_reason_is_kept_nowhere(private_home: Home, command: Comma
     [
         ("add", "x", "--id", "../up"),
         ("add", "x", "--id", ""),
+        ("add", " "),
+        ("add", "x", "--id", "a" * 129),
+        ("add", "x", "--session", "no/id"),
         ("progress", "none", "x"),
         ("done", "none"),
         ("reopen", "none"),
@@ -232,6 +235,25 @@ def test_a_bad_id_is_one_clear_line(command: Command, arguments: tuple[str, ...]
     output = command(*arguments, code=1)
     assert output.startswith("hivepipe: ")
     assert output.count("\n") == 1
+
+
+def test_the_beginning_of_a_sessions_id_is_enough(
+    private_home: Home, redis_server: Server, writer: Writer, command: Command
+) -> None:
+    writer.start()
+    for session in ("shop-1", "shop-2", "till-1"):
+        started = changed(payloads.SESSION_START, session_id=session)
+        fire("SessionStart", started, private_home.env)
+    until(lambda: len(private_home.rows("SELECT id FROM sessions")) == 3, "sessions are missing")
+    task = command("add", "x").strip()
+    assert command("assign", task, "till") == f"{task} is the task of session till-1\n"
+    command("cancel", task)
+    assert is_denied(private_home, session="till-1")
+    assert "2 ids of a session begin with shop" in command("assign", task, "shop", code=1)
+    assert "2 ids" in command("add", "y", "--session", "shop", code=1)
+    assert len(listed(command)) == 1
+    assert "nobody has heard of session new-1" in command("assign", task, "new-1")
+    assert is_denied(private_home, session="new-1")
 
 
 def test_ids_are_unique_and_may_be_cut_where_they_stay_so(command: Command) -> None:

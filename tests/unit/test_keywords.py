@@ -40,6 +40,15 @@ def test_each_text_is_told_once_and_cut() -> None:
     assert told_by_keywords(None, "deploy") == ""
 
 
+def test_words_may_stand_on_two_lines(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(
+        '[[context]]\nkeywords = ["release  notes"]\ntext = "Tuesdays."\n'
+    )
+    rules = Config(str(tmp_path)).keyword_rules
+    assert told_by_keywords(rules, "write the Release\n  notes, please") == "Tuesdays."
+    assert told_by_keywords(rules, "release some notes") == ""
+
+
 def test_rules_are_compiled_and_a_bad_one_is_named(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text(
         '[[context]]\nkeywords = ["Deploy "]\ntext = "Staging first."\n'
