@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hivepipe import settings
-from hivepipe.events import valid_id
 from hivepipe.home import Place, absolute, locate, read_small, user_config_folder, write_small
 
 NAME = "config.toml"
@@ -88,7 +87,8 @@ def _counts(number: int) -> Reader:
 
 
 def _id(value: Any) -> str | None:
-    return (valid_id(value) or None) if isinstance(value, str) else None
+    fits = isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9._-]{1,128}", value)
+    return value if fits else None
 
 
 def _patterns(value: Any) -> str | None:
