@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from hivepipe.cli.examples import with_examples
 from hivepipe.config import compile_for_hooks, here
 from hivepipe.errors import HivepipeError
 from hivepipe.redaction_config import use_rules
@@ -24,6 +25,7 @@ COMMANDS = {
     "off": "switch",
     "on": "switch",
     "config": "config",
+    "completion": "completion",
     "up": "stack",
     "down": "stack",
     "restart": "stack",
@@ -80,7 +82,7 @@ class _Commands(click.Group):
             return None
         module = import_module(f"hivepipe.cli.{COMMANDS[cmd_name]}")
         found: click.Command = getattr(module, cmd_name.replace("-", "_"))
-        return found
+        return with_examples(found, cmd_name)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""

@@ -1,0 +1,17 @@
+"""Command `completion`: what a shell needs to complete our commands and options."""
+
+import click
+from click.shell_completion import get_completion_class
+
+SHELLS = ("bash", "zsh", "fish")
+_VARIABLE = "_HIVEPIPE_COMPLETE"  # as click reads it in a command of this name
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(shell: str) -> None:
+    """Print the completion of commands and options for a shell, which is to read it."""
+    kind = get_completion_class(shell)
+    root = click.get_current_context().find_root().command
+    if kind is not None:
+        click.echo(kind(root, {}, "hivepipe", _VARIABLE).source())
