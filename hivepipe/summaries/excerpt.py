@@ -4,6 +4,7 @@ Of what tools answered only the beginning is kept, and of what Claude thought no
 conversation itself says more in fewer bytes.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import NamedTuple
@@ -15,6 +16,10 @@ CALL_CHARACTERS = 300
 RESULT_CHARACTERS = 500
 SAID_CHARACTERS = 4_000
 
+# Who resumes a session and leaves it again has said nothing that is worth another summary.
+_OF_THE_TERMINAL = re.compile(
+    r"<local-command-|<command-name>/(exit|quit|clear|resume|status|cost|usage|context|model)<"
+)
 _ARGUMENTS = ("file_path", "notebook_path", "command", "pattern", "skill", "description", "url")
 
 
@@ -57,7 +62,7 @@ def _paragraphs(raw: bytes) -> Iterator[str]:
     if kind not in ("user", "assistant"):
         return
     words = said(message, SAID_CHARACTERS).strip()
-    if words:
+    if words and not _OF_THE_TERMINAL.match(words):
         yield f"{'Claude' if kind == 'assistant' else 'User'}: {words}"
     for call in blocks(message, "tool_use"):
         yield f"[Claude calls {text(call, 'name')}: {_arguments(part(call, 'input'))}]"

@@ -1,0 +1,35 @@
+"""The end of a conversation, as a language model gets it to read."""
+
+import json
+
+from hivepipe.summaries.excerpt import LIMIT_BYTES, excerpt_of
+
+
+def line(who: str, words: str) -> bytes:
+    return json.dumps({"type": who, "message": {"role": who, "content": words}}).encode()
+
+
+TALK = [line("user", "mend the parser"), line("assistant", "it is mended")]
+LEFT_AGAIN = [
+    line("user", "<command-name>/exit</command-name>\n<command-message>exit</command-message>"),
+    line("user", "<local-command-stdout>Goodbye!</local-command-stdout>"),
+]
+
+
+def test_who_resumes_a_session_and_leaves_it_again_has_said_nothing() -> None:
+    before = excerpt_of(TALK)
+    assert excerpt_of(TALK + LEFT_AGAIN) == before
+    assert before.messages == 2
+    more = excerpt_of([*TALK, *LEFT_AGAIN, line("user", "and the changelog?")])
+    assert more.state != before.state
+
+
+def test_a_command_that_asks_for_work_is_part_of_the_talk() -> None:
+    asked = line("user", "<command-name>/review</command-name>\n<command-args>12</command-args>")
+    assert "/review" in excerpt_of([*TALK, asked]).text
+
+
+def test_a_long_session_that_was_left_again_has_the_same_state() -> None:
+    long = [line("assistant", f"{n}: {'mended ' * 100}") for n in range(60)]
+    assert excerpt_of(long + LEFT_AGAIN).state == excerpt_of(long).state
+    assert len(excerpt_of(long).text.encode()) <= LIMIT_BYTES
