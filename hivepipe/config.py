@@ -6,7 +6,7 @@
 
 A setting goes by the name of its variable, lower-case, without HIVEPIPE_. The environment wins
 over the files. A file that cannot be used is reported and, as far as it goes, left out: nothing
-stops for it.
+stops for it, but that no language model is asked while what it may cost cannot be read.
 """
 
 import json
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hivepipe import settings
+from hivepipe import settings, web_address
 from hivepipe.home import Place, absolute, locate, read_small, user_config_folder, write_small
 
 NAME = "config.toml"
@@ -57,7 +57,7 @@ def _path(value: Any) -> str | None:
 
 def _address(value: Any) -> str | None:
     text = _text(value)
-    return text if text and text.startswith(("https://", "http://")) else None
+    return text if text and web_address.is_web_address(text) else None
 
 
 def _fsync(value: Any) -> str | None:
@@ -117,6 +117,7 @@ class Setting(NamedTuple):
     kind: str
     default: str
     is_the_users: bool = False
+    says_what_is_spent: bool = False  # nonsense is kept: whoever would ask and pay must see it
 
     @property
     def variable(self) -> str:
@@ -134,14 +135,14 @@ def _of_summaries() -> Iterator[Setting]:
         ("llm_daily_calls", _number, "a number", "20"),
         ("llm_daily_tokens", _number, "a number", "200000"),
         ("llm_daily_usd", _number, "a number of US dollars", "0.50"),
-        ("openrouter_url", _address, "an http or https URL", of_provider),
-        ("anthropic_url", _address, "an http or https URL", of_provider),
-        ("openai_url", _address, "an http or https URL", of_provider),
-        ("codex_url", _address, "an http or https URL", of_provider),
+        ("openrouter_url", _address, web_address.KIND, of_provider),
+        ("anthropic_url", _address, web_address.KIND, of_provider),
+        ("openai_url", _address, web_address.KIND, of_provider),
+        ("codex_url", _address, web_address.KIND, of_provider),
         ("memory_rating", _switch, "true or false", "false"),
-        ("memory_server", _address, "an http or https URL", "none"),
+        ("memory_server", _address, web_address.KIND, "none"),
     ):
-        yield Setting(name, read, kind, default, is_the_users=True)
+        yield Setting(name, read, kind, default, is_the_users=True, says_what_is_spent=True)
 
 
 ID = "a name of letters, digits, '.', '_', '-'"
@@ -193,6 +194,7 @@ SETTINGS = (
 SECTIONS = ("redaction", "retention")  # read by the rooms they belong to
 CONTEXT = "context"  # [[context]]: keywords, and what Claude is told when a prompt has one
 MOST_CONTEXT_CHARS = 9_500
+UNUSABLE = "?"  # stands for what `says_what_is_spent` and cannot be read
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 
@@ -240,6 +242,8 @@ class Config:
             return
         except (OSError, ValueError) as error:  # of TOML or UTF-8
             self.problems.append(f"{path} cannot be read: {error}")
+            if path == files(self.home)[0]:
+                yield from ((each.name, UNUSABLE) for each in SETTINGS if each.says_what_is_spent)
             return
         self._read_keyword_rules(path, found.pop(CONTEXT, []))
         for name, value in found.items():
@@ -253,6 +257,8 @@ class Config:
                 self.problems.append(f"{path}: {name} belongs into {files(self.home)[0]}")
             elif text is None:
                 self.problems.append(f"{path}: {name} must be {setting.kind}")
+                if setting.says_what_is_spent:
+                    yield name, UNUSABLE
             else:
                 yield name, text
 
@@ -290,6 +296,15 @@ def here() -> tuple[Place, Config]:
     config = Config(place.home)
     settings.use(config.for_settings())
     return place, config
+
+
+def renewed(home: str, values: dict[str, str]) -> dict[str, str]:
+    """Return the values, with what `says_what_is_spent` as the files have it now."""
+    of_spending = {setting.variable for setting in SETTINGS if setting.says_what_is_spent}
+    now = Config(home).for_settings()
+    return {name: text for name, text in values.items() if name not in of_spending} | {
+        name: text for name, text in now.items() if name in of_spending
+    }
 
 
 def compile_for_hooks(config: Config) -> None:

@@ -17,8 +17,9 @@ from typing import Any
 
 import redis
 
-from hivepipe import retry
+from hivepipe import retry, settings
 from hivepipe.claiming_worker import LONGEST_WAIT_SECS, ClaimingWorker
+from hivepipe.config import Config, renewed
 from hivepipe.envelope import Envelope, redacted
 from hivepipe.errors import BadEnvelopeError, JobError, StoppedError, TryLaterError
 from hivepipe.handlers.slow import execute_slow, load_handlers
@@ -159,6 +160,14 @@ class LlmWorker(SlowWorker):
     role = LLM
     own_queues = (LLM,)
     bell = f"hivepipe:bell:{LLM}"
+
+    def _open(self) -> None:
+        self._settings = Config(self._home).for_settings()
+
+    def _execute(self, job: Claimed) -> None:
+        """Who is asked and at what price is read anew for each job, as agreement and keys are."""
+        settings.use(renewed(self._home, self._settings))
+        super()._execute(job)
 
     def _tidy(self) -> None:
         """The exports are the other worker's."""

@@ -10,6 +10,7 @@ from hivepipe.errors import CredentialsError
 from hivepipe.settings import environment
 from hivepipe.summaries.providers import (
     KEPT,
+    LIMIT_BYTES,
     credentials_path,
     find_offer,
     read_credentials,
@@ -34,7 +35,7 @@ def set_credential(name: str, from_environment: bool) -> None:
     elif sys.stdin.isatty():
         secret = click.prompt(name, hide_input=True)
     else:
-        secret = sys.stdin.readline()
+        secret = sys.stdin.read(LIMIT_BYTES)
     write_credential(name, secret.strip())
     click.echo(f"{name} is kept in {short(str(credentials_path()))} (0600); the next call uses it")
 

@@ -59,8 +59,9 @@ def enable(yes: bool) -> None:
     offer = find_offer(with_environment=False)
     if offer is None:
         raise SummaryError(_no_credential())
-    if offer.trouble:
-        raise SummaryError(offer.trouble)
+    refused = offer.trouble or terms.trouble()
+    if refused:
+        raise SummaryError(refused)
     click.echo(_terms(home, offer))
     if not yes and not click.confirm("Agreed?"):
         raise SummaryError("nothing is enabled")
@@ -90,13 +91,18 @@ def _terms(home: str, offer: Offer) -> str:
     a_day = f"{caps.calls} calls, {caps.tokens:,} tokens, {caps.dollars:.2f} USD"
     lines = (
         ("sent", sent),
-        ("to", f"{offer.receiver} ({offer.url or 'claude'})"),
+        ("to", f"{offer.receiver} ({offer.url or 'claude'}){_in_clear(offer)}"),
         ("with", f"{offer.name}, from {offer.source}"),
         ("model", offer.model),
         ("price", f"about {each} a session ({usual.prompt:,} tokens in, {usual.output:,} out)"),
         ("a day", f"at most {a_day}, for all your projects together; then plain summaries"),
     )
     return "\n".join(f"{name:<9} {text}" for name, text in lines)
+
+
+def _in_clear(offer: Offer) -> str:
+    is_readable = offer.url.startswith("http:") and not offer.is_local
+    return ", NOT ENCRYPTED on the way" if is_readable else ""
 
 
 def _dollars(home: str, offer: Offer, tokens: Tokens) -> str:

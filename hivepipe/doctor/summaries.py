@@ -29,7 +29,7 @@ def agreed(patient: Patient) -> Iterator[Finding]:
         mend = f"hivepipe credentials set {SETTABLE[0]}"
         yield Finding("summaries are enabled, and there is no credential", mend)
         return
-    refused = offer.trouble or objection(home, offer)
+    refused = objection(home, offer)
     if refused:
         yield Finding(f"summaries are plain: {refused}", "hivepipe summaries enable")
     else:

@@ -97,7 +97,7 @@ class Summariser:
             raise SummaryError(str(error)) from error
         if offer is None:
             raise SummaryError("there is no credential: `hivepipe credentials set NAME`")
-        refused = offer.trouble or objection(self._home, offer)
+        refused = objection(self._home, offer)
         if refused:
             raise SummaryError(refused)
         return offer

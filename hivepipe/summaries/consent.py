@@ -11,6 +11,7 @@ from typing import NamedTuple
 from hivepipe import settings
 from hivepipe.errors import SummaryError
 from hivepipe.home import make_folders, read_small, short_hash, state_folder, write_small
+from hivepipe.summaries import terms
 from hivepipe.summaries.providers import Offer
 
 OFF = "summaries by a language model are off: `hivepipe summaries enable`"
@@ -57,22 +58,25 @@ def withdraw_consent(home: str) -> None:
 
 
 def is_enabled(home: str) -> bool:
-    """May anybody be asked at all?"""
-    if settings.switched_off("HIVEPIPE_SUMMARIES"):
-        return False
-    return settings.switched_on("HIVEPIPE_SUMMARIES") or read_consent(home) is not None
+    """May anybody be asked at all? A word that is neither yes nor no is taken as no."""
+    if settings.variable("HIVEPIPE_SUMMARIES"):
+        return settings.switched_on("HIVEPIPE_SUMMARIES")
+    return read_consent(home) is not None
 
 
 def objection(home: str, offer: Offer) -> str:
     """Say why this offer may not be used; empty: it may."""
     if not is_enabled(home):
         return OFF
+    refused = offer.trouble or terms.trouble()
     given = read_consent(home)
-    if given is None or settings.switched_on("HIVEPIPE_SUMMARIES"):
-        return ""
-    if (given.kind, given.model, given.url) == (offer.provider.kind, offer.model, offer.url):
+    if refused or given is None or settings.switched_on("HIVEPIPE_SUMMARIES"):
+        return refused
+    found = (offer.provider.kind, offer.model, offer.url)
+    if (given.kind, given.model, given.url) == found:
         return ""
     return (
-        f"agreed was {given.kind} with {given.model}, found was {offer.provider.kind} with "
-        f"{offer.model}: `hivepipe summaries enable` again"
+        f"agreed was {given.kind} with {given.model} at {given.url or 'claude'}, found was "
+        f"{offer.provider.kind} with {offer.model} at {offer.url or 'claude'}: "
+        "`hivepipe summaries enable` again"
     )

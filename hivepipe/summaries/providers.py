@@ -9,7 +9,7 @@ import os
 import stat
 import time
 from base64 import urlsafe_b64decode
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -18,12 +18,14 @@ from urllib.parse import urlsplit
 from hivepipe.errors import CredentialsError
 from hivepipe.home import make_folders, user_config_folder, user_folder, write_small
 from hivepipe.settings import environment, variable
+from hivepipe.web_address import KIND, is_web_address
 
 Kind = Literal["openrouter", "anthropic", "openai", "codex", "claude"]
 
 FILE_NAME = "credentials.env"
 LIMIT_BYTES = 64_000
 CODEX = "Codex OAuth"
+NO_KEY = "no key"  # what a server on this machine asks for
 
 
 class Provider(NamedTuple):
@@ -86,8 +88,8 @@ class Offer:
     @property
     def is_local(self) -> bool:
         """Is it a server on this machine, which costs nothing?"""
-        host = urlsplit(self.url).hostname or ""
         try:
+            host = urlsplit(self.url).hostname or ""
             return host == "localhost" or ip_address(host).is_loopback
         except ValueError:
             return False
@@ -101,7 +103,7 @@ class Offer:
 
 
 def find_offer(*, with_environment: bool = True) -> Offer | None:
-    """Return what the first credential in the order offers; None: there is none.
+    """Return what the first credential in the order offers, or a server that needs none; or None.
 
     CredentialsError: `credentials.env` cannot be believed. Without the environment it answers as a
     process of the stack would.
@@ -117,22 +119,38 @@ def find_offer(*, with_environment: bool = True) -> Offer | None:
             if not secret:
                 secret, source = stored.get(name), str(credentials_path())
             if secret:
-                return Offer(provider, name, source, _model(provider), _url(provider), secret)
+                return _offer(provider, name, source, secret)
+    return _keyless()
+
+
+def _keyless() -> Offer | None:
+    """Return a server on this machine that the user named; such a one may ask for no key."""
+    for provider in PROVIDERS:
+        if _named_url(provider) and provider.kind != "codex":
+            offer = _offer(provider, NO_KEY, "this machine")
+            if offer.is_local or offer.trouble:
+                return offer
     return None
+
+
+def _offer(provider: Provider, name: str, source: str, secret: str = "") -> Offer:
+    url = _named_url(provider) or provider.url
+    trouble = "" if not url or is_web_address(url) else f"{provider.kind}_url must be {KIND}"
+    return Offer(provider, name, source, _model(provider), url, secret, trouble=trouble)
 
 
 def _model(provider: Provider) -> str:
     return variable("HIVEPIPE_LLM_MODEL") or provider.model
 
 
-def _url(provider: Provider) -> str:
+def _named_url(provider: Provider) -> str:
     named = {
         "openrouter": variable("HIVEPIPE_OPENROUTER_URL"),
         "anthropic": variable("HIVEPIPE_ANTHROPIC_URL"),
         "openai": variable("HIVEPIPE_OPENAI_URL"),
         "codex": variable("HIVEPIPE_CODEX_URL"),
     }
-    return (named.get(provider.kind) or provider.url).rstrip("/")
+    return (named.get(provider.kind) or "").rstrip("/")
 
 
 # ---- the file
@@ -165,10 +183,10 @@ def read_credentials() -> dict[str, str]:
 
 def write_credential(name: str, secret: str | None) -> None:
     """Keep a credential, or with None forget it; CredentialsError says why not."""
-    if name not in SETTABLE:
-        raise CredentialsError(f"{name} is none of {', '.join(SETTABLE)}")
+    if name not in KEPT:
+        raise CredentialsError(f"{name} is none of {', '.join(KEPT)}")
     if secret is not None and (not secret.isascii() or not secret.isprintable() or not secret):
-        raise CredentialsError(f"this cannot be a {name}: one line of ASCII, please")
+        raise CredentialsError(f"what was given cannot be {name}: one line of ASCII, please")
     kept = {**read_credentials(), name: secret or ""}
     lines = [f"{each}={value}\n" for each, value in kept.items() if value]
     path = str(credentials_path())
@@ -192,10 +210,10 @@ def _codex(provider: Provider) -> Offer | None:
         return None
     if not isinstance(secret, str) or not isinstance(account, str) or not secret:
         return None
-    expired = _expires(secret) < time.time()
-    trouble = "the access token of Codex has expired: use `codex` once" if expired else ""
-    model = _model(provider)
-    return Offer(provider, CODEX, str(path), model, _url(provider), secret, account, trouble)
+    found = replace(_offer(provider, CODEX, str(path), secret), account=account)
+    if _expires(secret) < time.time():
+        return replace(found, trouble="the access token of Codex has expired: use `codex` once")
+    return found
 
 
 def _expires(token: str) -> float:

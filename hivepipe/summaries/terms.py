@@ -31,25 +31,39 @@ class Caps(NamedTuple):
 
 
 def caps() -> Caps:
-    """Return what is set."""
+    """Return what is set; a cap that cannot be read is 0."""
     return Caps(
-        int(_number(variable("HIVEPIPE_LLM_DAILY_CALLS"), DAILY_CALLS)),
-        int(_number(variable("HIVEPIPE_LLM_DAILY_TOKENS"), DAILY_TOKENS)),
-        _number(variable("HIVEPIPE_LLM_DAILY_USD"), DAILY_DOLLARS),
+        int(_cap("HIVEPIPE_LLM_DAILY_CALLS", DAILY_CALLS)),
+        int(_cap("HIVEPIPE_LLM_DAILY_TOKENS", DAILY_TOKENS)),
+        _cap("HIVEPIPE_LLM_DAILY_USD", DAILY_DOLLARS),
     )
+
+
+def trouble() -> str:
+    """Name a cap that cannot be read: then nobody is asked; empty: all can."""
+    for name in ("HIVEPIPE_LLM_DAILY_CALLS", "HIVEPIPE_LLM_DAILY_TOKENS", "HIVEPIPE_LLM_DAILY_USD"):
+        text = variable(name)
+        if text and _number(text) is None:
+            return f"{name.removeprefix('HIVEPIPE_').lower()} is no number: `hivepipe config`"
+    return ""
 
 
 def timeout_secs() -> float:
     """Return after how long a call is killed."""
-    return _number(variable("HIVEPIPE_LLM_TIMEOUT"), TIMEOUT_SECS) or TIMEOUT_SECS
+    return _number(variable("HIVEPIPE_LLM_TIMEOUT") or "") or TIMEOUT_SECS
 
 
-def _number(text: str | None, default: float) -> float:
+def _cap(name: str, default: float) -> float:
+    text = variable(name)
+    return (_number(text) or 0.0) if text else default
+
+
+def _number(text: str) -> float | None:
     try:
-        number = float(text or default)
+        number = float(text)
     except ValueError:
-        return default
-    return number if 0 <= number < 1e9 else default
+        return None
+    return number if 0 <= number < 1e9 else None
 
 
 def price(offer: Offer, prices: PriceTable, tokens: Tokens) -> Decimal | None:

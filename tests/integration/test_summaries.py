@@ -110,6 +110,8 @@ def test_what_is_agreed_to_is_shown_first(scene: Scene, llm: Provider) -> None:
     assert "no credential" in scene.command("summaries", "enable", "--yes", expect=1)
     hint = scene.command("summaries", "enable", "--yes", expect=1, ANTHROPIC_API_KEY=CANARY)
     assert "`hivepipe credentials set ANTHROPIC_API_KEY --from-environment`" in hint
+    refused = scene.command("credentials", "set", "OPENAI_API_KEY", data="two\nlines\n", expect=1)
+    assert "one line of ASCII" in refused
     kept = scene.command(
         "credentials", "set", "ANTHROPIC_API_KEY", "--from-environment", ANTHROPIC_API_KEY=CANARY
     )

@@ -17,6 +17,7 @@ from hivepipe.doctor.patient import Finding, Patient
 from hivepipe.errors import CredentialsError
 from hivepipe.home import Place
 from hivepipe.stack.lock import Stack
+from hivepipe.summaries import terms
 from hivepipe.summaries.consent import (
     OFF,
     consent_path,
@@ -27,6 +28,8 @@ from hivepipe.summaries.consent import (
 )
 from hivepipe.summaries.providers import (
     CODEX,
+    KEPT,
+    NO_KEY,
     SETTABLE,
     Offer,
     credentials_path,
@@ -124,6 +127,12 @@ def test_the_file_of_somebody_else_is_not_believed(environ: Environ) -> None:
         find_offer()
 
 
+def test_every_name_that_may_stand_in_the_file_can_be_put_there(environ: Environ) -> None:
+    for name in KEPT:
+        write_credential(name, f"secret-of-{name}")
+    assert set(read_credentials()) == set(KEPT)
+
+
 @pytest.mark.parametrize("secret", ["", "two\nlines", "\x1b[0m", "käse"])
 def test_what_cannot_be_a_key_is_refused(environ: Environ, secret: str) -> None:
     with pytest.raises(CredentialsError):
@@ -162,6 +171,28 @@ def test_model_and_address_are_the_users_to_set(environ: Environ, tmp_path: Path
     assert found().receiver == "the server localhost:11434"
     environ[b"MEMORY_RATER_LLM_MODEL"] = b"llama"
     assert found().model == "llama"
+
+
+@pytest.mark.parametrize(
+    ("url", "is_offered"),
+    [
+        ("http://localhost:11434/v1", True),
+        ("http://127.0.0.1:8000", True),
+        ("http://gpu.example:8000", False),
+    ],
+)
+def test_a_server_on_this_machine_needs_no_key(
+    environ: Environ, url: str, is_offered: bool
+) -> None:
+    environ[b"HIVEPIPE_ANTHROPIC_URL"] = b"https://proxy.example"
+    environ[b"HIVEPIPE_OPENAI_URL"] = url.encode()
+    offer = find_offer()
+    assert (offer is not None) == is_offered
+    if offer:
+        assert (offer.name, offer.url, offer.secret) == (NO_KEY, url, "")
+    environ[b"HIVEPIPE_ANTHROPIC_URL"] = b"http://127.0.0.1:4000"
+    write_credential("OPENAI_API_KEY", "a")  # any credential comes before it
+    assert found().name == "OPENAI_API_KEY"
 
 
 @pytest.mark.parametrize(
@@ -208,14 +239,60 @@ def test_another_offer_is_not_the_one_agreed_to(environ: Environ, tmp_path: Path
     assert "found was anthropic" in objection(home, found())
 
 
+def test_another_address_is_named(environ: Environ, tmp_path: Path) -> None:
+    home = str(tmp_path / "home")
+    write_credential("OPENAI_API_KEY", "a")
+    give_consent(home, found(), "2026-11-21T10:00:00.000Z")
+    environ[b"HIVEPIPE_OPENAI_URL"] = b"https://proxy.example/v1"
+    said = objection(home, found())
+    assert "at https://api.openai.com/v1, found" in said
+    assert "at https://proxy.example/v1: " in said
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ('summaries = "off"', OFF),
+        ('summaries = "maybe"', OFF),
+        ("llm_daily_calls = -3", "llm_daily_calls is no number"),
+        ("llm_daily_tokens = 1e9", "llm_daily_tokens is no number"),
+        ('llm_daily_usd = "0.10 USD"', "llm_daily_usd is no number"),
+        ("llm_daily_usd = nan", "llm_daily_usd is no number"),
+        ('openai_url = "localhost:11434"', "openai_url must be an http"),
+        ('openai_url = "https://ana:secret@proxy.example"', "without a password"),
+        ("llm_daily_usd =", OFF),
+    ],
+)
+@pytest.mark.parametrize("is_on_by_word", [False, True])
+def test_nobody_is_asked_while_the_terms_cannot_be_read(
+    environ: Environ, tmp_path: Path, line: str, named: str, is_on_by_word: bool
+) -> None:
+    """Who wrote nonsense meant something else than the default: less, or another address."""
+    home = tmp_path / "home"
+    home.mkdir()
+    write_credential("OPENAI_API_KEY", "a")
+    give_consent(str(home), found(), "2026-11-21T10:00:00.000Z")
+    if is_on_by_word and named != OFF:
+        line += "\nsummaries = true"
+    (credentials_path().parent / "config.toml").write_text(line)
+    config = Config(str(home))
+    settings.use(config.for_settings())
+    assert len(config.problems) == 1
+    assert named in objection(str(home), found())
+    assert "secret" not in objection(str(home), found()) + str(list(config.values()))
+    if "llm_daily" in line:
+        assert 0 in terms.caps()
+
+
 def test_the_switch_stands_above_agreement(environ: Environ, tmp_path: Path) -> None:
     home = str(tmp_path / "home")
     write_credential("OPENAI_API_KEY", "a")
     environ[b"HIVEPIPE_SUMMARIES"] = b"on"
     assert objection(home, found()) == ""
     give_consent(home, found(), "2026-11-21T10:00:00.000Z")
-    environ[b"HIVEPIPE_SUMMARIES"] = b"off"
-    assert objection(home, found()) == OFF
+    for word in (b"off", b"perhaps"):
+        environ[b"HIVEPIPE_SUMMARIES"] = word
+        assert objection(home, found()) == OFF
 
 
 def test_a_stack_inherits_no_credential_and_no_word_on_summaries(environ: Environ) -> None:
