@@ -65,13 +65,14 @@ def conversation(session: str = SESSION, turns: int = 3) -> bytes:
 class Scene:
     """The user's folders, and what runs in them."""
 
-    def __init__(self, home: Home, server: Server) -> None:
+    def __init__(self, home: Home, server: Server, **of_llm: str) -> None:
+        """`of_llm`: what the worker that asks finds in its environment besides."""
         self.home = home
         self.server = server
         self.redis = server.client()
         self.writer = Writer(home)
         self.processes: list[Process] = [self.writer]
-        self.slow, self.llm = self._worker("slow"), self._worker("llm")
+        self.slow, self.llm = self._worker("slow"), self._worker("llm", **of_llm)
         self._ends = 0
         self._executed: set[bytes] = set()
         self.config = home.root / ".config" / "hivepipe"
@@ -79,10 +80,10 @@ class Scene:
         self.transcripts = home.root / ".claude" / "projects" / "-shop"
         self.transcripts.mkdir(parents=True, exist_ok=True)
 
-    def _worker(self, role: str) -> Process:
+    def _worker(self, role: str, **more: str) -> Process:
         script = str(ROOT / "workers" / f"{role}.py")
         log = self.home.root / f"{role}{self.home.path.name}.log"
-        made = Process([sys.executable, "-I", script], log, self.home.env, self.home.root)
+        made = Process([sys.executable, "-I", script], log, self.home.env | more, self.home.root)
         self.processes.append(made)
         return made
 

@@ -27,6 +27,7 @@ LONGEST_ANSWER_BYTES = 1 << 20
 LOOK_EVERY_SECS = 0.2
 GRACE_SECS = 5.0  # after which a process whose parent was killed ends by itself
 REASON_CHARACTERS = 300
+SHORTEST_SECRET = 8  # what is shorter guards nothing, and stands in any text
 
 # What a failure is called -> may another try succeed?
 FAILURES = {
@@ -87,6 +88,7 @@ def ask(
         "kind": offer.provider.kind,
         "model": offer.model,
         "url": offer.url,
+        "is_local": offer.is_local,
         "secret": offer.secret,
         "account": offer.account,
         "instructions": question.instructions,
@@ -228,6 +230,7 @@ def _whole(fields: dict[str, Any], *names: str) -> int:
 
 def _without(reason: str, offer: Offer) -> str:
     """Return a reason as it may be stored and logged: some providers repeat what they were sent."""
-    for secret in filter(None, (offer.secret, offer.account)):
+    secrets = (offer.secret, offer.account)
+    for secret in (it for it in secrets if len(it) >= SHORTEST_SECRET):
         reason = reason.replace(secret, "***REDACTED***")
     return redact_text(" ".join(reason.split()))[:REASON_CHARACTERS]

@@ -9,18 +9,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
-from anthropic import AsyncAnthropic
-from openai import AsyncOpenAI
 from pydantic_ai import Agent, ModelRetry, NativeOutput, StructuredDict, ToolOutput, exceptions
 from pydantic_ai.models import Model
-from pydantic_ai.models.anthropic import AnthropicModel
-from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.models.openai_codex import OpenAICodexModel
-from pydantic_ai.models.openrouter import OpenRouterModel
-from pydantic_ai.providers.anthropic import AnthropicProvider
-from pydantic_ai.providers.openai import OpenAIProvider
-from pydantic_ai.providers.openai_codex import OpenAICodexProvider
-from pydantic_ai.providers.openrouter import OpenRouterProvider
 from pydantic_ai.usage import RunUsage, UsageLimits
 
 from hivepipe.errors import AnswerError
@@ -63,6 +53,7 @@ async def _ask(request: Request) -> dict[str, Any]:
     usage, limits = RunUsage(), UsageLimits(request_limit=request["requests"])
     client = httpx2.AsyncClient(
         timeout=request["timeout_secs"],
+        trust_env=not request["is_local"],  # a proxy is none of those who may read it
         headers={"Accept-Encoding": "identity"},  # what is bounded is what is read
         event_hooks={"request": [wire.count], "response": [wire.limit]},
     )
@@ -105,24 +96,17 @@ def _agent(request: Request, client: httpx2.AsyncClient) -> Agent[object, Any]:
 
 
 def _model(request: Request, client: httpx2.AsyncClient) -> tuple[Model[Any], bool]:
-    """Return the model, and whether its answers take a schema; no client of it tries again."""
-    name, url, secret = request["model"], request["url"], request["secret"]
+    """Return the model, and whether its answers take a schema.
+
+    Of the libraries only the one that is needed is imported: each takes half a second and 30 MB.
+    """
     if request["kind"] == "anthropic":
-        anthropic = AsyncAnthropic(api_key=secret, base_url=url, http_client=client, max_retries=0)
-        return AnthropicModel(name, provider=AnthropicProvider(anthropic_client=anthropic)), False
-    account = {"chatgpt-account-id": request["account"]} if request["account"] else {}
-    openai = AsyncOpenAI(
-        api_key=secret,
-        base_url=url,
-        http_client=client,
-        max_retries=0,
-        default_headers={**account, "X-Title": "hivepipe"},
-    )
-    if request["kind"] == "codex":
-        return OpenAICodexModel(name, provider=OpenAICodexProvider(openai_client=openai)), False
-    if request["kind"] == "openrouter":
-        return OpenRouterModel(name, provider=OpenRouterProvider(openai_client=openai)), True
-    return OpenAIChatModel(name, provider=OpenAIProvider(openai_client=openai)), True
+        from hivepipe.summaries.by_anthropic import anthropic_model  # noqa: PLC0415
+
+        return anthropic_model(request, client), False
+    from hivepipe.summaries.by_openai import openai_model  # noqa: PLC0415
+
+    return openai_model(request, client), request["kind"] != "codex"
 
 
 class _Wire:

@@ -38,6 +38,7 @@ def asked(server: Provider, kind: str, script: list[Answer], **more: Any) -> dic
             "kind": kind,
             "model": MODELS[kind],
             "url": f"{server.url}{paths.get(kind, '')}",
+            "is_local": True,
             "secret": KEY,
             "account": "acc-1" if kind == "codex" else "",
             "instructions": QUESTION.instructions,
@@ -179,3 +180,30 @@ def test_what_is_no_answer(said: object) -> None:
 def test_lists_are_cut_and_hold_each_text_once() -> None:
     long = {**SUMMARY, "files": [" a ", "a", "", *(f"f{n}" for n in range(40))]}
     assert read_answer(long).files == ("a", *(f"f{n}" for n in range(19)))
+
+
+def test_a_server_on_this_machine_is_asked_past_the_proxy(
+    server: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A proxy for the internet would read what was meant for nobody else."""
+    with llm_server.provider() as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        assert "answer" in asked(server, "openai", [success()])
+        assert (len(server.requests), len(proxy.requests)) == (1, 0)
+        assert "answer" in asked(server, "openai", [], is_local=False)
+        assert (len(server.requests), len(proxy.requests)) == (0, 1)
+
+
+def test_nobody_else_is_asked_because_a_server_says_so(server: Provider) -> None:
+    with llm_server.provider() as elsewhere:
+        for status in (301, 307, 308):
+            said = asked(
+                server, "openai", [lambda it, s=status: it.send(s, b"", location=elsewhere.url)]
+            )
+            assert "answer" not in said
+        assert elsewhere.requests == []
+
+
+def test_a_server_without_keys_is_told_none(server: Provider) -> None:
+    assert "answer" in asked(server, "openai", [success()], secret="")
+    assert server.requests[0][1]["authorization"] == "Bearer none"
