@@ -33,18 +33,21 @@ class Caps(NamedTuple):
 def caps() -> Caps:
     """Return what is set; a cap that cannot be read is 0."""
     return Caps(
-        int(_cap("HIVEPIPE_LLM_DAILY_CALLS", DAILY_CALLS)),
-        int(_cap("HIVEPIPE_LLM_DAILY_TOKENS", DAILY_TOKENS)),
-        _cap("HIVEPIPE_LLM_DAILY_USD", DAILY_DOLLARS),
+        int(_cap(variable("HIVEPIPE_LLM_DAILY_CALLS"), DAILY_CALLS)),
+        int(_cap(variable("HIVEPIPE_LLM_DAILY_TOKENS"), DAILY_TOKENS)),
+        _cap(variable("HIVEPIPE_LLM_DAILY_USD"), DAILY_DOLLARS),
     )
 
 
 def trouble() -> str:
     """Name a cap that cannot be read: then nobody is asked; empty: all can."""
-    for name in ("HIVEPIPE_LLM_DAILY_CALLS", "HIVEPIPE_LLM_DAILY_TOKENS", "HIVEPIPE_LLM_DAILY_USD"):
-        text = variable(name)
+    for name, text in (
+        ("llm_daily_calls", variable("HIVEPIPE_LLM_DAILY_CALLS")),
+        ("llm_daily_tokens", variable("HIVEPIPE_LLM_DAILY_TOKENS")),
+        ("llm_daily_usd", variable("HIVEPIPE_LLM_DAILY_USD")),
+    ):
         if text and _number(text) is None:
-            return f"{name.removeprefix('HIVEPIPE_').lower()} is no number: `hivepipe config`"
+            return f"{name} is no number: `hivepipe config`"
     return ""
 
 
@@ -53,8 +56,7 @@ def timeout_secs() -> float:
     return _number(variable("HIVEPIPE_LLM_TIMEOUT") or "") or TIMEOUT_SECS
 
 
-def _cap(name: str, default: float) -> float:
-    text = variable(name)
+def _cap(text: str | None, default: float) -> float:
     return (_number(text) or 0.0) if text else default
 
 
