@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import orjson
 
 FRESH = timedelta(minutes=5)
-_YES = (True, 1, "1", "true", "True", "yes")
+_NO = ("", "0", "false", "no", "none", "null")  # anything else that stands there protects
 
 
 class Verdict(NamedTuple):
@@ -33,7 +33,7 @@ def judge(agent: Mapping[str, Any], now: datetime) -> Verdict:
     lifecycle: Mapping[str, Any] = said if isinstance(said, dict) else {"type": said}
     if "permanent" in (lifecycle.get("type"), metadata.get("type")):
         return Verdict(False, "permanent")
-    if any(each.get("protected") in _YES for each in (lifecycle, metadata)):
+    if any(str(each.get("protected", "")).lower() not in _NO for each in (lifecycle, metadata)):
         return Verdict(False, "protected")
     created_at = moment(agent["created_at"])
     if created_at is None or now - created_at < FRESH:

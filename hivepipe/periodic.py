@@ -19,6 +19,8 @@ TICK = "tick"
 TICK_PRIORITY = 4
 TICK_QUEUE = queue_of(TICK_PRIORITY)
 
+BY_THE_CLOCK = "periodic"
+
 CLEANUP = "cleanup"
 CLEANUP_EVERY_CHECKPOINTS = 10
 
@@ -67,9 +69,11 @@ def tick_id(name: str) -> str:
     return f"tick-{name}"
 
 
-def tick_of(row: Periodic, slot: int, due_ns: int) -> Message:
-    """Return the tick that opens a slot."""
+def tick_of(row: Periodic, slot: int, due_ns: int, cause: str = "") -> Message:
+    """Return the tick that opens a slot; `cause`: what brought it forward, if not the clock."""
     payload: dict[str, object] = {"name": row.name, "operation": row.operation, "slot": slot}
+    if cause:
+        payload["cause"] = cause
     return compose(tick_id(row.name), Job(TICK, payload, row.name), due_ns, TICK_PRIORITY)
 
 
@@ -78,7 +82,8 @@ def job_of(tick: Envelope) -> Message:
     name, operation, slot = tick.text("name"), tick.text("operation"), tick.number("slot")
     if not _NAME.fullmatch(name) or operation not in PRIORITIES or slot is None or slot < 0:
         raise BadEnvelopeError("the tick names nothing that runs by the clock")
-    payload: dict[str, object] = {"periodic": name, "slot": slot, "trigger": "periodic"}
+    trigger = tick.text("cause") or BY_THE_CLOCK
+    payload: dict[str, object] = {"periodic": name, "slot": slot, "trigger": trigger}
     return compose(f"{name}-{slot}", Job(operation, payload, name), tick.event_time_ns)
 
 
@@ -87,10 +92,17 @@ def is_periodic(job: Envelope) -> bool:
     return bool(job.text("periodic")) and job.number("slot") is not None
 
 
-def asks_for_cleanup(job: Envelope) -> bool:
-    """Is it an instance's tenth checkpoint, or twentieth? Agents are looked at then too."""
+def cleanup_cause(job: Envelope) -> str:
+    """Return why agents are to be looked at once this job is done; empty: it is no reason.
+
+    An instance's tenth checkpoint, or twentieth, is the clock by which the predecessor went.
+    """
+    if job.operation == "end_session":
+        return "session_end"
+    if job.operation in ("finish_agent", "fail_agent") or job.text("launch") == "completed":
+        return "task_complete"
     count = job.number("checkpoint_count") or 0 if job.operation == "update_instance" else 0
-    return count > 0 and count % CLEANUP_EVERY_CHECKPOINTS == 0
+    return BY_THE_CLOCK if count > 0 and count % CLEANUP_EVERY_CHECKPOINTS == 0 else ""
 
 
 def name_and_slot(job_id: str) -> tuple[str, int] | None:

@@ -33,7 +33,7 @@ from hivepipe.handlers.workplace import Workplace, settle_secs
 from hivepipe.heartbeats import Heartbeats
 from hivepipe.idle import IdleWatch
 from hivepipe.jobs import queue_of, utc
-from hivepipe.periodic import CLEANUP, TICK, asks_for_cleanup, job_of
+from hivepipe.periodic import CLEANUP, TICK, cleanup_cause, job_of
 from hivepipe.process_log import about_job
 from hivepipe.queues import client, endpoint, ticks
 from hivepipe.queues.aof_sync import AofSync
@@ -181,8 +181,9 @@ class Writer(ClaimingWorker):
         self._claims.acknowledge(
             [(jobs[index][0], jobs[index][1].operation) for index in outcome.committed]
         )
-        if any(asks_for_cleanup(jobs[index][1]) for index in outcome.committed):
-            ticks.bring_forward(self.connection, CLEANUP, time.time())
+        causes = filter(None, (cleanup_cause(jobs[index][1]) for index in outcome.committed))
+        if cause := next(causes, ""):
+            ticks.bring_forward(self.connection, CLEANUP, time.time(), cause)
         self._log_late(jobs, outcome.committed)
         for index, reason in outcome.failed.items():
             self._job_failed(*jobs[index], reason, batch.dead)

@@ -19,7 +19,7 @@ BUSY_TIMEOUT_SECS = 0.1
 RUNS_AT_A_TIME = 1000
 LOG = "cleanup.log"
 _RUN = re.compile(rb"\[INFO\] run (\d+): .*\n")
-TRIGGERS = ("periodic", "session_end", "manual")
+TRIGGERS = ("periodic", "session_end", "task_complete", "manual")
 
 
 def cleanup_agents(workplace: Workplace, job: Envelope) -> None:

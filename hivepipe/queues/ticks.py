@@ -5,7 +5,7 @@ schedule when it dies between taking it out of its set and putting it back.
 
     rq:scheduler:scheduled_jobs   zset   ticks, and when each is due next
     rq:job:tick-<name>            hash   RQ's fields, and ours: hp, hp_slot (the last one opened),
-                                         hp_interval
+                                         hp_interval, hp_cause (what brought it forward)
     hivepipe:periodic             int    jobs that came by the clock, ever; the others are accepted
 """
 
@@ -41,6 +41,7 @@ if (redis.call('HGET', job, 'hp_slot') or '') ~= before then return 0 end
 if redis.call('ZSCORE', 'rq:wip:' .. q, id .. ':hivepipe') then return 0 end
 redis.call('HSET', job, 'status', 'queued', 'origin', q, 'enqueued_at', at, 'data', data,
   'hp_slot', slot)
+redis.call('HDEL', job, 'hp_cause')
 redis.call('ZADD', scheduled, due, id)
 if not redis.call('LPOS', 'rq:queue:' .. q, id) then
   redis.call('SADD', 'rq:queues', 'rq:queue:' .. q)
@@ -49,6 +50,15 @@ if not redis.call('LPOS', 'rq:queue:' .. q, id) then
   if redis.call('LLEN', 'hivepipe:bell') == 0 then redis.call('RPUSH', 'hivepipe:bell', 1) end
 end
 return 1
+"""
+
+# ARGV: id, when, cause. The last cause is the one that is told.
+_BRING_FORWARD = f"""
+local id, at, cause = unpack(ARGV)
+if not redis.call('ZSCORE', '{SCHEDULED_KEY}', id) then return 0 end
+if redis.call('EXISTS', 'rq:job:' .. id) == 0 then return 0 end
+redis.call('ZADD', '{SCHEDULED_KEY}', 'LT', at, id)
+return redis.call('HSET', 'rq:job:' .. id, 'hp_cause', cause)
 """
 
 # The tick stays for its next turn: neither emptied nor left to expire. ARGV: now as RQ writes it;
@@ -98,18 +108,19 @@ def set_due(connection: Redis, row: Periodic, at: float) -> None:
     connection.zadd(SCHEDULED_KEY, {tick_id(row.name): at})
 
 
-def bring_forward(connection: Redis, name: str, at: float) -> None:
+def bring_forward(connection: Redis, name: str, at: float, cause: str) -> None:
     """Let a row's next turn come at this time, unless it comes before; many words are one turn."""
-    connection.zadd(SCHEDULED_KEY, {tick_id(name): at}, xx=True, lt=True)
+    id = tick_id(name)
+    connection.eval(_BRING_FORWARD, 0, id, at, cause)
 
 
 def fire(connection: Redis, row: Periodic, now: float) -> bool:
     """Enqueue the tick of a row that is due; False: another scheduler did, or it is at work."""
     id = tick_id(row.name)
-    known: Any = connection.hget(f"rq:job:{id}", "hp_slot")
-    before = (known or b"").decode()
+    known: Any = connection.hmget(f"rq:job:{id}", "hp_slot", "hp_cause")
+    before, cause = ((word or b"").decode() for word in known)
     slot = slot_at(now, row.interval_secs, int(before) if before else None)
-    tick = tick_of(row, slot, int(now * 1e9))
+    tick = tick_of(row, slot, int(now * 1e9), cause)
     due = next_due(now, row.interval_secs)
     data, at = job_data(tick.envelope), tick.created_at
     fired = connection.eval(_FIRE, 0, id, TICK_QUEUE, now, before, slot, due, data, at)

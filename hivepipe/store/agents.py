@@ -102,24 +102,38 @@ def merge(known: dict[str, object], job: Envelope, sign: Sign) -> dict[str, obje
         row["began_at"] = min(str(known["began_at"] or job.time), job.time)
     if sign.status in ("completed", "failed"):
         row["completed_at"] = max(str(known["completed_at"] or ""), job.time)
-    row["metadata"] = orjson.dumps(_render(row, known, job, sign)).decode()
+    before = _metadata(known)
+    if before is not None:  # what cannot be read is left as it is
+        row["metadata"] = orjson.dumps(_render(row, before, job, sign)).decode()
     return row
 
 
-def _metadata(row: dict[str, object]) -> dict[str, dict[str, object]]:
-    text = row["metadata"]
-    return orjson.loads(text) if isinstance(text, str) else {}
+def _metadata(row: dict[str, object]) -> dict[str, object] | None:
+    """Return what is known beside the columns; None: it is there and cannot be read."""
+    try:
+        found = orjson.loads(str(row["metadata"] or "{}"))
+    except orjson.JSONDecodeError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _part(of: dict[str, object], name: str) -> dict[str, object]:
+    found = of.get(name)
+    return found if isinstance(found, dict) else {}
 
 
 def _render(
-    row: dict[str, object], known: dict[str, object], job: Envelope, sign: Sign
+    row: dict[str, object], before: dict[str, object], job: Envelope, sign: Sign
 ) -> dict[str, object]:
-    """Build the metadata anew from the row, in the seed's shape."""
-    before = _metadata(known)
-    context = before.get("spawn_context", {})
-    usage = before.get("usage", {})
+    """Build the metadata anew from the row, in the seed's shape.
+
+    What somebody else wrote stays: above all that the agent is protected, or permanent.
+    """
+    context, usage = _part(before, "spawn_context"), _part(before, "usage")
     expires = datetime.fromisoformat(str(row["last_active"])) + timedelta(seconds=TTL_SECS)
+    instances = (str(context.get("instance_id") or job.instance), job.instance)
     return {
+        **before,
         "model": row["model"],
         "spawnedAt": row["created_at"],
         "source": "claude-code-task",
@@ -127,14 +141,15 @@ def _render(
         "lifecycle": {
             "type": "ephemeral",
             "ttl": TTL_SECS,
-            "expires_at": expires.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "cleanup_trigger": "task_complete",
             "protected": False,
+            **_part(before, "lifecycle"),
+            "expires_at": expires.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         },
         "spawn_context": {
             "spawned_by": "claude-code-task",
             "session_id": row["session_id"],
-            "instance_id": min(str(context.get("instance_id") or job.instance), job.instance),
+            "instance_id": min(instances),
         },
         "usage": {
             "tokens": _first(usage.get("tokens"), sign.tokens),

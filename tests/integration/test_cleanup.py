@@ -13,12 +13,21 @@ from pathlib import Path
 
 import pytest
 
+from hivepipe.periodic import PERIODIC
 from hivepipe.queues.horizon import oldest_job_time
-from hivepipe.queues.ticks import due_times
+from hivepipe.queues.ticks import due_times, fire
 from hivepipe.store.database import Database
 from hivepipe.store.retention import DAYS
 from tests.conftest import Home, Server, Writer, fire_all, until
-from tests.payloads import POST_EDIT, changed
+from tests.payloads import (
+    POST_AGENT_COMPLETED,
+    POST_EDIT,
+    SESSION_END,
+    SESSION_START,
+    SUBAGENT_START,
+    SUBAGENT_STOP,
+    changed,
+)
 
 CLI = [sys.executable, "-I", "-m", "hivepipe.cli.main"]
 RUN = re.compile(
@@ -50,27 +59,34 @@ class Swarm:
     def __init__(self, home: Home) -> None:
         self.home = home
         Database(home.database).close()
-        self._write("INSERT INTO swarms (id, name) VALUES ('swarm-1', 'shop')")
+        self.write("INSERT INTO swarms (id, name) VALUES ('swarm-1', 'shop')")
         for session, status in (("open", "active"), ("over", "ended")):
-            self._write(f"INSERT INTO sessions (id, status) VALUES ('{session}', '{status}')")
+            self.write(f"INSERT INTO sessions (id, status) VALUES ('{session}', '{status}')")
 
-    def _write(self, sql: str, *parameters: object) -> None:
+    @classmethod
+    def of(cls, home: Home) -> "Swarm":
+        """Look at a store that has its agents from elsewhere."""
+        swarm = cls.__new__(cls)
+        swarm.home = home
+        return swarm
+
+    def write(self, sql: str, *parameters: object) -> None:
         with closing(sqlite3.connect(self.home.database)) as db, db:
             db.execute(sql, parameters)
 
     def agent(self, name: str, status: str, said: str, session: str = "open", **age: float) -> None:
         sql = """INSERT INTO agents (id, swarm_id, status, metadata, created_at, session_id)
                  VALUES (?, 'swarm-1', ?, ?, ?, ?)"""
-        self._write(sql, name, status, said, ago(**age or {"hours": 2}), session)
+        self.write(sql, name, status, said, ago(**age or {"hours": 2}), session)
 
     def forget_session(self) -> None:
-        self._write("DELETE FROM sessions WHERE id = 'over'")
+        self.write("DELETE FROM sessions WHERE id = 'over'")
 
     def age_deleted(self, days: int) -> None:
-        self._write("UPDATE agents SET deleted_at = ? WHERE status = 'deleted'", ago(days=days))
+        self.write("UPDATE agents SET deleted_at = ? WHERE status = 'deleted'", ago(days=days))
 
     def age_applied(self, job: str, days: float) -> None:
-        self._write("INSERT OR REPLACE INTO applied VALUES (?, ?)", job, ago(days=days))
+        self.write("INSERT OR REPLACE INTO applied VALUES (?, ?)", job, ago(days=days))
 
     def fill(self, permanent: int) -> None:
         """The predecessor's cases: it deleted all of these, or none."""
@@ -190,6 +206,63 @@ def test_every_tenth_checkpoint_of_an_instance_brings_it_forward(
     until(lambda: len(private_home.rows(ran)) == 2, "not brought forward")  # else in ten minutes
     first, second = private_home.rows(ran)
     assert second["slot"] > first["slot"]
+
+
+@pytest.mark.parametrize(
+    ("event", "cause"),
+    [
+        (SESSION_END, "session_end"),
+        (SUBAGENT_STOP, "task_complete"),
+        (POST_AGENT_COMPLETED, "task_complete"),
+    ],
+)
+def test_what_ends_brings_it_forward_and_the_log_says_what_it_was(
+    private_home: Home,
+    redis_server: Server,
+    writer: Writer,
+    new_worker: Callable[[str], Writer],
+    event: dict[str, object],
+    cause: str,
+) -> None:
+    writer.start()
+    scheduler = new_worker("scheduler")
+    scheduler.start()
+    until(lambda: private_home.rows("SELECT 1 FROM slots WHERE name = 'cleanup'"), "no first turn")
+    scheduler.end()
+    fire_all([changed(SESSION_START, source="startup")], private_home.env)
+    until(lambda: private_home.count("sessions"), "not stored")
+    Swarm(private_home).agent("done", "completed", metadata())
+    fire_all([event], private_home.env)
+    (row,) = [row for row in PERIODIC if row.name == "cleanup"]
+    with redis_server.client() as client:
+        until(lambda: fire(client, row, time.time()), "not brought forward")
+        assert not client.hexists("rq:job:tick-cleanup", "hp_cause")  # it is of this turn alone
+    until(lambda: "done" in Swarm.of(private_home).deleted(), "not deleted")
+    assert private_home.rows("SELECT cause FROM cleanups") == [{"cause": cause}]
+
+
+def test_who_protects_an_agent_is_obeyed_whatever_is_heard_of_it_later(
+    private_home: Home, redis_server: Server, writer: Writer
+) -> None:
+    writer.start()
+    began = [changed(SESSION_START, source="startup"), SUBAGENT_START]
+    fire_all(began, private_home.env)
+    until(lambda: private_home.count("agents"), "not stored")
+    said = json.loads(private_home.rows("SELECT metadata FROM agents")[0]["metadata"])
+    said["lifecycle"] |= {"protected": True, "owner": "me"}
+    swarm = Swarm.of(private_home)
+    swarm.write("UPDATE agents SET metadata = ?", json.dumps(said))
+    fire_all([SUBAGENT_STOP], private_home.env)
+    sql = "SELECT status, metadata FROM agents"
+    until(lambda: private_home.rows(sql)[0]["status"] == "completed", "not completed")
+    lifecycle = json.loads(private_home.rows(sql)[0]["metadata"])["lifecycle"]
+    assert (lifecycle["protected"], lifecycle["owner"]) == (True, "me")
+    swarm.write("UPDATE agents SET metadata = '{torn', status = 'spawned'")
+    fire_all([changed(POST_AGENT_COMPLETED, tool_use_id="another")], private_home.env)
+    until(lambda: private_home.rows(sql)[0]["status"] == "completed", "not completed")
+    assert private_home.rows(sql)[0]["metadata"] == "{torn"
+    swarm.write("UPDATE agents SET created_at = ?", ago(hours=2))
+    assert "kept 1 (1 unreadable)" in run(private_home)
 
 
 def test_a_log_that_was_torn_or_lost_is_written_again(private_home: Home) -> None:

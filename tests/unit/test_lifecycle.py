@@ -50,7 +50,7 @@ def agent(lifecycle: object = None, **columns: Any) -> dict[str, Any]:
         (agent({"expires_at": "2026-11-21T12:00:00+00:00"}), "expired"),
         (agent({"expires_at": "2026-11-21T13:59:59+02:00"}), "expired"),  # 11:59:59 UTC
         (agent({"expires_at": "2026-11-21 11:00:00"}), "expired"),
-        (agent({"protected": 0}), "expired"),
+        *((agent({"protected": word}), "expired") for word in (0, "", "0", "False", "no", None)),
     ],
 )
 def test_what_goes(row: dict[str, Any], reason: str) -> None:
@@ -64,7 +64,7 @@ def test_what_goes(row: dict[str, Any], reason: str) -> None:
         (agent("permanent", session_status=None), "permanent"),
         (agent({"protected": True}, session_status="ended"), "protected"),
         (agent({"protected": 1}, status="failed"), "protected"),
-        (agent({"protected": "true"}), "protected"),
+        *((agent({"protected": word}), "protected") for word in ("true", "TRUE", "on", "y", 2)),
         (agent(metadata='{"protected": 1, "lifecycle": {"type": "x"}}'), "protected"),
         (agent(created_at=ago(seconds=1), status="completed"), "fresh"),
         (agent(created_at=ago(seconds=299), session_status=None), "fresh"),
