@@ -6,7 +6,7 @@ heartbeat writes of them again. What follows may be interrupted; forgetting agai
 
 import sqlite3
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,12 +17,16 @@ from hivepipe.archive.index import Entry
 from hivepipe.briefing_files import BriefingFiles
 from hivepipe.errors import HivepipeError, StackError, StoreError
 from hivepipe.guard.client import assignment_path
+from hivepipe.handlers import memory
 from hivepipe.handlers.archive import archives_of
 from hivepipe.handlers.forgotten import say_forgotten
+from hivepipe.handlers.recall import prepare_recall
 from hivepipe.handlers.search import index_path
 from hivepipe.hive.keeping import remove_sessions, workers_of
 from hivepipe.home import Place, kept_folder, logs_folder, read_small
+from hivepipe.intake.recall import told_path
 from hivepipe.log_lines import remove_lines
+from hivepipe.memory.index import MemoryIndex
 from hivepipe.queues import forgetting as queued
 from hivepipe.queues.connection import connect
 from hivepipe.search.index import remove_index
@@ -155,6 +159,7 @@ class Forgetting:
         if wanted.spellings:
             left = stored.remove_text(self._db, wanted, dry_run=dry_run)
             yield Gone("rows of no session, the text alone", left, "rows")
+        yield from self._memories(wanted, dry_run)
         yield from self._derived("skill_uses" in rows or bool(wanted.spellings), dry_run)
         needles = [*map(str.encode, (*wanted.sessions, *stems)), *wanted.spellings]
         yield Gone("logs", self._remove_lines(needles, dry_run), "lines")
@@ -181,6 +186,19 @@ class Forgetting:
         folders |= {str(worker.folder) for worker in workers_of(self._place.home)}
         files = {path.resolve() for folder in folders for path in Path(folder).rglob("*")}
         return sorted(str(path) for path in files if path.is_file() and _holds(path, wanted))
+
+    def _memories(self, wanted: Wanted, dry_run: bool) -> Iterator[Gone]:
+        """The files are the user's and stay; they come into the index again when they change."""
+        path = memory.index_path(self._place.home)
+        if not path.exists() or not wanted.spellings:
+            return
+        with closing(MemoryIndex(path)) as index:
+            says = lambda text: wanted.holds_text(text.encode("utf-8", "replace"))  # noqa: E731
+            found = index.forget_all(says, dry_run=dry_run)
+            if not dry_run:
+                index.clean()
+                prepare_recall(self._place.home, index)
+        yield Gone("memories, the file's text out of their index", len(found), "files")
 
     def _derived(self, has_skills: bool, dry_run: bool) -> Iterator[Gone]:
         """Search index, exports and briefings are made again from what is left."""
@@ -221,6 +239,7 @@ class Forgetting:
         }
         found |= {path for path in self._home.glob("context/*") if _is_named(path, wanted)}
         found |= {Path(assignment_path(self._place.home, each)) for each in wanted.sessions}
+        found |= {Path(told_path(self._place.home, each)) for each in wanted.sessions}
         found = {path for path in found if path.is_file()}
         if not dry_run:
             for path in found:

@@ -77,6 +77,7 @@ PRIORITIES = {
     "update_instance": 5,
     "record_prompt": 6,
     "record_skill": 6,
+    "record_recall": 6,
     "insert_log": 7,
     "archive_transcript": 8,
     "index_memory": 8,
@@ -158,10 +159,12 @@ class Context:
         "profile",
         "profile_folder",
         "project",
+        "recalled",
         "session",
         "snapshot",
         "swarm",
         "task",
+        "wants_memories",
     )
 
     def __init__(
@@ -184,11 +187,13 @@ class Context:
         profile: str = "",
         profile_folder: str = "",
         snapshot: str = "",
+        wants_memories: bool = False,
     ) -> None:
         """`own_session`: what this very instance is known to be in; empty: the store is asked.
 
         `claude_folder`: where Claude Code keeps its files, if not where it does by default.
         `snapshot`: the name of the copy of an identity file that this very call changed.
+        `wants_memories`: prompts bring memories with them; `recalled`: what this one did.
         `machine`: host, boot, pid namespace; asked for where a session starts.
         """
         self.event_time_ns = event_time_ns
@@ -208,6 +213,8 @@ class Context:
         self.profile = profile
         self.profile_folder = profile_folder
         self.snapshot = snapshot
+        self.wants_memories = wants_memories
+        self.recalled: list[dict[str, str]] = []
 
 
 class Message:
@@ -272,15 +279,20 @@ def _starts(event: Event, context: Context) -> list[Job]:
         own: Payload = {"profile_id": context.profile, "folder": context.profile_folder}
         jobs.append(Job("enter_profile", {**own, "swarm": context.swarm}, context.profile))
         jobs.append(Job("sync_profile", own, context.profile))
+    if context.wants_memories:
+        jobs.append(_index_folders(_memory_folders(event, context), context, context.session[:8]))
     return jobs
 
 
 def _on_prompt(event: events.UserPromptSubmit, context: Context) -> list[Job]:
     prompt: Payload = {"prompt_id": event.prompt_id, "prompt": event.prompt}
-    return [
+    jobs = [
         Job("activate_session", {}, context.session[:8]),
         Job("record_prompt", prompt, context.session[:8]),
     ]
+    if context.recalled:
+        jobs.append(Job("record_recall", {"memories": context.recalled}, context.session[:8]))
+    return jobs
 
 
 def _on_expansion(event: events.UserPromptExpansion, _context: Context) -> list[Job]:
@@ -313,15 +325,25 @@ def _on_tool(event: events.PostToolUse, context: Context) -> list[Job]:
 
 def _index_memory(event: events.PostToolUse, context: Context) -> list[Job]:
     """Only in a folder that is known for memories: Claude Code's own, or the profile's."""
-    claudes = event.transcript_path.rpartition("/")[0]
-    folders = [f"{folder}/memory" for folder in (claudes, context.profile_folder) if folder]
+    folders = _memory_folders(event, context)
     known = [folder for folder in folders if event.file_path.startswith(f"{folder}/")]
+    name = event.file_path.rsplit("/", 1)[-1]
+    return [_index_folders(known, context, name)] if known else []
+
+
+def _memory_folders(event: Event, context: Context) -> list[str]:
+    """Return where Claude Code keeps its memory of this project, and the profile its own."""
+    claudes = event.transcript_path.rpartition("/")[0]
+    return [f"{folder}/memory" for folder in (claudes, context.profile_folder) if folder]
+
+
+def _index_folders(folders: list[str], context: Context, subject: str) -> Job:
     payload: Payload = {
-        "folders": "\n".join(known),
+        "folders": "\n".join(folders),
         "profile_id": context.profile,
         "profile_folder": context.profile_folder,
     }
-    return [Job("index_memory", payload, event.file_path.rsplit("/", 1)[-1])] if known else []
+    return Job("index_memory", payload, subject)
 
 
 def _sync_identity(event: events.PostToolUse, context: Context) -> Job:

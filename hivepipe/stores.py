@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
+from hivepipe.handlers import memory
 from hivepipe.handlers.search import index_path
 from hivepipe.home import Place, kept_folder, logs_folder
 from hivepipe.install.data import size_of
@@ -39,6 +40,15 @@ def stores(place: Place) -> list[Store]:
             "search",
             "the index of `hivepipe search`; can be deleted",
             [index_path(place.home), *_beside(index_path(place.home))],
+        ),
+        _store(
+            "memory",
+            "the index of memory files, and what prompts are told of them; can be deleted",
+            [
+                memory.index_path(place.home),
+                *_beside(memory.index_path(place.home)),
+                home / "recall",
+            ],
         ),
         _store("logs", "of processes, hooks, and the redaction", [*logs]),
     ]

@@ -13,6 +13,7 @@ from hivepipe.guard.client import task_of
 from hivepipe.home import locate, short_hash
 from hivepipe.intake.greeting import briefing
 from hivepipe.intake.keywords import told_by_keywords
+from hivepipe.intake.recall import fitting, in_words
 from hivepipe.store.location import database_path
 
 _SOURCES = ("startup", "resume", "clear", "compact", "fork")
@@ -30,11 +31,13 @@ def context(source: str, session: str, task: str, profile: str, prompt: str, as_
     os.umask(0o077)
     place = locate(".")
     if prompt:
-        text = told_by_keywords(Config(place.home).keyword_rules, prompt)
+        found = fitting(place.home, place.project, profile or _own_profile(), prompt)
+        texts = [told_by_keywords(Config(place.home).keyword_rules, prompt), in_words(found)]
+        text = "\n\n".join(part for part in texts if part)
     else:
         BriefingFiles(place.home).write(database_path(place.home))
         task = task or task_of(place.home, session)
-        profile = profile or valid_id(settings.variable("HIVEPIPE_AGENT_ID") or "")
+        profile = profile or _own_profile()
         swarm = valid_id(settings.variable("HIVEPIPE_SWARM_ID") or "")
         swarm = swarm or f"swarm-{short_hash(place.project)}"
         text = briefing(place, source, session, swarm, task, profile)
@@ -45,3 +48,7 @@ def context(source: str, session: str, task: str, profile: str, prompt: str, as_
         click.echo(f"\n{len(text):,} of at most 10,000 characters", err=True)
     else:
         click.echo("nothing", err=True)
+
+
+def _own_profile() -> str:
+    return valid_id(settings.variable("HIVEPIPE_AGENT_ID") or "")

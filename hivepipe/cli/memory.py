@@ -12,6 +12,7 @@ from hivepipe.cli.tables import json_option, printable, show_json, show_table
 from hivepipe.errors import MemoryIndexError, SearchError
 from hivepipe.events import valid_id
 from hivepipe.handlers import memory as memories
+from hivepipe.handlers.recall import prepare_recall
 from hivepipe.home import Place, locate
 from hivepipe.jobs import utc
 from hivepipe.memory.index import AGENT, SWARM, Folder, Hit, MemoryIndex
@@ -90,6 +91,8 @@ def forget(path: str) -> None:
         if full not in {row["path"] for row in index.files()}:
             raise MemoryIndexError(f"{short(full)} is not indexed: see `hivepipe memory list`")
         index.forget(full)
+        index.clean()
+        prepare_recall(place.home, index)
     if database_path(place.home).exists():
         with closing(Database(database_path(place.home))) as db, db.transaction():
             forget_retrievals(db, os.path.basename(full))
@@ -105,6 +108,7 @@ def _caught_up(place: Place) -> MemoryIndex:
                 if os.path.isdir(path):
                     index.remember_folder(Folder(path, SWARM, place.project))
     memories.catch_up(index)
+    prepare_recall(place.home, index)
     return index
 
 

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from hivepipe import settings
 from hivepipe.envelope import Envelope
 from hivepipe.errors import EmbeddingError
+from hivepipe.handlers.recall import prepare_recall
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.intake.snapshots import read_regular
 from hivepipe.memory.chunks import chunks
@@ -49,6 +50,7 @@ def index_memory(workplace: Workplace, job: Envelope) -> None:
         for folder in _named_folders(job):
             index.remember_folder(folder)
         catch_up(index, workplace.check_stop)
+        prepare_recall(workplace.home, index)
         embed_missing(index, workplace.check_stop)
 
 

@@ -15,6 +15,7 @@ from hivepipe.events import CLAUDE_MD, IDENTITY_FILES, valid_id
 from hivepipe.handlers.identity_files import give_back, is_ours, replace
 from hivepipe.handlers.memory import catch_up, embed_missing, index_path
 from hivepipe.handlers.profiles import digest_of, trouble_of
+from hivepipe.handlers.recall import prepare_recall
 from hivepipe.handlers.tunnels import end_tunnels
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.home import make_folders
@@ -68,6 +69,7 @@ def _index_memories(home: str) -> None:
     if index_path(home).exists():
         with closing(MemoryIndex(index_path(home))) as index:
             catch_up(index)
+            prepare_recall(home, index)
             embed_missing(index)
 
 

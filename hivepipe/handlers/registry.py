@@ -40,6 +40,7 @@ HANDLERS: dict[str, Callable[[Database, Envelope], None]] = {
     "import_row": import_row,
     "count_dropped": Deferred("prune_files.count_dropped"),
     "record_summary": Deferred("summaries.record_summary"),
+    "record_recall": Deferred("recall.record_recall"),
 }
 
 # What these write is of no session, or says itself of which.

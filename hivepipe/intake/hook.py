@@ -184,6 +184,7 @@ def _take_in(name: str, received: stdin.Input) -> bytes:
     instance = instances.this_instance(place.home)
     context = _context(event, event_time_ns, place, instance)
     _keep_identity(event, place, context)
+    recalled = _recall(event, place, context) if context.wants_memories else ""
     direct = said = ""
     planned = jobs.plan(event, context)
     watch = _watch(event, context, place)
@@ -200,7 +201,7 @@ def _take_in(name: str, received: stdin.Input) -> bytes:
     _keep = None
     _keep_markers(event, place, instance, context)
     if isinstance(event, UserPromptSubmit):
-        answer = _with_prompt(event, watch, keyword_rules)
+        answer = _with_prompt(event, watch, keyword_rules, recalled)
     elif event.name == "SessionStart":
         from hivepipe.intake.greeting import greeting
 
@@ -260,8 +261,29 @@ def _unfinished(place: home.Place) -> str:
     return unfinished(place)
 
 
-def _with_prompt(event: UserPromptSubmit, watch: "Watch | None", keyword_rules: object) -> bytes:
-    """Return what a prompt brings with it: that its task was cancelled, texts by keyword."""
+def _recall(event: Event, place: home.Place, context: jobs.Context) -> str:
+    """Return the memories that a prompt brings with it; they are noted in the context, too."""
+    if event.name not in ("SessionStart", "UserPromptSubmit"):
+        return ""
+    from hivepipe.intake import recall
+
+    if not isinstance(event, UserPromptSubmit):
+        recall.begin_anew(place.home, context.own_session)
+        return ""
+    try:
+        found = recall.recall(place.home, context, event.whole_prompt)
+    except ValueError:  # a file of somebody else's making
+        return ""
+    context.recalled = [
+        {"name": memory.path.rpartition("/")[2], "text": memory.text} for memory in found
+    ]
+    return recall.in_words(found)
+
+
+def _with_prompt(
+    event: UserPromptSubmit, watch: "Watch | None", keyword_rules: object, recalled: str
+) -> bytes:
+    """Return what a prompt brings with it: its task's end, texts by keyword, memories."""
     told = []
     if watch and watch.may_be_answered:
         from hivepipe.guard.check import check
@@ -275,7 +297,7 @@ def _with_prompt(event: UserPromptSubmit, watch: "Watch | None", keyword_rules: 
         from hivepipe.intake.keywords import told_by_keywords
 
         told.append(told_by_keywords(keyword_rules, event.whole_prompt))
-    text = "\n\n".join([part for part in told if part])
+    text = "\n\n".join([part for part in [*told, recalled] if part])
     if not text:
         return b""
     from hivepipe.intake import answers
@@ -343,6 +365,7 @@ def _context(
         claude_folder=settings.variable("CLAUDE_CONFIG_DIR") or "",
         profile=profile,
         profile_folder=_profile_folder(place, profile),
+        wants_memories=settings.switched_on("HIVEPIPE_MEMORY_RECALL"),
     )
 
 

@@ -8,7 +8,7 @@ words      FTS5 over the chunks
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,6 +57,16 @@ class Hit:
     owner: str
     text: str
     score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One chunk of a file, and whose it is."""
+
+    path: str
+    scope: str
+    owner: str
+    text: str
 
 
 class MemoryIndex:
@@ -149,6 +159,34 @@ class MemoryIndex:
         with self.transaction():
             self._db.execute("DELETE FROM chunks WHERE path = ?", (path,))
             self._db.execute("UPDATE files SET forgotten = 1 WHERE path = ?", (path,))
+
+    def passages(self) -> Iterator[Passage]:
+        """Yield all that is indexed, what changed last first."""
+        sql = """
+            SELECT chunks.path, COALESCE(scope, ''), COALESCE(owner, ''), text FROM chunks
+            JOIN files ON files.path = chunks.path
+            LEFT JOIN folders ON folders.path = files.folder
+            ORDER BY mtime_ns DESC, chunks.path, position
+        """
+        for path, scope, owner, text in self._db.execute(sql):
+            yield Passage(path, scope, owner, text)
+
+    # ---- forgetting
+
+    def forget_all(self, is_wanted: Callable[[str], bool], *, dry_run: bool = False) -> list[str]:
+        """Forget the files of which a chunk, or the name, is wanted; return their paths."""
+        sql = "SELECT path, path AS text FROM files UNION ALL SELECT path, text FROM chunks"
+        found = sorted({path for path, text in self._db.execute(sql) if is_wanted(text)})
+        if not dry_run:
+            for path in found:
+                self.forget(path)
+        return found
+
+    def clean(self) -> None:
+        """Leave nothing of what was forgotten: in the index of words, free pages, the log."""
+        self._db.execute("INSERT INTO words (words) VALUES ('rebuild')")
+        self._db.execute("VACUUM")
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     # ---- vectors
 

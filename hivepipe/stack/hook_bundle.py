@@ -40,6 +40,7 @@ MODULES = (
     "hivepipe.intake.answers",
     "hivepipe.intake.greeting",
     "hivepipe.intake.keywords",
+    "hivepipe.intake.recall",
     "hivepipe.intake.plugin",
     "hivepipe.intake.reply",
     "hivepipe.intake.snapshots",

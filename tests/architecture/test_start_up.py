@@ -52,6 +52,7 @@ STARTING = {"hivepipe.intake.autostart"}  # when nobody answers
 # At SessionStart, which counts nothing.
 TELLING = {"hivepipe.intake.notice", "hivepipe.intake.greeting"}
 BY_KEYWORD = {"hivepipe.intake.keywords"}  # where the user wrote such rules
+RECALLING = {"hivepipe.intake.recall"}  # where the user wants memories in prompts
 PLUGGED_IN = {"hivepipe.intake.plugin"}  # as Claude Code's plugin
 SHARING = {
     "hivepipe.guard.shared_disk",
@@ -182,7 +183,7 @@ class Loaded:
         )
         assert done.returncode == 0, done.stderr
         self.answer = done.stdout.decode()
-        may_speak = words or "HIVEPIPE_TASK_ID" in more
+        may_speak = words or not {"HIVEPIPE_TASK_ID", "HIVEPIPE_MEMORY_RECALL"}.isdisjoint(more)
         assert checked(event, self.answer) == {} or may_speak, done.stderr
         self.kinds: dict[str, str] = {}
         self.files: dict[str, str] = {}
@@ -204,6 +205,7 @@ class Loaded:
             SPOOLING
             | SPEAKING
             | BY_KEYWORD
+            | RECALLING
             | PLUGGED_IN
             | SHARING
             | ELSEWHERE
@@ -303,6 +305,21 @@ def test_a_prompt_with_a_keyword_loads_two_modules_more(
     usual = (ALWAYS, HANDING_OVER, SPOOLING, GUARDING, JUDGING)
     loaded.must_be_within(PACKAGES, *usual, BY_KEYWORD, ANSWERING)
     assert "t-1" in loaded.answer
+
+
+def test_a_prompt_that_brings_memories_loads_two_modules_more(
+    installation: Installation, tmp_path: Path
+) -> None:
+    ready = tmp_path / "state" / "hivepipe" / "default" / "recall"
+    ready.mkdir(parents=True)
+    memory = json.dumps({"id": "a", "path": "/m/cart.md", "text": "Prices are whole cents."})
+    (ready / "all.txt").write_text(f"#0 {memory}\nmodule 0:9\nsplit 0:9\n")
+    data = encoded(payloads.USER_PROMPT_SUBMIT)
+    wanted = {"HIVEPIPE_MEMORY_RECALL": "true"}
+    loaded = Loaded(installation, tmp_path, "UserPromptSubmit", data, **wanted)
+    usual = (ALWAYS, HANDING_OVER, SPOOLING, GUARDING)
+    loaded.must_be_within(PACKAGES, *usual, RECALLING, ANSWERING)
+    assert "whole cents" in loaded.answer
 
 
 @pytest.mark.parametrize("label", ["PreToolUse-Bash", "PreToolUse-Write", "PostToolUse-Bash"])

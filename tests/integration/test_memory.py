@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from hivepipe.cli.main import main
 from tests import payloads
 from tests.conftest import Home, Process, Server, Writer, answered, until
+from tests.hook_contract import checked
 from tests.payloads import SESSION, changed
 
 KEY = "sk-ant-api03-" + "A1b2C3d4E5f6G7h8" * 6
@@ -205,3 +206,66 @@ def test_a_repository_cannot_name_an_endpoint(scene: Scene, endpoint: str) -> No
     scene.home.path.mkdir()
     (scene.home.path / "config.toml").write_text(f'embeddings_url = "{endpoint}"\n')
     assert "belongs into" in scene.run("config", code=1)
+
+
+def test_a_prompt_brings_memories_with_it_where_that_is_wanted(
+    scene: Scene, redis_server: Server, writer: Writer, slow_worker: Process
+) -> None:
+    writer.start()
+    slow_worker.start()
+    (scene.folder / "cart.md").write_text(f"The checkout asks the tax service. Key {KEY}")
+    prompt = changed(payloads.USER_PROMPT_SUBMIT, prompt="Why is the tax service slow at checkout?")
+
+    def told(event: dict[str, Any], **env: str) -> str:
+        said = changed(event, transcript_path=str(scene.claude / f"{SESSION}.jsonl"))
+        name = event["hook_event_name"]
+        found = checked(name, answered(name, said, scene.home.with_env(**env)))
+        return str(found.get("additionalContext", ""))
+
+    told(payloads.SESSION_START)
+    assert told(prompt) == ""
+    told(payloads.SESSION_START, MEMORY_RECALL="true")  # which has the folder indexed
+    ready = scene.home.path / "recall"
+    until(lambda: list(ready.glob("project-*.txt")), "nothing is kept ready")
+    assert KEY not in "".join(path.read_text() for path in ready.iterdir())
+    assert told(prompt) == ""  # still off for this one
+    text = told(prompt, MEMORY_RECALL="true")
+    assert str(scene.folder / "cart.md") in text
+    assert "The checkout asks the tax service." in text
+    assert "cart.md" not in told(prompt, MEMORY_RECALL="true")
+    until(lambda: scene.home.rows("SELECT * FROM retrievals"), "not on record")
+    (shown,) = scene.home.rows("SELECT session_id, memory, text FROM retrievals")
+    assert (shown["session_id"], shown["memory"]) == (SESSION, "cart.md")
+    assert "The checkout asks the tax service." in shown["text"]
+    told(changed(payloads.SESSION_START, source="compact"), MEMORY_RECALL="true")
+    assert "cart.md" in told(prompt, MEMORY_RECALL="true")
+    assert writer.end() == 0
+    assert slow_worker.end() == 0
+    # A person sees the same beforehand, and takes it back at once.
+    asked = ("context", "--prompt", "tax service")
+    assert "The checkout asks the tax service." in scene.run(*asked)
+    scene.run("memory", "forget", str(scene.folder / "cart.md"))
+    assert scene.run(*asked).strip() == "nothing"
+    assert "tax service" not in "".join(path.read_text() for path in ready.iterdir())
+
+
+def test_forgetting_a_text_reaches_the_index_and_what_prompts_are_told(scene: Scene) -> None:
+    scene.config.parent.mkdir(parents=True)
+    scene.config.write_text(f'memory_dirs = ["{scene.folder}"]\nmemory_recall = true\n')
+    (scene.folder / "a.md").write_text("Mister Wagtail asks for the invoice.")
+    (scene.folder / "b.md").write_text("The invoice is printed twice.")
+    scene.home.path.mkdir()
+    (scene.home.path / "spool").mkdir()
+    scene.run("drain")
+    assert sorted(scene.found("invoice")) == ["a.md", "b.md"]
+    held = lambda: [  # noqa: E731
+        path.name for path in scene.home.path.rglob("*") if path.is_file() and says(path)
+    ]
+    says = lambda path: b"agtail" in path.read_bytes().lower()  # noqa: E731
+    assert {"all.txt"} < set(held())
+    said = scene.run("forget", "--matching", "Wagtail", "--yes")
+    assert "memories" in said
+    assert held() == []
+    assert scene.found("invoice") == ["b.md"]
+    assert (scene.folder / "a.md").exists()  # the user's own
+    assert json.loads(scene.run("disk", "--json"))["stores"]["memory"] > 0

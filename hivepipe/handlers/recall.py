@@ -1,0 +1,146 @@
+"""Memories kept ready for prompts, so that no hook opens their index; and what was brought in.
+
+<home>/recall/*.txt    see hivepipe.intake.recall; 0600, each replaced whole
+"""
+
+import json
+import math
+import os
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from hivepipe import settings
+from hivepipe.envelope import Envelope
+from hivepipe.errors import BadEnvelopeError
+from hivepipe.home import make_folders, read_small, short_hash, write_small
+from hivepipe.intake.recall import MOST_MEMORIES, PART_BYTES, part_path, wanted_path, words_of
+from hivepipe.memory.index import AGENT, MemoryIndex, Passage
+from hivepipe.store.database import Database
+from hivepipe.store.listings import listings
+from hivepipe.store.location import database_path
+from hivepipe.store.memory_ratings import record_retrieval, usefulness
+
+MOST_PASSAGES = 800  # of one part, the newest
+MOST_CHARS = 600  # of one, as it is told
+COMMON_SHARE = 0.2  # a word in so many passages tells nothing
+COMMON_AT_LEAST = 3
+KEPT_DAYS = 7
+_WEIGHT = 10
+_RATED = 0.1
+_MOST_RATING = 5
+
+# A word of another language tells nothing where it is common, and does no harm where it is rare.
+_SAYING_NOTHING = """
+about after again all also an and any are as at be been before but by can could did do does
+don for from get had has have how if in into is it its just let like make me more my need no
+not now of off on one only or other our out over please same she should so some such than that
+the their them then there these they thi this to too up us use used using very wa was want we
+were what when where which while who why will with would yes you your
+"""
+_EMPTY_WORDS = frozenset(_SAYING_NOTHING.split())
+
+
+def is_wanted(home: str) -> bool:
+    """Does the user want memories in prompts? Hooks may know what this process was not told."""
+    if settings.switched_on("HIVEPIPE_MEMORY_RECALL"):
+        return True
+    try:
+        wanted_at = os.stat(wanted_path(home)).st_mtime
+    except OSError:
+        return False
+    return time.time() - wanted_at < KEPT_DAYS * 86_400
+
+
+def prepare_recall(home: str, index: MemoryIndex) -> None:
+    """Write what hooks read, or remove it where it is not wanted (any more); OSError."""
+    folder = Path(home, "recall")
+    by_part = _by_part(index.passages()) if is_wanted(home) else {}
+    rated = _usefulness(home) if by_part else {}
+    for path in [*folder.glob("*.txt")]:
+        if path.stem not in by_part:
+            path.unlink(missing_ok=True)
+    for part, passages in by_part.items():
+        text = _part_text(passages, rated)
+        if read_small(part_path(home, part), PART_BYTES) != text:
+            make_folders(str(folder))
+            write_small(part_path(home, part), text)
+    _remove_old_notes(folder)
+
+
+def _by_part(passages: Iterable[Passage]) -> dict[str, list[Passage]]:
+    found: dict[str, list[Passage]] = defaultdict(list)
+    for passage in passages:
+        if passage.scope == AGENT:
+            part = f"profile-{passage.owner}"
+        else:
+            part = f"project-{short_hash(passage.owner)}" if passage.owner else "all"
+        if len(found[part]) < MOST_PASSAGES:
+            found[part].append(passage)
+    return found
+
+
+def _part_text(passages: list[Passage], rated: dict[str, int]) -> str:
+    """Return a part; what would make it too long, the oldest, is left out."""
+    while True:
+        text = "\n".join([*sorted(_lines(passages, rated)), ""])
+        if len(text.encode()) <= PART_BYTES:
+            return text
+        passages = passages[: len(passages) * 3 // 4]
+
+
+def _lines(passages: list[Passage], rated: dict[str, int]) -> Iterator[str]:
+    having: dict[str, list[int]] = defaultdict(list)
+    for number, passage in enumerate(passages):
+        stem = os.path.basename(passage.path).rpartition(".")[0]
+        for word in words_of(f"{stem} {passage.text}"):
+            if word not in _EMPTY_WORDS:
+                having[word].append(number)
+    common = max(COMMON_AT_LEAST, len(passages) * COMMON_SHARE)
+    liked = [_factor(rated.get(os.path.basename(passage.path), 0)) for passage in passages]
+    for word, numbers in having.items():
+        if len(numbers) <= common:
+            weight = _WEIGHT * math.log(1 + len(passages) / len(numbers))
+            yield " ".join([word, *[f"{n}:{round(weight * liked[n])}" for n in numbers]])
+    for number, passage in enumerate(passages):
+        said = {"id": short_hash(passage.path), "path": passage.path}
+        yield f"#{number} {json.dumps({**said, 'text': passage.text[:MOST_CHARS]})}"
+
+
+def _factor(rating: int) -> float:
+    return 1 + _RATED * max(-_MOST_RATING, min(_MOST_RATING, rating))
+
+
+def _usefulness(home: str) -> dict[str, int]:
+    path = database_path(home)
+    if not path.exists():
+        return {}
+    with listings(path) as store:
+        return usefulness(store)
+
+
+def _remove_old_notes(folder: Path) -> None:
+    """Of sessions that were told nothing for a week."""
+    for path in folder.glob("told-*"):
+        with suppress(FileNotFoundError):
+            if time.time() - path.stat().st_mtime > KEPT_DAYS * 86_400:
+                path.unlink()
+
+
+# ---- what was brought in
+
+
+def record_recall(db: Database, job: Envelope) -> None:
+    """Note what a prompt brought with it: the session's summary may rate it."""
+    memories = job.payload.get("memories")
+    if not isinstance(memories, list) or len(memories) > MOST_MEMORIES:
+        raise BadEnvelopeError("memories is not a list of a few")
+    for memory in memories:
+        if not isinstance(memory, dict):
+            raise BadEnvelopeError("a memory is not an object")
+        name, text = memory.get("name"), memory.get("text")
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise BadEnvelopeError("a memory has no name or no text")
+        record_retrieval(db, job.session, name, text, job.time)

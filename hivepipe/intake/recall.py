@@ -1,0 +1,182 @@
+"""Which memories a prompt brings with it: those that share the most telling words with it.
+
+    <home>/recall/<part>.txt      kept ready by hivepipe.handlers.recall; parts: all (the user's
+                                  folders), project-<hash>, profile-<id>
+        #<number> {"id": ..., "path": ..., "text": ...}
+        <word> <number>:<weight> <number>:<weight> ...
+    <home>/recall/told-<hash of the session>    ids of what it was told since its last beginning
+    <home>/recall/wanted          touched when a session of somebody who wants it begins
+
+No index is opened and no file parsed: lines are in order, and a word's is found by halving.
+On the hook path, with a prompt, where the user wants it (`memory_recall`).
+"""
+
+import posix
+
+from hivepipe.events import parse_object
+from hivepipe.home import make_folders, overwrite_small, read_small, short_hash
+from hivepipe.jobs import Context
+
+PART_BYTES = 1 << 20
+MOST_MEMORIES = 5
+FEWEST_WORDS = 2  # that a memory shares with a prompt; of a long one, more
+WORDS_PER_MORE = 25
+MOST_PROMPT_CHARS = 8_000
+TOLD_BYTES = 1 << 16
+
+_MARKS = (
+    "!\"#$%&'()*+,-./:;<=>?@[\\]^`{|}~"
+    "\u2018\u2019\u201c\u201d\u201e\u2013\u2014\u2026\u00ab\u00bb\u00b7\u2022"
+)
+_SPACES = str.maketrans(_MARKS, " " * len(_MARKS))
+
+
+class Memory:
+    """One that a prompt brings with it."""
+
+    __slots__ = ("id", "path", "score", "text")
+
+    def __init__(self, id: str, path: str, text: str, score: int) -> None:
+        """`id`: of its file; `text`: what of it fits best."""
+        self.id = id
+        self.path = path
+        self.text = text
+        self.score = score
+
+
+def recall(home: str, context: Context, prompt: str) -> list[Memory]:
+    """Return what fits a prompt, the best first, at most five, and note that it was told.
+
+    ValueError: the files are not ours.
+    """
+    told = set(read_small(told_path(home, context.own_session), TOLD_BYTES).split())
+    found = fitting(home, context.project, context.profile, prompt, told)
+    if found and context.own_session:
+        _note_told(home, context.own_session, found)
+    return found
+
+
+def fitting(
+    home: str, project: str, profile: str, prompt: str, told: "set[str] | None" = None
+) -> list[Memory]:
+    """Return what fits a prompt, the best first, at most five; none of what was `told`."""
+    words = words_of(prompt[:MOST_PROMPT_CHARS])
+    found: list[Memory] = []
+    for part in parts(project, profile):
+        text = read_small(part_path(home, part), PART_BYTES)
+        if text:
+            found += _fitting(text, words)
+    best: dict[str, Memory] = {}
+    for memory in found:
+        if memory.id not in (told or ()) and (
+            memory.id not in best or best[memory.id].score < memory.score
+        ):
+            best[memory.id] = memory
+    return sorted(best.values(), key=lambda memory: -memory.score)[:MOST_MEMORIES]
+
+
+def _fitting(part: str, words: list[str]) -> list[Memory]:
+    scores: dict[str, int] = {}
+    shared: dict[str, int] = {}
+    for word in words:
+        for entry in _line(part, f"{word} ").split():
+            number, _, weight = entry.partition(":")
+            scores[number] = scores.get(number, 0) + int(weight)
+            shared[number] = shared.get(number, 0) + 1
+    needed = FEWEST_WORDS + len(words) // WORDS_PER_MORE
+    fitting = [number for number, count in shared.items() if count >= needed]
+    fitting.sort(key=lambda number: -scores[number])
+    found = []
+    for number in fitting[: 4 * MOST_MEMORIES]:  # several may be of one file
+        said = parse_object(_line(part, f"#{number} ").encode(), []) or {}
+        id, path, text = said.get("id"), said.get("path"), said.get("text")
+        if isinstance(id, str) and isinstance(path, str) and isinstance(text, str):
+            found.append(Memory(id, path, text, scores[number]))
+    return found
+
+
+def _line(part: str, beginning: str) -> str:
+    """Return the rest of the line that begins so, of lines in order; empty if there is none."""
+    low, high = 0, len(part)
+    while low < high:
+        middle = (part.rfind("\n", low, (low + high) // 2) + 1) or low
+        end = part.find("\n", middle)
+        end = end if end >= 0 else len(part)
+        start = middle + len(beginning)
+        if part[middle:start] == beginning:
+            return part[start:end]
+        if part[middle:start] < beginning:
+            low = end + 1
+        else:
+            high = middle
+    return ""
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text, each once, in order; plurals in -s are as their singulars."""
+    words = [_singular(word) for word in text.lower().translate(_SPACES).split()]
+    return [*dict.fromkeys([word for word in words if 1 < len(word) <= 40])]
+
+
+def _singular(word: str) -> str:
+    is_plural = len(word) > 3 and word.endswith("s") and not word.endswith("ss")
+    return word[:-1] if is_plural else word
+
+
+def in_words(memories: list[Memory]) -> str:
+    """Say what was found; facts, not orders. Empty if nothing was."""
+    if not memories:
+        return ""
+    head = "Notes from earlier sessions that share words with this prompt:"
+    return "\n\n".join([head, *[f"{memory.path}\n{memory.text}" for memory in memories]])
+
+
+def parts(project: str, profile: str) -> list[str]:
+    """Return the names of what a session may be told: its project's, its profile's, the user's."""
+    names = ["all", f"project-{short_hash(project)}"]
+    return [*names, f"profile-{profile}"] if profile else names
+
+
+def part_path(home: str, part: str) -> str:
+    """Return where a part lies."""
+    return f"{home}/recall/{part}.txt"
+
+
+# ---- what a session was told
+
+
+def told_path(home: str, session: str) -> str:
+    """Return the file of what a session was told."""
+    return f"{home}/recall/told-{short_hash(session)}"
+
+
+def wanted_path(home: str) -> str:
+    """Return the file that says when memories were wanted last."""
+    return f"{home}/recall/wanted"
+
+
+def _note_told(home: str, session: str, memories: list[Memory]) -> None:
+    """What was told once is not told again."""
+    flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW
+    try:
+        make_folders(f"{home}/recall")
+        descriptor = posix.open(told_path(home, session), flags, 0o600)
+        try:
+            posix.write(descriptor, "".join([f"{memory.id}\n" for memory in memories]).encode())
+        finally:
+            posix.close(descriptor)
+    except OSError:  # a full disk: better twice than never
+        return
+
+
+def begin_anew(home: str, session: str) -> None:
+    """A conversation begins or was compacted: what was told before is not in it any more.
+
+    And workers get to know that memories are to be kept ready.
+    """
+    try:
+        make_folders(f"{home}/recall")
+        overwrite_small(wanted_path(home), "1\n")
+        posix.unlink(told_path(home, session))
+    except OSError:
+        return
