@@ -12,7 +12,7 @@ from hivepipe.errors import HiveError
 from hivepipe.hive import records
 from hivepipe.hive.folder import Hive, hives
 from hivepipe.hive.plain_file import plain
-from hivepipe.hive.start import locked
+from hivepipe.hive.start import locked, refuse_living
 from hivepipe.hive.transcript import tidy
 from hivepipe.hive.worker import Worker
 from hivepipe.redaction import redact_line, redact_text
@@ -29,7 +29,7 @@ def archive(hive: Hive, worker: Worker) -> Path:
     target = hive.archive_folder / worker.id
     if target.exists():
         raise HiveError(f"{target} is there already")
-    lock = _of_nobody(worker)
+    lock = _of_nobody(hive.home, worker)
     try:
         with suppress(HiveError):  # a link in its place goes along as it is
             tidy(worker)
@@ -47,7 +47,7 @@ def archive(hive: Hive, worker: Worker) -> Path:
 
 def delete(hive: Hive, worker: Worker) -> None:
     """Delete a worker's folder for good; HiveError as above."""
-    lock = _of_nobody(worker)
+    lock = _of_nobody(hive.home, worker)
     try:
         _note(hive, worker, "deleted_at")
         _remove(worker)
@@ -67,7 +67,7 @@ def remove_sessions(home: str, sessions: Collection[str], *, dry_run: bool) -> i
     """
     found = [worker for worker in workers_of(home) if worker.card().session in sessions]
     for worker in () if dry_run else found:
-        lock = _of_nobody(worker)
+        lock = _of_nobody(home, worker)
         try:
             _remove(worker)
         finally:
@@ -82,12 +82,14 @@ def _remove(worker: Worker) -> None:
             shutil.rmtree(folder)
 
 
-def _of_nobody(worker: Worker) -> int:
+def _of_nobody(home: str, worker: Worker) -> int:
     """Return the lock of a worker without a process."""
     lock = locked(worker)
-    if any(run.process_lives() is not False for run in worker.runs()):
+    try:
+        refuse_living(home, worker)
+    except HiveError:
         os.close(lock)
-        raise HiveError(f"{worker.id} has a process: let it end, or end it, first")
+        raise
     return lock
 
 
@@ -97,7 +99,7 @@ def _note(hive: Hive, worker: Worker, column: str) -> None:
         if run.is_started and run.cost_usd is None:
             records.book(worker, run)
     with records.opened(hive.home) as db, db.transaction():
-        records.record_worker(db, hive, worker)
+        records.record_last(db, hive, worker)
         store.end_worker(db, worker.id, column, records.utc_of(time.time_ns()))
 
 

@@ -88,6 +88,16 @@ def record_worker(db: Database, hive: Hive, worker: Worker) -> None:
         record_status(db, worker.id, card, status)
 
 
+def record_last(db: Database, hive: Hive, worker: Worker) -> None:
+    """Write all rows of a worker that is about to go, runs of others among them as run 0."""
+    record_worker(db, hive, worker)
+    card = worker.card()
+    cost = cost_before(worker)
+    if cost and not is_forgotten(db, card.session):
+        others = Run(number=0, kind="others", command=[], cwd="", cost_usd=str(cost))
+        store.record_run(db, _run_row(worker, card, others))
+
+
 def record_status(db: Database, worker: str, card: Card, status: Status) -> None:
     """Write what a worker said, and what follows for its task; within a transaction."""
     at = utc_of(status.changed_ns)
@@ -139,14 +149,19 @@ def book(worker: Worker, run: Run) -> None:
     worker.write_run(run)
 
 
+def cost_before(worker: Worker) -> Decimal:
+    """Return what runs cost that others started, before our first."""
+    first = next((run for run in worker.runs() if run.is_started), None)
+    if first and not first.offset:
+        return Decimal(0)
+    return read_stream(worker.transcript, 0, first.offset if first else None).cost_usd
+
+
 def cost_of(worker: Worker) -> Decimal:
     """Return what all runs of a worker cost so far, in dollars."""
     runs = [run for run in worker.runs() if run.is_started]
-    if not runs:
-        return read_stream(worker.transcript).cost_usd
-    before = read_stream(worker.transcript, 0, runs[0].offset).cost_usd if runs[0].offset else 0
-    ends = [*(run.offset for run in runs[1:]), None]
-    return Decimal(before) + sum(
+    ends = [*(run.offset for run in runs[1:]), None][: len(runs)]
+    return cost_before(worker) + sum(
         (_cost_of(worker, run, end) for run, end in zip(runs, ends, strict=True)), Decimal(0)
     )
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from hivepipe.hive.run import Run
 from hivepipe.hive.status import Status
+from hivepipe.hive.strangers import Strangers
 from hivepipe.hive.worker import Worker
 
 # What a person has to do something about comes first.
@@ -34,14 +35,20 @@ class Standing(NamedTuple):
     run: Run | None
     heard_ns: int  # the newest sign of life; 0: there was none
     lives: bool | None
+    stranger: int = 0  # the pid of a process on its session that no run of ours is
 
 
-def stand(worker: Worker, stale_secs: float) -> Standing:
+def stand(worker: Worker, stale_secs: float, strangers: Strangers) -> Standing:
     """Look at one worker; nothing is changed."""
     status, run = worker.status(), worker.last_run()
     lives = run.is_at_work() if run else False
+    stranger = 0 if lives else strangers.of(worker)
     heard_ns = _heard_ns(worker, status, run)
-    state, note = _state(status, run, lives, _silence_secs(heard_ns) >= stale_secs)
+    is_silent = _silence_secs(heard_ns) >= stale_secs
+    if stranger:
+        state, note = _of_stranger(status, run, is_silent, stranger)
+        return Standing(worker, state, note, status, run, heard_ns, True, stranger)
+    state, note = _state(status, run, lives, is_silent)
     return Standing(worker, state, note, status, run, heard_ns, lives)
 
 
@@ -60,14 +67,13 @@ def _silence_secs(heard_ns: int) -> float:
 
 def _state(status: Status, run: Run | None, lives: bool | None, is_silent: bool) -> tuple[str, str]:
     if run is None:
-        return (status.word or "unknown"), _words(status) or "No status yet"
+        return _of_other(status)
     if not run.is_started:
         trouble = run.trouble or "its process was never started"
         return ("working", "starting") if lives else ("not started", trouble)
     if lives is None:
         return (status.word or "unknown"), f"runs on {run.machine.partition(' ')[0]}"
-    # A word from before this run is answered by it, unless the run was only to park.
-    is_answered = run.kind != "park" and 0 < status.changed_ns < run.started_ns
+    is_answered = _is_answered(status, run)
     word = "" if is_answered else status.word
     if lives:
         return _of_living(status, run, word, is_silent)
@@ -76,6 +82,30 @@ def _state(status: Status, run: Run | None, lives: bool | None, is_silent: bool)
     if not word and status.problems and not is_answered:
         return "broken", "; ".join(status.problems)
     return "died", ending(run)
+
+
+def _is_answered(status: Status, run: Run) -> bool:
+    """A word from before a run is answered by it, unless the run was only to park."""
+    return run.kind != "park" and 0 < status.changed_ns < run.started_ns
+
+
+def _of_stranger(status: Status, run: Run | None, is_silent: bool, pid: int) -> tuple[str, str]:
+    """A process is on its session that was not started here: it is looked at, and left alone."""
+    word = "" if run and _is_answered(status, run) else status.word
+    if word not in ("", "working"):
+        return word, _words(status)
+    by = f"process {pid}, started elsewhere"
+    said = _words(status) if word or status.problems else ""
+    return ("stale" if is_silent else "working"), "; ".join(filter(None, (said, by)))
+
+
+def _of_other(status: Status) -> tuple[str, str]:
+    """Of a folder that others made only the word is known, if no process is."""
+    if not status.word:
+        return "unknown", _words(status) or "No status yet"
+    if status.word == "working":
+        return "unknown", "; ".join(filter(None, (_words(status), "no process of it is seen here")))
+    return status.word, _words(status)
 
 
 def _of_living(status: Status, run: Run, word: str, is_silent: bool) -> tuple[str, str]:

@@ -17,6 +17,7 @@ from hivepipe.hive.plain_file import plain
 from hivepipe.hive.process import machine
 from hivepipe.hive.run import Run
 from hivepipe.hive.standing import has_last_word
+from hivepipe.hive.strangers import Strangers
 from hivepipe.hive.transcript import tidy
 from hivepipe.hive.worker import Card, Worker
 from hivepipe.home import make_folders, write_small
@@ -44,7 +45,7 @@ def start(
     """
     lock = locked(worker, wait_secs)
     try:
-        _refuse_living(worker)
+        refuse_living(hive.home, worker)
         if reason := may_start():
             raise HiveError(reason)
         last = worker.last_run()
@@ -84,14 +85,20 @@ def locked(worker: Worker, wait_secs: float = ENDING_SECS) -> int:
         raise HiveError(f"{worker.id} has a process: two would spoil its session") from None
 
 
-def _refuse_living(worker: Worker) -> None:
-    """The lock is free also when a runner was killed, and its Claude Code goes on."""
+def refuse_living(home: str, worker: Worker) -> None:
+    """HiveError: a process is on a worker's session, or may be; to be asked under its lock.
+
+    The lock is free also when a runner was killed, and its Claude Code goes on; and whoever starts
+    Claude Code by hand knows of no lock.
+    """
     for run in worker.runs():
         lives = run.process_lives()
         if lives is None:
             raise HiveError(f"{worker.id} runs on another machine, or did: {run.machine}")
         if lives:
             raise HiveError(f"{worker.id} has a process ({run.pid}): two would spoil its session")
+    if pid := Strangers(home).of(worker):
+        raise HiveError(f"{worker.id}: process {pid}, started elsewhere, is on its session")
 
 
 def _start_runner(worker: Worker, number: int, lock: int, env: dict[bytes, bytes]) -> bytes:

@@ -79,7 +79,7 @@ def next_step(standing: Standing, steps: list[Step], policy: Policy, now_ns: int
     silent_secs = (now_ns - standing.heard_ns) / 1e9 if standing.heard_ns else 0
     if policy.mode == "report":
         return "report" if standing.state == "stale" and "report" not in of_run else ""
-    if standing.lives is None:
+    if standing.lives is None or standing.stranger:
         return ""
     if standing.lives:
         return _of_living(standing, steps, policy, silent_secs, now_ns)

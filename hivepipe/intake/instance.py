@@ -58,7 +58,7 @@ def this_instance(home: str) -> Instance:
         return _named_instance(home, named)
     pid, started = _claude_process()
     key = str(pid)
-    known = _read(home, key)
+    known = remembered(home, key)
     if known.get("id") and known.get("pid") == key and known.get("started", "") == started:
         return Instance(key, known["id"], pid, started, known.get("session", ""))
     digest = blake2b(f"{pid} {started}".encode(), digest_size=4).hexdigest()
@@ -72,7 +72,7 @@ def _named_instance(home: str, named: str) -> Instance:
         or "instance-"
         + blake2b(named.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
     )
-    known = _read(home, named)
+    known = remembered(home, named)
     return Instance(named, named, posix.getppid(), "", known.get("session", ""))
 
 
@@ -127,7 +127,8 @@ def _first_line(path: str) -> str:
     return read_small(path).partition("\n")[0]
 
 
-def _read(home: str, key: str) -> dict[str, str]:
+def remembered(home: str, key: str) -> dict[str, str]:
+    """Return what is remembered of an instance; empty while nothing is, or only half of it."""
     text, whole, _ = read_small(f"{home}/instances/{key}").partition("\nend\n")
     lines = text.splitlines() if whole else []
     return {name: value for name, found, value in (line.partition("=") for line in lines) if found}

@@ -105,10 +105,13 @@ def _show_one(standing: Standing, utc: bool) -> None:
     _say("session", card.session)
     _say("task", " ".join(worker.task().split())[:300])
     if run:
-        lives = "lives" if standing.lives else ending(run) if run.is_started else "never started"
+        is_its_own = standing.lives and not standing.stranger
+        lives = "lives" if is_its_own else ending(run) if run.is_started else "never started"
         _say("process", f"run {run.number} ({run.kind}), pid {run.pid}: {lives}")
         if run.left_behind and not standing.lives:
             _say("left behind", f"processes of group {run.pid} go on: kill -- -{run.pid} ends them")
+    if standing.stranger:
+        _say("process", f"{standing.stranger}, started elsewhere, is on its session")
     for step in steps.taken(worker):
         _say("step", f"{moment(records.utc_of(step.at_ns), utc)}  {step.name} (run {step.run})")
     _say("cost", f"{shown_dollars(records.cost_of(worker))} USD in {len(worker.runs())} runs")
@@ -151,7 +154,7 @@ def _as_json(standing: Standing) -> dict[str, Any]:
         "status": standing.status.word,
         "fields": records.shown(standing.status),
         "lives": standing.lives,
-        "pid": run.pid if run else None,
+        "pid": standing.stranger or (run.pid if run else None),
         "run": run.number if run else 0,
         "exit_code": run.exit_code if run else None,
         "cost_usd": shown_dollars(records.cost_of(worker)),

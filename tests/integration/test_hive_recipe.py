@@ -1,0 +1,141 @@
+"""Beside the recipes of the written protocol, typed by hand: neither spoils what the other does."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.conftest import Home, until
+from tests.hive_scene import DONE, Scene, script
+
+SESSION = "0b6a3c1e-6f2b-4c55-9a3e-0d5d5f0f8a11"
+WORKER = f"project-a-{SESSION}"
+# As the protocol's text has it, but for the flag that Claude Code refuses root.
+SPAWN = """
+PROJECT="project-a"
+PROJECT_PATH=$(jq -r ".[\\"$PROJECT\\"]" .hive/projects.json)
+WORKER_ID="${PROJECT}-${WORKER_UUID}"
+WORKER_DIR="$PWD/.hive/workers/$WORKER_ID"
+mkdir -p "$WORKER_DIR"
+echo "$WORKER_UUID" > "$WORKER_DIR/session-id"
+echo "Task description here" > "$WORKER_DIR/task.md"
+cd "$PROJECT_PATH" && \\
+claude \\
+  -p "$PROMPT" \\
+  --session-id "$WORKER_UUID" \\
+  --print \\
+  --output-format stream-json \\
+  --verbose \\
+  --add-dir "$WORKER_DIR" \\
+  2>&1 > "$WORKER_DIR/transcript.jsonl" &
+"""
+CHECK = """
+for status_file in .hive/workers/*/status.json; do
+  worker_dir=$(dirname "$status_file")
+  worker_id=$(basename "$worker_dir")
+  echo "=== $worker_id ==="
+  cat "$status_file" 2>/dev/null || echo "No status yet"
+done
+"""
+
+pytestmark = pytest.mark.skipif(shutil.which("jq") is None, reason="no jq")
+
+
+@pytest.fixture
+def scene(private_home: Home) -> Iterator[Scene]:
+    made = Scene(private_home)
+    made.begin()
+    try:
+        yield made
+    finally:
+        for pid in made.processes():
+            os.kill(pid, signal.SIGKILL)
+        made.end()
+
+
+def typed(scene: Scene, recipe: str, **variables: str) -> str:
+    """Run a recipe in the orchestrator's project, as somebody types it."""
+    said = scene.home.root / "said"
+    with said.open("w") as file:  # no pipe: what the recipe leaves behind would keep it open
+        subprocess.run(
+            ["bash", "-c", recipe],
+            cwd=scene.home.project,
+            env=scene.env | variables,
+            stdout=file,
+            check=True,
+        )
+    return said.read_text()
+
+
+def spawn_by_hand(scene: Scene, *runs: list[str]) -> None:
+    typed(scene, SPAWN, WORKER_UUID=SESSION, PROMPT=script(*runs))
+    until(lambda: (scene.folder(WORKER) / "status.json").exists(), "it said nothing")
+
+
+def waiting(scene: Scene) -> tuple[str, Any]:
+    """Return an action that waits for a file, and what makes the file."""
+    path = scene.home.root / "go"
+    return f"wait {path}", path.touch
+
+
+WORKING = 'status {"status": "working", "progress": "half"}'
+ASKING = 'status {"status": "need_input", "question": "Which?", "options": ["a", "b"]}'
+
+
+def test_a_process_that_somebody_started_by_hand_is_seen_and_left_alone(scene: Scene) -> None:
+    wait, go = waiting(scene)
+    spawn_by_hand(scene, [WORKING, wait, "cost 0.07", ASKING], ["cost 0.05", DONE])
+    found = scene.stand(WORKER)
+    assert (found["state"], found["lives"]) == ("working", True)
+    assert "started elsewhere" in found["note"]
+    for command in (("resume", WORKER, "x"), ("park", WORKER), ("archive", WORKER)):
+        assert "started elsewhere" in scene.said(*command, expect=1).stderr
+    scene.said("delete", WORKER, "--yes", expect=1)
+    assert scene.violations == ""
+    go()
+    until(lambda: not scene.processes(), "it goes on")
+    assert scene.stand(WORKER)["state"] == "need_input"
+    scene.run("answer", WORKER, "--option", "2")
+    scene.becomes(WORKER, "done")
+    until(lambda: scene.stand(WORKER)["cost_usd"] == "0.12", "costs differ")
+    assert len(scene.played()) == 2
+    assert scene.violations == ""
+    until(lambda: not scene.processes(), "it goes on")
+    scene.run("archive", WORKER)  # what others' runs cost stays known, too
+    assert json.loads(scene.run("cost", "--json"))["total_usd"] == "0.12"
+
+
+def test_who_looks_into_a_session_keeps_it_to_himself(scene: Scene) -> None:
+    """A person resumes a worker's session in a terminal: nobody else does meanwhile."""
+    wait, go = waiting(scene)
+    worker = scene.spawn(script([ASKING], [wait, DONE]))
+    scene.becomes(worker, "need_input")
+    until(lambda: not scene.processes(), "it goes on")
+    session = scene.played()[0]["session"]
+    command = ["claude", "--resume", session, "-p", "let me see", "--add-dir", scene.folder(worker)]
+    person = subprocess.Popen(
+        command, env=scene.env, cwd=scene.projects["project-a"], stdout=subprocess.DEVNULL
+    )
+    until(lambda: len(scene.played()) == 2, "it never began")
+    assert "started elsewhere" in scene.said("answer", worker, "a", expect=1).stderr
+    go()
+    assert person.wait(30) == 0
+    assert scene.violations == ""
+
+
+def test_the_recipes_read_what_we_write(scene: Scene) -> None:
+    worker = scene.spawn(script(["cost 0.07", DONE]))
+    scene.becomes(worker, "done")
+    until(lambda: not scene.processes(), "it goes on")
+    folder = f".hive/workers/{worker}"
+    assert f"=== {worker} ===" in typed(scene, CHECK)
+    assert '"did it"' in typed(scene, f"jq .result {folder}/status.json")
+    last = typed(scene, f"tail -1 {folder}/transcript.jsonl | jq .total_cost_usd")
+    assert last == "0.07\n"
+    session = typed(scene, f"cat {folder}/session-id").strip()
+    assert worker == f"project-a-{session}"
