@@ -299,6 +299,17 @@ def here() -> tuple[Place, Config]:
     return place, config
 
 
+def unseen(home: str) -> list[str]:
+    """Name what this shell says of summaries, which no stack gets to see, and where it belongs."""
+    return [
+        f"{it.variable} is set in this shell, which no stack sees: "
+        + ("`hivepipe summaries enable`, or " if it.name == "summaries" else "")
+        + f"put `{it.name}` into {files(home)[0]}"
+        for it in SETTINGS
+        if it.says_what_is_spent and settings.environment(it.variable)
+    ]
+
+
 def renewed(home: str, values: dict[str, str]) -> dict[str, str]:
     """Return the values, with what `says_what_is_spent` as the files have it now."""
     of_spending = {setting.variable for setting in SETTINGS if setting.says_what_is_spent}

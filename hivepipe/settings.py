@@ -62,6 +62,11 @@ def variable(name: str) -> str | None:
     return environment(name) or _from_files.get(name)
 
 
+def of_files(name: str) -> str | None:
+    """Return what a file says, whatever the environment does."""
+    return _from_files.get(name)
+
+
 def of_this_process(name: str) -> str | None:
     """Return a variable that names this very process.
 
@@ -94,7 +99,12 @@ def inherited() -> dict[bytes, bytes]:
 
 def switched_on(name: str) -> bool:
     """Is the variable set to a yes-word (1, true, yes, on)?"""
-    return (variable(name) or "").lower() in _YES
+    return means_yes(variable(name) or "")
+
+
+def means_yes(word: str) -> bool:
+    """Is this a yes-word?"""
+    return word.lower() in _YES
 
 
 def switched_off(name: str) -> bool:

@@ -9,10 +9,12 @@ from hivepipe.cli.tables import json_option, show_json, show_table
 from hivepipe.errors import CredentialsError
 from hivepipe.settings import environment
 from hivepipe.summaries.providers import (
+    CODEX,
     KEPT,
     LIMIT_BYTES,
     credentials_path,
     find_offer,
+    read_commands,
     read_credentials,
     write_credential,
 )
@@ -26,8 +28,15 @@ def credentials() -> None:
 @credentials.command(name="set")
 @click.argument("name", type=click.Choice(KEPT))
 @click.option("--from-environment", is_flag=True, help="Take it from the variable of this name.")
-def set_credential(name: str, from_environment: bool) -> None:
+@click.option("--command", metavar="COMMAND", help="Run this for each call; it prints the key.")
+def set_credential(name: str, from_environment: bool, command: str | None) -> None:
     """Keep a key for the stack; it is asked for, or read from stdin, never an argument."""
+    if command is not None:
+        if from_environment:
+            raise click.UsageError("--command and --from-environment exclude each other")
+        write_credential(name, command.strip(), by_command=True)
+        click.echo(f"{name} is printed by that command at the next call; it was not run now")
+        return
     if from_environment:
         secret = environment(name) or ""
         if not secret:
@@ -52,26 +61,35 @@ def remove(name: str) -> None:
 @json_option
 def list_credentials(as_json: bool) -> None:
     """List the names in their order, where each is, and which one is used."""
-    stored = read_credentials()
+    stored, commands = read_credentials(), read_commands()
     used = find_offer(with_environment=False)
     entries = [
         {
             "name": name,
             "file": name in stored,
+            "command": name in commands,
             "environment": environment(name) is not None,
             "used": used is not None and used.name == name,
         }
         for name in KEPT
     ]
     if used and used.name not in KEPT:
-        entries.append({"name": used.name, "file": True, "environment": False, "used": True})
+        entries.append(
+            {
+                "name": used.name,
+                "file": used.name == CODEX,
+                "command": False,
+                "environment": False,
+                "used": True,
+            }
+        )
     if as_json:
         show_json(credentials=entries)
         return
     rows = [
         (
             entry["name"],
-            "kept" if entry["file"] else "",
+            "kept" if entry["file"] else "a command" if entry["command"] else "",
             "set" if entry["environment"] else "",
             "is used" if entry["used"] else "",
         )

@@ -8,6 +8,7 @@ import time
 import click
 
 from hivepipe.cli.logs import PROGRAMS, Tail, show_lines
+from hivepipe.config import unseen
 from hivepipe.errors import HivepipeError
 from hivepipe.hive.folder import at_work
 from hivepipe.home import Place, absolute, locate, main_checkout, read_record, real_path
@@ -43,6 +44,8 @@ def up(
             click.echo(f"warning: {warning}", err=True)
     registration.register(project, stack, sys.executable, adopt=adopt, owner=owner)
     write_bundle_if_possible()
+    for said in unseen(home):
+        click.echo(f"note: {said}", err=True)
     begun = time.monotonic()
     lifecycle.bring_up(project, stack)
     click.echo(f"ready after {time.monotonic() - begun:.2f} s: {home}")
@@ -93,6 +96,8 @@ def restart() -> None:
     """Stop the stack and start it again, with the code that is installed now."""
     os.umask(0o077)
     place = locate(".")
+    for said in unseen(place.home):
+        click.echo(f"note: {said}", err=True)
     begun = time.monotonic()
     lifecycle.restart(_registered(place), Stack.of(place))
     click.echo(f"ready after {time.monotonic() - begun:.2f} s: {place.home}")

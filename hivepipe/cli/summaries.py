@@ -19,6 +19,7 @@ from hivepipe.cli.tables import (
     show_table,
     utc_option,
 )
+from hivepipe.config import unseen
 from hivepipe.costs.tokens import Tokens
 from hivepipe.envelope import Envelope
 from hivepipe.errors import SummaryError
@@ -56,6 +57,8 @@ def summaries() -> None:
 def enable(yes: bool) -> None:
     """Show what is sent, to whom and at what price; then let it be sent for this home."""
     home = locate(".").home
+    for said in unseen(home):
+        click.echo(f"note: {said}", err=True)
     offer = find_offer(with_environment=False)
     if offer is None:
         raise SummaryError(_no_credential())
@@ -117,8 +120,8 @@ def disable() -> None:
     """Ask no language model any more; summaries are made of metadata alone."""
     home = locate(".").home
     withdraw_consent(home)
-    if is_enabled(home):
-        click.echo("still on, by HIVEPIPE_SUMMARIES or `summaries` in config.toml")
+    if is_enabled(home, with_environment=False):
+        click.echo("still on, by `summaries` in config.toml")
     else:
         click.echo("disabled: nothing is sent to anybody")
 

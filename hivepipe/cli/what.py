@@ -134,7 +134,7 @@ def _leaves(place: Place) -> str:
         named.append(f"the jobs, to the Redis that you named ({endpoint.shown(place.socket)})")
     if variable("HIVEPIPE_ALERT_WEBHOOK"):
         named.append("alerts, without any text of a session's, to the webhook that you named")
-    if is_enabled(place.home):
+    if is_enabled(place.home, with_environment=False):
         named.append("redacted ends of transcripts, to whom `summaries enable` named")
     if variable("HIVEPIPE_EMBEDDINGS_URL"):
         named.append("memory files, redacted, to the embeddings endpoint that you named")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from hivepipe.config import unseen
 from hivepipe.doctor.patient import Finding, Patient
 from hivepipe.errors import CredentialsError
 from hivepipe.summaries.consent import is_enabled, objection
@@ -20,7 +21,9 @@ def agreed(patient: Patient) -> Iterator[Finding]:
     """Whose word is enabled, and can it be used?"""
     home = patient.place.home
     offer = _offer()
-    if not is_enabled(home):
+    for said in unseen(home):
+        yield Finding(said, is_note=True)
+    if not is_enabled(home, with_environment=False):
         if offer:
             text = f"{offer.name} could write summaries ({offer.source}); nothing is sent"
             yield Finding(f"{text} until you agree", "hivepipe summaries enable", is_note=True)
@@ -29,7 +32,7 @@ def agreed(patient: Patient) -> Iterator[Finding]:
         mend = f"hivepipe credentials set {SETTABLE[0]}"
         yield Finding("summaries are enabled, and there is no credential", mend)
         return
-    refused = objection(home, offer)
+    refused = objection(home, offer, with_environment=False)
     if refused:
         yield Finding(f"summaries are plain: {refused}", "hivepipe summaries enable")
     else:

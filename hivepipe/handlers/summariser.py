@@ -104,6 +104,7 @@ class Summariser:
 
     def _by_model(self, material: Material, offer: Offer, question: Question) -> Made:
         each = self._most(offer, question)
+        offer = _with_secret(offer)
         subject = self._subject(material)
         with spending() as ledger:
             tried = self._tried(ledger, subject)
@@ -211,6 +212,13 @@ class Summariser:
         if reason != OFF:
             logger.warning("session %s: a plain summary: %s", material.session, reason)
         return _made(material, PLAIN, plain_summary(material.meta), reason=reason)
+
+
+def _with_secret(offer: Offer) -> Offer:
+    try:
+        return offer.with_secret()
+    except CredentialsError as error:
+        raise SummaryError(str(error)) from error
 
 
 def _made(material: Material, kind: str, answer: Answer, **more: Any) -> Made:

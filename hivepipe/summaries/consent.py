@@ -57,20 +57,27 @@ def withdraw_consent(home: str) -> None:
         consent_path(home).unlink()
 
 
-def is_enabled(home: str) -> bool:
-    """May anybody be asked at all? A word that is neither yes nor no is taken as no."""
-    if settings.variable("HIVEPIPE_SUMMARIES"):
-        return settings.switched_on("HIVEPIPE_SUMMARIES")
-    return read_consent(home) is not None
+def is_enabled(home: str, *, with_environment: bool = True) -> bool:
+    """May anybody be asked at all? A word that is neither yes nor no is taken as no.
+
+    Without the environment it answers as a process of the stack would: it has none of this shell's.
+    """
+    word = _word(with_environment)
+    return settings.means_yes(word) if word else read_consent(home) is not None
 
 
-def objection(home: str, offer: Offer) -> str:
+def _word(with_environment: bool) -> str:
+    said = settings.variable if with_environment else settings.of_files
+    return said("HIVEPIPE_SUMMARIES") or ""
+
+
+def objection(home: str, offer: Offer, *, with_environment: bool = True) -> str:
     """Say why this offer may not be used; empty: it may."""
-    if not is_enabled(home):
+    if not is_enabled(home, with_environment=with_environment):
         return OFF
     refused = offer.trouble or terms.trouble()
     given = read_consent(home)
-    if refused or given is None or settings.switched_on("HIVEPIPE_SUMMARIES"):
+    if refused or given is None or settings.means_yes(_word(with_environment)):
         return refused
     found = (offer.provider.kind, offer.model, offer.url)
     if (given.kind, given.model, given.url) == found:

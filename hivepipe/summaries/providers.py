@@ -9,6 +9,7 @@ import os
 import stat
 import time
 from base64 import urlsafe_b64decode
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from pathlib import Path
@@ -17,9 +18,11 @@ from urllib.parse import urlsplit
 
 from hivepipe.errors import CredentialsError
 from hivepipe.home import make_folders, user_config_folder, user_folder, write_small
-from hivepipe.settings import environment, variable
+from hivepipe.settings import environment, of_files, variable
+from hivepipe.summaries.key_command import is_key, key_printed_by
 from hivepipe.web_address import KIND, is_web_address
 
+Said = Callable[[str], str | None]  # what is set: everywhere, or in files alone
 Kind = Literal["openrouter", "anthropic", "openai", "codex", "claude"]
 
 FILE_NAME = "credentials.env"
@@ -68,6 +71,7 @@ PROVIDERS = (
     ),
 )
 SETTABLE = tuple(name for it in PROVIDERS for name in it.credentials if name != CODEX)
+_COMMAND = "_COMMAND"  # behind the name of a key: not the key stands there but what prints it
 EMBEDDINGS_KEY = "HIVEPIPE_EMBEDDINGS_KEY"  # of `embeddings_url`
 KEPT = (*SETTABLE, EMBEDDINGS_KEY)  # what may stand in the file
 
@@ -84,6 +88,11 @@ class Offer:
     secret: str = field(repr=False)
     account: str = field(default="", repr=False)
     trouble: str = ""  # why it cannot be used after all
+    command: str = ""  # prints the secret, which is then not known yet
+
+    def with_secret(self) -> "Offer":
+        """Return it ready to be used; CredentialsError: its command prints no key."""
+        return replace(self, secret=key_printed_by(self.command)) if self.command else self
 
     @property
     def is_local(self) -> bool:
@@ -106,49 +115,50 @@ def find_offer(*, with_environment: bool = True) -> Offer | None:
     """Return what the first credential in the order offers, or a server that needs none; or None.
 
     CredentialsError: `credentials.env` cannot be believed. Without the environment it answers as a
-    process of the stack would.
+    process of the stack would, that has none of this shell's. No command for a key is run.
     """
-    stored = read_credentials()
+    kept = _read_file()
+    said = variable if with_environment else of_files
     for provider in PROVIDERS:
         if provider.kind == "codex":
-            found = _codex(provider)
+            found = _codex(provider, said)
             if found:
                 return found
         for name in provider.credentials:
-            secret, source = environment(name) if with_environment else None, "environment"
-            if not secret:
-                secret, source = stored.get(name), str(credentials_path())
+            secret = environment(name) if with_environment else None
             if secret:
-                return _offer(provider, name, source, secret)
-    return _keyless()
+                return _offer(provider, said, name, "environment", secret)
+            if name in kept:
+                return _offer(provider, said, name, str(credentials_path()), kept[name])
+            if name + _COMMAND in kept:
+                source = f"a command in {credentials_path()}"
+                return replace(_offer(provider, said, name, source), command=kept[name + _COMMAND])
+    return _keyless(said)
 
 
-def _keyless() -> Offer | None:
+def _keyless(said: Said) -> Offer | None:
     """Return a server on this machine that the user named; such a one may ask for no key."""
     for provider in PROVIDERS:
-        if _named_url(provider) and provider.kind != "codex":
-            offer = _offer(provider, NO_KEY, "this machine")
+        if _named_url(provider, said) and provider.kind != "codex":
+            offer = _offer(provider, said, NO_KEY, "this machine")
             if offer.is_local or offer.trouble:
                 return offer
     return None
 
 
-def _offer(provider: Provider, name: str, source: str, secret: str = "") -> Offer:
-    url = _named_url(provider) or provider.url
+def _offer(provider: Provider, said: Said, name: str, source: str, secret: str = "") -> Offer:
+    url = _named_url(provider, said) or provider.url
     trouble = "" if not url or is_web_address(url) else f"{provider.kind}_url must be {KIND}"
-    return Offer(provider, name, source, _model(provider), url, secret, trouble=trouble)
+    model = said("HIVEPIPE_LLM_MODEL") or provider.model
+    return Offer(provider, name, source, model, url, secret, trouble=trouble)
 
 
-def _model(provider: Provider) -> str:
-    return variable("HIVEPIPE_LLM_MODEL") or provider.model
-
-
-def _named_url(provider: Provider) -> str:
+def _named_url(provider: Provider, said: Said) -> str:
     named = {
-        "openrouter": variable("HIVEPIPE_OPENROUTER_URL"),
-        "anthropic": variable("HIVEPIPE_ANTHROPIC_URL"),
-        "openai": variable("HIVEPIPE_OPENAI_URL"),
-        "codex": variable("HIVEPIPE_CODEX_URL"),
+        "openrouter": said("HIVEPIPE_OPENROUTER_URL"),
+        "anthropic": said("HIVEPIPE_ANTHROPIC_URL"),
+        "openai": said("HIVEPIPE_OPENAI_URL"),
+        "codex": said("HIVEPIPE_CODEX_URL"),
     }
     return (named.get(provider.kind) or "").rstrip("/")
 
@@ -163,6 +173,16 @@ def credentials_path() -> Path:
 
 def read_credentials() -> dict[str, str]:
     """Return name -> secret; CredentialsError if others could have read or written the file."""
+    return {name: value for name, value in _read_file().items() if name in KEPT}
+
+
+def read_commands() -> dict[str, str]:
+    """Return name -> the command that prints the secret; CredentialsError as above."""
+    kept = _read_file()
+    return {name: kept[name + _COMMAND] for name in SETTABLE if name + _COMMAND in kept}
+
+
+def _read_file() -> dict[str, str]:
     path = credentials_path()
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -178,16 +198,22 @@ def read_credentials() -> dict[str, str]:
             raise CredentialsError(f"others may read {path}: chmod 600 {path}")
         text = file.read(LIMIT_BYTES).decode("utf-8", "replace")
     pairs = (line.partition("=") for line in text.splitlines() if line[:1] not in ("", "#"))
-    return {name.strip(): value.strip() for name, _, value in pairs if name.strip() in KEPT}
+    known = (*KEPT, *(each + _COMMAND for each in SETTABLE))
+    found = {name.strip(): value.strip() for name, _, value in pairs}
+    return {name: value for name, value in found.items() if name in known and value}
 
 
-def write_credential(name: str, secret: str | None) -> None:
-    """Keep a credential, or with None forget it; CredentialsError says why not."""
-    if name not in KEPT:
-        raise CredentialsError(f"{name} is none of {', '.join(KEPT)}")
-    if secret is not None and (not secret.isascii() or not secret.isprintable() or not secret):
+def write_credential(name: str, secret: str | None, *, by_command: bool = False) -> None:
+    """Keep a credential, or the command that prints it, or with None forget it.
+
+    CredentialsError says why not.
+    """
+    if name not in (SETTABLE if by_command else KEPT):
+        raise CredentialsError(f"{name} is none of {', '.join(SETTABLE if by_command else KEPT)}")
+    if secret is not None and not is_key(secret):
         raise CredentialsError(f"what was given cannot be {name}: one line of ASCII, please")
-    kept = {**read_credentials(), name: secret or ""}
+    kept = {**_read_file(), name: "", name + _COMMAND: ""}
+    kept[name + _COMMAND if by_command else name] = secret or ""
     lines = [f"{each}={value}\n" for each, value in kept.items() if value]
     path = str(credentials_path())
     try:
@@ -200,7 +226,7 @@ def write_credential(name: str, secret: str | None) -> None:
 # ---- Codex
 
 
-def _codex(provider: Provider) -> Offer | None:
+def _codex(provider: Provider, said: Said) -> Offer | None:
     """Read Codex's access token; it is never refreshed, for that would log the user out there."""
     path = Path(environment("CODEX_HOME") or f"{user_folder()}/.codex", "auth.json")
     try:
@@ -210,7 +236,7 @@ def _codex(provider: Provider) -> Offer | None:
         return None
     if not isinstance(secret, str) or not isinstance(account, str) or not secret:
         return None
-    found = replace(_offer(provider, CODEX, str(path), secret), account=account)
+    found = replace(_offer(provider, said, CODEX, str(path), secret), account=account)
     if _expires(secret) < time.time():
         return replace(found, trouble="the access token of Codex has expired: use `codex` once")
     return found

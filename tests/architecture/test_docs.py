@@ -24,7 +24,7 @@ ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 OURS = {"README.md": README, "architecture.md": ARCHITECTURE, "glossary.md": GLOSSARY}
-READERS = ("variable", "of_this_process", "switched_on", "switched_off", "_secs")
+READERS = ("variable", "of_this_process", "switched_on", "switched_off", "_secs", "said")
 
 
 def code_of(page: str) -> list[str]:

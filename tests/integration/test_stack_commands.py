@@ -68,7 +68,8 @@ def test_restart_gives_new_processes_and_leaves_the_record_on(
 ) -> None:
     sandbox.run("up", "-d")
     before = {kind: sandbox.pid(kind) for kind in EVERY}
-    sandbox.run("restart")
+    said = sandbox.run("restart", HIVEPIPE_SUMMARIES="on")
+    assert "HIVEPIPE_SUMMARIES is set in this shell, which no stack sees" in said
     assert sandbox.counts() == ONE_OF_EACH
     assert not set(before.values()) & {sandbox.pid(kind) for kind in EVERY}
     assert state_of(sandbox, monkeypatch) == "on"

@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -173,6 +174,34 @@ def test_asked_for_by_hand(scene: Scene, llm: Provider) -> None:
             "source": "llm",
             "ratings": [{"name": "parser", "useful": True}],
         }
+
+
+def test_a_key_that_a_command_prints(scene: Scene, llm: Provider, tmp_path: Path) -> None:
+    """It is run for a call, and for nothing else; the key is kept nowhere."""
+    (tmp_path / "key").write_text(CANARY)
+    prints = tmp_path / "prints"
+    prints.write_text(f"#!/bin/sh\necho run >> {tmp_path}/runs\ncat {tmp_path}/key\n")
+    prints.chmod(0o700)
+    scene.configure(openai_url=f"{llm.url}/v1")
+    said = scene.command("credentials", "set", "OPENAI_API_KEY", "--command", f"{prints} openai")
+    said += scene.command("credentials", "list") + scene.command("summaries", "enable", "--yes")
+    text = scene.home.root / "text"
+    text.write_text("Mend the parser.\n" * 100)
+    words = ("summaries", "run", "codex-1", "--file", str(text))
+    said += scene.command(*words, "--dry-run")
+    assert "a command in " in said
+    assert not (tmp_path / "runs").exists()
+    said += scene.command(*words)
+    assert (tmp_path / "runs").read_text() == "run\n"
+    ((_, headers, _),) = llm.requests
+    assert headers["authorization"] == f"Bearer {CANARY}"
+    assert CANARY not in said
+    assert not [path for path, data in scene.everything().items() if CANARY.encode() in data]
+    (tmp_path / "key").write_text("")
+    said = scene.command(*words)
+    assert "plain (the command for the key did not print one: no line of ASCII)" in said
+    assert len(llm.requests) == 1
+    assert scene.spent()["ever"]["calls"] == 1
 
 
 def test_a_session_that_was_left_open_is_summarised(scene: Scene, llm: Provider) -> None:

@@ -17,7 +17,7 @@ from hivepipe.doctor.patient import Finding, Patient
 from hivepipe.errors import CredentialsError
 from hivepipe.home import Place
 from hivepipe.stack.lock import Stack
-from hivepipe.summaries import terms
+from hivepipe.summaries import key_command, terms
 from hivepipe.summaries.consent import (
     OFF,
     consent_path,
@@ -34,6 +34,7 @@ from hivepipe.summaries.providers import (
     Offer,
     credentials_path,
     find_offer,
+    read_commands,
     read_credentials,
     write_credential,
 )
@@ -98,6 +99,37 @@ def test_the_environment_comes_before_the_file_of_the_same_name(
     offer = find_offer(with_environment=False)
     assert offer is not None
     assert (offer.secret, offer.source) == ("of-the-file", str(credentials_path()))
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("printf %s secret-1", "secret-1"),
+        ("sh -c 'echo secret-1; exit 3'", "exit code 3"),
+        ("printf 'secret-1\\nsecret-2'", "no line of ASCII"),
+        ("true", "no line of ASCII"),
+        ("/nowhere/a-program", "does not start"),
+        ("printf 'unclosed", "does not start"),
+        ("sleep 60", "took longer"),
+    ],
+)
+def test_a_command_prints_the_key(
+    environ: Environ, monkeypatch: pytest.MonkeyPatch, command: str, said: str
+) -> None:
+    monkeypatch.setattr(key_command, "LIMIT_SECS", 0.2 if "sleep" in command else 10.0)
+    environ[b"PATH"] = os.environb[b"PATH"]
+    write_credential("OPENAI_API_KEY", "kept-before")
+    write_credential("OPENAI_API_KEY", command, by_command=True)
+    assert (read_credentials(), read_commands()) == ({}, {"OPENAI_API_KEY": command})
+    assert found().secret == ""
+    if said == "secret-1":
+        assert found().with_secret().secret == said
+    else:
+        with pytest.raises(CredentialsError, match=said) as raised:
+            found().with_secret()
+        assert "secret-" not in str(raised.value)
+    write_credential("OPENAI_API_KEY", "kept-after")
+    assert (found().secret, read_commands()) == ("kept-after", {})
 
 
 def test_a_secret_is_in_no_repr(environ: Environ) -> None:
@@ -308,6 +340,27 @@ def findings(name: str, home: Path) -> list[Finding]:
     place = Place(str(home.parent), str(home), {})
     (check,) = [check for check in CHECKS if check.name == name]
     return list(check.look(Patient(place, Stack(str(home), str(home / "run")))))
+
+
+def test_what_this_shell_says_is_not_what_the_stack_sees(environ: Environ, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    write_credential("OPENAI_API_KEY", "a")
+    environ[b"HIVEPIPE_SUMMARIES"] = b"on"
+    environ[b"HIVEPIPE_OPENAI_URL"] = b"http://127.0.0.1:1"
+    *notes, could = findings("summaries", home)
+    assert [note.text.partition(" ")[0] for note in notes] == [
+        "HIVEPIPE_SUMMARIES",
+        "HIVEPIPE_OPENAI_URL",
+    ]
+    assert all(note.is_note for note in notes)
+    assert "nothing is sent until you agree" in could.text
+    offer = find_offer(with_environment=False)
+    assert offer is not None
+    assert offer.url == "https://api.openai.com/v1"
+    give_consent(str(home), offer, "2026-11-21T10:00:00.000Z")
+    assert "summaries are written by" in findings("summaries", home)[-1].text
+    environ[b"HIVEPIPE_SUMMARIES"] = b"off"
+    assert "summaries are written by" in findings("summaries", home)[-1].text
 
 
 def test_doctor_names_the_credential_and_never_the_key(environ: Environ, tmp_path: Path) -> None:

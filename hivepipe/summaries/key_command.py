@@ -1,0 +1,49 @@
+"""A command of the user's that prints a key: run for each call, and for no other reason."""
+
+import os
+import shlex
+import signal
+import subprocess
+from contextlib import suppress
+
+from hivepipe.errors import CredentialsError
+from hivepipe.settings import inherited
+
+LIMIT_SECS = 10.0
+
+
+def key_printed_by(command: str) -> str:
+    """Return the key; CredentialsError says why there is none, and nothing of what was printed."""
+    try:
+        process = subprocess.Popen(
+            shlex.split(command),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env=inherited(),
+            start_new_session=True,
+        )
+    except (OSError, ValueError, IndexError) as error:
+        raise CredentialsError(f"the command for the key does not start: {error}") from None
+    try:
+        printed, _ = process.communicate(timeout=LIMIT_SECS)
+    except subprocess.TimeoutExpired:
+        message = f"the command for the key took longer than {LIMIT_SECS:.0f} s"
+        raise CredentialsError(message) from None
+    finally:
+        with suppress(ProcessLookupError):  # its children too
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        if process.stdout:
+            process.stdout.close()
+    key = printed.decode("utf-8", "replace").strip()
+    if process.returncode or not is_key(key):
+        why = f"exit code {process.returncode}" if process.returncode else "no line of ASCII"
+        raise CredentialsError(f"the command for the key did not print one: {why}")
+    return key
+
+
+def is_key(text: str) -> bool:
+    """Can this be a key: one line of ASCII?"""
+    return bool(text) and text.isascii() and text.isprintable()
