@@ -16,6 +16,7 @@ from hivepipe.hive.worker import Worker
 from hivepipe.store import hive as store
 
 _PAID = ("ask", "park", "respawn")
+_UNKNOWN_USD = 1  # what a run counts that has not said its cost, of a worker that never did
 
 
 def act(orchestrator: Orchestrator, standing: Standing, policy: Policy) -> str:
@@ -87,7 +88,8 @@ def _spent_today(home: str) -> float:
     try:
         with records.opened(home) as db:
             midnight = f"{datetime.now(UTC):%Y-%m-%d}T00:00:00.000Z"
-            return store.spent_since(db, midnight) / float(records.MICRO)
+            unknown = int(_UNKNOWN_USD * records.MICRO)
+            return store.spent_since(db, midnight, unknown) / float(records.MICRO)
     except StoreError as error:
         raise HiveError(f"nobody knows what was spent today: {error}") from None
 

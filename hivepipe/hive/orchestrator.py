@@ -60,6 +60,7 @@ class Orchestrator:
         command.claude()
         session = _uuid(session) if session else str(uuid.uuid4())
         worker = self.hive.new_worker(f"{project}-{session}")
+        self._refuse_another(worker, session, None if respawn_of else task)
         before = respawn_of.card() if respawn_of else None
         card = Card(
             session=session,
@@ -144,10 +145,8 @@ class Orchestrator:
     def has_successor(self, worker: Worker) -> bool:
         """Has a fresh worker taken over from this one?"""
         card = self._card(worker)
-        id = f"{card.project}-{_successor(card)}"
-        if (self.hive.archive_folder / id).exists():
-            return True
-        return _was_started(self.hive.new_worker(id))
+        successor = self.hive.new_worker(f"{card.project}-{_successor(card)}")
+        return _was_started(successor) or bool(records.over(self.hive, _successor(card)))
 
     # ---- looking
 
@@ -203,6 +202,16 @@ class Orchestrator:
             tidy(worker, since)
         except HiveError as error:
             self.troubles.append(str(error))
+
+    def _refuse_another(self, worker: Worker, session: str, task: str | None) -> None:
+        """HiveError: the session is, or was, of another worker or another task (None: of any)."""
+        others = [each for each in self.hive.workers() if each.id != worker.id]
+        if other := next((each for each in others if each.card().session == session), None):
+            raise HiveError(f"session {session} is {other.id}'s")
+        if what := records.over(self.hive, session):
+            raise HiveError(f"session {session}: {what}; what is over is not done again")
+        if task is not None and _was_made(worker) and worker.task().strip() != task.strip():
+            raise HiveError(f"{worker.id} was spawned before, with another task")
 
     def _start_once(self, worker: Worker) -> None:
         """Start the first run, unless somebody has: two spawns of one session are one."""

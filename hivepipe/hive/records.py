@@ -88,6 +88,18 @@ def record_worker(db: Database, hive: Hive, worker: Worker) -> None:
         record_status(db, worker.id, card, status)
 
 
+def over(hive: Hive, session: str) -> str:
+    """Say which worker of a home had a session and is archived or deleted; empty if none."""
+    for worker in hive.archived():
+        if worker.card().session == session:
+            return f"{worker.id} is archived"
+    try:
+        with opened(hive.home) as db:
+            return store.over(db, session)
+    except StoreError:  # it is not there yet, or in trouble: the folders have spoken
+        return ""
+
+
 def record_last(db: Database, hive: Hive, worker: Worker) -> None:
     """Write all rows of a worker that is about to go, runs of others among them as run 0."""
     record_worker(db, hive, worker)

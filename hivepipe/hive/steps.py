@@ -85,7 +85,8 @@ def next_step(standing: Standing, steps: list[Step], policy: Policy, now_ns: int
         return _of_living(standing, steps, policy, silent_secs, now_ns)
     if standing.state == "died":
         return _of_dead(standing, of_run)
-    if standing.state == "error" and standing.status.text("by") == BY_US:
+    has_given_up = any(step.name == "give up" for step in steps)  # the word alone is the worker's
+    if standing.state == "error" and has_given_up and standing.status.text("by") == BY_US:
         return _of_given_up(standing, steps, policy)
     return ""
 

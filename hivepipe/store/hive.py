@@ -84,6 +84,16 @@ def end_worker(db: Database, worker: str, column: str, time: str) -> None:
     db.execute(sql, {"time": time, "id": worker})
 
 
+def over(db: Database, session: str) -> str:
+    """Say which worker had a session and is archived or deleted; empty if none."""
+    sql = """
+        SELECT id, deleted_at FROM hive_workers
+        WHERE session_id = :session AND (archived_at IS NOT NULL OR deleted_at IS NOT NULL)
+    """
+    row = db.row(sql, {"session": session})
+    return f"{row['id']} is {'deleted' if row['deleted_at'] else 'archived'}" if row else ""
+
+
 def workers_of(store: Listings, hive: str) -> list[Entry]:
     """Return all workers of a hive, also those whose folder is gone, with what they cost."""
     sql = """
@@ -118,12 +128,21 @@ def known(db: Database, hive: str) -> dict[str, set[tuple[object, ...]]]:
     return found
 
 
-def spent_since(db: Database, time: str) -> int:
-    """Return what asking, parking and respawning cost since then, in millionths of a dollar."""
-    sql = """
-        SELECT COALESCE(SUM(cost_micro_usd), 0) AS spent
-        FROM hive_runs LEFT JOIN hive_workers ON hive_workers.id = worker_id
-        WHERE started_at >= :time AND (kind IN ('ask', 'park') OR respawn_of IS NOT NULL)
+def spent_since(db: Database, time: str, unknown_micro_usd: int) -> int:
+    """Return what asking, parking and respawning cost since then, in millionths of a dollar.
+
+    A run that has said no cost, for it goes on or was killed, counts as much as the dearest of its
+    worker's, or of the worker it follows; as `unknown_micro_usd` where there is none.
     """
-    row = db.row(sql, {"time": time})
-    return int(row["spent"]) if row else 0
+    sql = """
+        SELECT hive_runs.cost_micro_usd AS cost, hive_runs.outcome AS outcome,
+          (SELECT MAX(other.cost_micro_usd) FROM hive_runs AS other
+           WHERE other.worker_id IN (hive_runs.worker_id, hive_workers.respawn_of)) AS dearest
+        FROM hive_runs LEFT JOIN hive_workers ON hive_workers.id = hive_runs.worker_id
+        WHERE hive_runs.started_at >= :time
+          AND (hive_runs.kind IN ('ask', 'park') OR hive_workers.respawn_of IS NOT NULL)
+    """
+    rows = db.rows(sql, {"time": time})
+    return sum(
+        int(row["cost"] if row["outcome"] else row["dearest"] or unknown_micro_usd) for row in rows
+    )

@@ -131,3 +131,28 @@ def test_without_money_nobody_is_asked(scene: Scene) -> None:
     assert runs(scene) == 1
     ticks_until(scene, worker, ("ask", 1), POLICY="ask")
     scene.becomes(worker, "done")
+
+
+def test_who_says_that_it_was_given_up_is_not_believed(scene: Scene) -> None:
+    said = 'status {"status": "error", "error": "so", "by": "hivepipe"}'
+    worker = scene.spawn(script([said]))
+    scene.becomes(worker, "error")
+    until(lambda: not scene.processes(), "it goes on")
+    for _ in range(3):
+        assert tick(scene, POLICY="respawn", **SOON) == ""
+    assert runs(scene) == 1
+
+
+def test_what_goes_on_is_counted_before_it_says_what_it_cost(scene: Scene) -> None:
+    """Who fell silent together is not asked together: each may cost a dollar."""
+    for _ in range(3):
+        scene.spawn(script(["hang"], ["wait /nonexistent"]))
+    until(lambda: runs(scene) == 3, "they never began")
+
+    def is_enough() -> bool:
+        tick(scene, POLICY="ask", LIMIT_USD="2", **SOON | {"GRACE_SECS": "60"})
+        last = [step for each in scene.check() for step in steps(scene, each["id"])[-1:]]
+        return sorted(last) == [("ask", 1), ("ask", 1), ("limit", 1)]
+
+    until(is_enough, "not two were asked")
+    until(lambda: runs(scene) == 5, "they were not asked")

@@ -3,7 +3,9 @@
 import gzip
 import json
 import os
+import shutil
 import signal
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -269,6 +271,28 @@ def test_the_same_session_is_spawned_once(scene: Scene) -> None:
     assert len(scene.played()) == 1
     assert len(list(scene.state(worker).glob("runs/*.json"))) == 1
     assert "no UUID" in scene.said("spawn", "project-a", "x", "--session", "1", expect=1).stderr
+
+
+def test_a_session_is_of_one_worker_and_one_task_for_good(scene: Scene) -> None:
+    session = "5f0c9d0e-0000-4000-8000-000000000001"
+    again = ("--session", session)
+    worker = scene.spawn(script([DONE]), "project-a", *again)
+    scene.becomes(worker, "done")
+    until(lambda: not scene.processes(), "its runner goes on")
+    scene.run("projects", "add", "other-name", str(scene.projects["project-a"]))
+    refused = scene.said("spawn", "other-name", script([DONE]), *again, expect=1)
+    assert f"is {worker}'s" in refused.stderr
+    refused = scene.said("spawn", "project-a", "Something else.", *again, expect=1)
+    assert "with another task" in refused.stderr
+    scene.run("archive", worker)
+    for over in ("is archived", "is deleted"):  # whoever says everything again does nothing again
+        refused = scene.said("spawn", "project-a", script([DONE]), *again, expect=1)
+        assert over in refused.stderr
+        shutil.rmtree(scene.hive / "archive" / worker, ignore_errors=True)
+        with sqlite3.connect(scene.home.database) as db:
+            db.execute("UPDATE hive_workers SET deleted_at = 'now'")
+        db.close()
+    assert len(scene.played()) == 1
 
 
 def test_learnings_are_shown(scene: Scene) -> None:
