@@ -31,7 +31,6 @@ LOOK_EVERY_SECS = 2.0
 ANEW_SECS = 60.0
 MOST_PARTS = 200  # of one kind
 MOST_PROJECTS = 50
-MOST_LISTED = 30  # lines of a lead's part
 RECENT = timedelta(minutes=5)
 NOTES = ("preferences", "progress")
 _NOTE_SUFFIXES = (".md", ".txt", ".yaml", ".yml", ".json", ".toml")
@@ -134,7 +133,7 @@ def _lead_parts(store: Listings, tasks: list[Entry]) -> Iterator[tuple[str, str]
         agents = [entry for entry in spawned if entry["swarm_id"] == swarm]
         for lead in leads:
             others = [entry for entry in shown if entry["profile"] != lead]
-            text = words.lead_part(others[:MOST_LISTED], agents[:MOST_LISTED])
+            text = words.lead_part(others, agents)
             yield lead_part(lead, swarm), text
 
 

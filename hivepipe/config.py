@@ -166,6 +166,8 @@ SETTINGS = (
     Setting("guard_waiting", _patterns, "a list of tools", WAITING),
     Setting("autostart", _switch, "true or false", "true, but not in CI or the cloud"),
     Setting("idle_secs", _number, "a number of seconds", "300"),
+    Setting("stalled_secs", _number, "a number of seconds", "900"),
+    Setting("lost_secs", _number, "a number of seconds", "1800"),
     Setting("shared_root", _path, "an absolute path", "none"),
     Setting("db", _path, "an absolute path", "hive.db in the home"),
     Setting("log_format", _log_format, '"text" or "json"', "text"),

@@ -1,20 +1,18 @@
 """How a session is: what its last event said, held against the clock and its process.
 
-Stalled: a turn is open, no call runs, and nothing was heard for 15 minutes. Lost: nothing for 30,
-or its process is gone. Whoever waits for a tool, for a person's permission or for background work
-is neither.
+Stalled: a turn is open, no call runs, and nothing was heard for 15 minutes (`stalled_secs`). Lost:
+nothing for 30 (`lost_secs`), or its process is gone. Whoever waits for a tool, for a person's
+permission or for background work is neither.
 """
 
 import os
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
+from hivepipe import settings
 from hivepipe.intake.fate import lives
 from hivepipe.store.activity import activity_of_sessions, processes_of_sessions
 from hivepipe.store.listings import Entry, Listings
-
-STALLED = timedelta(minutes=15)
-LOST = timedelta(minutes=30)
 
 _NO_ACTIVITY = {"calls": 0, "failed": 0, "denied": 0, "warned": 0, "task_id": None, "profile": None}
 
@@ -50,8 +48,10 @@ def condition(status: str, last_active_at: str, *, waits: bool, alive: bool | No
         return "lost"
     if status == "paused" or waits or not last_active_at:
         return status
-    silence = datetime.now(UTC) - datetime.fromisoformat(last_active_at)
-    return "lost" if silence >= LOST else "stalled" if silence >= STALLED else status
+    silence = (datetime.now(UTC) - datetime.fromisoformat(last_active_at)).total_seconds()
+    if silence >= settings.lost_secs():
+        return "lost"
+    return "stalled" if silence >= settings.stalled_secs() else status
 
 
 def _any_lives(processes: list[Entry]) -> bool | None:

@@ -20,6 +20,8 @@ ALIASES = {
 
 CHECKPOINT_INTERVAL_SECS = 60.0
 IDLE_SECS = 300.0
+STALLED_SECS = 900.0
+LOST_SECS = 1800.0
 HIVE_STALE_SECS = 3600.0
 HIVE_GRACE_SECS = 300.0
 HIVE_RESPAWNS = 1
@@ -40,6 +42,8 @@ _INHERITED_OURS = (
     "HIVEPIPE_LOG_FORMAT",
     "HIVEPIPE_CHECKPOINT_INTERVAL",
     "HIVEPIPE_IDLE_SECS",
+    "HIVEPIPE_STALLED_SECS",
+    "HIVEPIPE_LOST_SECS",
     "HIVEPIPE_SHARED_ROOT",
     "HIVEPIPE_PM2",
 )
@@ -120,6 +124,16 @@ def checkpoint_interval_ns() -> int:
 def idle_secs() -> float:
     """Return after how much idleness a stack that a hook started leaves."""
     return _secs("HIVEPIPE_IDLE_SECS", IDLE_SECS)
+
+
+def stalled_secs() -> float:
+    """Return after how much silence in a turn a session is stalled."""
+    return _secs("HIVEPIPE_STALLED_SECS", STALLED_SECS)
+
+
+def lost_secs() -> float:
+    """Return after how much silence in a turn a session is lost."""
+    return _secs("HIVEPIPE_LOST_SECS", LOST_SECS)
 
 
 def hive_stale_secs() -> float:

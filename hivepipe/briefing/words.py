@@ -13,6 +13,9 @@ MOST_GOAL_CHARS = 1_500
 MOST_PROFILE_CHARS = 3_200
 MOST_PROJECT_CHARS = 2_800
 MOST_LEAD_CHARS = 2_000
+_MOST_AT_WORK_CHARS = 1_000
+_MOST_SPAWNED_CHARS = 400
+_MOST_LOST_CHARS = 300
 _MOST_PROMPT_CHARS = 600
 _MOST_SUMMARY_CHARS = 1_000
 _MOST_LINE_CHARS = 120
@@ -63,18 +66,29 @@ def profile_part(profile: Entry, files: Iterable[Notes]) -> str:
 
 
 def lead_part(sessions: Iterable[Entry], delegations: Iterable[Entry]) -> str:
-    """Tell a lead what the others in its swarm are at."""
-    at_work = [_session_line(session) for session in sessions]
+    """Tell a lead what the others in its swarm are at, and what nobody is at any more."""
+    sessions = list(sessions)
+    at_work = [_session_line(each) for each in sessions if each["condition"] != "lost"]
+    lost = [_session_line(each) for each in sessions if each["condition"] == "lost"]
     spawned = [_delegation_line(agent) for agent in delegations]
-    if not at_work and not spawned:
-        return ""
-    found = []
-    if at_work:
-        found.append("Open sessions of this swarm:\n" + "\n".join(at_work))
-    if spawned:
-        found.append("Delegated in the last five minutes:\n" + "\n".join(spawned))
-    found.append("What is listed here is in other hands: doing it again would double the work.")
+    found = [
+        *_listed("Open sessions of this swarm:", at_work, _MOST_AT_WORK_CHARS),
+        *_listed("Delegated in the last five minutes:", spawned, _MOST_SPAWNED_CHARS),
+    ]
+    if found:
+        found.append("What is listed here is in other hands: doing it again would double the work.")
+    found += _listed("Lost, their process gone or long silent:", lost, _MOST_LOST_CHARS)
     return cut("\n\n".join(found), MOST_LEAD_CHARS)
+
+
+def _listed(head: str, lines: list[str], room: int) -> list[str]:
+    """Return the lines that there is room for, under a heading, and say how many there are not."""
+    shown = list(lines)
+    while len("\n".join(shown)) > room:
+        shown.pop()
+    if len(shown) < len(lines):
+        shown.append(f"- and {len(lines) - len(shown)} more")
+    return ["\n".join([head, *shown])] if lines else []
 
 
 def cut(text: str, most: int) -> str:

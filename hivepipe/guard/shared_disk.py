@@ -1,5 +1,7 @@
 """The shared disk: a profile writes into `<root>/<category>/<own id>/` and nowhere else on it.
 
+That folder is made when a write into its category is judged for the first time.
+
 Only with HIVEPIPE_SHARED_ROOT and HIVEPIPE_AGENT_ID; reading is free. Paths are resolved as the
 kernel would, unless the disk was found silent: then by their words alone, for a look at a hung
 mount hangs the hook where no timer reaches it.
@@ -59,10 +61,20 @@ class SharedDisk:
         if place != self._root and not place.startswith(f"{self._root}/"):
             return None
         category, _, rest = place[len(self._root) + 1 :].partition("/")
+        if rest:
+            self._make_own_folder(category)
         if rest.partition("/")[0] == self._profile:
             return None
         name = place.rsplit("/", 1)[-1] if rest else ""
         return Verdict(SHARED_DISK, 0, True, self._advice(name, category if rest else ""))
+
+    def _make_own_folder(self, category: str) -> None:
+        """The first write into a category finds the own folder there; the disk's umask counts."""
+        if not self._is_silent:
+            try:
+                posix.mkdir(f"{self._root}/{category}/{self._profile}")
+            except OSError:  # it is there, the category is not, or the disk is read-only
+                return
 
     def _advice(self, name: str, category: str = "<category>") -> str:
         own = f"{self._named}/{category or '<category>'}/{self._profile}/{name}"

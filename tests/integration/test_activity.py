@@ -20,6 +20,7 @@ from hivepipe import heartbeats
 from hivepipe.cli.main import main
 from hivepipe.liveness import condition
 from hivepipe.queues.activity import take_activity
+from hivepipe.settings import use as set_in_files
 from hivepipe.store.activity import record_activity
 from hivepipe.store.database import Database
 from tests import payloads
@@ -255,6 +256,20 @@ def test_conditions(
     status: str, silent: dict[str, int], waits: bool, alive: bool | None, expected: str
 ) -> None:
     assert condition(status, ago(**silent), waits=waits, alive=alive) == expected
+
+
+def test_their_limits_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    def now(**silent: int) -> str:
+        return condition("active", ago(**silent), waits=False, alive=True)
+
+    set_in_files({"HIVEPIPE_STALLED_SECS": "60", "HIVEPIPE_LOST_SECS": "7200"})
+    try:
+        assert now(seconds=10) == "active"
+        assert now(minutes=2) == "stalled"
+        assert now(minutes=100) == "stalled"
+        assert now(minutes=121) == "lost"
+    finally:
+        set_in_files({})
 
 
 @pytest.fixture

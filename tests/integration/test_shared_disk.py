@@ -144,6 +144,17 @@ def test_the_settings_file_names_the_root_too(private_home: Home, root: Path, as
     assert "permissionDecision" in ask(write_to(root / "misc/bob/a"), SHARED_ROOT="")
 
 
+@pytest.mark.parametrize("named", ["misc/ana/a.md", "misc/bob/a.md"])
+def test_the_own_folder_is_made_when_it_is_first_needed(root: Path, ask: Ask, named: str) -> None:
+    assert not (root / "misc/ana").exists()
+    said = ask(shell(f"cat > {root}/{named}", root))
+    assert ("permissionDecision" in said) == ("bob" in named)
+    assert (root / "misc/ana").is_dir()
+    ask(shell(f"cat > {root}/new/ana/a.md", root))  # whose category is nobody's yet
+    ask(shell(f"cat {root}/thoughts/bob/a.md", root))
+    assert sorted(path.name for path in root.iterdir()) == ["misc", "thoughts"]
+
+
 def test_links_that_lead_in_a_circle_end(private_home: Home, root: Path, ask: Ask) -> None:
     (private_home.project / "round").symlink_to("round")
     assert ask(write_to(private_home.project / "round" / "a.md")) == {}

@@ -50,3 +50,25 @@ def test_the_goal_is_the_task_its_progress_and_the_last_prompt() -> None:
 
 def test_a_lead_without_others_is_told_nothing() -> None:
     assert words.lead_part([], []) == ""
+
+
+def test_a_lead_hears_of_work_first_and_of_the_lost_apart() -> None:
+    def session(number: int, condition: str) -> dict[str, Any]:
+        task = {"task_id": f"t-{number}", "text": "x" * 90, "objective": ""}
+        seen = {"id": f"s-{number}", "profile": f"p-{number}", "last_active_at": TIME}
+        return {**seen, **task, "condition": condition}
+
+    agent = {"type": "Explore", "status": "spawned", "name": "Map callers"}
+    many = [session(number, "lost" if number % 2 else "active") for number in range(60)]
+    text = words.lead_part(many, [agent])
+    work, agents, advice, lost = text.split("\n\n")
+    assert work.startswith("Open sessions of this swarm:\n- p-0 (active")
+    assert "lost" not in work
+    assert "- and " in work
+    assert "Map callers" in agents
+    assert "in other hands" in advice
+    assert lost.startswith("Lost, their process gone or long silent:\n- p-1 (lost")
+    shown = sum(line.startswith("- p-") for line in work.splitlines())
+    assert f"- and {30 - shown} more" in work
+    alone = words.lead_part([session(1, "lost")], [])
+    assert "in other hands" not in alone  # nobody is at it
