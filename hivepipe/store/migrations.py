@@ -226,6 +226,55 @@ CREATE TABLE identity_baselines (
 # `session show` counts them; without it that reads every skill use there is.
 SKILL_USES_BY_SESSION = "CREATE INDEX skill_uses_by_session ON skill_uses (session_id);"
 
+# For people who open the database themselves: these names and columns stay, whatever the tables
+# become. A column may be added at the end; a step that changes a table makes its view anew.
+VIEWS = """
+CREATE VIEW v_sessions AS SELECT
+  id AS session_id, status, project, objective AS title, model, source,
+  created_at AS started_at, paused_at, ended_at, end_reason,
+  (SELECT max(last_active_at) FROM activity WHERE session_id = sessions.id) AS last_active_at,
+  (SELECT coalesce(sum(calls), 0) FROM activity WHERE session_id = sessions.id) AS calls,
+  (SELECT coalesce(sum(failed), 0) FROM activity WHERE session_id = sessions.id) AS failed_calls,
+  (SELECT count(*) FROM agents WHERE session_id = sessions.id) AS agents,
+  (SELECT count(*) FROM prompts WHERE session_id = sessions.id) AS prompts,
+  (SELECT count(*) FROM skill_uses WHERE session_id = sessions.id) AS skill_uses,
+  (SELECT summary FROM summaries WHERE session_id = sessions.id
+    ORDER BY made_at DESC LIMIT 1) AS summary,
+  transcript_path
+FROM sessions;
+
+CREATE VIEW v_agents AS SELECT
+  id AS agent_id, session_id, status, type, name, model,
+  created_at AS started_at, last_active AS last_active_at, completed_at AS ended_at,
+  deleted_at, deleted_reason
+FROM agents;
+
+CREATE VIEW v_prompts AS SELECT session_id, created_at AS at, prompt FROM prompts;
+
+CREATE VIEW v_skill_uses AS SELECT
+  session_id, created_at AS at, skill, kind, arguments, success
+FROM skill_uses;
+
+CREATE VIEW v_log AS SELECT
+  session_id, created_at AS at, log_level AS level, message
+FROM session_logs;
+
+CREATE VIEW v_usage AS SELECT
+  session_id, agent_id, created_at AS at, model, input AS input_tokens, output AS output_tokens,
+  cache_read AS cache_read_tokens, cache_write_5m + cache_write_1h AS cache_write_tokens
+FROM usage;
+
+CREATE VIEW v_summaries AS SELECT
+  session_id, made_at AS at, kind, model, summary, key_learnings, files, open_ends
+FROM summaries;
+
+CREATE VIEW v_tasks AS SELECT
+  id AS task_id, session_id, status, text, progress, reason, created_at, updated_at, finished_at
+FROM tasks;
+
+CREATE VIEW v_alerts AS SELECT name, text, raised_at, ended_at FROM alerts;
+"""
+
 MIGRATIONS = (
     ("0001 initial", INITIAL),
     ("0002 usage", USAGE),
@@ -244,6 +293,7 @@ MIGRATIONS = (
     ("0031 hive states", HIVE_STATES),
     ("0040 profiles", PROFILES),
     ("0050 skill uses by session", SKILL_USES_BY_SESSION),
+    ("0060 views", VIEWS),
 )
 
 _RECORDS = """

@@ -1,8 +1,10 @@
 """Opening the database: many at once, a newer one, a backup before a step."""
 
+import re
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,9 @@ import pytest
 from hivepipe.errors import StoreError
 from hivepipe.store import migrations
 from hivepipe.store.database import Database
-from tests.conftest import Home, Server, Writer, until
+from tests import payloads
+from tests.conftest import ROOT, Home, Server, Writer, fire_all, until
+from tests.payloads import changed
 
 OPEN = """
 import sys
@@ -108,3 +112,53 @@ def test_an_idle_writer_empties_the_log(
     writer.start()
     until(lambda: not db.log_bytes(), "the log stays")
     db.close()
+
+
+# What people's own queries rely on. Add at the end of a line; change nothing.
+VIEWS = {
+    "v_sessions": "session_id status project title model source started_at paused_at ended_at"
+    " end_reason last_active_at calls failed_calls agents prompts skill_uses summary"
+    " transcript_path",
+    "v_agents": "agent_id session_id status type name model started_at last_active_at ended_at"
+    " deleted_at deleted_reason",
+    "v_prompts": "session_id at prompt",
+    "v_skill_uses": "session_id at skill kind arguments success",
+    "v_log": "session_id at level message",
+    "v_usage": "session_id agent_id at model input_tokens output_tokens cache_read_tokens"
+    " cache_write_tokens",
+    "v_summaries": "session_id at kind model summary key_learnings files open_ends",
+    "v_tasks": "task_id session_id status text progress reason created_at updated_at finished_at",
+    "v_alerts": "name text raised_at ended_at",
+}
+
+
+def test_views_keep_their_names_and_columns_and_are_documented(tmp_path: Path) -> None:
+    Database(tmp_path / "hive.db").close()
+    with closing(sqlite3.connect(tmp_path / "hive.db")) as db:
+        names = [n for (n,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'view'")]
+        found = {name: [c[1] for c in db.execute(f"PRAGMA table_info({name})")] for name in names}
+        for name in names:  # a column that a table no longer has is only noticed when it is read
+            assert db.execute(f"SELECT * FROM {name}").fetchall() == []
+    assert found == {name: columns.split() for name, columns in VIEWS.items()}
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    listed = re.findall(r"^\| `(v_\w+)` \| [^|]+ \| ([^|]+) \|$", page, re.MULTILINE)
+    assert {name: columns.split(", ") for name, columns in listed} == found
+
+
+def test_views_say_of_a_session_what_the_commands_say(
+    private_home: Home, redis_server: Server, writer: Writer
+) -> None:
+    writer.start()
+    fire_all(
+        [changed(payloads.SESSION_START, source="startup"), payloads.POST_AGENT_COMPLETED],
+        private_home.env,
+    )
+    calls = "SELECT title, status, calls, agents, prompts FROM v_sessions"
+    until(lambda: [row["calls"] for row in private_home.rows(calls)] == [1], "not stored")
+    until(lambda: private_home.rows("SELECT * FROM v_agents"), "no agent")
+    (session,) = private_home.rows(calls)
+    assert session == {
+        "title": "cart-refactor", "status": "active", "calls": 1, "agents": 1, "prompts": 0,
+    }  # fmt: skip
+    (agent,) = private_home.rows("SELECT status, type, name FROM v_agents")
+    assert agent == {"status": "completed", "type": "Explore", "name": "Map checkout callers"}
