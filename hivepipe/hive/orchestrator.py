@@ -15,9 +15,9 @@ from hivepipe.errors import HiveError, StoreError
 from hivepipe.hive import command, projects, prompts, records
 from hivepipe.hive.folder import Hive
 from hivepipe.hive.records import NO_STATES
+from hivepipe.hive.signs import Signs
 from hivepipe.hive.standing import Standing, stand
 from hivepipe.hive.start import locked, start
-from hivepipe.hive.strangers import Strangers
 from hivepipe.hive.transcript import tidy
 from hivepipe.hive.worker import Card, Worker
 from hivepipe.settings import hive_stale_secs
@@ -97,7 +97,7 @@ class Orchestrator:
 
     def answer(self, worker: Worker, text: str, option: int = 0) -> None:
         """Answer a worker's question; HiveError: it has none, or no such option."""
-        standing = stand(worker, hive_stale_secs(), Strangers(self.hive.home))
+        standing = stand(worker, hive_stale_secs(), Signs(self.hive.home))
         if standing.state != "need_input":
             raise HiveError(f"{worker.id} asks nothing: it stands at {standing.state}")
         if option:
@@ -158,8 +158,8 @@ class Orchestrator:
         looked_at = list(self.hive.workers() if workers is None else workers)
         for worker in looked_at:
             self.settle(worker)
-        strangers = Strangers(self.hive.home)
-        standings = [stand(worker, hive_stale_secs(), strangers) for worker in looked_at]
+        signs = Signs(self.hive.home)
+        standings = [stand(worker, hive_stale_secs(), signs) for worker in looked_at]
         self.record(looked_at, {standing.worker.id: standing.state for standing in standings})
         return standings
 

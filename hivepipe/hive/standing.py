@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from hivepipe.hive.run import Run
+from hivepipe.hive.signs import Signs
 from hivepipe.hive.status import Status
-from hivepipe.hive.strangers import Strangers
 from hivepipe.hive.worker import Worker
 
 # What a person has to do something about comes first.
@@ -38,12 +38,12 @@ class Standing(NamedTuple):
     stranger: int = 0  # the pid of a process on its session that no run of ours is
 
 
-def stand(worker: Worker, stale_secs: float, strangers: Strangers) -> Standing:
+def stand(worker: Worker, stale_secs: float, signs: Signs) -> Standing:
     """Look at one worker; nothing is changed."""
     status, run = worker.status(), worker.last_run()
     lives = run.is_at_work() if run else False
-    stranger = 0 if lives else strangers.of(worker)
-    heard_ns = _heard_ns(worker, status, run)
+    stranger = 0 if lives else signs.stranger(worker)
+    heard_ns = max(_heard_ns(worker, status, run), signs.heartbeat_ns(worker))
     is_silent = _silence_secs(heard_ns) >= stale_secs
     if stranger:
         state, note = _of_stranger(status, run, is_silent, stranger)
@@ -53,7 +53,7 @@ def stand(worker: Worker, stale_secs: float, strangers: Strangers) -> Standing:
 
 
 def _heard_ns(worker: Worker, status: Status, run: Run | None) -> int:
-    """The clock of silence: status, transcript or start, whichever is newest."""
+    """The clock of silence, as the folder has it: status, transcript or start, the newest."""
     try:
         grown_ns = worker.transcript.stat().st_mtime_ns
     except OSError:

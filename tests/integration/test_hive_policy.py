@@ -1,10 +1,17 @@
 """What the clock does about silent workers: by default it says so, and each step is taken once."""
 
 import json
+import os
+import time
 from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from hivepipe.jobs import utc
+from hivepipe.store.activity import record_activity
+from hivepipe.store.database import Database
 from tests.conftest import Home, until
 from tests.hive_scene import DONE, Scene, script, tick
 
@@ -62,6 +69,45 @@ def test_who_was_heard_of_within_the_hour_is_left_alone(scene: Scene) -> None:
     worker = begun(scene, script(["hang"]))
     assert tick(scene, POLICY="respawn") == ""
     assert scene.stand(worker)["state"] == "working"
+
+
+def test_a_tool_call_is_a_sign_of_life(scene: Scene) -> None:
+    worker = begun(scene, script(["hang"]))
+    session = scene.played()[0]["session"]
+    folder = scene.folder(worker)
+    until(lambda: '"user"' in (folder / "transcript.jsonl").read_text(), "it says nothing")
+    with closing(Database(scene.home.database)) as db:
+        for minutes in (90, 0):  # the newest counts
+            at = datetime.now(UTC) - timedelta(minutes=minutes)
+            note_call(db, session, at)
+    run_file = scene.state(worker) / "runs" / "1.json"
+    run = json.loads(run_file.read_text())
+    hour_ago_ns = time.time_ns() - 4000 * 10**9
+    run_file.write_text(json.dumps(run | {"started_ns": hour_ago_ns}))
+    os.utime(folder / "transcript.jsonl", ns=(hour_ago_ns, hour_ago_ns))
+    assert tick(scene) == ""
+    assert scene.stand(worker)["state"] == "working"
+    with closing(Database(scene.home.database)) as db, db.transaction():
+        db.execute("UPDATE activity SET last_active_at = '2026-01-01T00:00:00.000Z'", {})
+    assert scene.stand(worker)["state"] == "stale"
+
+
+def note_call(db: Database, session: str, at: datetime) -> None:
+    """Let the store know of a tool call, as the writer does."""
+    since_ms = int(at.timestamp() * 1000)
+    totals = {"calls": 1, "failed": 0, "denied": 0, "warned": 0}
+    with db.transaction():
+        record_activity(
+            db,
+            session=session,
+            since_ms=since_ms,
+            last_active_at=f"{utc(since_ms * 1_000_000)[:-4]}Z",
+            totals=totals,
+            open_calls=0,
+            turn_is_open=True,
+            task="",
+            profile="",
+        )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,35 @@
+"""What is known of workers beside their folders: one look, for as many as are asked about."""
+
+from contextlib import suppress
+from datetime import datetime
+
+from hivepipe.errors import StoreError
+from hivepipe.hive.strangers import Strangers
+from hivepipe.hive.worker import Worker
+from hivepipe.store.activity import activity_of_sessions
+from hivepipe.store.listings import listings
+from hivepipe.store.location import database_path
+
+
+class Signs:
+    """Processes that were started elsewhere, and the heartbeats of tool calls."""
+
+    def __init__(self, home: str) -> None:
+        """Look."""
+        self._strangers = Strangers(home)
+        self._heartbeats: dict[str, str] = {}
+        with suppress(StoreError), listings(database_path(home)) as store:
+            found = activity_of_sessions(store)
+            self._heartbeats = {name: entry["last_active_at"] for name, entry in found.items()}
+
+    def stranger(self, worker: Worker) -> int:
+        """Return the pid of a process on a worker's session that no run of ours is; 0: none."""
+        return self._strangers.of(worker)
+
+    def heartbeat_ns(self, worker: Worker) -> int:
+        """Return when a tool call of a worker's was noted last; 0: none was."""
+        try:
+            at = datetime.fromisoformat(self._heartbeats.get(worker.card().session, ""))
+        except ValueError:
+            return 0
+        return int(at.timestamp() * 1e9)
