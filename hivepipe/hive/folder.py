@@ -46,6 +46,12 @@ class Hive:
         """Return every archived worker, by name."""
         return _workers_in(self.archive_folder)
 
+    def left(self) -> list[Worker]:
+        """Return every worker whose folder somebody moved or removed, and whose state is there."""
+        there = {worker.id for worker in self.workers()}
+        states = _workers_in(self.state_folder)
+        return [self.new_worker(each.id) for each in states if each.id not in there]
+
     def worker(self, start: str) -> Worker:
         """Return the one worker whose id, or session, begins so; HiveError: none, or several."""
         found = [worker for worker in self.workers() if worker.is_called(start)]
@@ -121,7 +127,7 @@ def find(start: str, home: str) -> Hive:
 
 def at_work(home: str) -> list[Worker]:
     """Return the workers of a home whose process lives."""
-    workers = (worker for hive in hives(home) for worker in hive.workers())
+    workers = (worker for hive in hives(home) for worker in (*hive.workers(), *hive.left()))
     return [worker for worker in workers if (run := worker.last_run()) and run.is_at_work()]
 
 

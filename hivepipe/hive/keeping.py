@@ -55,6 +55,48 @@ def delete(hive: Hive, worker: Worker) -> None:
         os.close(lock)
 
 
+def follow(hive: Hive) -> list[Worker]:
+    """Finish what somebody began with `mv` or `rm -rf`; return the workers whose process goes on.
+
+    The state goes where the folder went, and the store learns of it. StoreError: not now.
+    """
+    at_work = []
+    for worker in hive.left():
+        run = worker.last_run()
+        if run and run.is_at_work() is not False:
+            at_work.append(worker)
+        else:
+            _follow(hive, worker)
+    there = {worker.id for worker in (*hive.workers(), *at_work)}
+    with records.opened(hive.home) as db:
+        gone = store.unended(db, str(hive.root)) - there
+        if not gone:
+            return at_work
+        archived, now = {worker.id for worker in hive.archived()}, records.utc_of(time.time_ns())
+        with db.transaction():
+            for id in gone:
+                column = "archived_at" if id in archived else "deleted_at"
+                store.end_worker(db, id, column, now)
+    return at_work
+
+
+def _follow(hive: Hive, worker: Worker) -> None:
+    try:
+        lock = locked(worker, 0)
+    except HiveError:
+        return  # its runner is at it
+    try:
+        moved = hive.archive_folder / worker.id
+        if not moved.is_dir() or (moved / "state").exists():
+            shutil.rmtree(worker.state)
+            return
+        worker.state.rename(moved / "state")
+        (kept,) = (each for each in hive.archived() if each.id == worker.id)
+        _note(hive, kept, "archived_at")
+    finally:
+        os.close(lock)
+
+
 def workers_of(home: str) -> list[Worker]:
     """Return all workers of a home, archived or not."""
     return [worker for hive in hives(home) for worker in (*hive.workers(), *hive.archived())]

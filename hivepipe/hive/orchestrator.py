@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from hivepipe.errors import HiveError, StoreError
-from hivepipe.hive import command, projects, prompts, records
+from hivepipe.hive import command, keeping, projects, prompts, records
 from hivepipe.hive.folder import Hive
 from hivepipe.hive.records import NO_STATES
 from hivepipe.hive.signs import Signs
@@ -155,7 +155,7 @@ class Orchestrator:
 
         What nobody saw end is written down as ended; the store learns of all of it.
         """
-        looked_at = list(self.hive.workers() if workers is None else workers)
+        looked_at = list(self._all() if workers is None else workers)
         for worker in looked_at:
             self.settle(worker)
         signs = Signs(self.hive.home)
@@ -196,6 +196,14 @@ class Orchestrator:
             self.troubles.append(f"{error}; the next `hivepipe hive check` writes it")
 
     # ---- inside
+
+    def _all(self) -> list[Worker]:
+        """Return all workers, also those whose folder is gone and whose process is not."""
+        try:
+            return [*self.hive.workers(), *keeping.follow(self.hive)]
+        except StoreError as error:
+            self.troubles.append(str(error))
+            return self.hive.workers()
 
     def _tidy(self, worker: Worker, since: int) -> None:
         try:

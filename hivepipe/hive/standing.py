@@ -49,6 +49,8 @@ def stand(worker: Worker, stale_secs: float, signs: Signs) -> Standing:
         state, note = _of_stranger(status, run, is_silent, stranger)
         return Standing(worker, state, note, status, run, heard_ns, True, stranger)
     state, note = _state(status, run, lives, is_silent)
+    if lives and run and not worker.folder.is_dir():
+        state, note = "error", f"its folder was removed, its process {run.pid} goes on"
     return Standing(worker, state, note, status, run, heard_ns, lives)
 
 

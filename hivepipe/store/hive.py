@@ -84,6 +84,15 @@ def end_worker(db: Database, worker: str, column: str, time: str) -> None:
     db.execute(sql, {"time": time, "id": worker})
 
 
+def unended(db: Database, hive: str) -> set[str]:
+    """Return the workers of a hive that are neither archived nor deleted, as far as we know."""
+    sql = """
+        SELECT id FROM hive_workers
+        WHERE hive = :hive AND archived_at IS NULL AND deleted_at IS NULL
+    """
+    return {row["id"] for row in db.rows(sql, {"hive": hive})}
+
+
 def over(db: Database, session: str) -> str:
     """Say which worker had a session and is archived or deleted; empty if none."""
     sql = """

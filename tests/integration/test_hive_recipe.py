@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from hivepipe.hive.folder import at_work
+from hivepipe.vitals import hive_states
 from tests.conftest import Home, until
 from tests.hive_scene import DONE, Scene, script
 
@@ -126,6 +128,40 @@ def test_who_looks_into_a_session_keeps_it_to_himself(scene: Scene) -> None:
     go()
     assert person.wait(30) == 0
     assert scene.violations == ""
+
+
+def test_what_is_moved_or_removed_by_hand_is_followed(scene: Scene) -> None:
+    workers = [scene.spawn(script(["cost 0.07", DONE])) for _ in range(2)]
+    for worker in workers:
+        scene.becomes(worker, "done")
+    until(lambda: not scene.processes(), "they go on")
+    with scene.inside({}):
+        assert hive_states(str(scene.home.path)) == {"done": 2}
+    typed(scene, 'mv ".hive/workers/$ID" ".hive/archive/"', ID=workers[0])
+    typed(scene, 'rm -rf ".hive/workers/$ID"', ID=workers[1])
+    assert scene.check() == []
+    with scene.inside({}):
+        assert hive_states(str(scene.home.path)) == {}
+    assert not any(scene.state(worker).exists() for worker in workers)
+    assert "success" in scene.run("log", workers[0])
+    found = json.loads(scene.run("cost", "--json"))
+    assert found["total_usd"] == "0.14"
+
+
+def test_a_process_whose_folder_was_removed_is_named_to_its_end(scene: Scene) -> None:
+    wait, go = waiting(scene)
+    worker = scene.spawn(script([wait]))
+    until(lambda: scene.played(), "it never began")
+    typed(scene, 'rm -rf ".hive/workers/$ID"', ID=worker)
+    (found,) = scene.check()
+    assert (found["id"], found["lives"], found["state"]) == (worker, True, "error")
+    assert f"its process {found['pid']} goes on" in found["note"]
+    with scene.inside({}):
+        assert [each.id for each in at_work(str(scene.home.path))] == [worker]
+    go()
+    until(lambda: scene.check() == [] and not scene.state(worker).exists(), "it is not followed")
+    (row,) = scene.home.rows("SELECT deleted_at FROM hive_workers")
+    assert row["deleted_at"]
 
 
 def test_the_recipes_read_what_we_write(scene: Scene) -> None:

@@ -44,7 +44,9 @@ def _steps(hive: Hive, start: str) -> Iterator[Step]:
 def _of_archived(worker: Worker) -> Iterator[Step]:
     stream = Stream()
     path = worker.folder / "transcript.jsonl.gz"
-    if path.exists():
+    if not path.exists():  # somebody moved it here
+        yield from steps(worker.transcript, stream)
+    else:
         with open(path, "rb", opener=plain) as packed, gzip.open(packed) as lines:
             for raw in lines:
                 yield from stream.feed(raw)
