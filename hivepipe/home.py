@@ -203,6 +203,18 @@ def is_private_folder(path: str) -> bool:
     return kind_fits and status.st_uid == posix.geteuid() and not status.st_mode & 0o077
 
 
+def owner_over_root(path: str) -> int:
+    """Return, where root runs this, who else owns a folder or the nearest above it; else 0."""
+    if posix.geteuid():
+        return 0
+    while path:
+        try:
+            return posix.stat(path).st_uid
+        except OSError:
+            path = path.rpartition("/")[0]
+    return 0
+
+
 def real_path(path: str) -> str:
     """Resolve links as the kernel does; a folder that is gone keeps its name.
 

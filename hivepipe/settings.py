@@ -116,6 +116,11 @@ def switched_off(name: str) -> bool:
     return (variable(name) or "").lower() in _NO
 
 
+def on_a_passing_machine() -> bool:
+    """Is this CI, or a session in the cloud, where nothing is kept and nobody looks?"""
+    return any([variable(name) and not switched_off(name) for name in ("CI", "CLAUDE_CODE_REMOTE")])
+
+
 def checkpoint_interval_ns() -> int:
     """Return the least time between two checkpoints of an instance."""
     return int(_secs("HIVEPIPE_CHECKPOINT_INTERVAL", CHECKPOINT_INTERVAL_SECS) * 1e9)

@@ -10,11 +10,14 @@ from hivepipe.cli.examples import with_examples
 from hivepipe.config import compile_for_hooks, here
 from hivepipe.errors import HivepipeError
 from hivepipe.redaction_config import use_rules
+from hivepipe.stack.root import refuse_root
 
 # Exit code 2 means "block" to Claude Code, should a hook ever run a command of ours.
 click.UsageError.exit_code = 64
 
 SAYING_IT_THEMSELVES = ("config", "redact")  # what is wrong in a config.toml
+
+OF_NO_HOME = ("completion", "demo", "redact")
 
 # Each command, of this name, and the module below hivepipe.cli that has it; in the order of --help.
 # Imported when it is called: all of them together take four times as long as the shortest.
@@ -98,6 +101,8 @@ class _Commands(click.Group):
 def main() -> None:
     """Run the background pipeline behind Claude Code hooks."""
     _, found = here()
+    if click.get_current_context().invoked_subcommand not in OF_NO_HOME:
+        refuse_root(found.home)
     if click.get_current_context().invoked_subcommand not in SAYING_IT_THEMSELVES:
         for problem in filter(None, (*found.problems, use_rules(found.home))):
             click.echo(f"hivepipe: {problem}; left out", err=True)

@@ -1,7 +1,7 @@
 """Will Claude Code run hooks at all here, and what becomes of its transcripts?"""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ _MANAGED = (
     "/etc/claude-code/managed-settings.json",
     "/Library/Application Support/ClaudeCode/managed-settings.json",
 )
+_BARE = ("CLAUDE_CODE_SIMPLE", "CLAUDE_CODE_SAFE_MODE")
 _DEFAULT_CLEANUP_DAYS = 30
 _ENOUGH_DAYS = 365
 
@@ -25,14 +26,35 @@ def readable(patient: Patient) -> Iterator[Finding]:
             yield Finding(f"{file.path} {file.trouble}: Claude Code ignores the file")
 
 
-def managed(_patient: Patient) -> Iterator[Finding]:
+def managed(patient: Patient) -> Iterator[Finding]:
     """An administrator's settings win over all others."""
-    for path in managed_files():
-        settings = _json(path)
-        for name in ("allowManagedHooksOnly", "disableAllHooks"):
-            if settings.get(name) is True:
-                text = f"your hooks will not run, because {path} says {name}"
-                yield Finding(f"{text}: ask whoever manages this machine")
+    files = {path: _json(path) for path in managed_files()}
+    for path, settings in files.items():
+        for name in _against_hooks(settings, patient, _has_plugin(files.values())):
+            text = f"your hooks will not run, because {path} says {name}"
+            yield Finding(f"{text}: ask whoever manages this machine")
+
+
+def _against_hooks(
+    settings: dict[str, Any], patient: Patient, is_plugin_managed: bool
+) -> Iterator[str]:
+    """Yield what keeps our hooks from running; of a plugin less does."""
+    if settings.get("disableAllHooks") is True:
+        yield "disableAllHooks"
+    if settings.get("allowManagedHooksOnly") is True and not is_plugin_managed:
+        yield "allowManagedHooksOnly"
+    only_plugins = settings.get("strictPluginOnlyCustomization")
+    names_hooks = isinstance(only_plugins, list) and "hooks" in only_plugins
+    has_plugin = is_plugin_managed or (patient.plugin and patient.plugin.is_there)
+    if (only_plugins is True or names_hooks) and not has_plugin:
+        yield "strictPluginOnlyCustomization (the plugin's hooks would run)"
+
+
+def _has_plugin(files: Iterable[dict[str, Any]]) -> bool:
+    """Does an administrator switch our plugin on? Then its hooks count as managed ones."""
+    enabled = [settings.get("enabledPlugins") for settings in files]
+    names = [name for each in enabled if isinstance(each, dict) for name in each if each[name]]
+    return any(name.startswith("hivepipe@") for name in names)
 
 
 def switched_off(patient: Patient) -> Iterator[Finding]:
@@ -59,7 +81,8 @@ def elsewhere(_patient: Patient) -> Iterator[Finding]:
     """In CI and in the cloud hooks start nothing by themselves."""
     for name in ("CI", "CLAUDE_CODE_REMOTE"):
         if environment(name):
-            text = f"{name} is set: hooks start no stack by themselves, events wait on disk"
+            text = f"{name} is set: hooks start no stack by themselves, and do nothing at all in a"
+            text = f"{text} project that nobody registered; HIVEPIPE_AUTOSTART=1 has them do both"
             yield Finding(text, is_note=True)
 
 
@@ -68,6 +91,10 @@ def disabled(_patient: Patient) -> Iterator[Finding]:
     for name in ("HIVEPIPE_DISABLED", "HIVEPIPE_NESTED"):
         if environment(name):
             yield Finding(f"{name} is set: hooks do nothing", f"unset {name}")
+    for name in _BARE:
+        if environment(name):
+            text = f"your hooks will not run, because {name} is set, as by `claude --bare`"
+            yield Finding(text, f"unset {name}")
 
 
 def transcripts(patient: Patient) -> Iterator[Finding]:

@@ -53,7 +53,7 @@ def programs(patient: Patient) -> Iterator[Finding]:
         gone = {path for _, entry in file.entries for path in _paths(entry)}
         gone = {path for path in gone if not os.access(path, os.R_OK)}
         for path in sorted(gone)[:1]:
-            text = f"{file.path} runs {path}, which is not there: every event shows an error"
+            text = f"{file.path} runs {path}, which is not there: nothing is recorded"
             yield Finding(text, _init(file))
 
 

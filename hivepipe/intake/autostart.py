@@ -35,10 +35,7 @@ def _is_wanted() -> bool:
     """Not in CI, nor in the cloud, unless somebody says so."""
     if settings.variable("HIVEPIPE_AUTOSTART"):
         return not settings.switched_off("HIVEPIPE_AUTOSTART")
-    return not any(
-        settings.variable(name) and not settings.switched_off(name)
-        for name in ("CI", "CLAUDE_CODE_REMOTE")
-    )
+    return not settings.on_a_passing_machine()
 
 
 def _path(place: Place) -> str:

@@ -172,8 +172,8 @@ def _take_in(name: str, received: stdin.Input) -> bytes:
     event = parse_event(name, data)
     _keep = lambda: _plan_and_spool(event, event_time_ns)  # noqa: E731
     place = _locate(event)
-    if place.state == "off":
-        return NEUTRAL
+    if not _is_wanted(place):
+        return _refusal(event, place)
     values, keyword_rules = _said_by_files(place.home)
     settings.use(values)
     if event is None:
@@ -220,6 +220,28 @@ def _take_in(name: str, received: stdin.Input) -> bytes:
     return answer
 
 
+def _is_wanted(place: home.Place) -> bool:
+    """Is anything to be recorded here? In CI and in the cloud somebody has to have asked."""
+    if place.state == "off" or home.owner_over_root(place.home):
+        return False
+    asked = place.python or settings.environment("HIVEPIPE_HOME")
+    return (
+        bool(asked or settings.switched_on("HIVEPIPE_AUTOSTART"))
+        or not settings.on_a_passing_machine()
+    )
+
+
+def _refusal(event: Event | None, place: home.Place) -> bytes:
+    """Nobody asked; or root would leave files in a home whose owner could not use them."""
+    is_start = event is not None and event.name == "SessionStart"
+    if not is_start or place.state == "off" or not home.owner_over_root(place.home):
+        return NEUTRAL
+    from hivepipe.intake import answers
+
+    said = "hivepipe records nothing: root runs this session, and"
+    return answers.message(f"{said} {place.home} belongs to another user")
+
+
 def _locate(event: Event | None) -> home.Place:
     return home.locate(
         settings.variable("CLAUDE_PROJECT_DIR") or (event.cwd if event else "") or "."
@@ -229,7 +251,7 @@ def _locate(event: Event | None) -> home.Place:
 def _plan_and_spool(event: Event | None, event_time_ns: int) -> None:
     """Take the event in once more, without asking anybody: time is up."""
     place = _locate(event)
-    if event is not None and place.state != "off":
+    if event is not None and _is_wanted(place):
         from hivepipe.intake import throttle
 
         throttle.LOCK_SECS = LAST_SECS / 4

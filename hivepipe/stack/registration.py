@@ -15,6 +15,7 @@ from hivepipe.home import (
     write_small,
 )
 from hivepipe.stack.lock import Stack, make_private
+from hivepipe.stack.root import refuse_root
 
 LARGEST_RECORD_BYTES = 4096  # what a hook reads of it
 _FOLDERS = (".hive-mind", ".claude-state")
@@ -33,6 +34,7 @@ def register(
     RegistrationError: the project came with a home of its own, and `adopt` does not say to take it.
     """
     home = stack.home
+    refuse_root(home)
     record = {
         "home": home,
         "socket": stack.address,

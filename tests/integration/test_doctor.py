@@ -342,7 +342,13 @@ def test_an_untrusted_folder_is_a_note(healthy: User) -> None:
 
 @pytest.mark.parametrize(
     ("variable", "check"),
-    [("CI", "ci"), ("CLAUDE_CODE_REMOTE", "ci"), ("HIVEPIPE_DISABLED", "environment")],
+    [
+        ("CI", "ci"),
+        ("CLAUDE_CODE_REMOTE", "ci"),
+        ("HIVEPIPE_DISABLED", "environment"),
+        ("CLAUDE_CODE_SIMPLE", "environment"),
+        ("CLAUDE_CODE_SAFE_MODE", "environment"),
+    ],
 )
 def test_an_environment_that_keeps_hooks_quiet_is_named(
     healthy: User, variable: str, check: str

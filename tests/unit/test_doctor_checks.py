@@ -12,6 +12,7 @@ from hivepipe.doctor import claude, disk
 from hivepipe.doctor.checks import CHECKS, Check, examine
 from hivepipe.doctor.patient import Finding, Patient
 from hivepipe.home import Place
+from hivepipe.install.claude_plugin import Plugin
 from hivepipe.stack.lock import Stack
 from hivepipe.store import location
 
@@ -48,6 +49,35 @@ def test_an_administrators_word_against_hooks_is_named(
     assert f"your hooks will not run, because {path} says {setting}" in finding.text
     path.write_text(json.dumps({setting: False}))
     assert found_by("managed-settings", patient) == []
+
+
+@pytest.mark.parametrize("value", [True, ["skills", "hooks"]])
+def test_hooks_of_plugins_alone_are_allowed(
+    patient: Patient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: object
+) -> None:
+    path = tmp_path / "managed-settings.json"
+    monkeypatch.setattr(claude, "_MANAGED", (str(path),))
+    path.write_text(json.dumps({"strictPluginOnlyCustomization": ["skills"]}))
+    assert found_by("managed-settings", patient) == []
+    path.write_text(json.dumps({"strictPluginOnlyCustomization": value}))
+    (finding,) = found_by("managed-settings", patient)
+    assert "strictPluginOnlyCustomization" in finding.text
+    patient.plugin = Plugin("hivepipe@x", "/somewhere", "0.1.0")
+    assert found_by("managed-settings", patient) == []
+
+
+def test_a_plugin_that_an_administrator_switches_on_is_a_managed_one(
+    patient: Patient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "managed-settings.json"
+    monkeypatch.setattr(claude, "_MANAGED", (str(path),))
+    said: dict[str, object] = {"allowManagedHooksOnly": True}
+    path.write_text(json.dumps(said))
+    assert len(found_by("managed-settings", patient)) == 1
+    path.write_text(json.dumps({**said, "enabledPlugins": {"hivepipe@x": True}}))
+    assert found_by("managed-settings", patient) == []
+    path.write_text(json.dumps({**said, "enabledPlugins": {"hivepipe@x": False}}))
+    assert len(found_by("managed-settings", patient)) == 1
 
 
 def test_a_disk_that_is_nearly_full_is_named(

@@ -1,0 +1,21 @@
+"""Root in the home of another user: what it makes there, that user cannot use."""
+
+import pwd
+
+from hivepipe.errors import RegistrationError
+from hivepipe.home import owner_over_root
+
+
+def refuse_root(home: str) -> None:
+    """RegistrationError: root would leave files in another user's home that they cannot use."""
+    owner = owner_over_root(home)
+    if owner:
+        try:
+            name = pwd.getpwuid(owner).pw_name
+        except KeyError:
+            name = f"#{owner}"
+        raise RegistrationError(
+            f"you are root, and {home} is, or would be, among the files of {name}, who could not "
+            f"use what root makes there: run it as {name} (sudo -u {name} hivepipe ...), "
+            "or give root a home of its own (hivepipe init --user, HIVEPIPE_HOME)"
+        )
