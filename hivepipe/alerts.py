@@ -37,6 +37,7 @@ class Vitals(NamedTuple):
     oldest_spooled_secs: float = 0.0
     free_bytes: int | None = None
     unserved: tuple[str, ...] = ()  # queues that no living worker serves
+    clock_stands_still: bool = False  # no scheduler acts
     store_secs: float = 0.0  # for how long the database cannot be written
     store_reason: str = ""
     hive: dict[str, int] = {}  # noqa: RUF012  state -> hive workers; nobody writes into it
@@ -73,7 +74,18 @@ def follow(seen: Iterable[Alert], standing: Mapping[str, int]) -> Change:
 
 def alerts_of(vitals: Vitals) -> list[Alert]:
     """Return what is wrong, the urgent first."""
-    judged = (_unserved, _store, _disk, _dead, _waiting, _spool, _hive, _effectless, _budget)
+    judged = (
+        _unserved,
+        _clock,
+        _store,
+        _disk,
+        _dead,
+        _waiting,
+        _spool,
+        _hive,
+        _effectless,
+        _budget,
+    )
     found = [alert for judge in judged if (alert := judge(vitals))]
     return sorted(found, key=lambda alert: not alert.is_urgent)
 
@@ -82,6 +94,13 @@ def _unserved(vitals: Vitals) -> Alert | None:
     if not vitals.unserved:
         return None
     return Alert("no_worker", f"no worker serves {', '.join(vitals.unserved)}", is_urgent=True)
+
+
+def _clock(vitals: Vitals) -> Alert | None:
+    if not vitals.clock_stands_still:
+        return None
+    text = "nothing runs by the clock: no scheduler acts (`hivepipe logs scheduler`)"
+    return Alert("no_scheduler", text, is_urgent=True)
 
 
 def _store(vitals: Vitals) -> Alert | None:

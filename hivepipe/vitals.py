@@ -10,8 +10,9 @@ from redis import Redis
 from hivepipe.alerts import SHARE_SECS, Vitals
 from hivepipe.errors import StoreError
 from hivepipe.queues.figures import Figures, shares
-from hivepipe.queues.rq_workers import unserved
+from hivepipe.queues.rq_workers import have_settled, unserved
 from hivepipe.queues.spooled import spool_files
+from hivepipe.queues.ticks import stand_still
 from hivepipe.store.hive import states
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
@@ -57,6 +58,7 @@ def vitals(home: str, found: Figures | None, client: Redis | None) -> Vitals:
         dead=found.accounts["dead"],
         oldest_waiting_secs=found.oldest_waiting_secs or 0.0,
         unserved=unserved(found.workers),
+        clock_stands_still=have_settled(found.workers) and stand_still(client),
         store_secs=trouble["secs"],
         store_reason=trouble["reason"],
         effectless=shares(client, found.operations, zero_rows(effectless(home)), SHARE_SECS),

@@ -87,11 +87,15 @@ def _age_secs(at: str) -> float | None:
 
 def unserved(workers: list[RqWorker]) -> tuple[str, ...]:
     """Return the queues that no living worker serves; none while a stack is still starting."""
-    alive = [worker for worker in workers if worker.is_alive]
-    if not any(worker.age_secs > SETTLED_SECS for worker in workers):
+    if not have_settled(workers):
         return ()
-    served = {queue for worker in alive for queue in worker.queues}
+    served = {queue for worker in workers if worker.is_alive for queue in worker.queues}
     return tuple(queue for queue in ALL_QUEUES if queue not in served)
+
+
+def have_settled(workers: list[RqWorker]) -> bool:
+    """Has the stack run for so long that whoever is not there yet does not come?"""
+    return any(worker.age_secs > SETTLED_SECS for worker in workers)
 
 
 def drop_dead(connection: Redis) -> list[tuple[str, str]]:

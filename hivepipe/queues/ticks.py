@@ -28,6 +28,7 @@ from hivepipe.queues.connection import PERIODIC_KEY
 from hivepipe.queues.names import ALL_QUEUES
 
 SCHEDULED_KEY = "rq:scheduler:scheduled_jobs"
+LOCK_KEY = "rq:scheduler_lock"  # rq-scheduler's name for it
 TICK_PREFIX = b"tick-"
 
 # ARGV: id, queue, now, slot before, slot, next due, data, now as RQ writes it. A tick that nobody
@@ -95,6 +96,11 @@ def due_times(connection: Redis) -> dict[str, float]:
     """Return when each tick is due, by its id; what others keep there is not ours."""
     found: Any = connection.zrange(SCHEDULED_KEY, 0, -1, withscores=True)
     return {id.decode(): at for id, at in found if id.startswith(TICK_PREFIX)}
+
+
+def stand_still(connection: Redis) -> bool:
+    """Are there ticks, and nobody who fires them?"""
+    return bool(connection.exists(SCHEDULED_KEY)) and not connection.exists(LOCK_KEY)
 
 
 def known_interval(connection: Redis, row: Periodic) -> int | None:

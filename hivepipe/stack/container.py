@@ -16,6 +16,7 @@ from hivepipe.errors import HivepipeError, StackError
 from hivepipe.home import locate, read_record
 from hivepipe.queues.connection import connect
 from hivepipe.queues.rq_workers import rq_workers
+from hivepipe.queues.ticks import stand_still
 from hivepipe.settings import variable
 from hivepipe.stack import other_redis, registration
 from hivepipe.stack.lock import Stack, locked_folder, make_private, runtime_for
@@ -66,6 +67,8 @@ def _is_well(process: Process) -> bool:
     """Does Redis answer, and does the worker of this very container say a word now and then?"""
     with connect(locate(".").socket) as connection:
         connection.ping()
+        if process.name == "scheduler":
+            return not stand_still(connection)
         if not process.is_rq_worker:
             return True
         host = socket.gethostname()

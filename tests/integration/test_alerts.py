@@ -25,7 +25,7 @@ from hivepipe.periodic import PERIODIC
 from hivepipe.queues.figures import SAMPLES_KEY
 from hivepipe.queues.rq_workers import rq_workers
 from hivepipe.queues.standing import STANDING_KEY
-from hivepipe.queues.ticks import fire, set_due
+from hivepipe.queues.ticks import LOCK_KEY, fire, set_due
 from hivepipe.store.spending import Amount, spending
 from hivepipe.vitals import budget
 from tests.conftest import Home, Server, Writer, fire_all, until
@@ -272,6 +272,32 @@ def test_a_worker_that_hangs_is_said_to_and_its_queues_are_not_served(
     until(lambda: rq_workers(client)[0].is_alive, "it stays silent")
     report = json.loads(status(private_home, "--json").stdout)
     assert [alert["text"] for alert in report["alerts"]] == ["no worker serves slow, llm"]
+
+
+def test_a_scheduler_that_hangs_is_said_to(
+    private_home: Home,
+    client: redis.Redis,
+    writer: Writer,
+    new_worker: Callable[[str], Writer],
+) -> None:
+    writer.start()
+    scheduler = new_worker("scheduler")
+    scheduler.start()
+    until(lambda: client.exists(LOCK_KEY), "no scheduler acts")
+    (worker,) = until(lambda: rq_workers(client), "not registered")
+    client.hset(f"rq:worker:{worker.name}", "birth", "2026-01-01T00:00:00.000000Z")
+
+    def named() -> list[str]:
+        return [
+            entry["name"] for entry in json.loads(status(private_home, "--json").stdout)["alerts"]
+        ]
+
+    assert named() == ["no_worker"]  # slow and llm
+    scheduler.signal(signal.SIGSTOP)
+    client.expire(LOCK_KEY, 0)  # rather than wait until it lapses
+    assert named() == ["no_worker", "no_scheduler"]
+    scheduler.signal(signal.SIGCONT)
+    until(lambda: named() == ["no_worker"], "it does not act again")
 
 
 # ---- live

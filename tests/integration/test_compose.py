@@ -14,6 +14,7 @@ import redis
 import yaml
 from compose_spec import PyCompose
 
+from hivepipe.queues.ticks import LOCK_KEY
 from hivepipe.stack import compose, processes
 from hivepipe.stack.redis_server import LIMITS
 from tests.conftest import ROOT, Home, Process, find_server, fire, until
@@ -147,12 +148,23 @@ def test_the_processes_register_the_home_and_do_its_work(
     try:
         for process in running:
             process.start()
-        check = command("--check", "writer")
-        until(lambda: subprocess.run(check, env=env, check=False).returncode == 0, "not well")
+
+        def is_well(name: str) -> bool:
+            check = command("--check", name)
+            return subprocess.run(check, env=env, check=False).returncode == 0
+
+        until(lambda: is_well("writer"), "not well")
         fire("SessionStart", SESSION_START, private_home.env)
         until(lambda: private_home.count("sessions") == 1, "not stored")
         until(lambda: private_home.count("slots") >= 3, "nothing by the clock")
         assert not private_home.spool
+        assert is_well("scheduler")
+        running[2].signal(signal.SIGSTOP)
+        with redis.Redis.from_url(url) as client:
+            client.expire(LOCK_KEY, 0)  # rather than wait until it lapses
+        assert not is_well("scheduler")
+        running[2].signal(signal.SIGCONT)
+        until(lambda: is_well("scheduler"), "it does not act again")
     finally:
         codes = [process.end() for process in running if process.is_running]
     assert codes == [0, 0, 0]

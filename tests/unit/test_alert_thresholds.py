@@ -30,6 +30,11 @@ def test_nobody_is_told_of_what_is_fine() -> None:
     ("more", "name", "text"),
     [
         ({"dead": 1}, "dead_letters", "1 dead letters: hivepipe failed list"),
+        (
+            {"clock_stands_still": True},
+            "no_scheduler",
+            "nothing runs by the clock: no scheduler acts (`hivepipe logs scheduler`)",
+        ),
         ({"oldest_waiting_secs": 60.0}, "queue_age", "a job has waited for 60 s"),
         (
             {"oldest_spooled_secs": 7200.0},
