@@ -193,9 +193,9 @@ class User:
             said.append(done.stdout)
         return said
 
-    def sessions(self) -> list[dict[str, Any]]:
+    def sessions(self, cwd: Path | None = None) -> list[dict[str, Any]]:
         """Return the sessions that were recorded, as `hivepipe sessions` says them."""
-        done = self.do("hivepipe", "sessions", "--all", "--json")
+        done = self.do("hivepipe", "sessions", "--all", "--json", cwd=cwd)
         return list(json.loads(done.stdout)["sessions"]) if done.returncode == 0 else []
 
     def live_through_a_session(self) -> None:

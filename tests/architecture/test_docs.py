@@ -74,8 +74,7 @@ def test_every_command_explains_itself(command: str) -> None:
 def test_every_option_is_in_the_reference(command: str) -> None:
     entries = [entry for entry in commands()[command].params if isinstance(entry, click.Option)]
     options = [option for entry in entries for option in entry.opts]
-    row = "
-".join(line for line in REFERENCE.splitlines() if f"| `hivepipe {command}" in line)
+    row = "\n".join(line for line in REFERENCE.splitlines() if f"| `hivepipe {command}" in line)
     shown = [option for option in options if f"{option}`" in row]
     assert bool(shown) == bool(options)
 

@@ -17,7 +17,9 @@ from tests.conftest import NEUTRAL, ROOT, until
 from tests.faults.harness import ASKED_ROUNDS
 from tests.installed import AS_USER, Installation, User, changed
 
-GUIDES = [ROOT / "README.md", ROOT / "docs" / "plugin.md", ROOT / "docs" / "running.md"]
+README = ROOT / "README.md"
+ELSEWHERE = ("moving.md",)  # several folders, an order of its own: test_moving.py
+GUIDES = [page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in ELSEWHERE]
 CLONED = ("hivepipe", "hooks", "workers", "README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml")
 INSTALL_SECS = 600
 
@@ -25,6 +27,8 @@ INSTALL_SECS = 600
 NOT_RUN = {
     "make demo": "makes an environment of its own; the demo itself: test_demo.py",
     "make test": "is what runs this",
+    "make faults": "a suite of its own: test_rounds.py",
+    "HIVEPIPE_TEST_": "likewise",
     "pipx install": "pipx is not there; the same by pip, two lines below",
     "claude plugin ": "needs Claude Code; what it reads of us: test_plugin.py",
     "hivepipe dashboard": "runs until Ctrl-C: test_dashboard.py",
@@ -68,7 +72,14 @@ def of(table: dict[str, str], step: str) -> str:
     return next((said for start, said in table.items() if step.startswith(start)), "")
 
 
-STEPS = [step for page in GUIDES for step in steps(page)]
+def in_order() -> list[str]:
+    """Return all steps: the README's, and before it deletes everything those of the other pages."""
+    ours = steps(README)
+    end = next(n for n, step in enumerate(ours) if step.startswith("hivepipe uninstall --purge"))
+    return [*ours[:end], *(step for page in GUIDES for step in steps(page)), *ours[end:]]
+
+
+STEPS = in_order()
 
 
 @pytest.mark.parametrize("start", {*NOT_RUN, *ANSWERS, *EXITS, *SAYS})

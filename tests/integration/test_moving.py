@@ -1,0 +1,54 @@
+"""The steps of docs/moving.md, each in the folder that the page means; nothing recorded is lost."""
+
+import re
+from pathlib import Path
+
+from tests.conftest import ROOT, until
+from tests.installed import Installation, User
+from tests.integration.test_readme import steps
+
+NOT_RUN = ("pipx upgrade",)
+# How the steps begin that change the place: where the following ones are typed.
+ANOTHER_MACHINE, OLD_PLACE, NEW_PLACE = "new/shop", "shop", "src/shop"
+
+
+def test_upgrade_backup_and_both_moves_keep_what_was_recorded(
+    installation: Installation, folder: Path
+) -> None:
+    user = User(folder, installation)
+    (user.home / "src").mkdir()
+    (user.home / ANOTHER_MACHINE).mkdir(parents=True)
+    user.own(user.home)
+    try:
+        user.hivepipe("init")
+        user.live_through_a_session()
+        until(lambda: ids(user, OLD_PLACE) == {"s1"}, "nothing was recorded")
+        place = OLD_PLACE
+        for step in steps(ROOT / "docs" / "moving.md"):
+            place = type_step(user, step, place)
+            if step.startswith(("hivepipe restore", "hivepipe init --adopt")):
+                until(lambda at=place: ids(user, at) == {"s1"}, step)  # type: ignore[misc]
+        assert place == NEW_PLACE
+    finally:
+        user.end_all()
+
+
+def type_step(user: User, step: str, place: str) -> str:
+    """Type a step where it belongs; return where the next one does."""
+    if step.startswith(NOT_RUN):
+        return place
+    command = re.sub(r"hivepipe-2026-\S+", "hivepipe-2*.tar.gz", step)
+    if command == "hivepipe init" and (user.home / "shop-hivepipe.tar.gz").exists():
+        place = ANOTHER_MACHINE
+    if command.startswith("hivepipe uninstall") and place == ANOTHER_MACHINE:
+        place = OLD_PLACE  # the last section begins in a project that is set up
+        user.hivepipe("init", "--adopt")
+    if command.startswith("cd "):
+        return NEW_PLACE
+    done = user.do("sh", "-ec", command, cwd=user.home / place)
+    assert done.returncode == 0, f"{step}\n{done.stdout}{done.stderr}"
+    return place
+
+
+def ids(user: User, place: str) -> set[str]:
+    return {session["id"] for session in user.sessions(user.home / place)}
