@@ -4,6 +4,7 @@
     logs = 30          days since a rotated log was written; the audit log keeps its own 90
     spool = 14         days that an event waits on disk
     spool_mb = 200     beyond that the oldest go
+    workers = 365      days since a hive worker was archived or deleted: folder, rows, what it cost
 
 The user's file may say anything; a home's own file, which may lie in a repository, can only have
 things kept longer: what somebody pulls from there deletes nothing.
@@ -24,6 +25,7 @@ class Limits(NamedTuple):
     logs: float = 30
     spool: float = 14
     spool_mb: float = 200
+    workers: float = 365
 
 
 def limits_of(home: str) -> Limits:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from hivepipe.handlers import memory
 from hivepipe.handlers.search import index_path
+from hivepipe.hive_list import known
 from hivepipe.home import Place, kept_folder, logs_folder
 from hivepipe.install.data import size_of
 from hivepipe.store.location import database_path
@@ -22,6 +23,7 @@ def stores(place: Place) -> list[Store]:
     """Return all of them, empty ones too."""
     home, kept = Path(place.home), Path(kept_folder(place.home))
     database = database_path(place.home)
+    hives = [Path(root) for root in known(place.home)]
     logs = {
         *home.glob("logs/*.log*"),
         *kept.glob("*.log*"),
@@ -50,6 +52,12 @@ def stores(place: Place) -> list[Store]:
                 home / "recall",
             ],
         ),
+        _store(
+            "workers",
+            "folders of hive workers",
+            [hive / name for hive in hives for name in ("workers", "state")],
+        ),
+        _store("old_workers", "archived hive workers", [hive / "archive" for hive in hives]),
         _store("logs", "of processes, hooks, and the redaction", [*logs]),
     ]
 

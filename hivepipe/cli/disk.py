@@ -34,11 +34,12 @@ def disk(prune: bool, as_json: bool) -> None:
     show_table(("store", "size", "keeps"), [*rows, ("total", size(total), "")])
     click.echo(
         f"kept: archives {limits.archives:g} days, logs {limits.logs:g}, events on disk "
-        f"{limits.spool:g} or {limits.spool_mb:g} MB"
+        f"{limits.spool:g} or {limits.spool_mb:g} MB, archived workers {limits.workers:g}"
     )
     if dropped:
         click.echo(
-            f"deleted: {dropped.archives} archives, {dropped.logs} logs, {dropped.events} events"
+            f"deleted: {dropped.archives} archives, {dropped.logs} logs, {dropped.events} events, "
+            f"{dropped.workers} archived workers"
         )
 
 

@@ -1,16 +1,18 @@
 """prune: find what is over its time, and hand its deletion back in small pieces."""
 
+import logging
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from hivepipe.config import here
 from hivepipe.envelope import Envelope
-from hivepipe.errors import BadEnvelopeError
+from hivepipe.errors import BadEnvelopeError, RetentionError
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.jobs import Job
 from hivepipe.queues.connection import connect
 from hivepipe.queues.horizon import oldest_job_time
+from hivepipe.retention_limits import limits_of
 from hivepipe.store import retention
 from hivepipe.store.database import Database
 from hivepipe.store.location import database_path
@@ -18,18 +20,29 @@ from hivepipe.store.location import database_path
 KEYS_PER_JOB = 500
 KEYS_PER_RUN = 50_000
 
+logger = logging.getLogger("hivepipe.prune")
+
 
 def prune(workplace: Workplace, job: Envelope) -> None:
     """Hand back the deletion of all rows that are over their time at the time of the event."""
     now = datetime.fromtimestamp(job.event_time_ns / 1e9, UTC)
     with closing(Database(database_path(workplace.home))) as db:
-        for table, days in retention.DAYS.items():
+        for table, days in _days(workplace.home).items():
             workplace.check_stop()
             before = _text(now - timedelta(days=days))
             if table == "applied":
                 before = min(before, _horizon(workplace.home, before))
             keys = retention.outdated(db, table, before, KEYS_PER_RUN)
             workplace.hand_back(job, _deletions(table, before, keys))
+
+
+def _days(home: str) -> dict[str, float]:
+    """Return after how many days rows of each table go; without readable limits a hive's stay."""
+    try:
+        return retention.DAYS | dict.fromkeys(retention.HIVE, limits_of(home).workers)
+    except RetentionError as error:
+        logger.warning("%s", error)
+        return {**retention.DAYS}
 
 
 def _horizon(home: str, otherwise: str) -> str:
@@ -52,7 +65,7 @@ def _deletions(table: str, before: str, keys: list[str | int]) -> list[Job]:
 def delete_outdated(db: Database, job: Envelope) -> None:
     """Delete one piece of what `prune` found."""
     table, keys = job.text("table"), job.payload.get("keys")
-    if table not in retention.DAYS or not isinstance(keys, list):
+    if not retention.is_pruned(table) or not isinstance(keys, list):
         raise BadEnvelopeError("nothing to delete")
     known = [key for key in keys if isinstance(key, str | int)]
     retention.delete(db, table, job.text("before"), known)

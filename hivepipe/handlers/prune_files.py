@@ -1,4 +1,4 @@
-"""prune_files: archives, logs and waiting events that are over their time.
+"""prune_files: archives, logs, waiting events and archived hive workers that are over their time.
 
 Events that are dropped are counted before they go: `hivepipe status` shows them among the jobs
 without effect. A kill in between may count one twice, but none goes in silence.
@@ -16,6 +16,9 @@ from hivepipe.errors import BadEnvelopeError
 from hivepipe.handlers.archive import archives_of
 from hivepipe.handlers.search import index_path
 from hivepipe.handlers.workplace import Workplace
+from hivepipe.hive.folder import hives
+from hivepipe.hive.keeping import drop_archived
+from hivepipe.hive.records import utc_of
 from hivepipe.home import kept_folder, logs_folder
 from hivepipe.jobs import Job
 from hivepipe.queues.spooled import spool_files
@@ -35,13 +38,14 @@ class Dropped(NamedTuple):
     archives: int
     logs: int
     events: int
+    workers: int
 
 
 def prune_files(workplace: Workplace, job: Envelope) -> None:
     """Delete what is over its time at the time of the event."""
     dropped = drop_outdated(workplace, job)
     if any(dropped):
-        logger.info("deleted %d archives, %d logs, %d events", *dropped)
+        logger.info("deleted %d archives, %d logs, %d events, %d archived workers", *dropped)
 
 
 def drop_outdated(workplace: Workplace, job: Envelope) -> Dropped:
@@ -53,6 +57,7 @@ def drop_outdated(workplace: Workplace, job: Envelope) -> Dropped:
         _drop_archives(workplace, now - limits.archives * DAY_SECS),
         _drop_logs(home, now - limits.logs * DAY_SECS),
         _drop_events(workplace, job, now - limits.spool * DAY_SECS, limits.spool_mb * 1e6),
+        _drop_workers(home, now - limits.workers * DAY_SECS),
     )
 
 
@@ -98,6 +103,11 @@ def _drop_events(workplace: Workplace, job: Envelope, before: float, most_bytes:
         path.unlink(missing_ok=True)
         Path(f"{path}.reason").unlink(missing_ok=True)
     return len(over)
+
+
+def _drop_workers(home: str, before: float) -> int:
+    moment = utc_of(int(before * 1e9))
+    return sum(drop_archived(hive, moment) for hive in hives(home))
 
 
 def _over(files: list[Path], before: float, most_bytes: float) -> Iterator[Path]:

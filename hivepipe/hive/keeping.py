@@ -97,6 +97,21 @@ def _follow(hive: Hive, worker: Worker) -> None:
         os.close(lock)
 
 
+def drop_archived(hive: Hive, before: str) -> int:
+    """Delete the folders of workers archived before a UTC time; return how many there were."""
+    archived = hive.archived()
+    if not archived:
+        return 0
+    with records.opened(hive.home) as db:
+        old = store.archived_before(db, str(hive.root), before)
+    # Of one that was moved by hand while it ran the state is not there yet.
+    at_work = {worker.id for worker in hive.left()}
+    over = [each for each in archived if each.id in old - at_work]
+    for worker in over:
+        shutil.rmtree(worker.folder)
+    return len(over)
+
+
 def workers_of(home: str) -> list[Worker]:
     """Return all workers of a home, archived or not."""
     return [worker for hive in hives(home) for worker in (*hive.workers(), *hive.archived())]

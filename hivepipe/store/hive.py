@@ -93,6 +93,12 @@ def unended(db: Database, hive: str) -> set[str]:
     return {row["id"] for row in db.rows(sql, {"hive": hive})}
 
 
+def archived_before(db: Database, hive: str, time: str) -> set[str]:
+    """Return the workers of a hive that were archived before a UTC time."""
+    sql = "SELECT id FROM hive_workers WHERE hive = :hive AND archived_at < :time"
+    return {row["id"] for row in db.rows(sql, {"hive": hive, "time": time})}
+
+
 def over(db: Database, session: str) -> str:
     """Say which worker had a session and is archived or deleted; empty if none."""
     sql = """

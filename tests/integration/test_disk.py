@@ -72,7 +72,7 @@ def test_prune_deletes_what_is_over_its_time_and_counts_it(home: Home) -> None:
     configure(home, "spool_mb = 1")
 
     said = json.loads(command(home, "disk", "--prune", "--json"))
-    assert said["dropped"] == {"archives": 1, "logs": 1, "events": 2}
+    assert said["dropped"] == {"archives": 1, "logs": 1, "events": 2, "workers": 0}
     assert [path.name for path in logs.glob("*.1")] == ["slow.log.1"]
     (left,) = home.spool
     assert left.name.startswith(f"{int((now - DAY) * 1e9):020d}"[:12])
@@ -81,7 +81,7 @@ def test_prune_deletes_what_is_over_its_time_and_counts_it(home: Home) -> None:
     assert [entry["session_id"] for entry in listed] == [SESSION]
     command(home, "archive", "sweep")  # the transcript still lies with Claude Code
     again = json.loads(command(home, "disk", "--prune", "--json"))
-    assert again["dropped"] == {"archives": 0, "logs": 0, "events": 0}
+    assert not any(again["dropped"].values())
 
 
 @pytest.mark.parametrize("section", ["spoon = 3", "spool = 0", "spool = 'long'", "logs = true"])

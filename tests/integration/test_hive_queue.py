@@ -3,7 +3,10 @@
 import json
 import os
 import signal
+import time
 from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,9 +14,10 @@ import pytest
 from hivepipe.envelope import compose
 from hivepipe.jobs import Job
 from hivepipe.queues import client
+from hivepipe.store.database import Database
 from hivepipe.vitals import hive_states
 from tests.conftest import Home, Process, Server, Writer, accepted, is_drained, until
-from tests.hive_scene import Scene, script
+from tests.hive_scene import DONE, Scene, script
 
 WORKING = 'status {"status": "working", "progress": "read it all"}'
 
@@ -70,6 +74,47 @@ def test_the_clock_finds_a_death_that_nobody_saw(
     until(lambda: lost(scene), slow_worker.text)
     assert lost(scene) == [{"worker_id": worker, "is_lost": 1, "cost_micro_usd": 40_000}]
     assert hive_states(str(scene.home.path)) == {"died": 1}
+
+
+def test_what_is_over_for_long_goes_with_its_rows(
+    scene: Scene, redis_server: Server, writer: Writer, slow_worker: Process
+) -> None:
+    """One archived a year ago, one deleted then, one archived since, and one that is there."""
+    workers = [scene.spawn(script(["cost 0.25", DONE])) for _ in range(4)]
+    for worker in workers:
+        scene.becomes(worker, "done")
+    until(lambda: not scene.processes(), "they go on")
+    old, deleted, young, there = workers
+    scene.run("archive", old, young)
+    scene.run("delete", deleted, "--yes")
+    said = json.loads(scene.hivepipe("disk", "--json").stdout)
+    assert said["retention"]["workers"] == 365
+    assert said["stores"]["workers"] > 0
+    assert said["stores"]["old_workers"] > 0
+    year_ago = f"{datetime.now(UTC) - timedelta(days=366):%Y-%m-%d}T00:00:00.000Z"
+    with closing(Database(scene.home.database)) as db, db.transaction():
+        for column, worker in (("archived_at", old), ("deleted_at", deleted)):
+            sql = f"UPDATE hive_workers SET {column} = :time WHERE id = :id"
+            db.execute(sql, {"time": year_ago, "id": worker})
+        for table, column in (("hive_statuses", "changed_at"), ("hive_runs", "started_at")):
+            db.execute(f"UPDATE {table} SET {column} = :time", {"time": year_ago})
+    ticks = [Job("prune_files", {}, "files"), Job("prune", {}, "rows")]
+    now = time.time_ns()
+    jobs = [compose(f"{job.operation}-1", job, now) for job in ticks]
+    client.push(redis_server.address, jobs, 5.0)
+    writer.start()
+    slow_worker.start()
+    kept = {young, there}
+    until(lambda: in_rows(scene, "hive_workers", "id") == kept, slow_worker.text)
+    until(lambda: in_rows(scene, "hive_runs", "worker_id") == kept, slow_worker.text)
+    until(lambda: in_rows(scene, "hive_statuses", "worker_id") == kept, slow_worker.text)
+    until(lambda: not (scene.hive / "archive" / old).exists(), slow_worker.text)
+    assert (scene.hive / "archive" / young).is_dir()
+    assert scene.folder(there).is_dir()
+
+
+def in_rows(scene: Scene, table: str, column: str) -> set[object]:
+    return {row[column] for row in scene.home.rows(f"SELECT {column} FROM {table}")}
 
 
 def lost(scene: Scene) -> list[dict[str, object]]:
