@@ -20,7 +20,7 @@ from hivepipe.redaction import redact_text
 # version -> what makes an envelope of it one of the next version. Whoever raises ENVELOPE_VERSION
 # adds a line, and may drop the one before: jobs of the last release are still on their way.
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
-DEEPEST = 8  # no payload of ours is half as deep; one a thousand deep ends the reader
+DEEPEST = 10  # no envelope of ours is half as deep; one a thousand deep ends the reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,9 @@ def _depth(value: object, limit: int = DEEPEST + 1) -> int:
 
 def _upgraded(value: dict[str, Any]) -> dict[str, Any]:
     version = value.get("v")
-    if isinstance(version, int) and version > ENVELOPE_VERSION:
+    if not isinstance(version, int):
+        raise BadEnvelopeError("its version is no number")
+    if version > ENVELOPE_VERSION:
         raise NewerEnvelopeError(version)
     while version != ENVELOPE_VERSION:
         if version not in UPGRADES:
@@ -105,6 +107,8 @@ def envelope_of(value: object) -> Envelope:
     """Check one decoded envelope; NewerEnvelopeError: a later hivepipe can read it."""
     if not isinstance(value, dict):
         raise BadEnvelopeError("not an object")
+    if _depth(value) > DEEPEST:
+        raise BadEnvelopeError("nested too deeply")
     value = _upgraded(value)
     metadata = value.get("metadata")
     if not isinstance(metadata, dict):
@@ -134,8 +138,6 @@ def envelope_of(value: object) -> Envelope:
     for text in (envelope.session, envelope.instance):
         if text and valid_id(text) != text:
             raise BadEnvelopeError("session or instance is not a valid id")
-    if _depth(envelope.payload) > DEEPEST:
-        raise BadEnvelopeError("the payload is nested too deeply")
     if not (envelope.id and envelope.operation and 0 < envelope.event_time_ns < 1 << 62):
         raise BadEnvelopeError("id, operation or event time is missing")
     return envelope

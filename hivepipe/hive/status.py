@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hivepipe.errors import HiveError
+from hivepipe.events import clean
 from hivepipe.hive.plain_file import plain
 from hivepipe.home import write_small
 
 WORDS = ("working", "need_input", "done", "error", "context_full")
 LARGEST = 1 << 20
+DEEPEST = 50  # lists and objects in each other; nobody writes so, and whoever reads them recurses
 
 _TEXTS = (
     "progress",
@@ -95,13 +97,26 @@ def parse(data: bytes, changed_ns: int = 0) -> Status:
     text = data.decode("utf-8-sig", "replace")
     fenced = _FENCE.match(text)
     try:
-        found = json.loads(fenced[1] if fenced else text)
+        found = _storable(json.loads(fenced[1] if fenced else text))
     except (ValueError, RecursionError):
         return _of_half(text, changed_ns, digest)
     if not isinstance(found, dict):
         return Status("", {}, ("status.json is no JSON object",), changed_ns, digest)
     word = _word(found.get("status"))
     return Status(word, found, tuple(_problems(word, found)), changed_ns, digest)
+
+
+def _storable(value: Any, depth: int = 0) -> Any:
+    """Return the value without halves of characters, which no file and no database takes."""
+    if depth > DEEPEST:
+        raise RecursionError
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict):
+        return {clean(key): _storable(inner, depth + 1) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_storable(inner, depth + 1) for inner in value]
+    return value
 
 
 def _of_half(text: str, changed_ns: int, digest: str) -> Status:

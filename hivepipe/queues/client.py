@@ -88,9 +88,11 @@ def push(
     stopped Redis runs the script when it goes on), which their ids make harmless.
     """
     reply = _push(address, eval_command(messages, counter=counter), reply_secs, b":")
-    if not reply.isdigit():
-        raise RefusedError("not a Redis reply")
-    return int(reply)
+    # Compared, not converted: a digit of another script is none, and int() refuses very long ones.
+    for new in range(len(messages) + 1):
+        if reply == str(new):
+            return new
+    raise RefusedError("not a Redis reply")
 
 
 def push_with(address: str, messages: list[Message], script: str, arguments: list[str]) -> str:

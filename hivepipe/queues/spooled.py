@@ -62,7 +62,7 @@ def _spooled_job(entry: object) -> SpooledJob:
     if not isinstance(entry, dict) or entry.get("queue") not in ("high", "medium", "low"):
         raise BadEnvelopeError("an entry is not a job")
     envelope = envelope_of(entry.get("envelope"))
-    if not envelope.id.isalnum():
+    if not (envelope.id.isalnum() and envelope.id.isascii()):
         raise BadEnvelopeError("an id is not one of ours")
     message = Message(
         id=envelope.id,

@@ -1,0 +1,74 @@
+"""A hook's stdin: whatever comes, no exception; and what is planned, the writer can read."""
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hivepipe import jobs
+from hivepipe.envelope import read_envelope
+from hivepipe.events import KINDS, parse_event
+from hivepipe.guard.client import Watch
+from hivepipe.queues.client import eval_command, job_data
+from hivepipe.queues.job_data import LIMIT_BYTES, envelope_text
+from tests import payloads
+from tests.conftest import NEUTRAL, Home, answered
+from tests.faults.oracle import FIRST_NS
+from tests.fuzz.material import altered, as_json, broken, fuzzed, replayed
+
+EXAMPLES = [
+    value
+    for name, value in sorted(vars(payloads).items())
+    if isinstance(value, dict) and "hook_event_name" in value
+]
+MOST_JOBS = 12
+
+
+def check_event(name: str, data: bytes) -> None:
+    """Take the bytes in as a hook does, and hand over what it plans."""
+    event = parse_event(name, data)
+    if event is None:
+        return
+    context = jobs.Context(
+        event_time_ns=FIRST_NS,
+        session=event.session_id,
+        own_session=event.session_id,
+        instance="inst-a",
+        newcomer=bool(event.session_id),
+        project="/home/ana/shop",
+        cwd=event.cwd,
+        swarm="swarm-a",
+        count=jobs.Count(True, 1, 1),
+    )
+    planned = jobs.plan(event, context)
+    assert len(planned) <= MOST_JOBS
+    sent = jobs.encode(planned, event, context)
+    assert len({message.id for message in sent}) == len(sent)
+    for message in sent:
+        packed = job_data(message.envelope)
+        assert len(packed) < LIMIT_BYTES
+        envelope = read_envelope(envelope_text(packed))
+        assert (envelope.id, envelope.session) == (message.id, event.session_id)
+        json.dumps(envelope.payload, ensure_ascii=False).encode()  # storable
+    assert all(isinstance(part, bytes) for part in eval_command(sent))
+    Watch(event, context, "/home/ana/shop/.hive-mind").note()
+
+
+@fuzzed
+@given(st.sampled_from(sorted(KINDS)), broken(altered(EXAMPLES).map(as_json)))
+def test_any_event(name: str, data: bytes) -> None:
+    check_event(name, data)
+
+
+@replayed("events")
+def test_an_event_that_failed_once(data: bytes, private_home: Home) -> None:
+    for name in sorted(KINDS):
+        check_event(name, data)
+    assert answered("PostToolUse", data, private_home.env) == NEUTRAL
+
+
+def test_no_example_is_refused() -> None:
+    """What is broken here is good before."""
+    assert len(EXAMPLES) > 10
+    for example in EXAMPLES:
+        assert parse_event("", as_json(example)) is not None

@@ -1,0 +1,136 @@
+"""Jobs as they lie in Redis, and files of the spool: a bad one harms none of its neighbours."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hivepipe import writer
+from hivepipe.commit import commit_batch
+from hivepipe.envelope import read_envelope, redacted
+from hivepipe.errors import BadEnvelopeError
+from hivepipe.jobs import PRIORITIES, queue_of
+from hivepipe.queues.claims import Claimed
+from hivepipe.queues.client import job_data
+from hivepipe.queues.job_data import envelope_text
+from hivepipe.queues.spool import write_spool
+from hivepipe.queues.spooled import read_spool_file
+from hivepipe.retry import demoted
+from hivepipe.store.database import Database
+from tests.faults import oracle
+from tests.faults.harness import SEED
+from tests.fuzz.material import altered, as_json, broken, fuzzed, replayed
+
+SENT = [
+    sent for sent in oracle.messages(oracle.mix(SEED, 60).all, "/home/ana/shop", "swarm-a") if sent
+]
+ENVELOPES = [json.loads(message.envelope) for sent in SENT for message in sent]
+ENVELOPES += [{**ENVELOPES[0], "operation": operation} for operation in sorted(PRIORITIES)]
+GOOD = oracle.messages(
+    oracle.timed([oracle.start(3, "inst-z"), oracle.prompt(1, oracle.SESSIONS[3], "inst-z")]),
+    "/home/ana/shop",
+    "swarm-a",
+)
+
+
+@pytest.fixture(scope="module")
+def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    made = Database(tmp_path_factory.mktemp("db") / "hive.db")
+    yield made
+    made.close()
+
+
+def claimed(id: str, data: bytes) -> Claimed:
+    return Claimed(id, "high", data, 0, True)
+
+
+def check_job(db: Database, data: bytes) -> None:
+    """Let the writer execute it between two good ones, as far as it does not need Redis."""
+    good = [message for sent in GOOD for message in sent]
+    first, *others = (claimed(message.id, job_data(message.envelope)) for message in good)
+    batch = writer._sorted([first, claimed("suspect", data), *others])
+    for job, reason, kept, _ in batch.dead:
+        assert (job.id, job.data) == ("suspect", kept)
+        assert reason
+    for _, queue, delay_secs in batch.long:
+        assert queue in ("slow", "llm")
+        assert 0 <= delay_secs <= 600
+    db_forgets(db)
+    outcome = commit_batch(db, [envelope for _, envelope in batch.writes])
+    done = {batch.writes[index][0].id for index in outcome.committed}
+    assert done >= {message.id for message in good}
+    assert set(outcome.failed) <= {1}
+    for job, envelope in (*batch.writes, *batch.short):
+        assert queue_of(demoted(envelope.priority, 1)) in ("high", "medium", "low")
+        redacted(envelope_text(job.data)).encode("ascii")
+
+
+def db_forgets(db: Database) -> None:
+    """So that the good ones have something to do."""
+    with db.transaction():
+        for table in ("applied", "prompts"):
+            db.execute(f"DELETE FROM {table}", {})
+
+
+@fuzzed
+@given(data=broken(altered(ENVELOPES).map(lambda value: job_data(json.dumps(value)))))
+def test_any_job(db: Database, data: bytes) -> None:
+    check_job(db, data)
+
+
+@fuzzed
+@given(value=altered(ENVELOPES))
+def test_any_envelope(db: Database, value: Any) -> None:
+    check_job(db, job_data(json.dumps(value)))
+
+
+@replayed("jobs")
+def test_a_job_that_failed_once(db: Database, data: bytes) -> None:
+    check_job(db, job_data(data.decode()))
+
+
+# ---- the spool
+
+
+def check_spool_file(folder: Path, data: bytes) -> None:
+    """Every file is read, or its fault is named; what is read can be sent on."""
+    path = folder / "suspect.json"
+    path.write_bytes(data)
+    try:
+        spooled = read_spool_file(path)
+    except BadEnvelopeError:
+        return
+    assert spooled
+    for job in spooled:
+        message = job.message
+        again = read_envelope(envelope_text(job_data(message.envelope)))
+        assert again == job.envelope
+        assert message.queue in ("high", "medium", "low")
+        (message.id + message.created_at).encode("ascii")
+
+
+@pytest.fixture(scope="module")
+def spool(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("spool")
+
+
+@pytest.fixture(scope="module")
+def good_files(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    folder = tmp_path_factory.mktemp("good")
+    made = [Path(write_spool(str(folder), number, sent)) for number, sent in enumerate(SENT[:9])]
+    return [json.loads(path.read_bytes()) for path in made]
+
+
+@fuzzed
+@given(data=st.data())
+def test_any_spool_file(spool: Path, good_files: list[Any], data: st.DataObject) -> None:
+    check_spool_file(spool, data.draw(broken(altered(good_files).map(as_json))))
+
+
+@replayed("spool")
+def test_a_spool_file_that_failed_once(spool: Path, data: bytes) -> None:
+    check_spool_file(spool, data)

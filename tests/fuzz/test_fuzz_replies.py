@@ -1,0 +1,111 @@
+"""What answers in Redis' place: only a whole, true reply is an acknowledgement."""
+
+import re
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hivepipe.queues import client
+from tests.faults import oracle
+from tests.fuzz.material import broken, fuzzed, replayed
+
+MESSAGES = oracle.messages(
+    oracle.timed([oracle.start(0, "inst-a"), oracle.edit(1, oracle.SESSIONS[0], "inst-a")]),
+    "/home/ana/shop",
+    "swarm-a",
+)[1]
+REPLY_SECS = 0.05
+LONGEST_SECS = 5.0  # a guard, not a measurement
+GOOD = [b":%d\r\n" % number for number in range(len(MESSAGES) + 1)]
+OTHER = [
+    b"+OK\r\n", b"-ERR no\r\n", b"-LOADING\r\n", b"$-1\r\n", b"$3\r\nabc\r\n", b"*1\r\n:1\r\n",
+    b":-1\r\n", b":\r\n", b":1000\r\n", b":" + b"9" * 5000 + b"\r\n", b"$999999999999\r\n",
+    b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\r\n", b"x" * 70_000,
+    ":²\r\n".encode(), ":٣\r\n".encode(),
+]  # fmt: skip
+
+
+class Impostor(threading.Thread):
+    """A server that answers each request with what it is told, in these pieces, and hangs up."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(daemon=True)
+        self.address = str(path)
+        self.pieces: list[bytes] = []
+        self._listening = socket.socket(socket.AF_UNIX)
+        self._listening.bind(self.address)
+        self._listening.listen()
+
+    def run(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listening.accept()
+            except OSError:
+                return
+            with connection:
+                connection.recv(1 << 20)
+                for piece in self.pieces:
+                    try:
+                        connection.sendall(piece)
+                    except OSError:
+                        break
+
+    def end(self) -> None:
+        self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+
+
+@pytest.fixture(scope="module")
+def impostor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Impostor]:
+    made = Impostor(tmp_path_factory.mktemp("s") / "redis.sock")
+    made.start()
+    yield made
+    made.end()
+
+
+def asked(address: str, script: str) -> object:
+    if script:
+        return client.push_with(address, MESSAGES, script, ["a"])
+    return client.push(address, MESSAGES, REPLY_SECS)
+
+
+def check_reply(impostor: Impostor, data: bytes, cuts: list[int]) -> None:
+    """Ask, and take for an acknowledgement what is one, and nothing else."""
+    places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+    impostor.pieces = [data[a:b] for a, b in pairwise(places)]
+    began = time.monotonic()
+    for script in ("", "said = 'x'\n"):
+        try:
+            said = asked(impostor.address, script)
+        except client.RefusedError:
+            continue
+        kind = rb"\+([^\r\n]*(\r\n)?)*" if script else rb":[0-9]{1,2}"
+        assert re.fullmatch(kind + rb"\r\n", data), said
+        if not script:
+            assert said == int(data[1:-2])
+            assert 0 <= int(data[1:-2]) <= len(MESSAGES)
+    assert time.monotonic() - began < LONGEST_SECS
+
+
+@fuzzed
+@given(data=broken(st.sampled_from([*GOOD, *OTHER])), cuts=st.lists(st.integers(0, 60), max_size=3))
+def test_any_reply(impostor: Impostor, data: bytes, cuts: list[int]) -> None:
+    check_reply(impostor, data, cuts)
+
+
+@replayed("replies")
+def test_a_reply_that_failed_once(impostor: Impostor, data: bytes) -> None:
+    check_reply(impostor, data, [1])
+
+
+@pytest.mark.parametrize("data", GOOD)
+def test_a_good_reply_is_taken(impostor: Impostor, data: bytes) -> None:
+    impostor.pieces = [data]
+    assert client.push(impostor.address, MESSAGES, LONGEST_SECS) == int(data[1:-2])
