@@ -38,6 +38,7 @@ HEARTBEAT_SECS = 5.0
 WORKER_TTL_SECS = 20
 RECOVER_EVERY_SECS = 30.0
 REDIS_AWAY_SECS = (0.05, 0.1, 0.2, 0.5, 1.0)
+TAKES_NOTHING = ("MISCONF", "OOM ")  # its disk, its memory is full
 ANOTHER_HOLDS_IT = 75
 
 logger = logging.getLogger("hivepipe.worker")
@@ -167,9 +168,11 @@ class ClaimingWorker(SimpleWorker):
                 if burst:
                     return
                 self._rest(due)
-            except (redis.ConnectionError, redis.TimeoutError, client.RefusedError) as error:
+            except (redis.RedisError, client.RefusedError) as error:
+                if not is_away(error):
+                    raise
                 wait = REDIS_AWAY_SECS[min(away, len(REDIS_AWAY_SECS) - 1)]
-                logger.warning("Redis is away (%s), again in %s s", type(error).__name__, wait)
+                logger.warning("Redis is away (%s), again in %s s", _reason(error), wait)
                 time.sleep(wait)
                 away += 1
                 self._recovered_at = -math.inf
@@ -227,6 +230,17 @@ class ClaimingWorker(SimpleWorker):
         if now - self._said_at > 60:
             self._said_at = now
             logger.warning("%s", text)
+
+
+def is_away(error: Exception) -> bool:
+    """Does Redis not answer, or take nothing: its disk or its memory is full?"""
+    if isinstance(error, redis.ResponseError):
+        return any(word in str(error) for word in TAKES_NOTHING)
+    return isinstance(error, redis.ConnectionError | redis.TimeoutError | client.RefusedError)
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, redis.ResponseError) else type(error).__name__
 
 
 def installed() -> str:

@@ -40,13 +40,20 @@ SEED = 20261121
 
 
 def asked(name: str) -> int | None:
-    """tests/conftest.py has already forgotten every HIVEPIPE_ variable; the kernel has not."""
-    try:
-        environment = Path("/proc/self/environ").read_bytes().split(b"\0")
-    except OSError:
-        return None
-    found = [v for k, _, v in (e.partition(b"=") for e in environment) if k == name.encode()]
-    return int(found[0]) if found else None
+    """tests/conftest.py has forgotten every HIVEPIPE_ variable; the kernel has not.
+
+    Of a process that xdist has started, it knows those of the one that started it.
+    """
+    for pid in ("self", os.getppid()):
+        try:
+            environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        for variable in environment:
+            key, _, value = variable.partition(b"=")
+            if key == name.encode():
+                return int(value)
+    return None
 
 
 ASKED_ROUNDS = asked("HIVEPIPE_TEST_ROUNDS") or 0

@@ -48,7 +48,7 @@ def check_times(bench: Bench, events: tuple[Fired, ...]) -> None:
         low, high = oracle.at(began - SLACK_NS), oracle.at(ended + SLACK_NS)
         assert low <= found[key] <= high, key
         checked += 1
-    assert checked == len(found) > 20
+    assert checked == len(found) > 10
 
 
 def fire_all(bench: Bench, events: Mix, **env: str) -> None:
@@ -96,7 +96,7 @@ def test_redis_killed_in_the_middle(bench: Bench) -> None:
 
 def test_through_the_direct_path(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without Redis and writer; what the busy database made wait is in the spool."""
-    events = mixed(2)
+    events = mixed(1)
     bench.server.end(signal.SIGKILL)
     bench.fire(events.opening, 1, USE_QUEUE="false")
     bench.fire(events.bulk, AT_ONCE, USE_QUEUE="false")

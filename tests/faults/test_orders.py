@@ -12,10 +12,9 @@ import pytest
 from hivepipe.commit import commit_batch
 from hivepipe.envelope import Envelope, read_envelope
 from hivepipe.errors import MissingParentError
-from hivepipe.queues.spool import write_spool
 from hivepipe.store.database import Database
 from tests.faults import oracle
-from tests.faults.harness import ASKED_ROUNDS, SEED, Bench, random_of, rounds
+from tests.faults.harness import ASKED_ROUNDS, SEED
 from tests.faults.oracle import Fired
 from tests.payloads import SESSION_END, changed
 
@@ -110,33 +109,6 @@ def test_starts_in_every_order(tmp_path: Path) -> None:
         oracle.start(0, "inst-c", model=..., session_title=...),
     ]
     assert_one_database(oracle.timed(starts), tmp_path, 12, SEED)
-
-
-def test_one_days_events_in_random_orders_part_through_the_spool(bench: Bench) -> None:
-    """SPEC 2.9: whether an event comes by Redis or by the spool, and when, makes no difference."""
-    events = oracle.mix(SEED, 70).all
-    sent = oracle.messages(events, bench.project, bench.swarm)
-    spooled = 0
-    for number in range(rounds(3)):
-        rng = random_of(f"events {number}")
-        order = list(enumerate(sent))
-        rng.shuffle(order)
-        writer = bench.plain_writer() if number % 2 else None
-        for at, messages in order:
-            if messages and rng.random() < 0.4:
-                time_ns = int(read_envelope(messages[0].envelope).event_time_ns)
-                write_spool(f"{bench.home.path}/spool", time_ns + at, messages)
-                spooled += 1
-            else:
-                bench.send(messages)
-        writer = writer or bench.plain_writer()
-        bench.settle(writer)
-        assert bench.dead() == {}
-        bench.assert_tables(events)
-        bench.assert_accounts(oracle.job_count(events))
-        assert writer.end() == 0
-        bench.forget()
-    assert spooled > 10 * rounds(3)
 
 
 def test_an_agent_that_finished_was_resumed_and_finished_again(tmp_path: Path) -> None:

@@ -7,11 +7,20 @@ usual ones; HIVEPIPE_TEST_ROUND=17 for one round alone, of the fault that `-k` n
 import pytest
 
 from tests.conftest import Home, Server
-from tests.faults.injections import kills
+from tests.faults.injections import clocks, disks, kills, orders, schemas, stacks, stops, torn
 from tests.faults.injections.arena import Arena
 from tests.faults.injections.rounds import Fault, Rounds
 
-FAULTS = kills.FAULTS
+FAULTS = (
+    *kills.FAULTS,
+    *stacks.FAULTS,
+    *stops.FAULTS,
+    *disks.FAULTS,
+    *clocks.FAULTS,
+    *torn.FAULTS,
+    *orders.FAULTS,
+    *schemas.FAULTS,
+)
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.replace(" ", "-"))

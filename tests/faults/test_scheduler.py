@@ -1,4 +1,4 @@
-"""The scheduler for real: killed, doubled, without Redis, by a clock that jumps."""
+"""The scheduler for real: doubled, stopped, without Redis, without its data."""
 
 import json
 import signal
@@ -27,7 +27,6 @@ QUICK = ("quick", 1, "cleanup_agents")  # executed by the writer
 SLOW = ("tardy", 2, "prune")  # executed by the slow worker
 DAILY = ("daily", 86_400, "cleanup_agents")
 LOCK_SECS = 4
-JUMPS = (-3600, 3600, -2.5 * 86_400)[: rounds(1)]  # each there and back again
 SLACK_SECS = 60  # beyond the interval, as the plan allows
 
 
@@ -36,11 +35,10 @@ class Clockwork:
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
-        self.clock = bench.home.root / "clock"
         self.made = 0
 
     def scheduler(self, *rows: tuple[str, int, str]) -> Process:
-        said = {"rows": rows, "lock": LOCK_SECS, "clock": str(self.clock)}
+        said = {"rows": rows, "lock": LOCK_SECS}
         self.made += 1
         made = Process(
             [sys.executable, "-I", str(LAUNCHER), self.bench.server.address, json.dumps(said)],
@@ -61,11 +59,6 @@ class Clockwork:
         self.bench.writers.append(made)
         made.start()
         return made
-
-    def set_clock(self, secs: float) -> None:
-        temporary = self.clock.with_suffix(".new")
-        temporary.write_text(str(secs))
-        temporary.rename(self.clock)
 
     def slots(self, name: str) -> list[dict[str, Any]]:
         return self.bench.home.rows(f"SELECT * FROM slots WHERE name = '{name}' ORDER BY id")
@@ -266,25 +259,6 @@ def test_redis_without_its_data_is_given_the_ticks_again(clockwork: Clockwork) -
     clockwork.assert_regular("quick", QUICK[1])
     (only,) = clockwork.slots("daily")  # enqueued again, and known
     assert only["executions"] == 1
-
-
-@pytest.mark.parametrize("secs", JUMPS)
-def test_the_clock_jumps(clockwork: Clockwork, secs: float) -> None:
-    bench = clockwork.bench
-    bench.plain_writer()
-    scheduler = clockwork.scheduler(QUICK, DAILY)
-    clockwork.until_more("quick", 2)
-    clockwork.set_clock(secs)
-    clockwork.until_more("quick", 2)
-    clockwork.set_clock(0)
-    clockwork.until_more("quick", 2)
-    scheduler.end(signal.SIGKILL)
-    clockwork.set_clock(secs)  # and nobody saw it
-    scheduler.start()
-    clockwork.until_more("quick", 3)
-    clockwork.assert_regular("quick", QUICK[1])
-    assert all(row["executions"] == 1 for row in clockwork.slots("daily"))
-    assert len(clockwork.slots("daily")) <= 4  # at most one for each jump
 
 
 def test_overdue_rows_run_at_the_start_and_others_do_not(clockwork: Clockwork) -> None:

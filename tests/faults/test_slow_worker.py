@@ -16,10 +16,9 @@ from hivepipe.envelope import envelope_of, follow_ups
 from hivepipe.jobs import PRIORITIES, Job, Message
 from tests.conftest import ROOT, Process, until
 from tests.faults import oracle
-from tests.faults.harness import Bench, rounds
+from tests.faults.harness import Bench
 
 LAUNCHER = Path(__file__).with_name("launch_slow.py")
-KILLS = rounds(3)
 
 
 class Crew:
@@ -181,22 +180,6 @@ def test_a_kill_after_the_stop_is_not_its_fault(crew: Crew) -> None:
         crew.slow.start()
     crew.go()
     crew.until_noted("long")
-
-
-def test_killed_at_work(crew: Crew) -> None:
-    """Each kill leaves the job to the next worker; a third death would be the job's fault."""
-    notes = [f"kill-{n}" for n in range(KILLS)]
-    for note in notes:
-        crew.ask(note, "hold")
-        until(lambda n=note: crew.began(n), "not begun")  # type: ignore[misc]
-        assert crew.slow.end(signal.SIGKILL) == -signal.SIGKILL
-        crew.go()
-        crew.slow.start()
-        until(lambda n=note: n in crew.noted(), "lost")  # type: ignore[misc]
-        (crew.folder / "go").unlink()
-    crew.bench.settle()
-    assert crew.noted() == sorted(notes)
-    assert_balanced(crew, 1 + 2 * KILLS)
 
 
 def test_a_job_that_kills_its_worker(crew: Crew) -> None:

@@ -244,32 +244,6 @@ def wait_for_failures(bench: Bench, writer: Writer, accepted: int) -> None:
     assert bench.dead() == {}
 
 
-def test_a_full_disk(bench: Bench) -> None:
-    """A file system of 2 MB: what does not fit waits, and lands when space returns."""
-    events = many_edits(600)
-    folder = bench.home.root / "db"
-    writer = writer_on(bench, folder)
-    with mounted(folder, "-t", "tmpfs", "-o", "size=2m", "tmpfs") as possible:
-        if not possible:
-            pytest.skip("this machine does not let us mount")
-        writer.start()
-        bench.push(events[:1])
-        bench.settle(writer)
-        ballast = folder / "ballast"
-        with pytest.raises(OSError, match="No space"):
-            ballast.write_bytes(bytes(3_000_000))
-        push_after(bench, events)
-        wait_for_failures(bench, writer, oracle.job_count(events))
-        assert bench.accounts["done"] < oracle.job_count(events)
-        ballast.unlink()
-        looking_at(bench, folder)
-        bench.settle(writer, 60)
-        bench.assert_tables(events)
-        bench.assert_accounts(oracle.job_count(events))
-        assert writer.end() == 0
-        bench.home.database.unlink()
-
-
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="Linux alone can limit others")
 def test_a_file_that_may_not_grow(bench: Bench) -> None:
     """The same without a mount: the kernel refuses to let the database's files grow."""

@@ -2,6 +2,7 @@
 
 import random
 import shutil
+import signal
 import sys
 import time
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from hivepipe.queues import client as wire
+from hivepipe.queues.endpoint import is_local, ring
 from hivepipe.queues.spool import write_spool
 from tests.archive_scene import TOKEN, line
 from tests.conftest import ROOT, Home, Process, Server, until
@@ -21,6 +23,7 @@ from tests.faults.injections.wave import Wave, events_of, session_of, wave
 from tests.faults.oracle import Rows
 
 LAUNCHER = Path(__file__).with_name("launch_marked.py")
+BALANCE_SECS = 10.0
 BY_SPOOL = 0.3  # of the events
 
 
@@ -31,6 +34,8 @@ class Arena(Bench):
         super().__init__(home, server)
         self.watch = Watch(home.root / "marks")
         self.waves: list[Wave] = []
+        self.runtime = str(Path(server.address).parent)
+        self._made = 0
         self.has_exact_times = True  # nobody but a real hook makes times of its own
         self.processes: dict[str, Process] = {}
         self.transcripts = home.root / ".claude" / "projects" / "-home-ana-shop"
@@ -53,6 +58,24 @@ class Arena(Bench):
             process.start()
         return process
 
+    def end_all(self) -> None:
+        """End every process, and Redis."""
+        for process in [*self.processes.values(), self.server]:
+            process.end(signal.SIGKILL)
+
+    def begin_anew(self) -> None:
+        """Forget all but the last wave: an empty Redis, no database, nobody at work."""
+        for process in self.processes.values():
+            process.end(signal.SIGKILL)
+        self.forget()
+        shutil.rmtree(self.home.path / "backups", ignore_errors=True)
+        self.waves = self.waves[-1:]
+
+    @property
+    def archive(self) -> Path:
+        """Where the slow worker keeps transcripts."""
+        return self.home.project / ".claude-state" / "logs"
+
     def phase(self, role: str) -> str:
         return self.watch.phase(self.processes[role].pid)
 
@@ -60,7 +83,8 @@ class Arena(Bench):
 
     def new_wave(self, rng: random.Random) -> Wave:
         """Make the next wave, and the transcript of its session."""
-        made = wave(len(self.waves), rng, str(self.transcripts))
+        made = wave(self._made, rng, str(self.transcripts))
+        self._made += 1
         self.waves.append(made)
         session = session_of(made.number)
         count = rng.randrange(3, 8)
@@ -75,18 +99,24 @@ class Arena(Bench):
         for number, sent in enumerate(oracle.messages(one.events, self.project, self.swarm)):
             if not sent:
                 continue
-            at = oracle.FIRST_NS + len(self.waves) * 1_000_000 + number
-            if rng.random() < BY_SPOOL:
-                late.append((at, sent))
-                continue
-            try:
-                wire.push(self.server.address, sent)
-            except wire.RefusedError:
+            at = oracle.FIRST_NS + one.number * 1_000_000 + number
+            if rng.random() < BY_SPOOL or not self._takes(at, sent):
                 late.append((at, sent))
             time.sleep(pause_secs * rng.random())
         rng.shuffle(late)
         for at, sent in late:
             write_spool(f"{self.home.path}/spool", at, sent)
+
+    def _takes(self, at: int, sent: list[Any]) -> bool:
+        """Does Redis take it, or the forwarder to one that is not on this machine?"""
+        if not is_local(self.server.address):
+            write_spool(f"{self.home.path}/spool", at, sent)
+            return ring(self.runtime)
+        try:
+            wire.push(self.server.address, sent)
+        except wire.RefusedError:
+            return False
+        return True
 
     # ---- looking
 
@@ -145,9 +175,7 @@ class Arena(Bench):
         for shared in ("swarms", "counters"):
             wanted[shared] = found[shared] = []
         damage = self._damage(wanted, found)
-        figures = self.accounts
-        done = figures["done"] + sum(self.handed_on().values())
-        missing = figures["accepted"] - done
+        missing, figures = self._missing()
         again = self.home.rows("SELECT * FROM slots WHERE executions > 1")
         damage.count("double", len(again), f"{again}")
         damage.count("lost", max(missing, 0) + len(self.dead()), f"{figures}")
@@ -158,13 +186,23 @@ class Arena(Bench):
             damage.count("double", max(more, 0), f"{figures}")
         return damage
 
+    def _missing(self) -> tuple[int, dict[str, int]]:
+        """Return how many jobs are neither done nor handed on; what the clock brings takes time."""
+        end = time.monotonic() + BALANCE_SECS
+        while True:
+            figures = self.accounts
+            missing = figures["accepted"] - figures["done"] - sum(self.handed_on().values())
+            if not missing or time.monotonic() > end:
+                return missing, figures
+            time.sleep(0.02)
+
     def check_all(self) -> Damage:
         """Hold the whole database, and all files, against an undisturbed run of the same events."""
         wanted = oracle.expected(events_of(self.waves), self.project, self.swarm)
         damage = self._damage(wanted, oracle.comparable(self.tables()))
         said = [row["integrity_check"] for row in self.home.rows("PRAGMA integrity_check")]
         damage.count("corrupt", said != ["ok"], f"integrity_check: {said}")
-        if self.has_slow_worker:
+        if "slow" in self.processes:
             files = self._end_and_read_files()
             self._live_through_it_undisturbed()
             compare_files(self._end_and_read_files(), files, damage)
@@ -178,16 +216,16 @@ class Arena(Bench):
     def _end_and_read_files(self) -> dict[str, bytes]:
         for process in self.processes.values():
             process.end()
-        kept = self.home.project / ".claude-state" / "logs"
         return {
-            str(path.relative_to(kept)): path.read_bytes()
-            for path in sorted(kept.rglob("*"))
+            str(path.relative_to(self.archive)): path.read_bytes()
+            for path in sorted(self.archive.rglob("*"))
             if path.suffix in (".jsonl", ".json")
         }
 
     def _live_through_it_undisturbed(self) -> None:
         self.forget()
-        shutil.rmtree(self.home.project / ".claude-state")
+        for path in self.archive.iterdir():  # the folder itself may be a mount
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
         for one in self.waves:
             for sent in oracle.messages(one.events, self.project, self.swarm):
                 self.send(sent)

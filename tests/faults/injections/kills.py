@@ -68,10 +68,7 @@ def kill_hook(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
     A hook that found no Redis looks for it in another place.
     """
     arena.has_exact_times = False
-    session, instance = session_of(wave.number, "v"), f"inst-{wave.number:05d}-v"
-    number = (wave.number + 1) * MOST_EVENTS - 1
-    victim = oracle.edit(number, session, instance)
-    after = oracle.prompt(number, session, instance)
+    victim, after = own_events(wave)
     arena.watch.aim(step)
     with under_way(arena, wave, rng):
         hit = _killed_hook(arena, victim, step, rng)
@@ -82,19 +79,39 @@ def kill_hook(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
     return hit
 
 
-def _killed_hook(arena: Arena, event: Fired, step: str, rng: Random) -> str:
-    env = arena.home.with_env(INSTANCE_ID=event.instance, CHECKPOINT_INTERVAL="0")
-    if "file" in step:
-        env["XDG_RUNTIME_DIR"] = str(arena.home.root / "nowhere")
+def own_events(wave: Wave) -> tuple[Fired, Fired]:
+    """Return an edit and a prompt, in a session of their own, for real hooks."""
+    session, instance = session_of(wave.number, "v"), f"inst-{wave.number:05d}-v"
+    number = (wave.number + 1) * MOST_EVENTS - 1
+    return oracle.edit(number, session, instance), oracle.prompt(number, session, instance)
+
+
+def kept_hook(arena: Arena, wave: Wave) -> None:
+    """Fire a real hook beside the wave, whose event has to be there."""
+    arena.has_exact_times = False
+    own = oracle.timed(own_events(wave)[:1])
+    arena.fire(own, 1)
+    arena.waves[-1] = Wave(wave.number, (*wave.events, *own))
+
+
+def start_marked_hook(arena: Arena, event: Fired, **env: str) -> "subprocess.Popen[bytes]":
+    """Start a hook that says where it is."""
     launcher = str(Path(__file__).with_name("launch_hook.py"))
     hook = subprocess.Popen(
         [sys.executable, "-I", launcher, event.name, str(arena.watch.folder)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
-        env=env,
+        env=arena.home.with_env(INSTANCE_ID=event.instance, CHECKPOINT_INTERVAL="0") | env,
     )
+    assert hook.stdin
     hook.stdin.write(json.dumps(event.payload).encode())
     hook.stdin.close()
+    return hook
+
+
+def _killed_hook(arena: Arena, event: Fired, step: str, rng: Random) -> str:
+    nowhere = {"XDG_RUNTIME_DIR": str(arena.home.root / "nowhere")} if "file" in step else {}
+    hook = start_marked_hook(arena, event, **nowhere)
     until(lambda: arena.watch.phase(hook.pid) == step, f"never came to {step!r}")
     time.sleep(rng.random() * 1.2 * LINGER_SECS)
     hook.kill()

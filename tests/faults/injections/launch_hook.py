@@ -11,9 +11,10 @@ sys.path.append(str(Path(__file__).resolve().parents[3]))
 
 from hivepipe.intake import hand_over, hook, throttle
 from hivepipe.queues import client, spool
-from tests.faults.injections.marks import Marks
+from tests.faults.injections.marks import Marks, use_clock
 
 marks = Marks(Path(sys.argv[2]))
+use_clock(Path(sys.argv[2]), "hook")
 
 
 def marked_after(owner: Any, name: str, step: str) -> None:

@@ -13,16 +13,19 @@ from hivepipe.claiming_worker import ClaimingWorker
 from hivepipe.periodic import Periodic
 from hivepipe.queues import housekeeping, ticks
 from hivepipe.queues.claims import Claims
+from hivepipe.stack import bell
+from hivepipe.store import migrations
 from hivepipe.store.database import Database
 
 SCRIPT, FOLDER = Path(sys.argv[1]), Path(sys.argv[2])
 sys.path.append(str(Path(__file__).resolve().parents[3]))
 
-from tests.faults.injections.marks import Marks  # noqa: E402  the root is on the path only now
+from tests.faults.injections.marks import Marks, use_clock  # noqa: E402  the root is on the path only now
 
 TICKS = [Periodic("quick", 1, "raise_alerts", "a test")]
 ROLE = SCRIPT.stem
 marks = Marks(FOLDER)
+use_clock(FOLDER, ROLE)
 at_commit = {"": False}  # else it is a transaction of heartbeats
 
 
@@ -73,6 +76,7 @@ marked_after(Claims, "claim", "claimed")
 marked_after(Claims, "hand_on", "handed on")
 marked_after(Claims, "acknowledge", "acknowledged")
 marked_after(growth.os, "fsync", "lines archived")
+marked_after(migrations, "_back_up", "backup made")
 marked_after(slow_worker, "execute_slow", "executed")
 marked_after(slow_worker, "hand_back", "handed back")
 if ROLE == "scheduler":
@@ -81,4 +85,6 @@ if ROLE == "scheduler":
     marked_after(scheduler.TickScheduler, "acquire_lock", "lock held")
     marked_after(scheduler.TickScheduler, "_reconcile", "begins to act")
     marked_after(ticks, "fire", "tick fired")
+if ROLE == "forwarder":
+    marked_after(bell.Bell, "wait", "rung, or a second later")
 runpy.run_path(str(SCRIPT), run_name="__main__")

@@ -27,6 +27,22 @@ class Marks:
             time.sleep(LINGER_SECS)
 
 
+def use_clock(folder: Path, role: str) -> None:
+    """Let this process alone see the time that the test says."""
+    told, seen = BlackBox(str(folder / "clock")), BlackBox(str(folder / f"clock.{os.getpid()}"))
+    real, real_ns = time.time, time.time_ns
+
+    def wrong_secs() -> float:
+        whose, _, secs = told.read().partition(" ")
+        if whose != role:
+            return 0.0
+        seen.record(secs)
+        return float(secs)
+
+    time.time = lambda: real() + wrong_secs()
+    time.time_ns = lambda: real_ns() + int(wrong_secs() * 1e9)
+
+
 class Watch:
     """The test's view of them."""
 
@@ -38,6 +54,14 @@ class Watch:
     def aim(self, step: str) -> None:
         """Let processes linger there; "": nowhere."""
         self._aim.record(step)
+
+    def set_clock(self, role: str, secs: float) -> None:
+        """Put the clock of a process wrong; 0: right again."""
+        BlackBox(str(self.folder / "clock")).record(f"{role} {secs}")
+
+    def clock(self, pid: int) -> float:
+        """By how much the process saw it wrong last."""
+        return float(BlackBox(str(self.folder / f"clock.{pid}")).read() or 0)
 
     def phase(self, pid: int) -> str:
         """Where the process is, or was when it died."""

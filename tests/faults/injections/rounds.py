@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from random import Random
 
@@ -29,6 +30,7 @@ class Fault:
     strike: Strike
     processes: tuple[str, ...] = ("writer",)
     each: int = EACH
+    scene: Callable[[Arena], AbstractContextManager[None]] = lambda _: nullcontext()
 
 
 @dataclass
@@ -56,12 +58,13 @@ class Rounds:
 
     def run(self) -> None:
         """Run them; pytest.fail names the round that went wrong, and how to repeat it."""
-        for role in self._fault.processes:
-            self._arena.keep(role)
-        for number in self._numbers:
-            self._round(number)
-        self._arena.settle_all()
-        self._judge(self._arena.check_all(), f"after {len(self._numbers)} rounds")
+        with self._fault.scene(self._arena):
+            for role in self._fault.processes:
+                self._arena.keep(role)
+            for number in self._numbers:
+                self._round(number)
+            self._arena.settle_all()
+            self._judge(self._arena.check_all(), f"after {len(self._numbers)} rounds")
         if self._alone is None:
             assert set(self.outcome.hits) >= set(self._fault.steps)
 

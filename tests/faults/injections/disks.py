@@ -1,0 +1,191 @@
+"""A full disk under database, spool, archive, Redis' file; and a home that is read-only.
+
+Each has a small file system of its own, in memory. What neither Redis nor the spool took is lost,
+and its hook ended well; everything else is there when space returns.
+"""
+
+import errno
+import os
+import signal
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
+from random import Random
+
+import pytest
+from redis.exceptions import ResponseError
+
+from tests.conftest import until
+from tests.faults import oracle
+from tests.faults.injections.arena import Arena
+from tests.faults.injections.kills import own_events, under_way
+from tests.faults.injections.rounds import Fault
+from tests.faults.injections.wave import Wave
+
+DATABASE, SPOOL, ARCHIVE, AOF = "database", "spool", "archive", "Redis' append-only file"
+SIZES = {DATABASE: "16m", SPOOL: "1m", ARCHIVE: "16m", AOF: "16m"}
+BALLAST = "ballast"
+NO_SPACE = os.strerror(errno.ENOSPC)
+
+
+def run(*command: str) -> bool:
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+@contextmanager
+def mounted(folder: Path, *options: str) -> Iterator[None]:
+    """Mount something there, or skip."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if os.geteuid() or not run("mount", *options, str(folder)):
+        pytest.skip("this machine does not let us mount: nothing can be filled or made read-only")
+    folder.chmod(0o700)
+    try:
+        yield
+    finally:
+        until(lambda: run("umount", str(folder)), f"{folder} not unmounted", 10)
+
+
+def folders(arena: Arena) -> dict[str, Path]:
+    """Say where each file system lies."""
+    return {
+        AOF: arena.home.path,
+        SPOOL: arena.home.path / "spool",
+        DATABASE: arena.home.root / "db",
+        ARCHIVE: arena.archive,
+    }
+
+
+@contextmanager
+def small_disks(arena: Arena) -> Iterator[None]:
+    """Put each of the four on a file system of its own before anything starts."""
+    arena.server.end()
+    with ExitStack() as stack:
+        for what, folder in folders(arena).items():
+            size = f"size={SIZES[what]},mode=700"
+            stack.enter_context(mounted(folder, "-t", "tmpfs", "-o", size, "tmpfs"))
+        stack.callback(arena.end_all)
+        arena.home.env["HIVEPIPE_DB"] = str(folders(arena)[DATABASE] / "hive.db")
+        arena.home.database.symlink_to(arena.home.env["HIVEPIPE_DB"])
+        arena.server.start()
+        yield
+
+
+def fill(arena: Arena, what: str) -> None:
+    """Leave not a byte; a plain write shows it."""
+    ballast = folders(arena)[what] / BALLAST
+    with ballast.open("ab", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(1 << 16))
+    with pytest.raises(OSError, match=NO_SPACE):
+        (folders(arena)[what] / "probe").write_bytes(b"x")
+    (folders(arena)[what] / "probe").unlink(missing_ok=True)
+
+
+def free(arena: Arena, what: str) -> None:
+    (folders(arena)[what] / BALLAST).unlink(missing_ok=True)
+
+
+def fill_disk(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
+    """Fill one of them while the wave comes in, until somebody has met it; then free it."""
+    if step == SPOOL:
+        return _fill_spool(arena, wave, rng)
+    if step == DATABASE:  # what its log has already is written over, without need of space
+        with closing(sqlite3.connect(arena.home.database, timeout=10)) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    role = {DATABASE: "writer", ARCHIVE: "slow", AOF: "writer"}[step]
+    process = arena.keep(role)
+    before, pid = len(process.text), process.pid
+    words = {DATABASE: "disk is full", ARCHIVE: NO_SPACE, AOF: "MISCONF"}[step]
+    fill(arena, step)
+    try:
+        with under_way(arena, wave, rng):
+            until(lambda: words in arena.keep(role).text[before:], f"nobody met a full {step}")
+    finally:
+        free(arena, step)
+    if step == AOF:
+        until(lambda: takes_writes(arena), "Redis still refuses")
+    assert arena.keep(role).pid == pid, f"it ended: {process.text[before:]}"
+    return step
+
+
+def takes_writes(arena: Arena) -> bool:
+    with suppress(ResponseError):
+        return arena.redis.delete("hivepipe:probe") == 0
+    return False
+
+
+def _fill_spool(arena: Arena, wave: Wave, rng: Random) -> str:
+    """And Redis is away: this event is lost, its hook ends well, and leaves nothing behind."""
+    arena.has_exact_times = False
+    own = oracle.timed(own_events(wave)[:1])
+    before = arena.hook_log.count(NO_SPACE)
+    fill(arena, SPOOL)
+    arena.server.end(signal.SIGKILL)
+    try:
+        arena.fire(own, 1)
+        left = [path.name for path in folders(arena)[SPOOL].iterdir() if path.is_file()]
+        assert left == [BALLAST], left
+    finally:
+        free(arena, SPOOL)
+        arena.server.start()
+        arena.redis.connection_pool.disconnect()
+    with under_way(arena, wave, rng):
+        pass
+    return SPOOL if arena.hook_log.count(NO_SPACE) > before else ""
+
+
+# ---- read-only
+
+LOST, KEPT = "hook: Redis is away", "hook: Redis is there"
+WRITER = "writer: started meanwhile"
+
+
+def read_only(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
+    """Let nobody write into the home for a while."""
+    home = arena.home.path
+    events = oracle.timed(own_events(wave)[1:])  # a prompt: operations are counted in a file
+    if step == WRITER:
+        arena.processes["writer"].end(signal.SIGKILL)
+    if step == LOST:
+        arena.server.end(signal.SIGKILL)
+    before = len(arena.hook_log)
+    with mounted(home, "--bind", str(home)):
+        assert run("mount", "-o", "remount,ro,bind", str(home))
+        with pytest.raises(OSError, match=os.strerror(errno.EROFS)):
+            (home / "probe").write_bytes(b"x")
+        if step == WRITER:
+            writer = arena.keep("writer")
+            said = len(writer.text)
+            for sent in oracle.messages(wave.events, arena.project, arena.swarm):
+                arena.send(sent)
+            until(lambda: "read" in writer.text[said:] or not writer.is_running, "not noticed")
+            hit = step
+        else:
+            arena.has_exact_times = False
+            arena.fire(events, 1)
+            hit = step if len(arena.hook_log) > before else ""
+        for process in arena.processes.values():  # or what they opened keeps it mounted
+            process.end(signal.SIGKILL)
+    if step == LOST:
+        arena.server.start()
+        arena.redis.connection_pool.disconnect()
+    if step == KEPT:
+        arena.waves[-1] = Wave(wave.number, (*wave.events, *events))
+    if step != WRITER:
+        with under_way(arena, wave, rng):
+            pass
+    return hit
+
+
+FAULTS = (
+    Fault(
+        "a full disk",
+        (DATABASE, SPOOL, ARCHIVE, AOF),
+        fill_disk,
+        ("writer", "slow"),
+        scene=small_disks,
+    ),
+    Fault("a read-only home", (LOST, KEPT, WRITER), read_only),
+)

@@ -1,0 +1,48 @@
+"""A database whose schema is an older release's, while jobs wait; and a kill before it is new."""
+
+import sqlite3
+from random import Random
+
+from hivepipe.store import migrations
+from tests.faults.injections.arena import Arena
+from tests.faults.injections.kills import kill_at, under_way
+from tests.faults.injections.rounds import Fault
+from tests.faults.injections.wave import Wave
+
+NAMES = [name for name, _ in migrations.MIGRATIONS]
+OLD = (NAMES[0], NAMES[len(NAMES) // 2], NAMES[-2])
+KILLED = "writer: backup made"
+
+
+def grow_old(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
+    """Let the writer find such a database."""
+    arena.begin_anew()
+    last = step if step in OLD else rng.choice(OLD)
+    _make_old(arena, NAMES.index(last) + 1)
+    if step == KILLED:
+        hit = kill_at(arena, wave, step, rng)
+        return hit if _names(arena) == NAMES[: NAMES.index(last) + 1] else ""
+    with under_way(arena, wave, rng):
+        arena.keep("writer")
+    arena.settle_all()
+    backups = list((arena.home.path / "backups").iterdir())
+    return last if _names(arena) == NAMES and backups else ""
+
+
+def _make_old(arena: Arena, steps: int) -> None:
+    """Make it by the first steps alone."""
+    connection = sqlite3.connect(arena.home.database, isolation_level=None)
+    connection.execute("PRAGMA journal_mode=WAL")
+    for statement in migrations._statements(migrations._RECORDS):
+        connection.execute(statement)
+    for name, script in migrations.MIGRATIONS[:steps]:
+        connection.executescript(script)
+        connection.execute("INSERT INTO schema_migrations VALUES (?, '2026-01-01')", (name,))
+    connection.close()
+
+
+def _names(arena: Arena) -> list[str]:
+    return sorted(row["id"] for row in arena.home.rows("SELECT id FROM schema_migrations"))
+
+
+FAULTS = (Fault("a schema of an older release", (*OLD, KILLED), grow_old),)

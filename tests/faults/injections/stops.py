@@ -1,0 +1,78 @@
+"""SIGSTOP of Redis and of the writer, at every step: what hung for a while and then goes on."""
+
+import signal
+import time
+from pathlib import Path
+from random import Random
+
+from hivepipe.queues.reconciler import reconcile
+from tests.conftest import QUEUES, Process, until
+from tests.faults.injections.arena import Arena
+from tests.faults.injections.kills import kept_hook, of, under_way
+from tests.faults.injections.rounds import Fault
+from tests.faults.injections.wave import Wave
+
+HOLD_SECS = (0.1, 0.3)
+HOOK = "hook: waits for the answer"
+
+
+def is_stopped(process: Process) -> bool:
+    """Does the kernel say so?"""
+    return Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
+def stop(process: Process) -> None:
+    """Stop it; a signal takes its time."""
+    process.signal(signal.SIGSTOP)
+    until(lambda: is_stopped(process), "not stopped")
+
+
+def stop_redis(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
+    """Stop it while the writer is there, or before a hook asks: then its event comes twice."""
+    arena.watch.aim(step)
+    with under_way(arena, wave, rng):
+        if step == HOOK:
+            return _hook_gives_up(arena, wave)
+        until(lambda: arena.phase("writer") == step, f"never came to {step!r}")
+        stop(arena.server)
+        hit = arena.phase("writer")
+        time.sleep(rng.uniform(*HOLD_SECS))
+        arena.server.signal(signal.SIGCONT)
+    return hit
+
+
+def _hook_gives_up(arena: Arena, wave: Wave) -> str:
+    before = arena.hook_log.count("kept in the spool")
+    stop(arena.server)
+    try:
+        kept_hook(arena, wave)
+    finally:
+        arena.server.signal(signal.SIGCONT)
+    return HOOK if arena.hook_log.count("kept in the spool") > before else ""
+
+
+def stop_writer(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
+    """Stop it there; its leases end meanwhile, and nobody may take what it holds."""
+    writer = arena.keep("writer")
+    arena.watch.aim(step)
+    with under_way(arena, wave, rng):
+        until(lambda: arena.phase("writer") == step, f"never came to {step!r}")
+        stop(writer)
+        hit = arena.phase("writer")
+        for queue in QUEUES:
+            for member in arena.redis.zrange(f"rq:wip:{queue}", 0, -1):
+                arena.redis.zadd(f"rq:wip:{queue}", {member: 1}, xx=True)
+        assert reconcile(arena.redis, is_shared=False) == 0
+        time.sleep(rng.uniform(*HOLD_SECS))
+        writer.signal(signal.SIGCONT)
+    return hit
+
+
+STEPS = of("writer", "spool file in Redis", "claimed", "before the commit", "committed")
+
+FAULTS = (
+    Fault("SIGSTOP of Redis", (*STEPS, HOOK), stop_redis),
+    Fault(
+        "SIGSTOP of the writer", (*STEPS, *of("writer", "acknowledged", "handed on")), stop_writer
+    ),
+)
