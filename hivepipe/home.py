@@ -251,12 +251,12 @@ def absolute(path: str) -> str:
 def make_folders(path: str) -> None:
     """Make a folder and its parents for the user alone; errors are the caller's."""
     try:
-        posix.mkdir(path, 0o700)
+        try:
+            posix.mkdir(path, 0o700)
+        except FileNotFoundError:
+            make_folders(path.rsplit("/", 1)[0])
+            posix.mkdir(path, 0o700)  # /proc says "not found" whatever there is
     except FileExistsError:  # another hook was quicker
-        return
-    except FileNotFoundError:
-        make_folders(path.rsplit("/", 1)[0])
-        make_folders(path)
         return
     if path.endswith(OWN_FOLDERS):  # removed by `git clean`, say: what comes back is ignored again
         write_small(f"{path}/.gitignore", "*\n")

@@ -82,10 +82,8 @@ def give_back(home: str, path: Path, known: Collection[str]) -> str:
     """
     kept = _kept(home, path)
     written = _written(kept)
-    if not written:
-        return ""
     now, before = read_regular(str(path)), read_regular(str(kept))
-    if now != before:
+    if written and now != before:
         if now is not None and digest_of(now) not in {written, *known}:
             return f"somebody edited it meanwhile; {_what_was_before(kept)}"
         if is_tracked(path):

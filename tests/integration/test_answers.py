@@ -33,6 +33,12 @@ def talkative(private_home: Home) -> Home:
     rules = [{"keywords": [letter], "text": f"{letter} {LONG}"} for letter in ("a", "the", "into")]
     said = {"v": 1, "values": {}, "context": rules}
     (home / "hook-settings.json").write_text(json.dumps(said))
+    (home / "recall").mkdir()
+    memories = [{"id": f"m{n}", "path": f"/m/{n}.md", "text": LONG[:600]} for n in range(5)]
+    lines = [f"#{n} {json.dumps(memory)}" for n, memory in enumerate(memories)]
+    every = " ".join(f"{n}:9" for n in range(5))
+    words = [f"{word} {every}" for word in ("into", "module", "smaller", "split")]
+    (home / "recall" / "all.txt").write_text("\n".join([*lines, *words, ""]))
     late = time.time_ns() - 3_600 * 10**9
     (home / "spool" / f"{late:020d}_1.json").write_text("{}")
     return private_home
@@ -52,7 +58,9 @@ def test_every_answer_fits_the_contract(talkative: Home, label: str, cancelled: 
         (talkative.path / "tasks" / "cancelled" / "t-1").write_text(f"2026-11-21\n{LONG}")
     event = events()[label]
     name = event["hook_event_name"]
-    env = talkative.with_env(TASK_ID="t-1", AGENT_ID="ana", GUARD="all", SHARED_ROOT="/nowhere")
+    env = talkative.with_env(
+        TASK_ID="t-1", AGENT_ID="ana", GUARD="all", SHARED_ROOT="/nowhere", MEMORY_RECALL="1"
+    )
     text = answered(name, event, env)
     output = checked(name, text)
     assert name in ALLOWED or text == NEUTRAL
@@ -63,6 +71,7 @@ def test_every_answer_fits_the_contract(talkative: Home, label: str, cancelled: 
         assert ("systemMessage" in json.loads(text)) == (event["source"] != "compact")
     if name == "UserPromptSubmit":
         assert ("was cancelled" in output["additionalContext"]) == cancelled
+        assert cancelled or "Notes from earlier sessions" in output["additionalContext"]
     if name == "PreToolUse":
         assert (output.get("permissionDecision") == "deny") == cancelled
 

@@ -360,6 +360,11 @@ def test_what_cannot_be_read_is_empty(tmp_path: Path) -> None:
         assert home.read_small(f"{tmp_path}/{path}") == ""
 
 
+def test_where_no_folder_can_be_made_the_reason_is_told() -> None:
+    with pytest.raises(OSError, match="nope"):  # the kernel says "not found", though /proc is there
+        home.make_folders("/proc/nope/deeper")
+
+
 def test_folders_are_made_with_their_parents_for_the_user_alone(tmp_path: Path) -> None:
     before = posix.umask(0)
     try:

@@ -143,13 +143,14 @@ def test_nothing_is_kept_ready_for_who_does_not_want_it(scene: Scene) -> None:
 
 
 def test_a_part_is_never_longer_than_a_hook_reads(scene: Scene) -> None:
-    for number in range(900):
-        words = " ".join(f"w{number}x{other}é" for other in range(200))
+    for number in range(100):
+        words = " ".join(f"w{number}x{other}é" for other in range(900))
         scene.put(f"{number}.md", f"{words} newest{number} of{number}them")
     scene.prepare()
     (path,) = Path(scene.home, "recall").glob("project-*.txt")
     assert path.stat().st_size <= PART_BYTES
-    assert scene.names("newest899 of899them") == ["899.md"]
+    assert scene.names("newest99 of99them") == ["99.md"]
+    assert scene.names("newest0 of0them") == []  # the oldest is left out
 
 
 @pytest.mark.parametrize("text", ["", "\n", "tax 0:x\n", "#0 {\nservice 0:1\ntax 0:1\n"])
