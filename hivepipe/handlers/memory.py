@@ -57,7 +57,9 @@ def index_memory(workplace: Workplace, job: Envelope) -> None:
 def _named_folders(job: Envelope) -> Iterator[Folder]:
     """A folder inside the profile's is the agent's own, any other the swarm's."""
     own = job.text("profile_folder")
-    for path in filter(None, job.text("folders").split("\n")):
+    for path in job.text("folders").split("\n"):
+        if not path.startswith("/"):
+            continue
         is_own = bool(own) and f"{path}/".startswith(f"{own}/")
         owner = job.text("profile_id") if is_own else job.project
         yield Folder(path, AGENT if is_own else SWARM, owner)

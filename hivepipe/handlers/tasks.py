@@ -92,7 +92,7 @@ class TaskBoard:
 
         The file comes first: should the database be locked, the sessions are stopped all the same.
         """
-        found = tasks.tasks_like(self._db, prefix)
+        found = self._like(prefix)
         task = self._find(prefix) if found else valid_id(prefix)
         if not task:
             raise TaskError(f"no task has the id {prefix}")
@@ -113,8 +113,12 @@ class TaskBoard:
             tasks.add_task(self._db, task, "", at)
             tasks.set_task_state(self._db, task, status, at, time_ns, reason)
 
+    def _like(self, prefix: str) -> list[str]:
+        """Nothing is no beginning: a script's empty variable must not mean the only task."""
+        return tasks.tasks_like(self._db, prefix) if prefix else []
+
     def _find(self, prefix: str) -> str:
-        found = tasks.tasks_like(self._db, prefix)
+        found = self._like(prefix)
         if len(found) == 1:
             return found[0]
         if found:

@@ -237,6 +237,14 @@ def test_a_bad_id_is_one_clear_line(command: Command, arguments: tuple[str, ...]
     assert output.count("\n") == 1
 
 
+@pytest.mark.parametrize("verb", ["cancel", "done", "reopen", "progress", "assign", "show"])
+def test_an_empty_id_does_not_mean_the_only_task(command: Command, verb: str) -> None:
+    command("add", "x")
+    more = {"progress": ["p"], "assign": [SESSION]}.get(verb, [])
+    assert "no task has the id" in command(verb, "", *more, code=1)
+    assert listed(command)[0]["status"] == "open"
+
+
 def test_the_beginning_of_a_sessions_id_is_enough(
     private_home: Home, redis_server: Server, writer: Writer, command: Command
 ) -> None:
