@@ -52,7 +52,7 @@ EXITS = {"hivepipe summaries enable": "1"}
 SAYS = {
     "hivepipe init": "12 added",
     "hivepipe sessions": "s1",
-    "hivepipe credentials set": "kept",
+    "hivepipe credentials set": "OPENROUTER_API_KEY",
     "hivepipe summaries enable": "openrouter",
     "hivepipe summaries run": "Ship the lighthouse",
     "hivepipe rq -- info": "queues",
