@@ -284,6 +284,12 @@ def _starts(event: Event, context: Context) -> list[Job]:
     return jobs
 
 
+def _on_start(event: events.SessionStart, context: Context) -> list[Job]:
+    """After a compaction its transcript holds a summary by Claude Code, which costs nothing."""
+    is_compacted = event.source == "compact"
+    return [*_starts(event, context), *(_archive(event, context) if is_compacted else [])]
+
+
 def _on_prompt(event: events.UserPromptSubmit, context: Context) -> list[Job]:
     prompt: Payload = {"prompt_id": event.prompt_id, "prompt": event.prompt}
     jobs = [
@@ -492,6 +498,8 @@ def _archive(event: Event, context: Context, agent_transcript: str = "") -> list
     }
     if event.name == "SessionEnd":
         payload["ends"] = True
+    if event.name == "SessionStart":
+        payload["compacted"] = True
     subject = event.agent_type if is_agent else context.session[:8]
     return [
         Job("archive_transcript", {**payload, "settle_s": secs}, subject) for secs in SETTLE_SECS
@@ -499,7 +507,7 @@ def _archive(event: Event, context: Context, agent_transcript: str = "") -> list
 
 
 _PLANS: "dict[str, Callable[..., list[Job]]]" = {
-    "SessionStart": _starts,
+    "SessionStart": _on_start,
     "UserPromptSubmit": _on_prompt,
     "UserPromptExpansion": _on_expansion,
     "PostToolUse": _on_tool,

@@ -33,7 +33,7 @@ def processes_with(secret: str) -> set[int]:
     return found
 
 
-def said(number: int, who: str, words: str, session: str = SESSION) -> bytes:
+def said(number: int, who: str, words: str, session: str = SESSION, **more: Any) -> bytes:
     """One line of a transcript."""
     message: dict[str, Any] = {"role": who, "content": [{"type": "text", "text": words}]}
     if who == "assistant":
@@ -48,6 +48,7 @@ def said(number: int, who: str, words: str, session: str = SESSION) -> bytes:
         "timestamp": f"2026-01-10T10:{number % 60:02d}:00.000Z",
         "cwd": "/home/ana/shop",
         "message": message,
+        **more,
     }
     return json.dumps(line).encode() + b"\n"
 
@@ -137,6 +138,12 @@ class Scene:
 
     def end(self, session: str = SESSION, **more: Any) -> None:
         """Live through a session whose transcript is there: it begins and ends."""
+        where = self.begin(session)
+        env = self.home.with_env(INSTANCE_ID=f"inst-{session[:8]}")
+        fire("SessionEnd", changed(SESSION_END, **where, **more), env)
+
+    def begin(self, session: str = SESSION, **more: Any) -> dict[str, Any]:
+        """Begin a session, or go on with it; return what its events say of it."""
         self._ends += 1  # the same event within 2 s would be one that was fired twice
         where = {
             "number": self._ends,
@@ -144,8 +151,8 @@ class Scene:
             "transcript_path": str(self.write_if_missing(session)),
         }
         env = self.home.with_env(INSTANCE_ID=f"inst-{session[:8]}")
-        answered("SessionStart", changed(SESSION_START, **where), env)  # it may have news
-        fire("SessionEnd", changed(SESSION_END, **where, **more), env)
+        answered("SessionStart", changed(SESSION_START, **where, **more), env)  # it may have news
+        return where
 
     def write_if_missing(self, session: str) -> Path:
         path = self.transcripts / f"{session}.jsonl"

@@ -149,6 +149,8 @@ def list_summaries(as_json: bool, utc: bool) -> None:
 
 
 def _by(entry: dict[str, Any]) -> str:
+    if entry["provider"] == stored.COMPACTION:
+        return "Claude Code"
     return entry["model"] if entry["kind"] == stored.LLM else "plain"
 
 

@@ -59,9 +59,10 @@ def archive_transcript(workplace: Workplace, job: Envelope) -> None:
             return
         remember_claude_folder(workplace.home, job.text("claude"))
         archives_of(workplace.home).extend(source, desk_of(workplace, job), settled=is_settled)
-        if is_settled and job.payload.get("ends") is True:
-            session = source.session
-            workplace.hand_back(job, [Job("summarise_session", {}, session[:8])])
+        is_compacted = job.payload.get("compacted") is True
+        if is_settled and (is_compacted or job.payload.get("ends") is True):
+            asked: dict[str, object] = {"compacted": True} if is_compacted else {}
+            workplace.hand_back(job, [Job("summarise_session", asked, source.session[:8])])
 
 
 @cache

@@ -16,7 +16,7 @@ from hivepipe.envelope import Envelope
 from hivepipe.errors import BadEnvelopeError, StoreError, TryLaterError
 from hivepipe.handlers.archive import archives_of
 from hivepipe.handlers.forgotten import is_forgotten
-from hivepipe.handlers.summariser import Made, Material, Summariser
+from hivepipe.handlers.summariser import Made, Material, Summariser, of_compaction
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.home import read_record
 from hivepipe.jobs import Job
@@ -44,9 +44,26 @@ def summarise_session(workplace: Workplace, job: Envelope) -> None:
     if is_forgotten(home, job.session) or read_record(job.project).get("state") == "off":
         return
     material = material_of(home, job.session)
-    if material is None or _is_summarised(home, material):
+    if material is None:
+        return
+    if job.payload.get("compacted") is True:
+        _keep_compaction(workplace, job, material)
+        return
+    if _is_summarised(home, material):
         return
     made = Summariser(home, workplace.stop_requested).summarise(material)
+    record(workplace, job, made)
+
+
+def _keep_compaction(workplace: Workplace, job: Envelope, material: Material) -> None:
+    """Keep the summary that Claude Code made itself; one by a model we asked is better."""
+    made = of_compaction(material)
+    if made is None:
+        return
+    with suppress(StoreError), listings(database_path(workplace.home)) as store:
+        known = summaries.list_summaries(store, job.session)
+        if any(entry["kind"] == summaries.LLM for entry in known):
+            return
     record(workplace, job, made)
 
 

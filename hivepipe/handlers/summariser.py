@@ -28,7 +28,7 @@ from hivepipe.price_table import prices_in_force
 from hivepipe.redaction import redact_text
 from hivepipe.settings import switched_off
 from hivepipe.store.spending import MICRO, Amount, Spending, spending
-from hivepipe.store.summaries import LLM, PLAIN, Summary
+from hivepipe.store.summaries import COMPACTION, LLM, PLAIN, Summary
 from hivepipe.summaries import terms
 from hivepipe.summaries.call import MOST_REQUESTS, UNBILLED, Reply, ask
 from hivepipe.summaries.consent import OFF, is_enabled, objection
@@ -212,6 +212,17 @@ class Summariser:
         if reason != OFF:
             logger.warning("session %s: a plain summary: %s", material.session, reason)
         return _made(material, PLAIN, plain_summary(material.meta), reason=reason)
+
+
+def of_compaction(material: Material) -> Made | None:
+    """Return Claude Code's own summary of a compaction; None: there was none."""
+    words = material.meta.get("compact_summary")
+    if not isinstance(words, str) or not words:
+        return None
+    digest = blake2b(words.encode(), digest_size=12).hexdigest()
+    state = Excerpt(f"{COMPACTION} {digest}", 0)  # of its own: the session's will be summarised
+    named = material._replace(excerpt=state)
+    return _made(named, PLAIN, Answer(words), provider=COMPACTION, reason="by Claude Code, free")
 
 
 def _with_secret(offer: Offer) -> Offer:

@@ -11,6 +11,7 @@ from hivepipe.store.database import Database
 from hivepipe.store.listings import Entry, Listings
 
 LLM, PLAIN = "llm", "plain"
+COMPACTION = "compaction"  # the provider of what Claude Code wrote itself
 
 _LISTS = ("key_learnings", "files", "open_ends")
 _COLUMNS = """
@@ -93,14 +94,15 @@ def silent_sessions(store: Listings, since: str, until: str) -> list[Entry]:
 
     Those that were summarised since are left out.
     """
-    sql = """
+    sql = f"""
         SELECT id, project, last FROM (
           SELECT sessions.id, sessions.project, MAX(sessions.updated_at,
             COALESCE((SELECT MAX(last_active_at) FROM activity
               WHERE session_id = sessions.id), '')) AS last
           FROM sessions WHERE sessions.status IN ('active', 'paused')) AS open
         WHERE last >= :since AND last < :until AND NOT EXISTS (
-          SELECT 1 FROM summaries WHERE session_id = open.id AND made_at > open.last)
+          SELECT 1 FROM summaries WHERE session_id = open.id AND made_at > open.last
+            AND provider <> '{COMPACTION}')
         ORDER BY last, id
     """
     return store.rows(sql, {"since": since, "until": until})

@@ -63,13 +63,19 @@ def _paragraphs(raw: bytes) -> Iterator[str]:
         return
     words = said(message, SAID_CHARACTERS).strip()
     if words and not _OF_THE_TERMINAL.match(words):
-        yield f"{'Claude' if kind == 'assistant' else 'User'}: {words}"
+        yield f"{_speaker(line, kind)}: {words}"
     for call in blocks(message, "tool_use"):
         yield f"[Claude calls {text(call, 'name')}: {_arguments(part(call, 'input'))}]"
     for result in blocks(message, "tool_result"):
         answer = _result(result)
         if answer:
             yield f"[{'failed' if result.get('is_error') is True else 'answer'}: {answer}]"
+
+
+def _speaker(line: Fields, kind: str) -> str:
+    if line.get("isCompactSummary") is True:
+        return "Summary of what came before"
+    return "Claude" if kind == "assistant" else "User"
 
 
 def _arguments(given: Fields) -> str:

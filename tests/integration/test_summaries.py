@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from hivepipe.periodic import PERIODIC
-from tests.conftest import Home, Server, answered, until
+from tests.conftest import ROOT, Home, Server, answered, until
 from tests.llm_server import SUMMARY, Provider, provider, success
 from tests.payloads import SESSION_END, SESSION_START, STOP, changed
-from tests.summary_scene import CANARY, SECRET_IN_WORDS, SESSION, Scene, said
+from tests.summary_scene import CANARY, SECRET_IN_WORDS, SESSION, Scene, conversation, said
+
+TRANSCRIPTS = ROOT / "tests" / "transcripts"
 
 (CLOCK,) = [row for row in PERIODIC if row.operation == "summarise_idle"]
 
@@ -202,6 +204,57 @@ def test_a_key_that_a_command_prints(scene: Scene, llm: Provider, tmp_path: Path
     assert "plain (the command for the key did not print one: no line of ASCII)" in said
     assert len(llm.requests) == 1
     assert scene.spent()["ever"]["calls"] == 1
+
+
+def test_what_claude_code_summarised_itself_is_kept_until_there_is_better(
+    scene: Scene, llm: Provider
+) -> None:
+    scene.use(llm)
+    scene.write(lines=(TRANSCRIPTS / "compaction" / "main.jsonl").read_bytes())
+    scene.start()
+    scene.begin(source="compact")
+    own = scene.until_summary()
+    assert (own["kind"], own["provider"], own["cost_usd"]) == ("plain", "compaction", None)
+    assert own["summary"].startswith("This session is being continued")
+    assert "Claude Code" in scene.command("summaries", "list")
+    assert llm.requests == []
+    scene.end()
+    assert scene.until_summary(number=2)["kind"] == "llm"
+    scene.redis.delete("rq:finished:llm")
+    done = scene.executed()
+    compacted = conversation() + said(70, "user", "another", isCompactSummary=True)
+    with (scene.transcripts / f"{SESSION}.jsonl").open("ab") as file:
+        file.write(compacted)
+    scene.begin(source="compact")
+    until(lambda: scene.executed() > done, "not executed")
+    assert [row["provider"] for row in scene.summaries()].count("compaction") == 1
+    assert len(llm.requests) == 1
+
+
+def test_ratings_rank_later_searches(scene: Scene, llm: Provider) -> None:
+    """Shown in a session, rated with its summary, ranked from then on."""
+    memories = scene.transcripts / "memory"
+    memories.mkdir()
+    for name in ("a.md", "b.md"):
+        (memories / name).write_text("The checkout rounds to cents.")
+    ratings = [{"name": "a.md", "useful": False}, {"name": "b.md", "useful": True}]
+    llm.otherwise = success({**SUMMARY, "memories": ratings})
+    scene.use(llm, memory_rating=True)
+    scene.start()
+    scene.end()
+    until(lambda: scene.home.count("sessions") == 1, "not started")
+
+    def found(**env: str) -> list[str]:
+        said = json.loads(scene.command("memory", "search", "rounds", "--json", **env))
+        return [Path(entry["path"]).name for entry in said["memories"]]
+
+    assert found(HIVEPIPE_SESSION_ID=SESSION) == ["a.md", "b.md"]
+    assert scene.until_summary()["kind"] == "llm"
+    ((_, _, body),) = llm.requests
+    assert "a.md: The checkout rounds" in json.dumps(body["messages"])
+    rated = scene.home.rows("SELECT memory, source, useful FROM memory_ratings ORDER BY memory")
+    assert [tuple(row.values()) for row in rated] == [("a.md", "llm", 0), ("b.md", "llm", 1)]
+    assert found() == ["b.md", "a.md"]
 
 
 def test_a_session_that_was_left_open_is_summarised(scene: Scene, llm: Provider) -> None:

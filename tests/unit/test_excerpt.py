@@ -24,6 +24,13 @@ def test_who_resumes_a_session_and_leaves_it_again_has_said_nothing() -> None:
     assert more.state != before.state
 
 
+def test_a_summary_of_what_came_before_is_nobodys_words() -> None:
+    before = json.loads(line("user", "Ana wanted the parser mended"))
+    excerpt = excerpt_of([json.dumps({**before, "isCompactSummary": True}).encode(), *TALK])
+    assert excerpt.text.startswith("Summary of what came before: Ana wanted")
+    assert excerpt.messages == 2
+
+
 def test_a_command_that_asks_for_work_is_part_of_the_talk() -> None:
     asked = line("user", "<command-name>/review</command-name>\n<command-args>12</command-args>")
     assert "/review" in excerpt_of([*TALK, asked]).text

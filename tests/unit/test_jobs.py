@@ -151,6 +151,14 @@ def test_a_session_start_starts_its_session_once_even_for_a_newcomer() -> None:
     assert rows(plan(parse(payloads.SESSION_START), context(newcomer=True))) == [START]
 
 
+def test_a_session_that_goes_on_after_a_compaction_is_archived() -> None:
+    """Its transcript holds Claude Code's own summary; what it says is in no job."""
+    compacted = payloads.changed(payloads.SESSION_START, source="compact")
+    planned = plan(parse(compacted), context())
+    assert rows(planned) == [START, *ARCHIVE]
+    assert {job.payload["compacted"] for job in planned[1:]} == {True}
+
+
 @pytest.mark.parametrize("payload", [payloads.SESSION_START, payloads.PRE_BASH])
 def test_a_session_that_starts_with_a_task_says_so(payload: dict[str, Any]) -> None:
     planned = plan(parse(payload), context(newcomer=True, task="task-1"))
