@@ -93,11 +93,10 @@ def test_the_caps_hold_and_no_checkpoint_waits(stacks: list[Stack], llm: Provide
         until(lambda: go_on, "never let go")
         success()(handler)
 
-    first, second = stacks
-    first.use(llm, llm_daily_calls=CAP)
-    second.command("summaries", "enable", "--yes")
+    first = stacks[0]
+    first.configure(openai_url=f"{llm.url}/v1", llm_daily_calls=CAP)
+    first.keep("OPENAI_API_KEY")
     for stack in stacks:
-        stack.command("summaries", "disable")
         stack.start()
     busy = "5e551011-0000-4000-8000-00000000ffff"
     first.latencies(busy, 5)  # warm

@@ -151,7 +151,7 @@ def test_a_bad_token_is_not_tried_again(scene: Scene, claude: Claude) -> None:
 def test_its_children_are_gone_after_the_time_is_up(scene: Scene, claude: Claude) -> None:
     """And while it runs, the token is in its environment alone."""
     claude.mode("hang")
-    agree(scene, llm_timeout=6)
+    agree(scene, llm_timeout=4)
     scene.start()
     scene.end()
     until(lambda: scene.hurry("slow") or claude.pids, "never asked")
