@@ -9,7 +9,7 @@ from typing import Any
 from redis import Redis
 
 from hivepipe.jobs import ENVELOPE_VERSION
-from hivepipe.queues import claims, connection
+from hivepipe.queues import claim_scripts, claims, connection
 from hivepipe.queues.names import ALL_QUEUES
 from hivepipe.queues.rq_workers import RqWorker, rq_workers
 
@@ -34,7 +34,7 @@ class Figures:
 
 def figures(client: Redis) -> Figures:
     """Look once."""
-    operations: Any = client.hgetall(claims.OPERATIONS_KEY)
+    operations: Any = client.hgetall(claim_scripts.OPERATIONS_KEY)
     return Figures(
         queues={name: _length(client, name) for name in ALL_QUEUES},
         accepted=_number(client, connection.ACCEPTED_KEY),
@@ -42,7 +42,7 @@ def figures(client: Redis) -> Figures:
         accounts=claims.accounts(client),
         oldest_waiting_secs=_oldest_secs(client),
         store_trouble=_trouble(client.hgetall(claims.TROUBLE_KEY)),
-        newer_version=_newer(client.get(claims.NEWER_KEY)),
+        newer_version=_newer(client.get(claim_scripts.NEWER_KEY)),
         operations={name.decode(): int(count) for name, count in sorted(operations.items())},
         workers=rq_workers(client),
     )

@@ -11,7 +11,7 @@ from redis.exceptions import RedisError, ResponseError
 from hivepipe.errors import BadEnvelopeError, NewerEnvelopeError
 from hivepipe.home import logs_folder
 from hivepipe.periodic import runs_by_the_clock
-from hivepipe.queues.claims import NEWER_KEY, NEWER_SECS
+from hivepipe.queues.claim_scripts import NEWER_KEY, NEWER_SECS
 from hivepipe.queues.connection import ACCEPTED_KEY, send
 from hivepipe.queues.names import ALL_QUEUES
 from hivepipe.queues.reconciler import reconcile, redact_dead_letters
