@@ -5,8 +5,10 @@ import json
 import logging
 import os
 import posix
+import shlex
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import chdir, contextmanager
@@ -183,6 +185,28 @@ def belongs_here(pid: int, root: str) -> bool:
     except (OSError, IndexError):
         return False
     return f"HOME={root}".encode() in environment and state != "Z" and pid != os.getpid()
+
+
+def on_terminal(scene: Scene, *arguments: str, columns: int, lines: int) -> list[str]:
+    """Return what a command leaves on the screen of a terminal of that size, by tmux."""
+    tmux = ["tmux", "-L", f"hive-{os.getpid()}", "-f", "/dev/null"]
+    command = [sys.executable, "-I", "-m", "hivepipe.cli.main", *arguments]
+    size = ["-x", str(columns), "-y", str(lines)]
+    env = [f"{name}={value}" for name, value in scene.env.items()]
+    shell = f"{shlex.join(command)}; echo ready; sleep 60"
+    started = [*tmux, "new-session", "-d", *size, "env", "-i", *env, "sh", "-c", shell]
+    subprocess.run(started, cwd=scene.home.project, check=True)
+
+    def captured() -> list[str]:
+        done = subprocess.run([*tmux, "capture-pane", "-p"], capture_output=True, text=True)
+        shown = done.stdout.splitlines()
+        return shown[: shown.index("ready")] if "ready" in shown else []
+
+    try:
+        found: list[str] = until(captured, "no screen")
+        return found
+    finally:
+        subprocess.run([*tmux, "kill-server"], check=False)
 
 
 def tick(scene: Scene, **asked: str) -> str:

@@ -1,0 +1,126 @@
+"""What `hivepipe hive check` looks like in a terminal: docs/hive-check.png is this screen."""
+
+import json
+import os
+import shutil
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from hivepipe.hive.process import machine, start_time
+from hivepipe.hive.standing import ORDER
+from tests.conftest import Home
+from tests.hive_scene import Scene, on_terminal
+
+MINUTE_NS = 60 * 10**9
+ENDED: dict[str, Any] = {"ended_at": "2026-11-21T08:10:00.000Z", "exit_code": 0, "pid": 1}
+KILLED = ENDED | {"exit_code": -9}
+LIVES: dict[str, Any] = {"pid": os.getpid(), "pid_started": start_time(os.getpid())}
+NEVER = {"pid": 0, "trouble": "claude: No such file or directory"}
+OK = {"committed": True, "parked": True}
+
+
+def said(word: str, **fields: object) -> dict[str, object]:
+    return {"status": word, **fields}
+
+
+# project, minutes since it was heard of, its run (None: others made it), what it said
+WORKERS: list[tuple[str, int, dict[str, Any] | None, object]] = [
+    ("shop", 4, ENDED, said("need_input", question="5 or 30 minutes by default?", options=["5"])),
+    ("shop-front", 2, ENDED, said("need_input", question="May I drop support for IE?")),
+    ("infra", 21, ENDED, said("error", error="Cannot find auth.py", suggestion="Name it")),
+    ("infra", 33, ENDED, said("error", error="terraform plan needs a login")),
+    ("shop", 12, KILLED, None),
+    ("notes", 48, ENDED, said("working", progress="Sorted the first half")),
+    ("shop-front", 95, LIVES, said("working", progress="Runs the browser tests")),
+    ("infra", 140, LIVES, None),
+    ("shop", 7, ENDED, said("context_full", remaining="Rate limit tests and documentation")),
+    ("notes", 15, ENDED, "I am done!"),
+    ("shop", 61, NEVER, None),
+    ("shop", 1, LIVES, said("working", progress="Reads the auth flow")),
+    ("shop-front", 0, LIVES, said("working", progress="Half of the buttons are new")),
+    ("notes", 3, LIVES, None),
+    ("infra", 5, LIVES | {"kind": "park"}, said("done", result="Moved the state", **OK)),
+    ("shop", 25, ENDED, said("done", result="Session timeout is configurable", **OK)),
+    ("shop", 80, ENDED, said("done", result="Dead code is gone", committed=False, parked=True)),
+    ("shop-front", 44, ENDED, said("done", result="Icons are SVG", **OK)),
+    ("notes", 200, ENDED, said("done", result="Tagged 412 notes", **OK)),
+    ("notes", 9, None, None),
+]
+MEANT = {
+    "need_input": (2, "need an answer"),
+    "error": (2, "report an error"),
+    "died": (2, "ended without a last word"),
+    "stale": (2, "are silent"),
+    "context_full": (1, "filled their context"),
+    "broken": (1, "wrote a status.json that says nothing"),
+    "not started": (1, "were never started"),
+    "working": (3, "work"),
+    "parking": (1, "write down what they learned"),
+    "done": (4, "are done"),
+    "unknown": (1, "cannot be told"),
+}
+
+
+@pytest.fixture
+def scene(private_home: Home) -> Iterator[Scene]:
+    made = Scene(private_home)
+    made.run("init")
+    for number, worker in enumerate(WORKERS, 1):
+        leave(made, str(uuid.uuid5(uuid.NAMESPACE_OID, str(number))), *worker)
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+def leave(
+    scene: Scene, session: str, project: str, minutes: int, run: dict[str, Any] | None, word: object
+) -> None:
+    """Leave the files of a worker that was heard of so long ago."""
+    id = f"{project}-{session}"
+    folder, heard_ns = scene.folder(id), time.time_ns() - minutes * MINUTE_NS
+    folder.mkdir()
+    (folder / "session-id").write_text(f"{session}\n")
+    (folder / "task.md").write_text("A task.\n")
+    if word is not None:
+        text = word if isinstance(word, str) else json.dumps(word)
+        (folder / "status.json").write_text(text)
+        os.utime(folder / "status.json", ns=(heard_ns, heard_ns))
+    if run is None:
+        return
+    plan = {"number": 1, "kind": "spawn", "command": ["claude"], "cwd": "/", "machine": machine()}
+    started_ns = heard_ns if word is None else heard_ns - MINUTE_NS
+    cost = {"cost_usd": "0.07"} if "ended_at" in run else {}
+    (scene.state(id) / "runs").mkdir(parents=True)
+    written = json.dumps(plan | {"started_ns": started_ns} | cost | run)
+    (scene.state(id) / "runs" / "1.json").write_text(written)
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="no tmux")
+def test_twenty_workers_in_all_states_are_one_screen(scene: Scene) -> None:
+    lines = on_terminal(scene, "hive", "check", columns=100, lines=40)
+    assert lines[0] == f"{len(WORKERS)} workers"
+    heads = [tuple(line.split(maxsplit=1)) for line in lines[1 : 1 + len(MEANT)]]
+    assert heads == [(str(number), meaning) for number, meaning in MEANT.values()]
+    assert tuple(MEANT) == ORDER  # no state is left out
+    rows = lines[2 + len(MEANT) :]
+    counted = Counter(next(state for state in ORDER if row.startswith(state)) for row in rows)
+    assert counted == {state: number for state, (number, _) in MEANT.items()}
+    assert [row.split()[0] for row in rows[:4]] == ["need_input"] * 2 + ["error"] * 2
+    screen = "\n".join(rows)
+    for words in (
+        "5 or 30 minutes by default?",
+        "was killed by signal 9",
+        "silent, its process lives",
+        "status.json is half written, or no JSON",
+        "claude: No such file or directory",
+        "Dead code is gone; done without a commit",
+        "No status yet",
+    ):
+        assert words in screen
+    assert max(map(len, lines)) <= 100
