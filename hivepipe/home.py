@@ -298,7 +298,9 @@ def write_small(path: str, text: str) -> None:
     flags = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC | posix.O_NOFOLLOW
     descriptor = posix.open(temporary, flags, 0o600)
     try:
-        posix.write(descriptor, text.encode("utf-8", "surrogateescape"))
+        data = text.encode("utf-8", "surrogateescape")
+        while data:  # a disk that is nearly full takes a part
+            data = data[posix.write(descriptor, data) :]
     finally:
         posix.close(descriptor)
     posix.rename(temporary, path)

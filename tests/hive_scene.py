@@ -159,6 +159,11 @@ class Scene:
         return found
 
     def end(self) -> None:
+        """End every process of this scene, and take its workers away."""
+        self.end_processes()
+        shutil.rmtree(self.hive, ignore_errors=True)
+
+    def end_processes(self) -> None:
         """End every process that this scene's workers are, by the pids that they wrote down."""
         for path in [*self.hive.glob("*/*/runs/*.json")]:
             run = json.loads(path.read_text())
@@ -169,7 +174,6 @@ class Scene:
                     except ProcessLookupError:
                         continue
         until(lambda: not self.processes(), "workers live on")
-        shutil.rmtree(self.hive, ignore_errors=True)
 
     def processes(self) -> list[int]:
         """Return the living processes that this scene's home is told to."""

@@ -45,8 +45,10 @@ def default_flags() -> tuple[str, ...]:
         raise HiveError(f"hive_flags ({text!r}) cannot be read: {error}") from None
 
 
-def command_line(worker: Worker, card: Card, *, resume: bool) -> list[str]:
+def command_line(worker: Worker, card: Card, learnings: Path, *, resume: bool) -> list[str]:
     """Return the command of a run; what it is told comes on stdin, where `ps` does not show it.
+
+    Without asking it may write in its project, its folder and the learnings, as it is told to.
 
     A resumed session has none of its flags any more: they are given again.
     """
@@ -62,6 +64,7 @@ def command_line(worker: Worker, card: Card, *, resume: bool) -> list[str]:
         "--verbose",
         "--add-dir",
         str(worker.folder),
+        str(learnings),
         *(["--settings", str(settings)] if settings.exists() else []),
         *card.flags,
     ]

@@ -6,6 +6,7 @@ Orchestrator(hive).check()
 """
 
 import os
+import shutil
 import time
 import uuid
 from collections.abc import Iterable, Mapping
@@ -74,7 +75,7 @@ class Orchestrator:
             respawns=before.respawns + 1 if before else 0,
         )
         if not _was_made(worker):
-            worker.make(card, task)
+            self._make(worker, card, task)
         self._add_task(worker.card(), task)
         self._start_once(worker)
         self.record([worker])
@@ -157,7 +158,10 @@ class Orchestrator:
         """
         looked_at = list(self._all() if workers is None else workers)
         for worker in looked_at:
-            self.settle(worker)
+            try:
+                self.settle(worker)
+            except OSError as error:  # one folder is in trouble, the others are looked at
+                self.troubles.append(f"{worker.id}: {error}")
         signs = Signs(self.hive.home)
         standings = [stand(worker, hive_stale_secs(), signs) for worker in looked_at]
         self.record(looked_at, {standing.worker.id: standing.state for standing in standings})
@@ -204,6 +208,15 @@ class Orchestrator:
         except StoreError as error:
             self.troubles.append(str(error))
             return self.hive.workers()
+
+    def _make(self, worker: Worker, card: Card, task: str) -> None:
+        try:
+            worker.make(card, task)
+        except OSError as error:  # half a worker would be shown for ever
+            for folder in (worker.state, worker.folder):
+                shutil.rmtree(folder, ignore_errors=True)
+            where = error.filename or worker.folder
+            raise HiveError(f"{where}: {error.strerror}: nothing was started") from None
 
     def _tidy(self, worker: Worker, since: int) -> None:
         try:

@@ -55,14 +55,17 @@ def start(
         run = Run(
             number=number,
             kind=kind,
-            command=command.command_line(worker, card, resume=offset > 0),
+            command=command.command_line(worker, card, hive.learnings_folder, resume=offset > 0),
             cwd=card.path,
             offset=offset,
             machine=machine(),
         )
-        make_folders(str(worker.state / "runs"))  # of a worker that others made
-        write_small(str(worker.prompt_file(number)), text)
-        worker.write_run(run)
+        try:
+            make_folders(str(worker.state / "runs"))  # of a worker that others made
+            write_small(str(worker.prompt_file(number)), text)
+            worker.write_run(run)
+        except OSError as error:
+            raise HiveError(f"{worker.state}: {error.strerror}: nothing was started") from None
         said = _start_runner(worker, number, lock, command.environment(hive, worker, card))
     finally:
         os.close(lock)

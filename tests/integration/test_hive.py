@@ -81,6 +81,14 @@ def test_a_task_comes_from_a_file_or_from_stdin(scene: Scene) -> None:
     scene.said("spawn", "project-a", "both", "--file", str(path), expect=64)
 
 
+def test_a_task_of_a_megabyte_comes_through_whole(scene: Scene) -> None:
+    text = script([DONE]) + "\n" + "y" * 1_000_000 + " the end"
+    worker = scene.run("spawn", "project-a", "--file", "-", input=text).strip()
+    scene.becomes(worker, "done")
+    (played,) = scene.played()
+    assert text in played["prompt"]
+
+
 def test_unknown_projects_and_empty_tasks_are_refused(scene: Scene) -> None:
     said = scene.said("spawn", "project-x", "Do it.", expect=1)
     assert "project-a, project-a-b" in said.stderr

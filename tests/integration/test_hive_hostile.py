@@ -3,10 +3,13 @@
 import gzip
 import os
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from tests.conftest import Home, until
+from tests.faults.test_store_faults import mounted
 from tests.hive_scene import DONE, Scene, script
 
 
@@ -77,3 +80,43 @@ def test_what_is_no_folder_is_no_worker(scene: Scene) -> None:
     (scene.hive / "workers" / "project-a-1").write_text("not a folder")
     assert scene.check() == []
     assert "no worker has the id" in scene.said("check", "project-a-1", expect=1).stderr
+
+
+def test_a_full_disk_starts_nothing_and_leaves_nothing(scene: Scene) -> None:
+    with mounted(scene.hive, "-t", "tmpfs", "-o", "size=300k", "tmpfs") as possible:
+        if not possible:
+            pytest.skip("this machine mounts nothing for us")
+        scene.begin()
+        filler = scene.hive / "filler"
+        for left in (0, 100_000):
+            fill(filler, left)
+            refused = scene.said("spawn", "project-a", script([DONE]) + "x" * 200_000, expect=1)
+            assert "No space left on device: nothing was started" in refused.stderr
+            assert scene.check() == []
+        filler.unlink()
+        scene.becomes(scene.spawn(script([DONE])), "done")
+        until(lambda: not scene.processes(), "it goes on")
+    assert len(scene.played()) == 1
+
+
+def fill(path: Path, left: int) -> None:
+    """Fill the disk that a file lies on, but for so many bytes."""
+    with path.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(b"x" * 4096)
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size - left)
+
+
+def test_one_folder_in_trouble_hides_no_other(scene: Scene) -> None:
+    quiet = over(scene)
+    worker = scene.spawn(script(["hang"]))
+    until(lambda: len(scene.played()) == 2, "it never began")
+    scene.end_processes()
+    blocked = scene.state(worker) / "runs" / f"1.json.{os.getpid()}.tmp"
+    blocked.mkdir()  # its end cannot be written down
+    found = scene.said("check", "--all")
+    assert worker in found.stderr
+    assert {each["id"] for each in scene.check()} == {quiet, worker}
+    blocked.rmdir()
+    scene.becomes(worker, "died")

@@ -339,8 +339,8 @@ def test_a_worker_cannot_give_itself_more_than_it_was_given(scene: Scene) -> Non
     first, second = scene.played()
     assert "--dangerously-skip-permissions" not in second["arguments"]
     assert (second["session"], second["hooks"]) == (first["session"], first["hooks"])
-    reach = second["arguments"][second["arguments"].index("--add-dir") + 1]
-    assert reach == str(folder)
+    at = second["arguments"].index("--add-dir")
+    assert second["arguments"][at + 1 : at + 3] == [str(folder), str(scene.hive / "learnings")]
 
 
 def test_what_names_the_folders_that_hold_what_workers_said(scene: Scene) -> None:

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 import click
 
@@ -40,9 +41,7 @@ def init(adopt: bool) -> None:
 @hive.command()
 @click.argument("project")
 @click.argument("task", default="")
-@click.option(
-    "--file", "path", type=click.Path(exists=True, dir_okay=False), help="Holds the task."
-)
+@click.option("--file", "path", type=click.File("rb"), help="Holds the task; -: stdin.")
 @click.option("--session", default="", help="A UUID for its session; said twice, spawned once.")
 @click.option("--task-id", default="", help="The task it works on (hivepipe task); else a new one.")
 @click.option("--profile", default="", help="The profile it works as (HIVEPIPE_AGENT_ID).")
@@ -56,7 +55,7 @@ def init(adopt: bool) -> None:
 def spawn(
     project: str,
     task: str,
-    path: str | None,
+    path: BinaryIO | None,
     session: str,
     task_id: str,
     profile: str,
@@ -82,11 +81,11 @@ def spawn(
         click.echo(worker.id)
 
 
-def _task(task: str, path: str | None) -> str:
-    if task and path:
+def _task(task: str, file: BinaryIO | None) -> str:
+    if task and file:
         raise click.UsageError("give the task as an argument or with --file, not both")
-    if path:
-        return Path(path).read_text("utf-8", "replace")
+    if file:
+        return file.read().decode("utf-8", "replace")
     if task and task != "-":
         return task
     if sys.stdin.isatty():

@@ -37,11 +37,14 @@ def monitor(once: bool, respawn: bool) -> None:
     """
     hive = here_hive()
     watch = Watch(hive)
-    for change in watch.look() if once else watch.changes():
-        try:
-            _react(hive, change, respawn)
-        except HivepipeError as error:
-            _tell(str(error))
+    try:
+        for change in watch.look() if once else watch.changes():
+            try:
+                _react(hive, change, respawn)
+            except HivepipeError as error:
+                _tell(str(error))
+    except KeyboardInterrupt:
+        return
 
 
 def _react(hive: Hive, change: Change, respawn: bool) -> None:
