@@ -346,6 +346,7 @@ def _memory_folders(event: Event, context: Context) -> list[str]:
 def _index_folders(folders: list[str], context: Context, subject: str) -> Job:
     payload: Payload = {
         "folders": "\n".join(folders),
+        "swarm": context.swarm,
         "profile_id": context.profile,
         "profile_folder": context.profile_folder,
     }

@@ -4,13 +4,12 @@ import os
 
 import click
 
-from hivepipe import settings
 from hivepipe.briefing_files import BriefingFiles
+from hivepipe.cli.own import own_profile, own_swarm
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.config import Config
-from hivepipe.events import valid_id
 from hivepipe.guard.client import task_of
-from hivepipe.home import locate, short_hash
+from hivepipe.home import locate
 from hivepipe.intake.greeting import briefing
 from hivepipe.intake.keywords import told_by_keywords
 from hivepipe.intake.recall import fitting, in_words
@@ -31,16 +30,14 @@ def context(source: str, session: str, task: str, profile: str, prompt: str, as_
     os.umask(0o077)
     place = locate(".")
     if prompt:
-        found = fitting(place.home, place.project, profile or _own_profile(), prompt)
+        found = fitting(place.home, own_swarm(place), profile or own_profile(), prompt)
         texts = [told_by_keywords(Config(place.home).keyword_rules, prompt), in_words(found)]
         text = "\n\n".join(part for part in texts if part)
     else:
         BriefingFiles(place.home).write(database_path(place.home))
         task = task or task_of(place.home, session)
-        profile = profile or _own_profile()
-        swarm = valid_id(settings.variable("HIVEPIPE_SWARM_ID") or "")
-        swarm = swarm or f"swarm-{short_hash(place.project)}"
-        text = briefing(place, source, session, swarm, task, profile)
+        profile = profile or own_profile()
+        text = briefing(place, source, session, own_swarm(place), task, profile)
     if as_json:
         show_json(characters=len(text), text=text)
     elif text:
@@ -48,7 +45,3 @@ def context(source: str, session: str, task: str, profile: str, prompt: str, as_
         click.echo(f"\n{len(text):,} of at most 10,000 characters", err=True)
     else:
         click.echo("nothing", err=True)
-
-
-def _own_profile() -> str:
-    return valid_id(settings.variable("HIVEPIPE_AGENT_ID") or "")

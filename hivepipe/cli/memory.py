@@ -7,6 +7,7 @@ from contextlib import closing
 import click
 
 from hivepipe import settings
+from hivepipe.cli.own import own_profile, own_swarm
 from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, printable, show_json, show_table
 from hivepipe.errors import MemoryIndexError, SearchError
@@ -24,6 +25,7 @@ from hivepipe.store.location import database_path
 from hivepipe.store.memory_ratings import forget_retrievals, record_retrieval
 
 _SHOWN_CHARS = 400
+_MOST_LOOKED_AT = 500
 
 
 @click.group()
@@ -36,8 +38,11 @@ def memory() -> None:
 @click.argument("words", nargs=-1, required=True)
 @click.option("--limit", metavar="N", type=click.IntRange(1, 50), default=5, show_default=True)
 @click.option("--scope", type=click.Choice((AGENT, SWARM)), help="Only an agent's own, or shared.")
+@click.option("--all", "of_all", is_flag=True, help="Of other swarms and profiles, too.")
 @json_option
-def search(words: tuple[str, ...], limit: int, scope: str | None, as_json: bool) -> None:
+def search(
+    words: tuple[str, ...], limit: int, scope: str | None, of_all: bool, as_json: bool
+) -> None:
     """Find memories that say WORDS, the best first; by meaning too, where a provider is set."""
     place = locate(".")
     asked = " ".join(f'"{word}"' if " " in word else word for word in words)
@@ -47,8 +52,9 @@ def search(words: tuple[str, ...], limit: int, scope: str | None, as_json: bool)
             query = fts_query(asked)
         except SearchError as error:
             raise MemoryIndexError(str(error)) from error
-        found = memories.search(place.home, index, asked, query, limit if not scope else 50)
-    found = [hit for hit in found if not scope or hit.scope == scope][:limit]
+        found = memories.search(place.home, index, asked, query, _MOST_LOOKED_AT)
+    found = [hit for hit in found if scope in (None, hit.scope)]
+    found = [hit for hit in found if of_all or _is_for_us(hit, place)][:limit]
     _record(place, found)
     if as_json:
         show_json(memories=[_entry(hit) for hit in found])
@@ -106,10 +112,17 @@ def _caught_up(place: Place) -> MemoryIndex:
         with listings(database_path(place.home)) as store:
             for path in memory_folders(store, place.project):
                 if os.path.isdir(path):
-                    index.remember_folder(Folder(path, SWARM, place.project))
+                    index.remember_folder(Folder(path, SWARM, own_swarm(place)))
     memories.catch_up(index)
     prepare_recall(place.home, index)
     return index
+
+
+def _is_for_us(hit: Hit, place: Place) -> bool:
+    """A home may have several projects, and profiles: what one wrote is not another's to read."""
+    if hit.scope == AGENT:
+        return own_profile() in ("", hit.owner)
+    return hit.owner in ("", own_swarm(place))
 
 
 def _record(place: Place, found: list[Hit]) -> None:

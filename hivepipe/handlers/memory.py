@@ -18,6 +18,7 @@ from hivepipe.envelope import Envelope
 from hivepipe.errors import EmbeddingError
 from hivepipe.handlers.recall import prepare_recall
 from hivepipe.handlers.workplace import Workplace
+from hivepipe.home import short_hash
 from hivepipe.intake.snapshots import read_regular
 from hivepipe.memory.chunks import chunks
 from hivepipe.memory.embeddings import Provider, embed, similarity
@@ -61,8 +62,8 @@ def _named_folders(job: Envelope) -> Iterator[Folder]:
         if not path.startswith("/"):
             continue
         is_own = bool(own) and f"{path}/".startswith(f"{own}/")
-        owner = job.text("profile_id") if is_own else job.project
-        yield Folder(path, AGENT if is_own else SWARM, owner)
+        swarm = job.text("swarm") or f"swarm-{short_hash(job.project)}"
+        yield Folder(path, *((AGENT, job.text("profile_id")) if is_own else (SWARM, swarm)))
 
 
 def catch_up(index: MemoryIndex, check_stop: CheckStop = lambda: None) -> int:

@@ -76,7 +76,7 @@ def _by_part(passages: Iterable[Passage]) -> dict[str, list[Passage]]:
         if passage.scope == AGENT:
             part = f"profile-{passage.owner}"
         else:
-            part = f"project-{short_hash(passage.owner)}" if passage.owner else "all"
+            part = f"swarm-{short_hash(passage.owner)}" if passage.owner else "all"
         if len(found[part]) < MOST_PASSAGES:
             found[part].append(passage)
     return found

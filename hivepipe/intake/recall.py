@@ -1,7 +1,7 @@
 """Which memories a prompt brings with it: those that share the most telling words with it.
 
     <home>/recall/<part>.txt      kept ready by hivepipe.handlers.recall; parts: all (the user's
-                                  folders), project-<hash>, profile-<id>
+                                  folders), swarm-<hash>, profile-<id>
         #<number> {"id": ..., "path": ..., "text": ...}
         <word> <number>:<weight> <number>:<weight> ...
     <home>/recall/told-<hash of the session>    ids of what it was told since its last beginning
@@ -50,19 +50,19 @@ def recall(home: str, context: Context, prompt: str) -> list[Memory]:
     ValueError: the files are not ours.
     """
     told = set(read_small(told_path(home, context.own_session), TOLD_BYTES).split())
-    found = fitting(home, context.project, context.profile, prompt, told)
+    found = fitting(home, context.swarm, context.profile, prompt, told)
     if found and context.own_session:
         _note_told(home, context.own_session, found)
     return found
 
 
 def fitting(
-    home: str, project: str, profile: str, prompt: str, told: "set[str] | None" = None
+    home: str, swarm: str, profile: str, prompt: str, told: "set[str] | None" = None
 ) -> list[Memory]:
     """Return what fits a prompt, the best first, at most five; none of what was `told`."""
     words = words_of(prompt[:MOST_PROMPT_CHARS])
     found: list[Memory] = []
-    for part in parts(project, profile):
+    for part in parts(swarm, profile):
         text = read_small(part_path(home, part), PART_BYTES)
         if text:
             found += _fitting(text, words)
@@ -131,9 +131,9 @@ def in_words(memories: list[Memory]) -> str:
     return "\n\n".join([head, *[f"{memory.path}\n{memory.text}" for memory in memories]])
 
 
-def parts(project: str, profile: str) -> list[str]:
-    """Return the names of what a session may be told: its project's, its profile's, the user's."""
-    names = ["all", f"project-{short_hash(project)}"]
+def parts(swarm: str, profile: str) -> list[str]:
+    """Return the names of what a session may be told: the user's, its swarm's, its profile's."""
+    names = ["all", f"swarm-{short_hash(swarm)}"]
     return [*names, f"profile-{profile}"] if profile else names
 
 

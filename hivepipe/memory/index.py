@@ -41,7 +41,10 @@ PRAGMA user_version={VERSION};
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder of memory files: an agent's own (owner: profile, or empty) or a swarm's."""
+    """A folder of memory files: an agent's own (owner: its profile), or a swarm's.
+
+    Without an owner it is one that the user named, for all.
+    """
 
     path: str
     scope: str

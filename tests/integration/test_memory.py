@@ -4,6 +4,7 @@ import json
 import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from hivepipe.cli.main import main
+from hivepipe.home import short_hash
+from hivepipe.memory.index import AGENT, SWARM, Folder, MemoryIndex
 from tests import payloads
 from tests.conftest import Home, Process, Server, Writer, answered, until
 from tests.hook_contract import checked
@@ -226,7 +229,7 @@ def test_a_prompt_brings_memories_with_it_where_that_is_wanted(
     assert told(prompt) == ""
     told(payloads.SESSION_START, MEMORY_RECALL="true")  # which has the folder indexed
     ready = scene.home.path / "recall"
-    until(lambda: list(ready.glob("project-*.txt")), "nothing is kept ready")
+    until(lambda: list(ready.glob("swarm-*.txt")), "nothing is kept ready")
     assert KEY not in "".join(path.read_text() for path in ready.iterdir())
     assert told(prompt) == ""  # still off for this one
     text = told(prompt, MEMORY_RECALL="true")
@@ -269,3 +272,28 @@ def test_forgetting_a_text_reaches_the_index_and_what_prompts_are_told(scene: Sc
     assert scene.found("invoice") == ["b.md"]
     assert (scene.folder / "a.md").exists()  # the user's own
     assert json.loads(scene.run("disk", "--json"))["stores"]["memory"] > 0
+
+
+def test_a_search_finds_nothing_of_another_swarm_or_profile(scene: Scene) -> None:
+    folders = {name: scene.home.root / name for name in ("bank", "ada", "bob", "users")}
+    for folder in (scene.folder, *folders.values()):
+        folder.mkdir(exist_ok=True)
+        (folder / f"{folder.name}.md").write_text("Green tea.")
+    scene.config.parent.mkdir(parents=True)
+    scene.config.write_text(f'memory_dirs = ["{folders["users"]}"]\n')
+    swarm = f"swarm-{short_hash(str(scene.home.project))}"
+    with closing(MemoryIndex(scene.home.path / "memory.db")) as index:
+        index.remember_folder(Folder(str(scene.folder), SWARM, swarm))
+        index.remember_folder(Folder(str(folders["bank"]), SWARM, "swarm-bank"))
+        for name in ("ada", "bob"):
+            index.remember_folder(Folder(str(folders[name]), AGENT, name))
+    assert sorted(scene.found("tea")) == ["ada.md", "bob.md", "memory.md", "users.md"]
+    assert sorted(scene.found("tea", HIVEPIPE_AGENT_ID="ada")) == [
+        "ada.md",
+        "memory.md",
+        "users.md",
+    ]
+    every = ["ada.md", "bank.md", "bob.md", "memory.md", "users.md"]
+    assert sorted(scene.found("tea", "--all")) == every
+    assert sorted(scene.found("tea", "--all", "--scope", "agent")) == ["ada.md", "bob.md"]
+    assert scene.found("tea", "--limit", "1", HIVEPIPE_SWARM_ID="swarm-bank")[0] in every

@@ -17,7 +17,7 @@ from hivepipe.intake.recall import PART_BYTES, fitting, in_words, part_path, wor
 from hivepipe.jobs import Context
 from hivepipe.memory.index import AGENT, SWARM, Folder, MemoryIndex
 
-PROJECT = "/home/ana/shop"
+SHOP = "swarm-shop"
 CART = "The checkout of the cart asks the tax service; without VPN it times out."
 DEPLOY = "Deploys go to staging first, by hand, on Tuesdays."
 TEA = "The user likes green tea, and no meetings before ten."
@@ -39,16 +39,16 @@ class Scene:
         then = time.time() - days_ago * 86_400
         os.utime(recall.wanted_path(self.home), (then, then))
 
-    def put(self, name: str, *texts: str, scope: str = SWARM, owner: str = PROJECT) -> None:
-        folder = f"{self.root}/{scope}{owner}"
+    def put(self, name: str, *texts: str, scope: str = SWARM, owner: str = SHOP) -> None:
+        folder = f"{self.root}/{scope}/{owner}"
         self.index.remember_folder(Folder(folder, scope, owner))
         self.index.put(f"{folder}/{name}", folder, (1, time.time_ns()), name, texts)
 
     def prepare(self) -> None:
         prepare_recall(self.home, self.index)
 
-    def names(self, prompt: str, profile: str = "", project: str = PROJECT) -> list[str]:
-        found = fitting(self.home, project, profile, prompt)
+    def names(self, prompt: str, profile: str = "", swarm: str = SHOP) -> list[str]:
+        found = fitting(self.home, swarm, profile, prompt)
         return [memory.path.rpartition("/")[2] for memory in found]
 
 
@@ -78,7 +78,7 @@ def test_of_one_file_the_best_part_is_told_and_five_files_at_most(scene: Scene) 
     for number in range(40):
         scene.put(f"other{number}.md", f"Something else, number {number}.")
     scene.prepare()
-    found = fitting(scene.home, PROJECT, "", "where are the purple elephants")
+    found = fitting(scene.home, SHOP, "", "where are the purple elephants")
     assert len(found) == 5
     assert len({memory.id for memory in found}) == 5
     assert all("Purple" in memory.text for memory in found)
@@ -88,15 +88,15 @@ def test_of_one_file_the_best_part_is_told_and_five_files_at_most(scene: Scene) 
 
 def test_nobody_is_told_what_is_anothers(scene: Scene) -> None:
     scene.put("cart.md", CART)
-    scene.put("other.md", CART, owner="/home/ana/bank")
+    scene.put("other.md", CART, owner="swarm-bank")
     scene.put("own.md", CART, scope=AGENT, owner="ada")
     scene.put("bob.md", CART, scope=AGENT, owner="bob")
     scene.put("users.md", CART, owner="")
     scene.prepare()
     assert sorted(scene.names(PROMPT)) == ["cart.md", "users.md"]
     assert sorted(scene.names(PROMPT, "ada")) == ["cart.md", "own.md", "users.md"]
-    assert sorted(scene.names(PROMPT, project="/home/ana/bank")) == ["other.md", "users.md"]
-    assert sorted(scene.names(PROMPT, project="/elsewhere")) == ["users.md"]
+    assert sorted(scene.names(PROMPT, swarm="swarm-bank")) == ["other.md", "users.md"]
+    assert sorted(scene.names(PROMPT, swarm="elsewhere")) == ["users.md"]
 
 
 def test_a_common_word_tells_nothing(scene: Scene) -> None:
@@ -117,10 +117,10 @@ def test_a_long_prompt_needs_more_than_two_words(scene: Scene) -> None:
 def test_what_was_told_is_told_again_only_after_a_compaction(scene: Scene) -> None:
     scene.put("cart.md", CART)
     scene.prepare()
-    context = Context(event_time_ns=1, own_session="s-1", project=PROJECT)
+    context = Context(event_time_ns=1, own_session="s-1", swarm=SHOP)
     assert len(recall.recall(scene.home, context, PROMPT)) == 1
     assert recall.recall(scene.home, context, PROMPT) == []
-    other = Context(event_time_ns=1, own_session="s-2", project=PROJECT)
+    other = Context(event_time_ns=1, own_session="s-2", swarm=SHOP)
     assert len(recall.recall(scene.home, other, PROMPT)) == 1
     recall.begin_anew(scene.home, "s-1")
     assert len(recall.recall(scene.home, context, PROMPT)) == 1
@@ -134,7 +134,7 @@ def test_nothing_is_kept_ready_for_who_does_not_want_it(scene: Scene) -> None:
     scene.wanted()
     scene.prepare()
     assert scene.names(PROMPT) == ["cart.md"]
-    path = Path(part_path(scene.home, recall.parts(PROJECT, "")[1]))
+    path = Path(part_path(scene.home, recall.parts(SHOP, "")[1]))
     assert path.stat().st_mode & 0o777 == 0o600
     scene.index.forget_all(lambda text: "tax service" in text)
     scene.prepare()
@@ -147,7 +147,7 @@ def test_a_part_is_never_longer_than_a_hook_reads(scene: Scene) -> None:
         words = " ".join(f"w{number}x{other}é" for other in range(900))
         scene.put(f"{number}.md", f"{words} newest{number} of{number}them")
     scene.prepare()
-    (path,) = Path(scene.home, "recall").glob("project-*.txt")
+    (path,) = Path(scene.home, "recall").glob("swarm-*.txt")
     assert path.stat().st_size <= PART_BYTES
     assert scene.names("newest99 of99them") == ["99.md"]
     assert scene.names("newest0 of0them") == []  # the oldest is left out
@@ -157,7 +157,7 @@ def test_a_part_is_never_longer_than_a_hook_reads(scene: Scene) -> None:
 def test_a_damaged_part_brings_nothing(scene: Scene, text: str) -> None:
     path = Path(part_path(scene.home, "all"))
     path.write_text(text)
-    context = Context(event_time_ns=1, own_session="s-1", project=PROJECT)
+    context = Context(event_time_ns=1, own_session="s-1", swarm=SHOP)
     try:
         assert recall.recall(scene.home, context, PROMPT) == []
     except ValueError:

@@ -1,0 +1,16 @@
+"""Whose a command is: as a session started here would be."""
+
+from hivepipe import settings
+from hivepipe.events import valid_id
+from hivepipe.home import Place, short_hash
+
+
+def own_profile() -> str:
+    """Return the profile; empty: none."""
+    return valid_id(settings.variable("HIVEPIPE_AGENT_ID") or "")
+
+
+def own_swarm(place: Place) -> str:
+    """Return the swarm, by default one per project."""
+    named = valid_id(settings.variable("HIVEPIPE_SWARM_ID") or "")
+    return named or f"swarm-{short_hash(place.project)}"
