@@ -25,7 +25,7 @@ from hivepipe.envelope import Envelope
 from hivepipe.errors import SummaryError
 from hivepipe.events import valid_id
 from hivepipe.handlers.slow import execute_at_once
-from hivepipe.handlers.summaries import material_of, record
+from hivepipe.handlers.summaries import hand_over, material_of, until_stored
 from hivepipe.handlers.summariser import Made, Material, Summariser
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.home import locate
@@ -211,12 +211,14 @@ def run(session: str, dry_run: bool, file: str | None, harness: str, memories: s
         return
     if not is_enabled(home):
         click.echo("a plain summary, for nothing may be sent: `hivepipe summaries enable`")
-    made = Summariser(home, is_asked=True).summarise(material)
     db = Database(database_path(home))
     try:
-        _note_retrievals(db, material.session, brought)
         workplace = Workplace(home, partial(execute_at_once, home, db))
-        record(workplace, _asked(home, material.session), made)
+        job = _asked(home, material.session)
+        keep = partial(hand_over, workplace, job)
+        made = Summariser(home, keep, is_asked=True).summarise(material)
+        _note_retrievals(db, material.session, brought)
+        until_stored(workplace, job, made)
     finally:
         db.close()
     _show_made(made)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from hivepipe.config import unseen
 from hivepipe.doctor.patient import Finding, Patient
 from hivepipe.errors import CredentialsError
+from hivepipe.summaries import terms
 from hivepipe.summaries.consent import is_enabled, objection
 from hivepipe.summaries.providers import SETTABLE, Offer, credentials_path, find_offer
 
@@ -34,7 +35,9 @@ def agreed(patient: Patient) -> Iterator[Finding]:
         return
     refused = objection(home, offer, with_environment=False)
     if refused:
-        yield Finding(f"summaries are plain: {refused}", "hivepipe summaries enable")
+        is_agreement = not (offer.trouble or terms.trouble())
+        mend = "hivepipe summaries enable" if is_agreement else ""
+        yield Finding(f"summaries are plain: {refused}", mend)
     else:
         text = f"summaries are written by {offer.model}, with {offer.name} ({offer.source})"
         yield Finding(text, is_note=True)

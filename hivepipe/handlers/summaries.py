@@ -10,6 +10,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from hivepipe import alert_outlets
 from hivepipe.envelope import Envelope
@@ -51,8 +52,9 @@ def summarise_session(workplace: Workplace, job: Envelope) -> None:
         return
     if _is_summarised(home, material):
         return
-    made = Summariser(home, workplace.stop_requested).summarise(material)
-    record(workplace, job, made)
+    keep = partial(hand_over, workplace, job)
+    made = Summariser(home, keep, workplace.stop_requested).summarise(material)
+    until_stored(workplace, job, made)
 
 
 def _keep_compaction(workplace: Workplace, job: Envelope, material: Material) -> None:
@@ -64,7 +66,8 @@ def _keep_compaction(workplace: Workplace, job: Envelope, material: Material) ->
         known = summaries.list_summaries(store, job.session)
         if any(entry["kind"] == summaries.LLM for entry in known):
             return
-    record(workplace, job, made)
+    hand_over(workplace, job, made)
+    until_stored(workplace, job, made)
 
 
 def summarise_idle(workplace: Workplace, job: Envelope) -> None:
@@ -126,10 +129,14 @@ def _is_summarised(home: str, material: Material) -> bool:
 # ---- the row
 
 
-def record(workplace: Workplace, job: Envelope, made: Made) -> None:
-    """Hand a summary back and wait until its row can be read; TryLaterError: it could not be."""
+def hand_over(workplace: Workplace, job: Envelope, made: Made) -> None:
+    """Let the writer have a summary."""
     payload: dict[str, object] = {**made.summary._asdict(), "useful": made.useful}
     workplace.hand_back(job, [Job("record_summary", payload, job.session[:8])])
+
+
+def until_stored(workplace: Workplace, job: Envelope, made: Made) -> None:
+    """Wait until the row of a summary can be read; TryLaterError: it could not be."""
     deadline = time.monotonic() + READ_BACK_SECS
     while not _is_stored(workplace.home, job.session, made.summary.state):
         workplace.check_stop()

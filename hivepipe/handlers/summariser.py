@@ -67,27 +67,42 @@ class Summariser:
     """Makes summaries: by a language model where that is agreed to, else plain ones."""
 
     def __init__(
-        self, home: str, should_stop: Callable[[], bool] = lambda: False, *, is_asked: bool = False
+        self,
+        home: str,
+        keep: Callable[[Made], None],
+        should_stop: Callable[[], bool] = lambda: False,
+        *,
+        is_asked: bool = False,
     ) -> None:
-        """`is_asked`: a person wants this one now, whatever became of it before."""
+        """`keep`: takes each summary, before a call for it counts as answered.
+
+        `is_asked`: a person wants this one now, whatever became of it before.
+        """
         self._home = home
+        self._keep = keep
         self._should_stop = should_stop
         self._is_asked = is_asked
 
     def summarise(self, material: Material) -> Made:
-        """Return a summary; TryLaterError: it is worth while to wait for one."""
+        """Return a summary that was kept; TryLaterError: it is worth while to wait for one."""
+        try:
+            self._refuse(material)
+            question = question_of(material.excerpt.text, material.memories)
+            return self._by_model(material, self.offer(), question)
+        except SummaryError as error:
+            made = self._plain(material, str(error))
+            self._keep(made)
+            return made
+
+    def _refuse(self, material: Material) -> None:
+        """Raise SummaryError if nobody is to be asked about this."""
         if not is_enabled(self._home):
-            return self._plain(material, OFF)
+            raise SummaryError(OFF)
         if switched_off("HIVEPIPE_USE_QUEUE") and not self._is_asked:
-            return self._plain(material, "without the queue nobody can wait for an answer")
+            raise SummaryError("without the queue nobody can wait for an answer")
         excerpt = material.excerpt
         if excerpt.messages < FEWEST_MESSAGES or len(excerpt.text.encode()) < FEWEST_BYTES:
-            return self._plain(material, "too short to ask anybody about")
-        try:
-            offer = self.offer()
-            return self._by_model(material, offer, question_of(excerpt.text, material.memories))
-        except SummaryError as error:
-            return self._plain(material, str(error))
+            raise SummaryError("too short to ask anybody about")
 
     def offer(self) -> Offer:
         """Return who is asked; SummaryError says why nobody is."""
@@ -128,12 +143,20 @@ class Summariser:
             dollars=granted * each.dollars,
             should_stop=self._should_stop,
         )
-        with spending() as ledger:
-            answered = reply.answer is not None
-            ledger.settle(id, answered=answered, amount=self._amount(offer, reply, each))
         if reply.answer is None:
-            self._failed(offer, reply, tried + 1)
-        return self._summary(material, offer, reply, each)
+            self._settle(id, offer, reply, each)
+            raise self._failure(offer, reply, tried + 1)
+        made = self._summary(material, offer, reply, each)
+        try:
+            self._keep(made)  # before it is settled: a kill in between loses nothing that was paid
+        finally:
+            self._settle(id, offer, reply, each)
+        return made
+
+    def _settle(self, id: int, offer: Offer, reply: Reply, each: Amount) -> None:
+        amount = self._amount(offer, reply, each)
+        with spending() as ledger:
+            ledger.settle(id, answered=reply.answer is not None, amount=amount)
 
     def _most(self, offer: Offer, question: Question) -> Amount:
         tokens = terms.most_tokens(question)
@@ -182,17 +205,17 @@ class Summariser:
             raise SummaryError(f"{tries.failed} tries failed")
         return tries.failed
 
-    def _failed(self, offer: Offer, reply: Reply, tries: int) -> None:
-        """Raise what follows from a failure."""
+    def _failure(self, offer: Offer, reply: Reply, tries: int) -> Exception:
+        """Return what follows from a failure."""
         reason = f"{offer.provider.kind}: {reply.failure}: {reply.reason}"
         if reply.failure == "stopped":
-            raise StoppedError
+            return StoppedError()
         if not reply.may_succeed_later or self._is_asked or tries >= MOST_TRIES:
-            raise SummaryError(reason)
+            return SummaryError(reason)
         delay = retry.llm_delay_secs(tries, random.random(), reply.retry_after_secs or 0.0)
         if delay > LONGEST_DELAY_SECS:
-            raise SummaryError(reason)
-        raise TryLaterError(reason, delay)
+            return SummaryError(reason)
+        return TryLaterError(reason, delay)
 
     def _summary(self, material: Material, offer: Offer, reply: Reply, each: Amount) -> Made:
         answer, used = reply.answer or Answer(""), reply.used
