@@ -6,6 +6,7 @@ What is to be imported becomes rows first; each row is a job whose id is made fr
 import json
 from _blake2 import blake2b
 from collections.abc import Iterable, Iterator
+from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
@@ -58,6 +59,10 @@ class Importer:
     def rows(self, found: Iterable[tuple[str, dict[str, object]]]) -> Iterator[Outcome]:
         """Take rows in."""
         for table, row in found:
+            if endless := [name for name, value in row.items() if value in (inf, -inf)]:
+                reason = f"{', '.join(endless)}: no number that JSON has"
+                yield Outcome(str(row["id"]), table, REFUSED, reason)
+                continue
             self.local_times += sum(is_local(row.get(name)) for name in TIMES)
             job = _job(table, in_utc(row), self._time_ns)
             outcome, reason = self._bring(job)

@@ -19,6 +19,7 @@ class LegacyDatabase:
             raise StoreError(f"{path} is no file")
         try:
             self._db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+            self._db.text_factory = lambda data: data.decode("utf-8", "replace")
             self._db.execute("PRAGMA trusted_schema = OFF")
             self._columns = {table: self._shared(table) for table in TABLES}
         except sqlite3.Error as error:

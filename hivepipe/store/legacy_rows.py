@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from hivepipe.envelope import Envelope
 from hivepipe.errors import BadEnvelopeError, MissingParentError
+from hivepipe.events import valid_id
 from hivepipe.store.database import Database
 from hivepipe.store.forgetting import is_forgotten
 
@@ -27,6 +28,13 @@ TABLES: dict[str, tuple[str, ...]] = {
         *("checkpoint_count", "operation_count", "status"),
     ),
     "session_logs": ("id", "session_id", "log_level", "message", "data", "created_at"),
+}
+_IDS = {
+    "swarms": ("id",),
+    "sessions": ("id", "swarm_id"),
+    "agents": ("id", "session_id"),
+    "instance_sessions": ("session_id", "instance_id"),
+    "session_logs": ("session_id",),
 }
 TIMES = {
     *("created_at", "updated_at", "deleted_at", "paused_at", "last_active"),
@@ -80,6 +88,10 @@ def import_row(db: Database, job: Envelope) -> None:
         raise BadEnvelopeError("its session was forgotten")
     if any(isinstance(value, list | dict) for value in known.values()):
         raise BadEnvelopeError("a value is no text and no number")
+    for name in _IDS[table]:
+        said = str(known[name] or "")  # files are named by it
+        if valid_id(said) != said or (name == "id" and not said):
+            raise BadEnvelopeError(f"{name} is none: letters, digits, '.', '_', '-', up to 128")
     _BRING[table](db, job, known)
 
 

@@ -300,3 +300,22 @@ def test_an_old_database_is_not_believed(private_home: Home) -> None:
     assert SECRET not in session["checkpoint_data"]
     (private_home.root / "no.db").write_text("no database")
     text(private_home, "import-db", str(private_home.root / "no.db"), expect=1)
+
+
+def test_what_an_old_database_holds_by_accident_costs_no_other_row(private_home: Home) -> None:
+    path = private_home.root / "old.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript("""
+            CREATE TABLE sessions (id, status, objective, created_at);
+            INSERT INTO sessions VALUES ('endless', 'active', 'x', 9e999);
+            INSERT INTO sessions VALUES ('torn', 'active', CAST(X'ff66' AS TEXT), '2025-13-45');
+            INSERT INTO sessions VALUES (NULL, 'active', 'x', 'x');
+            INSERT INTO sessions VALUES ('../../etc', 'active', 'x', 'x');
+        """)
+    said = run(private_home, "import-db", str(path), expect=1)
+    outcomes = {each["name"]: each["outcome"] for each in said["entries"]}
+    assert outcomes == {
+        "endless": "refused", "torn": "taken", "None": "refused", "../../etc": "refused",
+    }  # fmt: skip
+    rows = private_home.rows("SELECT id, objective FROM sessions")
+    assert rows == [{"id": "torn", "objective": "\ufffdf"}]
