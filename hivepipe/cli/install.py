@@ -118,6 +118,8 @@ def _show_what_is_next(plan: installation.Plan, scope: Scope) -> None:
 def _show_removed(plan: removal.Removal, purge: bool) -> None:
     for edit in plan.settings:
         click.echo(f"hooks    {short(edit.path)} {_became(edit)}")
+    if plan.plugin and plan.plugin.is_there:
+        click.echo(f"hooks    those of the plugin stay: claude plugin uninstall {plan.plugin.id}")
     for edit in plan.excludes:
         click.echo(f"git      {short(edit.path)} is as it was")
     if plan.is_registered:

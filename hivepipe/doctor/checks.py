@@ -22,6 +22,7 @@ CHECKS = (
     Check("hook-origin", hooks.origin),
     Check("hook-events", hooks.complete),
     Check("hook-form", hooks.form),
+    Check("hook-age", hooks.outdated),
     Check("hook-by-name", hooks.shared),
     Check("hook-files", hooks.writable),
     Check("hook-speed", hooks.compiled),

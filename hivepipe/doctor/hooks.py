@@ -13,7 +13,8 @@ from hivepipe.doctor.patient import Finding, Patient, SettingsFile
 from hivepipe.home import read_record
 from hivepipe.install import claude_code
 from hivepipe.install.claude_code import Scope
-from hivepipe.install.hook_entries import EVENTS, Entry
+from hivepipe.install.hook_entries import EVENTS, Entry, Form
+from hivepipe.install.installation import wanted_entries
 from hivepipe.stack.hook_bundle import MODULES, is_compiled, source_of
 from hivepipe.stack.processes import hooks_folder
 
@@ -74,6 +75,26 @@ def complete(patient: Patient) -> Iterator[Finding]:
         missing = sorted(known - {event for event, _ in file.entries})
         if missing:
             yield Finding(f"{file.path} has no hook of {', '.join(missing)}", _init(file))
+
+
+def outdated(patient: Patient) -> Iterator[Finding]:
+    """Entries of an older hivepipe: over a script that was gone, one of them blocked every call."""
+    here = str(hooks_folder())
+    for file in patient.with_hooks:
+        for event, entry in file.entries:
+            folders = {os.path.dirname(path) for path in _scripts(entry)}
+            wanted = wanted_entries(_form(entry)).get(event)
+            if folders == {here} and wanted and _run(entry) != _run(wanted):
+                yield Finding(f"{file.path} runs the hook of {event} in an older way", _init(file))
+                break
+
+
+def _form(entry: Entry) -> Form:
+    return Form.EXEC if "args" in entry["hooks"][0] else Form.SHELL
+
+
+def _run(entry: Entry) -> tuple[object, object]:
+    return entry["hooks"][0]["command"], entry["hooks"][0].get("args")
 
 
 def form(patient: Patient) -> Iterator[Finding]:

@@ -5,8 +5,16 @@ from dataclasses import dataclass
 
 from hivepipe.errors import SettingsError, StackError
 from hivepipe.home import Place, locate, read_record, real_path, state_folder
-from hivepipe.install import claude_code, edits, git_exclude, settings_text, users_folder
+from hivepipe.install import (
+    claude_code,
+    claude_plugin,
+    edits,
+    git_exclude,
+    settings_text,
+    users_folder,
+)
 from hivepipe.install.claude_code import Scope
+from hivepipe.install.claude_plugin import Plugin
 from hivepipe.install.data import Data, data_of, delete, holds_nothing
 from hivepipe.queues import endpoint
 from hivepipe.stack import lifecycle, other_redis, registration
@@ -18,7 +26,7 @@ class Removal:
     """What `uninstall` is about to do, and what it finds.
 
     `settings`: an edit for each settings file, also where it was edited since and keeps the edits.
-    `is_shared`: other projects use this home, which therefore stays.
+    `is_shared`: other projects use this home, which therefore stays. `plugin`: its hooks go on.
     """
 
     place: Place
@@ -28,6 +36,7 @@ class Removal:
     is_shared: bool
     data: list[Data]
     holds_nothing: bool
+    plugin: Plugin | None
 
     @property
     def is_empty(self) -> bool:
@@ -49,6 +58,7 @@ def plan(user: bool) -> Removal:
         is_shared=is_shared,
         data=[] if is_shared else data_of(place),
         holds_nothing=not is_shared and holds_nothing(place),
+        plugin=claude_plugin.switched_on(place.project, real_path(".")),
     )
 
 

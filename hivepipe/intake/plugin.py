@@ -9,6 +9,7 @@ On the hook path, for the plugin's hooks only.
 
 import posix
 import sys
+import time
 
 from hivepipe import settings
 from hivepipe.home import Place, locate, read_small, user_folder
@@ -16,6 +17,7 @@ from hivepipe.intake.instance import marked_by_settings, this_instance
 
 OLDEST = 0x030B0000  # Python 3.11
 _SETTINGS_BYTES = 1 << 18
+KEPT_SECS = 14 * 86_400  # as `[retention]` has it, which nobody applies without the package
 _NAMES = ("settings.local.json", "settings.json")
 
 
@@ -66,8 +68,24 @@ def unfinished(place: Place) -> str:
     """Return the line that says how the installation is completed; empty if it is."""
     if place.python and posix.access(place.python, posix.X_OK):
         return ""
+    if not place.python:
+        _drop_old_events(place)
     said = "hivepipe keeps this session's events on disk; to have them recorded, run"
     return f"{said}: {_command(sys.argv[2:3] == ['copy'])}"
+
+
+def _drop_old_events(place: Place) -> None:
+    """Keep the spool of somebody who never installs the package from growing for ever."""
+    oldest = f"{time.time_ns() - KEPT_SECS * 10**9:020d}"
+    folder = f"{place.home}/spool"
+    names = [name for name in posix.listdir(folder) if name[:20].isdigit() and name < oldest]
+    for name in names:
+        posix.unlink(f"{folder}/{name}")
+    if names:
+        from hivepipe.hook_log import log_line  # noqa: PLC0415  once in two weeks
+
+        text = f"{len(names)} events dropped: they waited for 14 days for the package"
+        log_line(place.logs, "SessionStart", "WARNING", text)
 
 
 def _command(is_copy: bool) -> str:

@@ -114,6 +114,14 @@ def two_installations(user: User) -> None:
     change(user.settings, str(user.installation.folder / "hooks"), str(other / "hooks"))
 
 
+def older_form(user: User) -> None:
+    settings = json.loads(user.settings.read_text())
+    args = settings["hooks"]["PreToolUse"][0]["hooks"][0]["args"]
+    assert args[2] == "-c"
+    del args[2:4]
+    user.settings.write_text(json.dumps(settings, indent=2))
+
+
 def shared_and_local(user: User) -> None:
     user.hivepipe("init", "--user")
     change(user.settings, '"timeout": 5', '"timeout": 4')
@@ -139,6 +147,7 @@ MENDED: dict[str, tuple[str, Make, str]] = {
         lambda u: change(u.settings, '"Stop"', '"Notification"'),
         "no hook of Stop",
     ),
+    "an older form": ("hook-age", older_form, "in an older way"),
     "not compiled": ("hook-speed", lambda u: touch_modules(u), "not compiled"),
     "hooks that others may write": (
         "hook-files",

@@ -100,6 +100,19 @@ def test_without_the_package_events_are_kept_and_the_command_is_said_once_a_day(
     assert changed(before, plugin.user.files(plugin.user.project)) == {}
 
 
+def test_without_the_package_an_event_waits_for_two_weeks(plugin: Plugin) -> None:
+    plugin.fire("Stop")
+    (event,) = plugin.spool
+    old = event.with_name(f"{int(event.name[:20]) - 15 * 86_400 * 10**9:020d}_1.json")
+    old.write_bytes(event.read_bytes())
+    plugin.user.own(old)
+    plugin.fire("SessionStart")
+    assert old not in plugin.spool
+    assert event in plugin.spool
+    log = plugin.user.home / ".local/state/hivepipe/default/logs/hook-errors.log"
+    assert "1 events dropped" in log.read_text()
+
+
 def test_what_was_kept_is_taken_in_once_the_package_is_there(plugin: Plugin) -> None:
     plugin.fire("SessionStart", source="startup")
     plugin.fire("PostToolUse", **EDIT, tool_response={})
@@ -197,6 +210,7 @@ def test_init_leaves_the_hooks_to_the_plugin(plugin: Plugin) -> None:
     assert plugin.fire("SessionStart", path=plugin.user.env["PATH"]) == NEUTRAL
     plugin.user.hivepipe("drain")
     assert [session["id"] for session in plugin.user.sessions()] == ["s1"]
+    assert f"claude plugin uninstall {ID}" in plugin.user.hivepipe("uninstall")
 
 
 def examined(plugin: Plugin) -> dict[str, Any]:
