@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.conftest import ROOT
 
-TODAY, NEXT = "0.1.0", "9.0.0"
+TODAY, NEXT = "1.0.0", "9.0.0"
 
 _WHICH = """
 import hivepipe, importlib.metadata

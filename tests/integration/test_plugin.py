@@ -24,7 +24,7 @@ class Plugin:
 
     def __init__(self, user: User) -> None:
         self.user = user
-        self.root = user.home / ".claude/plugins/cache/hivepipe/hivepipe/it's 0.1.0"
+        self.root = user.home / ".claude/plugins/cache/hivepipe/hivepipe/it's 1.0.0"
         for part in PARTS:
             plain = shutil.ignore_patterns("__pycache__")
             shutil.copytree(ROOT / part, self.root / part, ignore=plain)
@@ -38,7 +38,7 @@ class Plugin:
         """Write what Claude Code writes when a plugin is installed or switched off."""
         settings = self.user.home / ".claude" / "settings.json"
         settings.write_text(json.dumps({"enabledPlugins": {ID: on}}))
-        copy = {"scope": "user", "installPath": str(self.root), "version": "0.1.0"}
+        copy = {"scope": "user", "installPath": str(self.root), "version": "1.0.0"}
         known = json.dumps({"version": 2, "plugins": {ID: [copy]}})
         (self.user.home / ".claude/plugins/installed_plugins.json").write_text(known)
         self.user.own(self.user.home)
@@ -118,7 +118,7 @@ def test_what_was_kept_is_taken_in_once_the_package_is_there(plugin: Plugin) -> 
     plugin.fire("PostToolUse", **EDIT, tool_response={})
     assert plugin.spool
     said = plugin.user.hivepipe("init", "--user")
-    assert f"run by the plugin {ID} 0.1.0" in said
+    assert f"run by the plugin {ID} 1.0.0" in said
     home = str(plugin.user.home / ".local/state/hivepipe/default")
     plugin.user.hivepipe("drain", HIVEPIPE_HOME=home)
     assert not plugin.spool
@@ -205,7 +205,7 @@ def test_init_leaves_the_hooks_to_the_plugin(plugin: Plugin) -> None:
     assert "taken out" in said
     assert not plugin.user.settings.exists()
     found = examined(plugin)
-    assert found["hooks"] == [f"the plugin {ID} 0.1.0"]
+    assert found["hooks"] == [f"the plugin {ID} 1.0.0"]
     assert found["healthy"]
     assert plugin.fire("SessionStart", path=plugin.user.env["PATH"]) == NEUTRAL
     plugin.user.hivepipe("drain")
@@ -220,7 +220,7 @@ def examined(plugin: Plugin) -> dict[str, Any]:
 def test_doctor_says_what_is_wrong_with_the_plugin(plugin: Plugin) -> None:
     plugin.user.hivepipe("init")
     manifest = plugin.root / ".claude-plugin/plugin.json"
-    manifest.write_text(manifest.read_text().replace('"0.1.0"', '"0.0.9"'))
+    manifest.write_text(manifest.read_text().replace('"1.0.0"', '"0.0.9"'))
     (finding,) = [found for found in examined(plugin)["findings"] if found["check"] == "plugin"]
     assert finding["is_note"]
     assert "0.0.9" in finding["text"]
