@@ -13,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hivepipe.queues import client
+from tests.conftest import Home, fire
 from tests.faults import oracle
 from tests.fuzz.material import broken, fuzzed, replayed
+from tests.payloads import SESSION_START, changed
 
 MESSAGES = oracle.messages(
     oracle.timed([oracle.start(0, "inst-a"), oracle.edit(1, oracle.SESSIONS[0], "inst-a")]),
@@ -103,6 +105,22 @@ def test_any_reply(impostor: Impostor, data: bytes, cuts: list[int]) -> None:
 @replayed("replies")
 def test_a_reply_that_failed_once(impostor: Impostor, data: bytes) -> None:
     check_reply(impostor, data, [1])
+
+
+def test_a_hook_keeps_its_event_unless_it_was_taken(private_home: Home) -> None:
+    """The hook itself, which hands over one job."""
+    address = Path(private_home.address)
+    for folder in (address.parents[1], address.parent):
+        folder.mkdir(mode=0o700)
+    impostor = Impostor(address)
+    impostor.start()
+    kept = 0
+    for number, data in enumerate([*GOOD, *OTHER]):
+        impostor.pieces = [data]
+        fire("SessionStart", changed(SESSION_START, session_id=f"s{number}"), private_home.env)
+        kept += data not in GOOD[:2]
+        assert len(private_home.spool) == kept, data
+    impostor.end()
 
 
 @pytest.mark.parametrize("data", GOOD)

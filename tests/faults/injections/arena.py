@@ -35,7 +35,9 @@ class Arena(Bench):
         self.watch = Watch(home.root / "marks")
         self.waves: list[Wave] = []
         self.runtime = str(Path(server.address).parent)
+        self.first_ns = oracle.FIRST_NS  # of the first wave's first event
         self._made = 0
+        self._late_lines = b""  # of the last wave's transcript, written when most events are out
         self.has_exact_times = True  # nobody but a real hook makes times of its own
         self.processes: dict[str, Process] = {}
         self.transcripts = home.root / ".claude" / "projects" / "-home-ana-shop"
@@ -82,24 +84,39 @@ class Arena(Bench):
     # ---- events
 
     def new_wave(self, rng: random.Random) -> Wave:
-        """Make the next wave, and the transcript of its session."""
-        made = wave(self._made, rng, str(self.transcripts))
+        """Make the next wave, and the first lines of its session's transcript."""
+        made = wave(self._made, rng, str(self.transcripts), self.first_ns)
         self._made += 1
         self.waves.append(made)
         session = session_of(made.number)
         count = rng.randrange(3, 8)
         said = [line(n, sessionId=session) for n in range(count)]
         said.insert(rng.randrange(count), line(count, f"the key is {TOKEN}", sessionId=session))
-        (self.transcripts / f"{session}.jsonl").write_bytes(b"".join(said))
+        half = rng.randrange(1, len(said))
+        self.transcript(made).write_bytes(b"".join(said[:half]))
+        self._late_lines = b"".join(said[half:])
         return made
+
+    def transcript(self, one: Wave) -> Path:
+        """Return where Claude Code writes what happens in its session."""
+        return self.transcripts / f"{session_of(one.number)}.jsonl"
+
+    def finish_transcript(self, one: Wave) -> None:
+        """Let Claude Code write what it has not written yet."""
+        with self.transcript(one).open("ab") as file:
+            file.write(self._late_lines)
+        self._late_lines = b""
 
     def hand_over(self, one: Wave, rng: random.Random, pause_secs: float = 0.0) -> None:
         """Do what hooks do, without the processes; some events come late, by the spool."""
         late = []
-        for number, sent in enumerate(oracle.messages(one.events, self.project, self.swarm)):
+        all_sent = oracle.messages(one.events, self.project, self.swarm)
+        for number, sent in enumerate(all_sent):
+            if number == len(all_sent) * 2 // 3:
+                self.finish_transcript(one)
             if not sent:
                 continue
-            at = oracle.FIRST_NS + one.number * 1_000_000 + number
+            at = one.events[0].time_ns + number
             if rng.random() < BY_SPOOL or not self._takes(at, sent):
                 late.append((at, sent))
             time.sleep(pause_secs * rng.random())

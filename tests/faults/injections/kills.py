@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
-from tests.conftest import QUEUES, until
+from tests.conftest import PATIENCE_SECS, QUEUES, until
 from tests.faults import oracle
 from tests.faults.injections.arena import Arena
 from tests.faults.injections.marks import LINGER_SECS
@@ -42,11 +42,34 @@ def kill_at(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
     process = arena.keep(role)
     arena.watch.aim(step)
     with under_way(arena, wave, rng):
-        until(lambda: arena.phase(role) == step, f"never came to {step!r}: {process.text[-2000:]}")
+        if not comes_to(arena, step):
+            return ""
+        if role == "slow":  # whose first work on a transcript is not like the next
+            passes(arena, step, rng.randrange(4))
         time.sleep(rng.random() * 1.2 * LINGER_SECS)
         assert process.end(signal.SIGKILL) == -signal.SIGKILL
     hit = arena.phase(role)
     return hit if is_true(arena, hit) else ""
+
+
+def comes_to(arena: Arena, step: str) -> bool:
+    """Wait for the process to be there; another one may have done its work before."""
+    role = step.partition(":")[0]
+    end = time.monotonic() + PATIENCE_SECS / 10
+    while arena.phase(role) != step:
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.001)
+    return True
+
+
+def passes(arena: Arena, step: str, times: int) -> None:
+    """Wait until the slow worker has come there so many times more, or not for a while."""
+    for _ in range(times):
+        for is_there in (False, True):
+            end = time.monotonic() + 0.2
+            while (arena.phase("slow") == step) != is_there and time.monotonic() < end:
+                time.sleep(0.001)
 
 
 def is_true(arena: Arena, hit: str) -> bool:

@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,7 +22,11 @@ AT_WORK, CHILD_DEAD = "supervisor: all at work", "supervisor: a child is dead"
 
 @contextmanager
 def whole_stack(arena: Arena) -> Iterator[None]:
-    """Let `hivepipe up` start everything, by its own supervisor."""
+    """Let `hivepipe up` start everything, by its own supervisor.
+
+    Its scheduler, new with each one, cleans up agents that are older than five minutes.
+    """
+    arena.first_ns = time.time_ns()
     arena.up()
     yield
     arena.down()

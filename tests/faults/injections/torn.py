@@ -67,13 +67,15 @@ def _log(arena: Arena, wave: Wave, rng: Random) -> bool:
 def _transcript(arena: Arena, wave: Wave, rng: Random) -> bool:
     """The half line waits, and is archived when it is whole."""
     session = session_of(wave.number)
-    path = arena.transcripts / f"{session}.jsonl"
+    arena.finish_transcript(wave)
+    path = arena.transcript(wave)
     late = line(50, "the line that came late", sessionId=session)
     cut = rng.randrange(1, len(late) - 2)
     with path.open("ab") as file:
         file.write(late[:cut])
     with under_way(arena, wave, rng):
         kept = until(lambda: list(arena.archive.rglob(f"*_{session}.jsonl")), "not archived")
+        until(lambda: kept[0].stat().st_size, "nothing archived")
         is_out = late not in kept[0].read_bytes()
         with path.open("ab") as file:
             file.write(late[cut:])

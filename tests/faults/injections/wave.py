@@ -36,14 +36,19 @@ class Wave:
         return Wave(self.number, tuple(e for e in self.events if e not in unwanted))
 
 
-def wave(number: int, rng: random.Random, folder: str, size: int = SIZE) -> Wave:
-    """Return the `number`-th wave of a home; `folder`: where the session's transcript is."""
+def wave(number: int, rng: random.Random, folder: str, first_ns: int) -> Wave:
+    """Return the `number`-th wave of a home, whose first one begins at `first_ns`.
+
+    `folder`: where the session's transcript is.
+    """
     session = session_of(number)
     first = number * MOST_EVENTS
     names = [f"inst-{number:05d}-{letter}" for letter in "ab"]
     starts = [Fired(changed(SESSION_START, session_id=session), name) for name in names]
-    bulk = [_any(rng, first + n, session, rng.choice(names)) for n in range(size)]
+    bulk = [_any(rng, first + n, session, rng.choice(names)) for n in range(SIZE)]
     bulk = [replace(event, times=2 if rng.random() < 0.1 else 1) for event in bulk]
+    turn = oracle.stop(first + SIZE, session, names[0], background_tasks=[])
+    bulk.insert(rng.randrange(1, SIZE // 2), turn)
     last = [
         oracle.stop(first, session, names[0], background_tasks=[]),
         Fired(changed(SESSION_END, session_id=session, reason="clear"), names[1]),
@@ -53,7 +58,7 @@ def wave(number: int, rng: random.Random, folder: str, size: int = SIZE) -> Wave
         replace(event, payload=changed(event.payload, transcript_path=path))
         for event in (*starts, *bulk, *last)
     ]
-    return Wave(number, oracle.timed(events, oracle.FIRST_NS + number * WAVE_NS))
+    return Wave(number, oracle.timed(events, first_ns + number * WAVE_NS))
 
 
 def session_of(number: int, letter: str = "") -> str:
