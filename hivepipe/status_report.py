@@ -1,5 +1,6 @@
 """How a stack is: one report, which `status` prints, watches and a dashboard shows."""
 
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from hivepipe.alerts import Alert, alerts_of
 from hivepipe.home import Place
 from hivepipe.queues import connection, endpoint
 from hivepipe.queues.figures import as_report, figures
+from hivepipe.queues.names import ALL_QUEUES
 from hivepipe.stack import supervisor
 from hivepipe.stack.leave import may_leave
 from hivepipe.stack.lock import Stack
@@ -35,7 +37,7 @@ def status_report(place: Place, stack: Stack) -> dict[str, Any]:
     in_redis, alerts = _look(place, stack, alive)
     trouble = in_redis["store_trouble"]
     is_well = (
-        supervisor.is_ready(stack)
+        _is_ready(stack, in_redis["workers"])
         and all(entry["state"] == "running" for entry in processes)
         and not any(alert.is_urgent for alert in alerts)
         and not in_redis["newer_version"]
@@ -58,6 +60,14 @@ def status_report(place: Place, stack: Stack) -> dict[str, Any]:
         "effectless": effectless(place.home),
         "alerts": _described(place.home, alerts),
     }
+
+
+def _is_ready(stack: Stack, workers: list[dict[str, Any]] | None) -> bool:
+    """Is everybody there? Under a Procfile or in containers only their own word can say so."""
+    if os.path.exists(stack.config):
+        return supervisor.is_ready(stack)
+    served = {queue for entry in workers or () if entry["alive"] for queue in entry["queues"]}
+    return served.issuperset(ALL_QUEUES)
 
 
 def _processes(stack: Stack) -> list[dict[str, Any]]:

@@ -46,6 +46,8 @@ def _show(report: dict[str, Any], utc: bool) -> None:
     for entry in report["processes"]:
         line = f"{entry['name']:<9} {entry['state']}, pid {entry['pid']}"
         click.echo(f"{line}, up {entry['uptime_secs']} s{silence(report, entry['pid'])}")
+    if not report["processes"]:
+        _show_workers(report)
     _show_jobs(report)
     click.echo(f"spool     {report['spool']} files, {report['set_aside']} set aside in spool/bad")
     _show_effectless(report["effectless"])
@@ -60,6 +62,17 @@ def _show(report: dict[str, Any], utc: bool) -> None:
         since = f" (since {moment(alert['since'], utc)})" if alert["since"] else ""
         click.echo(f"alert     {alert['name']}: {printable(alert['text'])}{since}")
     click.echo("healthy" if report["healthy"] else "not healthy")
+
+
+def _show_workers(report: dict[str, Any]) -> None:
+    """Without a supervisor, what workers say of themselves is all that is known."""
+    for worker in report["workers"] or ():
+        queues = ", ".join(worker["queues"])
+        heard = "nothing was heard"
+        if worker["heartbeat_secs"] is not None:
+            heard = f"heard {worker['heartbeat_secs']:.0f} s ago"
+        where = f"on {printable(worker['host'])}, pid {worker['pid']}"
+        click.echo(f"worker    of {printable(queues)} {where}, {heard}")
 
 
 def silence(report: dict[str, Any], pid: int) -> str:

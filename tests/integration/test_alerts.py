@@ -274,6 +274,22 @@ def test_a_worker_that_hangs_is_said_to_and_its_queues_are_not_served(
     assert [alert["text"] for alert in report["alerts"]] == ["no worker serves slow, llm"]
 
 
+def test_without_a_supervisor_the_workers_own_word_counts(
+    private_home: Home,
+    client: redis.Redis,
+    writer: Writer,
+    new_worker: Callable[[str], Writer],
+) -> None:
+    for each in (writer, new_worker("slow"), llm := new_worker("llm")):
+        each.start()
+    until(lambda: len(rq_workers(client)) == 3, "not registered")
+    said = status(private_home)
+    assert said.returncode == 0, said.stdout
+    assert f"worker    of llm on {os.uname().nodename}, pid {llm.pid}, heard" in said.stdout
+    llm.end()
+    assert status(private_home).returncode == 1
+
+
 def test_a_scheduler_that_hangs_is_said_to(
     private_home: Home,
     client: redis.Redis,
