@@ -1,11 +1,14 @@
 """The hive's workers on real processes: spawned, looked at, booked."""
 
 import os
+import re
+import shlex
 from collections.abc import Iterator
 
 import pytest
 
-from tests.conftest import Home
+from hivepipe.cli.hive.commands import hive
+from tests.conftest import ROOT, Home, until
 from tests.hive_scene import DONE, Scene, script
 
 
@@ -87,6 +90,32 @@ def test_a_task_of_a_megabyte_comes_through_whole(scene: Scene) -> None:
     scene.becomes(worker, "done")
     (played,) = scene.played()
     assert text in played["prompt"]
+
+
+def test_the_commands_of_the_documentation_do_what_it_says(scene: Scene) -> None:
+    """Every line of docs/hive.md, in its order, on one worker that asks first."""
+    asking = 'status {"status": "need_input", "question": "Which?", "options": ["5", "30"]}'
+    task = script([asking], [DONE], ["say tests"], ["report parked"])
+    said = re.findall(r"^    (hivepipe hive .*)$", (ROOT / "docs/hive.md").read_text(), re.M)
+    lines = [shlex.split(line, comments=True)[2:] for line in said]
+    assert {line[0] for line in lines} == {*hive.commands} - {"delete"}
+    scene.run("projects", "remove", "project-a")
+    (scene.hive / "learnings" / "shop-insights.md").write_text("Tests need Redis.\n")
+    folder, worker = str(scene.projects["project-a"]), ""
+    for number, line in enumerate(lines):
+        words = [worker if word == "ID" else word for word in line]
+        words = [folder if word == "~/src/shop" else word for word in words]
+        if words[0] == "spawn":
+            worker = scene.run(*words[:-1], task).strip()
+            scene.becomes(worker, "need_input")
+        else:
+            scene.run(*words)
+        until(lambda: not scene.processes(), f"line {number} goes on")
+    assert [run["prompt"].splitlines()[-1] for run in scene.played()[1:3]] == [
+        "Orchestrator response: 30",
+        "Orchestrator response: Now the tests.",
+    ]
+    assert scene.check() == []
 
 
 def test_unknown_projects_and_empty_tasks_are_refused(scene: Scene) -> None:
