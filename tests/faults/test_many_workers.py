@@ -169,6 +169,8 @@ def test_a_monitor_that_was_killed_says_the_rest_when_it_is_back(scene: Scene) -
         assert monitor.text.count(line) == 2
         said = scene.home.rows("SELECT status FROM hive_statuses ORDER BY changed_ns")
         assert [row["status"] for row in said] == ["working", "done"]
+        reported = scene.hive / "reported.json"  # written once the line is out and dealt with
+        until(lambda: f"{worker} ended" in reported.read_text(), "not dealt with")
         assert scene.run("monitor", "--once") == ""
     finally:
         if monitor.is_running:
