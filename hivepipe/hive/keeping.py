@@ -60,6 +60,8 @@ def follow(hive: Hive) -> list[Worker]:
 
     The state goes where the folder went, and the store learns of it. StoreError: not now.
     """
+    if not hive.workers_folder.is_dir():  # a disk that is not mounted removes nobody
+        return []
     at_work = []
     for worker in hive.left():
         run = worker.last_run()

@@ -164,6 +164,20 @@ def test_a_process_whose_folder_was_removed_is_named_to_its_end(scene: Scene) ->
     assert row["deleted_at"]
 
 
+def test_a_disk_that_is_not_there_removes_nobody(scene: Scene) -> None:
+    worker = scene.spawn(script([DONE]))
+    scene.becomes(worker, "done")
+    until(lambda: not scene.processes(), "it goes on")
+    workers = scene.hive / "workers"
+    workers.rename(scene.home.root / "elsewhere")
+    assert scene.check() == []
+    (scene.home.root / "elsewhere").rename(workers)
+    assert scene.stand(worker)["state"] == "done"
+    assert scene.home.rows("SELECT id, deleted_at FROM hive_workers") == [
+        {"id": worker, "deleted_at": None}
+    ]
+
+
 def test_the_recipes_read_what_we_write(scene: Scene) -> None:
     worker = scene.spawn(script(["cost 0.07", DONE]))
     scene.becomes(worker, "done")
