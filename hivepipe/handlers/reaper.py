@@ -31,6 +31,7 @@ from hivepipe.store.open_sessions import open_sessions, running_instances
 
 SILENT = timedelta(days=7)  # of a session whose process nobody here can see
 FORGOTTEN_DAYS = 30  # of an instance's file, likewise
+_BESIDE = (".checkpoint", ".settings")  # the other files of an instance
 BUSY_TIMEOUT_SECS = 0.1
 MESSAGES_AT_A_TIME = 500
 
@@ -125,14 +126,11 @@ def _remove_files(home: str, gone: set[str]) -> None:
     """Remove what hooks kept of these instances, and of any that wrote nothing for a month."""
     with suppress(FileNotFoundError):
         for path in Path(home, "instances").iterdir():
-            if path.suffix in (".checkpoint", ".settings"):
+            if path.suffix in _BESIDE:
                 continue
             owner = read_small(str(path)).partition("\n")[0].removeprefix("id=")
             is_old = time.time() - path.stat().st_mtime > FORGOTTEN_DAYS * 86_400
             if owner in gone or is_old:
-                others = [
-                    path.with_name(f"{path.name}{end}") for end in (".checkpoint", ".settings")
-                ]
-                for each in (path, *others):
+                for each in (path, *[path.with_name(path.name + end) for end in _BESIDE]):
                     with suppress(OSError):
                         os.unlink(each)

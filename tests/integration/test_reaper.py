@@ -136,6 +136,7 @@ def test_a_session_whose_process_was_killed_is_ended_with_the_reason(stack: Stac
     assert stack.session("s-1")["status"] == "paused"  # it lives
     markers = [
         stack.home.path / "instances" / str(claude.process.pid),
+        stack.home.path / "instances" / f"{claude.process.pid}.settings",
         stack.home.path / "sessions" / f".session_{claude.process.pid}",
         stack.home.path / ".active_session",
     ]
