@@ -64,14 +64,14 @@ def test_a_session_that_ends_is_summarised_once(scene: Scene, llm: Provider) -> 
         "the next session will not be told",
     )
 
-    # Resumed: nothing was said, nothing is asked. Then it grew.
-    scene.end()
+    # Resumed: nothing was said, nothing is asked. Then it grew, and was left for another session.
+    scene.end(reason="logout")
     until(lambda: scene.executed() == 2, "the second job was not executed")
     assert len(llm.requests) == 1
     more = said(55, "user", "and the changelog?") + said(56, "assistant", "is written")
     with (scene.transcripts / f"{SESSION}.jsonl").open("ab") as file:
         file.write(more)
-    scene.end()
+    scene.end(reason="resume")
     assert scene.until_summary(number=2)["kind"] == "llm"
     assert len(llm.requests) == 2
 
