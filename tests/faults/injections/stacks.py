@@ -27,9 +27,11 @@ def whole_stack(arena: Arena) -> Iterator[None]:
     Its scheduler, new with each one, cleans up agents that are older than five minutes.
     """
     arena.first_ns = time.time_ns()
-    arena.up()
-    yield
-    arena.down()
+    try:
+        arena.up()
+        yield
+    finally:
+        arena.down()
 
 
 def kill_supervisor(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
