@@ -18,7 +18,8 @@ from tests.faults.harness import ASKED_ROUNDS
 from tests.installed import AS_USER, Installation, User, changed
 
 README = ROOT / "README.md"
-ELSEWHERE = ("moving.md",)  # several folders, an order of its own: test_moving.py
+# With tests of their own: several folders (test_moving.py), a stand-in for claude (test_hive.py).
+ELSEWHERE = ("moving.md", "hive.md")
 GUIDES = [page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in ELSEWHERE]
 CLONED = ("hivepipe", "hooks", "workers", "README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml")
 INSTALL_SECS = 600
@@ -32,7 +33,6 @@ NOT_RUN = {
     "pipx install": "pipx is not there; the same by pip, two lines below",
     "claude plugin ": "needs Claude Code; what it reads of us: test_plugin.py",
     "hivepipe dashboard": "runs until Ctrl-C: test_dashboard.py",
-    "hivepipe hive spawn": "starts Claude Code: test_hive_runs.py",
     "hivepipe up -d --redis-url": "needs the Redis of somebody else: test_other_redis.py",
     "rq worker": "runs until Ctrl-C: test_rq_tools.py",
     "systemctl": "needs systemd",
