@@ -6,15 +6,14 @@ has no /proc the second is missing.
 """
 
 import os
-import subprocess
 from collections.abc import Iterator
 
+import psutil
+
 from hivepipe.hive.worker import Worker
-from hivepipe.home import read_small
 from hivepipe.intake import fate, instance
 
 _NAMING = ("--session-id", "--resume", "-r")
-_LARGEST = 1 << 16
 
 
 class Strangers:
@@ -46,24 +45,10 @@ class Strangers:
 
 
 def _processes() -> Iterator[tuple[int, list[str]]]:
-    """Yield every process but this one that we may see, with its arguments."""
-    try:
-        pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
-    except FileNotFoundError:
-        yield from _listed()
-        return
-    for pid in pids:
-        arguments = read_small(f"/proc/{pid}/cmdline", _LARGEST)
-        if arguments and pid != os.getpid():
-            yield pid, arguments.split("\0")
-
-
-def _listed() -> Iterator[tuple[int, list[str]]]:
-    command = ["ps", "-axww", "-o", "pid=,command="]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-    for line in done.stdout.splitlines():
-        pid, *arguments = line.split()
-        yield int(pid), arguments
+    """Yield every process but this one, with those arguments that we may see."""
+    for process in psutil.process_iter(["cmdline"]):
+        if process.pid != os.getpid() and process.info["cmdline"]:
+            yield process.pid, process.info["cmdline"]
 
 
 def _sessions(arguments: list[str]) -> Iterator[str]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from redis import Redis
 
+from hivepipe.jobs import ENVELOPE_VERSION
 from hivepipe.periodic import (
     TICK_QUEUE,
     Periodic,
@@ -32,7 +33,8 @@ LOCK_KEY = "rq:scheduler_lock"  # rq-scheduler's name for it
 TICK_PREFIX = b"tick-"
 
 # ARGV: id, queue, now, slot before, slot, next due, data, now as RQ writes it. A tick that nobody
-# has executed yet is not pushed twice: it opens the newer slot.
+# has executed yet is not pushed twice: it opens the newer slot. The version goes with the data: an
+# older scheduler may have made the hash, and an older writer is to leave what it cannot read.
 _FIRE = f"""
 local id, q, now, before, slot, due, data, at = unpack(ARGV)
 local job, scheduled = 'rq:job:' .. id, '{SCHEDULED_KEY}'
@@ -41,7 +43,7 @@ if not score or tonumber(score) > tonumber(now) then return 0 end
 if (redis.call('HGET', job, 'hp_slot') or '') ~= before then return 0 end
 if redis.call('ZSCORE', 'rq:wip:' .. q, id .. ':hivepipe') then return 0 end
 redis.call('HSET', job, 'status', 'queued', 'origin', q, 'enqueued_at', at, 'data', data,
-  'hp_slot', slot)
+  'hp', '{ENVELOPE_VERSION}', 'hp_slot', slot)
 redis.call('HDEL', job, 'hp_cause')
 redis.call('ZADD', scheduled, due, id)
 if not redis.call('LPOS', 'rq:queue:' .. q, id) then

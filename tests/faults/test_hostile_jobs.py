@@ -331,7 +331,7 @@ def test_all_of_them_at_once_in_every_queue(bench: Bench) -> None:
     bench.settle(around.writer, 30)
     assert len(bench.dead()) == waiting
     assert all(worker.is_running for worker in workers)
-    said = json.loads(bench.command("status", "--json", expect=1))
+    said = json.loads(bench.command("status", "--json"))
     assert said["accounts"]["dead"] == waiting
     listed = json.loads(bench.command("failed", "list", "--json"))["failed"]
     assert len(listed) == waiting
