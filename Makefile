@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 OLDEST_RQ := 2.9.0
-TESTERS ?= 3  # most tests wait for processes, not for a processor
+TESTERS ?= 4  # most tests wait for processes, not for a processor
 
 .PHONY: install demo test faults check bench clean
 

@@ -20,14 +20,14 @@ FOLDER = Path(__file__).resolve().parent
 
 # Benchmark -> what it gets at full size, and when small
 SIZES = {
-    "hook_cost": ("--runs 40", "--runs 3"),
+    "hook_cost": ("--runs 40", "--runs 1"),
     "drain": ("--memory 300000", "--jobs 1500 --rounds 1"),
     "latency": ("", "--secs 3"),
     "stack": ("", "--rounds 1 --idle-secs 3"),
     "archive": ("", "--mb 10"),
-    "redaction": ("--mb 500", "--mb 20"),
+    "redaction": ("--mb 500", "--mb 10"),
     "search": ("", "--messages 5000"),
-    "growth": ("", "--events 2000 --runs 3"),
+    "growth": ("", "--events 1000 --runs 3"),
 }
 
 Found = dict[str, dict[str, Any]]

@@ -15,6 +15,7 @@ from hivepipe.cli.demo import command
 from hivepipe.errors import StackError
 from hivepipe.stack import processes
 from tests.conftest import find_server
+from tests.faults.harness import ASKED_ROUNDS
 
 ACTS = (
     "a project of its own",
@@ -72,6 +73,7 @@ def test_the_day(private_home) -> None:  # type: ignore[no-untyped-def]
     assert "every table equals the list, every job is accounted for" in done.stdout
 
 
+@pytest.mark.skipif(not ASKED_ROUNDS, reason="a second demo; with HIVEPIPE_TEST_ROUNDS")
 def test_it_fails_when_a_hook_does_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The list is its own: a hook that answers and hands nothing over is found out."""
     hooks = tmp_path / "hooks"

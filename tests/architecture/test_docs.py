@@ -1,6 +1,7 @@
 """The documentation names what there is: commands, variables, hooks, operations, rooms, files."""
 
 import ast
+import functools
 import re
 import tomllib
 from pathlib import Path
@@ -88,7 +89,8 @@ def test_wrong_usage_exits_with_64_as_the_reference_says() -> None:
 # ---- variables
 
 
-def read_variables() -> set[str]:
+@functools.cache
+def read_variables() -> frozenset[str]:
     """Return the variables of ours that some line of the code asks for by name."""
     found: set[str] = set()
     for file in [*ROOT.glob("hivepipe/**/*.py"), *ROOT.glob("workers/*.py")]:
@@ -99,7 +101,7 @@ def read_variables() -> set[str]:
             first = node.args[0]
             if called in READERS and isinstance(first, ast.Constant):
                 found.add(str(first.value))
-    return {name for name in found if name.startswith("HIVEPIPE_")}
+    return frozenset(name for name in found if name.startswith("HIVEPIPE_"))
 
 
 def test_the_search_for_variables_finds_some() -> None:
