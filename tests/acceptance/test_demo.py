@@ -15,7 +15,7 @@ from hivepipe.cli.demo import command
 from hivepipe.errors import StackError
 from hivepipe.stack import processes
 from tests.conftest import find_server
-from tests.faults.harness import ASKED_ROUNDS
+from tests.rounds import ASKED_ROUNDS
 
 ACTS = (
     "a project of its own",

@@ -34,34 +34,12 @@ from tests.conftest import (
 )
 from tests.faults import oracle
 from tests.faults.oracle import Fired
+from tests.rounds import ASKED_ROUNDS as ASKED_ROUNDS
+from tests.rounds import asked as asked
+from tests.rounds import rounds as rounds
 
 LAUNCHER = Path(__file__).with_name("launch_writer.py")
 SEED = 20261121
-
-
-def asked(name: str) -> int | None:
-    """tests/conftest.py has forgotten every HIVEPIPE_ variable; the kernel has not.
-
-    Of a process that xdist has started, it knows those of the one that started it.
-    """
-    for pid in ("self", os.getppid()):
-        try:
-            environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        for variable in environment:
-            key, _, value = variable.partition(b"=")
-            if key == name.encode():
-                return int(value)
-    return None
-
-
-ASKED_ROUNDS = asked("HIVEPIPE_TEST_ROUNDS") or 0
-
-
-def rounds(default: int) -> int:
-    """HIVEPIPE_TEST_ROUNDS, else the small number."""
-    return ASKED_ROUNDS or default
 
 
 # The calls between which a kill makes a difference, as the interpreter names them.

@@ -158,7 +158,7 @@ def test_the_processes_register_the_home_and_do_its_work(
         until(lambda: private_home.count("sessions") == 1, "not stored")
         until(lambda: private_home.count("slots") >= 3, "nothing by the clock")
         assert not private_home.spool
-        assert is_well("scheduler")
+        until(lambda: is_well("scheduler"), "the scheduler is not well")
         running[2].signal(signal.SIGSTOP)
         with redis.Redis.from_url(url) as client:
             client.expire(LOCK_KEY, 0)  # rather than wait until it lapses

@@ -1,0 +1,29 @@
+"""How many rounds were asked for, of the tests that repeat themselves."""
+
+import os
+from pathlib import Path
+
+
+def asked(name: str) -> int | None:
+    """tests/conftest.py has forgotten every HIVEPIPE_ variable; the kernel has not.
+
+    Of a process that xdist has started, it knows those of the one that started it.
+    """
+    for pid in ("self", os.getppid()):
+        try:
+            environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        for variable in environment:
+            key, _, value = variable.partition(b"=")
+            if key == name.encode():
+                return int(value)
+    return None
+
+
+ASKED_ROUNDS = asked("HIVEPIPE_TEST_ROUNDS") or 0
+
+
+def rounds(default: int) -> int:
+    """HIVEPIPE_TEST_ROUNDS, else the small number."""
+    return ASKED_ROUNDS or default
