@@ -44,7 +44,6 @@ OF_EACH_KIND = 20
 LEAST_RECALL = 0.99
 MOST_FALSE_A_MB = 1.0
 LEAST_OVER_NAIVE = 10
-HOSTILE_BYTES = 5_000_000
 MOST_HOSTILE_SECS = 5.0
 MOST_GROWTH_BYTES = 16 << 20
 REVIEWED = Path(__file__).with_name("redaction_reviewed.txt")
@@ -284,17 +283,17 @@ def flat(seed: int, megabytes_in_all: int) -> tuple[float, int]:
 # ---- hostile lines
 
 
-def hostile_lines(seed: int) -> Iterator[tuple[str, bytes]]:
-    """Yield lines of 5 MB that are made to be slow."""
+def hostile_lines(seed: int, size: int) -> Iterator[tuple[str, bytes]]:
+    """Yield lines of this size that are made to be slow."""
     chance = random.Random(seed)
 
     def filled(unit: str) -> str:
-        return (unit * (HOSTILE_BYTES // len(unit) + 1))[: HOSTILE_BYTES // len(unit) * len(unit)]
+        return (unit * (size // len(unit) + 1))[: size // len(unit) * len(unit)]
 
     words = ("sk-", "ghp_", "password", "=", "token", ":", "'", "\\", "eyJ", ".", "@", "/", "a1B2")
     yield (
         "random beginnings",
-        json.dumps("".join(chance.choice(words) for _ in range(HOSTILE_BYTES // 4))).encode(),
+        json.dumps("".join(chance.choice(words) for _ in range(size // 4))).encode(),
     )
     for unit in (
         "ana@shop.io ",
@@ -317,11 +316,11 @@ def hostile_lines(seed: int) -> Iterator[tuple[str, bytes]]:
     yield "an open string", b'{"a":"%s' % filled('ana@shop.io\\"').encode()
 
 
-def hostile(seed: int) -> float:
+def hostile(seed: int, size: int) -> float:
     """Print what each costs; return the worst, in seconds."""
-    print(f"\nHostile lines of {HOSTILE_BYTES / 1e6:.0f} MB, processor time")
+    print(f"\nHostile lines of {size / 1e6:.1f} MB, processor time")
     worst = 0.0
-    for name, line in hostile_lines(seed):
+    for name, line in hostile_lines(seed, size):
         begun = time.process_time()
         _, rules = redact_line(line)
         spent = time.process_time() - begun
@@ -334,13 +333,14 @@ def main() -> None:
     """Measure, print, judge."""
     arguments_of = parser(__doc__)
     arguments_of.add_argument("--mb", type=int, default=100)
+    arguments_of.add_argument("--hostile-mb", type=float, default=5.0, help="each hostile line (5)")
     arguments_of.add_argument("--seed", type=int, default=1)
     options = arguments_of.parse_args()
     found = recall(options.seed)
     false = false_hits()
     ratio = speed(options.seed)
     evenness, growth = flat(options.seed, options.mb)
-    worst = hostile(options.seed)
+    worst = hostile(options.seed, int(options.hostile_mb * 1e6))
     size = f"redaction over {options.mb} MB"
     figures = [
         Figure("redaction, recall", found * 100, "%", at_least=LEAST_RECALL * 100),

@@ -105,7 +105,7 @@ def test_restart_of_an_unknown_folder_says_so(sandbox: Sandbox) -> None:  # noqa
     assert "hivepipe up" in sandbox.run("restart", expect=1)
 
 
-@pytest.mark.parametrize("seed", range(rounds(2)))
+@pytest.mark.parametrize("seed", range(rounds(1)))
 def test_record_and_processes_agree_whatever_runs_at_once(
     sandbox: Sandbox,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
