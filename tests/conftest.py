@@ -21,6 +21,8 @@ from typing import Any
 import pytest
 import redis
 
+pytest.register_assert_rewrite("tests.faults.harness")  # before any test file imports it
+
 ROOT = Path(__file__).resolve().parent.parent
 NEUTRAL = '{"continue": true}\n'
 QUEUES = ("high", "medium", "low")

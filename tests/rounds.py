@@ -1,4 +1,4 @@
-"""How many rounds were asked for, of the tests that repeat themselves."""
+"""How many rounds were asked for, of the tests that repeat themselves, and their seed."""
 
 import os
 from pathlib import Path
@@ -21,6 +21,7 @@ def asked(name: str) -> int | None:
     return None
 
 
+SEED = 20261121
 ASKED_ROUNDS = asked("HIVEPIPE_TEST_ROUNDS") or 0
 
 

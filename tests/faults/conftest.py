@@ -6,11 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.conftest import Home, Server
-
-pytest.register_assert_rewrite("tests.faults.harness")
-
-from tests.faults.harness import Bench  # noqa: E402  rewritten first
-from tests.faults.injections.damage import table  # noqa: E402
+from tests.faults.harness import Bench
+from tests.faults.injections.damage import table
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

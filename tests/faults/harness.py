@@ -34,13 +34,9 @@ from tests.conftest import (
 )
 from tests.faults import oracle
 from tests.faults.oracle import Fired
-from tests.rounds import ASKED_ROUNDS as ASKED_ROUNDS
-from tests.rounds import asked as asked
-from tests.rounds import rounds as rounds
+from tests.rounds import SEED
 
 LAUNCHER = Path(__file__).with_name("launch_writer.py")
-SEED = 20261121
-
 
 # The calls between which a kill makes a difference, as the interpreter names them.
 TOUCHING_CALLS = {

@@ -12,8 +12,9 @@ import pytest
 
 from tests.conftest import QUEUES, Process, until
 from tests.faults import oracle
-from tests.faults.harness import SEED, Bench, random_of, rounds
+from tests.faults.harness import Bench, random_of
 from tests.faults.oracle import Fired
+from tests.rounds import SEED, rounds
 
 RQ = str(Path(sys.executable).with_name("rq"))
 

@@ -8,7 +8,8 @@ import pytest
 
 from hivepipe.archive import growth, reading, tallies
 from tests.archive_scene import TOKEN, Scene, line, lines
-from tests.faults.harness import killed_at, random_of, rounds
+from tests.faults.harness import killed_at, random_of
+from tests.rounds import rounds
 
 STEP = 1 if rounds(0) else 9  # HIVEPIPE_TEST_ROUNDS: every call
 

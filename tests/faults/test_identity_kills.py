@@ -21,7 +21,8 @@ from hivepipe.store import profiles
 from hivepipe.store.applied import mark_applied
 from hivepipe.store.database import Database
 from hivepipe.store.location import database_path
-from tests.faults.harness import killed_at, random_of, rounds
+from tests.faults.harness import killed_at, random_of
+from tests.rounds import rounds
 
 STEP = 1 if rounds(0) else 5  # HIVEPIPE_TEST_ROUNDS: every call
 USERS = b"# Mine\nWhat I tell Claude in this folder, written by hand over many weeks.\n" * 3

@@ -9,7 +9,8 @@ import pytest
 from hivepipe.queues.reconciler import reconcile
 from tests.conftest import QUEUES
 from tests.faults import oracle
-from tests.faults.harness import SEED, Bench
+from tests.faults.harness import Bench
+from tests.rounds import SEED
 
 RQ = str(Path(sys.executable).with_name("rq"))
 EVENTS = oracle.mix(SEED, 40).all

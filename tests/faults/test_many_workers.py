@@ -13,8 +13,8 @@ from decimal import Decimal
 import pytest
 
 from tests.conftest import Home, Process, until
-from tests.faults.harness import SEED, rounds
 from tests.hive_scene import DONE, Scene, script
+from tests.rounds import SEED, rounds
 
 ASK = 'status {"status": "need_input", "question": "Which?", "options": ["a", "b"]}'
 ERROR = (

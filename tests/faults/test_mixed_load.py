@@ -10,8 +10,9 @@ import pytest
 from hivepipe import direct
 from tests.conftest import until
 from tests.faults import oracle
-from tests.faults.harness import SEED, Bench, rounds
+from tests.faults.harness import Bench
 from tests.faults.oracle import Fired, Mix, Rows
+from tests.rounds import SEED, rounds
 
 AT_ONCE = 50
 SLACK_NS = 2_000_000  # the store keeps milliseconds

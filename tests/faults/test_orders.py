@@ -14,9 +14,9 @@ from hivepipe.envelope import Envelope, read_envelope
 from hivepipe.errors import MissingParentError
 from hivepipe.store.database import Database
 from tests.faults import oracle
-from tests.faults.harness import ASKED_ROUNDS, SEED
 from tests.faults.oracle import Fired
 from tests.payloads import SESSION_END, changed
+from tests.rounds import ASKED_ROUNDS, SEED
 
 PROJECT = "/home/ana/shop"
 SWARM = "swarm-0123456789abcdef"

@@ -5,7 +5,8 @@ import signal
 
 from tests.conftest import QUEUES, until
 from tests.faults import oracle
-from tests.faults.harness import SEED, Bench
+from tests.faults.harness import Bench
+from tests.rounds import SEED
 
 
 def test_a_job_that_kills_its_writer(bench: Bench) -> None:

@@ -6,7 +6,8 @@ import time
 
 from tests.conftest import QUEUES
 from tests.faults import oracle
-from tests.faults.harness import Bench, random_of, rounds
+from tests.faults.harness import Bench, random_of
+from tests.rounds import rounds
 
 RESTARTS = rounds(3)
 EVENTS_A_SECOND = 83  # edits: one job for each of the three queues, so 250 jobs/s

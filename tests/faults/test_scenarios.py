@@ -11,8 +11,9 @@ import pytest
 
 from tests.conftest import until
 from tests.faults import oracle
-from tests.faults.harness import ASKED_ROUNDS, Bench
+from tests.faults.harness import Bench
 from tests.faults.oracle import Fired
+from tests.rounds import ASKED_ROUNDS
 
 SESSION = oracle.SESSIONS[0]
 LONG_SECS = 30 if ASKED_ROUNDS >= 25 else 3

@@ -20,7 +20,8 @@ from hivepipe.queues.client import job_data
 from hivepipe.queues.job_data import envelope_text
 from hivepipe.scheduler import TickScheduler
 from tests.conftest import Process, Server, Writer, until
-from tests.faults.harness import Bench, rounds
+from tests.faults.harness import Bench
+from tests.rounds import rounds
 
 LAUNCHER = Path(__file__).with_name("launch_scheduler.py")
 QUICK = ("quick", 1, "cleanup_agents")  # executed by the writer

@@ -8,7 +8,6 @@ import subprocess
 import sys
 
 from tests.conftest import hook_path
-from tests.faults.harness import SEED, rounds
 from tests.integration.test_stack import (  # noqa: F401  a fixture
     EVERY,
     ONE_OF_EACH,
@@ -16,6 +15,7 @@ from tests.integration.test_stack import (  # noqa: F401  a fixture
     eventually,
     sandbox,
 )
+from tests.rounds import SEED, rounds
 
 CHILDREN = [kind for kind in EVERY if kind != "supervisord"]
 

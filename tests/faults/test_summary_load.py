@@ -9,10 +9,11 @@ import pytest
 
 from tests.conftest import Home, Server, until
 from tests.faults import oracle
-from tests.faults.harness import Bench, rounds
+from tests.faults.harness import Bench
 from tests.faults.oracle import Fired
 from tests.llm_server import Handler, Provider, provider, success
 from tests.payloads import SESSION_END, changed
+from tests.rounds import rounds
 from tests.summary_scene import Scene, conversation
 
 SESSIONS = rounds(30)  # HIVEPIPE_TEST_ROUNDS=500 for all of it

@@ -12,9 +12,10 @@ import pytest
 from hivepipe.queues.spool import write_spool
 from tests.conftest import Process, until
 from tests.faults import oracle
-from tests.faults.harness import SEED, Bench
+from tests.faults.harness import Bench
 from tests.faults.oracle import Fired
 from tests.faults.releases import NEXT, TODAY, Release
+from tests.rounds import SEED
 
 EVENTS = oracle.mix(SEED, 40)
 HALF = len(EVENTS.bulk) // 2

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from tests.faults.harness import ASKED_ROUNDS
+from tests.rounds import ASKED_ROUNDS
 
 CORPUS = Path(__file__).with_name("corpus")
 FEW = 60

@@ -22,8 +22,8 @@ from hivepipe.queues.spooled import read_spool_file
 from hivepipe.retry import demoted
 from hivepipe.store.database import Database
 from tests.faults import oracle
-from tests.faults.harness import SEED
 from tests.fuzz.material import altered, as_json, broken, fuzzed, replayed
+from tests.rounds import SEED
 
 SENT = [
     sent for sent in oracle.messages(oracle.mix(SEED, 60).all, "/home/ana/shop", "swarm-a") if sent

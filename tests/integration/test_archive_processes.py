@@ -13,9 +13,9 @@ import pytest
 
 from tests.archive_scene import SESSION, TOKEN, line, lines
 from tests.conftest import Home, Process, Server, Writer, fire, until
-from tests.faults.harness import rounds
 from tests.installed import UID, User
 from tests.payloads import SESSION_END, SESSION_START, STOP, SUBAGENT_STOP, changed
+from tests.rounds import rounds
 
 SAMPLES = Path(__file__).resolve().parents[1] / "transcripts"
 TURNS = 100

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Home
-from tests.faults.harness import SEED
 from tests.hive_scene import Scene, on_terminal
+from tests.rounds import SEED
 
 WORKERS = 500
 SAID = {

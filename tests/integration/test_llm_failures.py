@@ -13,8 +13,8 @@ import pytest
 
 from tests import llm_server
 from tests.conftest import Home, Server, until
-from tests.faults.harness import rounds
 from tests.llm_server import Answer, Handler, Provider, error, provider, success
+from tests.rounds import rounds
 from tests.summary_scene import CANARY, Scene, conversation, processes_with, said
 
 WRONG = {"summary": "It went well, and there is nothing more to say of it."}

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import NEUTRAL, ROOT, until
-from tests.faults.harness import ASKED_ROUNDS
 from tests.installed import AS_USER, Installation, User, changed
+from tests.rounds import ASKED_ROUNDS
 
 README = ROOT / "README.md"
 # With tests of their own: several folders (test_moving.py), a stand-in for claude (test_hive.py).

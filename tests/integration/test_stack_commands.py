@@ -17,7 +17,6 @@ import redis
 
 from hivepipe.home import read_record
 from tests.conftest import fire
-from tests.faults.harness import rounds
 from tests.integration.test_stack import (  # noqa: F401  a fixture
     EVERY,
     ONE_OF_EACH,
@@ -25,6 +24,7 @@ from tests.integration.test_stack import (  # noqa: F401  a fixture
     eventually,
     sandbox,
 )
+from tests.rounds import rounds
 
 
 def everything_below(folder: Path) -> set[str]:

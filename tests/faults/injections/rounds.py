@@ -8,10 +8,10 @@ from random import Random
 
 import pytest
 
-from tests.faults.harness import ASKED_ROUNDS, SEED, asked
 from tests.faults.injections.arena import Arena
 from tests.faults.injections.damage import Damage
 from tests.faults.injections.wave import Wave
+from tests.rounds import ASKED_ROUNDS, SEED, asked
 
 EACH = 10  # rounds of a fault, unless HIVEPIPE_TEST_ROUNDS asks for so many of all together
 MOST_STRIKES = 25  # until one of them has hit the step that the round aims at
