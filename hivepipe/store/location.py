@@ -6,6 +6,7 @@ it opens no file whose path is longer than 512 bytes.
 """
 
 import os
+import re
 from pathlib import Path
 
 from hivepipe.home import absolute, short_hash, state_folder
@@ -26,6 +27,7 @@ _SHARED = (
     "vboxsf",
     "virtiofs",
 )
+_ESCAPED = re.compile(r"\\([0-7]{3})")  # \040 is a space
 _MOUNTS = Path("/proc/self/mountinfo")  # Linux only; elsewhere the home is taken as it is
 
 
@@ -57,7 +59,7 @@ def file_system_of(path: str, mounts: str) -> str:
         fields = before.split()
         if not separator or len(fields) < 5:
             continue
-        point = fields[4].encode().decode("unicode_escape").rstrip("/")  # \040 is a space
+        point = _ESCAPED.sub(lambda found: chr(int(found[1], 8)), fields[4]).rstrip("/")
         if (path == point or path.startswith(f"{point}/")) and len(point) >= longest:
             found, longest = after.split()[0], len(point)
     return found
@@ -65,6 +67,6 @@ def file_system_of(path: str, mounts: str) -> str:
 
 def _mounts() -> str:
     try:
-        return _MOUNTS.read_text("utf-8", "replace")
+        return _MOUNTS.read_text("utf-8", "surrogateescape")
     except OSError:
         return ""

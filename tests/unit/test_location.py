@@ -11,6 +11,7 @@ MOUNTS = """\
 42 41 0:42 / /mnt/local rw - xfs /dev/sdb1 rw
 43 21 0:43 / /work rw - fuse.grpcfuse grpcfuse rw
 44 21 0:44 / /disk rw - fuseblk /dev/sdc1 rw
+45 21 0:45 / /media/münchen rw - cifs //server/münchen rw
 torn line
 """
 
@@ -26,6 +27,7 @@ torn line
         ("/mntlocal", "ext4", False),
         ("/work/shop", "fuse.grpcfuse", True),
         ("/disk/shop", "fuseblk", False),
+        ("/media/münchen/shop", "cifs", True),
     ],
 )
 def test_the_longest_mount_point_decides(path: str, kind: str, shared: bool) -> None:
