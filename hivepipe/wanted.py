@@ -19,7 +19,9 @@ class Wanted:
         for _ in range(2):
             found += [json.dumps(each)[1:-1] for each in found]
             found += [json.dumps(each, ensure_ascii=False)[1:-1] for each in found]
-        return cls(frozenset(), tuple(dict.fromkeys(each.encode() for each in found)))
+        # What a terminal sends and is no UTF-8 stands in an argument as half a surrogate.
+        spelled = (each.encode("utf-8", "surrogateescape") for each in found)
+        return cls(frozenset(), tuple(dict.fromkeys(spelled)))
 
     def with_sessions(self, sessions: set[str]) -> "Wanted":
         """Look for these sessions as well."""

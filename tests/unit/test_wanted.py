@@ -1,6 +1,7 @@
 """A text that is to be forgotten is found however it was written down."""
 
 import json
+import os
 
 import orjson
 import pytest
@@ -33,3 +34,8 @@ def test_what_cannot_be_read_is_known_by_an_id_too() -> None:
     assert wanted.names(b"of one")
     assert wanted.names(b"a secret")
     assert not wanted.names(b"of two")
+
+
+def test_a_text_that_is_no_utf8_is_looked_for_as_it_was_typed() -> None:
+    typed = os.fsdecode(b"caf\xe9")
+    assert Wanted.text(typed).holds_text(b"a caf\xe9")
