@@ -70,7 +70,7 @@ def _locked(folder: str, today: str) -> Iterator[int]:
             if not _is_at(descriptor, path):
                 continue  # moved aside while we waited
             day = os.pread(descriptor, 11, 0)[1:].decode("ascii", "replace")
-            if day and day < today:
+            if _ROTATED.fullmatch(f"{NAME}.{day}") and day < today:
                 _move_aside(path, f"{path}.{day}")
                 _delete_old(folder, today)
                 continue
@@ -97,7 +97,7 @@ def _is_at(descriptor: int, path: str) -> bool:
 
 def _move_aside(path: str, target: str) -> None:
     """Rename the file; where a clock was set back, add it to that day's file instead."""
-    if not os.path.exists(target):
+    if os.path.islink(target) or not os.path.exists(target):  # a repository may ship a link
         os.rename(path, target)
         return
     with open(path, "rb") as late, open(target, "ab") as file:

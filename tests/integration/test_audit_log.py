@@ -105,6 +105,31 @@ def test_a_link_in_its_place_is_refused(folder: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
+def test_a_link_that_came_with_the_project_is_not_written_through(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.write_text("mine\n")
+    folder.mkdir()
+    (folder / audit_log.NAME).write_text("[2026-11-20T12:00:00Z] planted\n")
+    (folder / f"{audit_log.NAME}.2026-11-20").symlink_to(theirs)
+    at(monkeypatch, "2026-11-21")
+    audit_log.append(str(folder), "one")
+    assert theirs.read_text() == "mine\n"
+    assert lines(folder) == ["one"]
+
+
+def test_a_first_line_that_names_no_day_leads_nowhere(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / f"{audit_log.NAME}.").mkdir(parents=True)
+    (folder / audit_log.NAME).write_text("[/../../out] planted\n")
+    at(monkeypatch, "2026-11-21")
+    audit_log.append(str(folder), "one")
+    assert sorted(path.name for path in folder.parent.iterdir()) == ["logs"]
+    assert (folder / audit_log.NAME).read_text().endswith("Z] one\n")
+
+
 WRITER = """
 import sys
 from hivepipe import audit_log
