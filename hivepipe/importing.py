@@ -4,6 +4,7 @@ What is to be imported becomes rows first; each row is a job whose id is made fr
 """
 
 import json
+import sqlite3
 from _blake2 import blake2b
 from collections.abc import Iterable, Iterator
 from math import inf
@@ -76,7 +77,7 @@ class Importer:
         try:
             with self._db.savepoint():
                 execute(self._db, job)
-        except JobError as error:
+        except (JobError, sqlite3.IntegrityError) as error:  # no other row is spoilt by it
             return REFUSED, str(error)
         return TAKEN, ""
 

@@ -96,8 +96,8 @@ def merge(known: dict[str, object], job: Envelope, sign: Sign) -> dict[str, obje
     row["tool_use_id"] = known["tool_use_id"] or sign.tool_use_id or None
     if _RANKS[sign.status] > _RANKS[str(known["status"])]:
         row["status"] = sign.status
-    row["created_at"] = min(str(known["created_at"]), job.time)
-    row["last_active"] = max(str(known["last_active"]), job.time)
+    row["created_at"] = min(str(known["created_at"] or job.time), job.time)
+    row["last_active"] = max(str(known["last_active"] or ""), job.time)
     if sign.began:
         row["began_at"] = min(str(known["began_at"] or job.time), job.time)
     if sign.status in ("completed", "failed"):

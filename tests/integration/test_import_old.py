@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from hivepipe.envelope import Envelope
 from hivepipe.legacy_queue import entries
+from hivepipe.store.agents import Sign, merge
 from hivepipe.store.legacy_sql import LegacySql, RefusedError
 from tests.conftest import Home
 
@@ -319,3 +321,22 @@ def test_what_an_old_database_holds_by_accident_costs_no_other_row(private_home:
     }  # fmt: skip
     rows = private_home.rows("SELECT id, objective FROM sessions")
     assert rows == [{"id": "torn", "objective": "\ufffdf"}]
+
+
+def test_a_row_that_breaks_a_rule_of_the_store_costs_no_other_row(private_home: Home) -> None:
+    nobody = "INSERT INTO instance_sessions VALUES (2, 'old-1', NULL, 78, 'active', 1, 1);"
+    path = old_database(private_home, more=nobody)
+    said = run(private_home, "import-db", str(path), expect=1)
+    assert said["totals"] == {"taken": 5, "refused": 1}
+    (refused,) = (each for each in said["entries"] if each["outcome"] == "refused")
+    assert "instance_id" in refused["reason"]
+    assert private_home.count("sessions") == 1
+
+
+def test_an_agent_that_came_without_times_gets_those_of_its_next_sign() -> None:
+    job = Envelope("1" * 32, "finish_agent", 5, {}, "old-1", "i", "/shop", 1_763_690_400 * 10**9)
+    names = "name type model tool_use_id created_at last_active completed_at began_at metadata"
+    known = {**dict.fromkeys(names.split()), "status": "spawned", "session_id": "old-1"}
+    row = merge(known, job, Sign(agent_id="a-1", status="completed"))
+    assert row["created_at"] == row["last_active"] == row["completed_at"] == job.time
+    assert row["metadata"]
