@@ -17,7 +17,7 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -30,6 +30,7 @@ from hivepipe.store.location import database_path
 
 MANIFEST = "manifest.json"
 DATABASE = "hive.db"
+SETTINGS = "config.toml"
 FORMAT = 1
 _LEFT_OUT = (".lock", ".tmp")
 _MANIFEST_BYTES = 64 << 20
@@ -54,7 +55,7 @@ def back_up(home: str, target: Path) -> dict[str, Any]:
                     _add_text(tar, MANIFEST, json.dumps(manifest, indent=1))
                 file.flush()
                 os.fsync(file.fileno())
-        os.link(temporary, target)  # refuses a file that has come there meanwhile
+        _publish(temporary, target)
     except FileExistsError:
         raise BackupError(f"{target} exists: nothing is overwritten") from None
     finally:
@@ -62,11 +63,23 @@ def back_up(home: str, target: Path) -> dict[str, Any]:
     return manifest
 
 
+def _publish(temporary: Path, target: Path) -> None:
+    """Give the whole file its name; FileExistsError: one has come there meanwhile."""
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        raise
+    except OSError:  # a stick or a share without hard links
+        if target.exists():
+            raise FileExistsError from None
+        os.rename(temporary, target)
+
+
 def _parts(home: str, database: Path | None) -> Iterator[tuple[Path, str]]:
     if database:
         yield database, DATABASE
-    if Path(home, "config.toml").is_file():
-        yield Path(home, "config.toml"), "config.toml"
+    if Path(home, SETTINGS).is_file():
+        yield Path(home, SETTINGS), SETTINGS
     kept = Path(kept_folder(home))
     for path in sorted(kept.rglob("*")):
         if path.is_file() and not path.is_symlink() and path.suffix not in _LEFT_OUT:
@@ -130,11 +143,12 @@ def restore(home: str, source: Path, *, replace: bool) -> dict[str, Any]:
     """
     os.makedirs(home, mode=0o700, exist_ok=True)
     with _unpacked(home, source) as (folder, manifest):
-        before = _moved_aside(home, replace)
-        if Path(folder, DATABASE).is_file():
-            os.rename(Path(folder, DATABASE), database_path(home))
-        if Path(folder, "config.toml").is_file():
-            os.replace(Path(folder, "config.toml"), Path(home, "config.toml"))
+        places = {DATABASE: database_path(home), SETTINGS: Path(home, SETTINGS)}
+        brought = {name: place for name, place in places.items() if Path(folder, name).is_file()}
+        before = _moved_aside(home, brought.get(SETTINGS), replace)
+        for name, place in brought.items():
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _move(Path(folder, name), place)
         kept = Path(kept_folder(home))
         kept.mkdir(mode=0o700, parents=True, exist_ok=True)
         if Path(folder, "kept").is_dir():
@@ -152,6 +166,10 @@ def _unpacked(home: str, source: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         except (OSError, EOFError, tarfile.TarError) as error:
             raise BackupError(f"{source} cannot be read: {error}") from error
         manifest = _read_manifest(Path(folder, MANIFEST), source)
+        unpacked = (path for path in Path(folder).rglob("*") if path.is_symlink() or path.is_file())
+        names = {str(path.relative_to(folder)) for path in unpacked}
+        if unknown := names - {MANIFEST, *manifest["sha256"]}:
+            raise BackupError(f"{source} is damaged: {min(unknown)} is not in its manifest")
         for name, digest in manifest["sha256"].items():
             if _sum(Path(folder, name)) != digest:
                 raise BackupError(f"{source} is damaged: {name} is not what it was")
@@ -168,7 +186,7 @@ def _read_manifest(path: Path, source: Path) -> dict[str, Any]:
         names = found["sha256"]
         if found["format"] != FORMAT:
             raise BackupError(f"{source} is of a newer hivepipe ({found['hivepipe']})")
-        if not all(name in (DATABASE, "config.toml") or _is_inside(name) for name in names):
+        if not all(name in (DATABASE, SETTINGS) or _is_inside(name) for name in names):
             raise ValueError
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise BackupError(f"{source} is no backup of hivepipe's") from None
@@ -186,25 +204,37 @@ def _sum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _moved_aside(home: str, replace: bool) -> Path | None:
-    """Move what is there out of the way, if that was asked for; return where it lies."""
+def _moved_aside(home: str, settings: Path | None, replace: bool) -> Path | None:
+    """Move what is there out of the way, if that was asked for; return where it lies.
+
+    `settings`: those that are about to be replaced, if they are.
+    """
     database, kept = database_path(home), Path(kept_folder(home))
-    there = [path for path in (database, Path(f"{database}-wal"), kept) if _has_content(path)]
+    log = Path(f"{database}-wal")
+    there = [path for path in (database, log, kept, settings) if path and _has_content(path)]
     if not there:
         return None
     if not replace:
         raise BackupError(f"{there[0]} is there already: with --replace it is moved aside")
     if database.exists():
-        with closing(sqlite3.connect(database)) as db:  # its log goes into it first
+        # Its log goes into it first; with a damaged one, which is why one restores, beside it.
+        with suppress(sqlite3.Error), closing(sqlite3.connect(database)) as db:
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     aside = Path(home, "backups", f"before-restore-{time.time_ns()}")
     aside.mkdir(mode=0o700, parents=True)
     for path in there:
         if path.exists():
-            os.rename(path, aside / path.name)
+            _move(path, aside / path.name)
     for rest in ("-wal", "-shm"):
         Path(f"{database}{rest}").unlink(missing_ok=True)
     return aside
+
+
+def _move(source: Path, target: Path) -> None:
+    """Move it whole, to another file system too: the database may have one of its own."""
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    shutil.move(source, temporary)
+    os.rename(temporary, target)
 
 
 def _has_content(path: Path) -> bool:

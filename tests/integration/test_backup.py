@@ -1,5 +1,6 @@
 """A backup holds all that a home keeps, and comes back as it was, or not at all."""
 
+import errno
 import io
 import json
 import os
@@ -8,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import tarfile
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,6 +17,9 @@ from typing import Any
 
 import pytest
 
+from hivepipe.backup import back_up, restore
+from hivepipe.errors import BackupError
+from hivepipe.store.database import Database
 from tests.conftest import Home, Server, Writer, fire_all, until
 from tests.payloads import SESSION_START, changed
 from tests.payloads import USER_PROMPT_SUBMIT as PROMPT
@@ -103,14 +108,18 @@ def test_nothing_is_overwritten_and_no_name_is_needed(full: Home) -> None:
     assert not list(full.path.glob(".backup-*"))
 
 
-def repacked(source: Path, target: Path, change: Any) -> Path:
-    """Write a backup anew with other members."""
+def repacked(source: Path, target: Path, change: Any, loop: str = "") -> Path:
+    """Write a backup anew with other members, and perhaps a folder that is in itself."""
     with tarfile.open(source) as old, tarfile.open(target, "w:gz") as new:
         for member in old.getmembers():
             file = old.extractfile(member)
             data = change(member, file.read() if file else b"")
             member.size = len(data)
             new.addfile(member, io.BytesIO(data))
+        if loop:
+            link = tarfile.TarInfo(loop)
+            link.type, link.linkname = tarfile.SYMTYPE, "."
+            new.addfile(link)
     return target
 
 
@@ -143,6 +152,87 @@ def test_what_is_damaged_or_hostile_changes_nothing(full: Home, writer: Writer, 
     assert dump(full) == before
     assert not (full.root / "escaped").exists()
     assert not (full.path / "backups").exists() or not os.listdir(full.path / "backups")
+
+
+# ---- without a stack
+
+
+@pytest.fixture
+def saved(private_home: Home, monkeypatch: pytest.MonkeyPatch) -> tuple[Home, Path]:
+    """A home with a row and settings, and its backup."""
+    private_home.inside(monkeypatch)
+    with closing(Database(private_home.database)) as db:
+        db.execute("INSERT INTO counters VALUES ('kept', 1)", {})
+    (private_home.path / "config.toml").write_text("idle_secs = 7\n")
+    target = private_home.root / "b.tar.gz"
+    back_up(str(private_home.path), target)
+    return private_home, target
+
+
+def test_a_member_that_no_sum_vouches_for_is_refused(saved: tuple[Home, Path]) -> None:
+    home, whole = saved
+    bad = repacked(whole, home.root / "bad.tar.gz", lambda _member, data: data, loop="kept/loop")
+    before = dump(home)
+    with pytest.raises(BackupError, match="kept/loop is not in its manifest"):
+        restore(str(home.path), bad, replace=True)
+    assert dump(home) == before
+
+
+def test_a_damaged_database_is_what_one_restores_over(saved: tuple[Home, Path]) -> None:
+    home, target = saved
+    before = dump(home)
+    home.database.write_bytes(b"torn" * 5_000)
+    (home.path / "config.toml").write_text("idle_secs = 8\n")
+    aside = Path(restore(str(home.path), target, replace=True)["before"])
+    assert dump(home) == before
+    assert (aside / "hive.db").read_bytes().startswith(b"torn")
+    assert (aside / "config.toml").read_text() == "idle_secs = 8\n"
+
+
+def test_settings_alone_are_not_overwritten_either(saved: tuple[Home, Path]) -> None:
+    home, target = saved
+    other = home.another("other")
+    other.path.mkdir(parents=True)
+    (other.path / "config.toml").write_text("idle_secs = 8\n")
+    with pytest.raises(BackupError, match="toml is there already"):
+        restore(str(other.path), target, replace=False)
+    assert os.listdir(other.path) == ["config.toml"]
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="no second file system is at hand")
+def test_the_database_may_lie_on_a_file_system_of_its_own(
+    saved: tuple[Home, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where WAL would be unsafe in the home, it does; on a new machine its folder is not there."""
+    home, target = saved
+    other = home.another("other")
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as elsewhere:
+        assert os.stat(elsewhere).st_dev != home.root.stat().st_dev
+        database = Path(elsewhere, "new", "hive.db")
+        other.env["HIVEPIPE_DB"] = str(database)
+        other.inside(monkeypatch)
+        assert restore(str(other.path), target, replace=False)["before"] is None
+        aside = Path(restore(str(other.path), target, replace=True)["before"])
+        assert os.listdir(database.parent) == ["hive.db"]
+        assert database.stat().st_mode & 0o777 == 0o600
+        assert sorted(os.listdir(aside)) == ["config.toml", "hive.db"]
+
+
+def test_a_stick_without_hard_links_takes_a_backup(
+    saved: tuple[Home, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")  # as vfat and exfat say
+
+    monkeypatch.setattr(os, "link", refused)
+    home, there = saved
+    target = home.root / "stick.tar.gz"
+    back_up(str(home.path), target)
+    assert tarfile.is_tarfile(target)
+    for each in (there, target):
+        with pytest.raises(BackupError, match="nothing is overwritten"):
+            back_up(str(home.path), each)
+    assert not list(home.root.glob("*.tmp"))
 
 
 # ---- tail
