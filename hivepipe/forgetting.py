@@ -36,7 +36,6 @@ from hivepipe.stack.lone_redis import has_file, lone_redis
 from hivepipe.stack.redis_server import answers
 from hivepipe.store import forgetting as stored
 from hivepipe.store.database import Database
-from hivepipe.store.location import database_path
 from hivepipe.wanted import Wanted
 
 READ_BYTES = 1 << 20
@@ -221,8 +220,8 @@ class Forgetting:
             logs += [*Path(folder).glob("*.log"), *Path(folder).glob("*.log.*")]
         return sum(
             remove_lines(str(path), needles, dry_run=dry_run)
-            for path in {path.resolve() for path in logs}
-            if path.is_file()
+            for path in set(logs)
+            if path.is_file() and not path.is_symlink()  # a repository may ship one
         )
 
     def _remove_markers(self, wanted: Wanted, dry_run: bool) -> int:
@@ -280,11 +279,6 @@ class Forgetting:
                 yield None, False
         except redis.RedisError as error:
             raise StackError(f"Redis does not answer ({error}): forget again") from error
-
-
-def opened(place: Place) -> Database:
-    """Open the database of a place for forgetting."""
-    return Database(database_path(place.home))
 
 
 def _is_named(path: Path, wanted: Wanted) -> bool:

@@ -1,21 +1,19 @@
 """Command `cleanup`: delete, softly, the agents that have had their time, now."""
 
 import os
-import sqlite3
 import time
 from collections import Counter
-from contextlib import closing
 from datetime import UTC, datetime
 
 import click
 
 from hivepipe.cli.tables import json_option, show_json, show_table
-from hivepipe.errors import NothingRecordedError, StoreError
+from hivepipe.errors import NothingRecordedError
 from hivepipe.handlers.cleanup import clean, write_log
 from hivepipe.home import locate
 from hivepipe.lifecycle import Verdict
 from hivepipe.store.cleanups import verdicts
-from hivepipe.store.database import Database
+from hivepipe.store.database import Database, opened
 from hivepipe.store.location import database_path
 
 
@@ -32,11 +30,8 @@ def cleanup(dry_run: bool, as_json: bool) -> None:
     path = database_path(home)
     if not path.exists():
         raise NothingRecordedError(path)
-    try:
-        with closing(Database(path)) as db:
-            judged = verdicts(db, datetime.now(UTC)) if dry_run else _deleted(home, db)
-    except sqlite3.Error as error:
-        raise StoreError(f"the database of {home} cannot be written: {error}") from error
+    with opened(path) as db:
+        judged = verdicts(db, datetime.now(UTC)) if dry_run else _deleted(home, db)
     _show(judged, dry_run, as_json)
 
 

@@ -12,8 +12,10 @@ import click
 
 from hivepipe.cli.tables import printable
 from hivepipe.errors import HivepipeError
-from hivepipe.forgetting import Forgetting, Gone, opened
+from hivepipe.forgetting import Forgetting, Gone
 from hivepipe.home import locate
+from hivepipe.store.database import opened
+from hivepipe.store.location import database_path
 from hivepipe.wanted import Wanted
 
 SHORTEST_TEXT = 4
@@ -49,20 +51,18 @@ def forget(
     place = locate(".")
     if not os.path.isdir(place.home):
         raise HivepipeError(f"nothing was ever kept here: there is no {place.home}")
-    db = opened(place)
-    try:
-        forgetting = Forgetting(place, db)
-        if session is not None:
-            wanted = wanted.with_sessions({forgetting.session_beginning(session)})
-        elif before is not None:
-            wanted = wanted.with_sessions(forgetting.sessions_before(_utc(before)))
-        else:
-            wanted = wanted.with_sessions(forgetting.sessions_saying(wanted, dry_run=dry_run))
-        _forget(forgetting, wanted, dry_run, yes)
-    except (OSError, sqlite3.Error) as error:
-        raise HivepipeError(f"not all is forgotten, run it again: {error}") from error
-    finally:
-        db.close()
+    with opened(database_path(place.home)) as db:
+        try:
+            forgetting = Forgetting(place, db)
+            if session is not None:
+                wanted = wanted.with_sessions({forgetting.session_beginning(session)})
+            elif before is not None:
+                wanted = wanted.with_sessions(forgetting.sessions_before(_utc(before)))
+            else:
+                wanted = wanted.with_sessions(forgetting.sessions_saying(wanted, dry_run=dry_run))
+            _forget(forgetting, wanted, dry_run, yes)
+        except (OSError, sqlite3.Error) as error:
+            raise HivepipeError(f"not all is forgotten, run it again: {error}") from error
 
 
 def _text(matching: str) -> str:

@@ -1,7 +1,6 @@
 """Commands `import-queue` and `import-db`: what the predecessor left, and what became of each."""
 
 import os
-import sqlite3
 import sys
 import time
 from collections import Counter
@@ -12,11 +11,10 @@ from pathlib import Path
 import click
 
 from hivepipe.cli.tables import json_option, printable, show_json, show_table
-from hivepipe.errors import StoreError
 from hivepipe.home import locate
 from hivepipe.importing import BEFORE, TAKEN, Importer, Outcome
 from hivepipe.legacy_queue import count
-from hivepipe.store.database import Database
+from hivepipe.store.database import opened
 from hivepipe.store.legacy_database import LegacyDatabase
 from hivepipe.store.location import database_path
 
@@ -66,18 +64,14 @@ def _import(
     skipped: dict[str, int],
 ) -> None:
     os.umask(0o077)
-    home = locate(".").home
-    path = database_path(home)
-    try:
-        if is_dry and not path.exists():
-            importer = Importer(None, time.time_ns(), is_dry=True)
+    path = database_path(locate(".").home)
+    if is_dry and not path.exists():
+        importer = Importer(None, time.time_ns(), is_dry=True)
+        outcomes = list(take(importer))
+    else:
+        with opened(path) as db, db.transaction():
+            importer = Importer(db, time.time_ns(), is_dry=is_dry)
             outcomes = list(take(importer))
-        else:
-            with closing(Database(path)) as db, db.transaction():
-                importer = Importer(db, time.time_ns(), is_dry=is_dry)
-                outcomes = list(take(importer))
-    except sqlite3.Error as error:
-        raise StoreError(f"the database of {home} cannot be written: {error}") from error
     _show(outcomes, importer.local_times, is_dry, as_json, skipped)
     sys.exit(0 if all(each.outcome in (TAKEN, BEFORE) for each in outcomes) else 1)
 

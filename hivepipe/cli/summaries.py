@@ -33,7 +33,7 @@ from hivepipe.price_table import prices_in_force
 from hivepipe.redaction import redact_text
 from hivepipe.settings import environment, switched_on
 from hivepipe.store import summaries as stored
-from hivepipe.store.database import Database
+from hivepipe.store.database import Database, opened
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
 from hivepipe.store.memory_ratings import record_retrieval
@@ -211,16 +211,13 @@ def run(session: str, dry_run: bool, file: str | None, harness: str, memories: s
         return
     if not is_enabled(home):
         click.echo("a plain summary, for nothing may be sent: `hivepipe summaries enable`")
-    db = Database(database_path(home))
-    try:
+    with opened(database_path(home)) as db:
         workplace = Workplace(home, partial(execute_at_once, home, db))
         job = _asked(home, material.session)
         keep = partial(hand_over, workplace, job)
         made = Summariser(home, keep, is_asked=True).summarise(material)
         _note_retrievals(db, material.session, brought)
         until_stored(workplace, job, made)
-    finally:
-        db.close()
     _show_made(made)
 
 

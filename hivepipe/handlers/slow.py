@@ -9,7 +9,7 @@ own, and read it where they must.
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from hivepipe.handlers.slots import slot_jobs
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.jobs import Job
 from hivepipe.queues.names import LLM, SLOW
-from hivepipe.store.database import Database
+from hivepipe.store.database import Database, opened
 from hivepipe.store.location import database_path
 
 HERE = ""  # in the writer
@@ -88,8 +88,8 @@ def execute_at_once(home: str, db: Database, parent: Envelope, jobs: list[Job]) 
 
 @contextmanager
 def at_once(home: str) -> Iterator[Workplace]:
-    """Give a workplace without workers: what is handed back is executed on the spot."""
-    with closing(Database(database_path(home))) as db:
+    """Give a workplace without workers: what is handed back is executed on the spot; StoreError."""
+    with opened(database_path(home)) as db:
         yield Workplace(home, partial(execute_at_once, home, db))
 
 

@@ -9,13 +9,14 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 
 from hivepipe.errors import StoreError
 from hivepipe.redaction import redact_text
 from hivepipe.store.migrations import migrate
+from hivepipe.store.transactions import transaction
 
 Row = sqlite3.Row
 
@@ -40,14 +41,14 @@ class Database:
         self._connection.row_factory = sqlite3.Row
         try:
             self._enter_wal(busy_timeout_secs)
-        except sqlite3.OperationalError as error:
+            self._connection.execute("PRAGMA synchronous=FULL")
+            self._connection.execute("PRAGMA foreign_keys=ON")
+            migrate(self._connection, path.parent / "backups")
+        except BaseException as error:
             self._connection.close()
-            if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CANTOPEN:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN:
                 _try_to_write_in(path.parent)
             raise
-        self._connection.execute("PRAGMA synchronous=FULL")
-        self._connection.execute("PRAGMA foreign_keys=ON")
-        migrate(self._connection, path.parent / "backups")
 
     def _enter_wal(self, wait_secs: float) -> None:
         """Switch a new database to WAL; two processes at once are told "locked" without a wait."""
@@ -83,22 +84,18 @@ class Database:
         """Return all rows of a query."""
         return self._connection.execute(sql, parameters or {}).fetchall()
 
+    def each(self, sql: str) -> Iterator[Row]:
+        """Yield the rows of a query that may be too many for memory; nobody writes meanwhile."""
+        yield from self._connection.execute(sql)
+
     def version(self) -> tuple[int, int]:
         """Return what changes whenever anybody changes the database."""
         row = self.row("PRAGMA data_version", {})
         return (int(row[0]) if row else 0), self._connection.total_changes
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> AbstractContextManager[None]:
         """All or nothing; the write lock is taken at the start, never half way."""
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._connection.execute("COMMIT")
-        except BaseException:
-            if self._connection.in_transaction:  # a full disk makes SQLite roll back by itself
-                self._connection.execute("ROLLBACK")
-            raise
+        return transaction(self._connection)
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
@@ -107,8 +104,9 @@ class Database:
         try:
             yield
         except BaseException:
-            self._connection.execute("ROLLBACK TO job")
-            self._connection.execute("RELEASE job")
+            if self._connection.in_transaction:  # else SQLite has rolled all of it back
+                self._connection.execute("ROLLBACK TO job")
+                self._connection.execute("RELEASE job")
             raise
         self._connection.execute("RELEASE job")
 
@@ -129,6 +127,16 @@ class Database:
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Database]:
+    """Open a database for somebody who waits; StoreError: it cannot be used, at whatever step."""
+    try:
+        with closing(Database(path)) as db:
+            yield db
+    except sqlite3.Error as error:
+        raise StoreError(f"{path} cannot be used: {error}") from error
 
 
 def _make_private(path: Path) -> None:

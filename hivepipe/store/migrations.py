@@ -9,6 +9,7 @@ import sqlite3
 from pathlib import Path
 
 from hivepipe.errors import StoreError
+from hivepipe.store.transactions import transaction
 
 INITIAL = """
 CREATE TABLE swarms (
@@ -313,8 +314,7 @@ def migrate(connection: sqlite3.Connection, backups: Path) -> None:
     if pending:
         if len(pending) < len(MIGRATIONS):
             _back_up(connection, backups, pending[0][0])
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+        with transaction(connection):
             for statement in _statements(_RECORDS):
                 connection.execute(statement)
             # Asked again under the lock: another process may have been quicker.
@@ -322,10 +322,6 @@ def migrate(connection: sqlite3.Connection, backups: Path) -> None:
                 for statement in _statements(script):
                     connection.execute(statement)
                 connection.execute(f"INSERT INTO schema_migrations VALUES (?, {_NOW})", (name,))
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
-        connection.execute("COMMIT")
 
 
 def _pending(connection: sqlite3.Connection) -> list[tuple[str, str]]:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from hivepipe.errors import StoreError
 from hivepipe.home import make_folders, state_folder
+from hivepipe.store.transactions import transaction
 
 FILE_NAME = "spending.db"
 BUSY_TIMEOUT_SECS = 10.0
@@ -83,8 +84,7 @@ class Spending:
 
         Number 0: a cap is reached. `since`: when the day began, in seconds since 1970.
         """
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
+        with transaction(self._connection):
             spent = self.spent(since)
             granted = min(
                 wanted,
@@ -95,10 +95,6 @@ class Spending:
             id = 0
             if granted > 0:
                 id = self._insert(subject, each, granted, provider, model, home)
-            self._connection.execute("COMMIT")
-        except BaseException:
-            self._connection.execute("ROLLBACK")
-            raise
         return id, max(granted, 0)
 
     def _insert(

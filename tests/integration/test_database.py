@@ -11,7 +11,7 @@ import pytest
 
 from hivepipe.errors import StoreError
 from hivepipe.store import migrations
-from hivepipe.store.database import Database
+from hivepipe.store.database import Database, opened
 from tests import payloads
 from tests.conftest import ROOT, Home, Server, Writer, fire_all, until
 from tests.payloads import changed
@@ -19,7 +19,7 @@ from tests.payloads import changed
 OPEN = """
 import sys
 from pathlib import Path
-from hivepipe.store.database import Database
+from hivepipe.store.database import Database, opened
 Database(Path(sys.argv[1]), 5).close()
 """
 
@@ -162,3 +162,40 @@ def test_views_say_of_a_session_what_the_commands_say(
     }  # fmt: skip
     (agent,) = private_home.rows("SELECT status, type, name FROM v_agents")
     assert agent == {"status": "completed", "type": "Explore", "name": "Map checkout callers"}
+
+
+def test_a_full_disk_is_called_so(tmp_path: Path) -> None:
+    """SQLite rolls everything back by itself then: there is no savepoint left to go back to."""
+    with closing(Database(tmp_path / "hive.db")) as db:
+        allow_no_more_than(db._connection, 5)
+        with pytest.raises(sqlite3.OperationalError, match="full"), db.transaction():
+            fill_in_a_savepoint(db)
+        assert db.row("SELECT count(*) AS n FROM counters", {})["n"] == 0  # type: ignore[index]
+
+
+def test_so_is_one_that_stops_a_migration(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "hive.db", isolation_level=None)) as connection:
+        allow_no_more_than(connection, 5)
+        with pytest.raises(sqlite3.OperationalError, match="full"):
+            migrations.migrate(connection, tmp_path)
+
+
+def test_a_damaged_one_is_named_to_whoever_opens_it(tmp_path: Path) -> None:
+    (tmp_path / "hive.db").write_bytes(b"torn" * 5_000)
+    with (
+        pytest.raises(StoreError, match="cannot be used: file is not a database"),
+        opened(tmp_path / "hive.db"),
+    ):
+        pass
+
+
+def allow_no_more_than(connection: sqlite3.Connection, pages: int) -> None:
+    (there,) = connection.execute("PRAGMA page_count").fetchone()
+    connection.execute(f"PRAGMA max_page_count={there + pages}")
+
+
+def fill_in_a_savepoint(db: Database) -> None:
+    with db.savepoint():
+        for number in range(100):
+            name = f"{number}{'x' * 3000}"
+            db.execute("INSERT INTO counters VALUES (:name, 1)", {"name": name})
