@@ -7,7 +7,6 @@ import json
 from _blake2 import blake2b
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -16,6 +15,7 @@ from hivepipe.errors import BadEnvelopeError, NewerEnvelopeError
 from hivepipe.events import valid_id
 from hivepipe.jobs import ENVELOPE_VERSION, PRIORITIES, Job, Message, dumps, queue_of, utc
 from hivepipe.redaction import redact_text
+from hivepipe.stored_times import stored_time
 
 # version -> what makes an envelope of it one of the next version. Whoever raises ENVELOPE_VERSION
 # adds a line, and may drop the one before: jobs of the last release are still on their way.
@@ -38,10 +38,8 @@ class Envelope:
 
     @property
     def time(self) -> str:
-        """When the event happened, as the store writes times: UTC, milliseconds."""
-        secs, rest_ns = divmod(self.event_time_ns, 1_000_000_000)
-        moment = datetime.fromtimestamp(secs, UTC).replace(microsecond=rest_ns // 1000)
-        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        """When the event happened, as the store writes times."""
+        return stored_time(self.event_time_ns)
 
     def text(self, key: str) -> str:
         """Return a text of the payload, empty where there is none."""
@@ -167,7 +165,6 @@ def compose(
     parent: Envelope | None = None,
 ) -> Message:
     """Encode a job that no hook made: of nobody's session, or of its parent's."""
-    created_at = utc(event_time_ns)
     priority = priority or PRIORITIES[job.operation]
     envelope = {
         "v": ENVELOPE_VERSION,
@@ -184,8 +181,9 @@ def compose(
             "agent": None,
         },
         "event_time_ns": event_time_ns,
-        "created_at": f"{created_at[:-4]}Z",
+        "created_at": stored_time(event_time_ns),
         "retries": 0,
     }
     description = f"{job.operation} {job.subject[:60]}".rstrip()
-    return Message(id, "", queue_of(priority), description, created_at, dumps(envelope))
+    enqueued_at = utc(event_time_ns)
+    return Message(id, "", queue_of(priority), description, enqueued_at, dumps(envelope))

@@ -6,11 +6,11 @@ import time
 
 from redis import Redis
 
-from hivepipe.jobs import utc
 from hivepipe.queues.activity import Activity, settle_activity, take_activity
 from hivepipe.store.activity import record_activity
 from hivepipe.store.database import Database
 from hivepipe.store.forgetting import is_forgotten
+from hivepipe.stored_times import stored_time
 
 EVERY_SECS = 5.0
 
@@ -52,7 +52,7 @@ def _record(db: Database, activity: Activity) -> None:
         db,
         session=activity.session,
         since_ms=activity.since_ms,
-        last_active_at=f"{utc(activity.last_ms * 1_000_000)[:-4]}Z",
+        last_active_at=stored_time(activity.last_ms * 1_000_000),
         totals={
             "calls": activity.calls,
             "failed": activity.failed,

@@ -1,7 +1,6 @@
 """Command `memory`: what agents wrote down, found again."""
 
 import os
-import time
 from contextlib import closing
 
 import click
@@ -15,14 +14,14 @@ from hivepipe.events import valid_id
 from hivepipe.handlers import memory as memories
 from hivepipe.handlers.recall import prepare_recall
 from hivepipe.home import Place, locate
-from hivepipe.jobs import utc
 from hivepipe.memory.index import AGENT, SWARM, Folder, Hit, MemoryIndex
 from hivepipe.search.query import fts_query
 from hivepipe.store.briefing import memory_folders
-from hivepipe.store.database import Database
+from hivepipe.store.database import opened
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
 from hivepipe.store.memory_ratings import forget_retrievals, record_retrieval
+from hivepipe.stored_times import now
 
 _SHOWN_CHARS = 400
 _MOST_LOOKED_AT = 500
@@ -100,7 +99,7 @@ def forget(path: str) -> None:
         index.clean()
         prepare_recall(place.home, index)
     if database_path(place.home).exists():
-        with closing(Database(database_path(place.home))) as db, db.transaction():
+        with opened(database_path(place.home)) as db, db.transaction():
             forget_retrievals(db, os.path.basename(full))
     click.echo(f"{short(full)} is forgotten; the file is still there")
 
@@ -130,10 +129,10 @@ def _record(place: Place, found: list[Hit]) -> None:
     session = valid_id(settings.variable("HIVEPIPE_SESSION_ID") or "")
     if not session or not found or not database_path(place.home).exists():
         return
-    now = f"{utc(time.time_ns())[:-4]}Z"
-    with closing(Database(database_path(place.home))) as db, db.transaction():
+    at, _ = now()
+    with opened(database_path(place.home)) as db, db.transaction():
         for hit in found:
-            record_retrieval(db, session, os.path.basename(hit.path), hit.text, now)
+            record_retrieval(db, session, os.path.basename(hit.path), hit.text, at)
 
 
 def _entry(hit: Hit) -> dict[str, object]:

@@ -14,6 +14,7 @@ from hivepipe.store import cleanups
 from hivepipe.store.applied import mark_applied
 from hivepipe.store.database import Database, Row
 from hivepipe.store.location import database_path
+from hivepipe.stored_times import stored_time
 
 BUSY_TIMEOUT_SECS = 0.1
 RUNS_AT_A_TIME = 1000
@@ -35,11 +36,9 @@ def cleanup_agents(workplace: Workplace, job: Envelope) -> None:
 
 def clean(db: Database, job_id: str, trigger: str, time_ns: int) -> list[tuple[str, Verdict]]:
     """Delete within the caller's transaction; return what became of each agent."""
-    now = datetime.fromtimestamp(time_ns / 1e9, UTC)
-    time = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     cause = trigger if trigger in TRIGGERS else "unknown"
-    judged = cleanups.verdicts(db, now)
-    cleanups.delete_agents(db, job_id, cause, time, judged)
+    judged = cleanups.verdicts(db, datetime.fromtimestamp(time_ns / 1e9, UTC))
+    cleanups.delete_agents(db, job_id, cause, stored_time(time_ns), judged)
     return judged
 
 

@@ -8,21 +8,19 @@ old copy never replaces a newer edit.
 
 import hashlib
 import logging
-import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hivepipe.envelope import Envelope
-from hivepipe.errors import BadEnvelopeError, ProfileError, StoreError
+from hivepipe.errors import BadEnvelopeError, ProfileError
 from hivepipe.events import IDENTITY_FILES, valid_id
 from hivepipe.home import locate
 from hivepipe.intake.snapshots import MOST_BYTES, read_regular
-from hivepipe.jobs import utc
 from hivepipe.store import profiles
-from hivepipe.store.database import BUSY_TIMEOUT_SECS, Database
+from hivepipe.store.database import Database, opened
 from hivepipe.store.history import insert_log
 from hivepipe.store.location import database_path
+from hivepipe.stored_times import now
 
 LEAST_CHARS = 100
 SOURCES = ("self_edit", "session_sync", "lead", "cli")
@@ -139,10 +137,10 @@ class ProfileBook:
     def change(self, named: str, role: str | None, write_claude_md: bool | None) -> str:
         """Add a profile, or change what is given of one."""
         profile = self.named(named)
-        now = _now()[0]
+        at, _ = now()
         with self._db.transaction():
-            profiles.add_profile(self._db, profile, now)
-            profiles.change_profile(self._db, profile, role, write_claude_md, now)
+            profiles.add_profile(self._db, profile, at)
+            profiles.change_profile(self._db, profile, role, write_claude_md, at)
         return profile
 
     def named(self, text: str) -> str:
@@ -157,32 +155,19 @@ class ProfileBook:
         refusal = trouble_of(data)
         if refusal:
             raise ProfileError(f"{name} is not taken in: {refusal}")
-        time_text, time_ns = _now()
+        at, time_ns = now()
         with self._db.transaction():
             current = profiles.current_version(self._db, profile, name)
             if current is not None and current["sha256"] == digest_of(data):
                 return False
-            profiles.add_profile(self._db, profile, time_text)
+            profiles.add_profile(self._db, profile, at)
             job_id = f"{source}-{time_ns}"
-            _add(self._db, profile, name, data, source, "", time_text, time_ns, job_id)
+            _add(self._db, profile, name, data, source, "", at, time_ns, job_id)
         return True
 
 
 @contextmanager
 def profile_book(home: str) -> Iterator[ProfileBook]:
     """Open the profiles of a home; StoreError: the database cannot be used."""
-    path = database_path(home)
-    try:
-        db = Database(path, BUSY_TIMEOUT_SECS)
-        try:
-            yield ProfileBook(db)
-        finally:
-            db.close()
-    except sqlite3.Error as error:
-        raise StoreError(f"cannot write {path}: {error}") from error
-
-
-def _now() -> tuple[str, int]:
-    """Return the time as the store writes it, and in ns."""
-    now_ns = time.time_ns()
-    return f"{utc(now_ns)[:-4]}Z", now_ns
+    with opened(database_path(home)) as db:
+        yield ProfileBook(db)

@@ -2,7 +2,6 @@
 
 import logging
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from hivepipe.config import here
@@ -16,20 +15,21 @@ from hivepipe.retention_limits import limits_of
 from hivepipe.store import retention
 from hivepipe.store.database import Database
 from hivepipe.store.location import database_path
+from hivepipe.stored_times import stored_time
 
 KEYS_PER_JOB = 500
 KEYS_PER_RUN = 50_000
+DAY_NS = 86_400 * 10**9
 
 logger = logging.getLogger("hivepipe.prune")
 
 
 def prune(workplace: Workplace, job: Envelope) -> None:
     """Hand back the deletion of all rows that are over their time at the time of the event."""
-    now = datetime.fromtimestamp(job.event_time_ns / 1e9, UTC)
     with closing(Database(database_path(workplace.home))) as db:
         for table, days in _days(workplace.home).items():
             workplace.check_stop()
-            before = _text(now - timedelta(days=days))
+            before = stored_time(job.event_time_ns - int(days * DAY_NS))
             if table == "applied":
                 before = min(before, _horizon(workplace.home, before))
             keys = retention.outdated(db, table, before, KEYS_PER_RUN)
@@ -69,7 +69,3 @@ def delete_outdated(db: Database, job: Envelope) -> None:
         raise BadEnvelopeError("nothing to delete")
     known = [key for key in keys if isinstance(key, str | int)]
     retention.delete(db, table, job.text("before"), known)
-
-
-def _text(moment: datetime) -> str:
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

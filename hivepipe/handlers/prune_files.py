@@ -18,7 +18,6 @@ from hivepipe.handlers.search import index_path
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.hive.folder import hives
 from hivepipe.hive.keeping import drop_archived
-from hivepipe.hive.records import utc_of
 from hivepipe.home import kept_folder, logs_folder
 from hivepipe.jobs import Job
 from hivepipe.queues.spooled import spool_files
@@ -26,6 +25,7 @@ from hivepipe.retention_limits import limits_of
 from hivepipe.search.index import remove_index
 from hivepipe.store.applied import count
 from hivepipe.store.database import Database
+from hivepipe.stored_times import stored_time
 
 DAY_SECS = 86_400.0
 
@@ -106,8 +106,8 @@ def _drop_events(workplace: Workplace, job: Envelope, before: float, most_bytes:
 
 
 def _drop_workers(home: str, before: float) -> int:
-    moment = utc_of(int(before * 1e9))
-    return sum(drop_archived(hive, moment) for hive in hives(home))
+    time = stored_time(int(before * 1e9))
+    return sum(drop_archived(hive, time) for hive in hives(home))
 
 
 def _over(files: list[Path], before: float, most_bytes: float) -> Iterator[Path]:

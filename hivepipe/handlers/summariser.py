@@ -10,7 +10,6 @@ import os
 import random
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -29,6 +28,7 @@ from hivepipe.redaction import redact_text
 from hivepipe.settings import switched_off
 from hivepipe.store.spending import MICRO, Amount, Spending, spending
 from hivepipe.store.summaries import COMPACTION, LLM, PLAIN, Summary
+from hivepipe.stored_times import now
 from hivepipe.summaries import terms
 from hivepipe.summaries.call import MOST_REQUESTS, UNBILLED, Reply, ask
 from hivepipe.summaries.consent import OFF, is_enabled, objection
@@ -262,7 +262,7 @@ def _made(material: Material, kind: str, answer: Answer, **more: Any) -> Made:
     }
     made = Summary(
         state=material.excerpt.state,
-        made_at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z",
+        made_at=now()[0],
         kind=kind,
         summary=redact_text(answer.summary),
         harness=material.harness,

@@ -1,21 +1,21 @@
 """Tasks: what a session's start says of its task, and what a person says with `hivepipe task`."""
 
 import secrets
-import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hivepipe.envelope import Envelope
-from hivepipe.errors import BadEnvelopeError, StoreError, TaskError
+from hivepipe.errors import BadEnvelopeError, TaskError
 from hivepipe.events import valid_id
 from hivepipe.guard import task_files
 from hivepipe.jobs import utc
 from hivepipe.redaction import redact_text
 from hivepipe.store import tasks
-from hivepipe.store.database import BUSY_TIMEOUT_SECS, Database
+from hivepipe.store.database import Database, opened
 from hivepipe.store.location import database_path
 from hivepipe.store.sessions import sessions_like
+from hivepipe.stored_times import now
 
 FORM_OF_IDS = "up to 128 letters, digits, '.', '_', '-'"
 
@@ -47,14 +47,14 @@ class TaskBoard:
         with self._db.transaction():
             if tasks.tasks_like(self._db, task) == [task]:
                 raise TaskError(f"there is a task {task} already")
-            tasks.add_task(self._db, task, text, _now()[0])
+            tasks.add_task(self._db, task, text, now()[0])
         return task
 
     def progress(self, prefix: str, text: str) -> str:
         """Say how far a task has come."""
         task = self._find(prefix)
         with self._db.transaction():
-            tasks.set_task_progress(self._db, task, text, *_now())
+            tasks.set_task_progress(self._db, task, text, *now())
         return task
 
     def assign(self, prefix: str, of_session: str) -> tuple[str, str, bool]:
@@ -67,7 +67,7 @@ class TaskBoard:
         session, was_known = self.session(of_session)
         task_files.assign(self._home, task, session)
         with self._db.transaction():
-            tasks.assign_task(self._db, task, session, *_now())
+            tasks.assign_task(self._db, task, session, *now())
         return task, session, was_known
 
     def session(self, prefix: str) -> tuple[str, bool]:
@@ -108,7 +108,7 @@ class TaskBoard:
         return task
 
     def _set_state(self, task: str, status: str, reason: str = "") -> None:
-        at, time_ns = _now()
+        at, time_ns = now()
         with self._db.transaction():
             tasks.add_task(self._db, task, "", at)
             tasks.set_task_state(self._db, task, status, at, time_ns, reason)
@@ -129,20 +129,8 @@ class TaskBoard:
 @contextmanager
 def task_board(home: str) -> Iterator[TaskBoard]:
     """Open the tasks of a home; StoreError: the database cannot be used."""
-    path = database_path(home)
     try:
-        db = Database(path, BUSY_TIMEOUT_SECS)
-        try:
+        with opened(database_path(home)) as db:
             yield TaskBoard(home, db)
-        finally:
-            db.close()
-    except sqlite3.Error as error:
-        raise StoreError(f"cannot write {path}: {error}") from error
     except OSError as error:
         raise TaskError(f"cannot write {error.filename}: {error.strerror}") from error
-
-
-def _now() -> tuple[str, int]:
-    """Return the time as the store writes it, and in ns."""
-    now_ns = time.time_ns()
-    return f"{utc(now_ns)[:-4]}Z", now_ns

@@ -1,9 +1,8 @@
 """Which slot of what runs by the clock was executed, and when: how the intervals are seen."""
 
-from datetime import UTC, datetime
-
 from hivepipe.periodic import name_and_slot
 from hivepipe.store.database import Database
+from hivepipe.stored_times import stored_time
 
 
 def record_slot(db: Database, name: str, slot: int, executed_ns: int) -> None:
@@ -12,8 +11,7 @@ def record_slot(db: Database, name: str, slot: int, executed_ns: int) -> None:
         INSERT INTO slots (name, slot, executed_at) VALUES (:name, :slot, :time)
         ON CONFLICT (name, slot) DO UPDATE SET executions = executions + 1
     """
-    moment = datetime.fromtimestamp(executed_ns / 1e9, UTC).isoformat(timespec="milliseconds")
-    db.execute(sql, {"name": name, "slot": slot, "time": moment.replace("+00:00", "Z")})
+    db.execute(sql, {"name": name, "slot": slot, "time": stored_time(executed_ns)})
 
 
 def is_executed(db: Database, job_id: str) -> bool:

@@ -69,7 +69,7 @@ def test_prune_deletes_what_is_over_its_time_and_counts_it(home: Home) -> None:
     for days in (15, 13, 1):
         stamp = int((now - days * DAY) * 1e9)
         (spool / f"{stamp:020d}_1.json").write_bytes(b"x" * 600_000)
-    configure(home, "spool_mb = 1")
+    configure(home, "spool_mb = 1\nworkers = 999_999  # for ever")
 
     said = json.loads(command(home, "disk", "--prune", "--json"))
     assert said["dropped"] == {"archives": 1, "logs": 1, "events": 2, "workers": 0}

@@ -1,0 +1,15 @@
+"""Times as the store writes them: UTC, milliseconds. As texts they sort as they are."""
+
+import time
+
+
+def stored_time(time_ns: int) -> str:
+    """2026-11-21T01:00:00.000Z."""
+    secs, rest_ns = divmod(time_ns, 1_000_000_000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(secs))}.{rest_ns // 1_000_000:03d}Z"
+
+
+def now() -> tuple[str, int]:
+    """Return the time as the store writes it, and in ns."""
+    now_ns = time.time_ns()
+    return stored_time(now_ns), now_ns

@@ -1,0 +1,25 @@
+"""Times as the store writes them sort as they are, wherever in history they lie."""
+
+import pytest
+
+from hivepipe.stored_times import now, stored_time
+
+DAY_NS = 86_400 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("time_ns", "text"),
+    [
+        (0, "1970-01-01T00:00:00.000Z"),
+        (1_763_690_400_123_999_999, "2025-11-21T02:00:00.123Z"),
+        (-1, "1969-12-31T23:59:59.999Z"),
+    ],
+)
+def test_the_rest_of_a_millisecond_is_dropped(time_ns: int, text: str) -> None:
+    assert stored_time(time_ns) == text
+
+
+def test_what_is_kept_for_ever_has_a_time_too() -> None:
+    text, time_ns = now()
+    assert text == stored_time(time_ns)
+    assert stored_time(time_ns - 999_999 * DAY_NS) < "1970" < text
