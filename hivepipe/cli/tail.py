@@ -37,7 +37,7 @@ def tail(session_id: str, lines: int, once: bool, as_json: bool, utc: bool) -> N
     if session_id:
         with listings(path) as store:
             session_id = store.full_id("session", session_id)
-    watched = Tail(session_id)
+    watched = Tail(session_id, lines)
     try:
         with listings(path) as store:
             found = watched.look(store)

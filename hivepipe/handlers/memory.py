@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from hivepipe import settings
 from hivepipe.envelope import Envelope
 from hivepipe.errors import EmbeddingError
-from hivepipe.handlers.recall import prepare_recall
+from hivepipe.handlers.recall import prepare_recall, usefulness_in
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.home import short_hash
 from hivepipe.intake.snapshots import read_regular
@@ -24,9 +24,6 @@ from hivepipe.memory.chunks import chunks
 from hivepipe.memory.embeddings import Provider, embed, similarity
 from hivepipe.memory.index import AGENT, SWARM, Folder, Hit, MemoryIndex
 from hivepipe.redaction import redact_text
-from hivepipe.store.listings import listings
-from hivepipe.store.location import database_path
-from hivepipe.store.memory_ratings import usefulness
 from hivepipe.summaries.providers import EMBEDDINGS_KEY, read_credentials
 
 SUFFIXES = (".md", ".txt")
@@ -170,7 +167,7 @@ def search(home: str, index: MemoryIndex, query: str, words: str, limit: int) ->
                 scores[chunk] = scores.get(chunk, 0.0) + similarity(vector, other)
         except EmbeddingError as error:
             logger.warning("found by words alone: %s", error)
-    rated = _usefulness(home)
+    rated = usefulness_in(home)
     found: dict[str, Hit] = {}
     for chunk, score in scores.items():
         hit = index.hit(chunk, score)
@@ -181,11 +178,3 @@ def search(home: str, index: MemoryIndex, query: str, words: str, limit: int) ->
         if hit.path not in found or found[hit.path].score < hit.score:
             found[hit.path] = hit
     return sorted(found.values(), key=lambda hit: (-hit.score, hit.path))[:limit]
-
-
-def _usefulness(home: str) -> dict[str, int]:
-    path = database_path(home)
-    if not path.exists():
-        return {}
-    with listings(path) as store:
-        return usefulness(store)

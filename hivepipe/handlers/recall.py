@@ -58,7 +58,7 @@ def prepare_recall(home: str, index: MemoryIndex) -> None:
     """Write what hooks read, or remove it where it is not wanted (any more); OSError."""
     folder = Path(home, "recall")
     by_part = _by_part(index.passages()) if is_wanted(home) else {}
-    rated = _usefulness(home) if by_part else {}
+    rated = usefulness_in(home) if by_part else {}
     for path in [*folder.glob("*.txt")]:
         if path.stem not in by_part:
             path.unlink(missing_ok=True)
@@ -113,7 +113,8 @@ def _factor(rating: int) -> float:
     return 1 + _RATED * max(-_MOST_RATING, min(_MOST_RATING, rating))
 
 
-def _usefulness(home: str) -> dict[str, int]:
+def usefulness_in(home: str) -> dict[str, int]:
+    """Return for each memory how often it was of use, less how often it was not."""
     path = database_path(home)
     if not path.exists():
         return {}

@@ -58,15 +58,15 @@ def _rising(column: str) -> str:
     )
 
 
-def activity_of_sessions(store: Listings, session: str = "") -> dict[str, Entry]:
-    """Return what all sessions, or one, did: totals added up, the rest as it was said last."""
+def activity_of_sessions(store: Listings) -> dict[str, Entry]:
+    """Return what all sessions did: totals added up, the rest as it was said last."""
     sql = """
         SELECT session_id, calls, failed, denied, warned, open_calls, turn_is_open, task_id,
           profile, last_active_at
-        FROM activity WHERE :id = '' OR session_id = :id ORDER BY last_active_at
+        FROM activity ORDER BY last_active_at
     """
     found: dict[str, Entry] = {}
-    for row in store.rows(sql, {"id": session}):
+    for row in store.rows(sql, {}):
         before = found.get(row["session_id"], {})
         sums = {name: row[name] + before.get(name, 0) for name in _TOTALS}
         found[row["session_id"]] = {**row, **sums}

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hivepipe.store.forgetting import TABLES
+from hivepipe.store.forgetting import NAMING
 from hivepipe.store.listings import listings
 
 
@@ -12,7 +12,6 @@ def exported_rows(path: Path, session: str = "") -> Iterator[tuple[str, dict[str
     """Yield table and row, of all sessions or one; nothing where there is no database yet."""
     if not path.exists():
         return
-    columns = {**TABLES, "tasks": "session_id"}
     with listings(path) as store:
         every = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
         tables = [row["name"] for row in store.rows(every, {})]
@@ -20,8 +19,8 @@ def exported_rows(path: Path, session: str = "") -> Iterator[tuple[str, dict[str
             name = '"{}"'.format(table.replace('"', '""'))
             if not session:
                 rows = store.each(f"SELECT * FROM {name}", {})
-            elif table in columns:
-                sql = f"SELECT * FROM {name} WHERE {columns[table]} = :session"
+            elif table in NAMING:
+                sql = f"SELECT * FROM {name} WHERE {NAMING[table]} = :session"
                 rows = store.each(sql, {"session": session})
             else:
                 continue

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hivepipe.store.database import Database, Row
-from hivepipe.store.listings import listings
+from hivepipe.store.listings import beginning, listings
 from hivepipe.wanted import Wanted
 
 FORGOTTEN = "***FORGOTTEN***"
@@ -34,6 +34,8 @@ TABLES = {
     "identity_versions": "session_id",
     "sessions": "id",
 }
+
+NAMING = {**TABLES, "tasks": "session_id"}
 
 # Tasks are the user's own: one stays, without what the session said of it.
 TASKS_SQL = """
@@ -63,9 +65,12 @@ def forgotten_sessions(path: Path) -> set[str]:
 def sessions_beginning(db: Database, start: str) -> set[str]:
     """Return the ids, with this beginning, of the sessions that any table knows."""
     found: set[str] = set()
-    for table, column in (*TABLES.items(), ("tasks", "session_id")):
-        sql = f"SELECT DISTINCT {column} AS id FROM {table} WHERE substr({column}, 1, :n) = :start"
-        found |= {row["id"] for row in db.rows(sql, {"n": len(start), "start": start})}
+    for table, column in NAMING.items():
+        sql = f"""
+            SELECT DISTINCT {column} AS id FROM {table}
+            WHERE {column} >= :prefix AND {column} < :behind
+        """
+        found |= {row["id"] for row in db.rows(sql, beginning(start))}
     return found
 
 
@@ -106,8 +111,8 @@ def last_seen(db: Database) -> dict[str, str]:
 def sessions_saying(db: Database, wanted: Wanted) -> set[str]:
     """Return the sessions of the rows that hold the text."""
     found = set()
-    for table, column in (*TABLES.items(), ("tasks", "session_id")):
-        for row in db.rows(f"SELECT * FROM {table}"):
+    for table, column in NAMING.items():
+        for row in db.each(f"SELECT * FROM {table}"):
             if row[column] and _columns_with_text(row, wanted):
                 found.add(row[column])
     return found
@@ -125,14 +130,17 @@ def remove_text(db: Database, wanted: Wanted, *, dry_run: bool = False) -> int:
     for table in [row["name"] for row in db.rows(tables)]:
         keys = f"SELECT name FROM pragma_table_info('{table}') WHERE pk > 0"
         named_by = {row["name"] for row in db.rows(keys)}
-        for row in db.rows(f"SELECT rowid AS row_number, * FROM {table}"):
-            if table in TABLES and row[TABLES[table]] in wanted.sessions:
-                continue  # it goes, or would
-            columns = _columns_with_text(row, wanted)
-            changed += bool(columns)
-            if columns and not dry_run:
-                with suppress(sqlite3.IntegrityError):
-                    _clean_row(db, table, row, columns, wanted, named_by)
+        column = TABLES.get(table)
+        found = [
+            (row, columns)
+            for row in db.each(f"SELECT rowid AS row_number, * FROM {table}")
+            if not (column and row[column] in wanted.sessions)  # it goes, or would
+            and (columns := _columns_with_text(row, wanted))
+        ]
+        changed += len(found)
+        for row, columns in found if not dry_run else ():
+            with suppress(sqlite3.IntegrityError):
+                _clean_row(db, table, row, columns, wanted, named_by)
     return changed
 
 
@@ -172,7 +180,7 @@ def rows_of(db: Database, sessions: Iterable[str]) -> Counter[str]:
     """Return how many rows of these sessions each table has."""
     counts: Counter[str] = Counter()
     for session in sessions:
-        for table, column in (*TABLES.items(), ("tasks", "session_id")):
+        for table, column in NAMING.items():
             sql = f"SELECT count(*) AS n FROM {table} WHERE {column} = :session"
             row = db.row(sql, {"session": session})
             counts[table] += row["n"] if row else 0

@@ -119,15 +119,6 @@ def workers_of(store: Listings, hive: str) -> list[Entry]:
     return store.rows(sql, {"hive": hive})
 
 
-def statuses_of(store: Listings, worker: str) -> list[Entry]:
-    """Return what a worker said, in the order that it said it."""
-    sql = """
-        SELECT changed_at, status, content FROM hive_statuses
-        WHERE worker_id = :id ORDER BY changed_ns
-    """
-    return store.rows(sql, {"id": worker})
-
-
 def known(db: Database, hive: str) -> dict[str, set[tuple[object, ...]]]:
     """Return what is known of each worker of a hive: marks of its runs, newest word, state."""
     found: dict[str, set[tuple[object, ...]]] = {}

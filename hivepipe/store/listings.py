@@ -14,7 +14,6 @@ _SHOWN = 5
 
 Entry = dict[str, Any]
 
-# History and agents outlive their session: its id still leads to them.
 # A range, so that an index serves it. History and agents outlive their session: its id still
 # leads to them.
 _IDS = {
@@ -34,6 +33,11 @@ _IDS = {
     "task": "SELECT id FROM tasks WHERE id >= :prefix AND id < :behind ORDER BY 1",
 }
 _LAST_CHARACTER = "\U0010ffff"
+
+
+def beginning(prefix: str) -> dict[str, str]:
+    """Return the range of the ids that begin so: `:prefix` itself is in it, `:behind` is not."""
+    return {"prefix": prefix, "behind": prefix + _LAST_CHARACTER}
 
 
 @contextmanager
@@ -68,8 +72,7 @@ class Listings:
 
     def full_id(self, kind: str, prefix: str) -> str:
         """Return the one (of `_IDS`) whose id begins so; StoreError: none, or several."""
-        wanted = {"prefix": prefix, "behind": prefix + _LAST_CHARACTER}
-        found = [row["id"] for row in self.rows(_IDS[kind], wanted)]
+        found = [row["id"] for row in self.rows(_IDS[kind], beginning(prefix))]
         if prefix in found:
             return prefix
         if not prefix or not found:

@@ -5,6 +5,7 @@ import orjson
 from hivepipe.envelope import Envelope
 from hivepipe.errors import MissingParentError
 from hivepipe.store.database import Database
+from hivepipe.store.listings import beginning
 
 
 def upsert_session(db: Database, job: Envelope) -> bool:
@@ -152,8 +153,8 @@ def session_exists(db: Database, session: str) -> bool:
 
 def sessions_like(db: Database, prefix: str) -> list[str]:
     """Return the ids that begin so; one that is exactly this stands alone."""
-    sql = "SELECT id FROM sessions WHERE substr(id, 1, length(:prefix)) = :prefix ORDER BY id"
-    found = [str(row["id"]) for row in db.rows(sql, {"prefix": prefix})]
+    sql = "SELECT id FROM sessions WHERE id >= :prefix AND id < :behind ORDER BY id"
+    found = [str(row["id"]) for row in db.rows(sql, beginning(prefix))]
     return [prefix] if prefix in found else found
 
 

@@ -5,41 +5,42 @@ from typing import NamedTuple
 
 from hivepipe.store.listings import Listings
 
-# kind -> rows that are only added: (number, time, session, what)
+# kind -> rows that are only added: (number, time, session, what), the newest first
 _ADDED = {
     "prompt": """
         SELECT id AS number, created_at, session_id, prompt AS what FROM prompts
-        WHERE id > :after AND (:session = '' OR session_id = :session) ORDER BY id
+        WHERE id > :after AND (:session = '' OR session_id = :session) ORDER BY id DESC LIMIT :most
     """,
     "log": """
         SELECT id AS number, created_at, session_id,
           message || COALESCE(' ' || json_extract(data, '$.file_path'), '') AS what
         FROM session_logs
-        WHERE id > :after AND (:session = '' OR session_id = :session) ORDER BY id
+        WHERE id > :after AND (:session = '' OR session_id = :session) ORDER BY id DESC LIMIT :most
     """,
     "skill": """
         SELECT id AS number, created_at, session_id,
           skill || COALESCE(' ' || arguments, '') ||
             CASE WHEN success THEN '' ELSE ' (failed)' END AS what
         FROM skill_uses
-        WHERE id > :after AND (:session = '' OR session_id = :session) ORDER BY id
+        WHERE id > :after AND (:session = '' OR session_id = :session) ORDER BY id DESC LIMIT :most
     """,
 }
-# kind -> rows that change: each state of each counts once
+# kind -> rows that change, likewise: each state of each counts once
 _CHANGED = {
     "session": """
         SELECT id, updated_at AS created_at, id AS session_id,
           status || COALESCE(': ' || CASE WHEN status = 'ended' THEN end_reason END, '') AS what
         FROM sessions WHERE updated_at >= :since AND (:session = '' OR id = :session)
-        ORDER BY updated_at
+        ORDER BY updated_at DESC LIMIT :most
     """,
     "agent": """
         SELECT id, last_active AS created_at, session_id,
           COALESCE(type, '') || ' ' || status || COALESCE(': ' || name, '') AS what
         FROM agents WHERE last_active >= :since AND (:session = '' OR session_id = :session)
-        ORDER BY last_active
+        ORDER BY last_active DESC LIMIT :most
     """,
 }
+NO_LIMIT = -1
 
 
 class Line(NamedTuple):
@@ -54,26 +55,28 @@ class Line(NamedTuple):
 class Tail:
     """Remembers what it has shown; every look takes a connection of its own."""
 
-    def __init__(self, session: str = "") -> None:
-        """`session`: of one alone."""
+    def __init__(self, session: str = "", first: int = 0) -> None:
+        """`session`: of one alone; `first`: how many the first look may find of each kind."""
         self._session = session
+        self._most = max(first, 1)  # one says where the next look begins
         self._after = dict.fromkeys(_ADDED, 0)
         self._since = ""
         self._seen: dict[tuple[str, str], str] = {}
 
     def look(self, store: Listings) -> list[Line]:
         """Return what is new, in the order of the events."""
-        return sorted(self._new(store))
+        found = sorted(self._new(store))
+        self._most = NO_LIMIT
+        return found
 
     def _new(self, store: Listings) -> Iterator[Line]:
-        since = self._since
+        asked = {"since": self._since, "session": self._session, "most": self._most}
         for kind, sql in _ADDED.items():
-            asked = {"after": self._after[kind], "session": self._session}
-            for row in store.rows(sql, asked):
-                self._after[kind] = row["number"]
+            for row in store.rows(sql, {**asked, "after": self._after[kind]}):
+                self._after[kind] = max(self._after[kind], row["number"])
                 yield self._line(kind, row)
         for kind, sql in _CHANGED.items():
-            for row in store.rows(sql, {"since": since, "session": self._session}):
+            for row in store.rows(sql, asked):
                 key = (kind, row["id"])
                 if self._seen.get(key) != row["what"]:
                     self._seen[key] = row["what"]

@@ -1,7 +1,7 @@
 """Tasks: pieces of work that a user gave. The newest word on state, progress and session counts."""
 
 from hivepipe.store.database import Database
-from hivepipe.store.listings import Entry, Listings
+from hivepipe.store.listings import Entry, Listings, beginning
 
 _COLUMNS = """
     id, status, text, progress, reason, session_id, created_at, updated_at, progress_at, finished_at
@@ -70,8 +70,8 @@ def assign_task(db: Database, task: str, session: str, time: str, time_ns: int) 
 
 def tasks_like(db: Database, prefix: str) -> list[str]:
     """Return the ids that begin so; one that is exactly this stands alone."""
-    sql = "SELECT id FROM tasks WHERE substr(id, 1, length(:prefix)) = :prefix ORDER BY id"
-    found = [str(row["id"]) for row in db.rows(sql, {"prefix": prefix})]
+    sql = "SELECT id FROM tasks WHERE id >= :prefix AND id < :behind ORDER BY id"
+    found = [str(row["id"]) for row in db.rows(sql, beginning(prefix))]
     return [prefix] if prefix in found else found
 
 

@@ -1,9 +1,19 @@
 """The list of what is forgotten is complete: a migration that adds a table is noticed here."""
 
+import tracemalloc
+from contextlib import closing
 from pathlib import Path
 
 from hivepipe.store.database import Database
-from hivepipe.store.forgetting import TABLES, TIMES, last_seen
+from hivepipe.store.forgetting import (
+    FORGOTTEN,
+    TABLES,
+    TIMES,
+    last_seen,
+    remove_text,
+    sessions_saying,
+)
+from hivepipe.wanted import Wanted
 
 KEPT = {"tasks"}  # the user's own: released, not removed
 
@@ -38,3 +48,24 @@ def test_every_one_of_them_says_when(tmp_path: Path) -> None:
         assert last_seen(db) == {}
     finally:
         db.close()
+
+
+def test_a_text_is_looked_for_without_holding_all_of_history(tmp_path: Path) -> None:
+    wanted = Wanted.text("quetzalcoatl")
+    with closing(Database(tmp_path / "hive.db")) as db:
+        rows = [("one", f"{'word ' * 400}{number}") for number in range(3_000)]
+        rows[1_500] = ("two", "a quetzalcoatl, a")
+        db._connection.executemany(
+            "INSERT INTO prompts (session_id, prompt, created_at) VALUES (?, ?, 'now')", rows
+        )
+        tracemalloc.start()
+        try:
+            assert sessions_saying(db, wanted) == {"two"}
+            assert remove_text(db, wanted) == 1
+            _, peak_bytes = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert peak_bytes < 1_000_000, "the rows have six times as much"
+        row = db.row("SELECT prompt FROM prompts WHERE session_id = 'two'", {})
+        assert row
+        assert row["prompt"] == f"a {FORGOTTEN}, a"

@@ -1,0 +1,34 @@
+"""Tail begins at the end: what came before is read as far as it is shown."""
+
+from contextlib import closing
+from pathlib import Path
+
+from hivepipe.store.database import Database
+from hivepipe.store.listings import listings
+from hivepipe.store.tail import Tail
+
+
+def log(db: Database, first: int, count: int) -> None:
+    rows = [
+        (f"s{n % 3}", "INFO", f"line {n}", f"2026-01-10T00:00:{n:06.3f}Z")
+        for n in range(first, first + count)
+    ]
+    db._connection.executemany(
+        "INSERT INTO session_logs (session_id, log_level, message, created_at) VALUES (?, ?, ?, ?)",
+        rows,
+    )
+
+
+def test_the_first_look_finds_the_newest_and_the_next_what_is_new(tmp_path: Path) -> None:
+    with closing(Database(tmp_path / "hive.db")) as db, listings(tmp_path / "hive.db") as store:
+        log(db, 10, 30)
+        tails = {first: Tail(first=first) for first in (0, 2)}
+        of_one = Tail("s0", 2)
+        assert len(tails[0].look(store)) == 1
+        assert [line.what for line in tails[2].look(store)] == ["line 38", "line 39"]
+        assert [line.what for line in of_one.look(store)] == ["line 36", "line 39"]
+        log(db, 40, 5)
+        for tail in tails.values():
+            assert [line.what for line in tail.look(store)] == [f"line {n}" for n in range(40, 45)]
+            assert tail.look(store) == []
+        assert [line.what for line in of_one.look(store)] == ["line 42"]
