@@ -45,6 +45,7 @@ MOST_OVER_BARE_GUARDED = 1.5  # PreToolUse asks Redis and judges its answer
 LEAST_UNDER_NAIVE = 14.0
 MOST_STOPPED_MS = 200.0
 SPOOLED_FILES = 10_000
+WARM_UP = 3  # rounds that fill the caches
 RULE = {"keywords": ["checkout", "cart"], "text": "Prices are whole cents, never floats. " * 5}
 BRIEFING = "The last session here split checkout.py into three modules; one is left. " * 20
 GUARD = {"HIVEPIPE_GUARD": "all", "HIVEPIPE_GUARD_POLLS": "mcp__*__poll*"}
@@ -195,11 +196,16 @@ Table = dict[str, dict[str, tuple[float, float]]]
 
 
 def measure(setting: Setting, state: str, runs: int) -> Table:
-    """Return event -> size -> (median of the hook, median of the bare interpreter beside it)."""
+    """Return event -> size -> (median of the hook, median of the bare interpreter in this state).
+
+    A bare interpreter runs after each hook; its median is of all of these, for the highest of many
+    ratios is otherwise the one whose few bare starts were lucky.
+    """
     table: Table = {event: {} for event in EVENTS}
-    times: dict[tuple[str, int], list[tuple[float, float]]] = {}
+    hooks: dict[tuple[str, int], list[float]] = {}
+    bares: list[float] = []
     with redis_state(setting, state):
-        for number in range(-3, runs):  # the first rounds warm the caches
+        for number in range(-WARM_UP, runs):
             for event in EVENTS:
                 for size in SIZES:
                     data = event_bytes(event, size, number + 1000)
@@ -207,10 +213,10 @@ def measure(setting: Setting, state: str, runs: int) -> Table:
                     hook = time_process_ms(command, data, setting.environment)
                     bare = time_process_ms(BARE, data, setting.environment)
                     if number >= 0:
-                        times.setdefault((event, size), []).append((hook, bare))
-    for (event, size), pairs in times.items():
-        hooks, bares = zip(*pairs, strict=True)
-        table[event][f"{size // 1000} kB"] = statistics.median(hooks), statistics.median(bares)
+                        hooks.setdefault((event, size), []).append(hook)
+                        bares.append(bare)
+    for (event, size), times in hooks.items():
+        table[event][f"{size // 1000} kB"] = statistics.median(times), statistics.median(bares)
     return table
 
 
@@ -246,7 +252,7 @@ def measure_rivals(setting: Setting, runs: int) -> Rivals:
             found[rival] = {}
             for event in ("PostToolUse", "UserPromptSubmit", "SubagentStop"):
                 theirs, ours = [], []
-                for number in range(-1, max(runs // 3, 5)):
+                for number in range(-WARM_UP, max(runs // 2, 5)):
                     data = event_bytes(event, 1000, number + 500_000)
                     slow = time_process_ms(command, data, setting.environment)
                     own = [PYTHON, "-I", "-S", script(event)]
@@ -277,7 +283,7 @@ def main() -> None:
 def show(tables: dict[str, Table], beside: Rivals) -> None:
     """Print every event's median, and its ratio to the bare interpreter beside it."""
     print(f"{machine()}; whole process, medians, and the ratio")
-    print("to `python -I -S -c pass` measured beside each")
+    print("to `python -I -S -c pass`, which took turns with them")
     for state, table in tables.items():
         print(f"\n{'Redis ' + state:<24}" + "".join(f"{size // 1000:>12} kB" for size in SIZES))
         for event, row in table.items():
