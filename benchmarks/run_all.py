@@ -26,6 +26,7 @@ SIZES = {
     "stack": ("", "--rounds 1 --idle-secs 3"),
     "archive": ("", "--mb 10"),
     "redaction": ("--mb 500", "--mb 10 --hostile-mb 0.5"),
+    "summaries": ("", "--sessions 4"),
     "search": ("", "--messages 5000"),
     "growth": ("", "--events 1000 --runs 3"),
 }
