@@ -43,7 +43,7 @@ def is_json(line: bytes) -> bool:
 
 def leaves(line: bytes) -> Iterator[Leaf]:
     """Yield the strings of a JSON line, those of image data left out."""
-    images = _images(line) if b'"base64"' in line else []
+    images = _images(line) if b'"base64"' in line else frozenset()
     key: Range | None = None
     for token in _TOKEN.finditer(line):
         if token.lastindex == 2:
@@ -52,7 +52,7 @@ def leaves(line: bytes) -> Iterator[Leaf]:
             key = token.span(1)
         elif token.lastindex == 1:
             string = token.span(1)
-            if not any(start <= string[0] < end for start, end in images):
+            if string[0] not in images:
                 yield _leaf(key, string) if key else _leaf(string)
             key = None
         elif key:
@@ -64,9 +64,10 @@ def _leaf(*quoted: Range) -> Leaf:
     return Leaf(quoted[0][0], quoted[-1][1], tuple((start + 1, end - 1) for start, end in quoted))
 
 
-def _images(line: bytes) -> list[Range]:
-    return [
-        (source.start("data") - 1, source.end("data") + 1)
+def _images(line: bytes) -> frozenset[int]:
+    """Return where the strings of image data begin: a line may have any number of them."""
+    return frozenset(
+        source.start("data") - 1
         for source in _SOURCE.finditer(line)
         if source.start("data") >= 0 and _IS_BASE64.search(line, *source.span())
-    ]
+    )

@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import random
+import signal
 from typing import Any
 
 import pytest
@@ -165,6 +166,23 @@ def test_what_only_pretends_to_be_an_image_is_looked_at(source: Any) -> None:
     line = json.dumps({"source": source})
     assert "AKIA" not in redacted(line)
     assert TOKEN not in redacted(line)
+
+
+def test_a_line_of_nothing_but_images_does_not_hang() -> None:
+    """Looked through for each of its strings, so many images would take minutes."""
+
+    def hangs(*_: object) -> None:
+        raise AssertionError("not done within a minute")
+
+    images = [json.dumps(image(""))] * 50_000
+    line = f'["{TOKEN}",{",".join(images)}]'
+    before = signal.signal(signal.SIGALRM, hangs)
+    signal.alarm(60)
+    try:
+        assert redacted(line) == line.replace(TOKEN, "***REDACTED***")
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.mark.parametrize(
