@@ -67,7 +67,7 @@ def _paragraphs(raw: bytes) -> Iterator[str]:
     for call in blocks(message, "tool_use"):
         yield f"[Claude calls {text(call, 'name')}: {_arguments(part(call, 'input'))}]"
     for result in blocks(message, "tool_result"):
-        answer = _result(result)
+        answer = said(result, RESULT_CHARACTERS).strip()
         if answer:
             yield f"[{'failed' if result.get('is_error') is True else 'answer'}: {answer}]"
 
@@ -81,10 +81,3 @@ def _speaker(line: Fields, kind: str) -> str:
 def _arguments(given: Fields) -> str:
     found = (text(given, name, CALL_CHARACTERS) for name in _ARGUMENTS)
     return " ".join(filter(None, found))[:CALL_CHARACTERS]
-
-
-def _result(result: Fields) -> str:
-    content = result.get("content")
-    if isinstance(content, str):
-        return content[:RESULT_CHARACTERS].strip()
-    return said(result, RESULT_CHARACTERS).strip()

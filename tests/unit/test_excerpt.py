@@ -40,3 +40,10 @@ def test_a_long_session_that_was_left_again_has_the_same_state() -> None:
     long = [line("assistant", f"{n}: {'mended ' * 100}") for n in range(60)]
     assert excerpt_of(long + LEFT_AGAIN).state == excerpt_of(long).state
     assert len(excerpt_of(long).text.encode()) <= LIMIT_BYTES
+
+
+def test_half_an_emoji_in_an_answer_is_no_obstacle() -> None:
+    """JavaScript cuts what tools answer wherever it likes."""
+    answer = {"type": "tool_result", "tool_use_id": "t", "content": "cut \ud83d"}
+    line = json.dumps({"type": "user", "message": {"role": "user", "content": [answer]}}).encode()
+    assert excerpt_of([*TALK, line]).text.endswith("[answer: cut \ufffd]")
