@@ -95,6 +95,12 @@ def test_any_pieces_give_the_same_tally(name: str, data: st.DataObject) -> None:
     assert pieces.dump() == whole.dump()
 
 
+def test_a_year_of_two_digits_can_be_read_again() -> None:
+    tally = tally_of([b'{"type":"user","timestamp":"0099-01-02T03:04:05.678Z"}\n'])
+    assert tally.first == "0099-01-02T03:04:05.678Z"
+    assert describe(tally, PRICES)["duration_seconds"] == 0
+
+
 def test_a_dump_of_another_version_or_a_broken_one_is_not_believed() -> None:
     dumped = json.loads(Tally().dump())
     assert Tally.load(json.dumps(dumped)) == Tally()
