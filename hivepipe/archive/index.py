@@ -8,7 +8,7 @@ is small it is written at once, a large one at most every ten minutes. Readers t
 import os
 import time
 from collections.abc import Callable, Mapping
-from typing import TypedDict
+from typing import TypedDict, TypeGuard
 
 import orjson
 
@@ -35,6 +35,12 @@ class Entry(TypedDict):
 
 Entries = dict[str, Entry]
 Change = tuple[str, Entry | None]
+
+
+def key_of(entry: Entry) -> str:
+    """Return what an archive is known by."""
+    session, agent = entry["session_id"], entry["agent_id"]
+    return f"{session}/{agent}" if agent else session
 
 
 class Index:
@@ -124,24 +130,25 @@ def _parsed(data: bytes | None) -> Entries:
         found = said.get("archives", {}).items()
     except (ValueError, AttributeError):
         return {}
-    return {key: entry for key, entry in found if _is_entry(entry)}
+    return {key: entry for key, entry in found if is_entry(entry) and key == key_of(entry)}
 
 
 def _apply(entries: Entries, line: bytes) -> None:
     try:
         key, entry = orjson.loads(line)
-    except ValueError:  # empty, or half a line
+    except (ValueError, TypeError):  # empty, half a line, or none of ours
         return
-    if entry is None:
+    if entry is None and isinstance(key, str):
         entries.pop(key, None)
-    elif isinstance(key, str) and _is_entry(entry):
+    elif is_entry(entry) and key == key_of(entry):
         entries[key] = entry
 
 
-def _is_entry(value: object) -> bool:
-    """Is it one? The file lies where people can edit it."""
+def is_entry(value: object) -> TypeGuard[Entry]:
+    """Is it one? The files lie where people can edit them, and where a clone may bring its own."""
     return (
         isinstance(value, dict)
         and all(isinstance(value.get(name), str) for name in Entry.__annotations__)
+        and value["session_id"] != ""
         and is_archive_path(value["path"])
     )

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 LONGEST_FOLDER_NAME = 200  # of 255 bytes
 _PATH = re.compile(
-    r"(main-session|subagent/(?!\.+/)[^/]+)/\d{4}-\d\d/[^/]+\.jsonl(\.gz)?", re.ASCII
+    r"(main-session|subagent/(?!\.+/)[\w.~%-]+)/\d{4}-\d\d/[\w.-]+\.jsonl(\.gz)?", re.ASCII
 )
 _NAME = re.compile(r"(\d{4}-\d\d-\d\d)_(\d\d)-(\d\d)-(\d\d)_[\w.-]+", re.ASCII)
 

@@ -12,11 +12,11 @@ from contextlib import contextmanager, suppress
 
 import orjson
 
-from hivepipe.archive.index import Entry, Index
+from hivepipe.archive.index import Entry, Index, is_entry, key_of
 from hivepipe.archive.kept import META_SUFFIX, Kept, Meta, Stamp
 from hivepipe.archive.locks import let_everybody_finish, locked
 from hivepipe.archive.months import month_folders, remove_empty
-from hivepipe.archive.naming import ArchiveName, is_archive_path
+from hivepipe.archive.naming import ArchiveName
 from hivepipe.archive.tallies import Tallies
 from hivepipe.errors import ArchiveError
 from hivepipe.folders import Folder
@@ -101,8 +101,11 @@ class Shelf:
                         continue
                     kept = Kept(folder, ArchiveName(names, file.removesuffix(META_SUFFIX)))
                     meta = kept.meta()
-                    if meta and kept.lines_status() and is_archive_path(kept.path):
-                        yield key_of(meta), entry_of(meta, kept)
+                    if meta is None or kept.lines_status() is None:
+                        continue
+                    entry = entry_of(meta, kept)
+                    if is_entry(entry):
+                        yield key_of(entry), entry
 
     def holds(self, entry: Entry, is_held: Callable[[bytes], bool]) -> bool:
         """Is something in any line of an archive, or in its metadata?"""
@@ -151,12 +154,6 @@ class Shelf:
         with suppress(FileNotFoundError):
             remove_empty(self.root, *ArchiveName.of_path(entry["path"]).folders)
         self.index.change({key: None})
-
-
-def key_of(meta: Meta) -> str:
-    """Return what an archive is known by, from its metadata."""
-    session, agent = text_of(meta, "session_id"), text_of(meta, "task_id")
-    return f"{session}/{agent}" if agent else session
 
 
 def entry_of(meta: Meta, kept: Kept) -> Entry:

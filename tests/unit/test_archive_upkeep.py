@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from threading import Thread
 
 import pytest
@@ -64,8 +65,9 @@ def test_an_index_made_anew_is_the_same(scene: Scene) -> None:
         b'{"archives": []}',
         b'{"archives": {"x": {"path": 7}}}',
         (
-            b'{"archives":{"7b1f0c9e-3a52-4d0e-9c55-0d6a1f2be111":{"kind":"","session_id":"","agent_id":'
-            b'"","agent_type":"","started_at":"","path":"../../2026-01/x.jsonl"}}}'
+            b'{"archives":{"7b1f0c9e-3a52-4d0e-9c55-0d6a1f2be111":{"kind":"","session_id":'
+            b'"7b1f0c9e-3a52-4d0e-9c55-0d6a1f2be111","agent_id":"","agent_type":"","started_at":"",'
+            b'"path":"../../2026-01/x.jsonl"}}}'
         ),
     ],
 )
@@ -79,6 +81,51 @@ def test_a_damaged_index_loses_no_archive(scene: Scene, damage: bytes) -> None:
     assert SESSION in scene.index()
     rebuild_index(scene.archives)
     assert scene.files()["archive-index.json"] == before["archive-index.json"]
+
+
+@pytest.mark.parametrize(
+    "line", [b"5", b"null", b'[["x"], null]', b'["x", 7]', b'{"a": 1, "b": 2}']
+)
+def test_what_is_no_entry_in_the_journal_is_passed_over(scene: Scene, line: bytes) -> None:
+    """A clone can bring one along."""
+    scene.kept.mkdir(parents=True)
+    (scene.kept / ".archive-index.new").write_bytes(line + b"\n")
+    scene.path.write_bytes(lines(2))
+    assert scene.extend() == 2
+    assert set(scene.index()) == {SESSION}
+
+
+@pytest.mark.parametrize(
+    ("key", "session", "path"),
+    [
+        ("", "", "main-session/2026-01/x.jsonl"),  # its lock would be the index's
+        ("other", "x", "main-session/2026-01/x.jsonl"),
+        ("x", "x", "main-session/2026-01/\0.jsonl"),
+        ("x", "x", "main-session/2026-01/\n.jsonl"),
+        ("x", "x", "subagent/../2026-01/x.jsonl"),
+    ],
+)
+def test_an_entry_that_is_none_of_ours_is_not_believed(
+    scene: Scene, key: str, session: str, path: str
+) -> None:
+    filled(scene)
+    entry = {**scene.index()[SESSION], "session_id": session, "path": path}
+    (scene.kept / ".archive-index.new").write_text(json.dumps([key, entry]))
+    scene.fresh()
+    assert len(scene.archives.index.entries()) == 5
+    assert compress(scene.archives, no_stop) == 0
+
+
+@pytest.mark.parametrize(("name", "session"), [(b"x", ""), (b"\xff", "x"), (b"a b", "x")])
+def test_what_lies_among_the_archives_and_is_none_is_passed_over(
+    scene: Scene, name: bytes, session: str
+) -> None:
+    filled(scene)
+    stem = os.fsdecode(os.fsencode(scene.kept / "main-session/2026-01") + b"/" + name)
+    Path(f"{stem}.meta.json").write_text(json.dumps({"session_id": session}))
+    Path(f"{stem}.jsonl").write_text("{}\n")
+    assert not rebuild_index(scene.archives)
+    assert len(list(verify(scene.archives))) == 5
 
 
 def test_a_large_index_is_written_later_and_known_at_once(
