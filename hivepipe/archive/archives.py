@@ -165,12 +165,15 @@ class Archives(Shelf):
                 self._write_meta(kept, said)
 
     def _subagents(self, session: str) -> list[Tally]:
-        """Return what the subagents of a session add up to; of a subagent there are none."""
+        """Return what the subagents of a session add up to; of a subagent there are none.
+
+        One that cannot be read is left out, as `hivepipe archive verify` says.
+        """
+        entries = self.index.entries()
         found = []
-        for key, entry in sorted(self.index.entries().items()):
-            if key.startswith(f"{session}/"):
-                with suppress(FileNotFoundError), self.opened(entry) as kept:
-                    found.append(self.tally(kept))
+        for key in sorted(key for key in entries if key.startswith(f"{session}/")):
+            with suppress(OSError), self.opened(entries[key]) as kept:
+                found.append(self.tally(kept))
         return [tally for tally in found if tally]
 
     def _write_meta(self, kept: Kept, meta: Meta) -> None:

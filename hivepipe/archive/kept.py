@@ -7,6 +7,7 @@ replaced in one step, and the last two can be made again from the lines.
 import gzip
 import os
 import shutil
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, cast
@@ -117,15 +118,21 @@ class Kept:
 
     @contextmanager
     def open_to_read(self) -> Iterator[BinaryIO]:
-        """Open the lines from their start, packed or not; FileNotFoundError: there are none."""
+        """Open the lines from their start, packed or not.
+
+        FileNotFoundError: there are none. BadGzipFile, also while they are read: they are damaged.
+        """
         packed = self.is_packed
         descriptor = self._folder.open(self._packed if packed else self._lines)
         with os.fdopen(descriptor, "rb") as file:
-            if packed:
+            if not packed:
+                yield file
+                return
+            try:
                 with gzip.open(file) as unpacked:
                     yield cast(BinaryIO, unpacked)
-            else:
-                yield file
+            except (EOFError, zlib.error) as error:
+                raise gzip.BadGzipFile(str(error)) from error
 
     def _unpack(self) -> None:
         temporary = f".{self._lines}.tmp"

@@ -5,7 +5,6 @@ that it need not.
 """
 
 import os
-import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
@@ -109,7 +108,7 @@ class Shelf:
 
     def holds(self, entry: Entry, is_held: Callable[[bytes], bool]) -> bool:
         """Is something in any line of an archive, or in its metadata?"""
-        with suppress(OSError, EOFError, zlib.error), self.opened(entry) as kept:
+        with suppress(OSError), self.opened(entry) as kept:
             if is_held(orjson.dumps(kept.meta() or {})):
                 return True
             with kept.open_to_read() as lines:

@@ -100,7 +100,7 @@ def _bad_lines(kept: Kept, reach: Reach) -> Iterator[str]:
     try:
         with kept.open_to_read() as lines:
             length, checksum = _summed(lines, reach.length)
-    except (EOFError, OSError, zlib.error) as error:
+    except OSError as error:
         yield f"its lines cannot be read: {error}"
         return
     if length < reach.length:

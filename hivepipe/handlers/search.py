@@ -89,10 +89,13 @@ def _lines_from(
 
 
 def catch_up(index: SearchIndex, found: list[Archived], progress: Callable[[int], None]) -> None:
-    """Index what is new; `progress` is told of each archive's bytes. One that goes is left out."""
+    """Index what is new; `progress` is told of each archive's bytes.
+
+    One that goes, or cannot be read, is left out: `hivepipe archive verify` names it.
+    """
     for archived in found:
         missing = index.missing_bytes(archived)
         if missing:
-            with suppress(FileNotFoundError):
+            with suppress(OSError):
                 index.catch_up(archived)
             progress(missing)

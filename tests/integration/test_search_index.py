@@ -9,11 +9,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from gzip import BadGzipFile
 from pathlib import Path
 
 import pytest
 
 from hivepipe.errors import SearchError, StoppedError
+from hivepipe.handlers.search import catch_up
 from hivepipe.search import index
 from hivepipe.search.index import Archived, SearchIndex, remove_index
 from hivepipe.search.query import Filters
@@ -78,6 +81,17 @@ def test_finds_what_grep_finds(tmp_path: Path, opened: SearchIndex) -> None:
             _, raw = next(iter(lines_of(tmp_path / f"{hit.key}.jsonl")(hit.offset)))
             assert word in json.loads(raw)["message"]["content"].split()
         assert [hit.time for hit in hits] == sorted((hit.time for hit in hits), reverse=True)
+
+
+def test_an_archive_that_cannot_be_read_is_left_out(tmp_path: Path, opened: SearchIndex) -> None:
+    def damaged(_offset: int) -> Iterator[tuple[int, bytes]]:
+        raise BadGzipFile("cut off")
+
+    path = tmp_path / "s.jsonl"
+    write(path, ["alpha"])
+    bad = replace(archived(path), key="bad", lines_from=damaged)
+    catch_up(opened, [bad, archived(path)], lambda _bytes: None)
+    assert opened.count("alpha", Filters()) == 1
 
 
 def test_only_what_is_new_is_read(tmp_path: Path, opened: SearchIndex) -> None:

@@ -283,6 +283,22 @@ def test_a_damaged_compressed_archive_is_a_fault(scene: Scene) -> None:
     assert problem.startswith("its lines cannot be read:")
 
 
+def test_a_damaged_archive_stops_nothing_but_its_own_growth(scene: Scene) -> None:
+    filled(scene)
+    grow_old(scene)
+    compress(scene.archives, no_stop)
+    path = scene.only(f"*_{AGENT}.jsonl.gz")
+    path.write_bytes(path.read_bytes()[:-20])
+    scene.fresh()
+    scene.path.write_bytes(lines(9))
+    assert scene.extend(settled=True) == 5
+    assert scene.meta["message_count"] == 9
+    scene.agent_path().write_bytes(line(7) + line(8))
+    with pytest.raises(gzip.BadGzipFile):
+        scene.extend(scene.agent_path(), agent_type="Explore")
+    assert len(list(verify(scene.archives))) == 5
+
+
 # ---- finding and forgetting
 
 
