@@ -9,10 +9,10 @@ from contextlib import suppress
 from typing import BinaryIO
 
 from hivepipe.archive.index import Entry
-from hivepipe.archive.kept import COPY_BYTES, Kept, Meta
+from hivepipe.archive.kept import COPY_BYTES, Kept
 from hivepipe.archive.locks import locked
 from hivepipe.archive.reach import Reach
-from hivepipe.archive.shelf import Shelf, entry_of
+from hivepipe.archive.shelf import Shelf, text_of
 from hivepipe.archive.sources import open_source
 from hivepipe.errors import RefusedTranscriptError
 
@@ -37,9 +37,8 @@ def compress(
                 shelf.opened(entry) as kept,
             ):
                 compressed += _compress(kept, check_stop, after_secs)
-                now = entry_of(shelf.meta_of(entry) or {}, kept)
-                if now != entry and now["session_id"]:
-                    changed[key] = now
+                if kept.path != entry["path"]:
+                    changed[key] = {**entry, "path": kept.path}
     finally:
         if changed:
             shelf.index.change(changed)
@@ -79,11 +78,13 @@ def _problems(shelf: Shelf, entry: Entry) -> list[str]:
     try:
         with shelf.opened(entry) as kept:
             reach, meta = kept.reach(), kept.meta()
+            told = Reach.of_meta(meta)
             if kept.lines_status() is None:
                 return ["its lines are gone"]
-            if reach is None or meta is None:
+            if reach is None or meta is None or told is None:
                 return ["its metadata are gone, or damaged: they come back when it grows"]
-            return [*_bad_modes(kept), *_bad_lines(kept, reach), *_bad_source(meta)]
+            path = text_of(meta["source"], "path")
+            return [*_bad_modes(kept), *_bad_lines(kept, reach), *_bad_source(path, told)]
     except OSError as error:
         return [f"cannot be read: {error.strerror}"]
 
@@ -109,9 +110,8 @@ def _bad_lines(kept: Kept, reach: Reach) -> Iterator[str]:
         yield "its lines were changed"
 
 
-def _bad_source(meta: Meta) -> Iterator[str]:
+def _bad_source(path: str, reach: Reach) -> Iterator[str]:
     """As long as Claude Code has not deleted it: is the transcript still what was read?"""
-    path, reach = meta["source"]["path"], Reach.of_meta(meta)
     folder = os.path.dirname(path)
     while folder not in ("", "/") and os.path.basename(folder) not in ("projects", "tasks"):
         folder = os.path.dirname(folder)
@@ -120,7 +120,7 @@ def _bad_source(meta: Meta) -> Iterator[str]:
         open_source(path, os.path.dirname(folder)) as source,
         os.fdopen(os.dup(source.descriptor), "rb") as lines,
     ):
-        if reach and _summed(lines, reach.source_bytes)[1] != reach.source_checksum:
+        if _summed(lines, reach.source_bytes)[1] != reach.source_checksum:
             yield "its transcript was changed since; the archive has it as it was"
 
 

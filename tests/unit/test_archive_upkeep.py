@@ -273,6 +273,18 @@ def test_every_fault_is_named(scene: Scene) -> None:
     assert problems(scene) == ["not in the index: `hivepipe archive rebuild-index`"]
 
 
+@pytest.mark.parametrize("source", [None, 5, {}, {"path": 7}])
+def test_metadata_that_say_nothing_of_their_source_are_a_fault(
+    scene: Scene, source: object
+) -> None:
+    filled(scene)
+    path = scene.only(f"*_{SESSION}.meta.json")
+    meta = json.loads(path.read_text())
+    path.write_text(json.dumps({**meta, "source": source}))
+    (problem,) = problems(scene)
+    assert problem.startswith("its metadata are gone, or damaged")
+
+
 def test_a_damaged_compressed_archive_is_a_fault(scene: Scene) -> None:
     filled(scene)
     grow_old(scene)
