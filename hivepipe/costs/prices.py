@@ -21,7 +21,8 @@ from hivepipe.errors import PricesError
 MILLION = Decimal(1_000_000)
 _COUNTS = ("input", "output", "cache_read", "cache_write_5m", "cache_write_1h")
 _FACTORS = ("fast", "us")
-_KEYS = {"models", "from", "above", *_COUNTS, *_FACTORS}
+_ROW_KEYS = {"models", "from", "above", *_COUNTS, *_FACTORS}
+_KEYS = {"date", "source", "web_search", "price"}
 
 # `us.anthropic.claude-opus-5-v1:0`, `claude-opus-4-5@20251101`, `claude-opus-5[1m]`
 _NAME = re.compile(r"claude-[a-z0-9.-]+")
@@ -92,6 +93,7 @@ def read_prices(text: str) -> PriceTable:
         content = tomllib.loads(text, parse_float=Decimal)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise PricesError(f"not valid TOML: {error}") from error
+    _refuse_unknown(content, _KEYS)
     models: dict[str, tuple[Price, ...]] = {}
     rows = content.get("price", [])
     if not isinstance(rows, list):
@@ -114,9 +116,7 @@ def read_prices(text: str) -> PriceTable:
 def _row(row: object) -> tuple[list[str], Price]:
     if not isinstance(row, dict):
         raise PricesError("not a table")
-    unknown = sorted(set(row) - _KEYS)
-    if unknown:
-        raise PricesError(f"unknown key {unknown[0]!r}")
+    _refuse_unknown(row, _ROW_KEYS)
     names = row.get("models")
     if not (isinstance(names, list) and names and all(isinstance(name, str) for name in names)):
         raise PricesError("`models` is not a list of names")
@@ -133,6 +133,12 @@ def _row(row: object) -> tuple[list[str], Price]:
         factors={name: _amount(row, name) for name in _FACTORS if name in row},
     )
     return [plain_name(name) for name in names], price
+
+
+def _refuse_unknown(table: Mapping[str, Any], known: set[str]) -> None:
+    unknown = sorted(set(table) - known)
+    if unknown:
+        raise PricesError(f"unknown key {unknown[0]!r}")
 
 
 def _amount(row: Mapping[str, Any], key: str) -> Decimal:

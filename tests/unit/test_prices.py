@@ -168,6 +168,7 @@ def test_an_error_names_the_file(folders: tuple[Path, Path]) -> None:
     ("text", "says"),
     [
         ("price = 3", "list of tables"),
+        (f'[[prices]]\nmodels = ["m"]\n{ROW}', "unknown key 'prices'"),
         ("price = [3]", "row 1: not a table"),
         (f"[[price]]\n{ROW}", "row 1: `models`"),
         (f"[[price]]\nmodels = [1]\n{ROW}", "row 1: `models`"),
