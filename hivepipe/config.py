@@ -155,7 +155,7 @@ SETTINGS = (
     Setting("profile_dir", _path, "an absolute path", "profiles/<id> in the home"),
     Setting("memory_dirs", _folders, "a list of absolute paths", "none", is_the_users=True),
     Setting("memory_recall", _switch, "true or false", "false"),
-    Setting("embeddings_url", _text, "an http address", "none", is_the_users=True),
+    Setting("embeddings_url", _address, web_address.KIND, "none", is_the_users=True),
     Setting("embeddings_model", _text, "a name", "none", is_the_users=True),
     Setting("pm2", _on, "true or false", "false"),
     Setting("guard", _mode, '"off", "tasks" or "all"', "tasks"),

@@ -11,7 +11,6 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from hivepipe import settings
 from hivepipe.envelope import Envelope
@@ -131,8 +130,6 @@ def provider() -> Provider | None:
     if not url or not model:
         return None
     key = settings.environment(EMBEDDINGS_KEY) or read_credentials().get(EMBEDDINGS_KEY, "")
-    if urlsplit(url).scheme not in ("http", "https"):
-        return None
     return Provider(url, model, key)
 
 

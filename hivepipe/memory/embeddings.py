@@ -9,9 +9,11 @@ import urllib.request
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
+from http.client import HTTPException
+from math import isfinite, sqrt
 
 from hivepipe.errors import EmbeddingError
+from hivepipe.web_address import KIND, is_local, is_web_address
 
 TIMEOUT_SECS = 30.0
 MOST_RESPONSE_BYTES = 64 << 20
@@ -26,6 +28,18 @@ class Provider:
     key: str
 
 
+# Of the network, of the protocol, of what came back.
+_FAILURES = (
+    OSError,
+    HTTPException,
+    ValueError,
+    LookupError,
+    TypeError,
+    ArithmeticError,
+    RecursionError,
+)
+
+
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """A redirect would carry the key to somebody else."""
 
@@ -35,27 +49,36 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 def embed(provider: Provider, texts: Sequence[str]) -> list[bytes]:
     """Return a vector of length one for each text, as 32-bit floats; EmbeddingError."""
+    if not is_web_address(provider.url):
+        raise EmbeddingError(f"embeddings_url must be {KIND}")
     body = json.dumps({"model": provider.model, "input": list(texts)}).encode()
     headers = {"Content-Type": "application/json"}
     if provider.key:
         headers["Authorization"] = f"Bearer {provider.key}"
     request = urllib.request.Request(f"{provider.url.rstrip('/')}/embeddings", body, headers)
     try:
-        with urllib.request.build_opener(_NoRedirect).open(request, timeout=TIMEOUT_SECS) as reply:
+        with _opener(provider.url).open(request, timeout=TIMEOUT_SECS) as reply:
             said = json.loads(reply.read(MOST_RESPONSE_BYTES))
         found = sorted(said["data"], key=lambda entry: entry["index"])
         vectors = [_normal(entry["embedding"]) for entry in found]
     except urllib.error.HTTPError as error:
-        raise EmbeddingError(f"{provider.url} answers {error.code}") from error
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise EmbeddingError(f"{provider.url}: {type(error).__name__}") from error
+        raise EmbeddingError(f"{provider.url} answers {error.code}") from None
+    except _FAILURES as error:  # from None: a header that cannot be sent is in its words
+        raise EmbeddingError(f"{provider.url}: {type(error).__name__}") from None
     if len(vectors) != len(texts):
         raise EmbeddingError(f"{provider.url} returned {len(vectors)} vectors for {len(texts)}")
     return vectors
 
 
+def _opener(url: str) -> urllib.request.OpenerDirector:
+    direct = [urllib.request.ProxyHandler({})] if is_local(url) else []
+    return urllib.request.build_opener(_NoRedirect, *direct)
+
+
 def _normal(values: Sequence[float]) -> bytes:
     length = sqrt(sum(value * value for value in values)) or 1.0
+    if not isfinite(length):
+        raise ValueError("no vector")
     return array("f", [value / length for value in values]).tobytes()
 
 

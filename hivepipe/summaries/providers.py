@@ -11,7 +11,6 @@ import time
 from base64 import urlsafe_b64decode
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
@@ -20,7 +19,7 @@ from hivepipe.errors import CredentialsError
 from hivepipe.home import make_folders, user_config_folder, user_folder, write_small
 from hivepipe.settings import environment, of_files, variable
 from hivepipe.summaries.key_command import is_key, key_printed_by
-from hivepipe.web_address import KIND, is_web_address
+from hivepipe.web_address import KIND, is_local, is_web_address
 
 Said = Callable[[str], str | None]  # what is set: everywhere, or in files alone
 Kind = Literal["openrouter", "anthropic", "openai", "codex", "claude"]
@@ -97,11 +96,7 @@ class Offer:
     @property
     def is_local(self) -> bool:
         """Is it a server on this machine, which costs nothing?"""
-        try:
-            host = urlsplit(self.url).hostname or ""
-            return host == "localhost" or ip_address(host).is_loopback
-        except ValueError:
-            return False
+        return is_local(self.url)
 
     @property
     def receiver(self) -> str:

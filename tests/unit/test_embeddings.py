@@ -1,0 +1,90 @@
+"""An endpoint for embeddings may answer whatever it likes: a vector for each text, or one error."""
+
+import json
+import socket
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from threading import Thread
+
+import pytest
+
+from hivepipe.errors import EmbeddingError
+from hivepipe.memory.embeddings import Provider, embed, similarity
+
+KEY = "made-up-key-of-nobody"
+Serve = Callable[[bytes], str]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Answer one request with these bytes, at the address that is returned."""
+    with ExitStack() as stack:
+
+        def started(answer: bytes) -> str:
+            listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+
+            def once() -> None:
+                with listening.accept()[0] as connection:
+                    connection.recv(1 << 16)
+                    connection.sendall(answer)
+                    connection.shutdown(socket.SHUT_WR)
+                    while connection.recv(1 << 16):
+                        pass
+
+            Thread(target=once, daemon=True).start()
+            return f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+
+        yield started
+
+
+def ok(body: str) -> bytes:
+    return f"HTTP/1.0 200 OK\r\n\r\n{body}".encode()
+
+
+def vectors(*values: object) -> bytes:
+    data = [{"index": n, "embedding": value} for n, value in enumerate(values)]
+    return ok(json.dumps({"data": data}))
+
+
+def test_a_server_on_this_machine_is_asked_past_the_proxy(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    one, other = embed(Provider(serve(vectors([3, 4], [4, 3])), "m", KEY), ["a", "b"])
+    assert similarity(one, one) == pytest.approx(1)
+    assert similarity(one, other) == pytest.approx(0.96)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"garbage\r\n\r\n",
+        b"HTTP/1.0 200 OK\r\nContent-Length: 100\r\n\r\nshort",
+        b"HTTP/1.0 302 Found\r\nLocation: http://127.0.0.1:1/\r\n\r\n",
+        ok("[]"),
+        ok('{"data": [{"index": 0}]}'),
+        ok('{"data": ' + "[" * 100_000),
+        vectors([1], [1]),
+        vectors(["a"]),
+        vectors([10**400]),
+        vectors([float("nan")]),
+        vectors([float("inf"), 1]),
+    ],
+)
+def test_whatever_else_comes_back_is_one_error(serve: Serve, answer: bytes) -> None:
+    with pytest.raises(EmbeddingError):
+        embed(Provider(serve(answer), "m", KEY), ["a"])
+
+
+def test_a_key_that_cannot_be_sent_is_in_no_message(serve: Serve) -> None:
+    with pytest.raises(EmbeddingError) as error:
+        embed(Provider(serve(b""), "m", f"{KEY}\n"), ["a"])
+    assert KEY not in "".join(traceback.format_exception(error.value))
+
+
+@pytest.mark.parametrize("url", ["localhost:8080/v1", "http://a:b@127.0.0.1/v1", "http://h:p/v1"])
+def test_what_is_no_address_is_named(url: str) -> None:
+    with pytest.raises(EmbeddingError, match="embeddings_url must be an http or https URL"):
+        embed(Provider(url, "m", KEY), ["a"])
