@@ -4,7 +4,7 @@ import json
 import socket
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from threading import Thread
 
 import pytest
@@ -25,7 +25,7 @@ def serve() -> Iterator[Serve]:
             listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
 
             def once() -> None:
-                with listening.accept()[0] as connection:
+                with suppress(OSError), listening.accept()[0] as connection:
                     connection.recv(1 << 16)
                     connection.sendall(answer)
                     connection.shutdown(socket.SHUT_WR)
