@@ -224,6 +224,15 @@ def flood(handler: Handler) -> None:
         handler.wfile.write(b" " * (1 << 20))
 
 
+def cut_off(handler: Handler) -> None:
+    """Begin an answer, and hang up."""
+    handler.send_response(200)
+    handler.send_header("content-length", "1000")
+    handler.end_headers()
+    handler.wfile.write(b'{"id"')
+    handler.close_connection = True
+
+
 def slow(secs: float) -> Answer:
     """Answer as asked, later."""
 

@@ -172,17 +172,18 @@ class Summariser:
         return int(cost * MICRO)
 
     def _amount(self, offer: Offer, reply: Reply, each: Amount) -> Amount:
-        """Return what was used; where nobody said so, the most that it can be."""
+        """Return what was used; of a request of which nobody said so, the most that it can be."""
         used = reply.used
-        if reply.failure in UNBILLED:
-            return Amount(used.requests, 0, 0)
-        if used.input_tokens is None or used.output_tokens is None:
-            return Amount(*(used.requests * most for most in each))
-        tokens = Tokens(used.input_tokens, used.output_tokens)
+        tokens = Tokens(used.input_tokens or 0, used.output_tokens or 0)
         micro_usd = self._micro_usd(offer, tokens)
         if used.cost_usd is not None:
             micro_usd = max(micro_usd, int(used.cost_usd * MICRO))
-        return Amount(used.requests, tokens.input + tokens.output, micro_usd)
+        unsaid = 0 if reply.failure in UNBILLED else used.unsaid
+        return Amount(
+            used.requests,
+            tokens.input + tokens.output + unsaid * each.tokens,
+            micro_usd + unsaid * each.micro_usd,
+        )
 
     def _subject(self, material: Material) -> str:
         """Name the call: one for each state of a session, but a new one if a person asks."""

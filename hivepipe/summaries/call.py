@@ -34,6 +34,7 @@ FAILURES = {
     "rate limit": True,
     "server": True,
     "unreachable": True,
+    "cut off": True,  # it was sent: the model may have answered
     "timeout": True,
     "stopped": True,
     "quota": False,
@@ -45,7 +46,7 @@ FAILURES = {
 }
 
 
-# Providers refuse these before any model has read anything.
+# Providers refuse these before any model has read anything of that request.
 UNBILLED = ("rate limit", "server", "unreachable", "quota", "auth", "refused")
 
 
@@ -55,6 +56,7 @@ class Used(NamedTuple):
     requests: int
     input_tokens: int | None
     output_tokens: int | None
+    unsaid: int = 0  # of the requests: those of which nobody says what they used
     cost_usd: float | None = None  # where the provider itself says
 
 
@@ -103,7 +105,7 @@ def ask(
     }
     output, failure = _run(json.dumps(request).encode(), timeout_secs, should_stop)
     if failure:
-        return Reply(None, Used(granted, None, None), failure, _SAID[failure])
+        return Reply(None, Used(granted, None, None, granted), failure, _SAID[failure])
     reply = _read(output, offer, question)
     return reply._replace(reason=_without(reply.reason, offer))
 
@@ -169,8 +171,8 @@ def _read(output: bytes, offer: Offer, question: Question) -> Reply:
         said = json.loads(output)
         if not isinstance(said, dict):
             raise ValueError
-    except ValueError:
-        nothing = Used(MOST_REQUESTS, None, None)
+    except (ValueError, RecursionError):
+        nothing = Used(MOST_REQUESTS, None, None, MOST_REQUESTS)
         return Reply(None, nothing, "broken", "the process that asks ended without a word")
     if offer.provider.kind == "claude":
         return _reply_of_claude(said, question)
@@ -178,7 +180,9 @@ def _read(output: bytes, offer: Offer, question: Question) -> Reply:
 
 
 def _reply_of(said: dict[str, Any], question: Question) -> Reply:
-    used = Used(said["requests"], said.get("input_tokens"), said.get("output_tokens"))
+    used = Used(
+        said["requests"], said.get("input_tokens"), said.get("output_tokens"), said.get("unsaid", 0)
+    )
     if said.get("failure"):
         return Reply(None, used, said["failure"], said["reason"], said.get("retry_after_secs"))
     try:
@@ -199,7 +203,7 @@ def _reply_of_claude(said: dict[str, Any], question: Question) -> Reply:
         max(1, _whole(said, "num_turns")),
         sum(_whole(usage, *_CLAUDES_INPUT) for usage in counted),
         sum(_whole(usage, "outputTokens") for usage in counted),
-        float(cost) if isinstance(cost, int | float) else None,
+        cost_usd=float(cost) if isinstance(cost, int | float) else None,
     )
     if said.get("is_error") or said.get("subtype") != "success":
         return _failed_claude(said, used)

@@ -33,6 +33,7 @@ _KINDS: tuple[tuple[type[Exception], str], ...] = (
     (exceptions.ModelServerError, "server"),
     (exceptions.AgentRunError, "answer"),
 )
+_BEFORE_IT_IS_SENT = ("pool", "connect")
 
 
 class TooLargeError(Exception):
@@ -67,7 +68,8 @@ async def _ask(request: Request) -> dict[str, Any]:
             said = _failure(error, was_sent=wire.sent > 0)
     known = bool(usage.input_tokens or usage.output_tokens)
     tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
-    return {**said, "requests": wire.sent, **(tokens if known else {})}
+    unsaid = wire.sent - usage.requests if known else wire.sent
+    return {**said, "requests": wire.sent, "unsaid": unsaid, **(tokens if known else {})}
 
 
 def _agent(request: Request, client: httpx2.AsyncClient) -> Agent[object, Any]:
@@ -154,6 +156,8 @@ def _failure(error: BaseException, *, was_sent: bool) -> dict[str, Any]:
             return {"failure": kind, "reason": str(each)}
     unforeseen = "answer" if was_sent else "broken"
     kind = next((kind for known, kind in _KINDS if isinstance(error, known)), unforeseen)
+    if kind == "unreachable" and getattr(error, "phase", None) not in _BEFORE_IT_IS_SENT:
+        kind = "cut off"
     after = getattr(error, "retry_after", None)
     return {
         "failure": kind,

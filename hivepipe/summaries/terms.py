@@ -16,8 +16,7 @@ DAILY_TOKENS = 200_000
 DAILY_DOLLARS = 0.50
 TIMEOUT_SECS = 60.0
 
-FORM_TOKENS = 700  # of the schema, the wrapping, and an answer that has to be mended
-_FEWEST_BYTES_PER_TOKEN = 2
+FORM_TOKENS = 700  # of the schema and the wrapping
 _USUAL_BYTES_PER_TOKEN = 4
 _USUAL_ANSWER_TOKENS = 400
 
@@ -76,8 +75,11 @@ def price(offer: Offer, prices: PriceTable, tokens: Tokens) -> Decimal | None:
 
 
 def most_tokens(question: Question) -> Tokens:
-    """Return what one request can use at most."""
-    return Tokens(question.size_bytes // _FEWEST_BYTES_PER_TOKEN + FORM_TOKENS, ANSWER_TOKENS)
+    """Return what one request can use at most.
+
+    A byte is at least what a token stands for, and one that mends an answer repeats it.
+    """
+    return Tokens(question.size_bytes + FORM_TOKENS + ANSWER_TOKENS, ANSWER_TOKENS)
 
 
 def usual_tokens(size_bytes: int) -> Tokens:

@@ -62,6 +62,7 @@ def test_success(server: Provider, kind: str) -> None:
     assert said == {
         "answer": SUMMARY,
         "requests": 1,
+        "unsaid": 0,
         "input_tokens": INPUT_TOKENS,
         "output_tokens": OUTPUT_TOKENS,
     }
@@ -111,6 +112,7 @@ FAILING: dict[str, tuple[Answer, str]] = {
     "half JSON": (llm_server.raw(b'{"id": "chatcmpl-1", "choices": [{'), "answer"),
     "other JSON": (llm_server.raw(b'{"hello": "world"}'), "answer"),
     "30 MB": (llm_server.flood, "too large"),
+    "cut off": (llm_server.cut_off, "cut off"),
 }
 
 
@@ -124,7 +126,7 @@ def test_failures_have_their_names(server: Provider, kind: str, name: str) -> No
     if name == "429":
         assert said["retry_after_secs"] == 7
     assert len(server.requests) == said["requests"]
-    assert len(server.requests) == 1
+    assert len(server.requests) == said["unsaid"] == 1
 
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
@@ -135,6 +137,12 @@ def test_quota_refused_and_hanging(server: Provider, kind: str) -> None:
     assert said["failure"] == "timeout"
     said = asked(server, kind, [], url="http://127.0.0.1:1")
     assert said["failure"] == "unreachable"
+
+
+def test_what_the_first_request_used_is_known_when_the_second_one_fails(server: Provider) -> None:
+    said = asked(server, "openai", [success(WRONG), llm_server.cut_off])
+    assert (said["failure"], said["requests"], said["unsaid"]) == ("cut off", 2, 1)
+    assert (said["input_tokens"], said["output_tokens"]) == (INPUT_TOKENS, OUTPUT_TOKENS)
 
 
 # ---- the question and its answer
