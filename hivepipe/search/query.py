@@ -29,7 +29,7 @@ class Filters:
     ) -> "Filters":
         """`session` may be the beginning of an id; times are UTC, as the archive writes them."""
         conditions = {
-            "AND (a.project = :project OR a.project LIKE :project || '/%')": project,
+            "AND substr(a.project || '/', 1, length(:project) + 1) = :project || '/'": project,
             "AND substr(a.session_id, 1, length(:session)) = :session": session,
             "AND a.agent = :agent": agent,
             "AND p.time >= :since": since,

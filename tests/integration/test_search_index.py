@@ -128,6 +128,7 @@ def test_filters(tmp_path: Path, opened: SearchIndex) -> None:
 
     assert keys() == ["2", "1", "0"]
     assert keys(project="/shop") == ["1", "0"]
+    assert keys(project="/sh_p") == keys(project="/SHOP") == []
     assert keys(session="2-ses") == ["2"]
     assert keys(session="2_ses") == []
     assert keys(agent="Explore") == ["1"]
