@@ -130,7 +130,7 @@ def provider() -> Provider | None:
     if not url or not model:
         return None
     key = settings.environment(EMBEDDINGS_KEY) or read_credentials().get(EMBEDDINGS_KEY, "")
-    return Provider(url, model, key)
+    return Provider(url, model, key.strip())
 
 
 def embed_missing(index: MemoryIndex, check_stop: CheckStop = lambda: None) -> None:

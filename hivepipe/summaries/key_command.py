@@ -25,7 +25,9 @@ def key_printed_by(command: str) -> str:
             start_new_session=True,
         )
     except (OSError, ValueError, IndexError) as error:
-        raise CredentialsError(f"the command for the key does not start: {error}") from None
+        # Not the words of an OSError: they name the program, which may be the key by mistake.
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise CredentialsError(f"the command for the key does not start: {reason}") from None
     try:
         printed, _ = process.communicate(timeout=LIMIT_SECS)
     except subprocess.TimeoutExpired:

@@ -120,9 +120,11 @@ def find_offer(*, with_environment: bool = True) -> Offer | None:
             if found:
                 return found
         for name in provider.credentials:
-            secret = environment(name) if with_environment else None
+            secret = (environment(name) or "").strip() if with_environment else ""
             if secret:
-                return _offer(provider, said, name, "environment", secret)
+                offer = _offer(provider, said, name, "environment", secret)
+                trouble = "" if is_key(secret) else f"{name} is no key: one line of ASCII, please"
+                return replace(offer, trouble=trouble or offer.trouble)
             if name in kept:
                 return _offer(provider, said, name, str(credentials_path()), kept[name])
             if name + _COMMAND in kept:

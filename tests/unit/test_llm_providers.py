@@ -109,6 +109,7 @@ def test_the_environment_comes_before_the_file_of_the_same_name(
         ("printf 'secret-1\\nsecret-2'", "no line of ASCII"),
         ("true", "no line of ASCII"),
         ("/nowhere/a-program", "does not start"),
+        ("secret-1", "does not start: No such file"),
         ("printf 'unclosed", "does not start"),
         ("sleep 60", "took longer"),
     ],
@@ -170,6 +171,14 @@ def test_what_cannot_be_a_key_is_refused(environ: Environ, secret: str) -> None:
     with pytest.raises(CredentialsError):
         write_credential("OPENAI_API_KEY", secret)
     assert read_credentials() == {}
+
+
+def test_what_cannot_be_a_key_in_the_environment_is_not_sent(environ: Environ) -> None:
+    """Its words would stand, spelled otherwise, in the message of whoever cannot send it."""
+    environ[b"OPENAI_API_KEY"] = b" of-the-environment\n"
+    assert (found().secret, found().trouble) == ("of-the-environment", "")
+    environ[b"OPENAI_API_KEY"] = b"two\nlines"
+    assert found().trouble == "OPENAI_API_KEY is no key: one line of ASCII, please"
 
 
 def test_codex_expired_means_no_call(environ: Environ, tmp_path: Path) -> None:
