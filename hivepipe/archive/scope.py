@@ -36,6 +36,8 @@ def follow(home: str, folder: str) -> None:
     real = os.path.realpath(folder)
     if not os.path.isdir(real):
         raise ArchiveError(f"{folder} is not a folder")
+    if not real.isprintable():
+        raise ArchiveError(f"{real!r} cannot be noted, a line to each folder")
     owner = nearest_record(real)[1].get("home", home)
     if owner != home:
         raise ArchiveError(f"{real} has a home of its own: {owner}")

@@ -254,6 +254,10 @@ def test_a_followed_folder_is_taken_unless_somebody_has_it(
         scope.follow(str(home), str(owned))
     with pytest.raises(ArchiveError, match="not a folder"):
         scope.follow(str(home), str(tmp_path / "nothing"))
+    odd = tmp_path / "two\nlines"
+    odd.mkdir()
+    with pytest.raises(ArchiveError, match="cannot be noted"):
+        scope.follow(str(home), str(odd))
     scope.unfollow(str(home), str(loose))
     assert scope.followed_folders(str(home)) == []
     with pytest.raises(ArchiveError, match="not followed"):
