@@ -109,13 +109,15 @@ class BriefingFiles:
 
 
 def _profile_parts(store: Listings) -> Iterator[tuple[str, str]]:
-    texts = profiles.current_texts(store)
+    texts = {
+        (entry["profile_id"], entry["name"]): entry["text"]
+        for entry in profiles.current_texts(store)
+    }
     for profile in profiles.list_profiles(store)[:MOST_PARTS]:
         files = [
-            Notes(entry["name"], entry["text"])
+            Notes(name, texts[profile["id"], name])
             for name in IDENTITY_FILES
-            for entry in texts
-            if (entry["profile_id"], entry["name"]) == (profile["id"], name)
+            if (profile["id"], name) in texts
             and not (name == CLAUDE_MD and profile["write_claude_md"])  # then Claude reads the file
         ]
         yield f"profile-{profile['id']}", words.profile_part(profile, files)

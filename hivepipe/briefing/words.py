@@ -83,9 +83,12 @@ def lead_part(sessions: Iterable[Entry], delegations: Iterable[Entry]) -> str:
 
 def _listed(head: str, lines: list[str], room: int) -> list[str]:
     """Return the lines that there is room for, under a heading, and say how many there are not."""
-    shown = list(lines)
-    while len("\n".join(shown)) > room:
-        shown.pop()
+    shown, left = [], room + 1  # behind the last one stands no newline
+    for line in lines:
+        left -= len(line) + 1
+        if left < 0:
+            break
+        shown.append(line)
     if len(shown) < len(lines):
         shown.append(f"- and {len(lines) - len(shown)} more")
     return ["\n".join([head, *shown])] if lines else []
