@@ -23,6 +23,7 @@ from hivepipe.errors import (
     TryLaterError,
 )
 from hivepipe.home import short_hash
+from hivepipe.intake.fate import lives
 from hivepipe.price_table import prices_in_force
 from hivepipe.redaction import redact_text
 from hivepipe.settings import switched_off
@@ -278,12 +279,5 @@ def _caps() -> Amount:
 
 
 def _is_at_work(pid: int, at: float) -> bool:
-    if pid == os.getpid() or time.time() - at > CALL_IS_OVER_SECS:
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
+    is_over = pid == os.getpid() or time.time() - at > CALL_IS_OVER_SECS
+    return not is_over and lives(pid, "")

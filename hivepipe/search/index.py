@@ -10,6 +10,7 @@ Everything here follows from the archives: a file that is deleted is made again 
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -133,9 +134,8 @@ class SearchIndex:
 
     def _add(self, archive: int, lines: Iterator[tuple[int, bytes]]) -> tuple[int, int]:
         """Index so many lines; what another process has indexed meanwhile is left out."""
-        reach = self._db.execute("SELECT bytes FROM archives WHERE id = ?", (archive,)).fetchone()[
-            0
-        ]
+        sql = "SELECT bytes FROM archives WHERE id = ?"
+        reach = self._db.execute(sql, (archive,)).fetchone()[0]
         added = read = 0
         for offset, raw in lines:
             read += 1
@@ -191,27 +191,22 @@ class SearchIndex:
         except sqlite3.OperationalError as error:
             raise SearchError(f"cannot search: {error}") from error
 
-    def _transaction(self) -> "_Transaction":
-        return _Transaction(self._db)
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All or nothing."""
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
 
 
 _FROM = """
     FROM words JOIN passages p ON p.id = words.rowid JOIN archives a ON a.id = p.archive
     WHERE words MATCH :asked
 """
-
-
-class _Transaction:
-    """All or nothing."""
-
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self._db = db
-
-    def __enter__(self) -> None:
-        self._db.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        self._db.execute("COMMIT" if kind is None else "ROLLBACK")
 
 
 def remove_index(path: Path) -> int:
