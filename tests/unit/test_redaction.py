@@ -47,6 +47,26 @@ def test_a_secret_goes_and_what_is_around_it_stays(secret: str, around: str) -> 
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        'password = "{}',
+        "DB_PASSWORD: '{}",
+        '{{"a": 1, "password": "{}',
+        '{{\\"password\\": \\"{}',
+        "password := `{}",
+        'connection.setPassword("{}',
+        'connection.setPassword("{}"',
+        'api_key = "{}',
+        "deploy --flag x --token='{}",
+    ],
+)
+def test_a_secret_whose_end_was_cut_off_goes(text: str) -> None:
+    """A hook hands over the first 200 or 2,000 characters of a text."""
+    clean = redact_text(text.format("hunter2secret9x"))
+    assert clean.startswith(text.format("***REDACTED***"))
+
+
+@pytest.mark.parametrize(
     ("text", "clean"),
     [
         ("id AKIAIOSFODNN7EXAMPLE.", "id ***AWS_KEY***."),

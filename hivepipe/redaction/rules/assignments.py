@@ -6,12 +6,13 @@ CLOSE = r"(?:\\*[\"'`])?\]?"  # of a quoted name, of an index
 _TYPE = r"(?::[ \t]*[A-Za-z][\w.\[\] |]{0,30})?"  # password: str = "..."
 IS = rf"{CLOSE}{_TYPE}{GAP}(?:=>|:=|!?={{1,3}}|:|value=){GAP}[bru]{{0,2}}"
 
-# A text without blanks: as it stands, and as it stands in JSON that is itself a text.
+# A text without blanks: as it stands, and as it stands in JSON that is itself a text. Its end may
+# be missing: a hook cuts what it hands over.
 QUOTED = (
-    r'(?:"((?:[^"\s\\]|\\[^\s]){4,256})"|'
-    r"'((?:[^'\s\\]|\\[^\s]){4,256})'|`([^`\s\\]{4,256})`|"
-    r'\\+"([^"\s\\]{4,256})\\+"|'
-    r"\\+'([^'\s\\]{4,256})\\+')"
+    r'(?:"((?:[^"\s\\]|\\[^\s]){4,256})(?:"|$)|'
+    r"'((?:[^'\s\\]|\\[^\s]){4,256})(?:'|$)|`([^`\s\\]{4,256})(?:`|$)|"
+    r'\\+"([^"\s\\]{4,256})(?:\\+"|$)|'
+    r"\\+'([^'\s\\]{4,256})(?:\\+'|$))"
 )
 BARE = r"[^\s\"'`,;&<>(){}\[\]$|\\]"
 NO_NAME = rf"{BARE}*[0-9!@#%^*+~?]{BARE}*"  # no program would call a variable that

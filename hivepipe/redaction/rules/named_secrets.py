@@ -25,7 +25,7 @@ NAMED_SECRETS = (
     Rule(
         name="secret",
         kind="API key",
-        pattern=rf"(?i:{_PUBLIC_NAME})|(?i:{_NAME}{IS})\\*[\"'`]({_RANDOM})\\*[\"'`]",
+        pattern=rf"(?i:{_PUBLIC_NAME})|(?i:{_NAME}{IS})\\*[\"'`]({_RANDOM})(?:\\*[\"'`]|$)",
         sieve=rf"(?i){_NAME}{CLOSE}(?:[ \t:A-Za-z\[\]]|\\+[nrt])*[=:]",
         unless=_NO_RANDOM,
         least_entropy=2.8,

@@ -27,7 +27,7 @@ PASSWORDS = (
         name="password",
         kind="password",
         pattern=rf"(?i:{_NAME}){IS}{QUOTED}"
-        rf"|(?i:(?:set_?|with_?|\.)(?:passw(?:or)?d|passphrase))\({GAP}{QUOTED}{GAP}\)",
+        rf"|(?i:(?:set_?|with_?|\.)(?:passw(?:or)?d|passphrase))\({GAP}{QUOTED}(?:{GAP}\)|$)",
         sieve=_SIEVE,
         unless=f"{NO_LITERAL}|{LABEL}",
         examples=(
