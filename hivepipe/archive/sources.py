@@ -20,7 +20,7 @@ from hivepipe.archive.reading import LineReader
 from hivepipe.errors import RefusedTranscriptError
 from hivepipe.events import valid_id
 from hivepipe.folders import Folder
-from hivepipe.home import absolute, user_folder
+from hivepipe.home import absolute, read_small, user_folder
 from hivepipe.redaction import redact_text
 from hivepipe.transcripts.lines import CAP_PATH, id_of, moment, read_line, text
 
@@ -147,10 +147,10 @@ def _open_below(root: str, names: list[str]) -> int:
 
 def _noted_type(real: str) -> str:
     """Return the type that Claude Code notes beside a subagent's transcript."""
+    note = read_small(f"{real.removesuffix('.jsonl')}.meta.json", _LARGEST_NOTE_BYTES)
     try:
-        with open(real.removesuffix(".jsonl") + ".meta.json", "rb") as file:
-            noted = orjson.loads(file.read(_LARGEST_NOTE_BYTES))
-    except (OSError, ValueError):
+        noted = orjson.loads(note)
+    except ValueError:
         return ""
     return redact_text(text(noted, "agentType")) if isinstance(noted, dict) else ""
 

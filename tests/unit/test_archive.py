@@ -435,6 +435,14 @@ def test_the_type_stands_beside_the_transcript_if_no_event_said_it(scene: Scene)
     assert scene.index()[f"{SESSION}/b0"]["agent_type"] == "unknown"
 
 
+def test_a_pipe_beside_the_transcript_keeps_nobody_waiting(scene: Scene) -> None:
+    path = scene.agent_path()
+    path.write_bytes(line(3))
+    os.mkfifo(path.with_suffix(".meta.json"))  # nobody writes into it
+    assert scene.extend(path) == 1
+    assert [entry["agent_type"] for entry in scene.index().values()] == ["unknown"]
+
+
 def test_agents_of_one_id_in_two_sessions_do_not_mix(scene: Scene) -> None:
     for session in (SESSION, "another"):
         path = scene.agent_path(session=session)
