@@ -312,6 +312,8 @@ def hostile_lines(seed: int, size: int) -> Iterator[tuple[str, bytes]]:
     yield "escaped escapes", b'["%s"]' % filled("\\\\u0073").encode()
     yield "members", b"[%s1]" % filled('{"password":"hunter2"},').encode()
     yield "strings", b'[%s"ana@shop.io"]' % filled('"a",').encode()
+    image = '{"source":{"type":"base64","data":""}},'
+    yield "images", b'[%s"ana@shop.io"]' % filled(image).encode()
     yield "brackets", b"%s" % (filled("[").encode() + b'"ana@shop.io"')
     yield "an open string", b'{"a":"%s' % filled('ana@shop.io\\"').encode()
 
