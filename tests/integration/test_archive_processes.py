@@ -134,6 +134,8 @@ def test_a_hundred_turns_cost_what_they_add(desk: Desk) -> None:
     desk.start()
     fire("SessionStart", SESSION_START, desk.env)
     desk.settle()
+    with desk.server.client() as client:  # the worker's own files are read by then
+        until(lambda: client.scard("rq:workers:slow"), "the slow worker does not come")
     rng = random.Random(5)
     before = io_of(desk.slow.pid)
     for number in range(TURNS):
