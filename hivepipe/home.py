@@ -298,9 +298,13 @@ def write_small(path: str, text: str) -> None:
     flags = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC | posix.O_NOFOLLOW
     descriptor = posix.open(temporary, flags, 0o600)
     try:
-        data = text.encode("utf-8", "surrogateescape")
-        while data:  # a disk that is nearly full takes a part
-            data = data[posix.write(descriptor, data) :]
-    finally:
-        posix.close(descriptor)
-    posix.rename(temporary, path)
+        try:
+            data = text.encode("utf-8", "surrogateescape")
+            while data:  # a disk that is nearly full takes a part
+                data = data[posix.write(descriptor, data) :]
+        finally:
+            posix.close(descriptor)
+        posix.rename(temporary, path)
+    except OSError:
+        posix.unlink(temporary)
+        raise

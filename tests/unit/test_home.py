@@ -2,6 +2,7 @@
 
 import posix
 import pwd
+import resource
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -352,6 +353,20 @@ def test_a_small_file_is_replaced_whole_for_the_user_alone(tmp_path: Path) -> No
     assert home.read_small(str(path)) == "new \udcff"
     assert path.stat().st_mode & 0o777 == 0o600
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_small_file_that_finds_no_room_leaves_nothing_behind(tmp_path: Path) -> None:
+    path = tmp_path / "record"
+    home.write_small(str(path), "old\n")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8, before[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            home.write_small(str(path), "longer than that\n")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["record"]
+    assert path.read_text() == "old\n"
 
 
 def test_what_cannot_be_read_is_empty(tmp_path: Path) -> None:
