@@ -33,6 +33,7 @@ FILES = {
     "one line with spaces": '{ "model": "opus" }\n',
     "odd but valid": ' \n{ "model" :\t"opus"\n ,"env":{ }\n}  \n\n',
     "escapes": '{\n  "a": "\\u00e9 \\/ \\ud83d é",\n  "n": 1.0e2,\n  "big": 12345678901234567\n}\n',
+    "a number without end": '{"big": ' + "1" * 5000 + "}\n",
     "a byte order mark": '\ufeff{\n  "model": "opus"\n}\n',
     "hooks of others": """{
   "hooks": {
