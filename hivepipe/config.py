@@ -134,7 +134,7 @@ def _of_summaries() -> Iterator[Setting]:
         ("llm_timeout", _number, "a number of seconds", "60"),
         ("llm_daily_calls", _number, "a number", "20"),
         ("llm_daily_tokens", _number, "a number", "200000"),
-        ("llm_daily_usd", _number, "a number of US dollars", "0.50"),
+        ("llm_daily_usd", _number, "a number of dollars", "0.50"),
         ("openrouter_url", _address, web_address.KIND, of_provider),
         ("anthropic_url", _address, web_address.KIND, of_provider),
         ("openai_url", _address, web_address.KIND, of_provider),
@@ -177,7 +177,7 @@ SETTINGS = (
     ),
     Setting("redis_server", _path, "an absolute path", "the first on PATH", is_the_users=True),
     Setting("alert_command", _text, "a command", "none", is_the_users=True),
-    Setting("alert_webhook", _text, "an http address", "none", is_the_users=True),
+    Setting("alert_webhook", _address, web_address.KIND, "none", is_the_users=True),
     *_of_summaries(),
     Setting("claude", _text, "a command", "the first on PATH", is_the_users=True),
     Setting(
@@ -192,7 +192,7 @@ SETTINGS = (
     Setting("hive_policy", _policy, '"report", "ask" or "respawn"', "report", is_the_users=True),
     Setting("hive_grace_secs", _number, "a number of seconds", "300"),
     Setting("hive_respawns", _number, "a count", "1", is_the_users=True),
-    Setting("hive_limit_usd", _number, "dollars a day", "5", is_the_users=True),
+    Setting("hive_limit_usd", _number, "a number of dollars", "5", is_the_users=True),
 )
 SECTIONS = ("redaction", "retention")  # read by the rooms they belong to
 CONTEXT = "context"  # [[context]]: keywords, and what Claude is told when a prompt has one
@@ -218,6 +218,7 @@ class Config:
         self.problems: list[str] = []
         self._values: dict[str, tuple[str, str]] = {}
         self.keyword_rules: list[dict[str, Any]] = []
+        self._users = files(home)[0]
         for path in files(home):
             for name, text in self._read(path):
                 self._values[name] = (text, path)
@@ -243,9 +244,9 @@ class Config:
                 found = tomllib.loads(file.read(LIMIT_BYTES).decode("utf-8"))
         except FileNotFoundError:
             return
-        except (OSError, ValueError) as error:  # of TOML or UTF-8
+        except (OSError, ValueError, RecursionError) as error:  # of TOML or UTF-8
             self.problems.append(f"{path} cannot be read: {error}")
-            if path == files(self.home)[0]:
+            if path == self._users:
                 yield from ((each.name, UNUSABLE) for each in SETTINGS if each.says_what_is_spent)
             return
         self._read_keyword_rules(path, found.pop(CONTEXT, []))
@@ -256,8 +257,8 @@ class Config:
             text = setting.read(value) if setting else None
             if setting is None:
                 self.problems.append(f"{path}: there is no setting {name!r}")
-            elif setting.is_the_users and path != files(self.home)[0]:
-                self.problems.append(f"{path}: {name} belongs into {files(self.home)[0]}")
+            elif setting.is_the_users and path != self._users:
+                self.problems.append(f"{path}: {name} belongs into {self._users}")
             elif text is None:
                 self.problems.append(f"{path}: {name} must be {setting.kind}")
                 if setting.says_what_is_spent:
@@ -270,9 +271,10 @@ class Config:
             self.problems.append(f"{path}: {CONTEXT} must be written [[{CONTEXT}]]")
             return
         for number, rule in enumerate(rules, 1):
-            keywords, text = rule.get("keywords"), rule.get("text")
+            said: Any = rule if isinstance(rule, dict) else {}
+            keywords, text = said.get("keywords"), said.get("text")
             fits = (
-                set(rule) == {"keywords", "text"}
+                set(said) == {"keywords", "text"}
                 and isinstance(keywords, list)
                 and all(isinstance(word, str) and word.strip() for word in keywords)
                 and isinstance(text, str)

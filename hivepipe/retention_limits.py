@@ -62,7 +62,7 @@ def _read(path: str) -> dict[str, Any]:
         section = tomllib.loads(Path(path).read_text("utf-8")).get("retention", {})
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise RetentionError(f"{path} cannot be read: {error}") from error
     if not isinstance(section, dict):
         raise RetentionError(f"{path}: [retention] is a section")

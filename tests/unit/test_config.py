@@ -9,6 +9,8 @@ import pytest
 
 from hivepipe import settings
 from hivepipe.config import SETTINGS, Config, compile_for_hooks
+from hivepipe.redaction_config import use_rules
+from hivepipe.retention_limits import fault
 from hivepipe.settings import variable
 
 Environ = dict[bytes, bytes]
@@ -105,11 +107,20 @@ def test_what_cannot_be_used_is_named_and_left_out(homes: Path, text: str, probl
     assert config.for_settings() == ({} if broken else {"HIVEPIPE_SWARM_ID": "kept"})
 
 
-@pytest.mark.parametrize("data", [b"\xff\xfe", b"x = '" + b"y" * (1 << 20) + b"'"])
+DEEP = b"x = " + b"[" * 5000 + b"]" * 5000
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe", b"x = '" + b"y" * (1 << 20) + b"'", DEEP])
 def test_a_file_that_is_no_toml_is_named(homes: Path, data: bytes) -> None:
     homes.write_bytes(data)
     (said,) = Config(str(homes.parent)).problems
     assert "cannot be read" in said
+
+
+def test_what_is_nested_without_end_is_named_by_every_reader(homes: Path) -> None:
+    homes.write_bytes(DEEP)
+    assert "cannot be read" in fault(str(homes.parent))
+    assert "not valid TOML" in use_rules(str(homes.parent))
 
 
 def test_a_home_may_not_name_a_program(users: Path, homes: Path) -> None:

@@ -61,6 +61,8 @@ def test_rules_are_compiled_and_a_bad_one_is_named(tmp_path: Path) -> None:
     compile_for_hooks(config)
     compiled = json.loads((tmp_path / "hook-settings.json").read_text())
     assert compiled["context"] == [{"keywords": ["deploy"], "text": "Staging first."}]
+    (tmp_path / "config.toml").write_text("context = [1]\n")
+    assert "number 1 must have keywords" in Config(str(tmp_path)).problems[0]
     (tmp_path / "config.toml").write_text("context = 1\n")
     config = Config(str(tmp_path))
     assert "[[context]]" in config.problems[0]
