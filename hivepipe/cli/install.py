@@ -143,6 +143,8 @@ def _became(edit: edits.Edit) -> str:
 
 
 def _about_data(plan: removal.Removal, purge: bool, would_be: str) -> str:
+    if plan.is_shared:
+        return "data     stays: other projects use it"
     if not plan.data:
         return "data     there is none"
     total = size(sum(entry.size_bytes for entry in plan.data))

@@ -24,12 +24,17 @@ class Plugin(NamedTuple):
 
 
 def switched_on(*projects: str) -> Plugin | None:
-    """Return the plugin that runs in these folders of one project; None if none is switched on."""
+    """Return the plugin that runs in these folders of one project; None if none is switched on.
+
+    Without a folder: the one that runs in all projects.
+    """
+    paths = [claude_code.settings_path(Scope.USER, "")]
+    for scope in (Scope.PROJECT, Scope.LOCAL):  # the last one wins
+        paths += [claude_code.settings_path(scope, project) for project in projects]
     said: dict[str, bool] = {}
-    for scope in (Scope.USER, Scope.PROJECT, Scope.LOCAL):  # the last one wins
-        for project in projects:
-            enabled = _json(claude_code.settings_path(scope, project)).get("enabledPlugins")
-            said |= enabled if isinstance(enabled, dict) else {}
+    for path in paths:
+        enabled = _json(path).get("enabledPlugins")
+        said |= enabled if isinstance(enabled, dict) else {}
     found = [_installed(id, projects) for id, is_on in said.items() if is_on and _is_ours(id)]
     return max(found, key=lambda plugin: plugin.is_there, default=None)
 
@@ -43,7 +48,7 @@ def _installed(id: str, projects: tuple[str, ...]) -> Plugin:
     known = _json(f"{claude_code.config_folder()}/plugins/installed_plugins.json").get("plugins")
     copies = known.get(id) if isinstance(known, dict) else None
     for copy in copies if isinstance(copies, list) else [copies]:  # one, in older versions
-        if not isinstance(copy, dict) or copy.get("projectPath", projects[0]) not in projects:
+        if not isinstance(copy, dict) or copy.get("projectPath") not in (None, *projects):
             continue
         folder = str(copy.get("installPath", ""))
         if Path(folder, "hooks", "plugin.sh").is_file():
@@ -53,7 +58,9 @@ def _installed(id: str, projects: tuple[str, ...]) -> Plugin:
 
 
 def _json(path: str) -> dict[str, Any]:
-    """Return the object in a file; empty if it cannot be read as one."""
+    """Return the object in a file; empty if it cannot be read as one: a link to a device, say."""
+    if not Path(path).is_file():
+        return {}
     try:
         found = json.loads(Path(path).read_text("utf-8-sig"))
     except (OSError, ValueError, RecursionError):

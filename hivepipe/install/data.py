@@ -7,16 +7,15 @@ from typing import NamedTuple
 
 from hivepipe.errors import StoreError
 from hivepipe.hive_list import known
-from hivepipe.home import Place, kept_folder, state_folder
+from hivepipe.home import Place, kept_folder, read_small, state_folder
 from hivepipe.queues.connection import ACCEPTED_KEY, connect
 from hivepipe.stack.redis_server import answers
+from hivepipe.stack.registration import IGNORE_ALL
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
 from hivepipe.summaries.consent import consent_path
 
-# Of `.claude-state`, which others may use too, only this is ours.
-_OURS_OF_STATE = ("logs", "session.yaml", ".gitignore")
-# Of `.hive`, too: projects, prompts and what was learned are the user's.
+# Projects, prompts and what was learned are the user's.
 _OURS_OF_HIVE = ("workers", "state", "archive")
 _FOLDERS_THAT_GO = ("/.claude-state", "/hivepipe/summaries")
 # What is there before any event is; whether Redis and the database hold one is asked of them.
@@ -37,10 +36,19 @@ def data_of(place: Place) -> list[Data]:
     if database.startswith(f"{state_folder()}/databases/"):
         found.append(os.path.dirname(database))
     if place.home.endswith("/.hive-mind"):
-        state = f"{os.path.dirname(place.home)}/.claude-state"
-        found += [f"{state}/{name}" for name in _OURS_OF_STATE]
-    found += [f"{hive}/{name}" for hive in known(place.home) for name in _OURS_OF_HIVE]
+        found += _of_state(f"{os.path.dirname(place.home)}/.claude-state")
+    for hive in known(place.home):  # by a file that a `git pull` may have brought
+        if hive.endswith("/.hive") and not os.path.islink(hive):
+            found += [f"{hive}/{name}" for name in _OURS_OF_HIVE]
     return [Data(path, size_of(path)) for path in found if os.path.lexists(path)]
+
+
+def _of_state(folder: str) -> list[str]:
+    """Return what is ours of `.claude-state`, which others may use too; nothing through a link."""
+    if os.path.islink(folder):
+        return []
+    is_ours = read_small(f"{folder}/.gitignore") == IGNORE_ALL
+    return [f"{folder}/logs", *([f"{folder}/.gitignore"] if is_ours else [])]
 
 
 def delete(data: list[Data]) -> None:
@@ -61,7 +69,8 @@ def holds_nothing(place: Place) -> bool:
     files = [str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()]
     if not all(name.startswith(_OF_AN_EMPTY_HOME) for name in files):
         return False
-    if any(path.is_file() for path in exports.rglob("*")) or _redis_took_any(place):
+    kept = [path for path in exports.rglob("*") if path.is_file() and path.name != ".gitignore"]
+    if kept or _redis_took_any(place):
         return False
     database = database_path(place.home)
     if not database.exists():

@@ -52,13 +52,21 @@ class Manifest:
     made: list[str]
 
     @property
-    def original(self) -> str:
-        """Return what the file held before."""
-        return _text(_folder(self.path) / "original") or ""
+    def original(self) -> str | None:
+        """Return what the file held before; None if it was not there."""
+        return _text((_folder(self.path) / "original").read_bytes()) if self.existed else None
+
+    def is_of(self, text: str | None) -> bool:
+        """Is this what we made of the file, and is there a way back?"""
+        has_original = not self.existed or (_folder(self.path) / "original").is_file()
+        return _sha256(text) == self.sha256 and has_original
 
 
 def read(path: str) -> str | None:
-    """Return a file's text, None where there is none; SettingsError: it cannot be changed."""
+    """Return a file's text, None where there is none; SettingsError: it cannot be changed.
+
+    Bytes that are no UTF-8 are kept as surrogates, as in the names of files.
+    """
     target = os.path.realpath(path)
     parent = _existing_parent(target)
     if not os.access(parent, os.W_OK | os.X_OK):
@@ -74,9 +82,7 @@ def read(path: str) -> str | None:
     if not os.access(target, os.W_OK):
         raise SettingsError(f"{path} is read-only")
     try:
-        return Path(target).read_bytes().decode("utf-8")
-    except UnicodeDecodeError:
-        raise SettingsError(f"{path} is not UTF-8") from None
+        return _text(Path(target).read_bytes())
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror}") from None
 
@@ -85,8 +91,8 @@ def make_undoable(edit: Edit, project: str, without_ours: Cleaner) -> None:
     """Make the edit, and remember first how the file is given back."""
     known = manifest_of(edit.path)
     before = edit.before
-    if known and _sha256(before) == known.sha256:  # as we left it: what it was before us stands
-        before = known.original if known.existed else None
+    if known and known.is_of(before):  # as we left it: what it was before us stands
+        before = known.original
     elif before is not None:
         before = without_ours(before)
         if known and _is_left_over(known, before):
@@ -126,8 +132,8 @@ def undone(path: str, without_ours: Cleaner) -> Edit:
     known = manifest_of(path)
     if text is None or not known:
         return Edit(path, text, text if text is None else without_ours(text))
-    if _sha256(text) == known.sha256:
-        return Edit(path, text, known.original if known.existed else None, is_restored=True)
+    if known.is_of(text):
+        return Edit(path, text, known.original, is_restored=True)
     after = without_ours(text)
     return Edit(path, text, None if _is_left_over(known, after) else after)
 
@@ -143,16 +149,22 @@ def undo(edit: Edit) -> None:
 
 def manifests() -> Iterator[Manifest]:
     """Yield what is remembered of every changed file."""
-    for path in sorted(Path(state_folder(), "changed").glob("*/manifest.json")):
-        try:
-            yield Manifest(**json.loads(path.read_bytes()))
-        except (OSError, ValueError, TypeError):
-            continue  # not ours, or of a later version
+    for folder in sorted(Path(state_folder(), "changed").glob("*")):
+        known = _manifest(folder)
+        if known:
+            yield known
 
 
 def manifest_of(path: str) -> Manifest | None:
     """Return what is remembered of a file."""
-    return next((found for found in manifests() if found.path == path), None)
+    return _manifest(_folder(path))
+
+
+def _manifest(folder: Path) -> Manifest | None:
+    try:
+        return Manifest(**json.loads((folder / "manifest.json").read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return None  # not ours, or of a later version
 
 
 def missing_folders(path: str) -> list[str]:
@@ -182,15 +194,16 @@ def _folder(path: str) -> Path:
     return Path(state_folder(), "changed", short_hash(path))
 
 
-def _text(path: Path) -> str | None:
-    try:
-        return path.read_bytes().decode("utf-8")
-    except OSError:
-        return None
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _sha256(text: str | None) -> str:
-    return hashlib.sha256((text or "").encode()).hexdigest()
+    return hashlib.sha256(_bytes(text or "")).hexdigest()
 
 
 def _existing_parent(path: str) -> str:
@@ -215,7 +228,7 @@ def _replace(path: Path, text: str, like: os.stat_result | None = None, mode: in
     descriptor = os.open(temporary, flags, 0o600 if like else mode)
     try:
         with open(descriptor, "wb") as file:
-            file.write(text.encode())
+            file.write(_bytes(text))
             if like and (like.st_uid, like.st_gid) != (os.geteuid(), os.getegid()):
                 os.fchown(descriptor, like.st_uid, like.st_gid)
             if like:

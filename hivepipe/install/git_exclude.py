@@ -1,7 +1,7 @@
 """Keeping our settings file out of git: a line in the clone's own `.git/info/exclude`.
 
 Claude Code has git ignore a `settings.local.json` that it makes itself; for one that we make, we
-see to it. The line is nobody else's: that file is never committed.
+see to it. The line above it says whose it is: without that, it is the user's and stays.
 """
 
 import os
@@ -9,6 +9,10 @@ import re
 import subprocess
 
 _ANSWER_SECS = 10
+_MARK = "# hivepipe init"
+# A repository's own settings get no program to run, and a folder in it that looks like a
+# repository is none.
+_WARILY = ("-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit")
 
 
 def is_ignored(path: str) -> bool:
@@ -35,15 +39,16 @@ def line_for(path: str) -> str:
 
 def with_line(text: str, line: str) -> str:
     """Return the text with the line at its end, which stays without a line break if it is."""
-    return f"{text}\n{line}" if text and not text.endswith("\n") else f"{text}{line}\n"
+    ours = f"{_MARK}\n{line}"
+    return f"{text}\n{ours}" if text and not text.endswith("\n") else f"{text}{ours}\n"
 
 
 def without_line(text: str, line: str) -> str:
     """Return the text without the line: exactly what `with_line` was given."""
-    lines = text.splitlines(keepends=True)
-    if lines and lines[-1] == line:
-        return "".join(lines[:-1]).removesuffix("\n")
-    return "".join(kept for kept in lines if kept != f"{line}\n")
+    ours = f"{_MARK}\n{line}"
+    if text.endswith(f"\n{ours}"):
+        return text.removesuffix(f"\n{ours}")
+    return text.replace(f"{ours}\n", "")
 
 
 def _folder(path: str) -> str:
@@ -52,16 +57,15 @@ def _folder(path: str) -> str:
 
 
 def _git(path: str, *words: str) -> str | None:
-    """Ask git; None if it says no. A repository's own settings get no program to run."""
+    """Ask git; None if it says no."""
     try:
         said = subprocess.run(
-            ["git", "-c", "core.fsmonitor=false", "-C", _folder(path), *words],
+            ["git", *_WARILY, "-C", _folder(path), *words],
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True,
             timeout=_ANSWER_SECS,
             check=True,
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return said.stdout.rstrip("\n")
+    return os.fsdecode(said.stdout).rstrip("\n")

@@ -55,7 +55,7 @@ def plan(scope: Scope) -> Plan:
         _refuse_link_outside(path, here)
     project, home = _project_and_home(scope, here)
     form = _form(scope)
-    plugin = claude_plugin.switched_on(here, project)
+    plugin = claude_plugin.switched_on(*(() if scope is Scope.USER else (here, project)))
     if plugin and plugin.is_there and scope is not Scope.PROJECT:
         return Plan(project, home, form, _without_hooks(path), None, False, plugin)
     text = edits.read(path)
@@ -120,7 +120,14 @@ def _project_and_home(scope: Scope, here: str) -> tuple[str, str]:
         return home, home
     project = main_checkout(here)
     override = variable("HIVEPIPE_HOME")
-    return project, absolute(override) if override else f"{project}/.hive-mind"
+    if not override:
+        return project, f"{project}/.hive-mind"
+    home = absolute(override)
+    if f"{project}/".startswith(f"{real_path(home).rstrip('/')}/"):
+        raise SettingsError(
+            f"HIVEPIPE_HOME={override} holds this project: name a folder of its own"
+        )
+    return project, home
 
 
 def _exclusion(settings: str) -> edits.Edit | None:
@@ -135,7 +142,7 @@ def _exclusion(settings: str) -> edits.Edit | None:
 
 
 def _refuse_home_folder(here: str) -> None:
-    if here in ("/", real_path(user_folder())):
+    if here in ("/", real_path(user_folder() or "/")):
         raise SettingsError(f"{here} is no project; for all projects: hivepipe init --user")
 
 

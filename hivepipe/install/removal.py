@@ -49,7 +49,7 @@ def plan(user: bool) -> Removal:
     place = _users_place() if user else _projects_place()
     paths = _settings_paths(place, user)
     settings = [edit for edit in map(_settings_edit, paths) if _is_ours(edit)]
-    is_shared = len([1 for record in registration.records() if record["home"] == place.home]) > 2
+    is_shared = _is_shared(place)
     return Removal(
         place=place,
         settings=settings,
@@ -60,6 +60,14 @@ def plan(user: bool) -> Removal:
         holds_nothing=not is_shared and holds_nothing(place),
         plugin=claude_plugin.switched_on(place.project, real_path(".")),
     )
+
+
+def _is_shared(place: Place) -> bool:
+    """Has any other project this home? Its own record and this project's may be one, or gone."""
+    if place.home == f"{state_folder()}/default" and place.project != place.home:
+        return True  # by everyone who has no record
+    mine = {path for path in (place.project, place.home) if read_record(path).get("home")}
+    return len([1 for each in registration.records() if each["home"] == place.home]) > len(mine)
 
 
 def carry_out(removal: Removal, purge: bool) -> None:

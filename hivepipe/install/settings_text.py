@@ -62,7 +62,10 @@ def _hooks(text: str) -> dict[str, list[Any]]:
     """Return the hooks of a settings file, checked as far as they concern us."""
     _, text = _apart(text)
     try:
+        text.encode()
         settings = json_text.parse(text) if text.strip() else {}
+    except UnicodeEncodeError:
+        raise SettingsError("is not UTF-8") from None
     except json_text.NotJsonError as error:
         raise SettingsError(f"is not valid JSON: {error}") from None
     if not isinstance(settings, dict):

@@ -6,18 +6,23 @@ from importlib.metadata import version
 from secrets import token_hex
 
 from hivepipe.errors import RegistrationError
+from hivepipe.folders import Folder
 from hivepipe.home import (
     is_private_folder,
     parse_record,
     read_record,
+    read_small,
+    real_path,
     record_path,
     state_folder,
+    user_folder,
     write_small,
 )
 from hivepipe.stack.lock import Stack, make_private
 from hivepipe.stack.root import refuse_root
 
 LARGEST_RECORD_BYTES = 4096  # what a hook reads of it
+IGNORE_ALL = "*\n"  # of a `.gitignore`
 _FOLDERS = (".hive-mind", ".claude-state")
 
 
@@ -50,9 +55,9 @@ def register(
     if home == f"{project}/.hive-mind":
         for name in _FOLDERS:
             _claim(f"{project}/{name}")
-            # Inside the folder, so that nobody's own .gitignore has to change.
-            write_small(f"{project}/{name}/.gitignore", "*\n")
+        _keep_out_of_git(project)
     else:
+        _refuse_users_folder(home)
         _claim(home)
     if home != project:  # off is a project's own word: the home's record keeps what its stack is
         wanted = read_record(home).get("state", "on") if state == "off" else state
@@ -74,6 +79,24 @@ def _refuse_shipped(project: str) -> None:
         )
     if os.path.islink(f"{project}/.claude-state/logs"):
         raise RegistrationError(f"{project}/.claude-state/logs is a link: remove it")
+
+
+def _refuse_users_folder(home: str) -> None:
+    """A home is deleted whole by `uninstall --purge`."""
+    user = real_path(user_folder() or "/")
+    if f"{user}/".startswith(f"{home.rstrip('/')}/"):
+        raise RegistrationError(f"{home} holds all of yours: a home is a folder of its own")
+
+
+def _keep_out_of_git(project: str) -> None:
+    """Inside the folders, so that no `.gitignore` of anybody's has to change."""
+    write_small(f"{project}/.hive-mind/.gitignore", IGNORE_ALL)
+    state = f"{project}/.claude-state"
+    if read_small(f"{state}/.gitignore") in ("", IGNORE_ALL):
+        write_small(f"{state}/.gitignore", IGNORE_ALL)
+    else:  # others may use this folder too
+        with Folder(f"{state}/logs", make=True) as logs:
+            logs.replace(".gitignore", IGNORE_ALL.encode())
 
 
 def set_state(home: str, state: str) -> None:

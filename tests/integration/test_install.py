@@ -91,13 +91,17 @@ def test_purge_asks_with_sizes_and_no_means_no(user: User) -> None:
 
 
 def test_purge_leaves_what_others_keep_in_the_state_folder(user: User) -> None:
+    state = user.project / ".claude-state"
+    state.mkdir()
+    theirs = {"preferences.md": "tabs\n", "session.yaml": "a: 1\n", ".gitignore": "*.yaml\n"}
+    for name, text in theirs.items():
+        (state / name).write_text(text)
+    user.own(state)
     user.hivepipe("init")
-    theirs = user.project / ".claude-state" / "preferences.md"
-    theirs.write_text("tabs\n")
     user.fire("SessionStart", source="startup")
+    assert (state / "logs" / ".gitignore").read_text() == "*\n"
     user.hivepipe("uninstall", "--purge", "--yes")
-    assert theirs.read_text() == "tabs\n"
-    assert [path.name for path in theirs.parent.iterdir()] == ["preferences.md"]
+    assert {path.name: path.read_text() for path in state.iterdir()} == theirs
 
 
 def test_a_dry_run_changes_nothing(user: User) -> None:
@@ -219,8 +223,14 @@ def test_a_link_that_leads_out_of_the_project_is_refused(user: User) -> None:
     assert changed(before, user.files()) == {}
 
 
-def test_the_home_folder_is_no_project(user: User) -> None:
+def test_the_home_folder_is_no_project_and_no_home(user: User) -> None:
+    user.home.chmod(0o700)
+    before = user.files(user.home)
     assert "--user" in user.hivepipe("init", cwd=user.home, expect=1)
+    said = user.hivepipe("init", HIVEPIPE_HOME=str(user.project), expect=1)
+    assert "holds this project" in said
+    assert "all of yours" in user.hivepipe("up", "-d", HIVEPIPE_HOME=str(user.home), expect=1)
+    assert changed(before, user.files(user.home)) == {}
 
 
 def test_for_the_user_all_projects_go_to_one_home_and_none_is_written_to(user: User) -> None:
@@ -300,22 +310,24 @@ def test_git_add_adds_nothing_of_ours(user: User) -> None:
 def test_an_exclude_file_without_a_last_line_break_is_given_back_exactly(user: User) -> None:
     user.git("init", "-q")
     exclude = user.project / ".git" / "info" / "exclude"
-    exclude.write_text("*.o\n*.tmp")
+    exclude.write_text("/.claude/settings.json\n*.tmp")
     user.own(user.project)
     user.hivepipe("init")
     user.git("add", "-A")
     assert user.git("status", "--short") == ""
     user.hivepipe("uninstall")
-    assert exclude.read_text() == "*.o\n*.tmp"
+    assert exclude.read_text() == "/.claude/settings.json\n*.tmp"
 
 
 def test_settings_that_git_ignores_already_need_no_line(user: User) -> None:
     user.git("init", "-q")
-    (user.project / ".gitignore").write_text("settings.local.json\n")
+    exclude = user.project / ".git" / "info" / "exclude"
+    exclude.write_text("/.claude/settings.local.json\n")
     user.own(user.project)
-    exclude = (user.project / ".git" / "info" / "exclude").read_text()
     user.hivepipe("init")
-    assert (user.project / ".git" / "info" / "exclude").read_text() == exclude
+    assert exclude.read_text() == "/.claude/settings.local.json\n"
+    user.hivepipe("uninstall")
+    assert exclude.read_text() == "/.claude/settings.local.json\n", "it was the user's own"
 
 
 def test_committed_local_settings_are_changed_with_a_warning(user: User) -> None:

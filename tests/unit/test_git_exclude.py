@@ -1,0 +1,50 @@
+"""The line in a clone's exclude file: ours alone, in the clone's own file, under any name."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hivepipe.install.git_exclude import exclude_file, line_for, with_line, without_line
+
+LINE = "/.claude/settings.local.json"
+
+
+@given(st.lists(st.sampled_from(["*.o", LINE, f"{LINE} ", "", "ä"])), st.booleans())
+def test_taking_the_line_out_gives_what_was_there(lines: list[str], is_ended: bool) -> None:
+    text = "\n".join(lines) + ("\n" if is_ended and lines else "")
+    ours = with_line(text, LINE)
+    assert LINE in ours.split("\n")
+    assert without_line(ours, LINE) == text
+    assert without_line(with_line(ours, "/sub/x"), LINE) == with_line(text, "/sub/x")
+
+
+def test_a_line_of_the_users_own_is_not_ours() -> None:
+    assert without_line(f"{LINE}\n*.o\n", LINE) == f"{LINE}\n*.o\n"
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    folder = Path(os.fsdecode(bytes(tmp_path.resolve()) + b"/sh\xf6p [1]"))  # Latin-1, not UTF-8
+    subprocess.run(["git", "init", "-q", folder], check=True)
+    (folder / "sub").mkdir()
+    return folder
+
+
+def test_the_file_is_the_clones_own_whatever_its_name(clone: Path) -> None:
+    settings = str(clone / "sub" / ".claude" / "settings.local.json")
+    assert exclude_file(settings) == str(clone / ".git" / "info" / "exclude")
+    assert line_for(settings) == "/sub/.claude/settings.local.json"
+    odd = str(clone / "sub" / "a[b]*" / ".claude" / "x")
+    (clone / "sub" / "a[b]*").mkdir()
+    assert line_for(odd) == r"/sub/a\[b]\*/.claude/x"
+
+
+def test_a_folder_that_looks_like_a_repository_is_none(tmp_path: Path) -> None:
+    """A clone can bring one along, with a link to somebody's file in place of its exclude file."""
+    folder = tmp_path / "shipped"
+    subprocess.run(["git", "init", "-q", "--bare", folder], check=True)
+    assert exclude_file(str(folder / ".claude" / "settings.local.json")) is None

@@ -1,0 +1,99 @@
+"""What `uninstall` takes for its own: never what a link or a forged list leads to."""
+
+import posix
+from pathlib import Path
+
+import pytest
+
+from hivepipe import home
+from hivepipe.home import Place
+from hivepipe.install import claude_plugin, edits, installation, removal
+from hivepipe.install.claude_code import Scope
+from hivepipe.install.data import data_of
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    seen = {b"HOME": bytes(tmp_path / "user"), b"XDG_STATE_HOME": bytes(tmp_path / "state")}
+    monkeypatch.setattr(posix, "environ", seen)
+    folder = tmp_path.resolve() / "project"
+    for name in (".hive-mind", ".claude"):
+        (folder / name).mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def register(path: str, its_home: str) -> None:
+    file = home.record_path(path)
+    home.make_folders(file.rpartition("/")[0])
+    home.write_small(file, f"home={its_home}\n")
+
+
+def found(project: Path) -> list[str]:
+    place = Place(str(project), f"{project}/.hive-mind", {})
+    return [entry.path for entry in data_of(place)]
+
+
+def test_of_the_state_folder_only_what_we_made_is_ours(project: Path) -> None:
+    state = project / ".claude-state"
+    (state / "logs").mkdir(parents=True)
+    for name, text in ((".gitignore", "*\n"), ("session.yaml", "theirs")):
+        (state / name).write_text(text)
+    ours = [f"{project}/.hive-mind", f"{state}/logs", f"{state}/.gitignore"]
+    assert found(project) == ours
+    (state / ".gitignore").write_text("*\n!keep\n")
+    assert found(project) == ours[:2]
+
+
+def test_nothing_behind_a_link_is_ours(project: Path, tmp_path: Path) -> None:
+    (tmp_path / "other" / "logs").mkdir(parents=True)
+    (project / ".claude-state").symlink_to(tmp_path / "other")
+    assert found(project) == [f"{project}/.hive-mind"]
+
+
+def test_a_list_of_hives_names_hives_alone(project: Path, tmp_path: Path) -> None:
+    for folder in ("other", "real/.hive"):
+        (tmp_path / folder / "workers").mkdir(parents=True)
+    (tmp_path / ".hive").symlink_to(tmp_path / "other")
+    listed = [tmp_path / "other", tmp_path / ".hive", tmp_path / "real" / ".hive"]
+    (project / ".hive-mind" / "hives").write_text("".join(f"{path}\n" for path in listed))
+    assert found(project) == [f"{project}/.hive-mind", f"{tmp_path}/real/.hive/workers"]
+
+
+def test_the_home_of_all_projects_is_shared_once_one_has_it_by_name(project: Path) -> None:
+    common = f"{home.state_folder()}/default"
+    register(common, common)
+    assert not removal.plan(user=True).is_shared
+    register(str(project), common)
+    assert removal.plan(user=True).is_shared
+    assert removal.plan(user=False).is_shared, "by those who have no record"
+
+
+def test_an_original_that_is_lost_is_not_an_empty_file(project: Path) -> None:
+    path = project / ".claude" / "settings.json"
+    path.write_text("theirs")
+    change = edits.Edit(str(path), "theirs", "theirs and ours")
+    edits.make_undoable(change, str(project), lambda text: text)
+    (kept,) = Path(home.state_folder()).rglob("original")
+    kept.unlink()
+    assert edits.undone(str(path), lambda text: text.removesuffix(" and ours")).after == "theirs"
+
+
+def test_a_plugin_of_one_project_is_not_everybodys(project: Path) -> None:
+    (project / ".claude" / "settings.json").write_text('{"enabledPlugins": {"hivepipe@x": true}}')
+    copy = project / "copy"
+    (copy / "hooks").mkdir(parents=True)
+    (copy / "hooks" / "plugin.sh").touch()
+    known = Path(home.user_folder(), ".claude", "plugins", "installed_plugins.json")
+    known.parent.mkdir(parents=True)
+    known.write_text(f'{{"plugins": {{"hivepipe@x": [{{"installPath": "{copy}"}}]}}}}')
+    plugin = claude_plugin.switched_on(str(project))
+    assert plugin is not None
+    assert plugin.is_there
+    assert installation.plan(Scope.LOCAL).plugin == plugin
+    assert installation.plan(Scope.USER).plugin is None
+
+
+def test_settings_that_are_a_device_switch_nothing_on(project: Path) -> None:
+    (project / ".claude" / "settings.json").symlink_to("/dev/zero")
+    assert claude_plugin.switched_on(str(project)) is None
