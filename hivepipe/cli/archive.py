@@ -18,6 +18,7 @@ from hivepipe.cli.tables import (
     show_entry,
     show_json,
     show_table,
+    size,
     utc_option,
 )
 from hivepipe.handlers.archive import archives_of
@@ -25,8 +26,6 @@ from hivepipe.handlers.slow import asked, at_once
 from hivepipe.handlers.sweep import sweep as sweep_transcripts
 from hivepipe.home import locate
 from hivepipe.settings import variable
-
-_SIZES = ("B", "kB", "MB", "GB")
 
 
 @click.group()
@@ -65,18 +64,9 @@ def _row(entry: Entry, meta: Meta, utc: bool) -> tuple[Any, ...]:
         moment(entry["started_at"], utc),
         moment(meta.get("ended_at"), utc),
         meta.get("message_count"),
-        _size(meta.get("archive", {}).get("bytes", 0)),
+        size(meta.get("archive", {}).get("bytes", 0)),
         meta.get("title") or meta.get("cwd"),
     )
-
-
-def _size(length: int) -> str:
-    size = float(length)
-    for unit in _SIZES[:-1]:
-        if size < 1000:
-            return f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:.3g} {_SIZES[-1]}"
 
 
 @archive.command()

@@ -1,12 +1,19 @@
 """Command `costs`: what Claude's messages used, and what that costs by the price table."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import click
 
-from hivepipe.cli.tables import json_option, local_day, show_json, show_table, utc_option
+from hivepipe.cli.tables import (
+    json_option,
+    local_day,
+    show_json,
+    show_table,
+    stored,
+    utc_option,
+)
 from hivepipe.costs.bill import Bill, Cost
 from hivepipe.home import locate
 from hivepipe.price_table import prices_in_force
@@ -60,7 +67,7 @@ def costs(by: str, since: datetime | None, as_json: bool, utc: bool) -> None:
     bills: dict[Key, Bill] = {}
     total = Bill()
     with listings(database_path(home)) as store:
-        for charge in charges(store, _moment(since, utc)):
+        for charge in charges(store, stored(since, utc)):
             bills.setdefault(key_of(charge), Bill()).add(charge.rate, charge.tokens)
             total.add(charge.rate, charge.tokens)
     found = [(key, bills[key], bills[key].cost(prices)) for key in sorted(bills)]
@@ -114,14 +121,6 @@ def _show_own(own: dict[str, Any]) -> None:
         f"{today['tokens']:,} of {most['tokens']:,} tokens, "
         f"{today['cost_usd']:.4f} of {most['cost_usd']:.2f} USD"
     )
-
-
-def _moment(day: datetime | None, utc: bool) -> str:
-    """Return when a day begins, as the store writes times."""
-    if day is None:
-        return ""
-    begins = day.replace(tzinfo=UTC) if utc else day.astimezone(UTC)
-    return f"{begins:%Y-%m-%dT%H:%M:%S}.000Z"
 
 
 def _entry(bill: Bill, cost: Cost) -> dict[str, Any]:

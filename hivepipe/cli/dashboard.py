@@ -5,6 +5,7 @@ import logging
 import os
 import secrets
 import sys
+from urllib.parse import quote
 
 import click
 
@@ -19,7 +20,13 @@ _NEEDED = ("rq_dashboard", "flask", "prometheus_client", "six")
 
 
 @click.command()
-@click.option("--port", default=9181, show_default=True, help="The port; 0: any that is free.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=9181,
+    show_default=True,
+    help="The port; 0: any that is free.",
+)
 @click.option(
     "--bind",
     default="127.0.0.1",
@@ -48,12 +55,12 @@ def dashboard(port: int, bind: str) -> None:
     try:
         server = app.server(made, bind, port)
     except OSError as error:
-        raise StackError(
-            f"cannot listen on {bind}:{port}: {os.strerror(error.errno or 0)}"
-        ) from error
+        is_name = (error.errno or 0) < 0  # of nothing that there is
+        said = error.strerror if is_name else os.strerror(error.errno or 0)
+        raise StackError(f"cannot listen on {bind}:{port}: {said}") from error
     logging.getLogger("werkzeug").setLevel(logging.WARNING)  # its lines would hold the token
     host = f"[{bind}]" if ":" in bind else bind
-    click.echo(f"http://{host}:{server.port}/?token={token}")
+    click.echo(f"http://{host}:{server.port}/?token={quote(token, safe='')}")
     if not is_local:
         click.echo("other machines can ask: whoever has the token can send jobs back", err=True)
     sys.stdout.flush()

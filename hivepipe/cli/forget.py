@@ -6,11 +6,11 @@ import sqlite3
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 
 import click
 
-from hivepipe.cli.tables import printable
+from hivepipe.cli.tables import printable, stored
 from hivepipe.errors import HivepipeError
 from hivepipe.forgetting import Forgetting, Gone
 from hivepipe.home import locate
@@ -57,7 +57,7 @@ def forget(
             if session is not None:
                 wanted = wanted.with_sessions({forgetting.session_beginning(session)})
             elif before is not None:
-                wanted = wanted.with_sessions(forgetting.sessions_before(_utc(before)))
+                wanted = wanted.with_sessions(forgetting.sessions_before(stored(before, utc=False)))
             else:
                 wanted = wanted.with_sessions(forgetting.sessions_saying(wanted, dry_run=dry_run))
             _forget(forgetting, wanted, dry_run, yes)
@@ -114,8 +114,3 @@ def _show(places: Iterable[Gone], said: str) -> None:
     for (place, what), number in found.items():
         if number:
             click.echo(f"{said}: {place}: {number} {what}")
-
-
-def _utc(day: datetime) -> str:
-    """Return the beginning of a local day as times are stored."""
-    return day.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")

@@ -1,5 +1,7 @@
 """The command `hivepipe`: the list of its commands, and how it fails."""
 
+import io
+import sys
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
@@ -89,11 +91,22 @@ class _Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
+        if isinstance(
+            sys.stdout, io.TextIOWrapper
+        ):  # a name of bytes that are no text is shown too
+            sys.stdout.reconfigure(errors="backslashreplace")
         try:
             return super().invoke(ctx)
         except HivepipeError as error:
-            click.echo(f"hivepipe: {error}", err=True)
-            ctx.exit(1)
+            said = str(error)
+        except UnicodeError as error:
+            said = f"not UTF-8: {error}"
+        except BrokenPipeError:
+            raise  # click knows what to do
+        except OSError as error:
+            said = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        click.echo(f"hivepipe: {said}", err=True)
+        return ctx.exit(1)
 
 
 @click.group(cls=_Commands)

@@ -63,7 +63,9 @@ def add(profile_id: str, role: str | None, write_claude_md: bool | None) -> None
 @profile.command()
 @click.argument("profile_id", metavar="ID")
 @click.argument("name", metavar="FILE", type=_file, required=False)
-@click.option("--version", type=int, help="Not the current one: see `history`.")
+@click.option(
+    "--version", type=click.IntRange(1, 10**9), help="Not the current one: see `history`."
+)
 def show(profile_id: str, name: str | None, version: int | None) -> None:
     """Print what one of its files says, or all of them."""
     with listings(database_path(locate(".").home)) as store:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import chain
 from typing import Any
 
@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.text import Text
 
-from hivepipe.cli.tables import json_option, moment, printable, show_json, utc_option
+from hivepipe.cli.tables import json_option, moment, printable, show_json, stored, utc_option
 from hivepipe.handlers.archive import archives_of
 from hivepipe.handlers.search import all_archived, all_summaries, catch_up, index_path, line_at
 from hivepipe.home import locate
@@ -31,7 +31,7 @@ _day = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"])
 @click.option("--project", metavar="DIR", default="", help="Only work in this folder or below it.")
 @click.option("--since", metavar="DAY", type=_day, help="Only this day (2026-11-21) and later.")
 @click.option("--until", metavar="DAY", type=_day, help="Only before this day.")
-@click.option("--limit", metavar="N", type=click.IntRange(1), default=20, show_default=True)
+@click.option("--limit", metavar="N", type=click.IntRange(1, 10**6), default=20, show_default=True)
 @json_option
 @utc_option
 def search(
@@ -56,8 +56,8 @@ def search(
         project=os.path.realpath(project) if project else "",
         session=session,
         agent=agent,
-        since=_stored(since, utc),
-        until=_stored(until, utc),
+        since=stored(since, utc),
+        until=stored(until, utc),
     )
     index = SearchIndex(index_path(home))
     try:
@@ -85,14 +85,6 @@ def _catch_up(index: SearchIndex, archived: list[Archived]) -> None:
     with Progress(console=console, transient=True, disable=missing < 10_000_000) as bar:
         task = bar.add_task("indexing what is new", total=missing)
         catch_up(index, archived, lambda done: bar.advance(task, done))
-
-
-def _stored(day: datetime | None, utc: bool) -> str:
-    """Return a time of the command line as transcripts write it; a local one, or with --utc not."""
-    if day is None:
-        return ""
-    at = day if utc else day.astimezone().astimezone(UTC)
-    return f"{at:%Y-%m-%dT%H:%M:%S}.000Z"
 
 
 def _words(archived: Archived, hit: Hit) -> str:

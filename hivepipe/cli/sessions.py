@@ -89,6 +89,3 @@ def log(session_id: str, utc: bool) -> None:
         for entry in found
     ]
     show_table(("time", "level", "message", "data"), rows)
-
-
-# ---- how everything is shown

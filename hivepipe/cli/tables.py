@@ -2,7 +2,7 @@
 
 import json
 import sys
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -52,9 +52,20 @@ def moment(text: str | None, utc: bool) -> str:
         return ""
     try:
         at = datetime.fromisoformat(text)
-    except ValueError:
-        return text
-    return f"{at:%Y-%m-%d %H:%M:%S}Z" if utc else f"{at.astimezone():%Y-%m-%d %H:%M:%S}"
+        return f"{at:%Y-%m-%d %H:%M:%S}Z" if utc else f"{at.astimezone():%Y-%m-%d %H:%M:%S}"
+    except (ValueError, OverflowError):  # the last hour of the year 9999
+        return printable(text)
+
+
+def stored(time: datetime | None, utc: bool) -> str:
+    """Return a time of the command line, a local one or of UTC, as times are stored."""
+    if time is None:
+        return ""
+    try:
+        at = time.replace(tzinfo=UTC) if utc else time.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise click.UsageError(f"{time.date()} is no day that anything happened on") from None
+    return f"{at.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
 
 
 def size(count: float) -> str:
@@ -68,6 +79,4 @@ def size(count: float) -> str:
 
 def local_day(text: str, utc: bool) -> str:
     """Return the day of a stored time, as people reckon it: local, or of UTC."""
-    if utc or not text:
-        return text[:10]
-    return f"{datetime.fromisoformat(text).astimezone():%Y-%m-%d}"
+    return moment(text, utc)[:10]

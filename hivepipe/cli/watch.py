@@ -110,7 +110,7 @@ def _alerts(report: dict[str, Any], utc: bool) -> RenderableType:
     for alert in report["alerts"]:
         style = "bold red" if alert["urgent"] else "yellow"
         since = moment(alert["since"], utc) or "just now"
-        table.add_row(Text(alert["name"], style=style), since, printable(alert["text"]))
+        table.add_row(Text(alert["name"], style=style), since, Text(printable(alert["text"])))
     return table
 
 
@@ -137,7 +137,7 @@ def _open_sessions(sessions: list[Entry], utc: bool) -> RenderableType:
             moment(entry["last_active_at"], utc),
             str(entry["calls"]),
             str(entry["agents"]),
-            printable(entry["objective"] or entry["project"]),
+            Text(printable(entry["objective"] or entry["project"])),  # no markup of a title's
         )
     return table
 

@@ -1,0 +1,63 @@
+"""How commands print what sessions said of themselves, and read a day."""
+
+import time
+from collections.abc import Iterator
+from datetime import datetime
+
+import click
+import pytest
+from rich.console import Console
+
+from hivepipe.cli.tables import local_day, moment, stored
+from hivepipe.cli.watch import screen
+
+
+@pytest.fixture(autouse=True)
+def far_from_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "Asia/Kathmandu")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_a_day_of_the_command_line_is_a_local_one_unless_utc_is_asked_for() -> None:
+    day = datetime(2026, 11, 21)  # noqa: DTZ001  as click reads it
+    assert stored(day, utc=False) == "2026-11-20T18:15:00.000Z"
+    assert stored(day, utc=True) == "2026-11-21T00:00:00.000Z"
+    assert stored(None, utc=False) == ""
+    with pytest.raises(click.UsageError, match="0001-01-01 is no day"):
+        stored(datetime.min, utc=False)  # noqa: DTZ901
+
+
+@pytest.mark.parametrize("text", ["9999-12-31T23:59:59.000Z", "yesterday"])
+def test_a_time_that_has_no_local_form_is_shown_as_it_is(text: str) -> None:
+    assert moment(text, utc=False) == text
+    assert local_day(text, utc=False) == text[:10]
+
+
+def test_brackets_in_a_title_or_an_alert_are_no_markup() -> None:
+    report = {
+        "healthy": True,
+        "home": "/h",
+        "state": "on",
+        "alerts": [{"name": "store", "urgent": True, "text": "no [/such] file", "since": ""}],
+        "processes": [],
+        "queues": None,
+        "spool": 0,
+        "accounts": None,
+    }
+    session = {
+        "id": "s1",
+        "condition": "active",
+        "last_active_at": "",
+        "calls": 1,
+        "agents": 0,
+        "objective": "answer in [/INST]",
+        "project": "/p",
+    }
+    console = Console(width=160)
+    with console.capture() as shown:
+        console.print(screen(report, [session], None, utc=True))
+    assert "no [/such] file" in shown.get()
+    assert "answer in [/INST]" in shown.get()
