@@ -23,6 +23,9 @@ HivepipeError
 │   └── AnswerError
 ├── TryLaterError
 ├── HiveError
+├── MemoryIndexError
+├── EmbeddingError
+├── ProfileError
 └── JobError                 the job's own fault: it will fail again, whoever runs it
     ├── BadEnvelopeError
     │   └── NewerEnvelopeError   ... of this hivepipe: a later one can read it

@@ -10,6 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from hivepipe import errors, settings
 from hivepipe.cli.main import COMMANDS, commands, main
 from hivepipe.config import SETTINGS
 from hivepipe.handlers.registry import HANDLERS
@@ -120,6 +121,11 @@ def test_no_page_names_a_variable_that_nothing_reads(page: str) -> None:
     assert named <= read_variables() | of_compose
 
 
+def test_the_page_names_exactly_what_a_stack_keeps_of_its_environment() -> None:
+    lead = SETTINGS_PAGE.split("\n|")[0]
+    assert re.findall(r"`(HIVEPIPE_\w+)`", lead) == list(settings._INHERITED_OURS)
+
+
 def test_the_table_names_the_old_names() -> None:
     for row in cells(SETTINGS_PAGE, "## Environment variables"):
         old = ALIASES.get(row[0].strip("`"), ())
@@ -186,20 +192,26 @@ def test_the_envelope_is_described_key_by_key() -> None:
     assert keys == [row[0].strip("`") for row in cells(ARCHITECTURE, "### Envelope")]
 
 
+def test_every_error_stands_in_the_tree() -> None:
+    drawn = re.findall(r"\w+Error", str(errors.__doc__))
+    assert sorted(drawn) == sorted(name for name in vars(errors) if name.endswith("Error"))
+
+
 # ---- words and links
 
-WORDS = re.findall(
-    r"\w[\w ]*",
-    "event, job, handler, task, queue, spool, store, archive, session, instance, swarm, agent, "
-    "profile, message, envelope, operation, home, record, twin id, hook bundle",
-)
+WORDS = cells(GLOSSARY, "# Glossary")
 
 
-@pytest.mark.parametrize("word", WORDS)
-def test_the_glossary_has_one_sentence_for_each_word(word: str) -> None:
-    (row,) = [row for row in cells(GLOSSARY, "# Glossary") if row[0] == f"**{word}**"]
-    assert row[1].endswith(".")
-    assert ". " not in row[1]
+def test_the_glossary_names_each_word_once() -> None:
+    words = [row[0] for row in WORDS]
+    assert sorted(words) == sorted(set(words))
+
+
+@pytest.mark.parametrize(("word", "meaning"), WORDS)
+def test_the_glossary_has_one_sentence_for_each_word(word: str, meaning: str) -> None:
+    assert re.fullmatch(r"\*\*[\w. ]+\*\*", word)
+    assert meaning.endswith(".")
+    assert ". " not in meaning
 
 
 def anchors(page: Path) -> set[str]:
