@@ -37,10 +37,6 @@ def _folders(value: Any) -> str | None:
     return None if any(":" in entry for entry in value) else ":".join(map(absolute, value)) or None
 
 
-def _on(value: Any) -> str | None:
-    return {True: "on", False: "off"}.get(value) if isinstance(value, bool) else None
-
-
 def _number(value: Any) -> str | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return str(value) if is_number and 0 <= value < 1e9 else None
@@ -60,20 +56,8 @@ def _address(value: Any) -> str | None:
     return text if text and web_address.is_web_address(text) else None
 
 
-def _fsync(value: Any) -> str | None:
-    return value if value in ("always", "everysec") else None
-
-
-def _log_format(value: Any) -> str | None:
-    return value if value in ("text", "json") else None
-
-
-def _mode(value: Any) -> str | None:
-    return value if value in ("off", "tasks", "all") else None
-
-
-def _policy(value: Any) -> str | None:
-    return value if value in ("report", "ask", "respawn") else None
+def _one_of(*words: str) -> Reader:
+    return lambda value: value if value in words else None
 
 
 def _counts(number: int) -> Reader:
@@ -157,8 +141,8 @@ SETTINGS = (
     Setting("memory_recall", _switch, "true or false", "false"),
     Setting("embeddings_url", _address, web_address.KIND, "none", is_the_users=True),
     Setting("embeddings_model", _text, "a name", "none", is_the_users=True),
-    Setting("pm2", _on, "true or false", "false"),
-    Setting("guard", _mode, '"off", "tasks" or "all"', "tasks"),
+    Setting("pm2", _switch, "true or false", "false"),
+    Setting("guard", _one_of("off", "tasks", "all"), '"off", "tasks" or "all"', "tasks"),
     Setting("guard_loop", _counts(2), "two counts, the smaller first", "8 15"),
     Setting("guard_alternation", _counts(2), "two counts, the smaller first", "6 12"),
     Setting("guard_empty_polls", _counts(1), "a count", "2"),
@@ -170,8 +154,8 @@ SETTINGS = (
     Setting("lost_secs", _number, "a number of seconds", "1800"),
     Setting("shared_root", _path, "an absolute path", "none"),
     Setting("db", _path, "an absolute path", "hive.db in the home"),
-    Setting("log_format", _log_format, '"text" or "json"', "text"),
-    Setting("fsync", _fsync, '"always" or "everysec"', "everysec"),
+    Setting("log_format", _one_of("text", "json"), '"text" or "json"', "text"),
+    Setting("fsync", _one_of("always", "everysec"), '"always" or "everysec"', "everysec"),
     Setting(
         "redis_url", _text, "the URL of a Redis", "a Redis of the home's own", is_the_users=True
     ),
@@ -189,7 +173,13 @@ SETTINGS = (
     ),
     Setting("hive_env", _names, "a list of variables", "none", is_the_users=True),
     Setting("hive_stale_secs", _number, "a number of seconds", "3600"),
-    Setting("hive_policy", _policy, '"report", "ask" or "respawn"', "report", is_the_users=True),
+    Setting(
+        "hive_policy",
+        _one_of("report", "ask", "respawn"),
+        '"report", "ask" or "respawn"',
+        "report",
+        is_the_users=True,
+    ),
     Setting("hive_grace_secs", _number, "a number of seconds", "300"),
     Setting("hive_respawns", _number, "a count", "1", is_the_users=True),
     Setting("hive_limit_usd", _number, "a number of dollars", "5", is_the_users=True),

@@ -63,23 +63,24 @@ def what(as_json: bool) -> None:
     place = locate(".")
     counts = _counts(place)
     data = data_of(place)
+    hooks = _hooks(place)
     if as_json:
         show_json(
             project=place.project,
             state=place.state,
-            hooks=_hooks(place),
+            hooks=hooks,
             kept={**{name: counts.get(name) for name in KEPT}, "transcripts": _transcripts(place)},
             data=[{"path": entry.path, "bytes": entry.size_bytes} for entry in data],
             leaves=_leaves(place),
         )
         return
-    click.echo(f"{short(place.project)}: {_state(place)}\n")
+    click.echo(f"{short(place.project)}: {_state(place, hooks)}\n")
     click.echo("kept       " + f"{'so far':>57}")
     rows = [(*row, counts.get(table, 0)) for table, row in KEPT.items()]
     for name, kept, count in [*rows, (*TRANSCRIPTS, _transcripts(place))]:
         click.echo(f"  {name:<16} {kept:<56} {count:>6,}")
     click.echo(f"secrets    {_SECRETS}")
-    _show_places(place, data)
+    _show_places(place, data, hooks)
     click.echo(f"leaves     {_leaves(place)}")
     click.echo(
         "not now    hivepipe off    one session    hivepipe forget ID    all    "
@@ -107,15 +108,15 @@ def _hooks(place: Place) -> list[str]:
     return [file.path for file in Patient(place, Stack.of(place)).settings_files if file.entries]
 
 
-def _state(place: Place) -> str:
+def _state(place: Place, hooks: list[str]) -> str:
     if place.state == "off":
         return "nothing is recorded, by `hivepipe off`"
-    if not _hooks(place):
+    if not hooks:
         return "nothing is recorded, for no hook is registered (`hivepipe init`)"
     return "recorded on disk, the stack is down" if place.state == "down" else "recorded"
 
 
-def _show_places(place: Place, data: list[Data]) -> None:
+def _show_places(place: Place, data: list[Data], hooks: list[str]) -> None:
     shown = [entry for entry in data if not entry.path.endswith("/.gitignore")]
     lines = [f"{short(entry.path)}  {size(entry.size_bytes)}" for entry in shown]
     lines = lines or [f"{short(place.home)}, which is not there yet"]
@@ -123,7 +124,7 @@ def _show_places(place: Place, data: list[Data]) -> None:
     lines.append("for you alone (0700, 0600)" + (", ignored by git" if is_own else ""))
     for number, line in enumerate(lines):
         click.echo(f"{'' if number else 'lies in':<10} {line}")
-    for path in _hooks(place):
+    for path in hooks:
         click.echo(f"hooks      {short(path)}")
 
 
