@@ -180,11 +180,18 @@ def read_commands() -> dict[str, str]:
 
 
 def _read_file() -> dict[str, str]:
+    pairs = (line.partition("=") for line in _lines() if line[:1] not in ("", "#"))
+    known = (*KEPT, *(each + _COMMAND for each in SETTABLE))
+    found = {name.strip(): value.strip() for name, _, value in pairs}
+    return {name: value for name, value in found.items() if name in known and value}
+
+
+def _lines() -> list[str]:
     path = credentials_path()
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
-        return {}
+        return []
     except OSError as error:
         raise CredentialsError(f"{path} cannot be read: {error.strerror}") from None
     with os.fdopen(descriptor, "rb") as file:
@@ -193,29 +200,30 @@ def _read_file() -> dict[str, str]:
             raise CredentialsError(f"{path} is not a file of yours")
         if status.st_mode & 0o077:
             raise CredentialsError(f"others may read {path}: chmod 600 {path}")
-        text = file.read(LIMIT_BYTES).decode("utf-8", "replace")
-    pairs = (line.partition("=") for line in text.splitlines() if line[:1] not in ("", "#"))
-    known = (*KEPT, *(each + _COMMAND for each in SETTABLE))
-    found = {name.strip(): value.strip() for name, _, value in pairs}
-    return {name: value for name, value in found.items() if name in known and value}
+        return file.read(LIMIT_BYTES).decode("utf-8", "surrogateescape").splitlines()
 
 
 def write_credential(name: str, secret: str | None, *, by_command: bool = False) -> None:
     """Keep a credential, or the command that prints it, or with None forget it.
 
-    CredentialsError says why not.
+    What else is in the file, the user's own comments say, stays. CredentialsError says why not.
     """
     if name not in (SETTABLE if by_command else KEPT):
         raise CredentialsError(f"{name} is none of {', '.join(SETTABLE if by_command else KEPT)}")
     if secret is not None and not is_key(secret):
         raise CredentialsError(f"what was given cannot be {name}: one line of ASCII, please")
-    kept = {**_read_file(), name: "", name + _COMMAND: ""}
-    kept[name + _COMMAND if by_command else name] = secret or ""
-    lines = [f"{each}={value}\n" for each, value in kept.items() if value]
+    before = _lines()
+    lines = [
+        line for line in before if line.partition("=")[0].strip() not in (name, name + _COMMAND)
+    ]
+    if secret:
+        lines.append(f"{name + _COMMAND if by_command else name}={secret}")
+    if lines == before:
+        return
     path = str(credentials_path())
     try:
         make_folders(os.path.dirname(path))
-        write_small(path, "".join(lines))
+        write_small(path, "".join(f"{line}\n" for line in lines))
     except OSError as error:
         raise CredentialsError(f"{path} cannot be written: {error.strerror}") from None
 

@@ -152,6 +152,17 @@ def test_the_file_is_the_users_alone(environ: Environ) -> None:
         find_offer()
 
 
+def test_what_the_user_wrote_into_the_file_stays(environ: Environ) -> None:
+    write_credential("OPENAI_API_KEY", None)
+    assert not credentials_path().parent.exists(), "nothing was there to forget"
+    write_credential("OPENAI_API_KEY", "a")
+    path = credentials_path()
+    path.write_bytes(b"# rotated in May, K\xe4te\n" + path.read_bytes() + b"OTHER=x\n")
+    write_credential("ANTHROPIC_API_KEY", "b")
+    write_credential("OPENAI_API_KEY", None)
+    assert path.read_bytes() == b"# rotated in May, K\xe4te\nOTHER=x\nANTHROPIC_API_KEY=b\n"
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_the_file_of_somebody_else_is_not_believed(environ: Environ) -> None:
     write_credential("OPENAI_API_KEY", "a")
