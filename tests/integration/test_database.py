@@ -173,13 +173,6 @@ def test_a_full_disk_is_called_so(tmp_path: Path) -> None:
         assert db.row("SELECT count(*) AS n FROM counters", {})["n"] == 0  # type: ignore[index]
 
 
-def test_so_is_one_that_stops_a_migration(tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / "hive.db", isolation_level=None)) as connection:
-        allow_no_more_than(connection, 5)
-        with pytest.raises(sqlite3.OperationalError, match="full"):
-            migrations.migrate(connection, tmp_path)
-
-
 def test_a_damaged_one_is_named_to_whoever_opens_it(tmp_path: Path) -> None:
     (tmp_path / "hive.db").write_bytes(b"torn" * 5_000)
     with (

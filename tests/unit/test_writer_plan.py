@@ -1,0 +1,83 @@
+"""What an event costs the writer does not grow with what is stored: SQLite's steps are counted."""
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from hivepipe.commit import commit_batch
+from hivepipe.envelope import Envelope, read_envelope
+from hivepipe.events import parse_event
+from hivepipe.handlers.registry import HANDLERS
+from hivepipe.jobs import Context, Count, encode, plan
+from hivepipe.store.database import Database
+from tests.payloads import ALL, changed
+
+AT_NS = 1_763_690_400 * 10**9
+COUNT = 3_000
+
+# table -> its rows, as many as COUNT; `i` is their number
+HISTORY = {
+    "sessions (id, status, project)": "'old-' || i, 'ended', '/home/ana/shop'",
+    "instances (id, status)": "'i-' || i, 'gone'",
+    "instance_sessions (id, session_id, instance_id, status)": (
+        "'i-' || i || ':old-' || i, 'old-' || i, 'i-' || i, 'detached'"
+    ),
+    "agents (id, swarm_id, session_id, status)": "'a-' || i, 'swarm-shop', 'old-' || i, 'deleted'",
+    "session_logs (session_id, log_level, job_id)": "'old-' || i, 'INFO', i",
+    "prompts (session_id, prompt, job_id)": "'old-' || i, 'x', i",
+    "skill_uses (session_id, skill, kind, success, job_id)": "'old-' || i, 'pdf', 'tool', 1, i",
+    "applied": "i, i",
+    "deleted_sessions": "'gone-' || i, i",
+    "forgotten_sessions": "'forgotten-' || i, i",
+}
+
+
+def jobs(session: str) -> list[Envelope]:
+    """Return the writes that a hook makes of every kind of event."""
+    return [job for payload in ALL.values() for job in _of_event(payload, session)]
+
+
+def _of_event(payload: dict[str, object], session: str) -> Iterator[Envelope]:
+    said = changed(payload, session_id=session, source="startup")
+    event = parse_event(str(payload["hook_event_name"]), json.dumps(said).encode())
+    assert event is not None
+    context = Context(
+        event_time_ns=AT_NS,
+        session=session,
+        own_session=session,
+        instance=f"instance-{session}",
+        newcomer=True,
+        project="/home/ana/shop",
+        swarm="swarm-shop",
+        count=Count(True, 1, 1),
+    )
+    for message in encode(plan(event, context), event, context):
+        job = read_envelope(message.envelope)
+        if job.operation in HANDLERS:
+            yield job
+
+
+def steps(db: Database, session: str) -> int:
+    """Return how many steps SQLite's machine takes for all of them."""
+    taken = [0]
+
+    def step() -> int:
+        taken[0] += 1
+        return 0
+
+    db._connection.set_progress_handler(step, 1)
+    outcome = commit_batch(db, jobs(session))
+    db._connection.set_progress_handler(None, 0)
+    assert not outcome.failed
+    return taken[0]
+
+
+def test_an_event_takes_as_many_steps_among_thousands_of_others(tmp_path: Path) -> None:
+    numbers = f"WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT {COUNT})"
+    with closing(Database(tmp_path / "hive.db")) as db:
+        steps(db, "first")  # the swarm is made once
+        among_few = steps(db, "among-few")
+        for table, row in HISTORY.items():
+            db._connection.execute(f"{numbers} INSERT INTO {table} SELECT {row} FROM n")
+        assert steps(db, "among-many") < among_few + COUNT, "no table is read from end to end"
