@@ -133,7 +133,7 @@ class Database:
 def opened(path: Path) -> Iterator[Database]:
     """Open a database for somebody who waits; StoreError: it cannot be used, at whatever step."""
     try:
-        with closing(Database(path)) as db:
+        with closing(Database(path, BUSY_TIMEOUT_SECS)) as db:
             yield db
     except sqlite3.Error as error:
         raise StoreError(f"{path} cannot be used: {error}") from error

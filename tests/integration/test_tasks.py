@@ -190,7 +190,7 @@ def test_a_locked_database_does_not_hold_up_a_cancellation(
     private_home: Home, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = command("add", "x").strip()
-    monkeypatch.setattr("hivepipe.handlers.tasks.BUSY_TIMEOUT_SECS", 0.1)
+    monkeypatch.setattr("hivepipe.store.database.BUSY_TIMEOUT_SECS", 0.1)
     lock = sqlite3.connect(private_home.database, isolation_level=None)
     lock.execute("BEGIN IMMEDIATE")
     assert "locked" in command("cancel", task, code=1)
