@@ -351,7 +351,11 @@ def _back_up(connection: sqlite3.Connection, folder: Path, step: str) -> None:
     copy = folder / f"hive-before-{step.partition(' ')[0]}-{os.getpid()}.db"
     copy.unlink(missing_ok=True)  # of a process of the same number, long ago
     os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-    connection.execute("VACUUM INTO ?", (str(copy),))
+    try:
+        connection.execute("VACUUM INTO ?", (str(copy),))
+    except BaseException:
+        copy.unlink()  # part of one would take the room that it lacked
+        raise
 
 
 def _statements(script: str) -> list[str]:

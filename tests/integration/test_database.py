@@ -66,6 +66,19 @@ def test_a_step_is_preceded_by_a_backup_and_a_failing_one_leaves_no_trace(
     assert sqlite3.connect(path).execute(tables).fetchall() == [("more",)]
 
 
+def test_a_backup_that_fails_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Database(tmp_path / "hive.db").close()
+    later = ("0098 more", "CREATE TABLE more (id TEXT);")
+    monkeypatch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, later))
+    with closing(sqlite3.connect(tmp_path / "hive.db", isolation_level=None)) as connection:
+        connection.execute("BEGIN")  # in which SQLite makes no copy
+        with pytest.raises(sqlite3.OperationalError, match="VACUUM"):
+            migrations.migrate(connection, tmp_path / "backups")
+    assert list((tmp_path / "backups").iterdir()) == []
+
+
 def test_a_second_connection_of_one_process_does_not_drop_the_locks_of_the_first(
     tmp_path: Path,
 ) -> None:
