@@ -51,9 +51,14 @@ def _order(path: Path) -> tuple[int, int, int, str]:
 def _read(path: Path) -> Entry:
     if path.is_symlink() or not path.is_file():
         return Entry(path, "", "", "", "no regular file")
-    if path.stat().st_size > LIMIT_BYTES:
+    try:
+        with path.open("rb") as file:
+            data = file.read(LIMIT_BYTES + 1)
+    except OSError as error:
+        return Entry(path, "", "", "", f"it cannot be read: {error.strerror}")
+    if len(data) > LIMIT_BYTES:
         return Entry(path, "", "", "", "larger than any entry")
-    found = _parsed(path.read_bytes().decode("utf-8", "replace"))
+    found = _parsed(data.decode("utf-8", "replace"))
     if found is None:
         return Entry(path, "", "", "", "broken JSON")
     sql, operation = found.get("sql"), found.get("operation")

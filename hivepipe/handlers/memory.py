@@ -64,14 +64,11 @@ def _named_folders(job: Envelope) -> Iterator[Folder]:
 
 def catch_up(index: MemoryIndex, check_stop: CheckStop = lambda: None) -> int:
     """Index what changed, drop what is gone; return how many files were read anew."""
-    user = [
-        Folder(os.path.realpath(path), SWARM, "")
-        for path in (settings.variable("HIVEPIPE_MEMORY_DIRS") or "").split(":")
-        if path.startswith("/")
-    ]
+    for named in (settings.variable("HIVEPIPE_MEMORY_DIRS") or "").split(":"):
+        if named.startswith("/"):
+            index.remember_folder(Folder(os.path.realpath(named), SWARM, ""))
     changed = 0
-    for folder in [*index.folders(), *user]:
-        index.remember_folder(folder)
+    for folder in index.folders():
         known = {row["path"]: row for row in index.files(folder.path)}
         for path, stamp in _files_in(folder.path):
             check_stop()

@@ -1,6 +1,7 @@
 """The predecessor's queue and database come in; nothing hostile in them runs."""
 
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -248,6 +249,26 @@ def test_what_is_no_file_of_the_queue_is_not_followed(queue: OldQueue) -> None:
     (queue.folder / "pending" / "2_2.json").write_bytes(b"x" * ((1 << 20) + 1))
     problems = [entry.problem for entry in entries(queue.folder, ("pending",))]
     assert problems == ["no regular file", "larger than any entry"]
+
+
+def test_an_entry_of_somebody_elses_costs_no_other(private_home: Home, queue: OldQueue) -> None:
+    theirs, ours = queue.raw("{}"), queue.raw("{}")
+    (queue.folder / theirs).chmod(0)
+    for folder in (private_home.root, queue.folder, queue.folder / "pending"):
+        folder.chmod(0o755)
+    uid = os.geteuid()
+    try:
+        if uid == 0:
+            os.seteuid(65534)
+        with pytest.raises(PermissionError):
+            (queue.folder / theirs).read_bytes()
+        found = {each.path.name: each.problem for each in entries(queue.folder, ("pending",))}
+    finally:
+        os.seteuid(uid)
+    assert found == {
+        Path(theirs).name: "it cannot be read: Permission denied",
+        Path(ours).name: "no SQL in it",
+    }
 
 
 def test_a_statement_that_never_ends_is_stopped_and_leaves_nothing() -> None:
