@@ -33,7 +33,7 @@ from hivepipe.search.index import remove_index
 from hivepipe.skill_exports import SkillExports
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.lone_redis import has_file, lone_redis
-from hivepipe.stack.redis_server import answers
+from hivepipe.stack.ping import answers
 from hivepipe.store import forgetting as stored
 from hivepipe.store.database import Database
 from hivepipe.wanted import Wanted

@@ -15,7 +15,7 @@ from hivepipe.queues.names import ALL_QUEUES
 from hivepipe.stack import supervisor
 from hivepipe.stack.leave import may_leave
 from hivepipe.stack.lock import Stack
-from hivepipe.stack.redis_server import answers
+from hivepipe.stack.ping import answers
 from hivepipe.stack.starter import read_starting
 from hivepipe.store import alerts as stored
 from hivepipe.store.location import database_path

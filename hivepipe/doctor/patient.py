@@ -18,7 +18,7 @@ from hivepipe.queues.spooled import spool_files
 from hivepipe.settings import environment
 from hivepipe.stack import supervisor
 from hivepipe.stack.lock import Stack
-from hivepipe.stack.redis_server import answers
+from hivepipe.stack.ping import answers
 
 
 @dataclass(frozen=True)

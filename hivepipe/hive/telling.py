@@ -15,7 +15,7 @@ from hivepipe.home import Place
 from hivepipe.jobs import Job
 from hivepipe.queues.client import RefusedError
 from hivepipe.queues.connection import connect, send
-from hivepipe.stack.redis_server import answers
+from hivepipe.stack.ping import answers
 
 PUSH_SECS = 2.0
 

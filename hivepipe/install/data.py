@@ -9,7 +9,7 @@ from hivepipe.errors import StoreError
 from hivepipe.hive_list import known
 from hivepipe.home import Place, kept_folder, read_small, state_folder
 from hivepipe.queues.connection import ACCEPTED_KEY, connect
-from hivepipe.stack.redis_server import answers
+from hivepipe.stack.ping import answers
 from hivepipe.stack.registration import IGNORE_ALL
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path

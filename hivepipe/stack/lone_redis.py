@@ -12,7 +12,8 @@ from hivepipe.home import is_private_folder
 from hivepipe.queues.connection import connect
 from hivepipe.stack import kernel
 from hivepipe.stack.lock import Stack, locked_folder, make_private, take_lock
-from hivepipe.stack.redis_server import answers, arguments, find_server
+from hivepipe.stack.ping import answers
+from hivepipe.stack.redis_server import arguments, find_server
 
 TURN_SECS = 60.0
 START_SECS = 60.0

@@ -3,18 +3,13 @@
 import os
 import re
 import shutil
-import socket
 import subprocess
 from importlib.util import find_spec
 
-import redis
-
 from hivepipe.errors import NoRedisServerError
-from hivepipe.queues.connection import connect
 from hivepipe.settings import variable
 
 OLDEST = (6, 2)
-ANSWER_SECS = 2
 # Wherever a Redis is ours: a full one says no, and the hooks spool.
 LIMITS = {"save": "", "maxmemory": "256mb", "maxmemory-policy": "noeviction"}
 _NAMES = ("valkey-server", "redis-server")
@@ -62,28 +57,6 @@ def arguments(home: str, address: str) -> list[str]:
         **LIMITS,
     }
     return [text for name, value in options.items() for text in (f"--{name}", value)]
-
-
-def answers(address: str) -> bool:
-    """Does a Redis answer PING here? One attempt, where redis-py would try again and wait."""
-    if not address.startswith("/"):
-        return _answers_elsewhere(address)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(ANSWER_SECS)
-        try:
-            connection.connect(address)
-            connection.sendall(b"PING\r\n")
-            return connection.recv(64).startswith(b"+PONG")
-        except OSError:
-            return False
-
-
-def _answers_elsewhere(url: str) -> bool:
-    try:
-        with connect(url) as connection:
-            return bool(connection.ping())
-    except redis.RedisError:
-        return False
 
 
 def _packaged() -> str | None:

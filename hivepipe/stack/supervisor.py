@@ -24,8 +24,9 @@ from hivepipe.settings import inherited
 from hivepipe.stack import kernel, other_redis
 from hivepipe.stack.lock import RETRY_SECS, Stack, make_private, take_lock
 from hivepipe.stack.members import SUPERVISOR, end, family, members, signal_all, wait
+from hivepipe.stack.ping import answers
 from hivepipe.stack.processes import PROCESSES, identity, needed_with, render
-from hivepipe.stack.redis_server import answers, find_server
+from hivepipe.stack.redis_server import find_server
 from hivepipe.stack.registration import owner_id
 
 READY_SECS = 15

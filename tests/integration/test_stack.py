@@ -23,6 +23,7 @@ from hivepipe.queues.names import ALL_QUEUES
 from hivepipe.settings import variable
 from hivepipe.stack import processes, redis_server, registration
 from hivepipe.stack.lock import Stack, take_lock
+from hivepipe.stack.ping import answers
 
 EVERY = ("supervisord", *(entry.name for entry in processes.needed_with("")))
 PATIENCE_SECS = 60  # a guard, not a measurement
@@ -248,7 +249,7 @@ def test_hivepipe_home_is_honoured(sandbox: Sandbox) -> None:
     assert mode(home) == 0o700
     assert sandbox.status(HIVEPIPE_HOME=str(home))["home"] == str(home)
     address = sandbox.run("url", HIVEPIPE_HOME=str(home)).strip().removeprefix("unix://")
-    assert redis_server.answers(address)
+    assert answers(address)
     sandbox.run("down", HIVEPIPE_HOME=str(home))
     assert sandbox.processes() == {}
 
@@ -416,6 +417,16 @@ def test_the_procfile_is_the_table() -> None:
     assert (ROOT / "Procfile").read_text() == processes.procfile()
     for entry in processes.PROCESSES:
         assert processes.script_path(entry).is_file()
+
+
+def test_what_becomes_the_redis_server_loads_no_client() -> None:
+    """A stack is ready a tenth of a second earlier."""
+    (entry,) = [entry for entry in processes.PROCESSES if entry.name == "redis"]
+    code = "import runpy, sys; runpy.run_path(sys.argv[1]); print(*sys.modules)"
+    command = [sys.executable, "-I", "-c", code, str(processes.script_path(entry))]
+    said = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "hivepipe.stack.redis_server" in said.stdout.split()
+    assert "redis" not in said.stdout.split()
 
 
 def test_supervisord_starts_isolated_and_without_a_warning() -> None:
