@@ -66,15 +66,20 @@ IN_CI = b"CI" in posix.environ
 
 
 def until(check: Callable[[], Any], what: str, secs: float = PATIENCE_SECS) -> Any:
-    """Poll until the check is truthy and return what it said; a guard, not a measurement."""
+    """Poll until the check is truthy and return what it said; a guard, not a measurement.
+
+    A check that starts a process runs half of the time at most: what it waits for needs the rest.
+    """
     end = time.monotonic() + secs
     while True:
+        began = time.monotonic()
         found = check()
         if found:
             return found
-        if time.monotonic() > end:
+        now = time.monotonic()
+        if now > end:
             pytest.fail(f"after {secs} s: {what}")
-        time.sleep(0.02)
+        time.sleep(max(0.02, now - began))
 
 
 # ---- hooks
