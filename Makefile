@@ -5,7 +5,7 @@ BIN := .venv/bin
 OLDEST_RQ := 2.9.0
 TESTERS ?= 4  # most tests wait for processes, not for a processor
 
-.PHONY: install demo test faults check bench clean
+.PHONY: install demo test faults check collect bench clean
 
 install: .venv/.installed
 
@@ -20,9 +20,14 @@ demo: install  ## a day through the real hooks and the real stack, with everythi
 	$(BIN)/hivepipe demo
 
 # What fails while others load the machine is tried once more, alone: a fault fails again.
-test: install check  ## everything that must hold
+test: install  ## everything that must hold
+	$(MAKE) --no-print-directory -j2 check collect
 	$(BIN)/python -I -c 'from hivepipe.stack.hook_bundle import write_bundle; write_bundle()'
 	$(BIN)/python -m pytest -q -n $(TESTERS) --dist worksteal || $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none
+
+# What pytest makes of the tests is kept, else each of its processes would make it.
+collect: install
+	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q --collect-only > /dev/null
 
 faults: install  ## break everything in seeded rounds, and show what was hit: docs/faults.md
 	$(BIN)/python -m pytest -q -p no:randomly -n $(TESTERS) tests/faults/test_rounds.py
