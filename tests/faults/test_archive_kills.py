@@ -11,7 +11,7 @@ from tests.archive_scene import TOKEN, Scene, line, lines
 from tests.faults.harness import killed_at, random_of
 from tests.rounds import rounds
 
-STEP = 1 if rounds(0) else 9  # HIVEPIPE_TEST_ROUNDS: every call
+STEP = 1 if rounds(0) else 17  # HIVEPIPE_TEST_ROUNDS: every call
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from tests.payloads import SESSION_END, changed
 from tests.rounds import ASKED_ROUNDS, rounds
 from tests.summary_scene import Scene, conversation
 
-SESSIONS = rounds(30)  # HIVEPIPE_TEST_ROUNDS=500 for all of it
+SESSIONS = rounds(12)  # HIVEPIPE_TEST_ROUNDS=500 for all of it
 CAP = 3
 CHECKPOINTS = 300 if ASKED_ROUNDS >= 100 else 60
 
