@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hivepipe.home import short_hash
-from tests.conftest import hook_path
+from tests.conftest import NEUTRAL, hook_path
 from tests.integration.test_stack import (  # noqa: F401  a fixture
     ONE_OF_EACH,
     Sandbox,
@@ -21,7 +21,6 @@ from tests.integration.test_stack import (  # noqa: F401  a fixture
     sandbox,
 )
 
-NEUTRAL = '{"continue": true}\n'
 REGISTER = """
 import sys
 from hivepipe.stack.lock import Stack
@@ -67,43 +66,14 @@ class Resting:
         return len(self.starts_file.read_text().splitlines()) if self.starts_file.exists() else 0
 
     @property
-    def spooled(self) -> int:
-        return len(list((self.sandbox.home / "spool").glob("*.json")))
-
-    @property
     def starting(self) -> list[str]:
         (file,) = self.sandbox.run_folder.rglob("starting")
         return file.read_text().split(maxsplit=2)
 
-    def fire(self, session: str = "s-1", event: str = "SessionStart", **env: str) -> None:
-        fields = {"session_id": session, "source": "startup", "cwd": str(self.sandbox.project)}
-        done = subprocess.run(
-            [sys.executable, "-I", "-S", hook_path(event)],
-            input=json.dumps(fields),
-            env=self.sandbox.env | {"CLAUDE_PROJECT_DIR": str(self.sandbox.project), **env},
-            cwd=self.sandbox.folder,
-            text=True,
-            capture_output=True,
-            timeout=30,
-            check=True,
-        )
-        assert done.stderr == ""
-        assert done.stdout == NEUTRAL or "additionalContext" in done.stdout
-
     def fire_at_once(self, count: int, **env: str) -> None:
         with ThreadPoolExecutor(count) as pool:
-            for fired in [pool.submit(self.fire, f"s-{n}", **env) for n in range(count)]:
+            for fired in [pool.submit(self.sandbox.fire, f"s-{n}", **env) for n in range(count)]:
                 fired.result()
-
-    def sessions(self) -> int:
-        """How many there ever were: the reaper ends those that their one process has left."""
-        if not self.has_database:
-            return 0
-        return len(json.loads(self.sandbox.run("sessions", "--all", "--json"))["sessions"])
-
-    @property
-    def has_database(self) -> bool:
-        return (self.sandbox.home / "hive.db").exists()
 
 
 @pytest.fixture
@@ -114,18 +84,24 @@ def resting(sandbox: Sandbox) -> Resting:  # noqa: F811
 def test_fifty_hooks_at_once_give_one_starter_one_stack_and_lose_nothing(resting: Resting) -> None:
     resting.fire_at_once(50)
     eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
-    eventually(lambda: resting.sessions() == 50)
+    eventually(lambda: len(resting.sandbox.sessions()) == 50)
     assert resting.starts == 1
-    assert resting.spooled == 0
+    assert resting.sandbox.spooled == 0
     report = resting.sandbox.status()
     assert report["leaves_when_idle"] is True
     assert report["failed_start"] is None
     assert "started   by a hook" in resting.sandbox.run("status")
 
+    supervisor = resting.sandbox.processes()["supervisord"][0]
+    assert os.getsid(supervisor.pid) == supervisor.pid
+    environ = supervisor.environ()
+    assert "CLAUDE_PROJECT_DIR" not in environ
+    assert environ["HIVEPIPE_HOME"] == str(resting.sandbox.home)
+
 
 def test_without_automatic_start_fifty_events_wait_on_disk(resting: Resting) -> None:
     resting.fire_at_once(50, HIVEPIPE_AUTOSTART="0")
-    assert resting.spooled == 50
+    assert resting.sandbox.spooled == 50
     assert not list(resting.sandbox.run_folder.rglob("*")), "nothing was even tried"
 
 
@@ -141,9 +117,9 @@ def test_without_automatic_start_fifty_events_wait_on_disk(resting: Resting) -> 
 def test_ci_and_cloud_are_left_alone_unless_somebody_asks(
     resting: Resting, env: dict[str, str], started: bool
 ) -> None:
-    resting.fire(**env)
-    assert resting.spooled == 1 or started
-    time.sleep(0.2)
+    Path(resting.python).write_text("#!/bin/sh\n")
+    resting.sandbox.fire(**env)
+    assert resting.sandbox.spooled == 1
     assert bool(list(resting.sandbox.run_folder.rglob("starting"))) is started
 
 
@@ -151,8 +127,8 @@ def test_ci_and_cloud_are_left_alone_unless_somebody_asks(
 def test_a_stack_that_its_user_stopped_stays_down(resting: Resting, state: str) -> None:
     for record in (resting.sandbox.folder / "state" / "hivepipe" / "projects").iterdir():
         record.write_text(record.read_text().replace("state=on", f"state={state}"))
-    resting.fire()
-    assert resting.spooled == (1 if state == "down" else 0)
+    resting.sandbox.fire()
+    assert resting.sandbox.spooled == (1 if state == "down" else 0)
     assert not list(resting.sandbox.run_folder.rglob("*"))
 
 
@@ -162,18 +138,18 @@ def test_down_holds_for_every_project_of_the_home_and_off_for_one_alone(resting:
     resting.register(other, resting.sandbox.home)
     resting.sandbox.run("down")
     resting.sandbox.project = other
-    resting.fire()
-    assert resting.spooled == 1
+    resting.sandbox.fire()
+    assert resting.sandbox.spooled == 1
     assert not list(resting.sandbox.run_folder.rglob("*"))
     resting.sandbox.run("off")
-    resting.fire("s-2")
-    assert resting.spooled == 1
+    resting.sandbox.fire("s-2")
+    assert resting.sandbox.spooled == 1
     assert "switched off" in resting.sandbox.run("restart", expect=1)
     resting.sandbox.project = resting.sandbox.home.parent
-    resting.fire("s-3")
-    assert resting.spooled == 2, "the other project is not opted out"
+    resting.sandbox.fire("s-3")
+    assert resting.sandbox.spooled == 2, "the other project is not opted out"
     resting.sandbox.run("up", "-d")
-    eventually(lambda: resting.sessions() == 2)
+    eventually(lambda: len(resting.sandbox.sessions()) == 2)
     resting.sandbox.project = other
     assert resting.sandbox.report()["state"] == "off"
     resting.sandbox.run("on")
@@ -183,7 +159,7 @@ def test_down_holds_for_every_project_of_the_home_and_off_for_one_alone(resting:
 def test_down_wins_over_a_starter_that_is_on_its_way(resting: Resting) -> None:
     slow = Path(resting.python)
     slow.write_text(slow.read_text().replace("exec", "sleep 1\nexec"))
-    resting.fire()
+    resting.sandbox.fire()
     resting.sandbox.run("down")
     eventually(lambda: resting.starts == 1)
     time.sleep(2)
@@ -211,24 +187,14 @@ def test_the_starter_holds_nothing_of_the_hooks(resting: Resting) -> None:
     os.close(read_end)
 
 
-def test_the_stack_has_a_session_and_an_environment_of_its_own(resting: Resting) -> None:
-    resting.fire()
-    eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
-    supervisor = resting.sandbox.processes()["supervisord"][0]
-    assert os.getsid(supervisor.pid) == supervisor.pid
-    environ = supervisor.environ()
-    assert "CLAUDE_PROJECT_DIR" not in environ
-    assert environ["HIVEPIPE_HOME"] == str(resting.sandbox.home)
-
-
 def test_a_failed_start_is_explained_and_tried_again_later_and_later(resting: Resting) -> None:
     env = {"HIVEPIPE_REDIS_SERVER": "/bin/true"}
-    resting.fire(**env)
+    resting.sandbox.fire(**env)
     eventually(lambda: resting.starting[1:2] == ["1"])
     not_before, _, reason = resting.starting
     assert "HIVEPIPE_REDIS_SERVER=/bin/true" in reason
     assert 50 < float(not_before) - time.time() <= 60
-    resting.fire(**env)
+    resting.sandbox.fire(**env)
     time.sleep(0.3)
     assert resting.starts == 1
     report = resting.sandbox.status(expect=1)
@@ -237,12 +203,12 @@ def test_a_failed_start_is_explained_and_tried_again_later_and_later(resting: Re
 
     (file,) = resting.sandbox.run_folder.rglob("starting")
     file.write_text(f"{time.time() - 1:.3f} 1 {reason}")
-    resting.fire(**env)
+    resting.sandbox.fire(**env)
     eventually(lambda: resting.starting[1:2] == ["2"])
     assert 110 < float(resting.starting[0]) - time.time() <= 120
 
     file.write_text(f"{time.time() + 1e6:.3f} 7 another clock wrote this")
-    resting.fire()
+    resting.sandbox.fire()
     eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
     eventually(lambda: resting.starting[1] == "0")
 
@@ -253,7 +219,7 @@ def test_an_unregistered_project_uses_the_stack_of_the_default_home(resting: Res
     stranger = resting.sandbox.folder / "stranger"
     stranger.mkdir()
     resting.sandbox.project = stranger
-    resting.fire()
+    resting.sandbox.fire()
     eventually(lambda: (default / "hive.db").exists())
     eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
     assert resting.sandbox.status()["home"] == str(default)
@@ -267,7 +233,7 @@ def test_a_folder_nobody_registered_starts_nothing(resting: Resting) -> None:
     stranger = resting.sandbox.folder / "stranger"
     stranger.mkdir()
     resting.sandbox.project = stranger
-    resting.fire()
+    resting.sandbox.fire()
     default = resting.sandbox.folder / "state" / "hivepipe" / "default"
     assert len(list((default / "spool").glob("*.json"))) == 1
     assert not list(resting.sandbox.run_folder.rglob("*"))
@@ -278,7 +244,7 @@ def test_the_runtime_folder_of_a_login_that_is_over_is_replaced(resting: Resting
     old = resting.sandbox.socket
     resting.sandbox.run_folder.rename(resting.sandbox.folder / "logged-out")
     resting.sandbox.run_folder.write_text("not a folder any more")
-    resting.fire()
+    resting.sandbox.fire()
     eventually(lambda: resting.sandbox.socket != old)
     assert resting.sandbox.socket.startswith(f"/tmp/hivepipe-{os.geteuid()}/")
     eventually(lambda: resting.sandbox.report()["healthy"])
@@ -297,7 +263,7 @@ def test_a_killed_supervisor_is_replaced_and_nothing_is_lost(resting: Resting) -
     resting.fire_at_once(50)
     eventually(lambda: "supervisord" in resting.sandbox.processes())
     eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
-    eventually(lambda: resting.sessions() == 50)
+    eventually(lambda: len(resting.sandbox.sessions()) == 50)
     assert resting.sandbox.status()["leaves_when_idle"] is False, "a person asked for it"
 
 
@@ -305,14 +271,14 @@ def test_a_killed_supervisor_is_replaced_and_nothing_is_lost(resting: Resting) -
 
 
 def end_session(resting: Resting, **env: str) -> None:
-    resting.fire(event="SessionEnd", **env)
+    resting.sandbox.fire(event="SessionEnd", **env)
 
 
 def test_a_stack_that_a_hook_started_leaves_when_nobody_needs_it(resting: Resting) -> None:
     env = {"HIVEPIPE_IDLE_SECS": "1"}
-    resting.fire(**env)
+    resting.sandbox.fire(**env)
     eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
-    eventually(lambda: resting.sessions() == 1)
+    eventually(lambda: len(resting.sandbox.sessions()) == 1)
     time.sleep(2.5)
     assert resting.sandbox.counts() == ONE_OF_EACH, "a session is open, and its process lives"
     end_session(resting, **env)
@@ -323,7 +289,7 @@ def test_a_stack_that_a_hook_started_leaves_when_nobody_needs_it(resting: Restin
     assert entry["state"] == "resting"
     for file in resting.sandbox.run_folder.rglob("starting"):
         file.unlink()  # 10 s have not passed yet
-    resting.fire("s-2", **env)
+    resting.sandbox.fire("s-2", **env)
     eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
 
 
@@ -340,14 +306,14 @@ def test_a_session_whose_process_died_holds_nobody(resting: Resting) -> None:
         check=True,
         capture_output=True,
     )
-    eventually(lambda: resting.has_database)
+    eventually(lambda: resting.sandbox.sessions())
     eventually(lambda: resting.sandbox.processes() == {})
-    assert resting.sessions() == 1
+    assert len(resting.sandbox.sessions()) == 1
 
 
 def test_a_stack_that_a_person_asked_for_stays(resting: Resting) -> None:
     env = {"HIVEPIPE_IDLE_SECS": "1"}
-    resting.fire(**env)
+    resting.sandbox.fire(**env)
     eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
     resting.sandbox.run("up", "-d")
     assert resting.sandbox.status()["leaves_when_idle"] is False

@@ -1,12 +1,10 @@
 """A Redis that is there already: on this machine, elsewhere, somebody else's."""
 
-import json
 import os
 import posix
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,7 +13,7 @@ import redis
 from rq import Queue
 
 from hivepipe.home import read_record
-from tests.conftest import find_server, hook_path
+from tests.conftest import find_server
 from tests.integration.test_stack import (  # noqa: F401  a fixture
     ONE_OF_EACH,
     Sandbox,
@@ -72,31 +70,6 @@ def theirs(new_redis: Callable[..., TheirRedis]) -> TheirRedis:
     return new_redis()
 
 
-def fire(sandbox: Sandbox, session: str, **env: str) -> None:  # noqa: F811
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", hook_path("SessionStart")],
-        input=json.dumps({"session_id": session, "source": "startup"}),
-        env=sandbox.env | {"CLAUDE_PROJECT_DIR": str(sandbox.project), **env},
-        text=True,
-        capture_output=True,
-        check=True,
-    )
-    assert done.stderr == ""
-    # A second session may be told of the first.
-    assert json.loads(done.stdout).keys() in ({"continue"}, {"hookSpecificOutput"})
-
-
-def sessions(sandbox: Sandbox) -> set[str]:  # noqa: F811
-    if not (sandbox.home / "hive.db").exists():
-        return set()
-    said = json.loads(sandbox.run("sessions", "--all", "--json"))
-    return {entry["id"] for entry in said["sessions"]}
-
-
-def spooled(sandbox: Sandbox) -> int:  # noqa: F811
-    return len(list((sandbox.home / "spool").glob("*.json")))
-
-
 def recorded(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:  # noqa: F811
     seen = {os.fsencode(name): os.fsencode(value) for name, value in sandbox.env.items()}
     monkeypatch.setattr(posix, "environ", seen)
@@ -127,9 +100,9 @@ def test_hooks_speak_to_a_loopback_redis_with_password_and_database(
     address = f"redis://:{URL_PASSWORD}@127.0.0.1:{theirs.port}/3"
     assert recorded(sandbox, monkeypatch)["socket"] == address
     client = theirs.client(3, password=PASSWORD)
-    fire(sandbox, "s-1")
+    sandbox.fire("s-1")
     assert int(client.get("hivepipe:accepted") or 0) == 1, "the hook itself pushed"  # type: ignore[arg-type]
-    eventually(lambda: sessions(sandbox) == {"s-1"})
+    eventually(lambda: sandbox.sessions() == {"s-1"})
     said = sandbox.run("status")
     assert f"redis://:***@127.0.0.1:{theirs.port}/3" in said
     assert URL_PASSWORD not in said + sandbox.run("logs")
@@ -138,24 +111,24 @@ def test_hooks_speak_to_a_loopback_redis_with_password_and_database(
 
     sandbox.run("down")
     assert client.ping(), "it is not ours to stop"
-    fire(sandbox, "s-2")
-    assert spooled(sandbox) == 1, "down: nothing goes to a server that runs on"
+    sandbox.fire("s-2")
+    assert sandbox.spooled == 1, "down: nothing goes to a server that runs on"
     sandbox.run("up", "-d")
     assert recorded(sandbox, monkeypatch)["socket"] == address, "chosen once"
-    eventually(lambda: sessions(sandbox) == {"s-1", "s-2"})
+    eventually(lambda: sandbox.sessions() == {"s-1", "s-2"})
 
     sandbox.run("up", "-d", "--embedded")
     assert sandbox.socket.endswith("/redis.sock")
-    fire(sandbox, "s-3")
-    eventually(lambda: "s-3" in sessions(sandbox))
+    sandbox.fire("s-3")
+    eventually(lambda: "s-3" in sandbox.sessions())
     assert int(client.get("hivepipe:accepted") or 0) == 2  # type: ignore[arg-type]
 
 
 def test_a_unix_socket_with_a_database(sandbox: Sandbox, theirs: TheirRedis) -> None:  # noqa: F811
     sandbox.run("up", "-d", "--redis-url", f"unix://{sandbox.folder}/theirs.sock?db=5")
-    fire(sandbox, "s-1")
+    sandbox.fire("s-1")
     assert int(theirs.client(5).get("hivepipe:accepted") or 0) == 1  # type: ignore[arg-type]
-    eventually(lambda: sessions(sandbox) == {"s-1"})
+    eventually(lambda: sandbox.sessions() == {"s-1"})
 
 
 def test_a_bare_redis_url_is_somebody_elses(
@@ -164,28 +137,16 @@ def test_a_bare_redis_url_is_somebody_elses(
 ) -> None:
     theirs_url = f"redis://127.0.0.1:{theirs.port}/1"
     sandbox.run("up", "-d", REDIS_URL=theirs_url)
-    fire(sandbox, "s-1", REDIS_URL=theirs_url)
-    eventually(lambda: sessions(sandbox) == {"s-1"})
+    sandbox.fire("s-1", REDIS_URL=theirs_url)
+    eventually(lambda: sandbox.sessions() == {"s-1"})
     assert theirs.client(1).keys() == []
     sandbox.run("down")
     sandbox.run("up", "-d", "--use-env-redis", REDIS_URL=theirs_url)
     assert b"hivepipe:owner" in theirs.client(1).keys("*")  # type: ignore[operator]
     sandbox.run("up", "-d", HIVEPIPE_REDIS_URL=f"redis://127.0.0.1:{theirs.port}/2")
     assert b"hivepipe:owner" in theirs.client(2).keys("*")  # type: ignore[operator]
-    fire(sandbox, "s-2", HIVEPIPE_REDIS_URL=theirs_url)
+    sandbox.fire("s-2", HIVEPIPE_REDIS_URL=theirs_url)
     assert int(theirs.client(2).get("hivepipe:accepted") or 0) == 1, "hooks believe the record"  # type: ignore[arg-type]
-
-
-def test_a_hook_that_pushed_sees_that_nobody_works_and_starts_the_stack(
-    sandbox: Sandbox,  # noqa: F811
-    theirs: TheirRedis,
-) -> None:
-    sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{theirs.port}")
-    kill_all(sandbox)
-    fire(sandbox, "s-1")
-    assert spooled(sandbox) == 0
-    eventually(lambda: counts(sandbox) == OURS)
-    eventually(lambda: sessions(sandbox) == {"s-1"})
 
 
 # ---- elsewhere
@@ -196,32 +157,34 @@ def test_a_remote_redis_is_the_forwarders(
     theirs: TheirRedis,
 ) -> None:
     sandbox.run("up", "-d", "--redis-url", remote(theirs))
-    assert counts(sandbox) == OURS | {"forwarder": 1}
+    whole = OURS | {"forwarder": 1}
+    assert counts(sandbox) == whole
     os.kill(sandbox.pid("forwarder"), signal.SIGSTOP)
     os.kill(sandbox.pid("writer"), signal.SIGSTOP)  # which drains the spool, too
-    fire(sandbox, "s-1")
-    assert spooled(sandbox) == 1, "a hook never waits for a network"
+    sandbox.fire("s-1")
+    assert sandbox.spooled == 1, "a hook never waits for a network"
     os.kill(sandbox.pid("forwarder"), signal.SIGCONT)
-    eventually(lambda: spooled(sandbox) == 0)
+    eventually(lambda: sandbox.spooled == 0)
     os.kill(sandbox.pid("writer"), signal.SIGCONT)
-    eventually(lambda: sessions(sandbox) == {"s-1"})
+    eventually(lambda: sandbox.sessions() == {"s-1"})
+
+    theirs.end()
+    for number in range(2, 7):
+        sandbox.fire(f"s-{number}")
+    assert sandbox.spooled == 5, "they wait on disk while it is away"
+    theirs.start()
+    eventually(lambda: len(sandbox.sessions()) == 6)
+    assert sandbox.spooled == 0
+
+    kill_all(sandbox)
+    for file in sandbox.run_folder.rglob("starting"):
+        file.unlink()  # of a hook that found the forwarder stopped; 10 s have not passed yet
+    sandbox.fire("s-7")
+    eventually(lambda: counts(sandbox) == whole)
+    eventually(lambda: len(sandbox.sessions()) == 7)
     sandbox.run("down")
     assert counts(sandbox) == {}
     assert sandbox.status(expect=1)["failed_start"] is None
-
-
-def test_events_wait_on_disk_while_a_remote_redis_is_away(
-    sandbox: Sandbox,  # noqa: F811
-    theirs: TheirRedis,
-) -> None:
-    sandbox.run("up", "-d", "--redis-url", remote(theirs))
-    theirs.end()
-    for number in range(5):
-        fire(sandbox, f"s-{number}")
-    assert spooled(sandbox) == 5
-    theirs.start()
-    eventually(lambda: len(sessions(sandbox)) == 5)
-    assert spooled(sandbox) == 0
 
 
 def kill_all(sandbox: Sandbox) -> None:  # noqa: F811
@@ -231,17 +194,6 @@ def kill_all(sandbox: Sandbox) -> None:  # noqa: F811
         for pid in pids:
             os.kill(pid, name)
     eventually(lambda: counts(sandbox) == {})
-
-
-def test_a_hook_starts_a_stack_whose_redis_is_remote(
-    sandbox: Sandbox,  # noqa: F811
-    theirs: TheirRedis,
-) -> None:
-    sandbox.run("up", "-d", "--redis-url", remote(theirs))
-    kill_all(sandbox)
-    fire(sandbox, "s-1")
-    eventually(lambda: counts(sandbox) == OURS | {"forwarder": 1})
-    eventually(lambda: sessions(sandbox) == {"s-1"})
 
 
 # ---- somebody else's
@@ -276,20 +228,26 @@ def test_a_redis_that_an_application_uses_is_refused_and_left_as_it_was(
     assert counts(sandbox) == {}
 
 
-def test_a_strangers_job_in_our_queue_is_left_where_it_is(
+def test_a_strangers_job_in_our_queue_stays_and_a_hook_that_pushed_starts_who_works(
     sandbox: Sandbox,  # noqa: F811
     theirs: TheirRedis,
 ) -> None:
     sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{theirs.port}")
     job = Queue("high", connection=theirs.client()).enqueue("app.tasks.pay", 1)
     before = theirs.client().hgetall(f"rq:job:{job.id}")
-    fire(sandbox, "s-1")
-    eventually(lambda: sessions(sandbox) == {"s-1"})
+    sandbox.fire("s-1")
+    eventually(lambda: sandbox.sessions() == {"s-1"})
     assert theirs.client().lrange("rq:queue:high", 0, -1) == [job.id.encode()]
     assert theirs.client().hgetall(f"rq:job:{job.id}") == before
     eventually(
         lambda: "1 jobs of another program wait" in sandbox.run("logs", "--lines", "9999", "writer")
     )
+
+    kill_all(sandbox)
+    sandbox.fire("s-2")
+    assert sandbox.spooled == 0, "the hook pushed, and saw that nobody works"
+    eventually(lambda: counts(sandbox) == OURS)
+    eventually(lambda: sandbox.sessions() == {"s-1", "s-2"})
 
 
 def test_a_cluster_is_refused_with_a_sentence(
@@ -346,8 +304,8 @@ def test_uninstall_leaves_nothing_of_ours_and_all_of_theirs(
 ) -> None:
     theirs.client(3).set("mine", "1")
     sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{theirs.port}/3")
-    fire(sandbox, "s1")
-    eventually(lambda: "s1" in sessions(sandbox))
+    sandbox.fire("s1")
+    eventually(lambda: "s1" in sandbox.sessions())
     sandbox.run("uninstall")
     assert theirs.client(3).keys("*") == [b"mine"]
     assert sandbox.processes().keys() <= {"redis"}
@@ -360,7 +318,7 @@ def test_uninstall_keeps_jobs_that_were_never_done_unless_it_purges(
     sandbox.run("up", "-d", "--redis-url", f"redis://127.0.0.1:{theirs.port}/3")
     os.kill(sandbox.pid("writer"), signal.SIGKILL)
     sandbox.run("down")
-    fire(sandbox, "s1")
+    sandbox.fire("s1")
     theirs.client(3).rpush("rq:queue:high", "waiting")
     assert "never done" in sandbox.run("uninstall", expect=1)
     assert theirs.client(3).exists("hivepipe:owner", "rq:queue:high") == 2

@@ -5,28 +5,30 @@ import os
 import posix
 import shutil
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from itertools import chain
 from pathlib import Path
+from urllib.parse import quote
 
 import psutil  # type: ignore[import-untyped]
 import pytest
 
 from hivepipe.errors import LockHeldError, NoRedisServerError, RegistrationError
-from hivepipe.home import record_path
 from hivepipe.queues.connection import connect
-from hivepipe.queues.names import ALL_QUEUES
 from hivepipe.settings import variable
 from hivepipe.stack import processes, redis_server, registration
 from hivepipe.stack.lock import Stack, take_lock
 from hivepipe.stack.ping import answers
+from tests.conftest import fire, until
 
 EVERY = ("supervisord", *(entry.name for entry in processes.needed_with("")))
-PATIENCE_SECS = 60  # a guard, not a measurement
 KINDS = ("supervisord", *(entry.name for entry in processes.PROCESSES))
 ONE_OF_EACH = dict.fromkeys(EVERY, 1)
 CLI = [sys.executable, "-I", "-m", "hivepipe.cli.main"]
@@ -88,17 +90,21 @@ class Sandbox:
         for process in psutil.process_iter():
             try:
                 line = " ".join(process.cmdline())
-                # Redis writes its title over its environment.
-                known_by = (process.environ().get("HIVEPIPE_HOME", ""), line, process.cwd())
                 is_program = "python" in line or "-server" in line
-                ours = is_program and any(str(self.folder) in text for text in known_by)
-                if ours and process.status() != psutil.STATUS_ZOMBIE and "cli.main" not in line:
-                    kind = next((k for k in KINDS if f"{k}.py" in line or f"{k}-s" in line), line)
-                    kind = "supervisord" if "supervisord" in line else kind
-                    found.setdefault(kind, []).append(process)
+                if not is_program or "cli.main" in line or not self.owns(process, line):
+                    continue
+                kind = next((k for k in KINDS if f"{k}.py" in line or f"{k}-s" in line), line)
+                kind = "supervisord" if "supervisord" in line else kind
+                found.setdefault(kind, []).append(process)
             except psutil.Error:
                 continue
         return found
+
+    def owns(self, process: psutil.Process, line: str) -> bool:
+        folder = str(self.folder)
+        # Redis writes its title over its environment.
+        known = folder in line or folder in process.environ().get("HIVEPIPE_HOME", "")
+        return (known or folder in process.cwd()) and process.status() != psutil.STATUS_ZOMBIE
 
     def counts(self) -> dict[str, int]:
         return {kind: len(group) for kind, group in self.processes().items()}
@@ -107,9 +113,34 @@ class Sandbox:
         (process,) = self.processes()[kind]
         return int(process.pid)
 
+    def kill(self) -> None:
+        for _ in range(3):  # a supervisor that is killed second may have started one more
+            for process in chain(*self.processes().values()):
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+            time.sleep(0.05)
 
-@pytest.fixture
-def sandbox() -> Iterator[Sandbox]:
+    def sessions(self) -> set[str]:
+        """The sessions that are in the database, asked without a process."""
+        database = self.home / "hive.db"
+        if not database.exists():
+            return set()
+        with closing(sqlite3.connect(f"file:{quote(str(database))}?mode=ro", uri=True)) as asked:
+            made = asked.execute("SELECT 1 FROM sqlite_master WHERE name = 'sessions'").fetchone()
+            return {row[0] for row in asked.execute("SELECT id FROM sessions")} if made else set()
+
+    @property
+    def spooled(self) -> int:
+        return len(list((self.home / "spool").glob("*.json")))
+
+    def fire(self, session: str = "s-1", event: str = "SessionStart", **env: str) -> None:
+        payload = {"session_id": session, "source": "startup", "cwd": str(self.project)}
+        fire(event, payload, self.env | {"CLAUDE_PROJECT_DIR": str(self.project)} | env)
+
+
+@contextmanager
+def a_sandbox() -> Iterator[Sandbox]:
+    """Nothing of it lives longer."""
     try:
         redis_server.find_server()
     except NoRedisServerError:
@@ -118,20 +149,21 @@ def sandbox() -> Iterator[Sandbox]:
         pytest.skip("no Redis server on this machine")
     folder = Path(tempfile.mkdtemp(prefix="hp-", dir="/tmp"))  # short: sockets lie below it
     made = Sandbox(folder)
-    yield made
-    for _ in range(3):  # a supervisor that is killed second may have started one more
-        for group in made.processes().values():
-            for process in group:
-                process.kill()
-        time.sleep(0.05)
-    shutil.rmtree(folder)
+    try:
+        yield made
+    finally:
+        made.kill()
+        shutil.rmtree(folder)
 
 
-def eventually(check: Callable[[], object], secs: float = PATIENCE_SECS) -> None:
-    deadline = time.monotonic() + secs
-    while not check():
-        assert time.monotonic() < deadline, "did not happen in time"
-        time.sleep(0.05)
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    with a_sandbox() as made:
+        yield made
+
+
+def eventually(check: Callable[[], object]) -> None:
+    until(check, "it did not happen")
 
 
 def mode(path: Path) -> int:
@@ -139,61 +171,6 @@ def mode(path: Path) -> int:
 
 
 # ---- up, down, status
-
-
-def test_up_gives_a_redis_that_answers_and_a_healthy_status(sandbox: Sandbox) -> None:
-    sandbox.run("up", "-d")
-    with connect(sandbox.socket) as client:
-        assert client.ping()
-        assert client.config_get("appendonly") == {"appendonly": "yes"}
-        assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
-    assert Path(sandbox.socket).parent.parent == sandbox.run_folder / "hivepipe"
-    report = sandbox.status()
-    assert report["schema"] == 1
-    assert report["healthy"] is True
-    assert report["home"] == str(sandbox.home)
-    assert report["queues"] == dict.fromkeys(ALL_QUEUES, 0)
-    assert "healthy" in sandbox.run("status")
-
-
-def test_hooks_of_a_started_project_push_to_its_redis(sandbox: Sandbox) -> None:
-    sandbox.run("up", "-d")
-    done = subprocess.run(
-        [sys.executable, "-I", ROOT / "hooks" / "session_start.py"],
-        input=json.dumps({"session_id": "s-1", "source": "startup", "cwd": str(sandbox.project)}),
-        env=sandbox.env | {"CLAUDE_PROJECT_DIR": str(sandbox.project)},
-        text=True,
-        capture_output=True,
-        check=True,
-    )
-    assert done.stdout == '{"continue": true}\n'
-    report = sandbox.status()
-    assert report["accepted"] == 1
-    assert report["spool"] == 0
-
-
-def test_everything_is_private_whatever_the_umask(sandbox: Sandbox) -> None:
-    sandbox.run("up", "-d")
-    with connect(sandbox.socket) as client:
-        client.set("something", "to log")
-    runtime = Path(sandbox.socket).parent
-    state = Path(sandbox.env["XDG_STATE_HOME"])
-    assert (sandbox.home / "appendonly.aof").exists() or (sandbox.home / "appendonlydir").exists()
-    assert (sandbox.home / "logs" / "redis.log").stat().st_size
-    tops = (sandbox.home, sandbox.project / ".claude-state", runtime.parent, state)
-    for top in tops:
-        for path in (top, *top.rglob("*")):
-            assert not mode(path) & 0o077, f"{path} {mode(path):o}"
-    for folder in tops[:2]:
-        assert mode(folder) == 0o700
-        assert (folder / ".gitignore").read_text() == "*\n"
-
-
-def test_a_second_up_joins(sandbox: Sandbox) -> None:
-    sandbox.run("up", "-d")
-    before = {kind: sandbox.pid(kind) for kind in EVERY}
-    sandbox.run("up", "-d")
-    assert {kind: sandbox.pid(kind) for kind in before} == before
 
 
 def test_many_ups_at_once_give_one_stack(sandbox: Sandbox) -> None:
@@ -230,18 +207,6 @@ def test_up_in_the_foreground_shows_the_logs_and_stops_on_interrupt(sandbox: San
     assert sandbox.processes() == {}
 
 
-def test_the_stack_inherits_a_list_not_the_environment(sandbox: Sandbox) -> None:
-    sandbox.run(
-        "up", "-d", HIVEPIPE_CHECKPOINT_INTERVAL="5", HIVEPIPE_SESSION_ID="mine", LC_TIME="C"
-    )
-    inherited = psutil.Process(sandbox.pid("writer")).environ()
-    assert inherited["HIVEPIPE_HOME"] == str(sandbox.home)
-    assert inherited["HIVEPIPE_CHECKPOINT_INTERVAL"] == "5"
-    assert "HIVEPIPE_SESSION_ID" not in inherited, "a stack serves every session"
-    assert inherited["LC_TIME"] == "C"
-    assert not [name for name in inherited if name.startswith(("CLAUDE", "PYTHON"))]
-
-
 def test_hivepipe_home_is_honoured(sandbox: Sandbox) -> None:
     home = sandbox.folder / "elsewhere"
     sandbox.run("up", "-d", HIVEPIPE_HOME=str(home))
@@ -252,15 +217,6 @@ def test_hivepipe_home_is_honoured(sandbox: Sandbox) -> None:
     assert answers(address)
     sandbox.run("down", HIVEPIPE_HOME=str(home))
     assert sandbox.processes() == {}
-
-
-def test_another_runtime_folder_does_not_give_a_second_stack(sandbox: Sandbox) -> None:
-    sandbox.run("up", "-d")
-    other = sandbox.folder / "run2"
-    other.mkdir(mode=0o700)
-    sandbox.run("up", "-d", XDG_RUNTIME_DIR=str(other))
-    assert sandbox.counts() == ONE_OF_EACH
-    assert list(other.iterdir()) == []
 
 
 # ---- one of each kind
@@ -287,32 +243,6 @@ def test_killed_programs_come_back(sandbox: Sandbox) -> None:
     sandbox.run("up", "-d")  # waits until it is ready again
     eventually(lambda: sandbox.status()["healthy"])
     assert not set(old.values()) & {sandbox.pid("redis"), sandbox.pid("writer")}
-
-
-def test_a_second_redis_worker_of_a_home_exits_75(sandbox: Sandbox) -> None:
-    sandbox.run("up", "-d")
-    runtime = sandbox.folder / "run2"  # not even with another runtime folder
-    runtime.mkdir(mode=0o700)
-    Path(record_in(sandbox, str(sandbox.home))).unlink()
-    script = (ROOT / "workers" / "redis.py").read_text()
-    impatient = script.replace("WAIT_SECS = 10", "WAIT_SECS = 1")
-    assert impatient != script
-    second = subprocess.run(
-        [sys.executable, "-I", "-c", impatient],
-        env=sandbox.env | {"HIVEPIPE_HOME": str(sandbox.home), "XDG_RUNTIME_DIR": str(runtime)},
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-    assert second.returncode == 75
-    assert "held by another process" in second.stderr
-    assert len(sandbox.processes()["redis"]) == 1
-
-
-def record_in(sandbox: Sandbox, path: str) -> str:
-    name = os.path.basename(record_path(path))
-    return f"{sandbox.env['XDG_STATE_HOME']}/hivepipe/projects/{name}"
 
 
 def test_a_lock_lives_as_long_as_its_last_holder(tmp_path: Path) -> None:

@@ -1,43 +1,18 @@
 """Where a stack meets its limits: long paths, a full Redis, a database that another has."""
 
-import json
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from hivepipe.queues.connection import connect
-from tests.conftest import hook_path
 from tests.integration.test_stack import (  # noqa: F401  a fixture
     ONE_OF_EACH,
     Sandbox,
     eventually,
     sandbox,
 )
-
-
-def fire(sandbox: Sandbox, session: str) -> None:  # noqa: F811
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", hook_path("SessionStart")],
-        input=json.dumps({"session_id": session, "source": "startup"}),
-        env=sandbox.env | {"CLAUDE_PROJECT_DIR": str(sandbox.project)},
-        text=True,
-        capture_output=True,
-        check=True,
-    )
-    assert (done.stdout, done.stderr) == ('{"continue": true}\n', "")
-
-
-def sessions(sandbox: Sandbox) -> set[str]:  # noqa: F811
-    said, _ = sandbox.start("sessions", "--all", "--json").communicate(timeout=60)
-    return {entry["id"] for entry in json.loads(said)["sessions"]} if said else set()
-
-
-def spooled(sandbox: Sandbox) -> int:  # noqa: F811
-    return len(list((sandbox.home / "spool").glob("*.json")))
 
 
 @pytest.mark.parametrize("length", [108, 1000])
@@ -52,9 +27,9 @@ def test_a_project_may_lie_far_down(sandbox: Sandbox, length: int) -> None:  # n
     sandbox.project, sandbox.home = path, path / ".hive-mind"
     sandbox.run("up", "-d")
     assert len(os.fsencode(sandbox.socket)) < 90
-    fire(sandbox, "s-1")
-    assert spooled(sandbox) == 0
-    eventually(lambda: sessions(sandbox) == {"s-1"})
+    sandbox.fire("s-1")
+    assert sandbox.spooled == 0
+    eventually(lambda: "s-1" in sandbox.run("sessions", "--all"))
     sandbox.run("down")
     assert sandbox.processes() == {}
     assert not list(sandbox.run_folder.iterdir())
@@ -63,21 +38,21 @@ def test_a_project_may_lie_far_down(sandbox: Sandbox, length: int) -> None:  # n
 
 def test_a_full_redis_says_no_and_the_events_wait_on_disk(sandbox: Sandbox) -> None:  # noqa: F811
     sandbox.run("up", "-d")
-    fire(sandbox, "s-0")
-    eventually(lambda: sessions(sandbox) == {"s-0"})
+    sandbox.fire("s-0")
+    eventually(lambda: sandbox.sessions() == {"s-0"})
     with connect(sandbox.socket) as client:
         assert client.config_get("maxmemory") == {"maxmemory": str(256 << 20)}
         client.config_set("maxmemory", 1)
     for number in range(1, 6):
-        fire(sandbox, f"s-{number}")
-    assert spooled(sandbox) == 5
+        sandbox.fire(f"s-{number}")
+    assert sandbox.spooled == 5
     log = sandbox.project / ".claude-state" / "logs" / "hook-errors.log"
     assert log.read_text().count("event kept in the spool") == 5
     assert sandbox.counts() == ONE_OF_EACH
     with connect(sandbox.socket) as client:
         client.config_set("maxmemory", 256 << 20)
-    eventually(lambda: len(sessions(sandbox)) == 6)
-    assert spooled(sandbox) == 0
+    eventually(lambda: len(sandbox.sessions()) == 6)
+    assert sandbox.spooled == 0
     eventually(lambda: sandbox.report()["healthy"])
 
 
@@ -98,14 +73,14 @@ def test_the_stack_of_another_machine_or_container_keeps_the_home(
     said = sandbox.run("up", "-d", expect=1)
     assert "another machine or container (their-laptop)" in said
     assert sandbox.processes() == {}
-    fire(sandbox, "s-1")
-    assert spooled(sandbox) == 1
+    sandbox.fire("s-1")
+    assert sandbox.spooled == 1
     sandbox.run("down")
     assert kernel.exists(), "not ours to take away"
 
     os.utime(kernel, (time.time() - 200,) * 2)
     sandbox.run("up", "-d")  # nobody has touched it for long
-    eventually(lambda: sessions(sandbox) == {"s-1"})
+    eventually(lambda: sandbox.sessions() == {"s-1"})
     assert kernel.read_text().splitlines() == [machine, boot, namespace]
     sandbox.run("down")
 
@@ -125,8 +100,8 @@ def test_a_stack_leaves_when_another_machine_has_taken_its_home_over(
 def test_the_append_only_file_is_rewritten_when_the_stack_stops(sandbox: Sandbox) -> None:  # noqa: F811
     sandbox.run("up", "-d")
     for number in range(30):
-        fire(sandbox, f"s-{number}")
-    eventually(lambda: len(sessions(sandbox)) == 30)
+        sandbox.fire(f"s-{number}")
+    eventually(lambda: len(sandbox.sessions()) == 30)
     sandbox.run("down")
     (log,) = [file for file in sandbox.home.rglob("*.aof") if file.is_file()][:1]
     # A job is 1.5 kB, and comes in by a script of 2 kB: 105 kB. The ticks stay, 10 kB.

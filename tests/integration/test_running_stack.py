@@ -1,0 +1,157 @@
+"""What a stack that runs shows, refuses and shares: one stack, looked at by every test."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]
+import pytest
+
+from hivepipe.home import record_path
+from hivepipe.queues.connection import connect
+from hivepipe.queues.names import ALL_QUEUES
+from tests.integration.test_stack import (
+    EVERY,
+    ONE_OF_EACH,
+    ROOT,
+    Sandbox,
+    a_sandbox,
+    eventually,
+    mode,
+)
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Sandbox]:
+    """A sandbox whose stack is up, started from a shell with a few settings."""
+    with a_sandbox() as made:
+        settings = {"CHECKPOINT_INTERVAL": "5", "SESSION_ID": "mine"}
+        shell = {f"HIVEPIPE_{name}": value for name, value in settings.items()}
+        made.run("up", "-d", LC_TIME="C", **shell)
+        yield made
+
+
+def test_up_gives_a_redis_that_answers_and_a_healthy_status(stack: Sandbox) -> None:
+    with connect(stack.socket) as client:
+        assert client.ping()
+        assert client.config_get("appendonly") == {"appendonly": "yes"}
+        assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
+    assert Path(stack.socket).parent.parent == stack.run_folder / "hivepipe"
+    report = stack.status()
+    assert report["schema"] == 1
+    assert report["healthy"] is True
+    assert report["home"] == str(stack.home)
+    eventually(lambda: stack.status()["queues"] == dict.fromkeys(ALL_QUEUES, 0))
+    assert "healthy" in stack.run("status")
+
+
+def test_hooks_of_a_started_project_push_to_its_redis(stack: Sandbox) -> None:
+    before = stack.status()["accepted"]
+    stack.fire()
+    assert stack.status()["accepted"] == before + 1  # type: ignore[operator]
+    assert stack.spooled == 0
+
+
+def test_everything_is_private_whatever_the_umask(stack: Sandbox) -> None:
+    with connect(stack.socket) as client:
+        client.set("something", "to log")
+    runtime = Path(stack.socket).parent
+    state = Path(stack.env["XDG_STATE_HOME"])
+    assert (stack.home / "appendonly.aof").exists() or (stack.home / "appendonlydir").exists()
+    assert (stack.home / "logs" / "redis.log").stat().st_size
+    tops = (stack.home, stack.project / ".claude-state", runtime.parent, state)
+    for top in tops:
+        for path in (top, *top.rglob("*")):
+            assert not mode(path) & 0o077, f"{path} {mode(path):o}"
+    for folder in tops[:2]:
+        assert mode(folder) == 0o700
+        assert (folder / ".gitignore").read_text() == "*\n"
+
+
+def test_a_second_up_joins(stack: Sandbox) -> None:
+    before = {kind: stack.pid(kind) for kind in EVERY}
+    stack.run("up", "-d")
+    assert {kind: stack.pid(kind) for kind in before} == before
+
+
+def test_the_stack_inherits_a_list_not_the_environment(stack: Sandbox) -> None:
+    inherited = psutil.Process(stack.pid("writer")).environ()
+    assert inherited["HIVEPIPE_HOME"] == str(stack.home)
+    assert inherited["HIVEPIPE_CHECKPOINT_INTERVAL"] == "5"
+    assert "HIVEPIPE_SESSION_ID" not in inherited, "a stack serves every session"
+    assert inherited["LC_TIME"] == "C"
+    assert not [name for name in inherited if name.startswith(("CLAUDE", "PYTHON"))]
+
+
+def test_another_runtime_folder_does_not_give_a_second_stack(stack: Sandbox) -> None:
+    other = stack.folder / "run2"
+    other.mkdir(mode=0o700)
+    stack.run("up", "-d", XDG_RUNTIME_DIR=str(other))
+    assert stack.counts() == ONE_OF_EACH
+    assert list(other.iterdir()) == []
+
+
+def test_a_second_redis_worker_of_a_home_exits_75(stack: Sandbox) -> None:
+    runtime = stack.folder / "run3"  # not even with another runtime folder
+    runtime.mkdir(mode=0o700)
+    record = Path(record_in(stack, str(stack.home)))
+    record.rename(stack.folder / "record")
+    script = (ROOT / "workers" / "redis.py").read_text()
+    impatient = script.replace("WAIT_SECS = 10", "WAIT_SECS = 1")
+    assert impatient != script
+    second = subprocess.run(
+        [sys.executable, "-I", "-c", impatient],
+        env=stack.env | {"HIVEPIPE_HOME": str(stack.home), "XDG_RUNTIME_DIR": str(runtime)},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    (stack.folder / "record").rename(record)
+    assert second.returncode == 75
+    assert "held by another process" in second.stderr
+    assert len(stack.processes()["redis"]) == 1
+
+
+def record_in(stack: Sandbox, path: str) -> str:
+    name = os.path.basename(record_path(path))
+    return f"{stack.env['XDG_STATE_HOME']}/hivepipe/projects/{name}"
+
+
+def test_logs_show_the_last_lines_of_each_process_or_of_one(stack: Sandbox) -> None:
+    said = stack.run("logs")
+    assert any(line.startswith("redis ") for line in said.splitlines())
+    assert any(line.startswith("supervisord ") for line in said.splitlines())
+    last = stack.run("logs", "redis", "--lines", "2").splitlines()
+    assert len(last) == 2
+    assert all(line.startswith("redis ") for line in last)
+    log = (stack.home / "logs" / "redis.log").read_text().splitlines()
+    assert last[-1].endswith(log[-1])
+    assert stack.run("logs", "redis", "-n", "0") == ""
+    stack.run("logs", "postgres", expect=64)
+    stack.run("logs", "-n", "-1", expect=64)
+
+
+def test_logs_follow_over_a_rotation_and_show_no_escape_sequence(
+    stack: Sandbox,
+) -> None:
+    os.umask(0o077)
+    log = stack.home / "logs" / "writer.log"
+    log.write_text("before\n")
+    following = stack.start("logs", "-f", "writer")
+    assert following.stdout is not None
+    assert following.stdout.readline() == "writer      before\n"
+    with log.open("a") as stream:
+        stream.write("evil \x1b[31m")
+        stream.flush()
+        stream.write("line\n")
+    assert following.stdout.readline() == "writer      evil ?[31mline\n"
+    log.rename(log.with_name("writer.log.1"))
+    log.write_text("new\n")
+    assert following.stdout.readline() == "writer      new\n"
+    following.send_signal(signal.SIGINT)
+    _, err = following.communicate(timeout=60)
+    assert (following.returncode, err) == (0, "")
