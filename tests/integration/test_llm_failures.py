@@ -14,7 +14,7 @@ import pytest
 from tests import llm_server
 from tests.conftest import Home, Server, until
 from tests.llm_server import Answer, Handler, Provider, error, provider, success
-from tests.rounds import rounds
+from tests.rounds import ASKED_ROUNDS
 from tests.summary_scene import CANARY, Scene, conversation, processes_with, said
 
 WRONG = {"summary": "It went well, and there is nothing more to say of it."}
@@ -42,14 +42,18 @@ CASES: dict[str, tuple[list[Answer], str, str, int, tuple[float, float] | None]]
     "malformed": ([llm_server.raw(b"{")], "plain", "answer: ", 1, None),
     "30 MB": ([llm_server.flood], "plain", "too large: ", 1, None),
 }
-# Two seconds of a processor each: what both protocols say differently, all by HIVEPIPE_TEST_ROUNDS.
-OF_ANTHROPIC = CASES if rounds(1) > 1 else ("429", "quota", "bad key")
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+# Two seconds of a processor each: one of each outcome, all of them by HIVEPIPE_TEST_ROUNDS; every
+# failure in both protocols, without a job: tests/unit/test_llm_protocols.py.
+OUTCOMES = {
+    "openai": ("never mended", "429", "500", "quota", "bad key", "30 MB"),
+    "anthropic": ("quota",),  # which it says in its own way
+}
 SESSIONS = {
     (kind, name): str(UUID(int=((k << 8) + n + 1) << 96 | n))
     for k, kind in enumerate(KEYS)
     for n, name in enumerate(CASES)
-    if kind == "openai" or name in OF_ANTHROPIC
+    if ASKED_ROUNDS or name in OUTCOMES[kind]
 }
 
 

@@ -133,6 +133,9 @@ def test_failures_have_their_names(server: Provider, kind: str, name: str) -> No
 def test_quota_refused_and_hanging(server: Provider, kind: str) -> None:
     said = asked(server, kind, [error(429, "insufficient_quota", "you exceeded your quota")])
     assert said["failure"] == ("quota" if kind == "openai" else "rate limit")
+    no_credit = error(400, "invalid_request_error", "Your credit balance is too low")
+    said = asked(server, kind, [no_credit])
+    assert said["failure"] == ("quota" if kind == "anthropic" else "refused")
     said = asked(server, kind, [llm_server.hang], timeout_secs=0.5)
     assert said["failure"] == "timeout"
     said = asked(server, kind, [], url="http://127.0.0.1:1")
