@@ -20,6 +20,7 @@ from hivepipe.home import short_hash
 from tests import payloads
 from tests.hook_contract import checked
 from tests.payloads import changed, encoded
+from tests.rounds import ASKED_ROUNDS
 
 ROOT = Path(__file__).resolve().parents[2]
 HOOKS = sorted((ROOT / "hooks").glob("*.py"))
@@ -111,7 +112,9 @@ def pythons() -> dict[str, str]:
     return found
 
 
-PYTHONS = pythons()
+FOUND = pythons()
+# The oldest and the newest; all of them with HIVEPIPE_TEST_ROUNDS.
+PYTHONS = {name: FOUND[name] for name in (FOUND if ASKED_ROUNDS else (min(FOUND), max(FOUND)))}
 each_python = pytest.mark.parametrize("python", PYTHONS.values(), ids=PYTHONS)
 
 
@@ -487,18 +490,29 @@ def bundle_of(where: Installation) -> Path:
     return where.folder / "hivepipe" / "__pycache__" / name.strip()
 
 
+@pytest.fixture(scope="session")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Installation, bytes]:
+    """An installation, and the bundle that it had."""
+    folder = tmp_path_factory.mktemp("damaged")
+    where = Installation(os.path.realpath(sys.executable), folder, bundled=True)
+    return where, bundle_of(where).read_bytes()
+
+
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_a_damaged_bundle_costs_time_and_no_event(tmp_path: Path, damage: str) -> None:
-    where = Installation(os.path.realpath(sys.executable), tmp_path / "code", bundled=True)
-    assert bundle_of(where).exists()
+def test_a_damaged_bundle_costs_time_and_no_event(
+    sound: tuple[Installation, bytes], tmp_path: Path, damage: str
+) -> None:
+    where, _ = sound
     bundle_of(where).write_bytes(DAMAGE[damage])
     assert len(Loaded(where, tmp_path, "Stop", encoded(payloads.STOP)).spooled) == 1
 
 
 @pytest.mark.parametrize("cut", [1, 10, 1000, -1, -1000])
-def test_a_truncated_bundle_costs_time_and_no_event(tmp_path: Path, cut: int) -> None:
-    where = Installation(os.path.realpath(sys.executable), tmp_path / "code", bundled=True)
-    bundle_of(where).write_bytes(bundle_of(where).read_bytes()[:cut])
+def test_a_truncated_bundle_costs_time_and_no_event(
+    sound: tuple[Installation, bytes], tmp_path: Path, cut: int
+) -> None:
+    where, bundle = sound
+    bundle_of(where).write_bytes(bundle[:cut])
     assert len(Loaded(where, tmp_path, "Stop", encoded(payloads.STOP)).spooled) == 1
 
 
