@@ -38,13 +38,15 @@ def kill_supervisor(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
     """Kill it, and perhaps the writer first, whom then nobody starts; `up` mends it."""
     (path,) = Path(arena.server.address).parent.glob("*.pid")
     pid = int(path.read_text())
-    writer = arena.pids()["writer"]
+    pids = arena.pids()
+    writer, scheduler = pids["writer"], pids["scheduler"]
     with under_way(arena, wave, rng):
         os.kill(pid, signal.SIGSTOP)
         if step == CHILD_DEAD:
             os.kill(writer, signal.SIGKILL)
         os.kill(pid, signal.SIGKILL)
         until(lambda: not is_alive(pid), "the supervisor lives")
+    os.kill(scheduler, signal.SIGCONT)  # else `up` would wait for it
     arena.command("up", "-d")
     arena.stop_the_clock()
     assert int(path.read_text()) != pid
