@@ -216,13 +216,12 @@ def test_a_read_only_database(bench: Bench) -> None:
             (folder / "probe").touch()
         writer.start()
         push_after(bench, events)
-        time.sleep(2)
+        until(lambda: "ead-only" in writer.text, "the writer says nothing")
         assert writer.is_running, writer.text
         assert bench.dead() == {}
         figures = bench.accounts
         assert figures["waiting"] + figures["retrying"] == oracle.job_count(events) - 1
         assert figures["running"] == 0
-        assert "ead-only" in writer.text
         assert run("mount", "-o", "remount,rw", str(folder))
         looking_at(bench, folder)
         bench.settle(writer, 20)

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -361,10 +360,3 @@ def _in_a_terminal(command: list[str], home: Home) -> tuple[Any, Callable[[], st
         return seen.decode("utf-8", "replace")
 
     return process, shown
-
-
-def test_figures_of_the_log_are_those_of_the_stack(stack: Home, client: redis.Redis) -> None:
-    report = json.loads(status(stack, "--json").stdout)
-    assert report["queues"].keys() == {"high", "medium", "low", "slow", "llm"}
-    assert sum(report["operations"].values()) <= report["accounts"]["done"]
-    assert Path(report["home"]) == stack.path

@@ -228,6 +228,7 @@ def test_a_killed_worker_leaves_the_same_bytes(desk: Desk) -> None:
         desk.slow.start()
     desk.settle()
     print(f"{kills} kills in the middle")
+    assert kills
     assert desk.archived() == data
     assert desk.meta()["message_count"] == len(data.splitlines())
     assert len(desk.home.rows("SELECT 1 FROM usage")) == len(data.splitlines())

@@ -264,7 +264,9 @@ def test_what_is_not_lines_comes_back(scene: Scene, files: str, damage: bytes | 
     scene.path.write_bytes(lines(4))
     scene.extend()
     wanted = scene.files()
-    for path in list(scene.kept.rglob(files)):
+    found = list(scene.kept.rglob(files))
+    assert found
+    for path in found:
         path.unlink() if damage is None else path.write_bytes(damage)
     scene.fresh()
     scene.extend(settled=True)

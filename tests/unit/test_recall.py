@@ -153,15 +153,16 @@ def test_a_part_is_never_longer_than_a_hook_reads(scene: Scene) -> None:
     assert scene.names("newest0 of0them") == []  # the oldest is left out
 
 
-@pytest.mark.parametrize("text", ["", "\n", "tax 0:x\n", "#0 {\nservice 0:1\ntax 0:1\n"])
+@pytest.mark.parametrize("text", ["", "\n", "#0 {\nservice 0:1\ntax 0:1\n"])
 def test_a_damaged_part_brings_nothing(scene: Scene, text: str) -> None:
-    path = Path(part_path(scene.home, "all"))
-    path.write_text(text)
-    context = Context(event_time_ns=1, own_session="s-1", swarm=SHOP)
-    try:
-        assert recall.recall(scene.home, context, PROMPT) == []
-    except ValueError:
-        assert "x" in text
+    Path(part_path(scene.home, "all")).write_text(text)
+    assert scene.names(PROMPT) == []
+
+
+def test_a_part_that_is_not_ours_is_refused(scene: Scene) -> None:
+    Path(part_path(scene.home, "all")).write_text("tax 0:x\n")
+    with pytest.raises(ValueError, match="invalid literal"):
+        scene.names(PROMPT)
 
 
 @given(st.sets(st.text("ab\u00e9z", min_size=1, max_size=6), max_size=30), st.text("ab\u00e9z"))
