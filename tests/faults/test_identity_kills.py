@@ -24,7 +24,7 @@ from hivepipe.store.location import database_path
 from tests.faults.harness import killed_at, random_of
 from tests.rounds import rounds
 
-STEP = 1 if rounds(0) else 9  # HIVEPIPE_TEST_ROUNDS: every call
+STEP = 1 if rounds(0) else 5  # HIVEPIPE_TEST_ROUNDS: every call
 USERS = b"# Mine\nWhat I tell Claude in this folder, written by hand over many weeks.\n" * 3
 USERS_NEXT = b"# Mine, again\nI have thought about it, and this is how it is to be done.\n" * 3
 OURS = "# Ada\nWrite short sentences, and say first what a change is for. " * 3

@@ -154,8 +154,9 @@ def test_a_bare_redis_url_is_somebody_elses(
 
 def test_a_remote_redis_is_the_forwarders(
     sandbox: Sandbox,  # noqa: F811
-    theirs: TheirRedis,
+    new_redis: Callable[..., TheirRedis],
 ) -> None:
+    theirs = new_redis("--appendonly", "yes")
     sandbox.run("up", "-d", "--redis-url", remote(theirs))
     whole = OURS | {"forwarder": 1}
     assert counts(sandbox) == whole
@@ -177,8 +178,6 @@ def test_a_remote_redis_is_the_forwarders(
     assert sandbox.spooled == 0
 
     kill_all(sandbox)
-    for file in sandbox.run_folder.rglob("starting"):
-        file.unlink()  # of a hook that found the forwarder stopped; 10 s have not passed yet
     sandbox.fire("s-7")
     eventually(lambda: counts(sandbox) == whole)
     eventually(lambda: len(sandbox.sessions()) == 7)
