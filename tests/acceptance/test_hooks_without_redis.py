@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -780,9 +781,9 @@ NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 AS_USER = NOBODY if os.geteuid() == 0 else []
 
 
-@pytest.fixture
-def reachable() -> Iterator[Path]:
-    """Return a folder that everybody can enter (pytest's own is root's alone)."""
+@contextmanager
+def folder_for_all() -> Iterator[Path]:
+    """Make a folder that everybody can enter (pytest's own is root's alone)."""
     folder = Path(tempfile.mkdtemp(prefix="hivepipe-test-", dir="/tmp"))
     folder.chmod(0o755)
     yield folder
@@ -793,15 +794,37 @@ def reachable() -> Iterator[Path]:
 
 
 @pytest.fixture
-def fire_as_user(reachable: Path) -> Callable[[str, bytes], Answer]:
-    """Return a way to run a hook as somebody who is not root, from a copy of the code."""
+def reachable() -> Iterator[Path]:
+    """Return a folder that everybody can enter."""
+    with folder_for_all() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def users_python() -> str:
+    """Return a Python that somebody who is not root can run."""
     if AS_USER and not shutil.which(AS_USER[0]):
         pytest.skip("setpriv is not there")
-    shutil.copytree(ROOT / "hooks", reachable / "hooks")
-    shutil.copytree(ROOT / "hivepipe", reachable / "hivepipe")
     python = next((path for path in (PYTHON, "/usr/bin/python3") if runs_as_user(path)), None)
     if python is None:
         pytest.skip("no Python 3.11 that another user can run")
+    return python
+
+
+@pytest.fixture(scope="session")
+def users_code() -> Iterator[Path]:
+    """Return a copy of the code, which somebody who is not root can read and not write."""
+    with folder_for_all() as folder:
+        for name in ("hooks", "hivepipe"):
+            shutil.copytree(ROOT / name, folder / name)
+        yield folder
+
+
+@pytest.fixture
+def fire_as_user(
+    reachable: Path, users_python: str, users_code: Path
+) -> Callable[[str, bytes], Answer]:
+    """Return a way to run a hook as somebody who is not root, from a copy of the code."""
     environment = {
         "PATH": "/usr/bin:/bin",
         "HOME": str(reachable / "user"),
@@ -812,7 +835,7 @@ def fire_as_user(reachable: Path) -> Callable[[str, bytes], Answer]:
 
     def fire(event: str, data: bytes) -> Answer:
         done = subprocess.run(
-            [*AS_USER, python, "-I", "-S", executable(event, reachable)],
+            [*AS_USER, users_python, "-I", "-S", executable(event, users_code)],
             input=data,
             capture_output=True,
             env=environment,

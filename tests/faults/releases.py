@@ -54,7 +54,7 @@ class Release:
         """Put this version in the place of whichever is there."""
         for old in self._site.glob("hivepipe*"):
             shutil.rmtree(old)
-        ignored = shutil.ignore_patterns("__pycache__")
+        ignored = shutil.ignore_patterns("hook_path.*")  # what `up` makes, and pip does not
         for source, target in (("hivepipe", ""), ("hooks", "_hooks"), ("workers", "_workers")):
             shutil.copytree(ROOT / source, self.package / target, ignore=ignored)
         if version == NEXT:
