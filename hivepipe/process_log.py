@@ -1,5 +1,7 @@
 """How the processes of a stack log: a line of text, or an object in JSON with the job it is about.
 
+Every line is redacted: an error's words may be somebody's.
+
 HIVEPIPE_LOG_FORMAT=json    at, level, process, logger, text; job, operation, session; traceback
 """
 
@@ -8,6 +10,7 @@ import logging
 from contextvars import ContextVar
 from datetime import UTC, datetime
 
+from hivepipe.redaction import redact_text
 from hivepipe.settings import variable
 
 _TEXT = "%(asctime)s %(levelname)s %(message)s"
@@ -18,6 +21,18 @@ _about: ContextVar[tuple[str, str, str]] = ContextVar("about", default=("", "", 
 def about_job(id: str = "", operation: str = "", session: str = "") -> None:
     """Let the lines from now on say which job they are about; without words, about none."""
     _about.set((id, operation, session))
+
+
+class TextLines(logging.Formatter):
+    """One line, and a traceback below it."""
+
+    def __init__(self) -> None:
+        """The same for every process: each has a file of its own."""
+        super().__init__(_TEXT)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        return redact_text(super().format(record))
 
 
 class JsonLines(logging.Formatter):
@@ -41,12 +56,12 @@ class JsonLines(logging.Formatter):
         said |= {name: value for name, value in zip(_NAMES, _about.get(), strict=True) if value}
         if record.exc_info:
             said["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(said)
+        return json.dumps({name: redact_text(value) for name, value in said.items()})
 
 
 def set_up(process: str) -> None:
     """Log from now on, as the settings say."""
     handler = logging.StreamHandler()
     is_json = variable("HIVEPIPE_LOG_FORMAT") == "json"
-    handler.setFormatter(JsonLines(process) if is_json else logging.Formatter(_TEXT))
+    handler.setFormatter(JsonLines(process) if is_json else TextLines())
     logging.basicConfig(level=logging.INFO, handlers=[handler])

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from hivepipe.process_log import JsonLines, about_job
+from hivepipe.process_log import JsonLines, TextLines, about_job
 from hivepipe.store.database import Database
 from tests.conftest import Home, Server, Writer, fire_all, until
 from tests.payloads import POST_AGENT_COMPLETED, SESSION, SESSION_START, changed
+
+TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
 
 
 def lines(home: Home, process: str) -> list[dict[str, Any]]:
@@ -64,3 +66,16 @@ def test_a_line_about_no_job_names_none_and_a_traceback_stays_in_its_line() -> N
 @pytest.fixture(autouse=True)
 def about_nothing() -> None:
     about_job()
+
+
+@pytest.mark.parametrize("formatter", [TextLines(), JsonLines("writer")])
+def test_every_line_is_redacted(formatter: logging.Formatter) -> None:
+    """What a handler's error says may be what a person wrote."""
+    try:
+        raise KeyError(TOKEN)
+    except KeyError as error:
+        info = (type(error), error, error.__traceback__)
+    record = logging.LogRecord("x", logging.ERROR, "", 1, "not %s", (TOKEN,), info)
+    said = formatter.format(record)
+    assert TOKEN not in said
+    assert said.count("***REDACTED***") >= 2
