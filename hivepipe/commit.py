@@ -43,17 +43,28 @@ def commit_batch(
         for index, job in enumerate(jobs):
             mark(job.id)
             about_job(job.id, job.operation, job.session)
-            try:
-                with db.savepoint():
-                    execute(db, job)
-            except _JOBS_FAULT as error:
-                outcome.failed[index] = error
-            except sqlite3.Error:
-                raise
-            except Exception as error:  # noqa: BLE001  a handler's bug must not stop the others
-                outcome.failed[index] = error
+            fault = own_fault(db, job)
+            if fault:
+                outcome.failed[index] = fault
             else:
                 outcome.committed.append(index)
             mark("")
     about_job()
     return outcome
+
+
+def own_fault(db: Database, job: Envelope) -> Exception | None:
+    """Execute a job in its savepoint; return what is wrong with it: then nothing of it is left.
+
+    sqlite3.Error: the store is at fault.
+    """
+    try:
+        with db.savepoint():
+            execute(db, job)
+    except _JOBS_FAULT as error:
+        return error
+    except sqlite3.Error:
+        raise
+    except Exception as error:  # noqa: BLE001  a handler's bug must not stop the others
+        return error
+    return None

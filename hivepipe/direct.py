@@ -17,9 +17,9 @@ from functools import partial
 from pathlib import Path
 
 from hivepipe import settings
+from hivepipe.commit import own_fault
 from hivepipe.config import here
-from hivepipe.errors import BadEnvelopeError, HivepipeError, JobError, NewerEnvelopeError
-from hivepipe.handlers.registry import execute
+from hivepipe.errors import BadEnvelopeError, HivepipeError, NewerEnvelopeError
 from hivepipe.handlers.slow import SLOW_OPERATIONS, execute_at_once, execute_slow
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.queues.spooled import (
@@ -91,19 +91,15 @@ def _write(db: Database, spooled: SpooledJob) -> str:
     """Execute one write; return why it could not be, if so."""
     if any(is_applied(db, twin) for twin in spooled.message.twins.split()):
         return ""
-    try:
-        with db.savepoint():
-            execute(db, spooled.envelope)
-    except (JobError, sqlite3.IntegrityError) as error:
-        return f"{spooled.envelope.operation}: {error}"
-    return ""
+    fault = own_fault(db, spooled.envelope)
+    return f"{spooled.envelope.operation}: {fault}" if fault else ""
 
 
 def _work(workplace: Workplace, spooled: SpooledJob) -> str:
     """Execute one slow job; return why it could not be, if so."""
     try:
         execute_slow(workplace, spooled.envelope)
-    except (HivepipeError, OSError, sqlite3.Error) as error:
+    except Exception as error:  # noqa: BLE001  a handler's bug must not stop the others
         return f"{spooled.envelope.operation}: {error}"
     return ""
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from hivepipe import direct
+from hivepipe.jobs import Message
+from hivepipe.queues.spool import write_spool
 from tests.conftest import until
 from tests.faults import oracle
 from tests.faults.harness import Bench
@@ -121,3 +123,28 @@ def test_the_direct_path_leaves_a_file_that_cannot_be_applied(bench: Bench) -> N
     assert len(bench.home.spool) == 1
     assert Path(bench.home.spool[0]).stat().st_size > 0
     assert bench.tables()["agents"] == []
+
+
+def test_the_direct_path_goes_on_behind_a_job_that_breaks_its_handler(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the writer does; the file stays."""
+    bench.server.end(signal.SIGKILL)
+    events = oracle.timed([oracle.start(0, "inst-a"), oracle.edit(1, oracle.SESSIONS[0], "inst-a")])
+    first, second = oracle.messages(events, bench.project, bench.swarm)
+    broken = [Message(m.id[::-1], "", m.queue, "", m.created_at, _broken(m)) for m in second]
+    for number, messages in enumerate((first, broken, second)):
+        write_spool(f"{bench.home.path}/spool", number, messages)
+    bench.home.inside(monkeypatch)
+    report = direct.drain(str(bench.home.path))
+    assert report.applied == 2
+    ((path, reason),) = report.failed.items()
+    assert "too large" in reason
+    assert bench.home.spool == [path]
+    assert bench.applied() == oracle.job_count(events) + 1, "and the log line of the broken event"
+
+
+def _broken(message: Message) -> str:
+    """Return its envelope, of another job, with a total that no store can take."""
+    text = message.envelope.replace(message.id, message.id[::-1])
+    return text.replace('op_count":1', f'op_count":{1 << 63}')
