@@ -35,7 +35,7 @@ for _, q in ipairs(queues) do
   local scheduled = 'rq:scheduled:' .. q
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', scheduled, '-inf', now, 'LIMIT', 0, 500)) do
     redis.call('ZREM', scheduled, id)
-    if redis.call('EXISTS', 'rq:job:' .. id) == 1 then
+    if redis.call('TYPE', 'rq:job:' .. id).ok == 'hash' then
       redis.call('HSET', 'rq:job:' .. id, 'status', 'queued', 'origin', q)
       redis.call('RPUSH', 'rq:queue:' .. q, id)
     end
@@ -75,9 +75,11 @@ local function take(q, most)
         redis.call('HSET', job, 'status', 'started', 'started_at', at, 'last_heartbeat', at,
           'worker_name', worker)
         redis.call('PERSIST', job)
-        -- Not handed over by a hook: it comes into the accounts here.
-        if not ours then redis.call('INCR', 'hivepipe:accepted') end
-        local attempts = math.floor(tonumber(h[3] or '') or 0)
+        -- Not handed over by a hook: it comes into the accounts here, however often it is claimed.
+        if not ours and redis.call('HSETNX', job, 'hp_accepted', 1) == 1 then
+          redis.call('INCR', 'hivepipe:accepted')
+        end
+        local attempts = math.max(0, math.min(math.floor(tonumber(h[3] or '') or 0), 1000))
         found[#found + 1] = {{id, q, h[2] or '', attempts, ours and 1 or 0}}
         most = most - 1
         alone = suspect
@@ -109,7 +111,7 @@ return {{found, tostring(due), newer, foreign}}
 ACKNOWLEDGE = f"""
 local worker, at, keep, emptied = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local now = tonumber(redis.call('TIME')[1])
-local done, executed = 0, redis.call('EXISTS', '{EXECUTED_KEY}') == 1
+local done, executed, queues = 0, redis.call('EXISTS', '{EXECUTED_KEY}') == 1, {{}}
 for i = 5, #ARGV, 3 do
   local id, q, operation = ARGV[i], ARGV[i + 1], ARGV[i + 2]
   -- Not there: the lease ran out and somebody put the job back; it will come again, and do nothing.
@@ -119,11 +121,14 @@ for i = 5, #ARGV, 3 do
       'description', operation)
     redis.call('EXPIRE', job, keep)
     redis.call('ZADD', 'rq:finished:' .. q, now + keep, id)
+    queues[q] = true
     if executed then redis.call('SREM', '{EXECUTED_KEY}', id) end  -- a stock worker died of it
     redis.call('HINCRBY', '{OPERATIONS_KEY}', operation, 1)
     done = done + 1
   end
 end
+-- RQ forgets what has expired when somebody asks for the list, which nobody may ever do.
+for q in pairs(queues) do redis.call('ZREMRANGEBYSCORE', 'rq:finished:' .. q, '-inf', now) end
 if done > 0 then
   redis.call('INCRBY', 'hivepipe:done', done)
   if redis.call('EXISTS', worker) == 1 then
@@ -221,27 +226,24 @@ for _, q in ipairs({{unpack(ARGV, 5)}}) do
   for _, member in ipairs(redis.call('ZRANGE', 'rq:wip:' .. q, 0, -1)) do
     local id = string.match(member, '^(.*):{EXECUTION}$')
     if id then
-      local at = redis.call('HGET', 'rq:job:' .. id, 'enqueued_at') or ''
-      held[#held + 1] = {{at, id, member}}
+      local since = redis.call('HGET', 'rq:job:' .. id, 'enqueued_at') or ''
+      held[#held + 1] = {{since, id, member}}
     end
   end
   table.sort(held, function(a, b) return a[1] > b[1] end)  -- the oldest is pushed last: first again
   for _, job_held in ipairs(held) do
     local id, member = job_held[2], job_held[3]
-    do
-      redis.call('ZREM', 'rq:wip:' .. q, member)
-      local job = 'rq:job:' .. id
-      if redis.call('EXISTS', job) == 1 then
-        recovered = recovered + 1
-        if id == blamed and redis.call('HINCRBY', job, 'hp_deaths', 1) >= most then
-          redis.call('HSET', job, 'status', 'failed', 'ended_at', at)
-          redis.call('XADD', 'rq:results:' .. id, 'MAXLEN', 10, '*', 'type', 2,
-            'exc_string', reason)
-          redis.call('ZADD', 'rq:failed:' .. q, -1, id)
-        else
-          redis.call('HSET', job, 'status', 'queued')
-          redis.call('LPUSH', 'rq:queue:' .. q, id)
-        end
+    redis.call('ZREM', 'rq:wip:' .. q, member)
+    local job = 'rq:job:' .. id
+    if redis.call('EXISTS', job) == 1 then
+      recovered = recovered + 1
+      if id == blamed and redis.call('HINCRBY', job, 'hp_deaths', 1) >= most then
+        redis.call('HSET', job, 'status', 'failed', 'ended_at', at)
+        redis.call('XADD', 'rq:results:' .. id, 'MAXLEN', 10, '*', 'type', 2, 'exc_string', reason)
+        redis.call('ZADD', 'rq:failed:' .. q, -1, id)
+      else
+        redis.call('HSET', job, 'status', 'queued')
+        redis.call('LPUSH', 'rq:queue:' .. q, id)
       end
     end
   end

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from redis import Redis
 
@@ -27,7 +28,8 @@ from hivepipe.queues.claim_scripts import (
 )
 from hivepipe.queues.client import RESULT_TTL_SECS, job_data
 from hivepipe.queues.names import ALL_QUEUES
-from hivepipe.queues.stock_jobs import count_executed
+from hivepipe.queues.stock_jobs import COUNT
+from hivepipe.redaction import redact_text
 
 LEASE_SECS = 60
 DEATHS = 3
@@ -157,8 +159,25 @@ def _now() -> str:
 
 
 def _packed(reason: str) -> bytes:
-    """RQ keeps the text of a failure so."""
-    return base64.b64encode(zlib.compress(reason.encode("utf-8", "replace")))
+    """Redact the text of a failure, which stays as long as its job, and pack it as RQ does."""
+    return base64.b64encode(zlib.compress(redact_text(reason).encode("utf-8", "replace")))
+
+
+# Not a transaction: a Redis whose memory is full refuses it, reads and all. ARGV: queues
+_ACCOUNTS = f"""
+{COUNT}
+local found = {{}}
+for _, name in ipairs({{'accepted', 'periodic', 'done', 'discarded'}}) do
+  found[#found + 1] = tonumber(redis.call('GET', 'hivepipe:' .. name) or 0)
+end
+for _, q in ipairs(ARGV) do
+  found[#found + 1] = redis.call('LLEN', 'rq:queue:' .. q)
+  for _, state in ipairs({{'wip', 'scheduled', 'failed'}}) do
+    found[#found + 1] = redis.call('ZCARD', 'rq:' .. state .. ':' .. q)
+  end
+end
+return found
+"""
 
 
 def accounts(connection: Redis) -> dict[str, int]:
@@ -166,16 +185,8 @@ def accounts(connection: Redis) -> dict[str, int]:
 
     Each figure is counted where a job goes in or out, none is computed from another.
     """
-    pipe = connection.pipeline()
-    count_executed(pipe)
-    for name in ("accepted", "periodic", "done", "discarded"):
-        pipe.get(f"hivepipe:{name}")
-    for queue in ALL_QUEUES:
-        pipe.llen(f"rq:queue:{queue}")
-        pipe.zcard(f"rq:wip:{queue}")
-        pipe.zcard(f"rq:scheduled:{queue}")
-        pipe.zcard(f"rq:failed:{queue}")
-    _, accepted, periodic, done, discarded, *counts = (int(value or 0) for value in pipe.execute())
+    found: Any = connection.eval(_ACCOUNTS, 0, *ALL_QUEUES)
+    accepted, periodic, done, discarded, *counts = found
     return {
         "accepted": accepted + periodic,
         "done": done,

@@ -46,6 +46,7 @@ for i = 2, #ARGV, 3 do
     redis.call('HSET', job, 'status', 'queued', 'origin', target, 'enqueued_at', ARGV[1],
       'started_at', '', 'ended_at', '', 'worker_name', '', 'retries_left', '{len(RETRY_SECS)}')
     redis.call('PERSIST', job)
+    redis.call('DEL', 'rq:results:' .. id)  -- else the reason outlives the job
     redis.call('SADD', 'rq:queues', 'rq:queue:' .. target)
     redis.call('RPUSH', 'rq:queue:' .. target, id)
     retried = retried + 1

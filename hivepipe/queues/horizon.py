@@ -22,7 +22,8 @@ def oldest_job_time(connection: Redis, spool: Path) -> str | None:
         pipe = connection.pipeline(transaction=False)
         for key in jobs[at : at + _AT_A_TIME]:
             pipe.hget(key, "created_at")
-        found += [time.decode() for time in pipe.execute() if time]
+        times = pipe.execute(raise_on_error=False)  # of another type: no job of anybody's
+        found += [time.decode("utf-8", "replace") for time in times if isinstance(time, bytes)]
     return min(found, default=None)
 
 

@@ -18,7 +18,8 @@ if redis.call('HEXISTS', 'rq:job:' .. ARGV[1], 'hp') == 1 then
 end
 """
 
-_COUNT = f"""
+# To be run by itself, or before a look at the accounts: in one step with it.
+COUNT = f"""
 local done = 0
 for _, id in ipairs(redis.call('SMEMBERS', '{EXECUTED_KEY}')) do
   local job = 'rq:job:' .. id
@@ -29,7 +30,6 @@ for _, id in ipairs(redis.call('SMEMBERS', '{EXECUTED_KEY}')) do
   end
 end
 if done > 0 then redis.call('INCRBY', 'hivepipe:done', done) end
-return done
 """
 
 
@@ -39,5 +39,5 @@ def note_executed(connection: Redis, job_id: str) -> None:
 
 
 def count_executed(connection: Redis) -> None:
-    """Count what RQ has finished meanwhile; a pipeline will do."""
-    connection.eval(_COUNT, 0)
+    """Count what RQ has finished meanwhile."""
+    connection.eval(COUNT, 0)

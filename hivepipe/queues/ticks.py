@@ -27,6 +27,7 @@ from hivepipe.periodic import (
 from hivepipe.queues.client import job_data
 from hivepipe.queues.connection import PERIODIC_KEY
 from hivepipe.queues.names import ALL_QUEUES
+from hivepipe.queues.stock_jobs import EXECUTED_KEY
 
 SCHEDULED_KEY = "rq:scheduler:scheduled_jobs"
 LOCK_KEY = "rq:scheduler_lock"  # rq-scheduler's name for it
@@ -87,9 +88,10 @@ return redis.call('DEL', 'rq:job:' .. id)
 """
 
 # ARGV: queue, id
-_SUPERSEDE = """
+_SUPERSEDE = f"""
 if redis.call('ZREM', 'rq:failed:' .. ARGV[1], ARGV[2]) == 0 then return 0 end
 redis.call('DEL', 'rq:job:' .. ARGV[2], 'rq:results:' .. ARGV[2])
+redis.call('SREM', '{EXECUTED_KEY}', ARGV[2])
 return redis.call('INCR', 'hivepipe:discarded')
 """
 

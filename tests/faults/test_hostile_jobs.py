@@ -16,6 +16,7 @@ import pytest
 import redis
 
 from hivepipe.queues.client import job_data
+from hivepipe.queues.horizon import oldest_job_time
 from tests.conftest import ALL_QUEUES, Writer, until
 from tests.faults import oracle
 from tests.faults.harness import Bench
@@ -114,6 +115,16 @@ def hostile_jobs(canary: Path) -> dict[str, tuple[dict[str, Any], str]]:
         "no marker": ({"data": enveloped(), "hp": None}, "marker"),
         "a marker that is no number": ({"data": enveloped(), "hp": "x"}, ""),
         "attempts that are no number": ({"data": b"rubbish", "hp_attempts": "x"}, ""),
+        "attempts beyond all numbers": (
+            {
+                "data": enveloped(
+                    operation="update_instance",
+                    metadata={**ENVELOPE["metadata"], "session": "nobodys"},
+                ),
+                "hp_attempts": "inf",
+            },
+            "max retries",
+        ),
         "deaths that are no number": ({"data": b"rubbish", "hp_deaths": "x"}, ""),
     }
 
@@ -263,17 +274,26 @@ def test_an_id_that_is_no_text(bench: Bench) -> None:
 
 @pytest.mark.parametrize("kind", ["text", "list", "missing"])
 def test_what_stands_in_place_of_the_hash(bench: Bench, kind: str) -> None:
-    """A key of another type under the id of a queued job, or none: nobody else is harmed."""
+    """A key of another type under the id of a job, or none: nobody else is harmed."""
     around = Surrounded(bench)
     around.before()
-    if kind == "text":
-        bench.redis.set("rq:job:evil", "x")
-    elif kind == "list":
-        bench.redis.rpush("rq:job:evil", "x")
+    for job_id in ("evil", "due"):
+        if kind == "text":
+            bench.redis.set(f"rq:job:{job_id}", "x")
+        elif kind == "list":
+            bench.redis.rpush(f"rq:job:{job_id}", "x")
     bench.redis.rpush("rq:queue:high", "evil")
+    bench.redis.zadd("rq:scheduled:high", {"due": 1})
     around.after()
     around.check_ordinary()
     assert around.writer.is_running
+
+
+def test_whoever_asks_for_the_oldest_job_gets_an_answer(bench: Bench) -> None:
+    bench.redis.set("rq:job:evil", "x")
+    bench.redis.hset("rq:job:odd", "created_at", b"\xff")
+    plant(bench.redis, {"data": b"rubbish"}, "old")
+    assert oldest_job_time(bench.redis, bench.home.path / "spool") == "2026-11-21T01:00:00.000000Z"
 
 
 def test_a_hundred_megabytes(bench: Bench) -> None:
@@ -305,7 +325,7 @@ def show_all(bench: Bench, ids: list[str]) -> None:
         timeout=120,
         check=True,
     )
-    assert said.stdout.count("try again: ") == len(ids)
+    assert said.stdout.count("`hivepipe failed retry ") == len(ids)
 
 
 def test_all_of_them_at_once_in_every_queue(bench: Bench) -> None:
