@@ -1,6 +1,6 @@
 """What hivepipe's workers share: one process per role and home, its claims, its rest.
 
-    turn      claim -> execute -> acknowledge, retry, bury    each worker's own
+    turn      claim -> execute -> acknowledge, retry, bury    the last three are each worker's own
     no turn   sleep on the bell, at most a second
 
 A worker holds <role>.lock for its whole life, so what an earlier one had claimed when it died is
@@ -13,7 +13,8 @@ import os
 import signal
 import sys
 import time
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import redis
@@ -27,9 +28,10 @@ from hivepipe.home import locate
 from hivepipe.intake.autostart import start_stack
 from hivepipe.process_log import set_up
 from hivepipe.queues import client
-from hivepipe.queues.claims import Claim, Claims
+from hivepipe.queues.claims import Claim, Claimed, Claims
 from hivepipe.queues.connection import connect
 from hivepipe.redaction_config import use_rules
+from hivepipe.stack.installed import installed
 from hivepipe.stack.lock import Stack, runtime_for, take_lock
 
 LOCK_WAIT_SECS = 10.0
@@ -38,7 +40,9 @@ HEARTBEAT_SECS = 5.0
 WORKER_TTL_SECS = 20
 RECOVER_EVERY_SECS = 30.0
 REDIS_AWAY_SECS = (0.05, 0.1, 0.2, 0.5, 1.0)
-TAKES_NOTHING = ("MISCONF", "OOM ")  # its disk, its memory is full
+# redis-py cuts the word off that an answer begins with, but not one that a script passes on.
+FULL = "used memory > 'maxmemory'"
+TAKES_NOTHING = ("MISCONF", FULL, "read only replica")  # its disk or its memory is full; a copy
 ANOTHER_HOLDS_IT = 75
 
 logger = logging.getLogger("hivepipe.worker")
@@ -100,8 +104,16 @@ class ClaimingWorker(SimpleWorker):
     def _open(self) -> None:
         """Get ready to work; Redis may still be away."""
 
-    def _turn(self, places: int) -> float | None:
-        """Claim and execute once; 0: there was work, else seconds until a retry is due, if any."""
+    def _is_ready(self) -> bool:
+        """Can it execute anything? Else nothing is claimed."""
+        return True
+
+    def _did_first(self) -> bool:
+        """Do what comes before a claim; True: there is more of it, and the claim has to wait."""
+        return False
+
+    def _execute(self, claimed: list[Claimed]) -> None:
+        """Acknowledge, retry, bury, hand on or put back every claimed job."""
         raise NotImplementedError
 
     def _before_rest(self) -> None:
@@ -131,10 +143,28 @@ class ClaimingWorker(SimpleWorker):
                 if self._stop_requested:
                     break
                 time.sleep(wait)
+            except redis.ResponseError as error:
+                if not is_full(error):
+                    raise
+                break  # a heartbeat registers it when there is room
         is_shared = not self._address.startswith("/")
         self._claims = Claims(self.connection, self.own_queues, self.name, self.key, is_shared)
         self._blamed = self._box.read()
         self._recovered_at = -math.inf  # the first turn takes back what a dead worker held
+
+    def heartbeat(self, timeout: int | None = None, pipeline: Any = None) -> None:
+        """Say that it lives; registered anew if Redis forgot it, as after a night's sleep."""
+        with unless_full():
+            if self.connection.hexists(self.key, "birth"):
+                super().heartbeat(timeout, pipeline)
+            else:
+                self.connection.delete(self.key)
+                self.register_birth()  # type: ignore[no-untyped-call]
+
+    def set_state(self, state: str, pipeline: Any = None) -> None:
+        """Let `rq info` see what it does."""
+        with unless_full():
+            super().set_state(state, pipeline)
 
     def _leave(self) -> None:
         try:
@@ -176,8 +206,26 @@ class ClaimingWorker(SimpleWorker):
                 time.sleep(wait)
                 away += 1
                 self._recovered_at = -math.inf
+                # Its name may lead to another server by now.
+                self.connection.connection_pool.disconnect(inuse_connections=False)
             except WokenError:
                 continue
+
+    def _turn(self, places: int) -> float:
+        """Claim and execute once; 0: there was work, else for how many seconds to rest."""
+        self._heartbeat_if_due()
+        if not self._is_ready():
+            return LONGEST_WAIT_SECS
+        self._recover_if_due()
+        if self._did_first():
+            return 0
+        claim = self._claims.claim(places)
+        self._say_what_stays(claim)
+        if not claim.jobs:
+            return LONGEST_WAIT_SECS if claim.next_due_secs is None else claim.next_due_secs
+        self._show_busy()
+        self._execute(claim.jobs)
+        return 0
 
     def _show_busy(self) -> None:
         """Let `rq info` see that there is work, until the next rest."""
@@ -186,13 +234,13 @@ class ClaimingWorker(SimpleWorker):
             self.set_state(WorkerStatus.BUSY)
             self._is_busy = True
 
-    def _rest(self, secs: float | None) -> None:
+    def _rest(self, secs: float) -> None:
         """Sleep until the bell, the next retry, or a second has passed."""
         if self._is_busy:
             self.set_state(WorkerStatus.IDLE)
             self._is_busy = False
         self._before_rest()
-        wait = min(secs or LONGEST_WAIT_SECS, LONGEST_WAIT_SECS)
+        wait = min(secs, LONGEST_WAIT_SECS)
         self._is_resting = True
         try:
             if not self._stop_requested:
@@ -232,8 +280,23 @@ class ClaimingWorker(SimpleWorker):
             logger.warning("%s", text)
 
 
+def is_full(error: Exception) -> bool:
+    """Does Redis take nothing new, for its memory is full?"""
+    return FULL in str(error)
+
+
+@contextmanager
+def unless_full() -> Iterator[None]:
+    """Leave out what a full Redis does not take: to work off what it holds is what makes room."""
+    try:
+        yield
+    except (redis.ResponseError, client.RefusedError) as error:
+        if not is_full(error):
+            raise
+
+
 def is_away(error: Exception) -> bool:
-    """Does Redis not answer, or take nothing: its disk or its memory is full?"""
+    """Does Redis not answer, or take nothing?"""
     if isinstance(error, redis.ResponseError):
         return any(word in str(error) for word in TAKES_NOTHING)
     return isinstance(error, redis.ConnectionError | redis.TimeoutError | client.RefusedError)
@@ -241,14 +304,6 @@ def is_away(error: Exception) -> bool:
 
 def _reason(error: Exception) -> str:
     return str(error) if isinstance(error, redis.ResponseError) else type(error).__name__
-
-
-def installed() -> str:
-    """Return the version on disk, which an upgrade changes under a running process."""
-    try:
-        return version("hivepipe")
-    except PackageNotFoundError:  # in the middle of the upgrade
-        return ""
 
 
 def serve(worker_class: type[ClaimingWorker]) -> None:

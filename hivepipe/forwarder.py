@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 from types import FrameType
 
+from redis.exceptions import RedisError
+
 from hivepipe.config import here
 from hivepipe.errors import LockHeldError
 from hivepipe.process_log import set_up
@@ -15,6 +17,7 @@ from hivepipe.queues.client import RefusedError
 from hivepipe.queues.connection import connect
 from hivepipe.queues.housekeeping import Housekeeper
 from hivepipe.stack.bell import Bell
+from hivepipe.stack.installed import installed
 from hivepipe.stack.lock import Stack, take_lock
 
 ANOTHER_HOLDS_IT = 75
@@ -34,6 +37,7 @@ class Forwarder:
         connection = connect(stack.address)
         self._housekeeper = Housekeeper(connection, Path(stack.home), stack.address)
         self._bell = Bell(stack.folder)
+        self._version = installed()
         self._is_stopped = False
 
     def stop(self, _number: int, _frame: FrameType | None) -> None:
@@ -41,15 +45,15 @@ class Forwarder:
         self._is_stopped = True
 
     def run(self) -> None:
-        """Move what is there, until told to stop."""
+        """Move what is there, until told to stop, or upgraded: then it is to be started anew."""
         away = 0
-        while not self._is_stopped:
+        while not self._is_stopped and installed() == self._version:
             try:
                 moved = self._housekeeper.drain()
                 away = 0
                 if not moved:
                     self._bell.wait(LONGEST_WAIT_SECS)
-            except RefusedError as error:
+            except (RefusedError, RedisError) as error:
                 wait = REDIS_AWAY_SECS[min(away, len(REDIS_AWAY_SECS) - 1)]
                 away += 1
                 logger.warning("Redis is away (%s), again in %s s", error, wait)

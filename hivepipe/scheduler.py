@@ -21,11 +21,11 @@ from redis.exceptions import RedisError
 from rq.job import Job
 from rq_scheduler.scheduler import Scheduler
 
-from hivepipe.claiming_worker import installed
 from hivepipe.jobs import ENVELOPE_VERSION
 from hivepipe.periodic import PERIODIC, TICK_QUEUE, Periodic, next_due, tick_id, tick_of
 from hivepipe.queues import ticks
 from hivepipe.queues.client import FUNCTION, TIMEOUT_SECS
+from hivepipe.stack.installed import installed
 
 LOCK_SECS = 20
 LONGEST_WAIT_SECS = 5.0

@@ -18,10 +18,10 @@ from typing import Any
 import redis
 
 from hivepipe import retry, settings
-from hivepipe.claiming_worker import LONGEST_WAIT_SECS, ClaimingWorker
+from hivepipe.claiming_worker import ClaimingWorker, is_away
 from hivepipe.config import Config, renewed
 from hivepipe.envelope import Envelope, redacted
-from hivepipe.errors import BadEnvelopeError, JobError, StoppedError, TryLaterError
+from hivepipe.errors import BadEnvelopeError, JobError, StoppedError, StoreError, TryLaterError
 from hivepipe.handlers.slow import execute_slow, load_handlers
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.jobs import Job
@@ -63,22 +63,17 @@ class SlowWorker(ClaimingWorker):
     def _before_leaving(self) -> None:
         self._exports.finish()
 
-    def _turn(self, places: int) -> float | None:
-        self._heartbeat_if_due()
-        self._recover_if_due()
+    def _did_first(self) -> bool:
         self._tidy()
-        claim = self._claims.claim(places)
-        self._say_what_stays(claim)
-        if not claim.jobs:
-            return claim.next_due_secs if claim.next_due_secs is not None else LONGEST_WAIT_SECS
-        self._show_busy()
-        for job in claim.jobs:
-            self._execute(job)
-            about_job()
-        return 0
+        return False
 
-    def _execute(self, job: Claimed) -> None:
-        """Every claimed job is acknowledged, retried, buried or put back."""
+    def _execute(self, claimed: list[Claimed]) -> None:
+        for job in claimed:
+            self._execute_one(job)
+            about_job()
+
+    def _execute_one(self, job: Claimed) -> None:
+        """Acknowledge, retry, bury or put back the job."""
         about_job(job.id)
         try:
             envelope = read_claimed(job)
@@ -97,13 +92,13 @@ class SlowWorker(ClaimingWorker):
         except TryLaterError as error:
             logger.warning("%s again in %.0f s: %s", envelope.operation, error.delay_secs, error)
             self._claims.retry([(job, job.queue, error.delay_secs)])
-        except (OSError, sqlite3.OperationalError, client.RefusedError) as error:
+        except (OSError, sqlite3.OperationalError, StoreError, client.RefusedError) as error:
             self._environment_failed(job, envelope, error)
         except JobError as error:
             self._bury(job, envelope, error)
-        except redis.RedisError:
-            raise
         except Exception as error:  # a handler's bug must not stop the others
+            if is_away(error):
+                raise
             logger.exception("handler of %s", envelope.operation)
             self._bury(job, envelope, error)
         else:
@@ -164,10 +159,10 @@ class LlmWorker(SlowWorker):
     def _open(self) -> None:
         self._settings = Config(self._home).for_settings()
 
-    def _execute(self, job: Claimed) -> None:
+    def _execute_one(self, job: Claimed) -> None:
         """Who is asked and at what price is read anew for each job, as agreement and keys are."""
         settings.use(renewed(self._home, self._settings))
-        super()._execute(job)
+        super()._execute_one(job)
 
     def _tidy(self) -> None:
         """The exports are the other worker's."""

@@ -23,7 +23,7 @@ import redis
 
 from hivepipe import retry, settings
 from hivepipe.briefing_files import BriefingFiles
-from hivepipe.claiming_worker import LONGEST_WAIT_SECS, ClaimingWorker
+from hivepipe.claiming_worker import ClaimingWorker, is_away, unless_full
 from hivepipe.commit import commit_batch
 from hivepipe.envelope import Envelope, redacted
 from hivepipe.errors import BadEnvelopeError, MissingParentError, StoreError
@@ -136,34 +136,28 @@ class Writer(ClaimingWorker):
         if self._bell:
             self._bell.close()
 
-    def _turn(self, places: int) -> float | None:
-        self._heartbeat_if_due()
-        db = self._database()
-        if db is None:
-            return LONGEST_WAIT_SECS
-        self._recover_if_due()
-        self._heartbeats.flush_if_due(db)
-        self._briefings.refresh_if_due(db)
-        # Older events first: while any are on disk, nothing newer is claimed.
-        if self._housekeeper.drain():
-            return 0
-        claim = self._claims.claim(places)
-        self._say_what_stays(claim)
-        if not claim.jobs:
-            return claim.next_due_secs if claim.next_due_secs is not None else LONGEST_WAIT_SECS
-        self._show_busy()
-        self._execute(claim.jobs)
-        return 0
+    def _is_ready(self) -> bool:
+        return self._database() is not None
+
+    def _did_first(self) -> bool:
+        """Older events first: while any are on disk that Redis takes, nothing newer is claimed."""
+        if self._db is not None:
+            with unless_full():
+                self._heartbeats.flush_if_due(self._db)
+            self._briefings.refresh_if_due(self._db)
+        with unless_full():
+            return bool(self._housekeeper.drain())
+        return False
 
     def _execute(self, claimed: list[Claimed]) -> None:
         """Commit what can be committed; every claimed job is acknowledged, retried or buried."""
         batch = _sorted(claimed)
         self._claims.hand_on(batch.long)
-        self._open_slots(batch.ticks)
         self._commit(batch)
         for job, envelope in batch.short:
             self._execute_here(job, envelope, batch.dead)
         self._claims.bury(batch.dead)
+        self._open_slots(batch.ticks)  # last: a full Redis takes no new job before it has room
 
     def _commit(self, batch: "_Batch") -> None:
         jobs = batch.writes
@@ -183,7 +177,8 @@ class Writer(ClaimingWorker):
         )
         causes = filter(None, (cleanup_cause(jobs[index][1]) for index in outcome.committed))
         if cause := next(causes, ""):
-            ticks.bring_forward(self.connection, CLEANUP, time.time(), cause)
+            with unless_full():
+                ticks.bring_forward(self.connection, CLEANUP, time.time(), cause)
         self._log_late(jobs, outcome.committed)
         for index, reason in outcome.failed.items():
             self._job_failed(*jobs[index], reason, batch.dead)
@@ -212,11 +207,11 @@ class Writer(ClaimingWorker):
             execute_slow(
                 Workplace(self._home, partial(hand_back, self.connection, self._address)), envelope
             )
-        except sqlite3.OperationalError as error:
+        except (sqlite3.OperationalError, StoreError) as error:
             self._store_failed([(job, envelope)], error)
-        except (redis.RedisError, client.RefusedError):
-            raise
-        except Exception as error:  # noqa: BLE001  a handler's bug must not stop the others
+        except Exception as error:  # a handler's bug must not stop the others
+            if is_away(error):
+                raise
             self._job_failed(job, envelope, error, dead)
         else:
             self._claims.acknowledge([(job, envelope.operation)])
@@ -293,8 +288,10 @@ class Writer(ClaimingWorker):
     def _in_trouble(self, reason: str) -> None:
         """Let `status` know that the store does not answer, and since when; "": it does again."""
         if reason and not self._trouble:
-            self.connection.hsetnx(TROUBLE_KEY, "since", str(time.time()))
-            self.connection.hset(TROUBLE_KEY, "reason", reason)
+            with self.connection.pipeline() as both:  # one transaction
+                both.hsetnx(TROUBLE_KEY, "since", str(time.time()))
+                both.hset(TROUBLE_KEY, "reason", reason)
+                both.execute()
         elif self._trouble != "" and not reason:
             self.connection.delete(TROUBLE_KEY)
         self._trouble = reason

@@ -3,8 +3,9 @@
 python -I launch_slow.py <script of workers/> <folder for marks>
 
 how        ok, hold (until the file `go`, leaving when told to stop), stubborn (the same, but
-           deaf to that), die, refuse (a JobError), bug, missing (a file), full (the disk), or
-           once (missing the first time)
+           deaf to that), die, refuse (a JobError), bug, wrongtype (of a key in Redis),
+           missing (a file), full (the disk), unreadable (the store), or once (missing the first
+           time)
 note       what to hand back: a prompt of that text
 settle_s   how long it is to wait
 """
@@ -17,14 +18,23 @@ import sys
 import time
 from pathlib import Path
 
+import redis
+
 from hivepipe import claiming_worker, retry, slow_worker
 from hivepipe.envelope import Envelope
-from hivepipe.errors import JobError
+from hivepipe.errors import JobError, StoreError
 from hivepipe.handlers.slow import SLOW_OPERATIONS, Slow
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.jobs import PRIORITIES, Job
 
 SCRIPT, FOLDER = Path(sys.argv[1]), Path(sys.argv[2])
+RAISED = {
+    "refuse": JobError("this will never do"),
+    "bug": KeyError("bad"),
+    "wrongtype": redis.ResponseError("WRONGTYPE"),
+    "full": OSError(errno.ENOSPC, "No space left on device"),
+    "unreadable": StoreError("cannot read"),
+}
 
 
 def test_work(workplace: Workplace, job: Envelope) -> None:
@@ -38,15 +48,11 @@ def test_work(workplace: Workplace, job: Envelope) -> None:
             time.sleep(0.01)
     elif how == "die":
         os.kill(os.getpid(), signal.SIGKILL)
-    elif how == "refuse":
-        raise JobError("this will never do")
-    elif how == "bug":
-        raise KeyError(note)
+    elif how in RAISED:
+        raise RAISED[how]
     elif how == "missing" or (how == "once" and not (FOLDER / f"second-{note}").exists()):
         (FOLDER / f"second-{note}").touch()
         raise FileNotFoundError(errno.ENOENT, "No such file", note)
-    elif how == "full":
-        raise OSError(errno.ENOSPC, "No space left on device", note)
     payload = {"prompt_id": note, "prompt": f"noted {note}"}
     workplace.hand_back(job, [Job("record_prompt", payload, "")])
 

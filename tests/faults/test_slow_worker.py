@@ -155,6 +155,20 @@ def test_the_lease_is_renewed(crew: Crew) -> None:
     crew.until_noted("held")
 
 
+def test_who_is_forgotten_registers_anew(crew: Crew) -> None:
+    """A laptop that sleeps for long wakes up to a Redis that knows none of its workers."""
+    crew.ask("held", "hold")
+    until(lambda: crew.began("held"), "not begun")
+    names = [name for name in crew.bench.redis.smembers("rq:workers")]
+    (slow,) = [name for name in names if crew.bench.redis.hget(name, "queues") == b"slow"]
+    crew.bench.redis.srem("rq:workers", slow)
+    crew.bench.redis.delete(slow)
+    until(lambda: slow in crew.bench.redis.smembers("rq:workers"), "not registered")
+    assert crew.bench.redis.hget(slow, "queues") == b"slow"
+    crew.go()
+    crew.until_noted("held")
+
+
 def test_told_to_stop_in_the_middle(crew: Crew) -> None:
     """It goes back to the head of its queue, no attempt older, and whoever comes next does it."""
     job_id = crew.ask("resumed", "hold")
@@ -200,6 +214,7 @@ def test_a_job_that_kills_its_worker(crew: Crew) -> None:
     [
         ("refuse", "JobError: this will never do", 1),
         ("bug", "KeyError: 'bad'", 1),
+        ("wrongtype", "ResponseError: WRONGTYPE", 1),
         ("missing", "FileNotFoundError: [Errno 2] No such file: 'bad'", 5),
     ],
 )
@@ -216,8 +231,9 @@ def test_comes_again(crew: Crew) -> None:
     assert len(crew.began("second")) == 2
 
 
-def test_a_full_disk_kills_no_job(crew: Crew) -> None:
-    job_id = crew.ask("patient", "full")
+@pytest.mark.parametrize("how", ["full", "unreadable"])
+def test_a_full_disk_or_a_store_in_trouble_kills_no_job(crew: Crew, how: str) -> None:
+    job_id = crew.ask("patient", how)
     until(lambda: len(crew.began("patient")) > 8, "given up")
     assert crew.bench.dead() == {}
     assert crew.status(job_id) in ("scheduled", "queued", "started")

@@ -4,8 +4,10 @@ import json
 import os
 import signal
 import sqlite3
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -200,3 +202,23 @@ def test_an_upgrade_while_jobs_wait(bench: Bench, stack: Release) -> None:
     assert "hivepipe was upgraded: leaving" in log
     assert len(list((bench.home.path / "backups").iterdir())) == 1
     bench.command("status")
+
+
+def test_a_forwarder_leaves_too(bench: Bench) -> None:
+    """Else it would not read, for as long as it runs, what the hooks of the new release spool."""
+    version = bench.home.root / "version"
+    version.write_text("1")
+    code = (
+        "import sys; from pathlib import Path; from hivepipe import forwarder\n"
+        "forwarder.installed = Path(sys.argv[1]).read_text\n"
+        "forwarder.serve()"
+    )
+    command = [sys.executable, "-I", "-c", code, str(version)]
+    forwarder = Process(command, bench.home.root / "forwarder.log", bench.home.env, bench.home.root)
+    bench.writers.append(forwarder)
+    forwarder.start()
+    bell = Path(bench.server.address).with_name("bell.sock")
+    until(bell.exists, "it never started")
+    version.write_text("2")
+    until(lambda: not forwarder.is_running, "it runs on", 20)
+    assert not bell.exists()

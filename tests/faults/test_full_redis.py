@@ -1,0 +1,35 @@
+"""Redis' memory is full: it takes nothing new, and what it holds is worked off all the same."""
+
+import time
+
+from hivepipe.periodic import PERIODIC, slot_at, tick_of
+from hivepipe.queues import client as wire
+from hivepipe.queues.connection import PERIODIC_KEY
+from hivepipe.queues.spool import write_spool
+from tests.conftest import until
+from tests.faults import oracle
+from tests.faults.harness import SEED, Bench
+
+EVENTS = oracle.mix(SEED, 40).all
+
+
+def test_what_it_holds_is_worked_off(bench: Bench) -> None:
+    """Nothing else makes room. What waits on disk, and for the clock, comes when there is some."""
+    *sent, last = oracle.messages(EVENTS, bench.project, bench.swarm)
+    row, now = next(row for row in PERIODIC if row.name == "alerts"), time.time()
+    tick = tick_of(row, slot_at(now, row.interval_secs, None), int(now * 1e9))
+    wire.push(bench.server.address, [tick], 5.0, PERIODIC_KEY)
+    for messages in sent:
+        bench.send(messages)
+    write_spool(f"{bench.home.path}/spool", EVENTS[-1].time_ns, last)
+    bench.redis.sadd("hivepipe:active", "a-session")  # a heartbeat of its hooks
+    bench.redis.config_set("maxmemory", 1)
+    writer = bench.plain_writer()
+    until(lambda: bench.to_be_done() == 1, "not worked off")
+    assert len(bench.home.spool) == 1
+
+    bench.redis.config_set("maxmemory", 0)
+    bench.settle(writer)
+    bench.assert_tables(EVENTS)
+    until(lambda: bench.redis.scard("rq:workers") == 1, "it never registers")
+    assert writer.end() == 0
