@@ -6,7 +6,7 @@ the hooks would hand over, made by the product's own plan and encoding, with tim
 
 import json
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -142,6 +142,12 @@ def edit(number: int, session: str, instance: str) -> Fired:
         tool_input={**POST_EDIT["tool_input"], "file_path": path},
     )
     return Fired(payload, instance)
+
+
+def nobodys_edit(number: int, instance: str) -> Fired:
+    """An edit whose session nobody can name: its jobs have no effect but to be counted, and a
+    running total is what a job executed twice would spoil."""
+    return edit(number, "", instance)
 
 
 def agent(number: int, session: str, instance: str, kind: str = "completed") -> Fired:
@@ -283,7 +289,7 @@ def _newcomers(events: Sequence[Fired]) -> list[bool]:
     marked: dict[str, str] = {}
     found = []
     for event in events:
-        found.append(marked.get(event.instance) != event.session)
+        found.append(event.session not in ("", marked.get(event.instance)))
         marked[event.instance] = event.session
     return found
 
@@ -311,7 +317,11 @@ def expected(events: Sequence[Fired], project: str, swarm: str) -> Rows:
     name = project.rsplit("/", 1)[-1]
     rows: dict[str, Any] = defaultdict(dict)
     lists: Rows = {"session_logs": [], "prompts": [], "skill_uses": []}
+    effectless: Counter[str] = Counter()
     for event, newcomer in zip(events, _newcomers(events), strict=True):
+        if not event.session:
+            effectless.update(operations(event, newcomer))
+            continue
         if newcomer or event.name == "SessionStart":
             _start(rows, event, name, project, swarm)
         session = rows["sessions"][event.session]
@@ -328,7 +338,10 @@ def expected(events: Sequence[Fired], project: str, swarm: str) -> Rows:
     return {
         **{table: list(rows[table].values()) for table in tables},
         **lists,
-        "counters": [],
+        "counters": [
+            {"name": f"no_session:{operation}", "value": count}
+            for operation, count in effectless.items()
+        ],
     }
 
 

@@ -165,6 +165,18 @@ def test_the_session_was_deleted(bench: Bench) -> None:
     bench.assert_accounts(oracle.job_count(events))
 
 
+def test_a_start_that_comes_again_brings_no_deleted_session_back(bench: Bench) -> None:
+    """A new one would: that this one had its effect stands in `applied` alone."""
+    writer, events = begun(bench)
+    with shell(bench) as other:
+        assert other.execute("DELETE FROM sessions").rowcount == 1
+    (sent,) = oracle.messages(events, bench.project, bench.swarm)
+    bench.redis.delete(*[f"rq:job:{message.id}" for message in sent])
+    assert bench.send(sent) == len(sent)
+    bench.settle(writer)
+    assert bench.home.count("sessions") == 0
+
+
 # ---- read-only and full
 
 

@@ -14,7 +14,7 @@ from hivepipe.queues import client as wire
 from hivepipe.queues.endpoint import is_local, ring
 from hivepipe.queues.spool import write_spool
 from tests.archive_scene import TOKEN, line
-from tests.conftest import ROOT, Home, Process, Server, until
+from tests.conftest import ALL_QUEUES, ROOT, Home, Process, Server, until
 from tests.faults import oracle
 from tests.faults.harness import Bench
 from tests.faults.injections.damage import Damage
@@ -150,18 +150,35 @@ class Arena(Bench):
         def is_done() -> bool:
             for role in self.processes:
                 self.keep(role)
-            for member in self.redis.zrange("rq:scheduled:slow", 0, -1):
-                self.redis.zadd("rq:scheduled:slow", {member: 1}, xx=True)
+            for queue in ("slow", "llm"):
+                for member in self.redis.zrange(f"rq:scheduled:{queue}", 0, -1):
+                    self.redis.zadd(f"rq:scheduled:{queue}", {member: 1}, xx=True)
             return self.is_settled()
 
         try:
             until(is_done, "not settled")
         except pytest.fail.Exception:
-            said = "\n".join(process.text[-1500:] for process in self.processes.values())
-            pytest.fail(f"not settled: {self.accounts}\n{said}")
+            logs = [process.log for process in self.processes.values()]
+            logs += (self.home.path / "logs").glob("*.log")  # of a whole stack
+            said = "\n".join(f"{log.name}: {log.read_text()[-1500:]}" for log in logs)
+            pytest.fail(f"not settled: {self.accounts}\n{self._unsettled()}\n{said}")
+
+    def _unsettled(self) -> str:
+        """Say of each job that runs or comes again which it is, and when its time is over."""
+        return "\n".join(
+            f"{key}: {self._about(member)}, in {score - time.time():.1f} s"
+            for queue in ALL_QUEUES
+            for key in (f"rq:wip:{queue}", f"rq:scheduled:{queue}")
+            for member, score in self.redis.zrange(key, 0, -1, withscores=True)
+        )
+
+    def _about(self, member: bytes) -> str:
+        job = member.partition(b":")[0]
+        description, attempts = self.redis.hmget(b"rq:job:" + job, "description", "hp_attempts")
+        return f"{job!r} {description!r}, attempts {attempts!r}"
 
     def rows_of(self, one: Wave) -> Rows:
-        """Return the rows of its sessions and instances."""
+        """Return the rows of its sessions and instances, and what all waves have counted."""
         found = oracle.comparable(self.tables())
         of_sessions = {
             name: [row for row in rows if row.get("session_id") in one.sessions]
@@ -170,6 +187,7 @@ class Arena(Bench):
         return of_sessions | {
             "instances": [r for r in found["instances"] if r["id"] in one.instances],
             "sessions": [r for r in found["sessions"] if r["id"] in one.sessions],
+            "counters": found["counters"],
         }
 
     def as_it_happened(self) -> Wave:
@@ -189,8 +207,9 @@ class Arena(Bench):
         one = self.as_it_happened()
         wanted = oracle.expected(one.events, self.project, self.swarm)
         found = self.rows_of(one)
-        for shared in ("swarms", "counters"):
-            wanted[shared] = found[shared] = []
+        wanted["swarms"] = found["swarms"] = []
+        every = oracle.expected(events_of(self.waves), self.project, self.swarm)
+        wanted["counters"] = every["counters"]
         damage = self._damage(wanted, found)
         missing, figures = self._missing()
         again = self.home.rows("SELECT * FROM slots WHERE executions > 1")

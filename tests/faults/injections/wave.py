@@ -11,6 +11,7 @@ from tests.payloads import SESSION_END, SESSION_START, changed
 WAVE_NS = 400_000_000_000  # from one wave's first event to the next one's
 MOST_EVENTS = 50
 SIZE = 12
+NOBODYS = 8  # events of no session
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Wave:
     @property
     def sessions(self) -> set[str]:
         """Whose events they are."""
-        return {event.session for event in self.events}
+        return {event.session for event in self.events} - {""}
 
     @property
     def instances(self) -> set[str]:
@@ -53,6 +54,9 @@ def wave(number: int, rng: random.Random, folder: str, first_ns: int) -> Wave:
         oracle.stop(first, session, names[0], background_tasks=[]),
         Fired(changed(SESSION_END, session_id=session, reason="clear"), names[1]),
     ]
+    for n in range(NOBODYS):
+        edit = oracle.nobodys_edit(first + SIZE + 1 + n, f"inst-{number:05d}-n")
+        bulk.insert(rng.randrange(len(bulk)), edit)
     path = f"{folder}/{session}.jsonl"
     events = [
         replace(event, payload=changed(event.payload, transcript_path=path))
