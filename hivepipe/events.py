@@ -188,14 +188,13 @@ class UserPromptSubmit(Event):
 class UserPromptExpansion(Event):
     """A typed /skill, command or MCP prompt was expanded."""
 
-    __slots__ = ("arguments", "command", "command_source", "expansion")
+    __slots__ = ("arguments", "command", "expansion")
 
     def read(self, fields: Fields) -> None:
         """Take the fields of this kind of event."""
         self.expansion = self._text(fields, "expansion_type", CAP_NAME)
         self.command = self._text(fields, "command_name", CAP_NAME)
         self.arguments = self._text(fields, "command_args", CAP_ARGUMENTS)
-        self.command_source = self._text(fields, "command_source", CAP_NAME)
 
 
 class ToolEvent(Event):

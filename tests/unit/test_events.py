@@ -20,7 +20,6 @@ EXPECTED: dict[str, dict[str, object]] = {
         "expansion": "slash_command",
         "command": "acme:release-notes",
         "arguments": "v3.2",
-        "command_source": "plugin",
     },
     "PreToolUse": {
         "tool": "Agent",
@@ -208,7 +207,6 @@ TEXTS = [
     ("UserPromptExpansion", "expansion_type", "expansion"),
     ("UserPromptExpansion", "command_name", "command"),
     ("UserPromptExpansion", "command_args", "arguments"),
-    ("UserPromptExpansion", "command_source", "command_source"),
     ("PostToolUse", "tool_name", "tool"),
     ("PostToolUse", "tool_use_id", "tool_use_id"),
     ("PostToolUse", "agent_id", "agent_id"),
