@@ -27,7 +27,7 @@ from tests.payloads import USER_PROMPT_SUBMIT as PROMPT
 CLI = [sys.executable, "-I", "-m", "hivepipe.cli.main"]
 
 
-def run(home: Home, *arguments: str, expect: int = 0) -> str:
+def run(home: Home, *arguments: str, expect: int = 0, umask: int = -1) -> str:
     done = subprocess.run(
         [*CLI, *arguments],
         env=home.env,
@@ -36,6 +36,7 @@ def run(home: Home, *arguments: str, expect: int = 0) -> str:
         text=True,
         check=False,
         timeout=60,
+        umask=umask,
     )
     assert done.returncode == expect, done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -92,10 +93,26 @@ def test_into_an_empty_home(full: Home) -> None:
     target = full.root / "b.tar.gz"
     run(full, "backup", str(target))
     other = full.another("other")
-    run(other, "restore", str(target))
+    run(other, "restore", str(target), umask=0)
     assert other.rows("SELECT prompt FROM prompts") == full.rows("SELECT prompt FROM prompts")
     assert (other.path / "config.toml").read_text() == "idle_secs = 7\n"
-    assert (other.path / "archive" / "main-session" / "2026-11" / "one.jsonl").exists()
+    month = other.path / "archive" / "main-session" / "2026-11"
+    assert (month / "one.jsonl").stat().st_mode & 0o777 == 0o600
+    assert [path.stat().st_mode & 0o777 for path in (month, month.parent)] == [0o700, 0o700]
+
+
+def test_by_a_python_that_knows_no_safe_extractall(full: Home, monkeypatch: Any) -> None:
+    """As before 3.11.4; Debian 12 has such a one."""
+
+    def extractall(self: tarfile.TarFile, path: str = ".", members: Any = None) -> None:
+        raise AssertionError("it would follow a path that leads out")
+
+    target = full.root / "b.tar.gz"
+    run(full, "backup", str(target))
+    other = full.another("other")
+    monkeypatch.setattr(tarfile.TarFile, "extractall", extractall)
+    restore(str(other.path), target, replace=False)
+    assert other.rows("SELECT prompt FROM prompts") == full.rows("SELECT prompt FROM prompts")
 
 
 def test_nothing_is_overwritten_and_no_name_is_needed(full: Home) -> None:
