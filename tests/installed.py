@@ -54,15 +54,11 @@ class Installation:
             theirs = copied(theirs, folder / "packages")
         self.packages = theirs
         (packages / "hivepipe.pth").write_text(f"{self.folder}\n{theirs}\n")
-        self._script("hivepipe", (ROOT / "hivepipe/cli/launch.py").read_text())
-        self._script("hivepipe-hook", (ROOT / "hivepipe/cli/hook.sh").read_text())
+        for name, source in (("hivepipe", "launch.sh"), ("hivepipe-hook", "hook.sh")):
+            shutil.copy(ROOT / "hivepipe/cli" / source, self.bin / name)
+            (self.bin / name).chmod(0o755)
         if AS_USER:
             subprocess.run(["chown", "-R", f"{UID}:{UID}", self.folder], check=True)
-
-    def _script(self, name: str, text: str) -> None:
-        path = self.bin / name
-        path.write_text(text.replace("#!python", f"#!{self.bin}/python"))
-        path.chmod(0o755)
 
 
 def can_read(folder: Path) -> bool:
@@ -102,11 +98,13 @@ def moved(base: Path, copy: Path, program: Path) -> Path:
 class User:
     """An account with a home folder and one project, and nothing of hivepipe in it."""
 
+    account = "user"
+
     def __init__(self, folder: Path, installation: Installation, project: str = "shop") -> None:
         """`project` is a path below the home folder."""
         find_server()  # skips where there is none
         self.installation = installation
-        self.home = folder / "user"
+        self.home = folder / self.account
         self.project = self.home / project
         self.run_folder = folder / "run"
         self.env = {

@@ -9,6 +9,8 @@ import json
 import re
 import shutil
 import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -90,11 +92,13 @@ def test_no_exception_is_made_for_what_no_page_says(start: str) -> None:
 class Newcomer(User):
     """An account with a Python and git, and nothing of hivepipe."""
 
+    account = "new user"  # the space is in the path of the environment, and so of each command
+
     def __init__(self, folder: Path, installation: Installation) -> None:
         super().__init__(folder, installation)
         self.packages = installation.packages
         self.env |= {
-            "PATH": f"{installation.python.parent}:/usr/local/bin:/usr/bin:/bin",
+            "PATH": f"{self.python_folder()}:/usr/local/bin:/usr/bin:/bin",
             "PIP_NO_CACHE_DIR": "1",
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         }
@@ -104,6 +108,15 @@ class Newcomer(User):
         self.own(folder)
         self.cwd = self.home
         self.profile: list[str] = []
+
+    def python_folder(self) -> Path:
+        """Return the system's Python, often an older patch release than the tests' own, or that."""
+        version = f"python3.{sys.version_info.minor}"
+        asked = ["/usr/bin/python3", "-c", f"import ensurepip, os; os.stat('/usr/bin/{version}')"]
+        with suppress(OSError):
+            if subprocess.run(asked, capture_output=True, timeout=60).returncode == 0:
+                return Path("/usr/bin")
+        return self.installation.python.parent
 
     def type(self, step: str) -> str:
         """Type a line into this user's shell and return what is said."""
