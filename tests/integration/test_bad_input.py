@@ -1,0 +1,63 @@
+"""What no room foresees, a full disk or text that is none, is one line and exit code 1."""
+
+import os
+import posix
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from hivepipe import home, settings
+from hivepipe.cli.main import main
+from tests.conftest import PATIENCE_SECS
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    seen = {b"HOME": bytes(tmp_path / "user"), b"HIVEPIPE_HOME": bytes(tmp_path / "home")}
+    monkeypatch.setattr(posix, "environ", seen)
+    folder = tmp_path.resolve() / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    before = os.umask(0o022)
+    yield folder
+    os.umask(before)
+    settings.use({})
+
+
+@pytest.mark.parametrize("words", [("task", "add", "\udcff"), ("session", "show", "\udcff")])
+def test_text_that_is_not_utf_8_is_refused(project: Path, words: tuple[str, ...]) -> None:
+    assert CliRunner().invoke(main, ["task", "add", "a good one"]).exit_code == 0
+    said = CliRunner().invoke(main, words)
+    assert said.exit_code == 1
+    assert said.stderr.startswith("hivepipe: not UTF-8: ")
+    assert len(said.stderr.splitlines()) == 1
+
+
+def test_a_file_that_cannot_be_written_is_named(project: Path) -> None:
+    in_the_way = Path(home.record_path(str(project)))
+    in_the_way.mkdir(parents=True)
+    said = CliRunner().invoke(main, ["off"])
+    assert (said.exit_code, len(said.stderr.splitlines())) == (1, 1)
+    assert said.stderr.startswith(f"hivepipe: {in_the_way}")
+    assert said.stderr.endswith(": Is a directory\n")
+    assert list(in_the_way.parent.iterdir()) == [in_the_way]
+
+
+def test_a_folder_whose_name_is_no_text_is_shown(tmp_path: Path) -> None:
+    folder = Path(os.fsdecode(bytes(tmp_path) + b"/sh\xf6p"))
+    folder.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-I", "-m", "hivepipe.cli.main", "config"],
+        env={"HOME": str(tmp_path), "HIVEPIPE_HOME": str(folder), "LANG": "en_US.UTF-8"},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECS,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "sh\\udcf6p/config.toml" in done.stdout
