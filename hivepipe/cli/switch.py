@@ -3,6 +3,7 @@
 import click
 
 from hivepipe.home import locate, read_record
+from hivepipe.install import users_folder
 from hivepipe.stack import registration
 
 
@@ -10,6 +11,7 @@ from hivepipe.stack import registration
 def off() -> None:
     """Record nothing of this project from now on, in any session, until `on`."""
     project = locate(".").project
+    users_folder.make()
     registration.switch_off(project)
     click.echo(f"off: hooks do nothing in {project} (`hivepipe on` takes it back)")
     click.echo("what was recorded before stays; `hivepipe uninstall --purge` deletes it")
@@ -23,4 +25,5 @@ def on() -> None:
         click.echo(f"{project} is not switched off: nothing to do")
         return
     registration.switch_on(project)
+    users_folder.tidy()
     click.echo(f"on: hooks record {project} again")

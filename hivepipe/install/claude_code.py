@@ -1,5 +1,6 @@
 """Claude Code on this machine: its settings files and its version."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -31,6 +32,11 @@ def settings_path(scope: Scope, project: str) -> str:
         return f"{config_folder()}/settings.json"
     name = "settings.json" if scope is Scope.PROJECT else "settings.local.json"
     return f"{project}/.claude/{name}"
+
+
+def is_inside(settings: str, project: str) -> bool:
+    """Does this file stay in the project? A repository could ship a link to somebody's own."""
+    return os.path.realpath(settings).startswith(f"{project}/")
 
 
 def version() -> tuple[int, ...] | None:

@@ -147,7 +147,6 @@ def _refuse_home_folder(here: str) -> None:
 
 
 def _refuse_link_outside(path: str, here: str) -> None:
-    """A repository could ship a link to somebody's own settings."""
-    target = os.path.realpath(path)
-    if not target.startswith(f"{here}/"):
+    if not claude_code.is_inside(path, here):
+        target = os.path.realpath(path)
         raise SettingsError(f"{path} leads out of the project, to {target}; nothing was changed")

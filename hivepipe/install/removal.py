@@ -114,13 +114,13 @@ def _settings_paths(place: Place, user: bool) -> list[str]:
     changed = [found.path for found in edits.manifests() if found.project == place.project]
     if user:
         return list(dict.fromkeys([*changed, claude_code.settings_path(Scope.USER, "")]))
-    folders = (place.project, real_path("."))
-    own = [
-        claude_code.settings_path(scope, folder)
-        for folder in folders
+    found = [
+        path
+        for folder in (place.project, real_path("."))
         for scope in (Scope.LOCAL, Scope.PROJECT)
+        if claude_code.is_inside(path := claude_code.settings_path(scope, folder), folder)
     ]
-    return list(dict.fromkeys([*changed, *own]))
+    return list(dict.fromkeys([*changed, *found]))
 
 
 def _settings_edit(path: str) -> edits.Edit:

@@ -117,6 +117,8 @@ def test_a_dry_run_changes_nothing(user: User) -> None:
 
 def test_nothing_to_uninstall_is_said(user: User) -> None:
     before = user.files()
+    user.hivepipe("off")
+    user.hivepipe("on")
     assert "nothing to do" in user.hivepipe("uninstall")
     assert changed(before, user.files()) == {}
 

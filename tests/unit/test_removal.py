@@ -51,6 +51,15 @@ def test_nothing_behind_a_link_is_ours(project: Path, tmp_path: Path) -> None:
     assert found(project) == [f"{project}/.hive-mind"]
 
 
+def test_settings_that_lead_out_of_the_project_are_left_alone(project: Path) -> None:
+    users = Path(home.user_folder(), ".claude", "settings.json")
+    users.parent.mkdir(parents=True)
+    users.write_text('{"hooks": {"Stop": [{"hooks": [{"command": "x # hivepipe"}]}]}}')
+    (project / ".claude" / "settings.json").symlink_to(users)
+    assert removal.plan(user=False).settings == []
+    assert [edit.path for edit in removal.plan(user=True).settings] == [str(users)]
+
+
 def test_a_list_of_hives_names_hives_alone(project: Path, tmp_path: Path) -> None:
     for folder in ("other", "real/.hive"):
         (tmp_path / folder / "workers").mkdir(parents=True)
