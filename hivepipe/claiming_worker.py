@@ -265,7 +265,10 @@ class ClaimingWorker(SimpleWorker):
         place = locate(".")
         if os.path.exists(Stack.of(place).supervisor_socket):
             self._say_once_a_minute("the supervisor is gone: starting the stack anew")
-            start_stack(place)
+            try:
+                start_stack(place)
+            except OSError as error:  # nobody would start this worker again, either
+                logger.error("the stack is not started: %s", error.strerror)
 
     def _say_what_stays(self, claim: Claim) -> None:
         if claim.newer:

@@ -112,7 +112,7 @@ class Writer(ClaimingWorker):
             return
         try:
             idle_secs = self._idle.idle_secs(self._db)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             self._say_once_a_minute(str(error))
             return
         if idle_secs >= settings.idle_secs() and leave(self._stack):

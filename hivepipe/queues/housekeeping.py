@@ -54,7 +54,7 @@ class Housekeeper:
         hook gave: an event that had arrived after all is known, and enters once.
         """
         moved = 0
-        waiting = [p for p in spool_files(self._spool) if p.name not in self._too_new]
+        waiting = [path for path in self._spooled() if path.name not in self._too_new]
         for path in waiting[:FILES_PER_TURN]:
             try:
                 spooled = read_spool_file(path)
@@ -75,6 +75,13 @@ class Housekeeper:
         if self._too_new:
             self._connection.set(NEWER_KEY, max(self._too_new.values()), ex=NEWER_SECS)
         return moved
+
+    def _spooled(self) -> list[Path]:
+        try:
+            return spool_files(self._spool)
+        except OSError as error:  # no folder of ours any more: the queues go on
+            logger.error("the spool: %s", error.strerror)
+            return []
 
     def _set_aside(self, path: Path, reason: str) -> None:
         try:

@@ -14,14 +14,15 @@ from pathlib import Path
 from hivepipe.errors import StackError
 from hivepipe.home import read_small, write_small
 
+UNKNOWN = "-"  # where there is no /proc
 FRESH_SECS = 120  # a stack that has not touched its file for so long is dead
 
 
 def refuse_another(home: str) -> None:
     """StackError: the stack of another kernel uses this home."""
     machine, _, namespace = _named(home)
-    if not machine or (machine, namespace) == (_this()[0], _this()[2]):
-        return  # nobody; or this very machine, if before it was started anew
+    if not is_anothers(home) or (machine, namespace) == (_this()[0], _this()[2]):
+        return  # the latter: this machine before it was started anew
     secs = time.time() - _touched(home)
     if secs < FRESH_SECS:
         raise StackError(
@@ -39,14 +40,15 @@ def touch(home: str) -> bool:
     """Say that it still does; False: another kernel has taken the home over."""
     if is_anothers(home):
         return False
-    with contextlib.suppress(FileNotFoundError):  # no supervisor started this writer
+    with contextlib.suppress(OSError):  # no supervisor started this writer; a disk in trouble
         os.utime(_file(home))
     return True
 
 
 def is_anothers(home: str) -> bool:
-    """Does the file name another kernel?"""
-    return _named(home) not in (_this(), ("", "", ""))
+    """Does the file name another kernel? A laptop's name may change with its network."""
+    named, this = _named(home), _this()
+    return named not in (this, ("", "", "")) and (named[1:] != this[1:] or named[1] == UNKNOWN)
 
 
 def release(home: str) -> None:
@@ -72,9 +74,9 @@ def _named(home: str) -> tuple[str, str, str]:
 
 def _this() -> tuple[str, str, str]:
     """Return machine, boot and pid namespace, as far as there is a /proc that says so."""
-    boot = read_small("/proc/sys/kernel/random/boot_id").strip() or "-"
+    boot = read_small("/proc/sys/kernel/random/boot_id").strip() or UNKNOWN
     try:
         namespace = os.readlink("/proc/self/ns/pid")
     except OSError:
-        namespace = "-"
+        namespace = UNKNOWN
     return socket.gethostname() or "this machine", boot, namespace

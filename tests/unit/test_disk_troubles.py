@@ -1,0 +1,55 @@
+"""What a worker meets beside its jobs: it says so and goes on, for nobody may start it again."""
+
+import errno
+import logging
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hivepipe import claiming_worker
+from hivepipe.claiming_worker import ClaimingWorker
+from hivepipe.queues.housekeeping import Housekeeper
+from hivepipe.stack import kernel
+
+
+def refused(*_: object) -> None:
+    raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+
+def test_a_stack_that_cannot_be_started_anew(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(claiming_worker, "start_stack", refused)
+    monkeypatch.setattr(os.path, "exists", lambda _: True)  # the supervisor's socket
+    worker: Any = object.__new__(ClaimingWorker)
+    worker._said_at = 0.0
+    worker._replace_supervisor()
+    assert os.strerror(errno.EROFS) in caplog.text
+
+
+def test_a_spool_that_is_no_folder(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "spool").touch()
+    nobody: Any = None
+    with caplog.at_level(logging.ERROR):
+        assert Housekeeper(nobody, tmp_path, "/nowhere").drain() == 0
+    assert os.strerror(errno.ENOTDIR) in caplog.text
+
+
+def test_a_home_that_became_read_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel.claim(str(tmp_path))
+    monkeypatch.setattr(os, "utime", refused)
+    assert kernel.touch(str(tmp_path))
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/ns/pid"), reason="the name is all there is")
+def test_a_machine_that_changes_its_name_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a laptop may, with its network: its stack neither leaves nor is refused."""
+    kernel.claim(str(tmp_path))
+    monkeypatch.setattr(socket, "gethostname", lambda: "renamed-by-dhcp")
+    assert kernel.touch(str(tmp_path))
+    kernel.refuse_another(str(tmp_path))
