@@ -20,6 +20,7 @@ EXECUTION = "hivepipe"  # RQ's execution id; one claiming worker per queue, so o
 NEWER_KEY = "hivepipe:newer"  # envelope version, of late seen waiting, that nobody here can read
 NEWER_SECS = 60
 OPERATIONS_KEY = "hivepipe:operations"  # hash: jobs done, by operation
+LONGEST_SECS = 4000  # nobody puts a job off for longer: a clock that was set back does
 
 # ARGV: places, lease, worker, now as RQ writes it, our version, 1 if the server is shared; then
 # the queues
@@ -215,13 +216,17 @@ redis.call('ZADD', 'rq:wip:' .. q, 'XX', ends, id .. ':{EXECUTION}')
 redis.call('HSET', 'rq:job:' .. id, 'last_heartbeat', at)
 """
 
-# What a worker before this one held when it died goes back to the head of its queue. ARGV: the
-# job that was being executed (or ''), deaths that are too many, reason, now as RQ writes it; then
-# the queues
+# What a worker before this one held when it died goes back to the head of its queue; what a clock
+# that was set back has put off is due. ARGV: the job that was being executed (or ''), deaths that
+# are too many, reason, now as RQ writes it; then the queues
 RECOVER = f"""
 local blamed, most, reason, at = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
-local recovered = 0
+local recovered, now = 0, tonumber(redis.call('TIME')[1])
 for _, q in ipairs({{unpack(ARGV, 5)}}) do
+  local scheduled, far = 'rq:scheduled:' .. q, now + {LONGEST_SECS}
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', scheduled, far, '+inf')) do
+    redis.call('ZADD', scheduled, now, id)
+  end
   local held = {{}}
   for _, member in ipairs(redis.call('ZRANGE', 'rq:wip:' .. q, 0, -1)) do
     local id = string.match(member, '^(.*):{EXECUTION}$')

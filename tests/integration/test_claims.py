@@ -79,3 +79,17 @@ def test_a_reason_is_redacted_and_goes_with_its_job(
     (job,) = claims.claim(1).jobs
     claims.acknowledge([(job, "an operation")])
     assert connection.keys("rq:results:*") == []
+
+
+def test_what_a_clock_that_was_set_back_has_put_off_is_due(
+    redis_server: Server, connection: redis.Redis, claims: Claims
+) -> None:
+    push(redis_server, 1)
+    (job,) = claims.claim(1).jobs
+    claims.retry([(job, "high", 30.0)])
+    ((member, due),) = connection.zrange("rq:scheduled:high", 0, -1, withscores=True)
+    assert claims.recover("") == 0
+    assert claims.claim(1).jobs == [], "it has time"
+    connection.zadd("rq:scheduled:high", {member: due + 3 * 3600})
+    claims.recover("")
+    assert [job.id for job in claims.claim(1).jobs] == [member.decode()]
