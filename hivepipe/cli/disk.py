@@ -5,6 +5,7 @@ import os
 import click
 
 from hivepipe.cli.tables import json_option, show_json, show_table, size
+from hivepipe.errors import HivepipeError
 from hivepipe.handlers.prune_files import Dropped, drop_outdated
 from hivepipe.handlers.slow import asked, at_once
 from hivepipe.home import locate
@@ -45,5 +46,8 @@ def disk(prune: bool, as_json: bool) -> None:
 
 def _prune(home: str) -> Dropped:
     os.umask(0o077)
-    with at_once(home) as workplace:
-        return drop_outdated(workplace, asked("prune_files"))
+    try:
+        with at_once(home) as workplace:
+            return drop_outdated(workplace, asked("prune_files"))
+    except OSError as error:
+        raise HivepipeError(f"not all that is over its time is deleted: {error}") from error

@@ -86,7 +86,7 @@ def _drop_logs(home: str, before: float) -> int:
     old = [
         path
         for path in rotated
-        if not path.name.startswith(AUDIT_LOG) and path.lstat().st_mtime < before
+        if path.is_file() and not path.name.startswith(AUDIT_LOG) and path.lstat().st_mtime < before
     ]
     for path in old:
         path.unlink(missing_ok=True)

@@ -61,6 +61,8 @@ def test_prune_deletes_what_is_over_its_time_and_counts_it(home: Home) -> None:
     os.utime(kept(home, f"*{SESSION}.jsonl"), (now - 364 * DAY,) * 2)
     logs = home.path / "logs"
     logs.mkdir(exist_ok=True)
+    (logs / "a.log.folder").mkdir()
+    os.utime(logs / "a.log.folder", (now - 31 * DAY,) * 2)
     for name, days in (("writer.log.1", 31), ("slow.log.1", 29), ("redis.log", 31)):
         (logs / name).write_text("said\n")
         os.utime(logs / name, (now - days * DAY,) * 2)
@@ -82,6 +84,16 @@ def test_prune_deletes_what_is_over_its_time_and_counts_it(home: Home) -> None:
     command(home, "archive", "sweep")  # the transcript still lies with Claude Code
     again = json.loads(command(home, "disk", "--prune", "--json"))
     assert not any(again["dropped"].values())
+
+
+def test_what_cannot_be_deleted_is_one_line(private_home: Home) -> None:
+    aside = private_home.path / "spool" / "bad" / "1_1.json"
+    Path(f"{aside}.reason").mkdir(parents=True)
+    aside.write_text("torn")
+    os.utime(aside, (0, 0))
+    said = command(private_home, "disk", "--prune", expect=1)
+    assert said.startswith("hivepipe: not all that is over its time is deleted: ")
+    assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize("section", ["spoon = 3", "spool = 0", "spool = 'long'", "logs = true"])
