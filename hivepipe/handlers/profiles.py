@@ -51,7 +51,18 @@ def sync_identity(db: Database, job: Envelope) -> None:
         insert_log(db, job, "WARNING", message, "{}")
         return
     if _is_news(db, profile, folder, name, digest, source):
-        _add(db, profile, name, data, source, job.session, job.time, job.event_time_ns, job.id)
+        profiles.add_version(
+            db,
+            profile=profile,
+            name=name,
+            sha256=digest,
+            text=data.decode(),
+            source=source,
+            session=job.session,
+            time=job.time,
+            time_ns=job.event_time_ns,
+            job_id=job.id,
+        )
     profiles.set_baseline(db, profile, folder, name, digest, job.event_time_ns)
 
 
@@ -63,31 +74,6 @@ def _is_news(db: Database, profile: str, folder: str, name: str, digest: str, so
         return bool(current["sha256"] != digest)
     known = profiles.baseline(db, profile, folder, name)
     return bool(known) and known != digest and not profiles.is_version(db, profile, name, digest)
-
-
-def _add(
-    db: Database,
-    profile: str,
-    name: str,
-    data: bytes,
-    source: str,
-    session: str,
-    time: str,
-    time_ns: int,
-    job_id: str,
-) -> None:
-    profiles.add_version(
-        db,
-        profile=profile,
-        name=name,
-        sha256=digest_of(data),
-        text=data.decode(),
-        source=source,
-        session=session,
-        time=time,
-        time_ns=time_ns,
-        job_id=job_id,
-    )
 
 
 def trouble_of(data: bytes) -> str:
@@ -155,14 +141,24 @@ class ProfileBook:
         refusal = trouble_of(data)
         if refusal:
             raise ProfileError(f"{name} is not taken in: {refusal}")
-        at, time_ns = now()
+        digest, (at, time_ns) = digest_of(data), now()
         with self._db.transaction():
             current = profiles.current_version(self._db, profile, name)
-            if current is not None and current["sha256"] == digest_of(data):
+            if current is not None and current["sha256"] == digest:
                 return False
             profiles.add_profile(self._db, profile, at)
-            job_id = f"{source}-{time_ns}"
-            _add(self._db, profile, name, data, source, "", at, time_ns, job_id)
+            profiles.add_version(
+                self._db,
+                profile=profile,
+                name=name,
+                sha256=digest,
+                text=data.decode(),
+                source=source,
+                session="",
+                time=at,
+                time_ns=time_ns,
+                job_id=f"{source}-{time_ns}",
+            )
         return True
 
 

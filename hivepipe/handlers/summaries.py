@@ -50,7 +50,7 @@ def summarise_session(workplace: Workplace, job: Envelope) -> None:
     if job.payload.get("compacted") is True:
         _keep_compaction(workplace, job, material)
         return
-    if _is_summarised(home, material):
+    if _is_stored(home, material.session, material.excerpt.state):
         return
     keep = partial(hand_over, workplace, job)
     made = Summariser(home, keep, workplace.stop_requested).summarise(material)
@@ -117,13 +117,6 @@ def _memories(home: str, session: str) -> tuple[Memory, ...]:
         found = memory_ratings.retrieved(store, session)
         return tuple(Memory(name, redact_text(text)) for name, text in found)
     return ()
-
-
-def _is_summarised(home: str, material: Material) -> bool:
-    with suppress(StoreError), listings(database_path(home)) as store:
-        state = material.excerpt.state
-        return summaries.summary_of_state(store, material.session, state) is not None
-    return False
 
 
 # ---- the row
