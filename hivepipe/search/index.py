@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hivepipe.errors import SearchError
 from hivepipe.search.passages import passage_of
@@ -79,9 +80,12 @@ class SearchIndex:
                     for statement in _SCHEMA.split(";\n"):
                         self._db.execute(statement)
         except sqlite3.Error as error:
-            raise SearchError(
-                f"cannot use {path}: {error}; delete it to have it made anew"
-            ) from error
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: sqlite3.Error) -> SearchError:
+        is_broken = not isinstance(error, sqlite3.OperationalError)  # not locked, nor the disk full
+        hint = "; delete it to have it made anew" if is_broken else ""
+        return SearchError(f"cannot use {self._path}: {error}{hint}")
 
     def _open(self) -> sqlite3.Connection:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -104,7 +108,8 @@ class SearchIndex:
     def catch_up(self, archived: Archived, check_stop: Callable[[], None] = lambda: None) -> int:
         """Index what is new in an archive; return how many passages.
 
-        A kill leaves what was committed; the rest follows the next time.
+        A kill leaves what was committed; the rest follows the next time. SearchError: the disk is
+        full, say.
         """
         if not self.missing_bytes(archived):
             return 0
@@ -159,12 +164,8 @@ class SearchIndex:
         return 1
 
     def _reach(self, key: str) -> int:
-        row = self._db.execute("SELECT bytes FROM archives WHERE key = ?", (key,)).fetchone()
-        return int(row[0]) if row else 0
-
-    def keys(self) -> set[str]:
-        """Name the archives it knows."""
-        return {row[0] for row in self._db.execute("SELECT key FROM archives")}
+        rows = self._ask("SELECT bytes FROM archives WHERE key = :key", {"key": key})
+        return int(rows[0][0]) if rows else 0
 
     # ---- finding
 
@@ -174,7 +175,7 @@ class SearchIndex:
             sql = "SELECT count(*) FROM words WHERE words MATCH :asked"
         else:
             sql = f"SELECT count(*) {_FROM} {filters.sql}"
-        return int(self._ask(sql, {"asked": fts_query(asked), **filters.values}).fetchone()[0])
+        return int(self._ask(sql, {"asked": fts_query(asked), **filters.values})[0][0])
 
     def find(self, asked: str, filters: Filters, limit: int) -> list[Hit]:
         """Return lines that hold all the words, the newest first."""
@@ -185,22 +186,24 @@ class SearchIndex:
         values = {"asked": fts_query(asked), "limit": limit, **filters.values}
         return [Hit(*row) for row in self._ask(sql, values)]
 
-    def _ask(self, sql: str, values: dict[str, object]) -> sqlite3.Cursor:
+    def _ask(self, sql: str, values: dict[str, object]) -> list[Any]:
         try:
-            return self._db.execute(sql, values)
-        except sqlite3.OperationalError as error:
-            raise SearchError(f"cannot search: {error}") from error
+            return self._db.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise self._unusable(error) from error
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         """All or nothing."""
-        self._db.execute("BEGIN IMMEDIATE")
         try:
+            self._db.execute("BEGIN IMMEDIATE")
             yield
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise self._unusable(error) from error
+        finally:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
 
 
 _FROM = """
