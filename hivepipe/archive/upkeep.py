@@ -19,10 +19,8 @@ from hivepipe.errors import RefusedTranscriptError
 COMPRESS_AFTER_SECS = 30 * 86400.0
 
 
-def compress(
-    shelf: Shelf, check_stop: Callable[[], None], after_secs: float = COMPRESS_AFTER_SECS
-) -> int:
-    """Compress the archives that have not grown for so long; return how many.
+def compress(shelf: Shelf, check_stop: Callable[[], None]) -> int:
+    """Compress the archives that have not grown for a month; return how many.
 
     `check_stop` may raise at any time; what is compressed by then stays so.
     """
@@ -36,7 +34,7 @@ def compress(
                 locked(shelf.root, key, check_stop),
                 shelf.opened(entry) as kept,
             ):
-                compressed += _compress(kept, check_stop, after_secs)
+                compressed += _compress(kept, check_stop)
                 if kept.path != entry["path"]:
                     changed[key] = {**entry, "path": kept.path}
     finally:
@@ -45,9 +43,9 @@ def compress(
     return compressed
 
 
-def _compress(kept: Kept, check_stop: Callable[[], None], after_secs: float) -> bool:
+def _compress(kept: Kept, check_stop: Callable[[], None]) -> bool:
     status = kept.lines_status()
-    if status is None or kept.is_packed or time.time() - status.st_mtime < after_secs:
+    if status is None or kept.is_packed or time.time() - status.st_mtime < COMPRESS_AFTER_SECS:
         return False
     for _ in kept.pack():
         check_stop()

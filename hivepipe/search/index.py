@@ -105,7 +105,7 @@ class SearchIndex:
         """Return how much of an archive is not indexed yet."""
         return archived.size - self._reach(archived.key)
 
-    def catch_up(self, archived: Archived, check_stop: Callable[[], None] = lambda: None) -> int:
+    def catch_up(self, archived: Archived) -> int:
         """Index what is new in an archive; return how many passages.
 
         A kill leaves what was committed; the rest follows the next time. SearchError: the disk is
@@ -115,7 +115,6 @@ class SearchIndex:
             return 0
         added, lines = 0, iter(archived.lines_from(self._reach(archived.key)))
         while True:
-            check_stop()
             with self._transaction():
                 row = self._claim(archived)
                 at_once = self._add(row, lines)

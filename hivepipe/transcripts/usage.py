@@ -31,11 +31,6 @@ class Usage:
         """What the message is known by."""
         return (self.message_id, self.request_id)
 
-    @property
-    def weight(self) -> tuple[int, ...]:
-        """Of two records of one message the heavier counts, whichever comes first."""
-        return weight(self.tokens)
-
 
 def merged(one: Usage, other: Usage) -> Usage:
     """Return what two records of one message come to; neither order nor repetition matters.
@@ -44,7 +39,9 @@ def merged(one: Usage, other: Usage) -> Usage:
     rather to a session than to one that copied it, rather to it than to a subagent.
     """
     record = max(
-        one, other, key=lambda it: (it.weight, it.rate.model, it.rate.speed, it.rate.region)
+        one,
+        other,
+        key=lambda it: (weight(it.tokens), it.rate.model, it.rate.speed, it.rate.region),
     )
     owner = min(one, other, key=lambda it: (it.is_replay, it.is_sidechain, it.session, it.agent))
     time = min(one.time, other.time) or max(one.time, other.time)

@@ -11,11 +11,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from gzip import BadGzipFile
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
-from hivepipe.errors import SearchError, StoppedError
+from hivepipe.errors import SearchError
 from hivepipe.handlers.search import catch_up
 from hivepipe.search import index
 from hivepipe.search.index import Archived, SearchIndex, remove_index
@@ -137,20 +138,19 @@ def test_filters(tmp_path: Path, opened: SearchIndex) -> None:
     assert opened.count("needle", Filters.of(project="/shop")) == 2
 
 
-def test_stopped_in_the_middle(
+def test_left_in_the_middle(
     tmp_path: Path, opened: SearchIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(index, "LINES_PER_COMMIT", 10)
     path = tmp_path / "s.jsonl"
     write(path, talk(1, 95))
-    turns = iter(range(100))
 
-    def stop_later() -> None:
-        if next(turns) == 4:
-            raise StoppedError
+    def interrupted(_offset: int) -> Iterator[tuple[int, bytes]]:
+        yield from islice(lines_of(path)(0), 45)
+        raise KeyboardInterrupt
 
-    with pytest.raises(StoppedError):
-        opened.catch_up(archived(path), stop_later)
+    with pytest.raises(KeyboardInterrupt):
+        opened.catch_up(replace(archived(path), lines_from=interrupted))
     assert opened.catch_up(archived(path)) == 55
     assert opened.missing_bytes(archived(path)) == 0
 
