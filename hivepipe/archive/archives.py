@@ -19,6 +19,7 @@ from hivepipe.archive.shelf import Shelf, entry_of, text_of
 from hivepipe.archive.sources import Source
 from hivepipe.archive.tallies import GROWTH_PER_SIZE
 from hivepipe.errors import StoppedError
+from hivepipe.events import clean
 from hivepipe.folders import Folder, make_root
 from hivepipe.transcripts.tally import Tally
 
@@ -146,7 +147,7 @@ class Archives(Shelf):
             return False
         who = _identity(source, meta)
         described = desk.describe(tally, self._subagents(source.key))
-        self._write_meta(kept, {**who, **described, **who, **reach.as_meta(source.path)})
+        self._write_meta(kept, {**who, **described, **who, **reach.as_meta(clean(source.path))})
         return True
 
     def _describe_session(self, session: str, desk: Desk) -> None:

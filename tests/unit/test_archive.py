@@ -74,6 +74,15 @@ def test_without_a_time_it_waits_until_it_has_settled(scene: Scene) -> None:
     assert scene.archived == scene.path.read_bytes()
 
 
+def test_a_folder_whose_name_is_no_utf8_is_no_obstacle(scene: Scene) -> None:
+    path = scene.project.with_name("-home-\udcff") / scene.path.name
+    path.parent.mkdir()
+    path.write_bytes(lines(1))
+    assert scene.extend(path, settled=True) == 1
+    meta = json.loads(scene.only("*.meta.json").read_bytes())
+    assert meta["source"]["path"].endswith(f"-home-\ufffd/{path.name}")
+
+
 def test_an_empty_transcript_leaves_nothing(scene: Scene) -> None:
     scene.path.touch()
     assert scene.extend(settled=True) == 0
