@@ -22,24 +22,29 @@ COMPRESS_AFTER_SECS = 30 * 86400.0
 def compress(shelf: Shelf, check_stop: Callable[[], None]) -> int:
     """Compress the archives that have not grown for a month; return how many.
 
-    `check_stop` may raise at any time; what is compressed by then stays so.
+    `check_stop` may raise at any time; what is compressed by then stays so. OSError: of one that
+    could not be, when all others are.
     """
     changed: dict[str, Entry | None] = {}
     compressed = 0
+    failed: OSError | None = None
     try:
         for key, entry in sorted(shelf.index.entries().items()):
             check_stop()
-            with (
-                suppress(FileNotFoundError),
-                locked(shelf.root, key, check_stop),
-                shelf.opened(entry) as kept,
-            ):
-                compressed += _compress(kept, check_stop)
-                if kept.path != entry["path"]:
-                    changed[key] = {**entry, "path": kept.path}
+            try:
+                with locked(shelf.root, key, check_stop), shelf.opened(entry) as kept:
+                    compressed += _compress(kept, check_stop)
+                    if kept.path != entry["path"]:
+                        changed[key] = {**entry, "path": kept.path}
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                failed = error
     finally:
         if changed:
             shelf.index.change(changed)
+    if failed:
+        raise failed
     return compressed
 
 

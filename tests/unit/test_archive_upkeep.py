@@ -198,6 +198,19 @@ def test_a_resumed_session_goes_on_where_it_was_compressed(scene: Scene) -> None
     assert scene.meta["message_count"] == 9
 
 
+def test_one_that_cannot_be_compressed_stops_no_other(scene: Scene) -> None:
+    filled(scene)
+    grow_old(scene)
+    path = scene.only("*_second.jsonl")
+    path.unlink()
+    path.symlink_to(scene.path)
+    os.utime(path, (0, 0), follow_symlinks=False)
+    with pytest.raises(OSError, match="symbolic links"):
+        compress(scene.archives, no_stop)
+    assert len(list(scene.kept.rglob("*.jsonl.gz"))) == 4
+    assert len([entry for entry in scene.index().values() if entry["path"].endswith(".gz")]) == 4
+
+
 def test_compressing_can_be_left_at_any_time(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hivepipe.archive.kept.COPY_BYTES", 500)
     filled(scene)
