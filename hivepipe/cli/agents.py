@@ -2,18 +2,21 @@
 
 import click
 
-from hivepipe.cli.tables import (
-    json_option,
-    moment,
-    show_entry,
-    show_json,
-    show_table,
-    utc_option,
-)
+from hivepipe.cli.tables import json_option, show_entries, show_entry, show_json, utc_option
 from hivepipe.errors import StoreError
 from hivepipe.home import locate
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
+
+_COLUMNS = {
+    "agent": "id",
+    "status": "status",
+    "type": "type",
+    "name": "name",
+    "start": "created_at",
+    "last": "last_active",
+    "session": "session_id",
+}
 
 
 @click.command()
@@ -27,19 +30,7 @@ def agents(session_id: str | None, as_json: bool, utc: bool) -> None:
     if as_json:
         show_json(agents=found)
         return
-    rows = [
-        (
-            entry["id"],
-            entry["status"],
-            entry["type"],
-            entry["name"],
-            moment(entry["created_at"], utc),
-            moment(entry["last_active"], utc),
-            entry["session_id"],
-        )
-        for entry in found
-    ]
-    show_table(("agent", "status", "type", "name", "start", "last", "session"), rows)
+    show_entries(_COLUMNS, found, utc)
 
 
 @click.group()

@@ -2,19 +2,32 @@
 
 import click
 
-from hivepipe.cli.tables import (
-    json_option,
-    moment,
-    show_entry,
-    show_json,
-    show_table,
-    utc_option,
-)
+from hivepipe.cli.tables import json_option, show_entries, show_entry, show_json, utc_option
 from hivepipe.errors import StoreError
 from hivepipe.home import locate
 from hivepipe.liveness import with_activity
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
+
+_COLUMNS = {
+    "session": "id",
+    "status": "condition",
+    "last": "last_active_at",
+    "calls": "calls",
+    "operations": "operations",
+    "agents": "agents",
+    "model": "model",
+    "about": "about",
+}
+_OF_INSTANCES = {
+    "instance": "instance_id",
+    "status": "status",
+    "start": "started_at",
+    "last": "last_seen",
+    "operations": "operation_count",
+    "checkpoints": "checkpoint_count",
+}
+_OF_LOG = {"time": "created_at", "level": "log_level", "message": "message", "data": "data"}
 
 
 @click.command()
@@ -28,21 +41,8 @@ def sessions(with_ended: bool, as_json: bool, utc: bool) -> None:
     if as_json:
         show_json(sessions=found)
         return
-    rows = [
-        (
-            entry["id"],
-            entry["condition"],
-            moment(entry["last_active_at"], utc),
-            entry["calls"],
-            entry["operations"],
-            entry["agents"],
-            entry["model"],
-            entry["objective"] or entry["project"],
-        )
-        for entry in found
-    ]
-    columns = ("session", "status", "last", "calls", "operations", "agents", "model", "about")
-    show_table(columns, rows)
+    entries = ({**entry, "about": entry["objective"] or entry["project"]} for entry in found)
+    show_entries(_COLUMNS, entries, utc)
 
 
 @click.group()
@@ -63,18 +63,7 @@ def show(session_id: str, utc: bool) -> None:
     if found is None:
         raise StoreError(f"session {full_id} was deleted; its log may remain: `session log`")
     show_entry(found, utc)
-    rows = [
-        (
-            entry["instance_id"],
-            entry["status"],
-            moment(entry["started_at"], utc),
-            moment(entry["last_seen"], utc),
-            entry["operation_count"],
-            entry["checkpoint_count"],
-        )
-        for entry in instances
-    ]
-    show_table(("instance", "status", "start", "last", "operations", "checkpoints"), rows)
+    show_entries(_OF_INSTANCES, instances, utc)
 
 
 @session.command()
@@ -84,8 +73,4 @@ def log(session_id: str, utc: bool) -> None:
     """Show what happened in a session, oldest first; ID may be the beginning of one."""
     with listings(database_path(locate(".").home)) as store:
         found = store.log(store.full_id("session", session_id))
-    rows = [
-        (moment(entry["created_at"], utc), entry["log_level"], entry["message"], entry["data"])
-        for entry in found
-    ]
-    show_table(("time", "level", "message", "data"), rows)
+    show_entries(_OF_LOG, found, utc)

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,6 +11,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+Entry = dict[str, Any]
+
+_TIMES = ("_at", "last_active", "last_seen")
 WIDTH = 200  # of output that goes into a pipe: ids stay whole there
 
 utc_option = click.option("--utc", is_flag=True, help="Show times in UTC, not local ones.")
@@ -31,13 +35,23 @@ def show_table(columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
     Console(width=None if sys.stdout.isatty() else WIDTH).print(table)
 
 
-def show_entry(entry: dict[str, Any], utc: bool) -> None:
+def show_entries(columns: Mapping[str, str], entries: Iterable[Entry], utc: bool) -> None:
+    """Print a table of entries; `columns`: their titles, and the name of what each shows."""
+    names = columns.values()
+    rows = [tuple(_shown(name, entry[name], utc) for name in names) for entry in entries]
+    show_table(tuple(columns), rows)
+
+
+def show_entry(entry: Entry, utc: bool) -> None:
     """Print what is known of one thing, a line each; what is not known is left out."""
     for name, value in entry.items():
         if value is None or value == "":
             continue
-        shown = moment(value, utc) if name.endswith(("_at", "last_active")) else value
-        click.echo(f"{name:<16} {printable(shown)}")
+        click.echo(f"{name:<16} {printable(_shown(name, value, utc))}")
+
+
+def _shown(name: str, value: Any, utc: bool) -> Any:
+    return moment(value, utc) if name.endswith(_TIMES) else value
 
 
 def printable(value: object) -> str:

@@ -4,19 +4,21 @@ import os
 
 import click
 
-from hivepipe.cli.tables import (
-    json_option,
-    moment,
-    show_entry,
-    show_json,
-    show_table,
-    utc_option,
-)
+from hivepipe.cli.tables import json_option, show_entries, show_entry, show_json, utc_option
 from hivepipe.handlers.tasks import task_board
 from hivepipe.home import locate
 from hivepipe.store import tasks
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
+
+_COLUMNS = {
+    "task": "id",
+    "status": "status",
+    "last": "updated_at",
+    "session": "session_id",
+    "progress": "progress",
+    "text": "text",
+}
 
 
 @click.group()
@@ -51,18 +53,7 @@ def list_tasks(with_finished: bool, as_json: bool, utc: bool) -> None:
     if as_json:
         show_json(tasks=found)
         return
-    rows = [
-        (
-            entry["id"],
-            entry["status"],
-            moment(entry["updated_at"], utc),
-            entry["session_id"],
-            entry["progress"],
-            entry["text"],
-        )
-        for entry in found
-    ]
-    show_table(("task", "status", "last", "session", "progress", "text"), rows)
+    show_entries(_COLUMNS, found, utc)
 
 
 @task.command()
