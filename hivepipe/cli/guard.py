@@ -67,6 +67,8 @@ def try_file(file: Path, as_json: bool) -> None:
             report = replay(read_events(lines), locate(".").home)
     except OSError as error:
         raise GuardError(f"cannot read {file}: {error.strerror}") from error
+    if not report.events:
+        raise GuardError(f"{file} holds neither a transcript nor events of hooks")
     warned = len(report.findings) - len(report.denied)
     if as_json:
         findings = [

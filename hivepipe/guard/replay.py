@@ -6,7 +6,6 @@
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any
 
 from hivepipe.events import PreToolUse, parse_event
@@ -16,6 +15,7 @@ from hivepipe.guard.client import (
     KEPT_CALLS,
     NOTE_FIELDS,
     OTHER,
+    PROMPT,
     QUIET_CALLS,
     VERDICT_FIELDS,
     VERDICT_SCRIPT,
@@ -46,6 +46,7 @@ class Finding:
 class Report:
     """What came of a replay."""
 
+    events: int = 0
     calls: int = 0
     findings: list[Finding] = field(default_factory=list)
 
@@ -59,10 +60,11 @@ def replay(events: Iterable[Event], home: str) -> Report:
     """Play events with the home's settings, as with HIVEPIPE_GUARD=all."""
     memory = Memory()
     report = Report()
-    for time_ms, (line, fields) in zip(count(1), events, strict=False):
+    for time_ms, (line, fields) in enumerate(events, 1):
         event = parse_event("", json.dumps(fields).encode())
         if event is None or not event.session_id:
             continue
+        report.events += 1
         context = Context(event_time_ns=time_ms * 1_000_000, own_session=event.session_id)
         watch = Watch(event, context, home)
         watch.task = ""
@@ -99,7 +101,7 @@ class Memory:
         new = {"calls": 0, "failed": 0, "denied": 0, "warned": 0, "task": of["task"]}
         activity = self.activity.setdefault(of["activity"], new)
         if of["verb"] == "prompt" or activity["task"] != of["task"]:
-            calls.append("|")
+            calls.append(PROMPT)
         activity["task"] = of["task"]
         said = ""
         if of["verb"] in ("call", "result"):
