@@ -57,7 +57,7 @@ def _tokens(command: str) -> "Iterator[Word | str | None]":
             operator = before
             at += 1 if command[at] in " \t" else 2
         elif command[at] == "#":
-            at += len(command[at:].partition("\n")[0])
+            at = _end_of_line(command, at)
         elif operator := next((op for op in _OPERATORS if command.startswith(op, at)), ""):
             yield operator
             at += len(operator)
@@ -141,8 +141,13 @@ def _skip_here_documents(command: str, at: int, delimiters: list[str]) -> int:
     while delimiters:
         delimiter = delimiters.pop(0)
         while at < len(command):
-            line, newline, _ = command[at:].partition("\n")
-            at += len(line) + len(newline)
-            if line.lstrip("\t") == delimiter:
+            begin, end = at, _end_of_line(command, at)
+            at = end + 1
+            if command[begin:end].lstrip("\t") == delimiter:
                 break
     return at
+
+
+def _end_of_line(command: str, at: int) -> int:
+    end = command.find("\n", at)
+    return end if end >= 0 else len(command)

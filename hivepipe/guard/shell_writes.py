@@ -20,6 +20,12 @@ _ALL = (
     *("mv", "sed", "mkfifo"),
 )
 _LAST = ("cp", "ln", "install", "rsync", "scp")
+# An option names what these write.
+_OUTPUT = {
+    "curl": ("o", "--output"),
+    "sort": ("o", "--output"),
+    "wget": ("O", "--output-document"),
+}
 _READING = (
     *(
         "cat",
@@ -120,7 +126,12 @@ def _add_arguments(
     elif program == "find":
         files = _found_and_deleted(found, cwd, arguments, depth)
     elif program in _LAST and not (program == "install" and "-d" in options):
-        files = _target_folder(program, arguments) or files[-1:]
+        has_target = program not in ("rsync", "scp")  # of them -t is another option
+        target = _value_of("t", "--target-directory", arguments) if has_target else []
+        files = target or files[-1:]
+    elif program in _OUTPUT:
+        found.is_readable = found.is_readable and program in _READING
+        files = [word for word in _value_of(*_OUTPUT[program], arguments) if word.text != "-"]
     elif program not in (*_ALL, "install"):
         writes = program == "awk" and any(">" in word.text for word in files[:1])
         found.is_readable = found.is_readable and program in _READING and not writes
@@ -157,17 +168,17 @@ def _found_and_deleted(found: Writes, cwd: str, arguments: list[Word], depth: in
     return arguments[:begins]
 
 
-def _target_folder(program: str, arguments: list[Word]) -> list[Word]:
-    """Return the folder that -t names; of rsync and scp it is another option."""
+def _value_of(letter: str, name: str, arguments: list[Word]) -> list[Word]:
+    """Return the value of an option, as in `-t DIR`, `-rt DIR`, `-tDIR`, `--to DIR`, `--to=DIR`."""
     for at, word in enumerate(arguments):
         option, _, value = word.text.partition("=")
-        is_short = not option.startswith("--") and option.startswith("-") and "t" in option
-        if option == "--target-directory" and value:
-            return [Word(value, word.literal)]
-        if option == "--target-directory" or (is_short and option.endswith("t")):
-            return [] if program in ("rsync", "scp") else arguments[at + 1 : at + 2]
-        if is_short and option.startswith("-t") and program not in ("rsync", "scp"):
-            return [Word(word.text[2:], word.literal)]
+        if option == name:
+            return [Word(value, word.literal)] if value else arguments[at + 1 : at + 2]
+        if option.startswith("-") and not option.startswith("--"):
+            if word.text.startswith(f"-{letter}") and word.text[2:]:
+                return [Word(word.text[2:], word.literal)]
+            if word.text.endswith(letter):
+                return arguments[at + 1 : at + 2]
     return []
 
 

@@ -2,6 +2,7 @@
 
 import posixpath
 import shlex
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -45,6 +46,14 @@ def written(command: str) -> list[str]:
         ("cp a b /s/d", ["/s/d"]),
         ("cp -r a -t /s/d", ["/s/d"]),
         ("cp --target-directory=/s/d a", ["/s/d"]),
+        ("cp -t/s/t a", ["/s/t"]),
+        ("curl -o /s/a https://x", ["/s/a"]),
+        ("curl -sSLo /s/a https://x", ["/s/a"]),
+        ("curl -so- https://x", []),
+        ("wget --output-document=/s/a https://x", ["/s/a"]),
+        ("wget -O/s/a https://x", ["/s/a"]),
+        ("sort b -o /s/a", ["/s/a"]),
+        ("sort /s/a", []),
         ("mv /s/a b", ["/s/a", "/home/ana/b"]),
         ("ln -s /s/a b", ["/home/ana/b"]),
         ("touch /s/a /s/b", ["/s/a", "/s/b"]),
@@ -132,6 +141,25 @@ def test_reading_is_readable(command: str) -> None:
     found = writes_of(command, "/home/ana")
     assert found.is_readable
     assert found.paths == []
+
+
+class Counted(str):
+    """Counts the characters that are copied out of it."""
+
+    copied = 0
+
+    def __getitem__(self, key: Any) -> str:
+        found = super().__getitem__(key)
+        self.copied += len(found)
+        return found
+
+
+def test_a_long_here_document_is_read_once() -> None:
+    text = Counted(
+        "cat > /s/a <<EOF\n" + "a line of it\n# not a comment\n" * 500 + "EOF\n# one\n" * 500
+    )
+    assert [path for _, path in writes_of(text, "/").paths] == ["/s/a"]
+    assert text.copied < 4 * len(text)
 
 
 @given(st.text(max_size=60))
