@@ -3,6 +3,7 @@
 Nothing is kept open between two looks: a reader that stays would hold back the database's log.
 """
 
+import signal
 import time
 from typing import Any
 
@@ -33,6 +34,8 @@ def watch(place: Place, utc: bool) -> None:
     stack = Stack.of(place)
     done: int | None = None
     looked_at = time.monotonic()
+    for number in (signal.SIGTERM, signal.SIGHUP):  # the terminal gets its own screen back
+        signal.signal(number, signal.default_int_handler)
     with Live(console=Console(), screen=True, auto_refresh=False) as live:
         try:
             while True:

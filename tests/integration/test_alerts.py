@@ -318,10 +318,12 @@ def test_a_scheduler_that_hangs_is_said_to(
 # ---- live
 
 
-def test_the_live_view_shows_what_is_there_and_ends_with_ctrl_c(
-    stack: Home, client: redis.Redis
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_live_view_shows_what_is_there_and_gives_the_screen_back(
+    stack: Home, client: redis.Redis, number: signal.Signals
 ) -> None:
-    fire_all([changed(SESSION_START, source="startup")], stack.env)
+    title = "Fix [/api/users] for [red]"  # as rich writes colours
+    fire_all([changed(SESSION_START, source="startup", session_title=title)], stack.env)
     bury(client)
     look(stack, client)
     until(lambda: standing(stack) == [("dead_letters", True)], "not recorded")
@@ -331,11 +333,13 @@ def test_the_live_view_shows_what_is_there_and_ends_with_ctrl_c(
         text = shown()
         for word in ("processes", "queues", "waiting", "alerts", "dead_letters", "jobs/s"):
             assert word in text
+        assert title in text
     finally:
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         # Its last words have to be read, or it waits for room in the terminal.
         until(lambda: shown() and process.poll() is not None, "it does not end")
-        assert process.returncode == 0
+    assert process.returncode == 0
+    assert "\x1b[?1049l" in shown()  # back to the screen that was there before
 
 
 def test_the_live_view_needs_a_terminal(private_home: Home) -> None:
