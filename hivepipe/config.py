@@ -235,7 +235,7 @@ class Config:
         except FileNotFoundError:
             return
         except (OSError, ValueError, RecursionError) as error:  # of TOML or UTF-8
-            self.problems.append(f"{path} cannot be read: {error}")
+            self.problems.append(f"{path}: cannot be read: {error}")
             if path == self._users:
                 yield from ((each.name, UNUSABLE) for each in SETTINGS if each.says_what_is_spent)
             return

@@ -63,7 +63,7 @@ def _read(path: str) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
-        raise RetentionError(f"{path} cannot be read: {error}") from error
+        raise RetentionError(f"{path}: cannot be read: {error}") from error
     if not isinstance(section, dict):
         raise RetentionError(f"{path}: [retention] is a section")
     return section

@@ -18,7 +18,8 @@ def config(as_json: bool) -> None:
     """Show every setting with its source, check the files, hand them to the hooks."""
     home = locate(".").home
     found = Config(home)
-    problems = [*found.problems, *filter(None, [use_rules(home), fault(home)])]
+    # Each of the three reads the files; one that cannot be read is told of once.
+    problems = [*filter(None, dict.fromkeys((*found.problems, use_rules(home), fault(home))))]
     rows = [(value.setting.name, value.value, value.source) for value in found.values()]
     if as_json:
         values = [{"name": name, "value": value, "source": source} for name, value, source in rows]

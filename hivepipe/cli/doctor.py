@@ -40,4 +40,4 @@ def doctor(as_json: bool) -> None:
 def _show(finding: Finding) -> None:
     click.echo(f"{'note ' if finding.is_note else 'WRONG'} {printable(finding.text)}")
     if finding.mend:
-        click.echo(f"      mend: {finding.mend}")
+        click.echo(f"      mend: {printable(finding.mend)}")

@@ -117,7 +117,8 @@ def main() -> None:
     if click.get_current_context().invoked_subcommand not in OF_NO_HOME:
         refuse_root(found.home)
     if click.get_current_context().invoked_subcommand not in SAYING_IT_THEMSELVES:
-        for problem in filter(None, (*found.problems, use_rules(found.home))):
+        # Of a file that cannot be read both complain, in the same words.
+        for problem in filter(None, dict.fromkeys((*found.problems, use_rules(found.home)))):
             click.echo(f"hivepipe: {problem}; left out", err=True)
     try:
         compile_for_hooks(found)

@@ -53,7 +53,7 @@ def parse(text: str) -> Section:
     try:
         content = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise RedactionRuleError(f"not valid TOML: {error}") from error
+        raise RedactionRuleError(f"cannot be read: {error}") from error
     section = _checked("[redaction]", content.get("redaction", {}), _SECTION)
     return Section(tuple(_rules(section)), tuple(_allowed(section)), frozenset(_disabled(section)))
 

@@ -76,4 +76,7 @@ def test_a_bad_file_is_said_and_stops_nothing(user: User) -> None:
     assert "use_qeue" in user.hivepipe("config", expect=1)
     assert "use_qeue" in user.hivepipe("url")
     assert not Path(user.project, ".hive-mind", "hook-settings.json").exists()
+    file.write_text("use_queue = ")
+    for command, expect in (("config", 1), ("url", 0)):
+        assert user.hivepipe(command, expect=expect).count("cannot be read") == 1
     user.hivepipe("uninstall", "--purge", "--yes")
