@@ -5,7 +5,7 @@ heartbeat writes of them again. What follows may be interrupted; forgetting agai
 """
 
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -100,10 +100,12 @@ class Forgetting:
             for entry in self._entries()
             if self._archives.holds(entry, wanted.holds_text)
         }
+        workers = workers_of(self._place.home)
         found |= {
-            worker.session()
-            for worker in workers_of(self._place.home)
-            if any(_holds(path, wanted) for path in worker.folder.rglob("*") if path.is_file())
+            session
+            for worker in workers
+            if (session := worker.card().session)
+            and any(_holds(path, wanted) for path in _files_of(worker.folders))
         }
         if not dry_run or answers(self._place.socket):
             with self._redis_of_the_home() as (client, _):
@@ -182,9 +184,9 @@ class Forgetting:
     def files_with(self, wanted: Wanted) -> list[str]:
         """Return the files of ours that still hold the text: the proof, or what is to be done."""
         folders = {self._place.home, kept_folder(self._place.home), logs_folder(self._place.home)}
-        folders |= {str(worker.folder) for worker in workers_of(self._place.home)}
-        files = {path.resolve() for folder in folders for path in Path(folder).rglob("*")}
-        return sorted(str(path) for path in files if path.is_file() and _holds(path, wanted))
+        folders |= {str(path) for each in workers_of(self._place.home) for path in each.folders}
+        files = {path.resolve() for path in _files_of(map(Path, folders))}
+        return sorted(str(path) for path in files if _holds(path, wanted))
 
     def _memories(self, wanted: Wanted, dry_run: bool) -> Iterator[Gone]:
         """The files are the user's and stay; they come into the index again when they change."""
@@ -283,6 +285,12 @@ class Forgetting:
 
 def _is_named(path: Path, wanted: Wanted) -> bool:
     return path.is_file() and (wanted.names(path.name.encode()) or wanted.names(path.read_bytes()))
+
+
+def _files_of(folders: Iterable[Path]) -> Iterator[Path]:
+    """Yield every file in these folders, and in those within."""
+    for folder in folders:
+        yield from filter(Path.is_file, folder.rglob("*"))
 
 
 def _holds(path: Path, wanted: Wanted) -> bool:

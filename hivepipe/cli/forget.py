@@ -91,7 +91,7 @@ def _forget(forgetting: Forgetting, wanted: Wanted, dry_run: bool, yes: bool) ->
         click.echo(
             f"Claude Code's own transcript is still there: rm {printable(shlex.quote(path))}"
         )
-    for path in folders:
+    for path in filter(os.path.isdir, () if dry_run else folders):
         click.echo(f"A hive worker's folder is still there: rm -r {printable(shlex.quote(path))}")
     left = forgetting.files_with(wanted) if wanted.spellings and not dry_run else []
     if left:

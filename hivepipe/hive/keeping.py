@@ -34,7 +34,7 @@ def archive(hive: Hive, worker: Worker) -> Path:
         with suppress(HiveError):  # a link in its place goes along as it is
             tidy(worker)
         _note(hive, worker, "archived_at")
-        for path in (*worker.folder.rglob("*"), *worker.state.rglob("*")):
+        for path in [path for folder in worker.folders for path in folder.rglob("*")]:
             if path != worker.transcript:
                 _redact(path)
         _pack(worker.transcript)
@@ -115,8 +115,12 @@ def drop_archived(hive: Hive, before: str) -> int:
 
 
 def workers_of(home: str) -> list[Worker]:
-    """Return all workers of a home, archived or not."""
-    return [worker for hive in hives(home) for worker in (*hive.workers(), *hive.archived())]
+    """Return all workers of a home: archived, too, and those of whom only the state is left."""
+    return [
+        worker
+        for hive in hives(home)
+        for worker in (*hive.workers(), *hive.archived(), *hive.left())
+    ]
 
 
 def remove_sessions(home: str, sessions: Collection[str], *, dry_run: bool) -> int:
@@ -136,7 +140,7 @@ def remove_sessions(home: str, sessions: Collection[str], *, dry_run: bool) -> i
 
 def _remove(worker: Worker) -> None:
     """The protocol's folder last: as long as it is there the worker is, and can be deleted."""
-    for folder in (worker.state, worker.folder):
+    for folder in reversed(worker.folders):
         if folder.exists():
             shutil.rmtree(folder)
 

@@ -83,13 +83,14 @@ class Worker:
         """Return its own summary."""
         return self.folder / "run-report.md"
 
+    @property
+    def folders(self) -> tuple[Path, Path]:
+        """Return where its files lie: what it was told stands in its state."""
+        return self.folder, self.state
+
     def is_called(self, start: str) -> bool:
         """Does its id begin so, or the session in it?"""
         return self.id.startswith(start) or self.card().session.startswith(start)
-
-    def session(self) -> str:
-        """Return its session; empty if nobody wrote it down."""
-        return read_small(str(self.folder / "session-id")).strip()
 
     def task(self) -> str:
         """Return what it was given."""
@@ -113,7 +114,8 @@ class Worker:
         flags = found.get("flags")
         if isinstance(flags, list) and all(isinstance(flag, str) for flag in flags):
             known["flags"] = tuple(flags)
-        return Card(known.pop("session", "") or self.session(), **known)
+        session = known.pop("session", "") or read_small(str(self.folder / "session-id")).strip()
+        return Card(session, **known)
 
     def make(self, card: Card, task: str) -> None:
         """Make the folder; the card comes last and makes it whole."""

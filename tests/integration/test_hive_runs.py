@@ -319,6 +319,25 @@ def test_a_forgotten_session_takes_its_worker_along(scene: Scene) -> None:
     assert scene.home.rows("SELECT * FROM hive_workers") == []
 
 
+def test_what_a_worker_was_told_is_forgotten_also_when_its_folder_is_gone(scene: Scene) -> None:
+    secret = "the blue heron nests at noon"
+    worker = scene.spawn(script([QUESTION], [DONE]))
+    scene.becomes(worker, "need_input")
+    scene.run("answer", worker, secret)
+    scene.becomes(worker, "done")
+    until(lambda: not scene.processes(), "its runner goes on")
+    shutil.rmtree(scene.folder(worker))
+    session = scene.played()[0]["session"]
+    assert (
+        f"session {session}" in scene.hivepipe("forget", "--matching", secret, "--dry-run").stdout
+    )
+    said = scene.hivepipe("forget", session, "--yes").stdout
+    assert "gone: hive workers: 1 folders" in said
+    assert "is still there" not in said
+    files = [path for path in scene.hive.rglob("*") if path.is_file()]
+    assert not [path for path in files if secret.encode() in path.read_bytes()]
+
+
 def test_a_stack_that_goes_down_names_the_workers_that_go_on(scene: Scene) -> None:
     worker = scene.spawn(script(["hang"]))
     until(lambda: scene.played(), "it never began")
