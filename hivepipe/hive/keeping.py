@@ -15,6 +15,7 @@ from hivepipe.hive.plain_file import plain
 from hivepipe.hive.start import locked, refuse_living
 from hivepipe.hive.transcript import tidy
 from hivepipe.hive.worker import Worker
+from hivepipe.home import write_small
 from hivepipe.redaction import redact_line, redact_text
 from hivepipe.store import hive as store
 
@@ -38,8 +39,9 @@ def archive(hive: Hive, worker: Worker) -> Path:
             if path != worker.transcript:
                 _redact(path)
         _pack(worker.transcript)
-        worker.state.rename(worker.folder / "state")
+        # The folder first: if this is killed in between, `follow` finishes it.
         worker.folder.rename(target)
+        worker.state.rename(target / "state")
     finally:
         os.close(lock)
     return target
@@ -89,12 +91,14 @@ def _follow(hive: Hive, worker: Worker) -> None:
         return  # its runner is at it
     try:
         moved = hive.archive_folder / worker.id
-        if not moved.is_dir() or (moved / "state").exists():
+        if not moved.is_dir():
+            _note(hive, worker, "deleted_at")
             shutil.rmtree(worker.state)
-            return
-        worker.state.rename(moved / "state")
-        (kept,) = (each for each in hive.archived() if each.id == worker.id)
-        _note(hive, kept, "archived_at")
+        elif (moved / "state").exists():
+            shutil.rmtree(worker.state)
+        else:
+            worker.state.rename(moved / "state")
+            _note(hive, Worker(moved), "archived_at")
     finally:
         os.close(lock)
 
@@ -177,8 +181,7 @@ def _redact(path: Path) -> None:
     text = data.decode("utf-8", "replace")
     clean = redact_text(text)
     if clean != text:
-        with open(path, "wb", opener=plain) as file:
-            file.write(clean.encode())
+        write_small(str(path), clean)
 
 
 def _pack(path: Path) -> None:

@@ -239,6 +239,41 @@ def test_what_is_over_is_archived_redacted_or_deleted_and_stays_paid(scene: Scen
     assert token not in scene.home.database.read_bytes().decode("latin-1")
 
 
+def test_an_archiving_that_was_killed_is_finished_by_whoever_looks(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = scene.spawn(script(["cost 0.50", DONE]))
+    scene.becomes(worker, "done")
+    until(lambda: not scene.processes(), "its runner goes on")
+    rename, left = Path.rename, [2]  # of three
+
+    def killed(path: Path, target: Path) -> Path:
+        left[0] -= 1
+        if left[0] < 0:
+            raise InterruptedError
+        return rename(path, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", killed)
+        with pytest.raises(InterruptedError):
+            scene.run("archive", worker)
+    assert scene.check() == []
+    assert (scene.hive / "archive" / worker / "state" / "runs" / "1.json").exists()
+    assert not scene.state(worker).exists()
+    assert "result" in scene.run("log", worker)
+
+
+def test_what_the_store_was_not_told_is_told_before_a_state_goes(scene: Scene) -> None:
+    worker = scene.spawn(script(["cost 0.50", DONE]))
+    scene.becomes(worker, "done")
+    until(lambda: not scene.processes(), "its runner goes on")
+    run = run_of(scene, worker)  # as if the store had been locked when it ended
+    (scene.state(worker) / "runs/1.json").write_text(json.dumps({**run, "cost_usd": "0.75"}))
+    shutil.rmtree(scene.folder(worker))
+    assert json.loads(scene.run("cost", "--json"))["total_usd"] == "0.75"
+    assert not scene.state(worker).exists()
+
+
 def test_processes_that_outlive_their_worker_are_named(scene: Scene) -> None:
     worker = scene.spawn(script(["orphan", DONE]))
     scene.becomes(worker, "done")
