@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from hivepipe import settings
 from hivepipe.intake.fate import lives
-from hivepipe.store.activity import activity_of_sessions, processes_of_sessions
+from hivepipe.store.activity import activity_of, processes_of
 from hivepipe.store.listings import Entry, Listings
 
 _NO_ACTIVITY = {"calls": 0, "failed": 0, "denied": 0, "warned": 0, "task_id": None, "profile": None}
@@ -19,13 +19,11 @@ _NO_ACTIVITY = {"calls": 0, "failed": 0, "denied": 0, "warned": 0, "task_id": No
 
 def with_activity(store: Listings, sessions: Iterable[Entry]) -> list[Entry]:
     """Add to each session its condition, its last sign of life, its calls, its task and profile."""
-    activity = activity_of_sessions(store)
-    processes = processes_of_sessions(store)
     found = []
     for session in sessions:
-        own = activity.get(session["id"], {})
+        own = activity_of(store, session["id"])
         last = max(session["updated_at"] or "", own.get("last_active_at", ""))
-        alive = _any_lives(processes.get(session["id"], []))
+        alive = _any_lives(processes_of(store, session["id"]))
         entry = {name: own.get(name, nothing) for name, nothing in _NO_ACTIVITY.items()}
         state = condition(
             session["status"],

@@ -98,7 +98,7 @@ class Orchestrator:
 
     def answer(self, worker: Worker, text: str, option: int = 0) -> None:
         """Answer a worker's question; HiveError: it has none, or no such option."""
-        standing = stand(worker, hive_stale_secs(), Signs(self.hive.home))
+        standing = stand(worker, hive_stale_secs(), Signs(self.hive.home, [worker]))
         if standing.state != "need_input":
             raise HiveError(f"{worker.id} asks nothing: it stands at {standing.state}")
         if option:
@@ -162,7 +162,7 @@ class Orchestrator:
                 self.settle(worker)
             except OSError as error:  # one folder is in trouble, the others are looked at
                 self.troubles.append(f"{worker.id}: {error}")
-        signs = Signs(self.hive.home)
+        signs = Signs(self.hive.home, looked_at)
         standings = [stand(worker, hive_stale_secs(), signs) for worker in looked_at]
         self.record(looked_at, {standing.worker.id: standing.state for standing in standings})
         return standings

@@ -28,7 +28,6 @@ from hivepipe.store.location import database_path
 
 MICRO = Decimal(1_000_000)
 NO_STATES: Mapping[str, str] = {}
-NOT: set[tuple[object, ...]] = set()
 _LONGEST_TEXT = 2000
 
 
@@ -51,11 +50,10 @@ def record(hive: Hive, workers: Iterable[Worker], states: Mapping[str, str] = NO
     Nothing is written where nothing changed: the writer is not to wait for those who look.
     """
     with opened(hive.home) as db:
-        known = store.known(db, str(hive.root))
         changed = [
             worker
             for worker in workers
-            if not _marks(worker, states.get(worker.id)) <= known.get(worker.id, NOT)
+            if not _marks(worker, states.get(worker.id)) <= store.known(db, worker.id)
         ]
         if changed:
             with db.transaction():

@@ -1,12 +1,13 @@
 """What is known of workers beside their folders: one look, for as many as are asked about."""
 
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
 
 from hivepipe.errors import StoreError
 from hivepipe.hive.strangers import Strangers
 from hivepipe.hive.worker import Worker
-from hivepipe.store.activity import activity_of_sessions
+from hivepipe.store.activity import activity_of
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
 
@@ -14,13 +15,14 @@ from hivepipe.store.location import database_path
 class Signs:
     """Processes that were started elsewhere, and the heartbeats of tool calls."""
 
-    def __init__(self, home: str) -> None:
+    def __init__(self, home: str, workers: Iterable[Worker]) -> None:
         """Look."""
         self._strangers = Strangers(home)
         self._heartbeats: dict[str, str] = {}
         with suppress(StoreError), listings(database_path(home)) as store:
-            found = activity_of_sessions(store)
-            self._heartbeats = {name: entry["last_active_at"] for name, entry in found.items()}
+            for worker in workers:
+                known = activity_of(store, worker.card().session)
+                self._heartbeats[worker.id] = known.get("last_active_at", "")
 
     def stranger(self, worker: Worker) -> int:
         """Return the pid of a process on a worker's session that no run of ours is; 0: none."""
@@ -29,7 +31,7 @@ class Signs:
     def heartbeat_ns(self, worker: Worker) -> int:
         """Return when a tool call of a worker's was noted last; 0: none was."""
         try:
-            at = datetime.fromisoformat(self._heartbeats.get(worker.card().session, ""))
+            at = datetime.fromisoformat(self._heartbeats.get(worker.id, ""))
         except ValueError:
             return 0
         return int(at.timestamp() * 1e9)

@@ -58,29 +58,24 @@ def _rising(column: str) -> str:
     )
 
 
-def activity_of_sessions(store: Listings) -> dict[str, Entry]:
-    """Return what all sessions did: totals added up, the rest as it was said last."""
+def activity_of(store: Listings, session: str) -> Entry:
+    """Return what a session did, its totals added up, the rest as it was said last; or nothing."""
     sql = """
         SELECT session_id, calls, failed, denied, warned, open_calls, turn_is_open, task_id,
           profile, last_active_at
-        FROM activity ORDER BY last_active_at
+        FROM activity WHERE session_id = :id ORDER BY last_active_at
     """
-    found: dict[str, Entry] = {}
-    for row in store.rows(sql, {}):
-        before = found.get(row["session_id"], {})
-        sums = {name: row[name] + before.get(name, 0) for name in _TOTALS}
-        found[row["session_id"]] = {**row, **sums}
-    return found
+    rows = store.rows(sql, {"id": session})
+    return (
+        {**rows[-1], **{name: sum(row[name] for row in rows) for name in _TOTALS}} if rows else {}
+    )
 
 
-def processes_of_sessions(store: Listings) -> dict[str, list[Entry]]:
-    """Return the processes (host, pid, start time) that are in each session now."""
+def processes_of(store: Listings, session: str) -> list[Entry]:
+    """Return the processes (host, pid, start time) that are in a session now."""
     sql = """
-        SELECT instance_sessions.session_id, instances.host, instances.pid, instances.pid_started
+        SELECT instances.host, instances.pid, instances.pid_started
         FROM instance_sessions JOIN instances ON instances.id = instance_sessions.instance_id
-        WHERE instance_sessions.status = 'active'
+        WHERE instance_sessions.session_id = :id AND instance_sessions.status = 'active'
     """
-    found: dict[str, list[Entry]] = {}
-    for row in store.rows(sql, {}):
-        found.setdefault(row["session_id"], []).append(row)
-    return found
+    return store.rows(sql, {"id": session})

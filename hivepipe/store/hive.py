@@ -119,19 +119,17 @@ def workers_of(store: Listings, hive: str) -> list[Entry]:
     return store.rows(sql, {"hive": hive})
 
 
-def known(db: Database, hive: str) -> dict[str, set[tuple[object, ...]]]:
-    """Return what is known of each worker of a hive: marks of its runs, newest word, state."""
-    found: dict[str, set[tuple[object, ...]]] = {}
-    sql = "SELECT id, status_ns, state FROM hive_workers WHERE hive = :hive"
-    for row in db.rows(sql, {"hive": hive}):
-        found[row["id"]] = {("status", row["status_ns"]), ("state", row["state"])}
-    sql = """
-        SELECT worker_id, number, pid, ended_at, cost_micro_usd FROM hive_runs
-        JOIN hive_workers ON id = worker_id WHERE hive = :hive
+def known(db: Database, worker: str) -> set[tuple[object, ...]]:
+    """Return what is known of a worker: marks of its runs, its newest word, its state; or nothing.
+
+    By its id alone: rows outlive their folders, and a look costs no more for all that ever were.
     """
-    for row in db.rows(sql, {"hive": hive}):
-        found[row["worker_id"]].add(tuple(row)[1:])
-    return found
+    row = db.row("SELECT status_ns, state FROM hive_workers WHERE id = :id", {"id": worker})
+    if row is None:
+        return set()
+    sql = "SELECT number, pid, ended_at, cost_micro_usd FROM hive_runs WHERE worker_id = :id"
+    runs = (tuple(run) for run in db.rows(sql, {"id": worker}))
+    return {("status", row["status_ns"]), ("state", row["state"]), *runs}
 
 
 def spent_since(db: Database, time: str, unknown_micro_usd: int) -> int:

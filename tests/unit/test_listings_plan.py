@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hivepipe.liveness import with_activity
+from hivepipe.store import hive
 from hivepipe.store.database import Database
 from hivepipe.store.listings import _IDS, Listings, listings
 
@@ -46,8 +48,33 @@ def test_a_session_is_shown_without_reading_others(tmp_path: Path) -> None:
         store.instances("7b1f")
         store.log("7b1f")
         store.agents("7b1f")
+        with_activity(store, [{"id": "7b1f", "status": "active", "updated_at": ""}])
     assert store.plans
     assert not scans(store.plans)
+
+
+def test_a_look_at_a_worker_reads_its_own_rows(tmp_path: Path) -> None:
+    with closing(ExplainingDatabase(tmp_path / "hive.db")) as db:
+        db.execute("INSERT INTO hive_workers (id, hive) VALUES ('w-1', '.hive')", {})
+        db.execute("INSERT INTO hive_runs VALUES ('w-1','',1,'','',7,'','','','',0,'',5)", {})
+        assert hive.known(db, "w-1") == {("status", 0), ("state", None), (1, 7, "", 5)}
+        assert hive.known(db, "w-2") == set()
+        assert db.plans
+        assert not scans(db.plans)
+
+
+class ExplainingDatabase(Database):
+    """Keeps SQLite's plan of every query."""
+
+    plans: tuple[str, ...] = ()
+
+    def rows(self, sql: str, parameters: Any = None) -> list[Any]:
+        explained = super().rows(f"EXPLAIN QUERY PLAN {sql}", parameters)
+        self.plans += tuple(row["detail"] for row in explained)
+        return super().rows(sql, parameters)
+
+    def row(self, sql: str, parameters: Any) -> Any:
+        return next(iter(self.rows(sql, parameters)), None)
 
 
 def scans(plans: list[str]) -> list[str]:
