@@ -42,7 +42,7 @@ def _check(hive: Hive, policy: Policy) -> None:
     for standing in orchestrator.check():
         try:
             step = acting.act(orchestrator, standing, policy)
-        except HiveError as error:
+        except (HiveError, OSError) as error:  # the others get theirs all the same
             logger.warning("%s: %s", standing.worker.id, error)
             continue
         if step:

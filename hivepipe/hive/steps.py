@@ -18,6 +18,7 @@ import json
 import time
 from typing import NamedTuple
 
+from hivepipe.hive.plain_file import read_end
 from hivepipe.hive.standing import Standing
 from hivepipe.hive.worker import Worker
 from hivepipe.settings import hive_grace_secs, hive_limit_usd, hive_policy, hive_respawns
@@ -66,8 +67,10 @@ def taken(worker: Worker) -> list[Step]:
 def note(worker: Worker, name: str, run: int) -> None:
     """Write a step down, before it is taken."""
     line = json.dumps({"step": name, "run": run, "at_ns": time.time_ns()})
-    with (worker.state / "steps.jsonl").open("a") as file:
-        file.write(f"{line}\n")
+    path = worker.state / "steps.jsonl"
+    break_off = "" if read_end(path, 1) in ("", "\n") else "\n"  # half a line, of a full disk
+    with path.open("a") as file:
+        file.write(f"{break_off}{line}\n")
 
 
 def next_step(standing: Standing, steps: list[Step], policy: Policy, now_ns: int) -> str:

@@ -65,6 +65,19 @@ def test_by_default_silence_is_said_once_and_nothing_is_done(scene: Scene) -> No
     assert runs(scene) == 1
 
 
+def test_half_a_step_spoils_no_other_and_one_in_trouble_keeps_nobody_waiting(
+    scene: Scene,
+) -> None:
+    workers = sorted(scene.spawn(script(["hang"])) for _ in range(2))
+    until(lambda: runs(scene) == 2, "they never began")
+    (scene.state(workers[0]) / "steps.jsonl").mkdir()
+    (scene.state(workers[1]) / "steps.jsonl").write_text('{"step": "rep')  # a full disk
+    until(lambda: "report" in tick(scene, **SOON), "one hides the other")
+    lines = (scene.state(workers[1]) / "steps.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines[1:]] == ["report"]
+    assert f"{workers[1]}: report" not in tick(scene, **SOON)  # said once
+
+
 def test_who_was_heard_of_within_the_hour_is_left_alone(scene: Scene) -> None:
     worker = begun(scene, script(["hang"]))
     assert tick(scene, POLICY="respawn") == ""
