@@ -59,9 +59,18 @@ def _remove(path: Path, spans: list[tuple[int, int]]) -> None:
             file.truncate(first)
         return
     copy = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        _copy_without(path, copy, [*spans, (size, 0)])
+        os.replace(copy, path)
+    except OSError:  # a full disk: it has no room for half a copy either
+        copy.unlink(missing_ok=True)
+        raise
+
+
+def _copy_without(path: Path, copy: Path, spans: list[tuple[int, int]]) -> None:
     with open(path, "rb", opener=plain) as old, open(copy, "wb", opener=plain) as new:
         at = 0
-        for start, length in [*spans, (size, 0)]:
+        for start, length in spans:
             old.seek(at)
             left = start - at
             while left > 0:
@@ -71,4 +80,3 @@ def _remove(path: Path, spans: list[tuple[int, int]]) -> None:
             at = start + length
         new.flush()
         os.fsync(new.fileno())
-    os.replace(copy, path)

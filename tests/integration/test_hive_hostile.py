@@ -2,12 +2,18 @@
 
 import gzip
 import os
+import resource
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from hivepipe import hive_list
+from hivepipe.errors import HiveError
+from hivepipe.hive.transcript import tidy
+from hivepipe.hive.worker import Worker
 from tests.conftest import Home, until
 from tests.faults.test_store_faults import mounted
 from tests.hive_scene import DONE, Scene, script
@@ -106,6 +112,53 @@ def fill(path: Path, left: int) -> None:
             file.write(b"x" * 4096)
     with path.open("r+b") as file:
         file.truncate(path.stat().st_size - left)
+
+
+def test_a_time_that_no_calendar_has_stops_nobody(scene: Scene) -> None:
+    worker = over(scene)
+    for far_ns, state in ((1 << 70, "done"), (-(1 << 70), "died")):  # said before its run: nothing
+        for name in ("status.json", "transcript.jsonl"):
+            os.utime(scene.folder(worker) / name, ns=(far_ns, far_ns))
+        assert scene.stand(worker)["state"] == state
+        scene.run("check")
+
+
+def test_a_disk_that_fills_while_a_transcript_is_tidied_leaves_no_copy(tmp_path: Path) -> None:
+    worker = Worker(tmp_path / "workers" / "project-a-1")
+    worker.folder.mkdir(parents=True)
+    text = "Warning: not a line\n" + '{"type": "user"}\n' * 10_000
+    worker.transcript.write_text(text)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    try:
+        with pytest.raises(HiveError, match="File too large"):
+            tidy(worker)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert worker.transcript.read_text() == text
+    assert {path.name for path in worker.folder.iterdir()} == {"transcript.jsonl", "stderr.log"}
+
+
+def test_hives_that_are_made_at_once_are_both_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, barrier, known = str(tmp_path), threading.Barrier(2), hive_list.known
+
+    def slowly(home: str) -> list[str]:
+        found = known(home)
+        barrier.wait(30)
+        return found
+
+    monkeypatch.setattr(hive_list, "known", slowly)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda root: hive_list.add(home, root), ("/a/.hive", "/b/\u2028/.hive")))
+    assert set(known(home)) == {"/a/.hive", "/b/\u2028/.hive"}
+
+
+def test_a_folder_whose_name_breaks_the_line_is_no_hive(scene: Scene) -> None:
+    folder = scene.home.root / "a\n"
+    folder.mkdir()
+    assert "breaks the line" in scene.said("init", cwd=folder, expect=1).stderr
 
 
 def test_one_folder_in_trouble_hides_no_other(scene: Scene) -> None:
