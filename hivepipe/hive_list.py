@@ -4,7 +4,9 @@ Such a folder names processes to signal and prompts to run: one that is not list
 with a repository, is not believed.
 """
 
-from hivepipe.home import make_folders, read_small, write_small
+import os
+
+from hivepipe.home import make_folders, read_small
 
 _NAME = "hives"
 _LARGEST_BYTES = 1 << 16
@@ -12,12 +14,17 @@ _LARGEST_BYTES = 1 << 16
 
 def known(home: str) -> list[str]:
     """Return the `.hive` folders that report to a home."""
-    return [line for line in read_small(f"{home}/{_NAME}", _LARGEST_BYTES).splitlines() if line]
+    return [line for line in read_small(f"{home}/{_NAME}", _LARGEST_BYTES).split("\n") if line]
 
 
 def add(home: str, root: str) -> None:
-    """Let one more report to it."""
-    listed = known(home)
-    if root not in listed:
-        make_folders(home)
-        write_small(f"{home}/{_NAME}", "".join(f"{path}\n" for path in [*listed, root]))
+    """Let one more report to it: in one write, so that of two at once both are there."""
+    if root in known(home):
+        return
+    make_folders(home)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+    file = os.open(f"{home}/{_NAME}", flags, 0o600)
+    try:
+        os.write(file, os.fsencode(f"{root}\n"))
+    finally:
+        os.close(file)

@@ -86,6 +86,8 @@ def make(parent: Path, home: str, *, adopt: bool = False) -> tuple[Hive, bool]:
     HiveError: one is there that nobody made here, and `adopt` does not say to take it.
     """
     root = Path(os.path.realpath(parent)) / NAME
+    if "\n" in str(root):  # the list of those that are believed has a line for each
+        raise HiveError(f"{str(root)!r} cannot be a hive: the name of its folder breaks the line")
     is_known = str(root) in known(home)
     if root.is_symlink() or (root.exists() and not root.is_dir()):
         raise HiveError(f"{root} is no folder: remove it")
