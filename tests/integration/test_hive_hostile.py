@@ -164,13 +164,14 @@ def test_a_folder_whose_name_breaks_the_line_is_no_hive(scene: Scene) -> None:
 
 def test_one_folder_in_trouble_hides_no_other(scene: Scene) -> None:
     quiet = over(scene)
-    worker = scene.spawn(script(["hang"]))
-    until(lambda: len(scene.played()) == 2, "it never began")
+    worker = scene.spawn(script(['status {"status": "working"}', "hang"]))
+    until(lambda: scene.stand(worker)["status"], "it never began")
     scene.end_processes()
     blocked = scene.state(worker) / "runs" / f"1.json.{os.getpid()}.tmp"
     blocked.mkdir()  # its end cannot be written down
     found = scene.said("check", "--all")
     assert worker in found.stderr
+    assert blocked.name in scene.said("monitor", "--once").stderr
     assert {each["id"] for each in scene.check()} == {quiet, worker}
     blocked.rmdir()
     scene.becomes(worker, "died")

@@ -2,7 +2,7 @@
 
 import click
 
-from hivepipe.cli.hive.here import here_hive
+from hivepipe.cli.hive.here import here_hive, say_troubles
 from hivepipe.cli.tables import printable
 from hivepipe.errors import HivepipeError
 from hivepipe.hive import acting, telling
@@ -63,6 +63,7 @@ def _react(hive: Hive, change: Change, respawn: bool) -> None:
         step = acting.go_on(orchestrator, standing, Policy.of_settings())
         if step:
             _tell(f"{worker.id}: {step}")
+    say_troubles(orchestrator)
 
 
 def _explain(standing: Standing, change: Change) -> None:
