@@ -19,7 +19,7 @@ from hivepipe.home import write_small
 from hivepipe.redaction import redact_line, redact_text
 from hivepipe.store import hive as store
 
-_PACKED = "transcript.jsonl.gz"
+PACKED = "transcript.jsonl.gz"
 
 
 def archive(hive: Hive, worker: Worker) -> Path:
@@ -188,7 +188,7 @@ def _pack(path: Path) -> None:
     """Pack the redacted transcript, whole before the plain one goes."""
     if path.is_symlink() or not path.is_file():
         return
-    temporary = path.with_name(f"{_PACKED}.tmp")
+    temporary = path.with_name(f"{PACKED}.tmp")
     with open(temporary, "wb", opener=plain) as file:
         with (
             open(path, "rb", opener=plain) as lines,
@@ -198,5 +198,5 @@ def _pack(path: Path) -> None:
                 packed.write(redact_line(line)[0])
         file.flush()
         os.fsync(file.fileno())
-    temporary.rename(path.with_name(_PACKED))
+    temporary.rename(path.with_name(PACKED))
     path.unlink()

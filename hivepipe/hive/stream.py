@@ -5,7 +5,7 @@ in one transcript are added up. Of a transcript whose runs nobody wrote down, a 
 an `init` after a result, unless Claude Code itself went on (its result then has an `origin`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
@@ -35,9 +35,6 @@ class Stream:
 
     def __init__(self) -> None:
         """Nothing was said yet."""
-        self.lines = 0
-        self.session = ""
-        self.model = ""
         self._results: list[Result] = []
         self._begins_anew = False
 
@@ -46,11 +43,8 @@ class Stream:
         line = read_line(raw)
         if line is None:
             return
-        self.lines += 1
         kind = line.get("type")
         if kind == "system" and line.get("subtype") == "init":
-            self.session = text(line, "session_id") or self.session
-            self.model = text(line, "model") or self.model
             self._begins_anew = bool(self._results)
         elif kind == "result":
             result = _result(line)
@@ -77,24 +71,30 @@ class Stream:
 def read_stream(path: Path, start: int = 0, end: int | None = None) -> Stream:
     """Read a transcript from one offset to another."""
     stream = Stream()
-    for _ in steps(path, stream, start, end):
-        continue
+    for raw in lines_of(path, start, end):
+        list(stream.feed(raw))
     return stream
 
 
-def steps(path: Path, stream: Stream, start: int = 0, end: int | None = None) -> Iterator[Step]:
-    """Yield what happened in a transcript, secrets taken out."""
+def steps(lines: Iterable[bytes]) -> Iterator[Step]:
+    """Yield what happened in the lines of a transcript, secrets taken out."""
+    stream = Stream()
+    for raw in lines:
+        for step in stream.feed(raw):
+            yield Step(step.kind, redact_text(step.words))
+
+
+def lines_of(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+    """Yield the lines of a transcript from one offset to another; none of what is no plain file."""
     try:
         with open(path, "rb", opener=plain) as file:
-            file.seek(start)
-            at = start
+            at = file.seek(start)
             for raw in file:
                 at += len(raw)
                 if end is not None and at > end:
                     return
-                for step in stream.feed(raw):
-                    yield Step(step.kind, redact_text(step.words))
-    except OSError:  # not there, or no plain file
+                yield raw
+    except OSError:
         return
 
 

@@ -229,6 +229,11 @@ def test_what_is_over_is_archived_redacted_or_deleted_and_stays_paid(scene: Scen
             text = gzip.decompress(data) if path.suffix == ".gz" else data
             assert token.encode() not in text, path
     assert "***REDACTED***" in scene.run("log", workers[0])
+    rule = {"name": "word", "pattern": "REDACTED", "replacement": "***LATER***"}
+    text = "".join(f'{name} = "{value}"\n' for name, value in rule.items())
+    text = f'[[redaction.rules]]\n{text}examples = ["REDACTED"]\n'
+    (scene.home.path / "config.toml").write_text(text)
+    assert "***LATER***" in scene.run("log", workers[0])  # a rule of a later day
     scene.said("delete", workers[1], expect=1, input="n\n")
     scene.run("delete", workers[1], "--yes")
     assert not scene.folder(workers[1]).exists()

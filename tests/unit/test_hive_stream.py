@@ -5,7 +5,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from hivepipe.hive.stream import Step, Stream, read_stream, steps
+from hivepipe.hive.stream import Step, Stream, lines_of, read_stream, steps
 
 INIT = {"type": "system", "subtype": "init", "session_id": "s-1", "model": "claude-opus-5"}
 
@@ -71,7 +71,7 @@ def test_calls_words_and_failures_are_told_without_secrets(tmp_path: Path) -> No
     ]
     path = tmp_path / "transcript.jsonl"
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines) + '{"type": "assi')
-    assert [*steps(path, Stream())] == [
+    assert [*steps(lines_of(path))] == [
         Step("says", "The token is ***REDACTED***."),
         Step("calls", "Edit a.py"),
         Step("fails", "no such"),

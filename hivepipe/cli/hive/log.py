@@ -1,6 +1,7 @@
 """Command `hive log`: what a worker did, out of its transcript."""
 
 import gzip
+import zlib
 from collections.abc import Iterator
 
 import click
@@ -8,10 +9,10 @@ import click
 from hivepipe.cli.hive.here import here_hive
 from hivepipe.cli.tables import json_option, printable, show_json
 from hivepipe.errors import HiveError
+from hivepipe.hive import keeping
 from hivepipe.hive.folder import Hive
 from hivepipe.hive.plain_file import plain
-from hivepipe.hive.stream import Step, Stream, steps
-from hivepipe.hive.worker import Worker
+from hivepipe.hive.stream import lines_of, steps
 
 
 @click.command()
@@ -20,8 +21,8 @@ from hivepipe.hive.worker import Worker
 @json_option
 def log(start: str, calls: bool, as_json: bool) -> None:
     """Show what a worker said, called and was told, archived or not; secrets are taken out."""
-    hive = here_hive()
-    found = [step for step in _steps(hive, start) if not calls or step.kind == "calls"]
+    told = steps(_lines(here_hive(), start))
+    found = [step for step in told if not calls or step.kind == "calls"]
     if as_json:
         show_json(steps=[step._asdict() for step in found])
         return
@@ -29,24 +30,21 @@ def log(start: str, calls: bool, as_json: bool) -> None:
         click.echo(f"{step.kind:<7} {printable(step.words)}")
 
 
-def _steps(hive: Hive, start: str) -> Iterator[Step]:
+def _lines(hive: Hive, start: str) -> Iterator[bytes]:
+    """Yield the lines of a worker's transcript, packed or not."""
     try:
         worker = hive.worker(start)
     except HiveError:
         archived = [worker for worker in hive.archived() if worker.is_called(start)]
         if not start or len(archived) != 1:
             raise
-        yield from _of_archived(archived[0])
+        (worker,) = archived
+    path = worker.folder / keeping.PACKED
+    if worker.transcript.exists() or not path.exists():
+        yield from lines_of(worker.transcript)
         return
-    yield from steps(worker.transcript, Stream())
-
-
-def _of_archived(worker: Worker) -> Iterator[Step]:
-    stream = Stream()
-    path = worker.folder / "transcript.jsonl.gz"
-    if not path.exists():  # somebody moved it here
-        yield from steps(worker.transcript, stream)
-    else:
+    try:
         with open(path, "rb", opener=plain) as packed, gzip.open(packed) as lines:
-            for raw in lines:
-                yield from stream.feed(raw)
+            yield from lines
+    except (OSError, EOFError, zlib.error) as error:
+        raise HiveError(f"{path} cannot be read: {error}") from None
