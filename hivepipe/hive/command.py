@@ -120,7 +120,7 @@ def words(hive: Hive, worker: Worker, card: Card) -> dict[str, str]:
     """Return what the templates of prompts may name; every path is absolute."""
     return {
         "worker_id": worker.id,
-        "worker_folder": str(Path(worker.folder)),
+        "worker_folder": str(worker.folder),
         "learnings_folder": str(hive.learnings_folder),
         "project": card.project,
         "project_path": card.path,

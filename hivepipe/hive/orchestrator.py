@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from hivepipe.errors import HiveError, StoreError
+from hivepipe.events import clean, valid_id
 from hivepipe.hive import command, keeping, projects, prompts, records
 from hivepipe.hive.folder import Hive
 from hivepipe.hive.records import NO_STATES
@@ -20,7 +21,7 @@ from hivepipe.hive.signs import Signs
 from hivepipe.hive.standing import Standing, stand
 from hivepipe.hive.start import locked, start
 from hivepipe.hive.transcript import tidy
-from hivepipe.hive.worker import Card, Worker
+from hivepipe.hive.worker import LARGEST_TASK, Card, Worker
 from hivepipe.settings import hive_stale_secs
 from hivepipe.store import tasks
 
@@ -56,8 +57,14 @@ class Orchestrator:
         wrong; then nothing runs.
         """
         path = projects.folder_of(self.hive.projects_file, project)
+        task = clean(task)
         if not task.strip():
             raise HiveError("the task is empty")
+        if len(task.encode()) > LARGEST_TASK:
+            raise HiveError("the task is larger than a megabyte: let it name a file instead")
+        for kind, id in (("task", task_id), ("profile", profile)):
+            if valid_id(id) != id:
+                raise HiveError(f"{id!r} cannot be a {kind}'s id: letters, digits, '.', '_', '-'")
         command.claude()
         session = _uuid(session) if session else str(uuid.uuid4())
         worker = self.hive.new_worker(f"{project}-{session}")

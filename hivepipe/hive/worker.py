@@ -32,7 +32,7 @@ from hivepipe.home import make_folders, read_small, write_small
 
 ARCHIVE = "archive"
 _LARGEST_CARD = 1 << 16
-_LARGEST_TASK = 1 << 20
+LARGEST_TASK = 1 << 20
 
 
 class Card(NamedTuple):
@@ -94,7 +94,7 @@ class Worker:
 
     def task(self) -> str:
         """Return what it was given."""
-        return read_small(str(self.folder / "task.md"), _LARGEST_TASK)
+        return read_small(str(self.folder / "task.md"), LARGEST_TASK)
 
     def status(self) -> Status:
         """Return what it said last."""

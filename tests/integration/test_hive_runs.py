@@ -7,11 +7,14 @@ import shutil
 import signal
 import sqlite3
 from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from hivepipe.cli.main import main
 from hivepipe.hive.folder import at_work
 from tests.conftest import Home, until
 from tests.hive_scene import DONE, Scene, script
@@ -333,6 +336,26 @@ def test_a_session_is_of_one_worker_and_one_task_for_good(scene: Scene) -> None:
             db.execute("UPDATE hive_workers SET deleted_at = 'now'")
         db.close()
     assert len(scene.played()) == 1
+
+
+def test_a_task_that_cannot_be_given_is_refused_whole(scene: Scene) -> None:
+    refused = scene.said("spawn", "project-a", input="x" * (1 << 20) + "x", expect=1)
+    assert "larger than a megabyte" in refused.stderr
+    for option in ("--task-id", "--profile"):
+        refused = scene.said("spawn", "project-a", "x", option, "my task", expect=1)
+        assert "cannot be a" in refused.stderr
+    assert scene.check() == []
+
+
+def test_a_task_is_read_whatever_its_bytes_are(scene: Scene) -> None:
+    task = f"{script([DONE])}\ncaf".encode() + b"\xe9"
+    with scene.inside({}), chdir(scene.home.project):
+        said = CliRunner().invoke(main, ["hive", "spawn", "project-a"], input=task)
+    assert said.exit_code == 0, said.output
+    worker = said.stdout.strip()
+    scene.becomes(worker, "done")
+    assert scene.played()[0]["prompt"].count("caf\ufffd") == 1
+    scene.becomes(scene.spawn(os.fsdecode(task)), "done")  # as an argument of a shell
 
 
 def test_learnings_are_shown(scene: Scene) -> None:

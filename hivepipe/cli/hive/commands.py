@@ -84,13 +84,13 @@ def spawn(
 def _task(task: str, file: BinaryIO | None) -> str:
     if task and file:
         raise click.UsageError("give the task as an argument or with --file, not both")
-    if file:
-        return file.read().decode("utf-8", "replace")
     if task and task != "-":
         return task
-    if sys.stdin.isatty():
-        raise HiveError("no task: give it as an argument, with --file, or on stdin")
-    return sys.stdin.read()
+    if file is None:
+        if sys.stdin.isatty():
+            raise HiveError("no task: give it as an argument, with --file, or on stdin")
+        file = sys.stdin.buffer
+    return file.read().decode("utf-8", "replace")
 
 
 @hive.command()
