@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from hivepipe.hive.plain_file import changed_ns
 from hivepipe.hive.run import Run
 from hivepipe.hive.signs import Signs
 from hivepipe.hive.status import Status
@@ -56,10 +57,7 @@ def stand(worker: Worker, stale_secs: float, signs: Signs) -> Standing:
 
 def _heard_ns(worker: Worker, status: Status, run: Run | None) -> int:
     """The clock of silence, as the folder has it: status, transcript or start, the newest."""
-    try:
-        grown_ns = worker.transcript.stat().st_mtime_ns
-    except OSError:
-        grown_ns = 0
+    grown_ns = changed_ns(worker.transcript)
     return max(status.said_ns, grown_ns, run.started_ns if run else 0)
 
 

@@ -5,7 +5,6 @@ wrong is said, and fields that nobody knows are kept.
 """
 
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 
 from hivepipe.errors import HiveError
 from hivepipe.events import clean
-from hivepipe.hive.plain_file import plain
+from hivepipe.hive.plain_file import changed_ns, plain
 from hivepipe.home import write_small
 
 WORDS = ("working", "need_input", "done", "error", "context_full")
@@ -81,12 +80,12 @@ def read_status(path: Path) -> Status:
     try:
         with open(path, "rb", opener=plain) as file:
             data = file.read(LARGEST + 1)
-            changed_ns = os.fstat(file.fileno()).st_mtime_ns
+            at_ns = changed_ns(file.fileno())
     except FileNotFoundError:
         return NONE
     except OSError as error:
         return NONE._replace(problems=(f"status.json cannot be read: {error.strerror}",))
-    return parse(data, changed_ns)
+    return parse(data, at_ns)
 
 
 def parse(data: bytes, changed_ns: int = 0) -> Status:
