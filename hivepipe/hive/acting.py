@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from hivepipe.errors import HiveError, StoreError
 from hivepipe.hive import prompts, records, steps
+from hivepipe.hive.costs import MICRO
 from hivepipe.hive.orchestrator import Orchestrator
 from hivepipe.hive.standing import Standing
 from hivepipe.hive.status import write_status
@@ -88,8 +89,8 @@ def _spent_today(home: str) -> float:
     try:
         with records.opened(home) as db:
             midnight = f"{datetime.now(UTC):%Y-%m-%d}T00:00:00.000Z"
-            unknown = int(_UNKNOWN_USD * records.MICRO)
-            return store.spent_since(db, midnight, unknown) / float(records.MICRO)
+            unknown = int(_UNKNOWN_USD * MICRO)
+            return store.spent_since(db, midnight, unknown) / float(MICRO)
     except StoreError as error:
         raise HiveError(f"nobody knows what was spent today: {error}") from None
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hivepipe.config import here
 from hivepipe.errors import HiveError, HivepipeError
-from hivepipe.hive import records
+from hivepipe.hive import costs, records
 from hivepipe.hive.folder import Hive
 from hivepipe.hive.transcript import tidy
 from hivepipe.hive.worker import Worker
@@ -30,7 +30,7 @@ def main() -> None:
         tidy(worker, run.offset)
     except HiveError as error:
         print(error, file=sys.stderr)  # noqa: T201  runner.log
-    records.book(worker, run)
+    costs.book(worker, run)
     try:
         records.record(Hive(worker.folder.parents[1], place.home), [worker])
     except HivepipeError as error:

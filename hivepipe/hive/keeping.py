@@ -3,13 +3,12 @@
 import gzip
 import os
 import shutil
-import time
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
 from hivepipe.errors import HiveError
-from hivepipe.hive import records
+from hivepipe.hive import costs, records
 from hivepipe.hive.folder import Hive, hives
 from hivepipe.hive.plain_file import plain
 from hivepipe.hive.start import locked, refuse_living
@@ -18,6 +17,7 @@ from hivepipe.hive.worker import Worker
 from hivepipe.home import write_small
 from hivepipe.redaction import redact_line, redact_text
 from hivepipe.store import hive as store
+from hivepipe.stored_times import now
 
 PACKED = "transcript.jsonl.gz"
 
@@ -76,11 +76,12 @@ def follow(hive: Hive) -> list[Worker]:
         gone = store.unended(db, str(hive.root)) - there
         if not gone:
             return at_work
-        archived, now = {worker.id for worker in hive.archived()}, records.utc_of(time.time_ns())
+        archived = {worker.id for worker in hive.archived()}
+        ended_at, _ = now()
         with db.transaction():
             for id in gone:
                 column = "archived_at" if id in archived else "deleted_at"
-                store.end_worker(db, id, column, now)
+                store.end_worker(db, id, column, ended_at)
     return at_work
 
 
@@ -164,10 +165,10 @@ def _note(hive: Hive, worker: Worker, column: str) -> None:
     """The store first: a folder that is gone could not be read any more."""
     for run in worker.runs():
         if run.is_started and run.cost_usd is None:
-            records.book(worker, run)
+            costs.book(worker, run)
     with records.opened(hive.home) as db, db.transaction():
         records.record_last(db, hive, worker)
-        store.end_worker(db, worker.id, column, records.utc_of(time.time_ns()))
+        store.end_worker(db, worker.id, column, now()[0])
 
 
 def _redact(path: Path) -> None:

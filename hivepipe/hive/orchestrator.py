@@ -15,6 +15,7 @@ from contextlib import suppress
 from hivepipe.errors import HiveError, StoreError
 from hivepipe.events import clean, valid_id
 from hivepipe.hive import command, keeping, projects, prompts, records
+from hivepipe.hive.ending import is_unseen, write_end
 from hivepipe.hive.folder import Hive
 from hivepipe.hive.records import NO_STATES
 from hivepipe.hive.signs import Signs
@@ -24,6 +25,7 @@ from hivepipe.hive.transcript import tidy
 from hivepipe.hive.worker import LARGEST_TASK, Card, Worker
 from hivepipe.settings import hive_stale_secs
 from hivepipe.store import tasks
+from hivepipe.stored_times import now
 
 _START_SECS = 10.0
 _LOOK_SECS = 0.05
@@ -77,7 +79,7 @@ class Orchestrator:
             task_id=task_id or (before.task_id if before else worker.id),
             profile=profile or (before.profile if before else ""),
             flags=tuple(command.default_flags() if flags is None else flags),
-            created_at=records.utc_of(time.time_ns()),
+            created_at=now()[0],
             respawn_of=respawn_of.id if respawn_of else "",
             respawns=before.respawns + 1 if before else 0,
         )
@@ -174,30 +176,22 @@ class Orchestrator:
         self.record(looked_at, {standing.worker.id: standing.state for standing in standings})
         return standings
 
-    def settle(self, worker: Worker) -> bool:
-        """Write down the end of a run whose runner was killed; False: there is none."""
+    def settle(self, worker: Worker) -> None:
+        """Write down the end of a worker's last run if nobody saw it."""
         run = worker.last_run()
-        if run is None or run.cost_usd is not None or run.is_at_work() is not False:
-            return False
+        if run is None or not is_unseen(run):
+            return
         try:
             lock = locked(worker, 0)
         except HiveError:
-            return False  # its runner is at it
+            return  # its runner is at it
         try:
             run = worker.last_run()
-            if run is None or run.cost_usd is not None or run.is_at_work() is not False:
-                return False
-            if not run.is_started:
-                return False
-            if not run.has_ended:
-                run.is_lost = True
-                run.ended_at = _last_sign(worker)
-                worker.write_run(run)
-            self._tidy(worker, run.offset)
-            records.book(worker, run)
+            if run and is_unseen(run):
+                write_end(worker, run)
+                self._tidy(worker, run.offset)
         finally:
             os.close(lock)
-        return True
 
     def record(self, workers: Iterable[Worker], states: Mapping[str, str] = NO_STATES) -> None:
         """Let the store know; what it cannot take now it gets from the next one who looks."""
@@ -319,11 +313,3 @@ def _uuid(text: str) -> str:
         return str(uuid.UUID(text))
     except ValueError:
         raise HiveError(f"{text!r} is no UUID, as a session's id must be") from None
-
-
-def _last_sign(worker: Worker) -> str:
-    """Return when a process that nobody saw end was last heard of."""
-    times = [
-        path.stat().st_mtime_ns for path in (worker.transcript, worker.stderr) if path.exists()
-    ]
-    return records.utc_of(max(times, default=time.time_ns()))

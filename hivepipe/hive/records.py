@@ -8,16 +8,15 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
 from hivepipe.errors import HiveError, StoreError
 from hivepipe.hive import projects
+from hivepipe.hive.costs import MICRO, cost_before
 from hivepipe.hive.folder import Hive
 from hivepipe.hive.run import Run
 from hivepipe.hive.status import Status
-from hivepipe.hive.stream import read_stream
 from hivepipe.hive.worker import Card, Worker
 from hivepipe.redaction import redact_text
 from hivepipe.store import hive as store
@@ -25,8 +24,8 @@ from hivepipe.store import tasks
 from hivepipe.store.database import Database
 from hivepipe.store.forgetting import is_forgotten
 from hivepipe.store.location import database_path
+from hivepipe.stored_times import stored_time
 
-MICRO = Decimal(1_000_000)
 NO_STATES: Mapping[str, str] = {}
 _LONGEST_TEXT = 2000
 
@@ -110,7 +109,7 @@ def record_last(db: Database, hive: Hive, worker: Worker) -> None:
 
 def record_status(db: Database, worker: str, card: Card, status: Status) -> None:
     """Write what a worker said, and what follows for its task; within a transaction."""
-    at = utc_of(status.changed_ns)
+    at = stored_time(status.changed_ns)
     row = {
         "worker_id": worker,
         "session_id": card.session,
@@ -148,39 +147,6 @@ def _kept(value: Any) -> Any:
     if isinstance(value, list):
         return [_kept(inner) for inner in value[:50]]
     return value
-
-
-def book(worker: Worker, run: Run) -> None:
-    """Write down what a run that is over cost, and how its last result calls it."""
-    following = next((later.offset for later in worker.runs() if later.number > run.number), None)
-    stream = read_stream(worker.transcript, run.offset, following)
-    run.cost_usd = str(stream.last.cost_usd if stream.last else Decimal(0))
-    run.outcome = stream.last.outcome if stream.last else ""
-    worker.write_run(run)
-
-
-def cost_before(worker: Worker) -> Decimal:
-    """Return what runs cost that others started, before our first."""
-    first = next((run for run in worker.runs() if run.is_started), None)
-    if first and not first.offset:
-        return Decimal(0)
-    return read_stream(worker.transcript, 0, first.offset if first else None).cost_usd
-
-
-def cost_of(worker: Worker) -> Decimal:
-    """Return what all runs of a worker cost so far, in dollars."""
-    runs = [run for run in worker.runs() if run.is_started]
-    ends = [*(run.offset for run in runs[1:]), None][: len(runs)]
-    return cost_before(worker) + sum(
-        (_cost_of(worker, run, end) for run, end in zip(runs, ends, strict=True)), Decimal(0)
-    )
-
-
-def _cost_of(worker: Worker, run: Run, end: int | None) -> Decimal:
-    if run.cost_usd is not None:
-        return Decimal(run.cost_usd)
-    last = read_stream(worker.transcript, run.offset, end).last
-    return last.cost_usd if last else Decimal(0)
 
 
 def _worker_row(hive: Hive, worker: Worker, card: Card) -> dict[str, Any]:
@@ -221,9 +187,3 @@ def _run_row(worker: Worker, card: Card, run: Run) -> dict[str, Any]:
 
 def _micro_usd(run: Run) -> int:
     return int(Decimal(run.cost_usd or 0) * MICRO)
-
-
-def utc_of(time_ns: int) -> str:
-    """Return a time as the store writes it."""
-    at = datetime.fromtimestamp(time_ns / 1e9, UTC)
-    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -53,6 +53,11 @@ class Run:
         """Is it known that it is over?"""
         return bool(self.ended_at)
 
+    @property
+    def is_unpriced(self) -> bool:
+        """Did it end without a result, which would have said what it cost?"""
+        return self.is_started and self.has_ended and not self.outcome
+
     def process_lives(self) -> bool | None:
         """Does its Claude Code live? None: it runs on another machine."""
         if not self.is_started or self.has_ended:

@@ -14,14 +14,13 @@ import json  # noqa: F401  first: hivepipe.events puts a stand-in where nobody h
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 
 from hivepipe.hive.plain_file import plain
 from hivepipe.hive.process import group_lives, start_time
 from hivepipe.hive.run import Run, read_run
 from hivepipe.hive.worker import Worker
-from hivepipe.jobs import utc
+from hivepipe.stored_times import now
 
 CANNOT_START = 127
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
@@ -45,7 +44,7 @@ def main() -> None:
     _, status = os.waitpid(pid, 0)
     ended = read_run(path) or run  # as the process itself has written it
     ended.exit_code = os.waitstatus_to_exitcode(status)
-    ended.ended_at = _now()[0]
+    ended.ended_at, _ = now()
     ended.trouble = trouble
     ended.left_behind = not trouble and group_lives(pid)
     worker.write_run(ended)
@@ -83,16 +82,11 @@ def _become(worker: Worker, run: Run) -> None:
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)
     run.pid, run.pid_started = os.getpid(), start_time(os.getpid())
-    run.started_at, run.started_ns = _now()
+    run.started_at, run.started_ns = now()
     worker.write_run(run)
     for number in (signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):  # Python's own taste
         signal.signal(number, signal.SIG_DFL)
     os.execv(run.command[0], run.command)
-
-
-def _now() -> tuple[str, int]:
-    now_ns = time.time_ns()
-    return f"{utc(now_ns)[:-4]}Z", now_ns
 
 
 def _tell(descriptor: int, text: str) -> None:

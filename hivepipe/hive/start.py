@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from hivepipe.errors import HiveError, LockHeldError
 from hivepipe.hive import command
+from hivepipe.hive.ending import is_unseen, write_end
 from hivepipe.hive.folder import Hive
 from hivepipe.hive.plain_file import plain
 from hivepipe.hive.process import machine
@@ -49,6 +50,8 @@ def start(
         if reason := may_start():
             raise HiveError(reason)
         last = worker.last_run()
+        if last and is_unseen(last):
+            write_end(worker, last)
         number = max(worker.run_numbers(), default=0) + 1
         offset = tidy(worker, last.offset if last else 0)
         command.bring_hooks(worker, card.path)

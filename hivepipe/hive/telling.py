@@ -16,6 +16,7 @@ from hivepipe.jobs import Job
 from hivepipe.queues.client import RefusedError
 from hivepipe.queues.connection import connect, send
 from hivepipe.stack.ping import answers
+from hivepipe.stored_times import stored_time
 
 PUSH_SECS = 2.0
 
@@ -47,6 +48,6 @@ def _payload(worker: Worker, status: Status) -> dict[str, object]:
         "status": status.word,
         "sha256": status.digest,
         "changed_ns": status.changed_ns,
-        "changed_at": records.utc_of(status.changed_ns),
+        "changed_at": stored_time(status.changed_ns),
         "content": records.content_of(status),
     }

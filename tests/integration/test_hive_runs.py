@@ -137,6 +137,19 @@ def test_an_end_that_nobody_saw_is_written_down_once(scene: Scene) -> None:
     assert run_of(scene, worker) == ended
 
 
+def test_who_goes_on_writes_down_the_end_that_nobody_saw(scene: Scene) -> None:
+    worker = scene.spawn(script(["cost 0.04", QUESTION, "hang"], [DONE]))
+    until(lambda: scene.stand(worker)["status"] == "need_input", "it does not ask")
+    run = run_of(scene, worker)
+    for pid in (run["runner_pid"], run["pid"]):
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: not scene.processes(), "not gone")
+    scene.run("resume", worker, "go on")  # without a `check` before it
+    (row,) = scene.home.rows("SELECT * FROM hive_runs WHERE number = 1")
+    assert (row["is_lost"], row["cost_micro_usd"]) == (1, 40_000)
+    assert row["ended_at"] <= run_of(scene, worker, 2)["started_at"]
+
+
 def test_a_pid_that_another_process_has_is_not_the_worker(scene: Scene) -> None:
     worker = scene.spawn(script([DONE.replace("done", "working"), "hang"]))
     until(lambda: scene.stand(worker)["status"] == "working", "it said nothing")

@@ -11,10 +11,12 @@ import click
 from hivepipe.cli.hive.here import here_hive, say_troubles, shown_dollars
 from hivepipe.cli.tables import json_option, moment, printable, show_json, utc_option
 from hivepipe.hive import records, steps
+from hivepipe.hive.costs import cost_of
 from hivepipe.hive.orchestrator import Orchestrator
 from hivepipe.hive.plain_file import read_end
 from hivepipe.hive.standing import ORDER, Standing, ending
 from hivepipe.redaction import redact_text
+from hivepipe.stored_times import stored_time
 
 _UUID = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _LINES = 24
@@ -90,7 +92,7 @@ def _short(standing: Standing) -> str:
 
 
 def _line(standing: Standing, utc: bool, id_width: int) -> str:
-    at = moment(records.utc_of(standing.heard_ns), utc)[5:16] if standing.heard_ns else " " * 11
+    at = moment(stored_time(standing.heard_ns), utc)[5:16] if standing.heard_ns else " " * 11
     note = printable(redact_text(" ".join(standing.note.split())))
     return f"{standing.state:<12} {at}  {_short(standing):<{id_width}}  {note}"
 
@@ -100,7 +102,7 @@ def _show_one(standing: Standing, utc: bool) -> None:
     card = worker.card()
     click.echo(f"=== {worker.id} ===")
     _say("state", f"{standing.state}: {standing.note}" if standing.note else standing.state)
-    _say("heard", moment(records.utc_of(standing.heard_ns), utc) if standing.heard_ns else "")
+    _say("heard", moment(stored_time(standing.heard_ns), utc) if standing.heard_ns else "")
     _say("project", card.path)
     _say("session", card.session)
     _say("task", " ".join(worker.task().split())[:300])
@@ -113,8 +115,10 @@ def _show_one(standing: Standing, utc: bool) -> None:
     if standing.stranger:
         _say("process", f"{standing.stranger}, started elsewhere, is on its session")
     for step in steps.taken(worker):
-        _say("step", f"{moment(records.utc_of(step.at_ns), utc)}  {step.name} (run {step.run})")
-    _say("cost", f"{shown_dollars(records.cost_of(worker))} USD in {len(worker.runs())} runs")
+        _say("step", f"{moment(stored_time(step.at_ns), utc)}  {step.name} (run {step.run})")
+    _say("cost", f"{shown_dollars(cost_of(worker))} USD in {len(worker.runs())} runs")
+    if unpriced := sum(run.is_unpriced for run in worker.runs()):
+        _say("", f"and what {unpriced} of them cost that ended without a result")
     for name in standing.status.fields:
         if name != "status" and name != "options":
             _say(name, standing.status.fields[name])
@@ -157,7 +161,7 @@ def _as_json(standing: Standing) -> dict[str, Any]:
         "pid": standing.stranger or (run.pid if run else None),
         "run": run.number if run else 0,
         "exit_code": run.exit_code if run else None,
-        "cost_usd": shown_dollars(records.cost_of(worker)),
-        "heard_at": records.utc_of(standing.heard_ns) if standing.heard_ns else None,
+        "cost_usd": shown_dollars(cost_of(worker)),
+        "heard_at": stored_time(standing.heard_ns) if standing.heard_ns else None,
         "folder": str(worker.folder),
     }

@@ -6,7 +6,7 @@ import click
 
 from hivepipe.cli.hive.here import here_hive, say_troubles, shown_dollars
 from hivepipe.cli.tables import json_option, show_json, show_table
-from hivepipe.hive import records
+from hivepipe.hive.costs import MICRO, cost_of
 from hivepipe.hive.orchestrator import Orchestrator
 from hivepipe.store.hive import workers_of
 from hivepipe.store.listings import listings
@@ -28,7 +28,7 @@ def costs(by: str, as_json: bool) -> None:
     for row in rows:
         worker = there.get(row["id"])
         # A folder knows also what a run has cost that is still going on.
-        cost = records.cost_of(worker) if worker else Decimal(row["micro_usd"]) / records.MICRO
+        cost = cost_of(worker) if worker else Decimal(row["micro_usd"]) / MICRO
         found.setdefault(row["id"] if by == "worker" else row["project"], []).append(cost)
     total = sum((sum(each, Decimal(0)) for each in found.values()), Decimal(0))
     lines = [
