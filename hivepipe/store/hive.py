@@ -110,9 +110,14 @@ def over(db: Database, session: str) -> str:
 
 
 def workers_of(store: Listings, hive: str) -> list[Entry]:
-    """Return all workers of a hive, also those whose folder is gone, with what they cost."""
+    """Return all workers of a hive, also those whose folder is gone, with what they cost.
+
+    `unpriced`: how many of their runs ended without a result, which would have said what they cost.
+    """
     sql = """
-        SELECT hive_workers.*, COUNT(number) AS runs, COALESCE(SUM(cost_micro_usd), 0) AS micro_usd
+        SELECT hive_workers.*, COALESCE(SUM(cost_micro_usd), 0) AS micro_usd,
+          COALESCE(SUM(CASE WHEN pid IS NOT NULL AND ended_at IS NOT NULL AND outcome IS NULL
+            THEN 1 ELSE 0 END), 0) AS unpriced
         FROM hive_workers LEFT JOIN hive_runs ON worker_id = hive_workers.id
         WHERE hive = :hive GROUP BY hive_workers.id ORDER BY created_at, hive_workers.id
     """

@@ -96,6 +96,16 @@ def test_a_crash_is_a_death_with_its_signal(scene: Scene) -> None:
     assert "signal 9" in found["note"]
     assert found["cost_usd"] == "0.02"
     scene.lines(worker)
+    assert json.loads(scene.run("cost", "--json"))["unpriced_runs"] == 0
+
+
+def test_a_run_that_never_said_its_cost_is_not_called_free(scene: Scene) -> None:
+    worker = scene.spawn(script(["crash"]))
+    scene.becomes(worker, "died")
+    assert "of them cost that ended without a result" in scene.run("check", worker)
+    until(lambda: "what 1 runs cost" in scene.run("cost"), "it is called free")
+    scene.run("delete", worker, "--yes")
+    assert json.loads(scene.run("cost", "--json"))["unpriced_runs"] == 1
 
 
 def test_what_claude_refuses_is_told(scene: Scene) -> None:

@@ -30,6 +30,7 @@ def costs(by: str, as_json: bool) -> None:
         # A folder knows also what a run has cost that is still going on.
         cost = cost_of(worker) if worker else Decimal(row["micro_usd"]) / MICRO
         found.setdefault(row["id"] if by == "worker" else row["project"], []).append(cost)
+    unpriced = sum(row["unpriced"] for row in rows)
     total = sum((sum(each, Decimal(0)) for each in found.values()), Decimal(0))
     lines = [
         (name, len(each), shown_dollars(sum(each, Decimal(0))))
@@ -37,7 +38,9 @@ def costs(by: str, as_json: bool) -> None:
     ]
     if as_json:
         entries = [{by: name, "workers": number, "cost_usd": cost} for name, number, cost in lines]
-        show_json(costs=entries, total_usd=shown_dollars(total))
+        show_json(costs=entries, total_usd=shown_dollars(total), unpriced_runs=unpriced)
         return
     show_table((by, "workers", "USD"), [*lines])
     click.echo(f"total {shown_dollars(total)} USD of {len(rows)} workers")
+    if unpriced:
+        click.echo(f"and what {unpriced} runs cost that ended without a result, killed say")
