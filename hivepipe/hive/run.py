@@ -12,11 +12,10 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from hivepipe.hive.process import lives, machine
+from hivepipe.hive.process import lives
 from hivepipe.home import read_small
 
 _LARGEST = 1 << 16
-KINDS = ("spawn", "resume", "answer", "park", "ask")
 
 
 @dataclass
@@ -24,7 +23,7 @@ class Run:
     """One run; times are UTC, `exit_code` as of `subprocess`: negative for a signal."""
 
     number: int
-    kind: str
+    kind: str  # spawn, resume, answer, park, ask; others: those that we did not start
     command: list[str]
     cwd: str
     offset: int = 0  # of the transcript, where this run begins
@@ -71,10 +70,6 @@ class Run:
         if self.is_started:
             return self.process_lives()
         return bool(self.runner_pid) and lives(self.runner_pid, self.runner_started, self.machine)
-
-    def is_here(self) -> bool:
-        """Is (or was) it a process of this machine, since it was booted?"""
-        return self.machine == machine()
 
 
 def read_run(path: Path) -> Run | None:
