@@ -44,4 +44,4 @@ bench: install  ## everything that is measured, a table and a picture of it; a q
 	$(BIN)/python benchmarks/run_all.py --page docs
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

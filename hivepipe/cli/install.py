@@ -5,6 +5,7 @@ import difflib
 import click
 
 from hivepipe.cli.paths import short
+from hivepipe.cli.plain import printable
 from hivepipe.cli.tables import size
 from hivepipe.errors import NoRedisServerError
 from hivepipe.home import Place, read_record, record_path
@@ -70,7 +71,7 @@ def _show_diffs(changes: list[edits.Edit]) -> None:
         before, after = ((text or "").splitlines() for text in (edit.before, edit.after))
         name = short(edit.path)
         for line in difflib.unified_diff(before, after, name, name, lineterm=""):
-            click.echo(line)
+            click.echo(printable(line.expandtabs(2)))
 
 
 def _show_installed(plan: installation.Plan, scope: Scope) -> None:

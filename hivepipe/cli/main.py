@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from hivepipe.cli.examples import with_examples
+from hivepipe.cli.plain import printable
 from hivepipe.config import compile_for_hooks, here
 from hivepipe.errors import HivepipeError
 from hivepipe.redaction_config import use_rules
@@ -105,7 +106,7 @@ class _Commands(click.Group):
             raise  # click knows what to do
         except OSError as error:
             said = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        click.echo(f"hivepipe: {said}", err=True)
+        click.echo(f"hivepipe: {printable(said)}", err=True)
         return ctx.exit(1)
 
 
@@ -119,7 +120,7 @@ def main() -> None:
     if click.get_current_context().invoked_subcommand not in SAYING_IT_THEMSELVES:
         # Of a file that cannot be read both complain, in the same words.
         for problem in filter(None, dict.fromkeys((*found.problems, use_rules(found.home)))):
-            click.echo(f"hivepipe: {problem}; left out", err=True)
+            click.echo(f"hivepipe: {printable(problem)}; left out", err=True)
     try:
         compile_for_hooks(found)
     except OSError as error:

@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from hivepipe.cli.plain import printable as printable  # for those that print tables, too
+
 Entry = dict[str, Any]
 
 _TIMES = ("_at", "last_active", "last_seen")
@@ -52,12 +54,6 @@ def show_entry(entry: Entry, utc: bool) -> None:
 
 def _shown(name: str, value: Any, utc: bool) -> Any:
     return moment(value, utc) if name.endswith(_TIMES) else value
-
-
-def printable(value: object) -> str:
-    """Return text that cannot steer a terminal."""
-    text = "" if value is None else str(value)
-    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
 
 
 def moment(text: str | None, utc: bool) -> str:

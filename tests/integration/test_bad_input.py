@@ -47,6 +47,19 @@ def test_a_file_that_cannot_be_written_is_named(project: Path) -> None:
     assert list(in_the_way.parent.iterdir()) == [in_the_way]
 
 
+def test_what_a_file_of_the_project_says_cannot_steer_the_terminal(project: Path) -> None:
+    theirs = project / ".claude" / "settings.local.json"
+    theirs.parent.mkdir()
+    theirs.write_text('{"hooks": {"\\u001b[2J": {}}}')
+    said = CliRunner().invoke(main, ["init"])
+    assert said.exit_code == 1
+    assert 'hooks of "?[2J" that are no list' in said.stderr
+    theirs.write_text('{"hooks": {"\x9b2J": []}}')
+    said = CliRunner().invoke(main, ["init", "--dry-run"])
+    assert said.exit_code == 0
+    assert "\x9b" not in said.stdout
+
+
 def test_a_folder_whose_name_is_no_text_is_shown(tmp_path: Path) -> None:
     folder = Path(os.fsdecode(bytes(tmp_path) + b"/sh\xf6p"))
     folder.mkdir()
