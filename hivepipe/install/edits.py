@@ -120,7 +120,7 @@ def make(edit: Edit) -> None:
             target.unlink(missing_ok=True)
         else:
             for folder in missing_folders(edit.path):
-                os.mkdir(folder)  # by the user's own umask: it is their project's folder
+                os.mkdir(folder, 0o775)  # else by the user's own umask: it is their project's
             _replace(target, edit.after, like=target.stat() if target.exists() else None)
     except OSError as error:
         raise SettingsError(f"{edit.path} cannot be written: {error.strerror}") from None
@@ -221,8 +221,11 @@ def _remember(manifest: Manifest, original: str) -> None:
     _replace(folder / "manifest.json", text, mode=0o600)
 
 
-def _replace(path: Path, text: str, like: os.stat_result | None = None, mode: int = 0o666) -> None:
-    """Write a file in one step, mode and owner like those before, else the mode by the umask."""
+def _replace(path: Path, text: str, like: os.stat_result | None = None, mode: int = 0o664) -> None:
+    """Write a file in one step, mode and owner like those before, else the mode by the umask.
+
+    Whoever can write to it has commands run: never everybody.
+    """
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(temporary, flags, 0o600 if like else mode)

@@ -1,5 +1,6 @@
 """What `uninstall` takes for its own: never what a link or a forged list leads to."""
 
+import os
 import posix
 from pathlib import Path
 
@@ -76,6 +77,16 @@ def test_the_home_of_all_projects_is_shared_once_one_has_it_by_name(project: Pat
     register(str(project), common)
     assert removal.plan(user=True).is_shared
     assert removal.plan(user=False).is_shared, "by those who have no record"
+
+
+def test_under_no_umask_can_everybody_write_what_claude_code_runs(project: Path) -> None:
+    path = project / "sub" / ".claude" / "settings.json"
+    before = os.umask(0)
+    try:
+        edits.make(edits.Edit(str(path), None, "{}"))
+    finally:
+        os.umask(before)
+    assert [entry.stat().st_mode & 0o777 for entry in (path, path.parent)] == [0o664, 0o775]
 
 
 def test_an_original_that_is_lost_is_not_an_empty_file(project: Path) -> None:
