@@ -255,4 +255,6 @@ def _move(source: Path, target: Path) -> None:
 
 
 def _has_content(path: Path) -> bool:
-    return any(path.iterdir()) if path.is_dir() else path.exists()
+    if not path.is_dir():
+        return path.exists()
+    return any(entry.name != ".gitignore" for entry in path.iterdir())

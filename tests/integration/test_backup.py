@@ -19,6 +19,7 @@ import pytest
 
 from hivepipe.backup import back_up, restore
 from hivepipe.errors import BackupError
+from hivepipe.home import kept_folder
 from hivepipe.store.database import Database
 from tests.conftest import Home, Server, Writer, fire_all, until
 from tests.payloads import SESSION_START, changed
@@ -209,11 +210,14 @@ def test_a_damaged_database_is_what_one_restores_over(saved: tuple[Home, Path]) 
 def test_settings_alone_are_not_overwritten_either(saved: tuple[Home, Path]) -> None:
     home, target = saved
     other = home.another("other")
-    other.path.mkdir(parents=True)
+    kept = Path(kept_folder(str(other.path)))
+    kept.mkdir(parents=True)
+    (kept / ".gitignore").write_text("*\n")  # nobody's, and in nobody's way
     (other.path / "config.toml").write_text("idle_secs = 8\n")
+    before = sorted(os.listdir(other.path))
     with pytest.raises(BackupError, match="toml is there already"):
         restore(str(other.path), target, replace=False)
-    assert os.listdir(other.path) == ["config.toml"]
+    assert sorted(os.listdir(other.path)) == before
 
 
 @pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="no second file system is at hand")
