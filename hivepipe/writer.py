@@ -42,7 +42,7 @@ from hivepipe.queues.hand_back import enqueue_periodic, hand_back
 from hivepipe.queues.housekeeping import Housekeeper
 from hivepipe.queues.job_data import envelope_text, read_claimed
 from hivepipe.queues.names import QUEUES
-from hivepipe.stack import kernel
+from hivepipe.stack import kernel, other_redis
 from hivepipe.stack.bell import Bell
 from hivepipe.stack.leave import ask_to_shut_down, leave, may_leave
 from hivepipe.stack.lock import Stack
@@ -123,6 +123,8 @@ class Writer(ClaimingWorker):
         if not kernel.touch(self._home):
             logger.error("another machine or container uses this home by now: the stack leaves")
             self._stop_requested = ask_to_shut_down(self._stack)
+        if self._stack.url:
+            other_redis.say_again(self.connection, self._home)
 
     def _before_leaving(self) -> None:
         if self._db is not None:

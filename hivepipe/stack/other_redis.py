@@ -1,7 +1,7 @@
 """Use a Redis that is there already: may it be used, and does nobody else use it?
 
 `hivepipe:owner` there is "<id> <home> on <host>", set by the first `up` and never taken over; the
-id is in the home's record.
+id is in the home's record. A running stack sets it again when Redis has lost it.
 """
 
 import socket
@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import redis
 
 from hivepipe.errors import StackError
+from hivepipe.home import read_record
 from hivepipe.queues import endpoint
 from hivepipe.queues.claims import accounts
 from hivepipe.queues.connection import connect
@@ -84,6 +85,20 @@ def give_back(url: str, owner: str, with_jobs: bool) -> bool:
         return False
 
 
+def say_again(connection: redis.Redis, home: str) -> None:
+    """Say whose it is, where a Redis that forgot everything does not know it any more.
+
+    Else a stack whose jobs are in it would later be refused as another program.
+    """
+    owner = read_record(home).get("owner")
+    if owner:
+        connection.set(OWNER, _words(owner, home), nx=True)
+
+
+def _words(owner: str, home: str) -> str:
+    return f"{owner} {home} on {socket.gethostname()}"
+
+
 def _refuse_unfit(connection: redis.Redis, name: str) -> list[str]:
     info: Any = connection.info()
     if info.get("cluster_enabled"):
@@ -98,8 +113,7 @@ def _refuse_unfit(connection: redis.Redis, name: str) -> list[str]:
 
 
 def _become_owner(connection: redis.Redis, name: str, home: str, ours: str) -> None:
-    words = f"{ours} {home} on {socket.gethostname()}"
-    is_new = bool(connection.set(OWNER, words, nx=True))
+    is_new = bool(connection.set(OWNER, _words(ours, home), nx=True))
     owner = _text(connection.get(OWNER))
     if owner.partition(" ")[0] != ours:
         raise StackError(

@@ -154,9 +154,8 @@ def test_a_bare_redis_url_is_somebody_elses(
 
 def test_a_remote_redis_is_the_forwarders(
     sandbox: Sandbox,  # noqa: F811
-    new_redis: Callable[..., TheirRedis],
+    theirs: TheirRedis,
 ) -> None:
-    theirs = new_redis("--appendonly", "yes")
     sandbox.run("up", "-d", "--redis-url", remote(theirs))
     whole = OURS | {"forwarder": 1}
     assert counts(sandbox) == whole
@@ -177,6 +176,8 @@ def test_a_remote_redis_is_the_forwarders(
     eventually(lambda: len(sandbox.sessions()) == 6)
     assert sandbox.spooled == 0
 
+    # It has forgotten everything: else the stack would not start again, on queues of its own.
+    eventually(lambda: theirs.client(2).exists("hivepipe:owner"))
     kill_all(sandbox)
     sandbox.fire("s-7")
     eventually(lambda: counts(sandbox) == whole)
