@@ -38,7 +38,7 @@ class Installation:
         """Copy the code; link or copy an interpreter and its packages."""
         self.folder = folder / "hivepipe"
         for name in ("hivepipe", "hooks", "workers"):
-            plain = shutil.ignore_patterns("__pycache__")
+            plain = shutil.ignore_patterns("hook_path.*")  # what `up` makes
             shutil.copytree(ROOT / name, self.folder / name, ignore=plain)
         self.bin = self.folder / ".venv" / "bin"
         base = Path(sys.base_prefix).resolve()

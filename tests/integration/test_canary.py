@@ -14,6 +14,7 @@ from typing import Any
 
 from tests.conftest import Home, Process, Server, Writer, fire, is_drained, until
 from tests.payloads import ALL, POST_EDIT, SESSION_START, Payload, changed
+from tests.rounds import ASKED_ROUNDS
 
 SECRETS = {
     "anthropic": ("sk-ant-api03-", "Qz7Xk2Vb9Lm4Rt6Wp1Ns8Yc3Hd5Jf0GgTzKvBxEa"),
@@ -109,8 +110,9 @@ def test_no_secret_stays_in_any_file(
     new_server: Callable[[Home], Server],
     new_writer: Callable[[Home], Writer],
 ) -> None:
-    """Four users at once, for most of it is waiting."""
-    users = list(product(SECRETS, (True, False)))
+    """Users at once, for most of it is waiting: each kind of secret, with and without a project."""
+    named = (True, False)
+    users = list(product(SECRETS, named) if ASKED_ROUNDS else zip(SECRETS, named, strict=True))
     homes = [private_home.root / f"user{number}" for number in range(len(users))]
     for root in homes:
         for folder in (root / "shop", root / "state", root / "run"):
