@@ -28,6 +28,7 @@ NEUTRAL = '{"continue": true}\n'
 QUEUES = ("high", "medium", "low")
 ALL_QUEUES = (*QUEUES, "slow", "llm")
 PATIENCE_SECS = 60.0
+CLI = [sys.executable, "-I", "-m", "hivepipe.cli.main"]
 
 _FOREIGN_PREFIXES = ("HIVEPIPE_", "HIVE_", "CLAUDE", "RQ_", "REDIS_")
 _FOREIGN_NAMES = ("USE_QUEUE", "CHECKPOINT_INTERVAL", "AGENT_ID", "TASK_FILE")
@@ -184,6 +185,21 @@ class Home:
         """Let the product's code see this environment within the test's own process too."""
         seen = {key.encode(): value.encode() for key, value in self.env.items()}
         monkeypatch.setattr(posix, "environ", seen)
+
+    def command(self, *words: str, data: str = "", expect: int | None = 0, **env: str) -> str:
+        """Run the command line in the project; return what it said. `expect`: None for any."""
+        done = subprocess.run(
+            [*CLI, *words],
+            input=data,
+            env=self.env | env,
+            cwd=self.project,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECS,
+            check=False,
+        )
+        assert expect in (None, done.returncode), done.stdout + done.stderr
+        return done.stdout + done.stderr
 
     @property
     def address(self) -> str:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 from hivepipe.envelope import read_envelope
 from hivepipe.periodic import Periodic, job_of, tick_of
 from hivepipe.queues import client
-from tests.conftest import PATIENCE_SECS, ROOT, Home, Process, Server, Writer, answered, fire, until
+from tests.conftest import ROOT, Home, Process, Server, Writer, answered, fire, until
 from tests.llm_server import Provider
 from tests.payloads import SESSION_END, SESSION_START, changed
 
@@ -114,19 +113,7 @@ class Scene:
         self.command("credentials", "set", name, data=f"{secret}\n")
 
     def command(self, *words: str, data: str = "", expect: int = 0, **env: str) -> str:
-        """Run the command line in the project; return what it said."""
-        done = subprocess.run(
-            [sys.executable, "-I", "-m", "hivepipe.cli.main", *words],
-            input=data,
-            env=self.home.env | env,
-            cwd=self.home.project,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_SECS,
-            check=False,
-        )
-        assert done.returncode == expect, done.stdout + done.stderr
-        return done.stdout + done.stderr
+        return self.home.command(*words, data=data, expect=expect, **env)
 
     # ---- sessions
 

@@ -51,16 +51,6 @@ class Clockwork:
         made.start()
         return made
 
-    def slow_worker(self) -> Process:
-        script = Path(__file__).parents[2] / "workers" / "slow.py"
-        home = self.bench.home
-        made = Process(
-            [sys.executable, "-I", str(script)], home.root / "slow.log", home.env, home.root
-        )
-        self.bench.writers.append(made)
-        made.start()
-        return made
-
     def slots(self, name: str) -> list[dict[str, Any]]:
         return self.bench.home.rows(f"SELECT * FROM slots WHERE name = '{name}' ORDER BY id")
 
@@ -158,7 +148,7 @@ def test_a_doubled_tick_has_one_effect(clockwork: Clockwork) -> None:
 
 def test_an_executed_slot_of_slow_work_is_not_executed_again(clockwork: Clockwork) -> None:
     bench = clockwork.bench
-    writer, _ = bench.plain_writer(), clockwork.slow_worker()
+    writer, _ = bench.plain_writer(), bench.worker("slow")
     scheduler = clockwork.scheduler(("tardy", 3600, "prune"))
     until(lambda: clockwork.slots("tardy"), "no slot")
     scheduler.end()
@@ -234,7 +224,7 @@ def test_one_that_was_stopped_for_long_does_not_act_beside_another(clockwork: Cl
 
 def test_redis_killed_and_started_again(clockwork: Clockwork, redis_server: Server) -> None:
     bench = clockwork.bench
-    writer, _ = bench.plain_writer(), clockwork.slow_worker()
+    writer, _ = bench.plain_writer(), bench.worker("slow")
     scheduler = clockwork.scheduler(QUICK, SLOW)
     for _ in range(rounds(1)):
         clockwork.until_more("quick", 2)

@@ -8,7 +8,6 @@ import select
 import signal
 import sqlite3
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -27,10 +26,9 @@ from hivepipe.queues.standing import STANDING_KEY
 from hivepipe.queues.ticks import LOCK_KEY, fire, set_due
 from hivepipe.store.spending import Amount, spending
 from hivepipe.vitals import budget
-from tests.conftest import Home, Server, Writer, fire_all, until
+from tests.conftest import CLI, Home, Server, Writer, fire_all, until
 from tests.payloads import SESSION_START, changed
 
-CLI = [sys.executable, "-I", "-m", "hivepipe.cli.main"]
 (ROW,) = [row for row in PERIODIC if row.operation == "raise_alerts"]
 
 

@@ -27,6 +27,7 @@ class Desk:
 
     def __init__(self, home: Home, server: Server, writer: Writer, slow: Process) -> None:
         self.home = home
+        self.command = home.command
         self.server = server
         self.writer = writer
         self.slow = slow
@@ -80,19 +81,6 @@ class Desk:
     def dead(self) -> int:
         with self.server.client() as client:
             return int(client.zcard("rq:failed:slow")) + int(client.zcard("rq:failed:low"))
-
-    def command(self, *arguments: str, expect: int = 0) -> str:
-        done = subprocess.run(
-            [sys.executable, "-I", "-m", "hivepipe.cli.main", *arguments],
-            env=self.home.env,
-            cwd=self.home.project,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == expect, done.stdout + done.stderr
-        return done.stdout + done.stderr
 
     def log(self) -> str:
         path = self.kept / "hook-errors.log"
@@ -472,7 +460,10 @@ def test_a_followed_folder_is_swept_and_an_opted_out_one_never(desk: Desk) -> No
     projects.write("off", projects.off)
     for folder in (projects.loose, projects.off):
         desk.command("archive", "follow", str(folder))
-    assert desk.command("archive", "follow").split() == [str(projects.loose), str(projects.off)]
+    assert desk.command("archive", "follow").split() == [
+        str(projects.loose),
+        str(projects.off),
+    ]
     desk.command("archive", "follow", str(projects.neighbour), expect=1)
     desk.command("archive", "sweep")
     assert set(desk.index()) == {"loose"}
@@ -501,7 +492,10 @@ def test_another_folder_of_claudes_is_remembered_for_the_sweep(desk: Desk) -> No
 
 def test_the_commands_show_what_is_kept(desk: Desk) -> None:
     assert desk.command("archive", "verify").endswith("0 archives, 0 with problems\n")
-    assert json.loads(desk.command("archive", "list", "--json")) == {"schema": 1, "archives": []}
+    assert json.loads(desk.command("archive", "list", "--json")) == {
+        "schema": 1,
+        "archives": [],
+    }
     projects = Projects(desk)
     projects.write("a1b2c3", projects.own).write_bytes(
         line(0, f"use {TOKEN}", cwd=str(projects.own)) + line(1)

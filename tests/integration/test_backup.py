@@ -7,7 +7,6 @@ import os
 import select
 import sqlite3
 import subprocess
-import sys
 import tarfile
 import tempfile
 from collections.abc import Iterator
@@ -21,26 +20,9 @@ from hivepipe.backup import back_up, restore
 from hivepipe.errors import BackupError
 from hivepipe.home import kept_folder
 from hivepipe.store.database import Database
-from tests.conftest import Home, Server, Writer, fire_all, until
+from tests.conftest import CLI, Home, Server, Writer, fire_all, until
 from tests.payloads import SESSION_START, changed
 from tests.payloads import USER_PROMPT_SUBMIT as PROMPT
-
-CLI = [sys.executable, "-I", "-m", "hivepipe.cli.main"]
-
-
-def run(home: Home, *arguments: str, expect: int = 0, umask: int = -1) -> str:
-    done = subprocess.run(
-        [*CLI, *arguments],
-        env=home.env,
-        cwd=home.project,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        umask=umask,
-    )
-    assert done.returncode == expect, done.stdout + done.stderr
-    return done.stdout + done.stderr
 
 
 @pytest.fixture
@@ -67,19 +49,19 @@ def test_what_is_there_comes_back_while_others_write(full: Home, writer: Writer)
     target = full.root / "b.tar.gz"
     with closing(sqlite3.connect(full.database, timeout=10)) as busy:
         busy.execute("BEGIN IMMEDIATE")  # `cp` of the file would be torn
-        said = run(full, "backup", str(target))
+        said = full.command("backup", str(target))
         busy.execute("ROLLBACK")
     assert f"{target}: " in said
     assert target.stat().st_mode & 0o777 == 0o600
     before = dump(full)
-    refused = run(full, "restore", str(target), expect=1)
+    refused = full.command("restore", str(target), expect=1)
     assert "the stack runs" in refused
     writer.end()
     fire_all([changed(PROMPT, prompt="after the backup")], full.env)
-    assert "with --replace it is moved aside" in run(full, "restore", str(target), expect=1)
+    assert "with --replace it is moved aside" in full.command("restore", str(target), expect=1)
     full_log = full.project / ".claude-state" / "logs"
     (full_log / "main-session" / "2026-11" / "two.jsonl").write_text("later\n")
-    said = run(full, "restore", str(target), "--replace")
+    said = full.command("restore", str(target), "--replace")
     assert dump(full) == before
     assert (full_log / "main-session" / "2026-11" / "one.jsonl").read_text() == '{"type": "user"}\n'
     assert not (full_log / "main-session" / "2026-11" / "two.jsonl").exists()
@@ -92,9 +74,10 @@ def test_what_is_there_comes_back_while_others_write(full: Home, writer: Writer)
 
 def test_into_an_empty_home(full: Home) -> None:
     target = full.root / "b.tar.gz"
-    run(full, "backup", str(target))
+    full.command("backup", str(target))
     other = full.another("other")
-    run(other, "restore", str(target), umask=0)
+    os.umask(0)
+    other.command("restore", str(target))
     assert other.rows("SELECT prompt FROM prompts") == full.rows("SELECT prompt FROM prompts")
     assert (other.path / "config.toml").read_text() == "idle_secs = 7\n"
     month = other.path / "archive" / "main-session" / "2026-11"
@@ -109,7 +92,7 @@ def test_by_a_python_that_knows_no_safe_extractall(full: Home, monkeypatch: Any)
         raise AssertionError("it would follow a path that leads out")
 
     target = full.root / "b.tar.gz"
-    run(full, "backup", str(target))
+    full.command("backup", str(target))
     other = full.another("other")
     monkeypatch.setattr(tarfile.TarFile, "extractall", extractall)
     restore(str(other.path), target, replace=False)
@@ -118,9 +101,9 @@ def test_by_a_python_that_knows_no_safe_extractall(full: Home, monkeypatch: Any)
 
 def test_nothing_is_overwritten_and_no_name_is_needed(full: Home) -> None:
     (full.root / "b.tar.gz").write_text("mine")
-    assert "nothing is overwritten" in run(full, "backup", str(full.root / "b.tar.gz"), expect=1)
+    assert "nothing is overwritten" in full.command("backup", str(full.root / "b.tar.gz"), expect=1)
     assert (full.root / "b.tar.gz").read_text() == "mine"
-    report = json.loads(run(full, "backup", "--json"))
+    report = json.loads(full.command("backup", "--json"))
     assert Path(report["file"]).parent == full.project
     assert report["bytes"] == Path(report["file"]).stat().st_size
     assert not list(full.path.glob(".backup-*"))
@@ -144,7 +127,7 @@ def repacked(source: Path, target: Path, change: Any, loop: str = "") -> Path:
 @pytest.mark.parametrize("kind", ["truncated", "changed", "outside", "foreign", "newer"])
 def test_what_is_damaged_or_hostile_changes_nothing(full: Home, writer: Writer, kind: str) -> None:
     whole, bad = full.root / "b.tar.gz", full.root / "bad.tar.gz"
-    run(full, "backup", str(whole))
+    full.command("backup", str(whole))
     writer.end()
     before = dump(full)
 
@@ -164,7 +147,7 @@ def test_what_is_damaged_or_hostile_changes_nothing(full: Home, writer: Writer, 
             pass
     else:
         repacked(whole, bad, change)
-    said = run(full, "restore", str(bad), "--replace", expect=1)
+    said = full.command("restore", str(bad), "--replace", expect=1)
     assert said.startswith("hivepipe: ")
     assert said.count("\n") == 1
     assert dump(full) == before
@@ -262,12 +245,12 @@ def test_a_stick_without_hard_links_takes_a_backup(
 def test_tail_shows_what_was_kept_of_each_event(full: Home) -> None:
     fire_all([changed(PROMPT, session_id="another", prompt="of another")], full.env)
     until(lambda: full.count("prompts") == 2, "not stored")
-    lines = run(full, "tail", "--once").splitlines()
+    lines = full.command("tail", "--once").splitlines()
     assert any("prompt" in line and PROMPT["prompt"][:20] in line for line in lines)
     assert any("session" in line and "active" in line for line in lines)
-    entries = [json.loads(line) for line in run(full, "tail", "--once", "--json").splitlines()]
+    entries = [json.loads(line) for line in full.command("tail", "--once", "--json").splitlines()]
     assert [entry["created_at"] for entry in entries] == sorted(e["created_at"] for e in entries)
-    only = run(full, "tail", "--once", "--session", "anot")
+    only = full.command("tail", "--once", "--session", "anot")
     assert "of another" in only
     assert PROMPT["prompt"][:20] not in only
 

@@ -3,8 +3,6 @@
 import json
 import re
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -29,7 +27,6 @@ from tests.payloads import (
     changed,
 )
 
-CLI = [sys.executable, "-I", "-m", "hivepipe.cli.main"]
 RUN = re.compile(
     r"\[(.+)\] \[(\w+)\] \[INFO\] run (\d+): deleted (\d+) "
     r"\((\d+) expired, (\d+) completed, (\d+) orphaned\), kept (\d+)"
@@ -136,34 +133,20 @@ GONE = {
 }
 
 
-def run(home: Home, *arguments: str) -> str:
-    done = subprocess.run(
-        [*CLI, "cleanup", *arguments],
-        env=home.env,
-        cwd=home.project,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 @pytest.mark.parametrize("permanent", [0, 1, 9, 20])
 def test_exactly_the_right_ones_go_by_hand(private_home: Home, permanent: int) -> None:
     swarm = Swarm(private_home)
     swarm.fill(permanent)
-    said = json.loads(run(private_home, "--dry-run", "--json"))
+    said = json.loads(private_home.command("cleanup", "--dry-run", "--json"))
     assert {entry["id"]: entry["reason"] for entry in said["deleted"]} == GONE
     assert swarm.deleted() == {}
     assert not swarm.log.exists()
     kept = 3 + permanent
-    assert f"deleted 5, kept {kept}" in run(private_home)
+    assert f"deleted 5, kept {kept}" in private_home.command("cleanup")
     assert swarm.deleted() == GONE
     swarm.assert_log_equals_rows("manual")
     assert swarm.log.stat().st_mode & 0o777 == 0o600
-    assert f"deleted 0, kept {kept}" in run(private_home)  # nothing to log either
+    assert f"deleted 0, kept {kept}" in private_home.command("cleanup")  # nothing to log either
     swarm.assert_log_equals_rows("manual")
 
 
@@ -262,37 +245,37 @@ def test_who_protects_an_agent_is_obeyed_whatever_is_heard_of_it_later(
     until(lambda: private_home.rows(sql)[0]["status"] == "completed", "not completed")
     assert private_home.rows(sql)[0]["metadata"] == "{torn"
     swarm.write("UPDATE agents SET created_at = ?", ago(hours=2))
-    assert "kept 1 (1 unreadable)" in run(private_home)
+    assert "kept 1 (1 unreadable)" in private_home.command("cleanup")
 
 
 def test_a_log_that_was_torn_or_lost_is_written_again(private_home: Home) -> None:
     swarm = Swarm(private_home)
     swarm.agent("one", "completed", metadata())
-    run(private_home)
+    private_home.command("cleanup")
     whole = swarm.log.read_text()
     swarm.log.write_text(whole[:20])  # a full disk in the middle of a line
     swarm.agent("two", "completed", metadata())
-    run(private_home)
+    private_home.command("cleanup")
     text = swarm.log.read_text()
     assert text.startswith(whole[:20] + "\n" + whole)
     assert text.count("deleted two of open: completed\n") == 1
     swarm.log.unlink()
-    run(private_home)  # nothing is new, and everything is there again
+    private_home.command("cleanup")  # nothing is new, and everything is there again
     assert swarm.log.read_text() == text.partition("\n")[2]
 
 
 def test_a_log_that_has_grown_makes_room_and_nothing_is_said_twice(private_home: Home) -> None:
     swarm = Swarm(private_home)
     swarm.agent("one", "completed", metadata())
-    run(private_home)
+    private_home.command("cleanup")
     first = swarm.log.read_text()
     swarm.log.write_text("x" * 1_000_000 + "\n" + first)
     swarm.agent("two", "completed", metadata())
-    run(private_home)
+    private_home.command("cleanup")
     assert "two" in swarm.log.read_text()
     assert "one" not in swarm.log.read_text()
     assert swarm.log.with_name("cleanup.log.1").read_text().endswith(first)
-    run(private_home)
+    private_home.command("cleanup")
     assert swarm.log.read_text().count("run 2: ") == 1
 
 
@@ -306,7 +289,7 @@ def test_rows_are_deleted_for_good_after_their_time_and_never_before(
     swarm.fill(1)
     swarm.age_applied("old-1", DAYS["applied"] + 1)
     swarm.age_applied("young-1", DAYS["applied"] - 1)
-    run(private_home)
+    private_home.command("cleanup")
     swarm.age_deleted(DAYS["agents"] + 1)
     swarm.agent("since", "completed", metadata())
     writer.start()

@@ -2,15 +2,13 @@
 
 import json
 import sqlite3
-import subprocess
-import sys
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 
 from hivepipe.store.listings import listings
-from tests.conftest import PATIENCE_SECS, Home, Server, Writer, fire_all, is_drained, until
+from tests.conftest import Home, Server, Writer, fire_all, is_drained, until
 from tests.payloads import (
     AGENT,
     POST_AGENT_COMPLETED,
@@ -35,19 +33,9 @@ DAY = [
 
 def command(home: Home, *arguments: str, expect: int = 0, given: str = "") -> str:
     """Run the real command line in the project, far from UTC."""
-    done = subprocess.run(
-        [sys.executable, "-I", "-m", "hivepipe.cli.main", *arguments],
-        env={**home.env, "TZ": "Asia/Kathmandu"},
-        cwd=home.project,
-        input=given,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_SECS,
-        check=False,
-    )
-    assert done.returncode == expect, done.stdout + done.stderr
-    assert "\x1b" not in done.stdout
-    return done.stdout + done.stderr
+    said = home.command(*arguments, data=given, expect=expect, TZ="Asia/Kathmandu")
+    assert "\x1b" not in said
+    return said
 
 
 def objects(home: Home, noun: str, *arguments: str) -> list[dict[str, Any]]:

@@ -2,8 +2,6 @@
 
 import json
 import random
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ from hivepipe.store.database import Database
 from hivepipe.store.forgetting import remove_rows
 from hivepipe.transcripts.tally import Tally
 from hivepipe.transcripts.usage import Usage, usage_of
-from tests.conftest import PATIENCE_SECS, Home
+from tests.conftest import Home
 
 FOLDER = Path(__file__).resolve().parents[1] / "transcripts"
 TRANSCRIPTS = sorted(FOLDER.glob("*/**/*.jsonl"))
@@ -148,17 +146,7 @@ def home(private_home: Home) -> Home:
 
 
 def command(home: Home, *arguments: str, expect: int = 0, zone: str = "UTC") -> str:
-    done = subprocess.run(
-        [sys.executable, "-I", "-m", "hivepipe.cli.main", "costs", *arguments],
-        env={**home.env, "TZ": zone},
-        cwd=home.project,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_SECS,
-        check=False,
-    )
-    assert done.returncode == expect, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    return home.command("costs", *arguments, expect=expect, TZ=zone)
 
 
 def costs(home: Home, by: str, *arguments: str, zone: str = "UTC") -> dict[str, float | None]:

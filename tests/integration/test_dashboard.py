@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -14,11 +13,10 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.conftest import Home, Server, Writer, fire, until
+from tests.conftest import CLI, Home, Server, Writer, fire, until
 from tests.integration.test_restricted_rq import plant
 from tests.payloads import SESSION_START
 
-CLI = [sys.executable, "-I", "-m", "hivepipe.cli.main"]
 TOKEN = "a-token-of-the-test"
 
 

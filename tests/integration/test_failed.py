@@ -4,15 +4,13 @@ import base64
 import json
 import pickle
 import sqlite3
-import subprocess
-import sys
 import zlib
 from typing import Any
 
 import pytest
 
 from hivepipe.queues.claims import accounts
-from tests.conftest import PATIENCE_SECS, Home, Server, Writer, fire, is_drained, until
+from tests.conftest import Home, Server, Writer, fire, is_drained, until
 from tests.payloads import (
     AGENT,
     POST_AGENT_COMPLETED,
@@ -25,24 +23,8 @@ from tests.payloads import (
 SECRET = "sk-ant-api03-" + "EXAMPLE0123456789" * 2
 
 
-def command(home: Home, *arguments: str, expect: int = 0, answer: str = "") -> str:
-    """Run the real command line in the project."""
-    done = subprocess.run(
-        [sys.executable, "-I", "-m", "hivepipe.cli.main", *arguments],
-        env=home.env,
-        cwd=home.project,
-        input=answer,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_SECS,
-        check=False,
-    )
-    assert done.returncode == expect, done.stdout + done.stderr
-    return done.stdout + done.stderr
-
-
 def listed(home: Home, *arguments: str) -> list[dict[str, Any]]:
-    content = json.loads(command(home, "failed", "list", "--json", *arguments))
+    content = json.loads(home.command("failed", "list", "--json", *arguments))
     assert content["schema"] == 1
     return list(content["failed"])
 
@@ -98,8 +80,8 @@ def test_a_missing_parent_is_shown_with_its_id_and_the_steps(
     assert letter["payload"]["agent_id"] == AGENT
     assert listed(private_home, "--operation", "insert_log") == []
 
-    table = command(private_home, "failed", "list")
-    shown = command(private_home, "failed", "show", letter["id"][:8])
+    table = private_home.command("failed", "list")
+    shown = private_home.command("failed", "show", letter["id"][:8])
     for text in (table, shown):
         assert letter["id"] in text
         assert SECRET not in text
@@ -107,7 +89,7 @@ def test_a_missing_parent_is_shown_with_its_id_and_the_steps(
     assert f"missing swarm: {swarm}" in shown
     assert str(private_home.database) in shown
     assert f"hivepipe failed retry {letter['id']}" in shown
-    assert "1 dead letters: hivepipe failed list" in command(private_home, "status", expect=1)
+    assert "1 dead letters: hivepipe failed list" in private_home.command("status", expect=1)
 
 
 # ---- sent back
@@ -124,7 +106,7 @@ def test_a_mended_job_is_retried_as_if_it_were_new(
     writer.end()
     change(private_home, "INSERT INTO swarms (id, name) VALUES (?, 'shop')", swarm)
 
-    assert "1 sent back" in command(private_home, "failed", "retry", letter["id"])
+    assert "1 sent back" in private_home.command("failed", "retry", letter["id"])
     with redis_server.client() as client:
         job = f"rq:job:{letter['id']}"
         assert client.lrange("rq:queue:medium", 0, -1) == [letter["id"].encode()]
@@ -151,9 +133,9 @@ def test_all_and_an_operation_select(
         "insert_agent",
         "start_agent",
     }
-    assert "1 sent back" in command(private_home, "failed", "retry", "--operation", "start_agent")
+    assert "1 sent back" in private_home.command("failed", "retry", "--operation", "start_agent")
     assert [letter["operation"] for letter in listed(private_home)] == ["insert_agent"]
-    assert "1 sent back" in command(private_home, "failed", "retry", "--all")
+    assert "1 sent back" in private_home.command("failed", "retry", "--all")
     assert listed(private_home) == []
     assert balance(redis_server)["waiting"] == 2
 
@@ -166,11 +148,11 @@ def test_discarding_asks_and_is_counted(
 ) -> None:
     bury_agent(private_home, redis_server, writer)
     (letter,) = listed(private_home)
-    assert "Aborted" in command(
-        private_home, "failed", "discard", letter["id"], answer="n\n", expect=1
+    assert "Aborted" in private_home.command(
+        "failed", "discard", letter["id"], data="n\n", expect=1
     )
     assert len(listed(private_home)) == 1
-    assert "1 discarded" in command(private_home, "failed", "discard", "--all", "--yes")
+    assert "1 discarded" in private_home.command("failed", "discard", "--all", "--yes")
     assert listed(private_home) == []
     with redis_server.client() as client:
         assert not client.exists(f"rq:job:{letter['id']}", f"rq:results:{letter['id']}")
@@ -221,15 +203,15 @@ def test_the_unreadable_is_listed_retried_and_discarded(
     assert found["ghost"]["reason"] == "the job's data is gone"
     assert found["evil"]["reason"].endswith("Boom: x")
     for id in ("evil", "garbage", "deep", "ghost", "wrong"):
-        assert "\x1b" not in command(private_home, "failed", "show", id)
-    assert "Boom: x" in command(private_home, "failed", "list")
+        assert "\x1b" not in private_home.command("failed", "show", id)
+    assert "Boom: x" in private_home.command("failed", "list")
 
-    assert "1 sent back" in command(private_home, "failed", "retry", "evil")
-    assert "have no data" in command(private_home, "failed", "retry", "ghost", expect=1)
+    assert "1 sent back" in private_home.command("failed", "retry", "evil")
+    assert "have no data" in private_home.command("failed", "retry", "ghost", expect=1)
     writer.start()
     until(lambda: "evil" in {letter["id"] for letter in listed(private_home)}, "not dead again")
-    assert "6 discarded" in command(private_home, "failed", "discard", "--operation", "?", "--yes")
-    assert "no dead letters" in command(private_home, "failed", "list")
+    assert "6 discarded" in private_home.command("failed", "discard", "--operation", "?", "--yes")
+    assert "no dead letters" in private_home.command("failed", "list")
     assert not witness.exists()
 
 
@@ -240,15 +222,15 @@ def test_an_unknown_or_ambiguous_id_says_so(private_home: Home, redis_server: Se
     bury_by_hand(redis_server, "aa1", b"x")
     bury_by_hand(redis_server, "aa2", b"x")
     for action in ("show", "retry", "discard"):
-        said = command(private_home, "failed", action, "zz", expect=1)
+        said = private_home.command("failed", action, "zz", expect=1)
         assert said.startswith("hivepipe: no dead letter has the id zz")
-        assert "2 dead letters" in command(private_home, "failed", action, "aa", expect=1)
+        assert "2 dead letters" in private_home.command("failed", action, "aa", expect=1)
     for arguments in ((), ("aa1", "--all"), ("--all", "--operation", "x")):
-        command(private_home, "failed", "retry", *arguments, expect=64)
+        private_home.command("failed", "retry", *arguments, expect=64)
 
 
 @pytest.mark.parametrize("action", [["list"], ["show", "a"], ["retry", "--all"]])
 def test_without_redis_the_way_out_is_named(private_home: Home, action: list[str]) -> None:
-    said = command(private_home, "failed", *action, expect=1)
+    said = private_home.command("failed", *action, expect=1)
     assert "run `hivepipe up`" in said
     assert "Traceback" not in said

@@ -3,8 +3,6 @@
 import json
 import os
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,6 @@ from hivepipe.store.agents import Sign, merge
 from hivepipe.store.legacy_sql import LegacySql, RefusedError
 from tests.conftest import Home
 
-CLI = [sys.executable, "-I", "-m", "hivepipe.cli.main"]
 SECRET = "sk-ant-api03-" + "A1b2C3d4" * 10
 AGENT = """INSERT OR REPLACE INTO agents
   (id, swarm_id, name, type, role, metadata, status, created_at) VALUES
@@ -74,17 +71,7 @@ def run(home: Home, *arguments: str, expect: int = 0) -> dict[str, Any]:
 
 
 def text(home: Home, *arguments: str, expect: int = 0) -> str:
-    done = subprocess.run(
-        [*CLI, *arguments],
-        env=home.env | {"TZ": "Europe/Berlin"},
-        cwd=home.project,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == expect, done.stdout + done.stderr
-    return done.stdout
+    return home.command(*arguments, expect=expect, TZ="Europe/Berlin")
 
 
 OLD = """

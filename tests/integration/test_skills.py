@@ -1,8 +1,6 @@
 """Skills: each use once, whoever asked for it, whatever came of it."""
 
 import json
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -10,7 +8,7 @@ import pytest
 from hivepipe.store.database import Database
 from hivepipe.store.listings import listings
 from hivepipe.store.skills import skill_uses
-from tests.conftest import PATIENCE_SECS, Home
+from tests.conftest import Home
 
 Row = tuple[str, str, str, str, bool]  # skill, kind, session, prompt, success
 
@@ -82,17 +80,7 @@ def test_what_was_typed_and_then_called_in_one_prompt_was_used_once(private_home
 
 
 def command(home: Home, *arguments: str, expect: int = 0) -> str:
-    done = subprocess.run(
-        [sys.executable, "-I", "-m", "hivepipe.cli.main", "skills", *arguments],
-        env={**home.env, "TZ": "Asia/Kathmandu"},
-        cwd=home.project,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_SECS,
-        check=False,
-    )
-    assert done.returncode == expect, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    return home.command("skills", *arguments, expect=expect, TZ="Asia/Kathmandu")
 
 
 def listed(home: Home, kind: str, *arguments: str) -> list[dict[str, Any]]:

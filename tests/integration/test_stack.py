@@ -26,12 +26,11 @@ from hivepipe.settings import variable
 from hivepipe.stack import processes, redis_server, registration
 from hivepipe.stack.lock import Stack, take_lock
 from hivepipe.stack.ping import answers
-from tests.conftest import fire, until
+from tests.conftest import CLI, fire, until
 
 EVERY = ("supervisord", *(entry.name for entry in processes.needed_with("")))
 KINDS = ("supervisord", *(entry.name for entry in processes.PROCESSES))
 ONE_OF_EACH = dict.fromkeys(EVERY, 1)
-CLI = [sys.executable, "-I", "-m", "hivepipe.cli.main"]
 ROOT = processes.root_folder()
 
 
