@@ -49,7 +49,8 @@ class Index:
     def __init__(self, root: str) -> None:
         """Nothing is read yet."""
         self._root = root
-        self._stamp: object = None
+        self._stamps: tuple[object, object] = (None, None)
+        self._in_file: Entries = {}
         self._entries: Entries = {}
 
     def entries(self) -> Entries:
@@ -89,20 +90,22 @@ class Index:
             return True
 
     def _read(self, folder: Folder) -> Entries:
-        stamp = [_stamp(folder, name) for name in (FILE, JOURNAL)]
-        if stamp != self._stamp:
-            self._entries = _parsed(folder.read(FILE))
+        stamps = _stamps(folder)
+        if stamps[0] != self._stamps[0]:  # seldom, where it is large
+            self._in_file = _parsed(folder.read(FILE))
+        if stamps != self._stamps:
+            self._entries = dict(self._in_file)
             for line in (folder.read(JOURNAL) or b"").splitlines():
                 _apply(self._entries, line)
-            self._stamp = stamp
+            self._stamps = stamps
         return self._entries
 
     def _write(self, folder: Folder, entries: Entries) -> None:
         folder.replace(FILE, _text(entries))
         # Behind it: entries that are in both are the same.
         os.close(folder.open(JOURNAL, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
-        self._entries = entries
-        self._stamp = [_stamp(folder, name) for name in (FILE, JOURNAL)]
+        self._in_file = self._entries = entries
+        self._stamps = _stamps(folder)
 
 
 def _is_due(folder: Folder) -> bool:
@@ -110,6 +113,11 @@ def _is_due(folder: Folder) -> bool:
     if status is None or status.st_size < SMALL_BYTES:
         return True
     return not 0 <= time.time() - status.st_mtime < LARGE_EVERY_SECS
+
+
+def _stamps(folder: Folder) -> tuple[object, object]:
+    """Return what changes whenever the file does, or the journal."""
+    return _stamp(folder, FILE), _stamp(folder, JOURNAL)
 
 
 def _stamp(folder: Folder, name: str) -> tuple[int, ...]:

@@ -155,6 +155,19 @@ def test_another_process_changes_the_index(scene: Scene) -> None:
     assert "second" not in mine.entries()
 
 
+def test_an_entry_more_does_not_have_a_large_index_read_again(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(scene)
+    monkeypatch.setattr(indexes, "SMALL_BYTES", 1)
+    mine, theirs = Index(str(scene.kept)), Index(str(scene.kept))
+    assert len(mine.entries()) == len(theirs.entries()) == 5
+    monkeypatch.setattr(indexes, "_parsed", lambda _data: pytest.fail("it was read again"))
+    mine.change({"second": None})
+    theirs.change({"third": None})
+    assert len(mine.entries()) == len(theirs.entries()) == 3
+
+
 def test_an_entry_that_a_rebuild_missed_comes_back(scene: Scene) -> None:
     filled(scene)
     scene.archives.index.change({SESSION: None})
