@@ -9,8 +9,6 @@ import json
 import re
 import shutil
 import subprocess
-import sys
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -98,7 +96,7 @@ class Newcomer(User):
         super().__init__(folder, installation)
         self.packages = installation.packages
         self.env |= {
-            "PATH": f"{self.python_folder()}:/usr/local/bin:/usr/bin:/bin",
+            "PATH": f"{installation.python.parent}:/usr/local/bin:/usr/bin:/bin",
             "PIP_NO_CACHE_DIR": "1",
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         }
@@ -108,15 +106,6 @@ class Newcomer(User):
         self.own(folder)
         self.cwd = self.home
         self.profile: list[str] = []
-
-    def python_folder(self) -> Path:
-        """Return the system's Python, often an older patch release than the tests' own, or that."""
-        version = f"python3.{sys.version_info.minor}"
-        asked = ["/usr/bin/python3", "-c", f"import ensurepip, os; os.stat('/usr/bin/{version}')"]
-        with suppress(OSError):
-            if subprocess.run(asked, capture_output=True, timeout=60).returncode == 0:
-                return Path("/usr/bin")
-        return self.installation.python.parent
 
     def type(self, step: str) -> str:
         """Type a line into this user's shell and return what is said."""
