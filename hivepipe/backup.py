@@ -188,7 +188,8 @@ def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: str) -> None
         raise ValueError(f"{member.name} is not in its manifest")
     path = Path(folder, member.name)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with data, path.open("xb") as file:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with data, os.fdopen(descriptor, "wb") as file:
         shutil.copyfileobj(data, file)
     os.utime(path, (member.mtime, member.mtime))  # archives are kept by it
 
