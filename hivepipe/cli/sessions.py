@@ -42,7 +42,8 @@ def sessions(with_ended: bool, as_json: bool, utc: bool) -> None:
         show_json(sessions=found)
         return
     entries = ({**entry, "about": entry["objective"] or entry["project"]} for entry in found)
-    show_entries(_COLUMNS, entries, utc)
+    without = "none" if with_ended else "none is open; --all shows the ended ones"
+    show_entries(_COLUMNS, entries, utc, without)
 
 
 @click.group()

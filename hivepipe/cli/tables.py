@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import click
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -17,6 +18,7 @@ Entry = dict[str, Any]
 
 _TIMES = ("_at", "last_active", "last_seen")
 WIDTH = 200  # of output that goes into a pipe: ids stay whole there
+FOLDED = 20  # columns; what is longer may be folded to that, and a time is not
 
 utc_option = click.option("--utc", is_flag=True, help="Show times in UTC, not local ones.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -27,21 +29,58 @@ def show_json(**content: Any) -> None:
     click.echo(json.dumps({"schema": 1, **content}))
 
 
-def show_table(columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
-    """Print a table; its first column, which people copy, is never cut."""
+def show_table(
+    columns: tuple[str, ...], rows: list[tuple[Any, ...]], without: str = "none"
+) -> None:
+    """Print a table; its first column, which people copy, is never cut.
+
+    In a terminal that is too narrow for it each row is a paragraph; `without` any row it is said.
+    """
+    if not rows:
+        click.echo(without)
+        return
+    texts = [tuple(printable(value) for value in row) for row in rows]
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    widths = [_least_width(*column) for column in zip(columns, *texts, strict=True)]
+    if sys.stdout.isatty() and sum(widths) + 3 * len(widths) + 1 > console.width:
+        for row in texts:
+            console.print(Text(_paragraph(columns, row, console.width)))
+        return
     table = Table(show_lines=False)
-    for number, column in enumerate(columns):
-        table.add_column(column, no_wrap=number == 0, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(printable(value)) for value in row))
-    Console(width=None if sys.stdout.isatty() else WIDTH).print(table)
+    for number, (column, width) in enumerate(zip(columns, widths, strict=True)):
+        table.add_column(column, no_wrap=number == 0, overflow="fold", min_width=width)
+    for row in texts:
+        table.add_row(*map(Text, row))
+    console.print(table)
 
 
-def show_entries(columns: Mapping[str, str], entries: Iterable[Entry], utc: bool) -> None:
+def _least_width(heading: str, first: str, *others: str) -> int:
+    """Return how narrow a column can be read: times and numbers stay whole, long texts fold."""
+    word = max((len(word) for word in heading.split()), default=0)
+    return max(word, *(min(cell_len(text), FOLDED) for text in (first, *others)))
+
+
+def _paragraph(columns: tuple[str, ...], row: tuple[str, ...], width: int) -> str:
+    """Return the first value of a row, and below it the others that there are, with their names."""
+    lines = [row[0]]
+    for name, value in zip(columns[1:], row[1:], strict=True):
+        said = f"  {name} {value}".rstrip()
+        if not value:
+            continue
+        if len(lines) > 1 and cell_len(lines[-1]) + cell_len(said) <= width:
+            lines[-1] += said
+        else:
+            lines.append(said)
+    return "\n".join(lines)
+
+
+def show_entries(
+    columns: Mapping[str, str], entries: Iterable[Entry], utc: bool, without: str = "none"
+) -> None:
     """Print a table of entries; `columns`: their titles, and the name of what each shows."""
     names = columns.values()
     rows = [tuple(_shown(name, entry[name], utc) for name in names) for entry in entries]
-    show_table(tuple(columns), rows)
+    show_table(tuple(columns), rows, without)
 
 
 def show_entry(entry: Entry, utc: bool) -> None:

@@ -8,7 +8,7 @@ import click
 import pytest
 from rich.console import Console
 
-from hivepipe.cli.tables import local_day, moment, stored
+from hivepipe.cli.tables import local_day, moment, show_table, stored
 from hivepipe.cli.watch import screen
 
 
@@ -61,3 +61,28 @@ def test_brackets_in_a_title_or_an_alert_are_no_markup() -> None:
         console.print(screen(report, [session], None, utc=True))
     assert "no [/such] file" in shown.get()
     assert "answer in [/INST]" in shown.get()
+
+
+ID = "11111111-aaaa-4bbb-8ccc-000000000001"
+ROW = (ID, "ended", "2026-11-21 16:45:34", "claude-opus-4-5", "", "/home/me/a project")
+COLUMNS = ("session", "status", "last", "model", "task", "about")
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_a_terminal_breaks_no_time_and_no_id(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    show_table(COLUMNS, [ROW, ROW])
+    lines = click.unstyle(capsys.readouterr().out).splitlines()
+    assert max(map(len, lines)) <= width
+    assert len([line for line in lines if ID in line]) == 2
+    assert len([line for line in lines if "2026-11-21 16:45:34" in line]) == 2
+    assert len(lines) <= 12
+
+
+def test_nothing_is_said_in_a_word(capsys: pytest.CaptureFixture[str]) -> None:
+    show_table(COLUMNS, [])
+    show_table(COLUMNS, [], "none is open")
+    assert capsys.readouterr().out == "none\nnone is open\n"
