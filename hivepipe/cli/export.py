@@ -8,29 +8,48 @@ from typing import Any
 
 import click
 
+from hivepipe.errors import StoreError
 from hivepipe.handlers.archive import archives_of
 from hivepipe.home import kept_folder, locate
 from hivepipe.store.export import exported_rows
+from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
 
 
 @click.command()
 @click.option("--jsonl", "as_jsonl", is_flag=True, help="One JSON object per line.")
-@click.option("--session", metavar="ID", default="", help="Only what is of this session.")
-def export(as_jsonl: bool, session: str) -> None:
+@click.option(
+    "--session",
+    metavar="ID",
+    help="Only what is of this session; the beginning of its id is enough.",
+)
+def export(as_jsonl: bool, session: str | None) -> None:
     """Print every row of every table and the metadata of every archive; times in UTC."""
     if not as_jsonl:
         raise click.UsageError("say the form: --jsonl")
     try:
-        for line in _lines(session):
+        home = locate(".").home
+        for line in _lines(home, "" if session is None else _full_id(home, session)):
             sys.stdout.write(json.dumps({"schema": 1, **line}) + "\n")
         sys.stdout.flush()
     except BrokenPipeError:  # `| head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _lines(session: str) -> Iterator[dict[str, Any]]:
-    home = locate(".").home
+def _full_id(home: str, start: str) -> str:
+    """Return the one session whose id begins so, of the database or else an archive; StoreError."""
+    try:
+        with listings(database_path(home)) as store:
+            return store.full_id("session", start)
+    except StoreError:
+        entries = archives_of(home).index.entries().values()
+        found = {each["session_id"] for each in entries if each["session_id"].startswith(start)}
+        if not start or len(found) != 1:
+            raise
+        return str(found.pop())
+
+
+def _lines(home: str, session: str) -> Iterator[dict[str, Any]]:
     for table, row in exported_rows(database_path(home), session):
         yield {"table": table, "row": row}
     archives = archives_of(home)

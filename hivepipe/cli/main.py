@@ -1,6 +1,7 @@
 """The command `hivepipe`: the list of its commands, and how it fails."""
 
 import io
+import os
 import sys
 from collections.abc import Mapping
 from importlib import import_module
@@ -105,9 +106,20 @@ class _Commands(click.Group):
         except BrokenPipeError:
             raise  # click knows what to do
         except OSError as error:
-            said = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+            what = error.filename or ("" if _is_written() else "the output")
+            said = f"{what}: {error.strerror}" if what else str(error.strerror or error)
         click.echo(f"hivepipe: {printable(said)}", err=True)
         return ctx.exit(1)
+
+
+def _is_written() -> bool:
+    """Could all output be written? The rest is dropped: it would be a traceback at the end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return False
+    return True
 
 
 @click.group(cls=_Commands)

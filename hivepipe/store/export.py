@@ -1,6 +1,7 @@
 """Every row of every table, one after the other, for whoever takes the data elsewhere."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -24,5 +25,6 @@ def exported_rows(path: Path, session: str = "") -> Iterator[tuple[str, dict[str
                 rows = store.each(sql, {"session": session})
             else:
                 continue
-            for row in rows:
-                yield table, dict(row)
+            with closing(rows):  # before the database, also when a reader has seen enough
+                for row in rows:
+                    yield table, dict(row)

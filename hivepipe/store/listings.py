@@ -1,7 +1,7 @@
 """What the commands show: queries on a read-only connection, each over when its rows are there."""
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -172,7 +172,9 @@ class Listings:
         sql = "SELECT name, value FROM counters ORDER BY name"
         return {row["name"]: row["value"] for row in self.rows(sql, {})}
 
-    def each(self, sql: str, parameters: Mapping[str, object]) -> Iterator[sqlite3.Row]:
+    def each(
+        self, sql: str, parameters: Mapping[str, object]
+    ) -> Generator[sqlite3.Row, None, None]:
         """Yield the rows of a long query; it holds back the clean-up of the log until it ends."""
         yield from self._connection.execute(sql, parameters)
 

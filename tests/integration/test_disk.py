@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -115,7 +117,34 @@ def test_export_has_every_row_and_archive(home: Home) -> None:
     one = command(home, "export", "--jsonl", "--session", OLD).splitlines()
     assert one
     assert all(OLD in text and SESSION not in text for text in one)
+    assert command(home, "export", "--jsonl", "--session", OLD[:6]).splitlines() == one
+    assert "no session has the id ee" in command(
+        home, "export", "--jsonl", "--session=ee", expect=1
+    )
     command(home, "export", expect=64)
+
+
+@pytest.mark.parametrize(
+    ("command_line", "code", "said"),
+    [
+        ("export --jsonl | head -1 >/dev/null", 0, ""),
+        ("export --jsonl >/dev/full", 1, "hivepipe: the output: No space left on device\n"),
+        ("archive list >/dev/full", 1, "hivepipe: the output: No space left on device\n"),
+    ],
+)
+def test_whoever_reads_no_more_gets_no_traceback(
+    home: Home, command_line: str, code: int, said: str
+) -> None:
+    done = subprocess.run(
+        f"'{sys.executable}' -I -m hivepipe.cli.main {command_line}",
+        shell=True,
+        cwd=home.project,
+        env=home.env,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (code, said)
 
 
 def test_a_file_in_the_home_only_has_things_kept_longer(home: Home) -> None:
