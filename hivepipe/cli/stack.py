@@ -71,6 +71,7 @@ def down(every: bool) -> None:
         place = locate(".")
         _registered(place)
         lifecycle.take_down(Stack.of(place))
+        click.echo(f"down: {place.home}; hooks keep events on disk until `hivepipe up`")
         _name_workers(place.home)
         return
     failed = False
