@@ -106,20 +106,18 @@ class _Commands(click.Group):
         except BrokenPipeError:
             raise  # click knows what to do
         except OSError as error:
-            what = error.filename or ("" if _is_written() else "the output")
-            said = f"{what}: {error.strerror}" if what else str(error.strerror or error)
+            said = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+            _drop_what_cannot_be_written()
         click.echo(f"hivepipe: {printable(said)}", err=True)
         return ctx.exit(1)
 
 
-def _is_written() -> bool:
-    """Could all output be written? The rest is dropped: it would be a traceback at the end."""
+def _drop_what_cannot_be_written() -> None:
+    """Keep Python from trying again when it ends: that would be a traceback, and exit code 120."""
     try:
         sys.stdout.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return False
-    return True
 
 
 @click.group(cls=_Commands)

@@ -128,8 +128,8 @@ def test_export_has_every_row_and_archive(home: Home) -> None:
     ("command_line", "code", "said"),
     [
         ("export --jsonl | head -1 >/dev/null", 0, ""),
-        ("export --jsonl >/dev/full", 1, "hivepipe: the output: No space left on device\n"),
-        ("archive list >/dev/full", 1, "hivepipe: the output: No space left on device\n"),
+        ("export --jsonl >/dev/full", 1, "hivepipe: [Errno 28] No space left on device\n"),
+        ("archive list >/dev/full", 1, "hivepipe: [Errno 28] No space left on device\n"),
     ],
 )
 def test_whoever_reads_no_more_gets_no_traceback(
