@@ -11,6 +11,7 @@ import orjson
 
 from hivepipe.envelope import Envelope, envelope_of
 from hivepipe.errors import BadEnvelopeError, NewerEnvelopeError
+from hivepipe.home import write_small
 from hivepipe.jobs import Message, utc
 
 LIMIT_BYTES = 1 << 20
@@ -79,7 +80,7 @@ def set_aside(path: Path, reason: str) -> None:
     """Move a file that cannot be used to `bad/`, with the reason beside it; nothing is lost."""
     bad = path.parent / "bad"
     bad.mkdir(mode=0o700, exist_ok=True)
-    (bad / f"{path.name}.reason").write_text(f"{reason}\n")
+    write_small(f"{bad}/{path.name}.reason", f"{reason}\n")
     path.rename(bad / path.name)
 
 

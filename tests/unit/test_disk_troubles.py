@@ -12,6 +12,7 @@ import pytest
 from hivepipe import claiming_worker
 from hivepipe.claiming_worker import ClaimingWorker
 from hivepipe.queues.housekeeping import Housekeeper
+from hivepipe.queues.spooled import set_aside
 from hivepipe.stack import kernel
 
 
@@ -36,6 +37,17 @@ def test_a_spool_that_is_no_folder(tmp_path: Path, caplog: pytest.LogCaptureFixt
     with caplog.at_level(logging.ERROR):
         assert Housekeeper(nobody, tmp_path, "/nowhere").drain() == 0
     assert os.strerror(errno.ENOTDIR) in caplog.text
+
+
+def test_what_is_set_aside_is_the_users_alone(tmp_path: Path) -> None:
+    """Under any umask: `hivepipe drain` has the shell's."""
+    path = tmp_path / "1_1.json"
+    path.touch(mode=0o600)
+    os.umask(0)
+    set_aside(path, "torn")
+    modes = {file.name: file.stat().st_mode & 0o777 for file in (tmp_path / "bad").iterdir()}
+    assert modes == {"1_1.json": 0o600, "1_1.json.reason": 0o600}
+    assert (tmp_path / "bad" / "1_1.json.reason").read_text() == "torn\n"
 
 
 def test_a_home_that_became_read_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
