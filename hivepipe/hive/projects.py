@@ -7,7 +7,7 @@ from pathlib import Path
 from hivepipe.errors import HiveError
 from hivepipe.home import absolute, real_path, write_small
 
-_UUID = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
+UUID = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 
@@ -61,7 +61,7 @@ def project_of(worker: str, projects: dict[str, str]) -> str:
     What stands before its UUID. Of an id without one: the longest listed name it begins with, for
     `project-a-b-1` is not of `project-a`.
     """
-    plain = _UUID.sub("", worker)
+    plain = UUID.sub("", worker)
     if plain != worker:
         return plain
     fitting = [name for name in projects if worker.startswith(f"{name}-")]

@@ -14,6 +14,7 @@ import json  # noqa: F401  first: hivepipe.events puts a stand-in where nobody h
 import os
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from hivepipe.hive.plain_file import plain
@@ -90,11 +91,9 @@ def _become(worker: Worker, run: Run) -> None:
 
 
 def _tell(descriptor: int, text: str) -> None:
-    try:
+    with suppress(BrokenPipeError):  # whoever started us is gone: the run goes on
         os.write(descriptor, text.encode())
-        os.close(descriptor)
-    except BrokenPipeError:  # whoever started us is gone: the run goes on
-        return
+    os.close(descriptor)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from hivepipe.stack.redis_server import LIMITS
 
 REDIS_URL = "redis://:${HIVEPIPE_REDIS_PASSWORD:?set it in .env}@redis:6379/0"
 
+_EMPTY = "''"
 _HEAD = """\
 # Made from hivepipe/stack/compose.py: python -m hivepipe.stack.compose > compose.yaml
 # The password: echo "HIVEPIPE_REDIS_PASSWORD=$(openssl rand -hex 24)" > .env; chmod 600 .env
@@ -104,9 +105,6 @@ def compose() -> str:
     words = " ".join(f"--{name} {value or _EMPTY}" for name, value in options.items())
     head = _HEAD.format(url=REDIS_URL, redis_stop=redis.stop_secs, options=words)
     return head + "".join(map(_service, needed_with("rediss://elsewhere"))) + _TAIL
-
-
-_EMPTY = "''"
 
 
 def _service(entry: Process) -> str:

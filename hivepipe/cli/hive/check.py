@@ -1,6 +1,5 @@
 """Command `hive check`: how all workers stand, on one screen; or one of them, in full."""
 
-import re
 import shutil
 import sys
 from collections import Counter
@@ -14,11 +13,11 @@ from hivepipe.hive import records, steps
 from hivepipe.hive.costs import cost_of
 from hivepipe.hive.orchestrator import Orchestrator
 from hivepipe.hive.plain_file import read_end
+from hivepipe.hive.projects import UUID
 from hivepipe.hive.standing import ORDER, Standing, ending
 from hivepipe.redaction import redact_text
 from hivepipe.stored_times import stored_time
 
-_UUID = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _LINES = 24
 _WIDTH = 100
 _LAST_BYTES = 600
@@ -88,7 +87,7 @@ def _screen() -> tuple[int, int]:
 def _short(standing: Standing) -> str:
     """Return the beginning of an id that is enough for every command: eight digits of its UUID."""
     id = standing.worker.id
-    return id[:-28] if _UUID.search(id) else id
+    return id[:-28] if UUID.search(id) else id
 
 
 def _line(standing: Standing, utc: bool, id_width: int) -> str:
