@@ -305,7 +305,7 @@ def _is_started_soon(worker: Worker) -> bool:
 
 
 def _successor(card: Card) -> str:
-    return str(uuid.uuid5(uuid.UUID(card.session), "respawn"))
+    return str(uuid.uuid5(uuid.UUID(_uuid(card.session)), "respawn"))
 
 
 def _uuid(text: str) -> str:

@@ -13,6 +13,8 @@ import pytest
 
 from hivepipe import hive_list
 from hivepipe.errors import HiveError
+from hivepipe.hive.folder import Hive
+from hivepipe.hive.orchestrator import Orchestrator
 from hivepipe.hive.transcript import tidy
 from hivepipe.hive.worker import Worker
 from tests.conftest import Home, until
@@ -154,6 +156,15 @@ def test_hives_that_are_made_at_once_are_both_believed(
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda root: hive_list.add(home, root), ("/a/.hive", "/b/\u2028/.hive")))
     assert set(known(home)) == {"/a/.hive", "/b/\u2028/.hive"}
+
+
+def test_a_session_that_is_none_has_no_successor(scene: Scene) -> None:
+    folder = scene.hive / "workers" / "project-a-1"
+    folder.mkdir()
+    (folder / "session-id").write_text("the one of yesterday\n")
+    hive = Hive(scene.hive, str(scene.home.path))
+    with pytest.raises(HiveError, match="no UUID"):
+        Orchestrator(hive).has_successor(Worker(folder))
 
 
 def test_a_folder_whose_name_breaks_the_line_is_no_hive(scene: Scene) -> None:
