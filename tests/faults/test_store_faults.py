@@ -1,9 +1,7 @@
 """The store is locked, lacks a row, is read-only or full: what is at fault decides who waits."""
 
-import os
 import resource
 import sqlite3
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +13,7 @@ import pytest
 from tests.conftest import QUEUES, Process, Writer, until
 from tests.faults import oracle
 from tests.faults.harness import Bench
+from tests.faults.injections.disks import mounted, run
 from tests.faults.oracle import Fired
 
 SESSION = oracle.SESSIONS[0]
@@ -180,22 +179,6 @@ def test_a_start_that_comes_again_brings_no_deleted_session_back(bench: Bench) -
 # ---- read-only and full
 
 
-def run(*command: str) -> bool:
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
-
-
-@contextmanager
-def mounted(folder: Path, *options: str) -> Iterator[bool]:
-    """Mount something there if this machine lets us."""
-    folder.mkdir(exist_ok=True)
-    done = os.geteuid() == 0 and run("mount", *options, str(folder))
-    try:
-        yield done
-    finally:
-        if done:
-            until(lambda: run("umount", str(folder)), "not unmounted", 10)
-
-
 def writer_on(bench: Bench, folder: Path) -> Writer:
     """Make the writer whose database lies in that folder."""
     made = Writer(bench.home)
@@ -216,9 +199,7 @@ def test_a_read_only_database(bench: Bench) -> None:
     events = oracle.timed([START, *(oracle.edit(n, SESSION, "inst-a") for n in range(20))])
     folder = bench.home.root / "db"
     writer = writer_on(bench, folder)
-    with mounted(folder, "-t", "tmpfs", "-o", "size=20m", "tmpfs") as possible:
-        if not possible:
-            pytest.skip("this machine does not let us mount")
+    with mounted(folder, "-t", "tmpfs", "-o", "size=20m", "tmpfs"):
         writer.start()
         bench.push(events[:1])
         bench.settle(writer)
