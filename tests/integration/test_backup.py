@@ -208,6 +208,7 @@ def test_the_database_may_lie_on_a_file_system_of_its_own(
     saved: tuple[Home, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where WAL would be unsafe in the home, it does; on a new machine its folder is not there."""
+    os.umask(0o077)  # as the command does
     home, target = saved
     other = home.another("other")
     with tempfile.TemporaryDirectory(dir="/dev/shm") as elsewhere:

@@ -22,9 +22,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = tmp_path.resolve() / "project"
     folder.mkdir()
     monkeypatch.chdir(folder)
-    before = os.umask(0o022)
     yield folder
-    os.umask(before)
     settings.use({})
 
 
