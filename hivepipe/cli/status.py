@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from hivepipe.cli.tables import json_option, moment, printable, show_json, utc_option
-from hivepipe.home import locate
+from hivepipe.home import Place, locate
 from hivepipe.settings import idle_secs
 from hivepipe.stack.lock import Stack
 from hivepipe.status_report import status_report
@@ -31,6 +31,7 @@ def status(live: bool, as_json: bool, utc: bool) -> None:
         show_json(**report)
     else:
         _show(report, utc)
+        click.echo(verdict(place, report))
     sys.exit(0 if report["healthy"] else 1)
 
 
@@ -61,7 +62,19 @@ def _show(report: dict[str, Any], utc: bool) -> None:
     for alert in report["alerts"]:
         since = f" (since {moment(alert['since'], utc)})" if alert["since"] else ""
         click.echo(f"alert     {alert['name']}: {printable(alert['text'])}{since}")
-    click.echo("healthy" if report["healthy"] else "not healthy")
+
+
+def verdict(place: Place, report: dict[str, Any]) -> str:
+    """Say how the stack is; where none runs, what starts one."""
+    if report["healthy"]:
+        return "healthy"
+    if report["redis"] == "up" or report["processes"] or report["failed_start"]:
+        return "not healthy"
+    if not place.python:
+        return "no stack: nothing is registered here; see `hivepipe init`"
+    if place.state != "on":
+        return f"no stack runs, by `hivepipe {place.state}`"
+    return "no stack runs: the next event of a session starts it, or `hivepipe up -d`"
 
 
 def _show_workers(report: dict[str, Any]) -> None:
