@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from hivepipe.cli.tables import json_option, printable, show_json, show_table
+from hivepipe.errors import StoreError
 from hivepipe.home import locate
 from hivepipe.importing import BEFORE, TAKEN, Importer, Outcome
 from hivepipe.legacy_queue import count
@@ -52,6 +53,9 @@ def import_queue(
 @json_option
 def import_db(file: str, dry_run: bool, as_json: bool) -> None:
     """Take in the rows of an old hive.db: swarms, sessions, agents, instances, logs."""
+    own = database_path(locate(".").home)
+    if own.exists() and os.path.samefile(file, own):
+        raise StoreError(f"{file} is this home's own database: each log line would be there twice")
     with closing(LegacyDatabase(Path(file))) as legacy:
         left_out = dict.fromkeys((f"table {name}" for name in legacy.left_out), 0)
         _import(lambda importer: importer.rows(legacy.rows()), dry_run, as_json, left_out)

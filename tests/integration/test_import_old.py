@@ -289,6 +289,8 @@ def test_an_old_database_of_either_shape(private_home: Home, shape: str) -> None
     (instance,) = private_home.rows("SELECT * FROM instance_sessions")
     assert (instance["operation_count"], instance["status"]) == (9, "detached")
     assert run(private_home, "import-db", str(path))["totals"] == {"here already": 5}
+    own = str(private_home.database)
+    assert "own database" in text(private_home, "import-db", own, expect=1)
 
 
 def test_an_old_database_is_not_believed(private_home: Home) -> None:
