@@ -10,7 +10,7 @@ from hivepipe.cli.tables import json_option, show_json
 from hivepipe.config import Config
 from hivepipe.guard.client import task_of
 from hivepipe.home import locate
-from hivepipe.intake.greeting import briefing
+from hivepipe.intake.greeting import MOST_CHARS, briefing
 from hivepipe.intake.keywords import told_by_keywords
 from hivepipe.intake.recall import fitting, in_words
 from hivepipe.store.location import database_path
@@ -42,6 +42,6 @@ def context(source: str, session: str, task: str, profile: str, prompt: str, as_
         show_json(characters=len(text), text=text)
     elif text:
         click.echo(text)
-        click.echo(f"\n{len(text):,} of at most 10,000 characters", err=True)
+        click.echo(f"\n{len(text):,} of at most {MOST_CHARS:,} characters", err=True)
     else:
         click.echo("nothing", err=True)
