@@ -105,7 +105,7 @@ def _transcripts(place: Place) -> int:
 
 
 def _hooks(place: Place) -> list[str]:
-    return [file.path for file in Patient(place, Stack.of(place)).settings_files if file.entries]
+    return Patient(place, Stack.of(place)).who_runs_hooks
 
 
 def _state(place: Place, hooks: list[str]) -> str:

@@ -207,6 +207,9 @@ def test_init_leaves_the_hooks_to_the_plugin(plugin: Plugin) -> None:
     found = examined(plugin)
     assert found["hooks"] == [f"the plugin {ID} 1.0.0"]
     assert found["healthy"]
+    shown = plugin.user.hivepipe("what")
+    assert shown.startswith("~/shop: recorded\n")
+    assert f"hooks      the plugin {ID} 1.0.0\n" in shown
     assert plugin.fire("SessionStart", path=plugin.user.env["PATH"]) == NEUTRAL
     plugin.user.hivepipe("drain")
     assert [session["id"] for session in plugin.user.sessions()] == ["s1"]
