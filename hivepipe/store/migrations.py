@@ -276,6 +276,9 @@ FROM tasks;
 CREATE VIEW v_alerts AS SELECT name, text, raised_at, ended_at FROM alerts;
 """
 
+# The writer looks at all of them whenever an agent ends; those that were deleted stay for a month.
+LIVE_AGENTS = "CREATE INDEX live_agents ON agents (created_at) WHERE status <> 'deleted';"
+
 MIGRATIONS = (
     ("0001 initial", INITIAL),
     ("0002 usage", USAGE),
@@ -295,6 +298,7 @@ MIGRATIONS = (
     ("0040 profiles", PROFILES),
     ("0050 skill uses by session", SKILL_USES_BY_SESSION),
     ("0060 views", VIEWS),
+    ("0070 live agents", LIVE_AGENTS),
 )
 
 _RECORDS = """

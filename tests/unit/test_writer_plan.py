@@ -1,8 +1,9 @@
 """What an event costs the writer does not grow with what is stored: SQLite's steps are counted."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 from hivepipe.commit import commit_batch
@@ -10,6 +11,7 @@ from hivepipe.envelope import Envelope, read_envelope
 from hivepipe.events import parse_event
 from hivepipe.handlers.registry import HANDLERS
 from hivepipe.jobs import Context, Count, encode, plan
+from hivepipe.store.cleanups import verdicts
 from hivepipe.store.database import Database
 from tests.payloads import ALL, changed
 
@@ -58,8 +60,8 @@ def _of_event(payload: dict[str, object], session: str) -> Iterator[Envelope]:
             yield job
 
 
-def steps(db: Database, session: str) -> int:
-    """Return how many steps SQLite's machine takes for all of them."""
+def steps(db: Database, work: Callable[[], object]) -> int:
+    """Return how many steps SQLite's machine takes for it."""
     taken = [0]
 
     def step() -> int:
@@ -67,17 +69,34 @@ def steps(db: Database, session: str) -> int:
         return 0
 
     db._connection.set_progress_handler(step, 1)
-    outcome = commit_batch(db, jobs(session))
+    work()
     db._connection.set_progress_handler(None, 0)
-    assert not outcome.failed
     return taken[0]
 
 
-def test_an_event_takes_as_many_steps_among_thousands_of_others(tmp_path: Path) -> None:
+def write(db: Database, session: str) -> None:
+    assert not commit_batch(db, jobs(session)).failed
+
+
+def add_history(db: Database) -> None:
     numbers = f"WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT {COUNT})"
+    for table, row in HISTORY.items():
+        db._connection.execute(f"{numbers} INSERT INTO {table} SELECT {row} FROM n")
+
+
+def test_an_event_takes_as_many_steps_among_thousands_of_others(tmp_path: Path) -> None:
     with closing(Database(tmp_path / "hive.db")) as db:
-        steps(db, "first")  # the swarm is made once
-        among_few = steps(db, "among-few")
-        for table, row in HISTORY.items():
-            db._connection.execute(f"{numbers} INSERT INTO {table} SELECT {row} FROM n")
-        assert steps(db, "among-many") < among_few + COUNT, "no table is read from end to end"
+        write(db, "first")  # the swarm is made once
+        among_few = steps(db, lambda: write(db, "among-few"))
+        add_history(db)
+        among_many = steps(db, lambda: write(db, "among-many"))
+        assert among_many < among_few + COUNT, "no table is read from end to end"
+
+
+def test_a_cleanup_does_not_look_at_agents_that_are_deleted(tmp_path: Path) -> None:
+    with closing(Database(tmp_path / "hive.db")) as db:
+        write(db, "first")
+        among_few = steps(db, lambda: verdicts(db, datetime.now(UTC)))
+        add_history(db)
+        assert verdicts(db, datetime.now(UTC))
+        assert steps(db, lambda: verdicts(db, datetime.now(UTC))) < among_few + COUNT
