@@ -7,12 +7,23 @@ usual ones; HIVEPIPE_TEST_ROUND=17 for one round alone, of the fault that `-k` n
 import pytest
 
 from tests.conftest import Home, Server
-from tests.faults.injections import clocks, disks, kills, orders, schemas, stacks, stops, torn
+from tests.faults.injections import (
+    clocks,
+    disks,
+    kills,
+    models,
+    orders,
+    schemas,
+    stacks,
+    stops,
+    torn,
+)
 from tests.faults.injections.arena import Arena
 from tests.faults.injections.rounds import Fault, Rounds
 
 FAULTS = (
     *kills.FAULTS,
+    *models.FAULTS,
     *stacks.FAULTS,
     *stops.FAULTS,
     *disks.FAULTS,

@@ -5,6 +5,7 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,8 @@ class Arena(Bench):
         self.first_ns = oracle.FIRST_NS  # of the first wave's first event
         self._made = 0
         self._late_lines = b""  # of the last wave's transcript, written when most events are out
+        # What a scene looks at besides, after each wave.
+        self.looks: list[Callable[[Wave, Arena, Damage], None]] = []
         self.has_exact_times = True  # nobody but a real hook makes times of its own
         self.processes: dict[str, Process] = {}
         self.transcripts = home.root / ".claude" / "projects" / "-home-ana-shop"
@@ -138,25 +141,26 @@ class Arena(Bench):
     # ---- looking
 
     def handed_on(self) -> dict[str, int]:
-        """Nobody asks a language model here."""
+        """Count what waits for workers that this arena has not."""
         left = super().handed_on()
-        left["waiting"] += self.redis.llen("rq:queue:llm")
+        if "llm" not in self.processes:
+            left["waiting"] += self.redis.llen("rq:queue:llm")
         return left
+
+    def hurried(self) -> bool:
+        """Let what waits for a time have waited long enough; whoever died is started again."""
+        for role in self.processes:
+            self.keep(role)
+        for queue in ("slow", "llm"):
+            for member in self.redis.zrange(f"rq:scheduled:{queue}", 0, -1):
+                self.redis.zadd(f"rq:scheduled:{queue}", {member: 1}, xx=True)
+        return True
 
     def settle_all(self) -> None:
         """Let everything be done; what waits for its transcript to settle need not wait."""
         self.watch.aim("")
-
-        def is_done() -> bool:
-            for role in self.processes:
-                self.keep(role)
-            for queue in ("slow", "llm"):
-                for member in self.redis.zrange(f"rq:scheduled:{queue}", 0, -1):
-                    self.redis.zadd(f"rq:scheduled:{queue}", {member: 1}, xx=True)
-            return self.is_settled()
-
         try:
-            until(is_done, "not settled")
+            until(lambda: self.hurried() and self.is_settled(), "not settled")
         except pytest.fail.Exception:
             logs = [process.log for process in self.processes.values()]
             logs += (self.home.path / "logs").glob("*.log")  # of a whole stack
@@ -220,6 +224,8 @@ class Arena(Bench):
             more = figures["accepted"] - oracle.job_count(events_of(self.waves))
             damage.count("lost", max(-more, 0), f"{figures}")
             damage.count("double", max(more, 0), f"{figures}")
+        for look in self.looks:
+            look(one, self, damage)
         return damage
 
     def _missing(self) -> tuple[int, dict[str, int]]:

@@ -1,7 +1,8 @@
 """A full disk under database, spool, archive, Redis' file; and a home that is read-only.
 
 Each has a small file system of its own, in memory. What neither Redis nor the spool took is lost,
-and its hook ended well; everything else is there when space returns.
+and its hook ended well; everything else is there when space returns. Read-only is a mount, or,
+where only root would get past them, the modes of all that is there.
 """
 
 import errno
@@ -142,6 +143,26 @@ LOST, KEPT = "hook: Redis is away", "hook: Redis is there"
 WRITER = "writer: started meanwhile"
 
 
+@contextmanager
+def unwritable(home: Path) -> Iterator[int]:
+    """Let nobody change anything in there; yield the error that a plain write meets."""
+    if os.geteuid() == 0:
+        with mounted(home, "--bind", str(home)):
+            assert run("mount", "-o", "remount,ro,bind", str(home))
+            yield errno.EROFS
+        return
+    found = [home, *home.rglob("*")]
+    modes = {path: path.stat().st_mode for path in found if path.is_file() or path.is_dir()}
+    for path, mode in modes.items():
+        path.chmod(mode & ~0o222)
+    try:
+        yield errno.EACCES
+    finally:
+        for path, mode in modes.items():
+            with suppress(FileNotFoundError):  # what a process that still had it open removed
+                path.chmod(mode)
+
+
 def read_only(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
     """Let nobody write into the home for a while."""
     home = arena.home.path
@@ -151,9 +172,8 @@ def read_only(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
     if step == LOST:
         arena.server.end(signal.SIGKILL)
     before = len(arena.hook_log)
-    with mounted(home, "--bind", str(home)):
-        assert run("mount", "-o", "remount,ro,bind", str(home))
-        with pytest.raises(OSError, match=os.strerror(errno.EROFS)):
+    with unwritable(home) as reason:
+        with pytest.raises(OSError, match=os.strerror(reason)):
             (home / "probe").write_bytes(b"x")
         if step == WRITER:
             writer = arena.keep("writer")

@@ -57,6 +57,8 @@ def comes_to(arena: Arena, step: str) -> bool:
     role = step.partition(":")[0]
     end = time.monotonic() + PATIENCE_SECS / 10
     while arena.phase(role) != step:
+        if role == "llm":  # its work waits until a transcript has settled
+            arena.hurried()
         if time.monotonic() > end:
             return False
         time.sleep(0.001)
@@ -142,16 +144,17 @@ def _killed_hook(arena: Arena, event: Fired, step: str, rng: Random) -> str:
 
 
 def kill_redis(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
-    """Kill Redis while the writer is there, or in the middle of a rewrite of its file."""
+    """Kill Redis while a worker is there, or in the middle of a rewrite of its file."""
+    role = step.partition(":")[0]
     arena.watch.aim(step)
     with under_way(arena, wave, rng):
         if step == REWRITES:
             hit = _killed_while_it_rewrites(arena, rng)
         else:
-            until(lambda: arena.phase("writer") == step, f"never came to {step!r}")
+            until(lambda: arena.phase(role) == step, f"never came to {step!r}")
             time.sleep(rng.random() * LINGER_SECS)
             arena.server.end(signal.SIGKILL)
-            hit = arena.phase("writer")
+            hit = arena.phase(role)
         time.sleep(rng.random() * 5 * PAUSE_SECS)
     arena.server.start()
     arena.redis.connection_pool.disconnect()
@@ -222,9 +225,11 @@ FAULTS = (
         (
             *of("writer", "claimed", "before the commit", "committed", "acknowledged"),
             "writer: spool file in Redis",
+            *of("slow", "lines archived", "handed back", "executed"),
             REWRITES,
         ),
         kill_redis,
+        ("writer", "slow"),
     ),
     Fault(
         "kill -9 of the scheduler",

@@ -10,12 +10,15 @@ from typing import Any
 from hivepipe import scheduler, slow_worker, writer
 from hivepipe.archive import growth
 from hivepipe.claiming_worker import ClaimingWorker
+from hivepipe.handlers import summariser
 from hivepipe.periodic import Periodic
 from hivepipe.queues import housekeeping, ticks
 from hivepipe.queues.claims import Claims
 from hivepipe.stack import bell
 from hivepipe.store import migrations
 from hivepipe.store.database import Database
+from hivepipe.store.spending import Spending
+from hivepipe.summaries import call
 
 SCRIPT, FOLDER = Path(sys.argv[1]), Path(sys.argv[2])
 sys.path.append(str(Path(__file__).resolve().parents[3]))
@@ -85,6 +88,11 @@ if ROLE == "scheduler":
     marked_after(scheduler.TickScheduler, "acquire_lock", "lock held")
     marked_after(scheduler.TickScheduler, "_reconcile", "begins to act")
     marked_after(ticks, "fire", "tick fired")
+if ROLE == "llm":
+    marked_after(Spending, "reserve", "reserved")
+    marked_after(call, "inherited", "begins to ask")  # its environment is the last thing to get
+    marked_after(summariser, "ask", "answered")
+    marked_after(Spending, "settle", "settled")
 if ROLE == "forwarder":
     marked_after(bell.Bell, "wait", "rung, or a second later")
 runpy.run_path(str(SCRIPT), run_name="__main__")

@@ -1,0 +1,109 @@
+"""kill -9 of the worker that asks a language model: nobody pays twice, no paid answer is lost."""
+
+import json
+import signal
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from random import Random
+
+from hivepipe.handlers.summaries import material_of
+from tests.archive_scene import line
+from tests.conftest import until
+from tests.faults.injections.arena import Arena
+from tests.faults.injections.damage import Damage
+from tests.faults.injections.kills import kill_at, of, under_way
+from tests.faults.injections.rounds import Fault
+from tests.faults.injections.wave import Wave, session_of
+from tests.llm_server import Provider, provider, slow
+from tests.rounds import ASKED_ROUNDS
+
+ASKS, ASKED = "llm: begins to ask", "llm: the provider thinks"
+UNANSWERED = ("llm: reserved", ASKED, "llm: answered")
+THINKS_SECS = 0.1
+WORDS = "the parser drops its last line " * 8  # else too little to ask anybody about
+SETTINGS = {"llm_daily_calls": 9999, "llm_daily_usd": 999, "llm_daily_tokens": 99_999_999}
+
+
+class Asking:
+    """A user who has agreed to summaries, and whom they ask."""
+
+    provider: Provider
+    hit = ""
+
+    @contextmanager
+    def scene(self, arena: Arena) -> Iterator[None]:
+        """Let a provider of the test's be asked, without a cap."""
+        folder = arena.home.root / ".config" / "hivepipe"
+        folder.mkdir(parents=True)
+        with provider() as self.provider:
+            self.provider.otherwise = slow(THINKS_SECS)
+            said = {"openai_url": f"{self.provider.url}/v1", **SETTINGS}
+            lines = (f"{name} = {json.dumps(value)}\n" for name, value in said.items())
+            (folder / "config.toml").write_text("".join(lines))
+            key = folder / "credentials.env"
+            key.write_text(f"OPENAI_API_KEY=sk-{'Zq7' * 16}\n")
+            key.chmod(0o600)
+            arena.command("summaries", "enable", "--yes")
+            arena.looks.append(self.look)
+            try:
+                yield
+            finally:
+                arena.end_all()
+
+    def kill(self, arena: Arena, wave: Wave, step: str, rng: Random) -> str:
+        """Kill it there; what it was asking goes on without it for a while."""
+        with arena.transcript(wave).open("ab") as file:
+            file.write(line(40, WORDS, sessionId=session_of(wave.number)))
+        strike = self._kill_while_it_waits if step == ASKED else kill_at
+        self.hit = strike(arena, wave, step, rng)
+        return self.hit
+
+    def _kill_while_it_waits(self, arena: Arena, wave: Wave, step: str, rng: Random) -> str:
+        before = len(self.provider.requests)
+        with under_way(arena, wave, rng):
+            until(lambda: arena.hurried() and len(self.provider.requests) > before, "nobody asked")
+            time.sleep(rng.random() * THINKS_SECS / 2)
+            assert arena.keep("llm").end(signal.SIGKILL) == -signal.SIGKILL
+        return step if arena.phase("llm") == ASKS else ""
+
+    def look(self, wave: Wave, arena: Arena, damage: Damage) -> None:
+        """A session that ended has its summary; no question was asked twice, all were counted."""
+        session = session_of(wave.number)
+        rows = arena.home.rows(f"SELECT * FROM summaries WHERE session_id = '{session}'")
+        material = material_of(str(arena.home.path), session)
+        state = material.excerpt.state if material else ""
+        damage.count("lost", state not in {row["state"] for row in rows}, f"summary of {session}")
+        plain = [row["reason"] for row in rows if row["kind"] != "llm"]
+        paid = len(plain) - (self.hit in UNANSWERED)
+        damage.count("lost", max(paid, 0), f"answers, after a kill at {self.hit!r}: {plain}")
+        bodies = Counter(json.dumps(body, sort_keys=True) for *_, body in self.provider.requests)
+        again = sum(bodies.values()) - len(bodies)
+        damage.count("double", again, "a question that was asked before")
+        damage.count("lost", max(len(self.provider.requests) - _counted(arena), 0), "calls counted")
+
+
+def _counted(arena: Arena) -> int:
+    """Return how many calls the user's own account of them has."""
+    path = arena.home.root / "state" / "hivepipe" / "spending.db"
+    with closing(sqlite3.connect(path, timeout=10)) as connection:
+        (calls,) = connection.execute("SELECT COALESCE(SUM(requests), 0) FROM calls").fetchone()
+    return int(calls)
+
+
+asking = Asking()
+FEW = ("llm: reserved", ASKED, "llm: handed back")  # a start of this worker takes its time
+EVERY = (*of("llm", "claimed", "answered", "settled", "acknowledged"), *FEW)
+
+FAULTS = (
+    Fault(
+        "kill -9 of the worker that asks a language model",
+        EVERY if ASKED_ROUNDS else FEW,
+        asking.kill,
+        ("writer", "slow", "llm"),
+        each=0,
+        scene=asking.scene,
+    ),
+)
