@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from hivepipe import settings, web_address
 from hivepipe.home import Place, absolute, locate, read_small, user_config_folder, write_small
+from hivepipe.regular_file import regular
 
 NAME = "config.toml"
 COMPILED = "hook-settings.json"
@@ -230,7 +231,7 @@ class Config:
 
     def _read(self, path: str) -> Iterator[tuple[str, str]]:
         try:
-            with open(path, "rb") as file:
+            with open(path, "rb", opener=regular) as file:
                 found = tomllib.loads(file.read(LIMIT_BYTES).decode("utf-8"))
         except FileNotFoundError:
             return

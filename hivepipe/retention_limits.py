@@ -11,11 +11,11 @@ things kept longer: what somebody pulls from there deletes nothing.
 """
 
 import tomllib
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from hivepipe import config
 from hivepipe.errors import RetentionError
+from hivepipe.regular_file import read_regular
 
 
 class Limits(NamedTuple):
@@ -59,7 +59,7 @@ def _section(path: str) -> dict[str, float]:
 
 def _read(path: str) -> dict[str, Any]:
     try:
-        section = tomllib.loads(Path(path).read_text("utf-8")).get("retention", {})
+        section = tomllib.loads(read_regular(path)).get("retention", {})
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:

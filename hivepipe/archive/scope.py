@@ -10,6 +10,7 @@ import os
 from hivepipe.archive.sources import default_folder
 from hivepipe.errors import ArchiveError
 from hivepipe.home import make_folders, nearest_record, write_small
+from hivepipe.regular_file import regular
 
 FOLLOWED = "followed-folders"
 CLAUDE_FOLDERS = "claude-folders"
@@ -68,7 +69,8 @@ def remember_claude_folder(home: str, folder: str) -> None:
 
 def _lines(home: str, name: str) -> list[str]:
     try:
-        with open(f"{home}/{name}", encoding="utf-8", errors="surrogateescape") as file:
+        path = f"{home}/{name}"
+        with open(path, encoding="utf-8", errors="surrogateescape", opener=regular) as file:
             return file.read().splitlines()
     except FileNotFoundError:
         return []

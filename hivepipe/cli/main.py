@@ -124,6 +124,7 @@ def _drop_what_cannot_be_written() -> None:
 @click.version_option(package_name="hivepipe")
 def main() -> None:
     """Run the background pipeline behind Claude Code hooks."""
+    os.umask(os.umask(0o077) & 0o077)  # whatever the shell's is: what we make, we can read
     _, found = here()
     if click.get_current_context().invoked_subcommand not in OF_NO_HOME:
         refuse_root(found.home)

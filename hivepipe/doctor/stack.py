@@ -13,6 +13,7 @@ from hivepipe.doctor.patient import Finding, Patient
 from hivepipe.errors import NoRedisServerError
 from hivepipe.queues import claims, connection, endpoint
 from hivepipe.queues.names import QUEUES
+from hivepipe.regular_file import regular
 from hivepipe.settings import environment
 from hivepipe.stack import supervisor
 from hivepipe.stack.members import SUPERVISOR, members
@@ -153,7 +154,8 @@ def errors(patient: Patient) -> Iterator[Finding]:
     try:
         if patient.now - log.stat().st_mtime > 86400:
             return
-        lines = log.read_text("utf-8", "replace").splitlines()
+        with open(log, encoding="utf-8", errors="replace", opener=regular) as file:
+            lines = file.read().splitlines()
     except OSError:
         return
     bad = [line for line in lines if "[ERROR]" in line]

@@ -4,9 +4,9 @@ A pipe would block whoever reads it, a link would let us write into somebody els
 """
 
 import os
-import stat
-from errno import EINVAL
 from pathlib import Path
+
+from hivepipe.regular_file import regular
 
 _LATEST_NS = 1 << 62  # in 2116: the store's numbers end in 2262, and dates in 9999
 
@@ -16,13 +16,7 @@ def plain(path: str | Path, flags: int = os.O_RDONLY) -> int:
 
     An `opener` of `open`, too.
     """
-    safe = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    descriptor = os.open(path, flags | safe, 0o600)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(EINVAL, "no plain file", str(path))
-    os.set_blocking(descriptor, True)
-    return descriptor
+    return regular(path, flags | os.O_NOFOLLOW)
 
 
 def changed_ns(file: int | Path) -> int:

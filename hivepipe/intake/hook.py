@@ -59,6 +59,7 @@ _GUARDED = (
 def run(name: str) -> None:
     """Handle one event of this name and end the process."""
     answer = NEUTRAL
+    posix.umask(0o077)  # one that denies even the owner would make a spool that nobody can read
     try:
         if not (
             settings.switched_on("HIVEPIPE_DISABLED")

@@ -19,6 +19,7 @@ from hivepipe.queues.job_data import envelope_text, inflated
 from hivepipe.queues.names import ALL_QUEUES
 from hivepipe.queues.spooled import spool_files
 from hivepipe.queues.stock_jobs import EXECUTED_KEY
+from hivepipe.regular_file import regular
 from hivepipe.wanted import Wanted
 
 AT_ONCE = 500
@@ -241,8 +242,8 @@ def _bytes(path: Path) -> bytes:
 
 def _entries(path: Path) -> list[Any]:
     try:
-        content = orjson.loads(path.read_bytes())
-        jobs = content["jobs"]
+        with open(path, "rb", opener=regular) as file:
+            jobs = orjson.loads(file.read())["jobs"]
     except (OSError, ValueError, LookupError, TypeError):
         return []
     return jobs if isinstance(jobs, list) else []

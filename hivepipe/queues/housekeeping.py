@@ -26,6 +26,7 @@ REWRITE_EVERY_SECS = 10.0
 RECONCILE_EVERY_SECS = 30.0
 HOOK_LOG_BYTES = 1_000_000
 MOST_PERIODIC = 100  # in one list: more than the table has rows
+STUCK_SECS = 10.0
 PUSH_SECS = 2.0  # nobody waits for the drain; a slow Redis must not stop it
 
 logger = logging.getLogger(__name__)
@@ -42,6 +43,7 @@ class Housekeeper:
         self._spool = home / "spool"
         self._hook_log = Path(logs_folder(str(home)), "hook-errors.log")
         self._too_new: dict[str, int] = {}  # spool file -> version that this hivepipe cannot read
+        self._stuck: dict[Path, float] = {}  # what cannot be read or moved -> until when
         self._cleansed = -1  # accepted jobs at the last rewrite
         self._rewritten_at = 0.0
         self._quiet_since = 0.0
@@ -54,8 +56,7 @@ class Housekeeper:
         hook gave: an event that had arrived after all is known, and enters once.
         """
         moved = 0
-        waiting = [path for path in self._spooled() if path.name not in self._too_new]
-        for path in waiting[:FILES_PER_TURN]:
+        for path in self._waiting(time.monotonic())[:FILES_PER_TURN]:
             try:
                 spooled = read_spool_file(path)
                 messages = [job.message for job in spooled]
@@ -70,24 +71,34 @@ class Housekeeper:
                 self._too_new[path.name] = error.version
             except BadEnvelopeError as error:
                 self._set_aside(path, str(error))
-            except OSError as error:  # of this file or of its folder: the others go on
-                logger.error("spool file %s: %s", path.name, error.strerror)
+            except OSError as error:
+                self._pass_over(path, "cannot be read", error)
         if self._too_new:
             self._connection.set(NEWER_KEY, max(self._too_new.values()), ex=NEWER_SECS)
         return moved
 
-    def _spooled(self) -> list[Path]:
-        try:
-            return spool_files(self._spool)
-        except OSError as error:  # no folder of ours any more: the queues go on
-            logger.error("the spool: %s", error.strerror)
+    def _waiting(self, now: float) -> list[Path]:
+        """Return the files that can be moved, as far as is known, oldest first."""
+        self._stuck = {path: until for path, until in self._stuck.items() if until > now}
+        if self._spool in self._stuck:
             return []
+        try:
+            found = spool_files(self._spool)
+        except OSError as error:  # no folder, or one that nobody may look into
+            self._pass_over(self._spool, "cannot be read", error)
+            return []
+        return [p for p in found if p.name not in self._too_new and p not in self._stuck]
+
+    def _pass_over(self, path: Path, reason: str, error: OSError) -> None:
+        """Leave it where it is for a while: others go on, and it is said once in a while."""
+        logger.error("spool: %s stays: %s; %s", path.name, reason, error.strerror)
+        self._stuck[path] = time.monotonic() + STUCK_SECS
 
     def _set_aside(self, path: Path, reason: str) -> None:
         try:
             set_aside(path, reason)
         except OSError as error:
-            logger.error("spool file %s stays: %s; %s", path.name, reason, error.strerror)
+            self._pass_over(path, reason, error)
         else:
             logger.error("spool file %s set aside: %s", path.name, reason)
 

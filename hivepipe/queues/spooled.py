@@ -11,7 +11,7 @@ import orjson
 
 from hivepipe.envelope import Envelope, envelope_of
 from hivepipe.errors import BadEnvelopeError, NewerEnvelopeError
-from hivepipe.home import write_small
+from hivepipe.folders import Folder
 from hivepipe.jobs import Message, utc
 
 LIMIT_BYTES = 1 << 20
@@ -78,10 +78,9 @@ def _spooled_job(entry: object) -> SpooledJob:
 
 def set_aside(path: Path, reason: str) -> None:
     """Move a file that cannot be used to `bad/`, with the reason beside it; nothing is lost."""
-    bad = path.parent / "bad"
-    bad.mkdir(mode=0o700, exist_ok=True)
-    write_small(f"{bad}/{path.name}.reason", f"{reason}\n")
-    path.rename(bad / path.name)
+    with Folder(f"{path.parent}/bad", make=True) as bad:
+        bad.replace(f"{path.name}.reason", f"{reason}\n".encode())
+        path.rename(f"{bad.path}/{path.name}")
 
 
 def abandoned(folder: Path, now: float) -> Iterator[Path]:

@@ -137,6 +137,7 @@ def _launch(stack: Stack, lock: int) -> None:
     """Start supervisord detached from everything of the caller's but the lock."""
     kernel.claim(stack.home)
     make_private(f"{stack.home}/logs")
+    _refuse_what_leads_elsewhere(Path(stack.home))
     Path(stack.config).write_text(render(stack.url), encoding="utf-8")
     subprocess.Popen(
         [sys.executable, "-I", "-m", "supervisor.supervisord", "-n", "-c", stack.config],
@@ -149,6 +150,17 @@ def _launch(stack: Stack, lock: int) -> None:
         start_new_session=True,
         umask=0o077,  # supervisord's own setting acts only when it daemonizes
     )
+
+
+def _refuse_what_leads_elsewhere(home: Path) -> None:
+    """A home may have come with a clone: a link would lead a log astray, a pipe hang its writer."""
+    logs = home / "logs"
+    files = (*logs.glob("*.log*"), home / "appendonly.aof", home / "redis.lock")
+    strange = [
+        path for path in files if path.is_symlink() or (path.exists() and not path.is_file())
+    ]
+    if logs.is_symlink() or strange:
+        raise StackError(f"{[logs, *strange][-1]} is no plain file or folder: remove it")
 
 
 def _call(stack: Stack, method: str) -> Any:

@@ -1,0 +1,138 @@
+"""A pipe, a folder or nothing that can be read where a file is expected: nobody waits or ends."""
+
+import logging
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from hivepipe import config, redaction_config
+from hivepipe.archive import scope
+from hivepipe.errors import HivepipeError
+from hivepipe.price_table import prices_in_force
+from hivepipe.queues import forgetting
+from hivepipe.queues.housekeeping import Housekeeper
+from hivepipe.queues.spool import write_spool
+from hivepipe.retention_limits import limits_of
+from tests.conftest import Home, fire
+from tests.faults import oracle
+from tests.faults.harness import Bench
+from tests.payloads import SESSION_START
+
+LONGEST_SECS = 20  # a guard: who opens a pipe waits for ever
+
+
+@pytest.fixture(autouse=True)
+def _nobody_waits() -> Iterator[None]:
+    def end(*_: object) -> None:
+        raise TimeoutError("waited for a pipe")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(LONGEST_SECS)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+READERS: dict[str, tuple[str, Callable[[str], object]]] = {
+    "settings": ("config.toml", config.Config),
+    "rules of redaction": ("config.toml", redaction_config.load_redactor),
+    "retention": ("config.toml", limits_of),
+    "prices": ("prices.toml", prices_in_force),
+    "folders that are followed": (scope.FOLLOWED, scope.followed_folders),
+    "forgetting": ("spool/1_1.json", lambda h: forgetting.last_spooled(Path(h, "spool"))),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_pipe_keeps_no_reader_waiting(private_home: Home, reader: str) -> None:
+    name, read = READERS[reader]
+    path = private_home.path / name
+    path.parent.mkdir(parents=True)
+    os.mkfifo(path)
+    with suppress(HivepipeError, OSError):  # who cannot do without it says so
+        read(str(private_home.path))
+
+
+def test_the_doctor_looks_beside_a_pipe(bench: Bench) -> None:
+    log = bench.home.project / ".claude-state" / "logs" / "hook-errors.log"
+    log.parent.mkdir(parents=True)
+    os.mkfifo(log)
+    assert "checks" in bench.command("doctor", expect=None)
+
+
+def test_what_cannot_be_moved_stops_no_other_event(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A torn file whose reason cannot be written, as its place is taken; said once in a while."""
+    spool = bench.home.path / "spool"
+    (sent,) = oracle.messages(oracle.timed([oracle.start(0, "inst-a")]), bench.project, bench.swarm)
+    keeper = Housekeeper(bench.redis, bench.home.path, bench.server.address)
+    write_spool(str(spool), 7, sent)
+    for number, make in enumerate((os.mkfifo, os.mkdir)):
+        (spool / f"{number}_1.json").write_text("{")
+        (spool / "bad").mkdir(exist_ok=True)
+        make(spool / "bad" / f"{number}_1.json.reason")
+    with caplog.at_level(logging.ERROR):
+        assert keeper.drain() == 1
+        assert [keeper.drain() for _ in range(5)] == [0] * 5
+    assert sorted(path.name for path in spool.glob("*.json")) == ["1_1.json"]
+    assert sum("stays" in record.message for record in caplog.records) == 1
+    assert (spool / "bad" / "0_1.json.reason").read_text() == "torn, or not JSON\n"
+
+
+def test_a_spool_that_is_no_folder_stops_no_writer(bench: Bench) -> None:
+    """What Redis has is written; the spool is looked at again when it is one."""
+    spool = bench.home.path / "spool"
+    bench.home.path.mkdir(exist_ok=True)
+    spool.write_text("")
+    events = oracle.timed([oracle.start(0, "inst-a")])
+    bench.push(events)
+    writer = bench.plain_writer()
+    bench.settle(writer)
+    bench.assert_tables(events)
+    assert writer.text.count("cannot be read") == 1
+    assert writer.end() == 0
+
+
+@pytest.mark.parametrize("what", ["logs", "logs/writer.log", "appendonly.aof"])
+def test_nothing_starts_where_a_file_leads_elsewhere(private_home: Home, what: str) -> None:
+    """A home that came with a clone, and was taken: what a process opens first is looked at."""
+    path = private_home.path / what
+    path.parent.mkdir(parents=True)
+    if what == "logs/writer.log":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(private_home.root)
+    done = subprocess.run(
+        [sys.executable, "-I", "-m", "hivepipe.cli.main", "up", "-d", "--adopt"],
+        env=private_home.env,
+        cwd=private_home.project,
+        capture_output=True,
+        text=True,
+        timeout=LONGEST_SECS,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert f"{path} is no plain file or folder" in done.stderr
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o277, 0o777])
+def test_what_a_hook_makes_is_its_users_under_any_umask(private_home: Home, umask: int) -> None:
+    """One that denies the owner, too, would make a spool that takes and gives nothing."""
+    before = os.umask(umask)
+    try:
+        for _ in range(2):
+            fire("SessionStart", SESSION_START, private_home.env)
+    finally:
+        os.umask(before)
+    assert len(private_home.spool) == 2
+    made = [private_home.path, *private_home.path.rglob("*")]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in made if path.is_dir()} == {0o700}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in made if path.is_file()} == {0o600}
