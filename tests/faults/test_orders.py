@@ -4,6 +4,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,19 @@ def test_one_day_in_random_orders_once_the_sessions_are_there(tmp_path: Path) ->
         random.Random(SEED + number).shuffle(others)
         found = settled(tmp_path / f"order{number}.db", [*starts, *others], 50)
         assert oracle.differences(in_order, found) == []
+
+
+def test_every_job_twice_is_once(tmp_path: Path) -> None:
+    """Also what only counts: nothing but `applied` knows that it was counted."""
+    jobs = jobs_of(oracle.mix(SEED, 70).all)
+    counted = {"operation": "count_dropped", "payload": {"what": "events", "number": 3}}
+    nobodys = {"operation": "activate_session", "payload": {}, "session": "", "instance": "new"}
+    jobs += [replace(jobs[0], id=f"own{n}", **said) for n, said in enumerate((counted, nobodys))]
+    once = settled(tmp_path / "once.db", jobs)
+    counts = {row["name"]: row["value"] for row in once["counters"]}
+    assert counts == {"dropped:events": 3, "no_session:activate_session": 1}
+    twice = [job for job in jobs for _ in range(2)]
+    assert oracle.differences(once, settled(tmp_path / "twice.db", [*twice, *jobs], 50)) == []
 
 
 def test_starts_in_every_order(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """One home, one Redis, one of each process, for many rounds; and the proof that all is well."""
 
+import json
 import random
 import shutil
 import signal
@@ -242,13 +243,30 @@ class Arena(Bench):
         """Hold the whole database, and all files, against an undisturbed run of the same events."""
         wanted = oracle.expected(events_of(self.waves), self.project, self.swarm)
         damage = self._damage(wanted, oracle.comparable(self.tables()))
-        said = [row["integrity_check"] for row in self.home.rows("PRAGMA integrity_check")]
-        damage.count("corrupt", said != ["ok"], f"integrity_check: {said}")
+        found = [row["integrity_check"] for row in self.home.rows("PRAGMA integrity_check")]
+        damage.count("corrupt", found != ["ok"], f"integrity_check: {found}")
         if "slow" in self.processes:
             files = self._end_and_read_files()
+            for one in self.waves:
+                self._check_lines(one, files, damage)
+            said = b"".join(self.transcript(one).read_bytes() for one in self.waves)
+            messages = {json.loads(text)["message"]["id"] for text in said.splitlines()}
+            counted = {row["message_id"] for row in self.home.rows("SELECT message_id FROM usage")}
+            damage.count("lost", len(messages - counted), f"usage of {messages - counted}")
             self._live_through_it_undisturbed()
             compare_files(self._end_and_read_files(), files, damage)
         return damage
+
+    def _check_lines(self, one: Wave, files: dict[str, bytes], damage: Damage) -> None:
+        """Hold an archive against its transcript: an undisturbed run may be as wrong as this."""
+        session = session_of(one.number)
+        (kept,) = [data for name, data in files.items() if name.endswith(f"_{session}.jsonl")]
+        said, found = self.transcript(one).read_bytes().splitlines(), kept.splitlines()
+        secret = TOKEN.encode()
+        damage.count("lost", max(len(said) - len(found), 0), f"lines of {session}")
+        damage.count("double", max(len(found) - len(said), 0), f"lines of {session}")
+        other = [line for line in said if secret not in line and line not in found]
+        damage.count("corrupt", len(other) + kept.count(secret), f"lines of {session}: {other}")
 
     def _damage(self, wanted: Any, found: Any) -> Damage:
         if not self.has_exact_times:

@@ -18,6 +18,7 @@ from tests.faults.injections.marks import LINGER_SECS
 from tests.faults.injections.rounds import Fault
 from tests.faults.injections.wave import MOST_EVENTS, Wave, session_of
 from tests.faults.oracle import Fired
+from tests.rounds import ASKED_ROUNDS
 
 KEPT = {"hook: Redis has it", "hook: file in the spool", "hook: marker written"}
 BEGINS = "scheduler: begins to act"
@@ -191,6 +192,9 @@ def of(role: str, *steps: str) -> tuple[str, ...]:
     return tuple(f"{role}: {step}" for step in steps)
 
 
+SLOW_STEPS = of("slow", "handed back", "lines archived", "executed")
+
+
 FAULTS = (
     Fault(
         "kill -9 of a hook",
@@ -225,7 +229,7 @@ FAULTS = (
         (
             *of("writer", "claimed", "before the commit", "committed", "acknowledged"),
             "writer: spool file in Redis",
-            *of("slow", "lines archived", "handed back", "executed"),
+            *(SLOW_STEPS if ASKED_ROUNDS else SLOW_STEPS[:1]),
             REWRITES,
         ),
         kill_redis,

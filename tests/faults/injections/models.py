@@ -21,7 +21,7 @@ from tests.llm_server import Provider, provider, slow
 from tests.rounds import ASKED_ROUNDS
 
 ASKS, ASKED = "llm: begins to ask", "llm: the provider thinks"
-UNANSWERED = ("llm: reserved", ASKED, "llm: answered")
+UNANSWERED = ("llm: reserved", ASKS, ASKED, "llm: answered")
 THINKS_SECS = 0.1
 WORDS = "the parser drops its last line " * 8  # else too little to ask anybody about
 SETTINGS = {"llm_daily_calls": 9999, "llm_daily_usd": 999, "llm_daily_tokens": 99_999_999}

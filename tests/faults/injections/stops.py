@@ -46,6 +46,7 @@ def _hook_gives_up(arena: Arena, wave: Wave) -> str:
     stop(arena.server)
     try:
         kept_hook(arena, wave)
+        assert arena.home.spool, "it gave up, and kept nothing"
     finally:
         arena.server.signal(signal.SIGCONT)
     return HOOK if arena.hook_log.count("kept in the spool") > before else ""
