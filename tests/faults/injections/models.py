@@ -94,8 +94,8 @@ def _counted(arena: Arena) -> int:
 
 
 asking = Asking()
-FEW = ("llm: reserved", ASKED, "llm: handed back")  # a start of this worker takes its time
-EVERY = (*of("llm", "claimed", "answered", "settled", "acknowledged"), *FEW)
+FEW = (ASKED, "llm: handed back")  # a start of this worker takes its time
+EVERY = (*of("llm", "claimed", "reserved", "answered", "settled", "acknowledged"), *FEW)
 
 FAULTS = (
     Fault(
