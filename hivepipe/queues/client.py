@@ -215,7 +215,10 @@ def _ask(connection: socket, request: bytes, reply_secs: float) -> bytes:
         received += chunk
         if len(received) > 65536:
             raise OSError("not a Redis reply")
-    return received.removesuffix(b"\r\n")
+    line = received.removesuffix(b"\r\n")
+    if b"\r" in line or b"\n" in line:
+        raise OSError("not a Redis reply")
+    return line
 
 
 def _reason(error: Exception) -> str:
