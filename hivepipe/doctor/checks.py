@@ -45,6 +45,7 @@ CHECKS = (
     Check("spool", stack.spool),
     Check("set-aside", stack.set_aside),
     Check("store", stack.store),
+    Check("redis-memory", stack.redis_memory),
     Check("dead-letters", stack.dead_letters),
     Check("foreign-jobs", stack.foreign),
     Check("hook-errors", stack.errors),

@@ -22,6 +22,7 @@ from hivepipe.stack.redis_server import find_server, install_command
 from hivepipe.stack.starter import read_starting
 
 LATE_SECS = 600
+NEARLY_FULL = 0.95
 _LOOKED_AT = 100  # of the waiting jobs
 
 
@@ -130,6 +131,15 @@ def store(patient: Patient) -> Iterator[Finding]:
         reason = trouble[b"reason"].decode("utf-8", "replace")
         secs = patient.now - float(trouble[b"since"])
         yield Finding(f"the database cannot be written for {secs:.0f} s: {reason}; jobs wait")
+
+
+def redis_memory(patient: Patient) -> Iterator[Finding]:
+    """Redis' memory is full, or nearly: it takes nothing new."""
+    memory = _asked(patient, lambda client: client.info("memory")) or {}
+    used, most = memory.get("used_memory", 0), memory.get("maxmemory", 0)
+    if most and used >= most * NEARLY_FULL:
+        text = f"Redis is full ({used / 1e6:.0f} of {most / 1e6:.0f} MB)"
+        yield Finding(f"{text}: new events wait on disk until what is queued is worked off")
 
 
 def dead_letters(patient: Patient) -> Iterator[Finding]:

@@ -251,6 +251,11 @@ def write_unknown_job(user: User) -> list[Path]:
     return spooled
 
 
+def fill(user: User) -> None:
+    with redis.Redis.from_url(user.hivepipe("url").strip()) as client:
+        client.config_set("maxmemory", "1mb")  # less than it has
+
+
 def push_a_foreign_job(user: User) -> None:
     send(user, "writer", "STOP")
     with redis.Redis.from_url(user.hivepipe("url").strip()) as client:
@@ -281,6 +286,7 @@ RUNNING: dict[str, tuple[str, Make, str, bool]] = {
         "disk is full",
         False,
     ),
+    "a full Redis": ("redis-memory", fill, "Redis is full", False),  # it takes nothing after that
 }
 
 
