@@ -15,6 +15,7 @@ Path = tuple[str | int, ...]
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _STEP = "  "
+_MOST_DIGITS = 4300
 
 
 class NotJsonError(ValueError):
@@ -34,8 +35,12 @@ def _no_constant(word: str) -> Any:
     raise NotJsonError(f"{word} is not JSON")
 
 
-# JavaScript knows no integers, and Python reads none of more than 4,300 digits.
-_DECODER = json.JSONDecoder(parse_int=float, parse_constant=_no_constant)
+def _whole_number(digits: str) -> int | float:
+    """Python reads no integer of more than 4,300 digits; JavaScript has no integers at all."""
+    return int(digits) if len(digits) < _MOST_DIGITS else float(digits)
+
+
+_DECODER = json.JSONDecoder(parse_int=_whole_number, parse_constant=_no_constant)
 
 
 def parse(text: str) -> Any:
