@@ -31,6 +31,7 @@ local clock = redis.call('TIME')
 local now = clock[1] + clock[2] / 1000000
 local shared, queues = ARGV[6] == '1', {{unpack(ARGV, 7)}}
 local found, due, newer, foreign, alone = {{}}, -1, 0, 0, false
+local seen = {{}}  -- of others' jobs: a queue that is looked at twice has each of them once
 
 for _, q in ipairs(queues) do
   local scheduled = 'rq:scheduled:' .. q
@@ -69,7 +70,7 @@ local function take(q, most)
         newer = math.max(newer, ours)
         left[#left + 1] = id
       elseif shared and not ours and redis.call('EXISTS', job) == 1 then
-        foreign = foreign + 1
+        if not seen[id] then foreign, seen[id] = foreign + 1, true end
         left[#left + 1] = id
       elseif is_job then
         redis.call('ZADD', 'rq:wip:' .. q, math.floor(now) + lease, id .. ':{EXECUTION}')

@@ -65,6 +65,16 @@ def test_a_foreign_job_comes_into_the_accounts_once(
     assert (accounts(connection)["accepted"], accounts(connection)["dead"]) == (1, 1)
 
 
+def test_a_strangers_job_is_told_of_once_whichever_queues_wait(connection: redis.Redis) -> None:
+    """A large claim looks at the first queue twice: before the others get a share, and after."""
+    for queue in ("high", "medium"):
+        connection.hset(f"rq:job:{queue}", mapping={"status": "queued", "data": b"x"})
+        connection.rpush(f"rq:queue:{queue}", queue)
+    shared = Claims(connection, QUEUES, "w", "rq:worker:w", is_shared=True)
+    assert shared.claim(100).foreign == 2
+    assert connection.lrange("rq:queue:high", 0, -1) == [b"high"]
+
+
 def test_a_reason_is_redacted_and_goes_with_its_job(
     redis_server: Server, connection: redis.Redis, claims: Claims
 ) -> None:
