@@ -72,7 +72,8 @@ class ClaimingWorker(SimpleWorker):
         take_lock(f"{runtime}/{self.role}.lock", LOCK_WAIT_SECS)
         self._home, self._address = place.home, place.socket
         self._box = BlackBox(f"{runtime}/{self.role}.job")
-        self._beat_at = self._said_at = -math.inf
+        self._beat_at = -math.inf
+        self._said_at: dict[str, float] = {}
         self._version = installed()
         self._parent = os.getppid()
         self._worked = False
@@ -264,7 +265,7 @@ class ClaimingWorker(SimpleWorker):
         """It was killed: nobody would start again what dies from now on."""
         place = locate(".")
         if os.path.exists(Stack.of(place).supervisor_socket):
-            self._say_once_a_minute("the supervisor is gone: starting the stack anew")
+            self._say_once_a_minute("supervisor", "the supervisor is gone: starting the stack anew")
             try:
                 start_stack(place)
             except OSError as error:  # nobody would start this worker again, either
@@ -272,14 +273,15 @@ class ClaimingWorker(SimpleWorker):
 
     def _say_what_stays(self, claim: Claim) -> None:
         if claim.newer:
-            self._say_once_a_minute("jobs of a newer hivepipe wait: upgrade this one")
+            self._say_once_a_minute("newer", "jobs of a newer hivepipe wait: upgrade this one")
         if claim.foreign:
-            self._say_once_a_minute(f"{claim.foreign} jobs of another program wait in our queues")
+            text = f"{claim.foreign} jobs of another program wait in our queues"
+            self._say_once_a_minute("foreign", text)
 
-    def _say_once_a_minute(self, text: str) -> None:
+    def _say_once_a_minute(self, subject: str, text: str) -> None:
         now = time.monotonic()
-        if now - self._said_at > 60:
-            self._said_at = now
+        if now - self._said_at.get(subject, -math.inf) > 60:
+            self._said_at[subject] = now
             logger.warning("%s", text)
 
 

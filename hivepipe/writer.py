@@ -113,7 +113,7 @@ class Writer(ClaimingWorker):
         try:
             idle_secs = self._idle.idle_secs(self._db)
         except (sqlite3.Error, OSError) as error:
-            self._say_once_a_minute(str(error))
+            self._say_once_a_minute("idle", str(error))
             return
         if idle_secs >= settings.idle_secs() and leave(self._stack):
             logger.info("nothing to do for %.0f s: the stack leaves", idle_secs)
@@ -279,7 +279,7 @@ class Writer(ClaimingWorker):
                 opened = Database(database_path(self._home), BUSY_TIMEOUT_SECS)
             except (StoreError, sqlite3.Error) as error:
                 self._could_open = False
-                self._say_once_a_minute(str(error))
+                self._say_once_a_minute("store", str(error))
                 self._in_trouble(str(error))
                 return None
             if not self._could_open:  # else it was closed for an error: a commit has to prove it
