@@ -37,7 +37,8 @@ def status_report(place: Place, stack: Stack) -> dict[str, Any]:
     in_redis, alerts = _look(place, stack, alive)
     trouble = in_redis["store_trouble"]
     is_well = (
-        _is_ready(stack, in_redis["workers"])
+        place.state != "down"  # what was killed before may look alive in another's Redis
+        and _is_ready(stack, in_redis["workers"])
         and all(entry["state"] == "running" for entry in processes)
         and not any(alert.is_urgent for alert in alerts)
         and not in_redis["newer_version"]
