@@ -167,7 +167,8 @@ class Scene:
         """End every process that this scene's workers are, by the pids that they wrote down."""
         for path in [*self.hive.glob("*/*/runs/*.json")]:
             run = json.loads(path.read_text())
-            for pid in (run["pid"], run.get("runner_pid")):
+            # The runner first: it would write down the end of what it runs.
+            for pid in (run.get("runner_pid"), run["pid"]):
                 if pid and belongs_here(pid, str(self.home.root)):
                     try:
                         os.killpg(os.getpgid(pid), signal.SIGKILL)
