@@ -8,21 +8,25 @@ from hivepipe.config import here
 from hivepipe.envelope import Envelope, read_envelope
 from hivepipe.handlers.registry import execute
 from hivepipe.handlers.slow import (
+    HERE,
     SLOW_OPERATIONS,
     execute_at_once,
     execute_slow,
-    load_handlers,
+    load_slow,
+    load_writes,
 )
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.periodic import TICK, job_of
 from hivepipe.queues.connection import connect
 from hivepipe.queues.hand_back import enqueue_periodic
+from hivepipe.queues.names import LLM, SLOW
 from hivepipe.queues.stock_jobs import note_executed
 from hivepipe.redaction_config import use_rules
 from hivepipe.store.database import Database
 from hivepipe.store.location import database_path
 
-load_handlers()
+load_writes()
+load_slow(HERE, SLOW, LLM)
 
 
 def run_job(envelope: str) -> None:

@@ -22,7 +22,7 @@ from hivepipe.claiming_worker import ClaimingWorker, is_away
 from hivepipe.config import Config, renewed
 from hivepipe.envelope import Envelope, redacted
 from hivepipe.errors import BadEnvelopeError, JobError, StoppedError, StoreError, TryLaterError
-from hivepipe.handlers.slow import execute_slow, load_handlers
+from hivepipe.handlers.slow import execute_slow, load_slow
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.jobs import Job
 from hivepipe.process_log import about_job
@@ -37,7 +37,6 @@ RENEW_SECS = min(LEASE_SECS / 4, 5.0)  # RQ lets a worker's registration lapse a
 DISKS_FAULT = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
 
 logger = logging.getLogger("hivepipe.slow")
-load_handlers()
 
 
 class SlowWorker(ClaimingWorker):
@@ -54,6 +53,7 @@ class SlowWorker(ClaimingWorker):
         super().request_stop(signum, frame)
 
     def _open(self) -> None:
+        load_slow(SLOW)
         self._exports = SkillExports(self._home)
 
     def _tidy(self) -> None:
@@ -157,6 +157,7 @@ class LlmWorker(SlowWorker):
     bell = f"hivepipe:bell:{LLM}"
 
     def _open(self) -> None:
+        load_slow(LLM)
         self._settings = Config(self._home).for_settings()
 
     def _execute_one(self, job: Claimed) -> None:

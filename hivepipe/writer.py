@@ -28,7 +28,7 @@ from hivepipe.commit import commit_batch
 from hivepipe.envelope import Envelope, redacted
 from hivepipe.errors import BadEnvelopeError, MissingParentError, StoreError
 from hivepipe.guard.shared_root import look_at_shared_root
-from hivepipe.handlers.slow import HERE, SLOW_OPERATIONS, execute_slow, load_handlers
+from hivepipe.handlers.slow import HERE, SLOW_OPERATIONS, execute_slow, load_slow, load_writes
 from hivepipe.handlers.workplace import Workplace, settle_secs
 from hivepipe.heartbeats import Heartbeats
 from hivepipe.idle import IdleWatch
@@ -56,7 +56,8 @@ SHRINK_EVERY_SECS = 60.0
 LARGE_LOG_BYTES = 1_000_000
 
 logger = logging.getLogger("hivepipe.writer")
-load_handlers()
+load_writes()
+load_slow(HERE)
 
 
 class Writer(ClaimingWorker):

@@ -55,9 +55,14 @@ SLOW_OPERATIONS: dict[str, Slow] = {
 }
 
 
-def load_handlers() -> None:
-    """Import every handler: for processes that outlive an upgrade."""
-    load_all([*HANDLERS.values(), *(slow.handler for slow in SLOW_OPERATIONS.values())])
+def load_writes() -> None:
+    """Import every handler that writes to the store: for processes that outlive an upgrade."""
+    load_all(HANDLERS.values())
+
+
+def load_slow(*queues: str) -> None:
+    """Import every handler of these queues: what a process never executes costs it no memory."""
+    load_all(slow.handler for slow in SLOW_OPERATIONS.values() if slow.queue in queues)
 
 
 def execute_slow(workplace: Workplace, job: Envelope) -> None:
