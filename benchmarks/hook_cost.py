@@ -46,6 +46,7 @@ LEAST_UNDER_NAIVE = 14.0
 MOST_STOPPED_MS = 200.0
 SPOOLED_FILES = 10_000
 WARM_UP = 3  # rounds that fill the caches
+AGAIN = 3
 RULE = {"keywords": ["checkout", "cart"], "text": "Prices are whole cents, never floats. " * 5}
 BRIEFING = "The last session here split checkout.py into three modules; one is left. " * 20
 GUARD = {"HIVEPIPE_GUARD": "all", "HIVEPIPE_GUARD_POLLS": "mcp__*__poll*"}
@@ -198,26 +199,46 @@ Table = dict[str, dict[str, tuple[float, float]]]
 def measure(setting: Setting, state: str, runs: int) -> Table:
     """Return event -> size -> (median of the hook, median of the bare interpreter in this state).
 
-    A bare interpreter runs after each hook; its median is of all of these, for the highest of many
-    ratios is otherwise the one whose few bare starts were lucky.
+    What is beyond its bound is measured again, AGAIN times as often, and counts by that: the
+    highest of thirty medians is the one that a neighbour on the machine disturbed.
     """
-    table: Table = {event: {} for event in EVENTS}
-    hooks: dict[tuple[str, int], list[float]] = {}
-    bares: list[float] = []
+    cells = [(event, size) for event in EVENTS for size in SIZES]
     with redis_state(setting, state):
-        for number in range(-WARM_UP, runs):
-            for event in EVENTS:
-                for size in SIZES:
-                    data = event_bytes(event, size, number + 1000)
-                    command = [PYTHON, "-I", "-S", script(event)]
-                    hook = time_process_ms(command, data, setting.environment)
-                    bare = time_process_ms(BARE, data, setting.environment)
-                    if number >= 0:
-                        hooks.setdefault((event, size), []).append(hook)
-                        bares.append(bare)
-    for (event, size), times in hooks.items():
-        table[event][f"{size // 1000} kB"] = statistics.median(times), statistics.median(bares)
+        found = medians(setting, cells, 1000, runs)
+        if state != "stopped":
+            high = [cell for cell in cells if found[cell][0] > found[cell][1] * bound_of(cell[0])]
+            found |= medians(setting, high, 100_000, runs * AGAIN)
+    table: Table = {event: {} for event in EVENTS}
+    for (event, size), both in found.items():
+        table[event][f"{size // 1000} kB"] = both
     return table
+
+
+def medians(
+    setting: Setting, cells: list[tuple[str, int]], first: int, runs: int
+) -> dict[tuple[str, int], tuple[float, float]]:
+    """Return what each took and what a bare interpreter took, which has its turn after each hook.
+
+    The interpreter's median is of all its starts: else the highest of many ratios is the one whose
+    few bare starts were lucky.
+    """
+    hooks: dict[tuple[str, int], list[float]] = {cell: [] for cell in cells}
+    bares: list[float] = []
+    for number in range(-WARM_UP, runs):
+        for event, size in cells:
+            data = event_bytes(event, size, first + number)
+            command = [PYTHON, "-I", "-S", script(event)]
+            hook = time_process_ms(command, data, setting.environment)
+            bare = time_process_ms(BARE, data, setting.environment)
+            if number >= 0:
+                hooks[event, size].append(hook)
+                bares.append(bare)
+    return {cell: (statistics.median(hooks[cell]), statistics.median(bares)) for cell in cells}
+
+
+def bound_of(event: str) -> float:
+    """Return what a hook may take, in bare starts."""
+    return MOST_OVER_BARE_GUARDED if event.startswith("PreToolUse") else MOST_OVER_BARE
 
 
 def rivals(setting: Setting) -> dict[str, list[str]]:
