@@ -55,8 +55,9 @@ class Asking:
 
     def kill(self, arena: Arena, wave: Wave, step: str, rng: Random) -> str:
         """Kill it there; what it was asking goes on without it for a while."""
+        session = session_of(wave.number)  # said in it: two sessions may be alike but for that
         with arena.transcript(wave).open("ab") as file:
-            file.write(line(40, WORDS, sessionId=session_of(wave.number)))
+            file.write(line(40, f"{session}: {WORDS}", sessionId=session))
         strike = self._kill_while_it_waits if step == ASKED else kill_at
         self.hit = strike(arena, wave, step, rng)
         return self.hit
