@@ -22,7 +22,6 @@ demo: install  ## a day through the real hooks and the real stack, with everythi
 # What fails while others load the machine is tried once more, alone: a fault fails again.
 test: install  ## everything that must hold
 	$(MAKE) --no-print-directory -j2 check collect
-	$(BIN)/python -I -c 'from hivepipe.stack.hook_bundle import write_bundle; write_bundle()'
 	$(BIN)/python -m pytest -q -n $(TESTERS) --dist worksteal || $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none
 
 # What pytest makes of the tests is kept, else each of its processes would make it.

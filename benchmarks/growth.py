@@ -20,11 +20,11 @@ from pathlib import Path
 
 from drain import CALLS_A_SESSION, WORKER, Setting, messages_of
 from figures import Figure, conclude, parser
-from hook_cost import BARE, PYTHON, ROOT, event_bytes, time_process_ms
+from hook_cost import BARE, event_bytes, time_process_ms
 
 from hivepipe.jobs import Message
 from hivepipe.queues.client import push
-from hivepipe.stack.hook_bundle import write_bundle
+from hivepipe.stack import hook_copy
 
 LEVELS = (1_000, 100_000, 1_000_000)
 MOST_OVER_FIRST = 1.5
@@ -84,7 +84,7 @@ def hook_ratio(setting: Setting, runs: int, mark: int) -> float:
     hooks, bares = [], []
     for number in range(runs):
         data = event_bytes("PostToolUse:Agent", 1000, mark + number)
-        command = [PYTHON, "-I", "-S", str(ROOT / "hooks" / "post_tool_use.py")]
+        command = [hook_copy.launcher(), "post_tool_use"]
         hooks.append(time_process_ms(command, data, setting.environment))
         bares.append(time_process_ms(BARE, data, setting.environment))
     return statistics.median(hooks) / statistics.median(bares)
@@ -150,13 +150,13 @@ def main() -> None:
     arguments_of.add_argument("--runs", type=int, default=30, help="hooks at each level (30)")
     options = arguments_of.parse_args()
     os.umask(0o077)
-    write_bundle()
     writer: dict[int, float] = {}
     hooks: dict[int, float] = {}
     shows: dict[int, float] = {}
     levels = [level for level in LEVELS if level < options.events] + [options.events]
     with tempfile.TemporaryDirectory(prefix="hp", dir="/tmp") as folder:
         setting = Setting(os.path.realpath(folder))
+        hook_copy.write()
         try:
             stored = 0
             for level in levels:

@@ -33,7 +33,7 @@ from redis.exceptions import RedisError
 from hivepipe import home
 from hivepipe.intake.greeting import part_path, project_part
 from hivepipe.queues.connection import connect
-from hivepipe.stack.hook_bundle import write_bundle
+from hivepipe.stack import hook_copy
 from hivepipe.stack.redis_server import arguments, find_server
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -89,6 +89,7 @@ class Setting:
         }
         # This process looks places up as the hooks do.
         posix.environ.update({k.encode(): v.encode() for k, v in self.environment.items()})
+        hook_copy.write()
         os.makedirs(self.home, mode=0o700)
         self.socket = f"{home.runtime_folder(self.home)}/redis.sock"
         os.makedirs(os.path.dirname(self.socket), mode=0o700)
@@ -186,11 +187,11 @@ def time_process_ms(command: list[str], data: bytes, environment: dict[str, str]
     return elapsed * 1000
 
 
-def script(event: str) -> str:
-    """PostToolUse:Agent -> hooks/post_tool_use.py."""
+def hook_command(event: str) -> list[str]:
+    """Return what `init` registers, e.g. for PostToolUse:Agent."""
     name = event.partition(":")[0]
     snake = "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
-    return str(ROOT / "hooks" / f"{snake}.py")
+    return [hook_copy.launcher(), snake]
 
 
 Table = dict[str, dict[str, tuple[float, float]]]
@@ -227,7 +228,7 @@ def medians(
     for number in range(-WARM_UP, runs):
         for event, size in cells:
             data = event_bytes(event, size, first + number)
-            command = [PYTHON, "-I", "-S", script(event)]
+            command = hook_command(event)
             hook = time_process_ms(command, data, setting.environment)
             bare = time_process_ms(BARE, data, setting.environment)
             if number >= 0:
@@ -276,7 +277,7 @@ def measure_rivals(setting: Setting, runs: int) -> Rivals:
                 for number in range(-WARM_UP, max(runs // 2, 5)):
                     data = event_bytes(event, 1000, number + 500_000)
                     slow = time_process_ms(command, data, setting.environment)
-                    own = [PYTHON, "-I", "-S", script(event)]
+                    own = hook_command(event)
                     fast = time_process_ms(own, data, setting.environment)
                     if number >= 0:
                         theirs.append(slow)
@@ -292,7 +293,6 @@ def main() -> None:
     options = arguments_of.parse_args()
     os.umask(0o077)
     states = ("up", "down", "stopped", "10,000 spooled")
-    write_bundle()
     with tempfile.TemporaryDirectory(prefix="hp", dir="/tmp") as folder:
         setting = Setting(os.path.realpath(folder))
         tables = {state: measure(setting, state, options.runs) for state in states}

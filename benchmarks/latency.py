@@ -17,14 +17,11 @@ import sys
 import tempfile
 import threading
 import time
-from pathlib import Path
 
 from figures import Figure, conclude, parser
 
-from hivepipe.stack.hook_bundle import write_bundle
+from hivepipe.stack import hook_copy
 
-ROOT = Path(__file__).resolve().parent.parent
-PYTHON = os.path.realpath(sys.executable)
 P50_MS, P99_MS = 10.0, 50.0
 
 
@@ -38,7 +35,7 @@ def fire(number: int, environment: dict[str, str], exits: dict[str, float]) -> N
         "tool_response": {"status": "completed", "agentId": f"agent{number}"},
         "tool_use_id": f"toolu_{number}",
     }
-    command = [PYTHON, "-I", "-S", str(ROOT / "hooks" / "post_tool_use.py")]
+    command = [hook_copy.launcher(), "post_tool_use"]
     subprocess.run(
         command,
         input=json.dumps(event).encode(),
@@ -116,7 +113,6 @@ def main() -> None:
     arguments_of.add_argument("--secs", type=int, default=10)
     options = arguments_of.parse_args()
     os.umask(0o077)
-    write_bundle()
     with tempfile.TemporaryDirectory(prefix="hp", dir="/tmp") as folder:
         latencies = sorted(measure(os.path.realpath(folder), options.rate, options.secs))
     p50 = statistics.median(latencies)

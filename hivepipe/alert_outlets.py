@@ -23,9 +23,11 @@ from typing import IO
 from urllib.parse import urlsplit
 
 from hivepipe.redaction import redact_text
+from hivepipe.web_address import is_local
 
 LIMIT_SECS = 10
 LOOK_EVERY_SECS = 0.02
+ANSWER_BYTES = 1 << 16
 WORDS_BYTES = 2000
 WORDS_CHARACTERS = 200
 _SCHEMES = ("http", "https")
@@ -39,16 +41,17 @@ def run(command: str, said: Mapping[str, str]) -> str:
         return f"the command cannot be read: {error}"
     if not words:
         return "the command is empty"
-    return _told(words, json.dumps(said))
+    return told(words, json.dumps(said))
 
 
 def post(url: str, said: Mapping[str, object]) -> str:
     """Send JSON to an address of the user's; return what went wrong."""
     words = [sys.executable, "-I", "-m", "hivepipe.alert_outlets"]
-    return _told(words, json.dumps({"url": url, "said": said})).removeprefix("exit code 1: ")
+    return told(words, json.dumps({"url": url, "said": said})).removeprefix("exit code 1: ")
 
 
-def _told(words: list[str], data: str) -> str:
+def told(words: list[str], data: str) -> str:
+    """Run a command, data on its stdin, for a bounded time; return what went wrong."""
     try:
         process = subprocess.Popen(
             words,
@@ -100,24 +103,27 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         """Follow none: the answer counts as an error."""
 
 
-def _post(url: str, said: object) -> str:
-    """Return what went wrong, without a word of the address."""
-    headers = {"Content-Type": "application/json"}
+def exchange(url: str, said: object, headers: Mapping[str, str]) -> tuple[str, bytes]:
+    """POST JSON; return what went wrong, without a word of the address, and the answer."""
+    all_headers = {"Content-Type": "application/json", **headers}
     data = json.dumps(said).encode()
+    handlers = [_NoRedirect(), *([urllib.request.ProxyHandler({})] if is_local(url) else [])]
     try:
         if urlsplit(url).scheme not in _SCHEMES:
-            return "this is no http or https address"
-        request = urllib.request.Request(url, data, headers, method="POST")
-        with urllib.request.build_opener(_NoRedirect).open(request, timeout=LIMIT_SECS):
-            return ""
+            return "this is no http or https address", b""
+        request = urllib.request.Request(url, data, all_headers, method="POST")
+        with urllib.request.build_opener(*handlers).open(request, timeout=LIMIT_SECS) as answer:
+            return "", answer.read(ANSWER_BYTES)
     except urllib.error.HTTPError as error:
-        return f"HTTP {error.code}"
+        with suppress(OSError, HTTPException):
+            return f"HTTP {error.code}", error.read(ANSWER_BYTES)
+        return f"HTTP {error.code}", b""
     except urllib.error.URLError as error:
-        return getattr(error.reason, "strerror", None) or str(error.reason)
+        return getattr(error.reason, "strerror", None) or str(error.reason), b""
     except (OSError, ValueError, HTTPException) as error:
-        return type(error).__name__
+        return type(error).__name__, b""
 
 
 if __name__ == "__main__":
     asked = json.load(sys.stdin)
-    sys.exit(_post(asked["url"], asked["said"]) or None)
+    sys.exit(exchange(asked["url"], asked["said"], {})[0] or None)

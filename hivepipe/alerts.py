@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from hivepipe.plurals import counted
+
 STORE_SECS = 60.0  # shorter ones are other people's transactions
 WAITING_SECS = 60.0
 SPOOLED_SECS = 60.0
@@ -17,13 +19,13 @@ CALM_LOOKS = 3
 
 # Hive workers that go no further by themselves: state, and what is said of them.
 _WAITING = (
-    ("need_input", "ask"),
-    ("error", "report an error"),
-    ("died", "died"),
-    ("stale", "are silent"),
-    ("context_full", "filled their context"),
-    ("broken", "say nothing that can be read"),
-    ("not started", "were never started"),
+    ("need_input", "waiting for an answer"),
+    ("error", "with an error"),
+    ("died", "ended without a result"),
+    ("stale", "silent"),
+    ("context_full", "out of context"),
+    ("broken", "with an unreadable status.json"),
+    ("not started", "never started"),
 )
 
 
@@ -31,17 +33,19 @@ class Vitals(NamedTuple):
     """What is known of a stack; a figure that nobody can say now has its default."""
 
     redis_answers: bool = True
-    dead: int = 0
+    failed: int = 0
     oldest_waiting_secs: float = 0.0
     spooled: int = 0
     oldest_spooled_secs: float = 0.0
     free_bytes: int | None = None
+    lost: tuple[int, str, str] | None = None  # events lost lately: how many, from when, until when
     unserved: tuple[str, ...] = ()  # queues that no living worker serves
     clock_stands_still: bool = False  # no scheduler acts
     store_secs: float = 0.0  # for how long the database cannot be written
     store_reason: str = ""
     hive: dict[str, int] = {}  # noqa: RUF012  state -> hive workers; nobody writes into it
     budget: str = ""  # what summaries took of the day's caps, when little is left
+    ratings: str = ""  # why the memory server did not take the last ratings
     # operation -> (without effect, all), within SHARE_SECS
     effectless: dict[str, tuple[int, int]] = {}  # noqa: RUF012  nobody writes into it
 
@@ -79,12 +83,14 @@ def alerts_of(vitals: Vitals) -> list[Alert]:
         _clock,
         _store,
         _disk,
+        _lost,
         _dead,
         _waiting,
         _spool,
         _hive,
         _effectless,
         _budget,
+        _ratings,
     )
     found = [alert for judge in judged if (alert := judge(vitals))]
     return sorted(found, key=lambda alert: not alert.is_urgent)
@@ -99,7 +105,7 @@ def _unserved(vitals: Vitals) -> Alert | None:
 def _clock(vitals: Vitals) -> Alert | None:
     if not vitals.clock_stands_still:
         return None
-    text = "nothing runs by the clock: no scheduler acts (`hivepipe logs scheduler`)"
+    text = "no scheduler is active: periodic jobs do not run (`hivepipe logs scheduler`)"
     return Alert("no_scheduler", text, is_urgent=True)
 
 
@@ -117,10 +123,18 @@ def _disk(vitals: Vitals) -> Alert | None:
     return Alert("disk", text, is_urgent=True)
 
 
-def _dead(vitals: Vitals) -> Alert | None:
-    if not vitals.dead:
+def _lost(vitals: Vitals) -> Alert | None:
+    if not vitals.lost:
         return None
-    return Alert("dead_letters", f"{vitals.dead} dead letters: hivepipe failed list")
+    count, first, last = vitals.lost
+    text = f"{counted(count, 'event')} could not be kept between {first[:19]} and {last[:19]} UTC"
+    return Alert("lost_events", f"{text}: neither Redis nor a disk took them")
+
+
+def _dead(vitals: Vitals) -> Alert | None:
+    if not vitals.failed:
+        return None
+    return Alert("failed_jobs", f"{counted(vitals.failed, 'failed job')}: hivepipe failed list")
 
 
 def _waiting(vitals: Vitals) -> Alert | None:
@@ -134,7 +148,9 @@ def _spool(vitals: Vitals) -> Alert | None:
     if not vitals.spooled or vitals.oldest_spooled_secs < patience:
         return None
     oldest = _span(vitals.oldest_spooled_secs)
-    return Alert("spool", f"{vitals.spooled} events wait on disk, the oldest for {oldest}")
+    return Alert(
+        "spool", f"{counted(vitals.spooled, 'event', 'wait')} on disk, the oldest for {oldest}"
+    )
 
 
 def _hive(vitals: Vitals) -> Alert | None:
@@ -158,6 +174,12 @@ def _effectless(vitals: Vitals) -> Alert | None:
 
 def _budget(vitals: Vitals) -> Alert | None:
     return Alert("budget", f"summaries wait: {vitals.budget} today") if vitals.budget else None
+
+
+def _ratings(vitals: Vitals) -> Alert | None:
+    if not vitals.ratings:
+        return None
+    return Alert("memory_server", f"the memory server did not take ratings: {vitals.ratings}")
 
 
 def _span(secs: float) -> str:

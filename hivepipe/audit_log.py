@@ -3,19 +3,18 @@
     [2026-11-21T01:00:00Z] Redacted 3 API keys, 1 password from session 7b1f0c9e-...
 
 One line, one append, under the lock of the file itself: several processes may write. The first
-line of a new day (UTC) moves the old file to `security-audit.log.<its day>`; days older than 90
-are deleted. Mode 0600 under any umask.
+line of a new day (UTC) moves the old file to `security-audit.log.<its day>`, or the next free name.
+`prune_files` deletes days older than 90. Mode 0600 under any umask.
 """
 
 import fcntl
 import os
 import re
-import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import date, timedelta
+from itertools import count
 from pathlib import Path
 
 from hivepipe.home import make_folders
@@ -53,7 +52,7 @@ def append(folder: str, message: str) -> None:
 
 
 def rotate(folder: str) -> None:
-    """Move yesterday's file aside and delete what is too old, if anything was ever written."""
+    """Move yesterday's file aside, if anything was ever written."""
     if os.path.exists(f"{folder}/{NAME}"):
         with _locked(folder, _stamp(time.time())[:10]):
             pass
@@ -71,8 +70,7 @@ def _locked(folder: str, today: str) -> Iterator[int]:
                 continue  # moved aside while we waited
             day = os.pread(descriptor, 11, 0)[1:].decode("ascii", "replace")
             if _ROTATED.fullmatch(f"{NAME}.{day}") and day < today:
-                _move_aside(path, f"{path}.{day}")
-                _delete_old(folder, today)
+                os.rename(path, _free_name(f"{path}.{day}"))
                 continue
             yield descriptor
             return
@@ -95,22 +93,10 @@ def _is_at(descriptor: int, path: str) -> bool:
         return False
 
 
-def _move_aside(path: str, target: str) -> None:
-    """Rename the file; where a clock was set back, add it to that day's file instead."""
-    if os.path.islink(target) or not os.path.exists(target):  # a repository may ship a link
-        os.rename(path, target)
-        return
-    with open(path, "rb") as late, open(target, "ab") as file:
-        shutil.copyfileobj(late, file)
-    os.unlink(path)
-
-
-def _delete_old(folder: str, today: str) -> None:
-    oldest = (date.fromisoformat(today) - timedelta(days=KEPT_DAYS)).isoformat()
-    for name in os.listdir(folder):
-        rotated = _ROTATED.fullmatch(name)
-        if rotated and rotated[1] < oldest:
-            os.unlink(f"{folder}/{name}")
+def _free_name(path: str) -> str:
+    """Return the path, or with a number where something has that name: a clock was set back."""
+    names = (f"{path}{f'.{number}' if number else ''}" for number in count())
+    return next(each for each in names if not os.path.lexists(each))
 
 
 def _stamp(secs: float) -> str:

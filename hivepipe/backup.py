@@ -23,9 +23,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from hivepipe.errors import BackupError
+from hivepipe.errors import BackupError, StoreError
 from hivepipe.home import kept_folder
+from hivepipe.ownership.manifest import Manifest
 from hivepipe.store.copies import copy_to, trouble_of
+from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
 
 MANIFEST = "manifest.json"
@@ -153,6 +155,7 @@ def restore(home: str, source: Path, *, replace: bool) -> dict[str, Any]:
         kept.mkdir(mode=0o700, parents=True, exist_ok=True)
         if Path(folder, "kept").is_dir():
             shutil.copytree(Path(folder, "kept"), kept, dirs_exist_ok=True)
+    Manifest(home).set_adopts(adopts=True)  # archives that their own checksums prove
     return {**manifest, "before": str(before) if before else None}
 
 
@@ -222,6 +225,14 @@ def _sum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def _is_empty(database: Path) -> bool:
+    try:
+        with listings(database) as store:
+            return store.is_empty()
+    except StoreError:
+        return False
+
+
 def _moved_aside(home: str, settings: Path | None, replace: bool) -> Path | None:
     """Move what is there out of the way, if that was asked for; return where it lies.
 
@@ -232,7 +243,8 @@ def _moved_aside(home: str, settings: Path | None, replace: bool) -> Path | None
     there = [path for path in (database, log, kept, settings) if path and _has_content(path)]
     if not there:
         return None
-    if not replace:
+    is_unused = set(there) <= {database, log} and _is_empty(database)  # as `init` leaves it
+    if not replace and not is_unused:
         raise BackupError(f"{there[0]} is there already: with --replace it is moved aside")
     if database.exists():
         # Its log goes into it first; with a damaged one, which is why one restores, beside it.

@@ -40,6 +40,9 @@ Signature = tuple[object, ...]
 
 logger = logging.getLogger(__name__)
 
+# As the parts are called: any other file in their folder is a person's.
+_PARTS = ("project-", "task-", "goal-", "profile-", "lead-")
+
 
 class BriefingFiles:
     """The files of one home, kept by the writer between its turns."""
@@ -79,7 +82,7 @@ class BriefingFiles:
         wanted = {part_path(self._home, name): text for name, text in parts.items() if text}
         folder = Path(self._home, "context")
         for path in folder.glob("*.txt"):
-            if str(path) not in wanted:
+            if str(path) not in wanted and path.name.startswith(_PARTS):
                 path.unlink(missing_ok=True)
         for name, text in wanted.items():
             if read_small(name, PART_BYTES) != text:

@@ -11,6 +11,7 @@ import logging
 import math
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -26,10 +27,12 @@ from hivepipe.config import here
 from hivepipe.errors import LockHeldError
 from hivepipe.home import locate
 from hivepipe.intake.autostart import start_stack
+from hivepipe.plurals import counted
 from hivepipe.process_log import set_up
 from hivepipe.queues import client
 from hivepipe.queues.claims import Claim, Claimed, Claims
 from hivepipe.queues.connection import connect
+from hivepipe.queues.rq_workers import ROLE_FIELD
 from hivepipe.redaction_config import use_rules
 from hivepipe.stack.installed import installed
 from hivepipe.stack.lock import Stack, runtime_for, take_lock
@@ -60,6 +63,12 @@ class ClaimingWorker(SimpleWorker):
     bell: ClassVar[str]
     places: ClassVar[int]  # the most jobs of one claim
 
+    def __init__(self, queues: Any, name: str | None = None, **options: Any) -> None:
+        """Nothing is sent yet; `rq info` shows the name."""
+        super().__init__(
+            queues, name=name or f"{self.role}.{socket.gethostname()}.{os.getpid()}", **options
+        )
+
     def work(  # type: ignore[override]
         self, burst: bool = False, logging_level: str | None = None, **_: Any
     ) -> bool:
@@ -77,6 +86,7 @@ class ClaimingWorker(SimpleWorker):
         self._version = installed()
         self._parent = os.getppid()
         self._worked = False
+        self._is_held_up = True  # a worker before this one may have left jobs that wait
         self._is_busy = False
         self._is_resting = False
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -123,6 +133,9 @@ class ClaimingWorker(SimpleWorker):
     def _on_heartbeat(self) -> None:
         """Do what is due every few seconds, work or no work."""
 
+    def _on_clock_set_back(self, secs: float) -> None:
+        """Bring what the old time ordered back with the clock."""
+
     def _before_leaving(self) -> None:
         """Do what is due at the end; a RedisError ends it."""
 
@@ -145,13 +158,23 @@ class ClaimingWorker(SimpleWorker):
                     break
                 time.sleep(wait)
             except redis.ResponseError as error:
-                if not is_full(error):
+                if not is_away(error):
                     raise
-                break  # a heartbeat registers it when there is room
+                break  # a heartbeat registers it when Redis takes writes again
         is_shared = not self._address.startswith("/")
         self._claims = Claims(self.connection, self.own_queues, self.name, self.key, is_shared)
         self._blamed = self._box.read()
         self._recovered_at = -math.inf  # the first turn takes back what a dead worker held
+
+    def register_birth(self) -> None:
+        """Say who it is, and let `rq info` show its queues before their first job.
+
+        Whoever had this name is dead: this process holds the lock of the role.
+        """
+        self.connection.delete(self.key)
+        super().register_birth()  # type: ignore[no-untyped-call]
+        self.connection.hset(self.key, ROLE_FIELD, self.role)
+        self.connection.sadd("rq:queues", *[f"rq:queue:{name}" for name in self.own_queues])
 
     def heartbeat(self, timeout: int | None = None, pipeline: Any = None) -> None:
         """Say that it lives; registered anew if Redis forgot it, as after a night's sleep."""
@@ -159,8 +182,7 @@ class ClaimingWorker(SimpleWorker):
             if self.connection.hexists(self.key, "birth"):
                 super().heartbeat(timeout, pipeline)
             else:
-                self.connection.delete(self.key)
-                self.register_birth()  # type: ignore[no-untyped-call]
+                self.register_birth()
 
     def set_state(self, state: str, pipeline: Any = None) -> None:
         """Let `rq info` see what it does."""
@@ -222,11 +244,20 @@ class ClaimingWorker(SimpleWorker):
             return 0
         claim = self._claims.claim(places)
         self._say_what_stays(claim)
+        if claim.set_back_secs:
+            logger.warning("the clock was set back by %.0f s", claim.set_back_secs)
+            self._on_clock_set_back(claim.set_back_secs)
         if not claim.jobs:
             return LONGEST_WAIT_SECS if claim.next_due_secs is None else claim.next_due_secs
         self._show_busy()
         self._execute(claim.jobs)
         return 0
+
+    def _environment_works(self) -> None:
+        """Files and database can be written: jobs that wait for that are due."""
+        if self._is_held_up:
+            self._is_held_up = False
+            self._claims.hurry()
 
     def _show_busy(self) -> None:
         """Let `rq info` see that there is work, until the next rest."""
@@ -275,7 +306,7 @@ class ClaimingWorker(SimpleWorker):
         if claim.newer:
             self._say_once_a_minute("newer", "jobs of a newer hivepipe wait: upgrade this one")
         if claim.foreign:
-            text = f"{claim.foreign} jobs of another program wait in our queues"
+            text = f"{counted(claim.foreign, 'job')} of another program in our queues"
             self._say_once_a_minute("foreign", text)
 
     def _say_once_a_minute(self, subject: str, text: str) -> None:

@@ -102,6 +102,7 @@ class Setting(NamedTuple):
     kind: str
     default: str
     is_the_users: bool = False
+    is_of_files: bool = False  # nor in the environment, which a project can set
     says_what_is_spent: bool = False  # nonsense is kept: whoever would ask and pay must see it
 
     @property
@@ -166,12 +167,14 @@ SETTINGS = (
     *_of_summaries(),
     Setting("claude", _text, "a command", "the first on PATH", is_the_users=True),
     Setting(
-        "hive_flags",
-        _text,
-        "flags of claude",
-        "--permission-mode acceptEdits",
+        "hive_rights",
+        _one_of("edits", "commits", "all"),
+        '"edits", "commits" or "all"',
+        "none: `hivepipe hive rights` asks",
         is_the_users=True,
+        is_of_files=True,
     ),
+    Setting("hive_flags", _text, "flags of claude", "none", is_the_users=True, is_of_files=True),
     Setting("hive_env", _names, "a list of variables", "none", is_the_users=True),
     Setting("hive_stale_secs", _number, "a number of seconds", "3600"),
     Setting(
@@ -222,7 +225,7 @@ class Config:
         """Yield every setting with its value and source: environment, a file, or default."""
         for setting in SETTINGS:
             said = settings.environment(setting.variable)
-            if said:
+            if said and not setting.is_of_files:
                 yield Value(setting, said, "environment")
             elif setting.name in self._values:
                 yield Value(setting, *self._values[setting.name])

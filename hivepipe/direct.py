@@ -20,8 +20,11 @@ from hivepipe import settings
 from hivepipe.commit import own_fault
 from hivepipe.config import here
 from hivepipe.errors import BadEnvelopeError, HivepipeError, NewerEnvelopeError
+from hivepipe.handlers.session_export import SessionExport
+from hivepipe.handlers.skill_exports import SkillExports
 from hivepipe.handlers.slow import SLOW_OPERATIONS, execute_at_once, execute_slow
 from hivepipe.handlers.workplace import Workplace
+from hivepipe.queues.spool import spool_folders
 from hivepipe.queues.spooled import (
     SpooledJob,
     abandoned,
@@ -30,7 +33,6 @@ from hivepipe.queues.spooled import (
     spool_files,
 )
 from hivepipe.redaction_config import use_rules
-from hivepipe.skill_exports import SkillExports
 from hivepipe.stack.lock import locked_folder
 from hivepipe.store.applied import is_applied
 from hivepipe.store.database import Database
@@ -106,15 +108,17 @@ def _work(workplace: Workplace, spooled: SpooledJob) -> str:
 
 def drain(home: str) -> Report:
     """Apply the whole spool of a home; half-written files of dead hooks are set aside."""
-    spool = Path(home) / "spool"
+    spools = [Path(folder) for folder in spool_folders(home)]
     db = Database(database_path(home))
     try:
-        report = apply_files(home, db, spool_files(spool))
+        report = apply_files(home, db, [path for spool in spools for path in spool_files(spool)])
         SkillExports(home).finish()
+        SessionExport(home).finish()
     finally:
         db.close()
-    for path in list(abandoned(spool, time.time())):
-        _set_aside(path, "half-written: its hook died", report)
+    for spool in spools:
+        for path in list(abandoned(spool, time.time())):
+            _set_aside(path, "half-written: its hook died", report)
     return report
 
 
@@ -138,6 +142,7 @@ def apply_in_turn(home: str, path: Path) -> None:
             with closing(Database(database_path(home), BUSY_TIMEOUT_SECS)) as db:
                 apply_files(home, db, waiting)
             SkillExports(home).tidy()
+            SessionExport(home).finish()
         tried.update(waiting)
 
 

@@ -3,6 +3,7 @@
 HivepipeError
 ├── NoRedisServerError
 ├── RegistrationError
+├── MigrationError
 ├── StackError
 ├── SettingsError
 ├── LockHeldError
@@ -13,6 +14,7 @@ HivepipeError
 ├── PricesError
 ├── RedactionRuleError
 ├── ArchiveError
+│   └── EditedArchiveError
 ├── RetentionError
 ├── RefusedTranscriptError
 ├── StoppedError
@@ -48,6 +50,10 @@ class NoRedisServerError(HivepipeError):
 
 class RegistrationError(HivepipeError):
     """This folder cannot be registered."""
+
+
+class MigrationError(HivepipeError):
+    """What the predecessor left cannot be taken over like this."""
 
 
 class StackError(HivepipeError):
@@ -119,6 +125,10 @@ class ProfileError(HivepipeError):
 
 class ArchiveError(HivepipeError):
     """There is no such archive."""
+
+
+class EditedArchiveError(ArchiveError):
+    """Somebody else changed an archive: it is left as it is."""
 
 
 class RetentionError(HivepipeError):

@@ -41,8 +41,12 @@ CAP_COMMAND = 65536
 EDIT_TOOLS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
 AGENT_TOOLS = ("Agent", "Task")  # Task is the name before 2.1.63, still an alias
 CLAUDE_MD = "CLAUDE.md"
+PROBE = "hivepipe-probe-"  # what the session id of a probe's event begins with
 IDENTITY_FILES = ("SOUL.md", "IDENTITY.md", "TOOLS.md", "HEARTBEAT.md", CLAUDE_MD)
 CHECKPOINT_TOOLS = EDIT_TOOLS + AGENT_TOOLS
+USERS_SOURCES = ("", "user", "sdk")  # of prompts; versions before 2.1.330 do not say
+TASK_NOTIFICATION = "<task-notification>"
+FAILED_OUTCOMES = ("failed", "failure", "error", "killed", "interrupted", "cancelled")
 
 
 class _BadJsonError(ValueError):
@@ -58,6 +62,12 @@ class _DecoderStandIn:
     """
 
     JSONDecodeError = _BadJsonError
+
+
+def scan_without_json() -> None:
+    """Let the scanner find the stand-in, in the process of a hook: it never wants json itself."""
+    sys.modules.setdefault("json", _DecoderStandIn)  # type: ignore[arg-type]
+    sys.modules.setdefault("json.decoder", _DecoderStandIn)  # type: ignore[arg-type]
 
 
 class _Scanning:
@@ -76,8 +86,6 @@ try:
     import _json
 
     _scan = _json.make_scanner(_Scanning)  # type: ignore[arg-type]
-    sys.modules.setdefault("json", _DecoderStandIn)  # type: ignore[arg-type]
-    sys.modules.setdefault("json.decoder", _DecoderStandIn)  # type: ignore[arg-type]
 except (ImportError, AttributeError, TypeError):  # another Python than CPython, or a later one
     import json
 
@@ -174,15 +182,20 @@ class SessionStart(Event):
 
 
 class UserPromptSubmit(Event):
-    """The user sent a prompt; the whole of it is looked through and not kept."""
+    """A turn begins; the whole prompt is looked through and not kept.
 
-    __slots__ = ("prompt", "whole_prompt")
+    `is_users`: False for a prompt that Claude Code made itself, when a background task ended say.
+    """
+
+    __slots__ = ("is_users", "prompt", "whole_prompt")
 
     def read(self, fields: Fields) -> None:
         """Take the fields of this kind of event."""
         self.prompt = self._text(fields, "prompt", CAP_TEXT)
         whole = fields.get("prompt")
         self.whole_prompt = whole if isinstance(whole, str) else ""
+        source = self._text(fields, "source", CAP_NAME)
+        self.is_users = source in USERS_SOURCES and not is_machine_made(self.whole_prompt)
 
 
 class UserPromptExpansion(Event):
@@ -274,16 +287,19 @@ class ToolEvent(Event):
     @property
     def skill(self) -> str:
         """The skill called, by any of its names over the versions."""
-        for key in ("skill", "skill_name", "name"):
-            value = self._text(self.tool_input, key, CAP_NAME)
-            if value:
-                return value
-        return ""
+        return self._first_text(("skill", "skill_name", "name"), CAP_NAME)
 
     @property
     def skill_arguments(self) -> str:
-        """The arguments of the skill."""
-        return self._text(self.tool_input, "args", CAP_ARGUMENTS)
+        """The arguments of the skill; the predecessor's event calls them its context."""
+        return self._first_text(("args", "context"), CAP_ARGUMENTS)
+
+    def _first_text(self, keys: tuple[str, ...], cap: int) -> str:
+        for key in keys:
+            value = self._text(self.tool_input, key, cap)
+            if value:
+                return value
+        return ""
 
     @property
     def reported_success(self) -> bool:
@@ -312,7 +328,7 @@ class PostToolUseFailure(ToolEvent):
         """Take the fields of this kind of event."""
         super().read(fields)
         self.outcome = fields.get("error")
-        self.error = self._text(fields, "error", CAP_ERROR)
+        self.error = self._text(fields, "error", CAP_TEXT)
         self.is_interrupt = self._flag(fields, "is_interrupt")
 
 
@@ -323,13 +339,26 @@ class SubagentStart(Event):
 
 
 class SubagentStop(Event):
-    """A subagent finished."""
+    """A subagent finished.
 
-    __slots__ = ("agent_transcript_path",)
+    The predecessor's form of it says task_id and parent_session_id, and how the agent ended; its
+    transcript_path is the agent's own.
+    """
+
+    __slots__ = ("agent_transcript_path", "error", "failed")
 
     def read(self, fields: Fields) -> None:
         """Take the fields of this kind of event."""
         self.agent_transcript_path = self._text(fields, "agent_transcript_path", CAP_PATH)
+        task = self._id(fields, "task_id")
+        if task and not self.agent_id:
+            self.agent_id = task
+            self.session_id = self.session_id or self._id(fields, "parent_session_id")
+            self.agent_transcript_path = self.agent_transcript_path or self.transcript_path
+            self.transcript_path = ""
+        outcome = self._text(fields, "outcome", CAP_NAME).lower()
+        self.failed = outcome in FAILED_OUTCOMES
+        self.error = self._text(fields, "error", CAP_TEXT) if self.failed else ""
 
 
 class PreCompact(Event):
@@ -453,6 +482,11 @@ def _usable_part(text: str, at: int) -> Fields:
             at += 1
     except _NOT_JSON:
         return found
+
+
+def is_machine_made(prompt: str) -> bool:
+    """Did Claude Code write this prompt itself?"""
+    return prompt.lstrip().startswith(TASK_NOTIFICATION)
 
 
 def valid_id(text: str) -> str:

@@ -3,26 +3,34 @@
 Readers need none: they see the old file or the new one.
 """
 
+import logging
 import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from hivepipe.folders import Folder, make_root, try_lock
+from hivepipe.ownership.exports import replace_own
+from hivepipe.ownership.logs import name_to_rotate_to, take_names
+from hivepipe.ownership.manifest import Manifest
 
 LOCK_SECS = 1.0
 POLL_SECS = 0.02
 TAIL_BYTES = 1 << 16
 LOG_BYTES = 1_000_000
 
+logger = logging.getLogger("hivepipe.exports")
+
 
 class ExportFolder:
     """The open folder, while its lock is held."""
 
-    def __init__(self, folder: Folder, lock: int) -> None:
-        """Both are the caller's to close."""
+    def __init__(self, folder: Folder, lock: int, manifest: Manifest) -> None:
+        """Folder and lock are the caller's to close."""
         self._folder = folder
         self._lock = lock
+        self._manifest = manifest
 
     def mark(self) -> int:
         """Return the number that was left here the last time; 0 if none was."""
@@ -34,8 +42,12 @@ class ExportFolder:
         os.pwrite(self._lock, f"{number:>20}\n".encode(), 0)
 
     def replace(self, name: str, data: bytes) -> None:
-        """Write a file in one step; a power cut leaves the old or the new."""
-        self._folder.replace(name, data)
+        """Write a file in one step; a power cut leaves the old or the new.
+
+        A file that was there before is set aside; one that a person changed stays.
+        """
+        if not replace_own(self._folder, self._manifest, name, data):
+            logger.warning("%s was changed by somebody else: it is not written any more", name)
 
     def tail(self, name: str, size: int = TAIL_BYTES) -> bytes:
         """Return the end of a file; nothing where there is none."""
@@ -49,12 +61,14 @@ class ExportFolder:
 
     def append(self, name: str, lines: list[str]) -> None:
         """Add lines to a log in one write; one that has grown is kept as `<name>.1`."""
+        take_names(self._folder.path, self._manifest)
         torn = self.tail(name, 1) not in (b"", b"\n")  # a kill or a full disk in mid-write
         data = (("\n" if torn else "") + "".join(f"{line}\n" for line in lines)).encode()
         descriptor = self._folder.open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         try:
             if os.fstat(descriptor).st_size > LOG_BYTES:
-                self._folder.rename(name, f"{name}.1")
+                path = Path(self._folder.path, name)
+                self._folder.rename(name, name_to_rotate_to(path, self._manifest).name)
                 self.append(name, lines)
                 return
             os.write(descriptor, data)
@@ -63,14 +77,14 @@ class ExportFolder:
 
 
 @contextmanager
-def locked(path: str, name: str) -> Iterator[ExportFolder]:
+def locked(path: str, name: str, manifest: Manifest) -> Iterator[ExportFolder]:
     """Hold the lock of some exports; TimeoutError: somebody else has held it for a second."""
     make_root(path)
     with Folder(path) as folder:
         lock = folder.open(f".{name}.lock", os.O_RDWR | os.O_CREAT)
         try:
             _take(lock, name)
-            yield ExportFolder(folder, lock)
+            yield ExportFolder(folder, lock, manifest)
         finally:
             os.close(lock)
 

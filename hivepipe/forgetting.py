@@ -20,19 +20,22 @@ from hivepipe.guard.client import assignment_path
 from hivepipe.handlers import memory
 from hivepipe.handlers.archive import archives_of
 from hivepipe.handlers.forgotten import say_forgotten
+from hivepipe.handlers.found_archives import ARCHIVE
 from hivepipe.handlers.recall import prepare_recall
 from hivepipe.handlers.search import index_path
+from hivepipe.handlers.skill_exports import SkillExports
 from hivepipe.hive.keeping import remove_sessions, workers_of
 from hivepipe.home import Place, kept_folder, logs_folder, read_small
 from hivepipe.intake.recall import told_path
 from hivepipe.log_lines import remove_lines
 from hivepipe.memory.index import MemoryIndex
+from hivepipe.ownership.logs import NAMES, is_own
 from hivepipe.queues import forgetting as queued
 from hivepipe.queues.connection import connect
 from hivepipe.search.index import remove_index
-from hivepipe.skill_exports import SkillExports
+from hivepipe.stack.at_hand import redis_at_hand
 from hivepipe.stack.lock import Stack
-from hivepipe.stack.lone_redis import has_file, lone_redis
+from hivepipe.stack.lone_redis import has_file
 from hivepipe.stack.ping import answers
 from hivepipe.store import forgetting as stored
 from hivepipe.store.database import Database
@@ -116,12 +119,15 @@ class Forgetting:
         return [*{**dict(self._archives.on_disk()), **self._archives.index.entries()}.values()]
 
     def transcripts(self, sessions: Collection[str]) -> list[str]:
-        """Return Claude Code's own transcripts of these sessions that still lie there."""
+        """Return the transcripts of these sessions that others keep: Claude Code, a predecessor."""
         found = {stored.transcript_of(self._db, session) for session in sessions}
         for entry in self._archives.index.entries().values():
             if entry["session_id"] in sessions:
                 meta = self._archives.meta_of(entry) or {}
                 found.add(meta.get("source", {}).get("path", ""))
+        for each in self._archives.manifest.found(ARCHIVE):
+            if each.key.partition("/")[0] in sessions:
+                found.add(each.path)
         return sorted(path for path in found if path and Path(path).is_file())
 
     def hive_folders(self, sessions: Collection[str]) -> list[str]:
@@ -148,23 +154,23 @@ class Forgetting:
             stored.remove_rows(self._db, wanted.sessions)
             say_forgotten(self._place.home)
         for table, count in rows.items():
-            yield Gone(f"table {table}", count, "rows")
+            yield Gone(f"table {table}", count, "row")
         yield from self._redis(wanted, dry_run)
         spool = queued.remove_spooled(self._spool, wanted, dry_run=dry_run)
-        yield Gone("spool", spool, "files")
+        yield Gone("spool", spool, "file")
         if not dry_run:
             self._archives.remove_sessions(wanted.sessions)
-        yield Gone("archives", len(entries), "transcripts")
+        yield Gone("archives", len(entries), "transcript")
         workers = remove_sessions(self._place.home, wanted.sessions, dry_run=dry_run)
-        yield Gone("hive workers", workers, "folders")
+        yield Gone("hive workers", workers, "folder")
         if wanted.spellings:
             left = stored.remove_text(self._db, wanted, dry_run=dry_run)
-            yield Gone("rows of no session, the text alone", left, "rows")
+            yield Gone("rows of no session, the text alone", left, "row")
         yield from self._memories(wanted, dry_run)
         yield from self._derived("skill_uses" in rows or bool(wanted.spellings), dry_run)
         needles = [*map(str.encode, (*wanted.sessions, *stems)), *wanted.spellings]
-        yield Gone("logs", self._remove_lines(needles, dry_run), "lines")
-        yield Gone("markers", self._remove_markers(wanted, dry_run), "files")
+        yield Gone("logs", self._remove_lines(needles, dry_run), "line")
+        yield Gone("markers", self._remove_markers(wanted, dry_run), "file")
 
     def clean(self, *, dry_run: bool = False) -> Iterator[Gone]:
         """Remove what held texts of anything forgotten: backups, free pages, Redis' file."""
@@ -179,7 +185,7 @@ class Forgetting:
             with self._redis_of_the_home() as (client, _):
                 if client is not None and self._place.socket.startswith("/"):
                     queued.rewrite_file(client)
-        yield Gone("backups of the database, whole", len(copies), "files")
+        yield Gone("backups of the database, whole", len(copies), "file")
 
     def files_with(self, wanted: Wanted) -> list[str]:
         """Return the files of ours that still hold the text: the proof, or what is to be done."""
@@ -199,7 +205,7 @@ class Forgetting:
             if not dry_run:
                 index.clean()
                 prepare_recall(self._place.home, index)
-        yield Gone("memories, the file's text out of their index", len(found), "files")
+        yield Gone("memories, the file's text out of their index", len(found), "file")
 
     def _derived(self, has_skills: bool, dry_run: bool) -> Iterator[Gone]:
         """Search index, exports and briefings are made again from what is left."""
@@ -211,18 +217,19 @@ class Forgetting:
         if has_skills:
             if not dry_run:
                 SkillExports(self._place.home).write()
-            yield Gone("skill exports, written anew", 2, "files")
+            yield Gone("skill exports, written anew", 2, "file")
         if not dry_run:
             BriefingFiles(self._place.home).write(self._db.path)
 
     def _remove_lines(self, needles: list[bytes], dry_run: bool) -> int:
-        folders = {kept_folder(self._place.home), logs_folder(self._place.home)}
-        logs = [*(self._home / "logs").glob("*.log*")]
-        for folder in folders:
-            logs += [*Path(folder).glob("*.log"), *Path(folder).glob("*.log.*")]
+        own = {*(self._home / "logs").glob("*.log*")}
+        manifest = self._archives.manifest
+        for folder in {kept_folder(self._place.home), logs_folder(self._place.home)}:
+            found = Path(folder).glob("*.log*")
+            own |= {path for path in found if path.name in NAMES or is_own(path, manifest)}
         return sum(
             remove_lines(str(path), needles, dry_run=dry_run)
-            for path in set(logs)
+            for path in own
             if path.is_file() and not path.is_symlink()  # a repository may ship one
         )
 
@@ -260,25 +267,21 @@ class Forgetting:
                     jobs = queued.discard_jobs(client, wanted, has_workers=has_workers)
                     for session in wanted.sessions:
                         queued.remove_activity(client, session)
-                yield Gone("Redis", jobs, "jobs")
+                yield Gone("Redis", jobs, "job")
         elif has_file(self._place.home):
             yield Gone("Redis, whose file is not read while the stack is down", 1, "file")
 
     @contextmanager
     def _redis_of_the_home(self) -> Iterator[tuple[redis.Redis | None, bool]]:
         """Give the running Redis, or one of the home's own for a moment; None: there is none."""
-        address = self._place.socket
+        stack = Stack.of(self._place)
         try:
-            if answers(address):
+            with redis_at_hand(stack) as address:
+                if not address:
+                    yield None, False
+                    return
                 with connect(address) as client:
-                    yield client, True
-            elif not address.startswith("/"):
-                raise StackError(f"the Redis of this home ({address}) does not answer")
-            elif has_file(self._place.home):
-                with lone_redis(Stack.of(self._place)) as alone, connect(alone) as client:
-                    yield client, False
-            else:
-                yield None, False
+                    yield client, address == stack.address
         except redis.RedisError as error:
             raise StackError(f"Redis does not answer ({error}): forget again") from error
 

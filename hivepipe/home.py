@@ -60,9 +60,14 @@ def locate(project: str) -> Place:
         return Place(checkout, home, record)
     home = record.get("home", "")
     if not home:
-        home = f"{state_folder()}/default"
+        home = default_home()
         record = {**read_record(home), **record}
     return Place(checkout, home, record)
+
+
+def default_home() -> str:
+    """Return the home of what belongs to no registered project."""
+    return f"{state_folder()}/default"
 
 
 def logs_folder(home: str) -> str:

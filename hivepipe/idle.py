@@ -10,6 +10,7 @@ from pathlib import Path
 from hivepipe.hive.folder import at_work
 from hivepipe.intake.fate import lives
 from hivepipe.queues.housekeeping import Housekeeper
+from hivepipe.queues.spool import spool_folders
 from hivepipe.queues.spooled import spool_files
 from hivepipe.store.database import Database
 from hivepipe.store.sessions import open_processes
@@ -23,7 +24,7 @@ class IdleWatch:
     def __init__(self, home: str, housekeeper: Housekeeper) -> None:
         """It counts from now: whoever has just started may be needed."""
         self._home = home
-        self._spool = Path(home, "spool")
+        self._spools = [Path(folder) for folder in spool_folders(home)]
         self._housekeeper = housekeeper
         self._accepted = -1
         self._since = self._looked_at = time.monotonic()
@@ -43,7 +44,7 @@ class IdleWatch:
     def _is_needed(self, db: Database) -> bool:
         return (
             not self._housekeeper.nothing_waits()
-            or bool(spool_files(self._spool))
+            or any(spool_files(spool) for spool in self._spools)
             or any(lives(pid, started) for pid, started in open_processes(db, os.uname().nodename))
             or bool(at_work(self._home))
         )

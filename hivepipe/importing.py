@@ -5,21 +5,23 @@ What is to be imported becomes rows first; each row is a job whose id is made fr
 
 import json
 import sqlite3
+import time
 from _blake2 import blake2b
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
 from hivepipe.envelope import Envelope, compose, read_envelope
-from hivepipe.errors import JobError
+from hivepipe.errors import JobError, StoreError
 from hivepipe.handlers.registry import execute
 from hivepipe.jobs import Job
 from hivepipe.legacy_queue import Entry, entries
-from hivepipe.store.applied import is_applied
-from hivepipe.store.database import Database
+from hivepipe.store.database import Database, opened
+from hivepipe.store.imported import is_imported, mark_imported
+from hivepipe.store.legacy_database import LegacyDatabase
 from hivepipe.store.legacy_rows import TIMES, in_utc, is_local, known_rows
-from hivepipe.store.legacy_sql import LegacySql, RefusedError
+from hivepipe.store.legacy_sql import LegacySql, RefusedError, Touched
 
 TAKEN, BEFORE, DOUBLE = "taken", "here already", "double"
 REFUSED, BROKEN, NOTHING = "refused", "broken", "no such row"
@@ -34,6 +36,30 @@ class Outcome(NamedTuple):
     reason: str = ""
 
 
+class Imported(NamedTuple):
+    """What became of everything that one source holds."""
+
+    outcomes: list[Outcome]
+    local_times: int  # how many had no zone, and were taken as this machine's
+
+    @property
+    def is_whole(self) -> bool:
+        """Was everything taken, now or before?"""
+        return all(each.outcome in (TAKEN, BEFORE) for each in self.outcomes)
+
+
+def import_into(
+    path: Path, take: Callable[["Importer"], Iterable[Outcome]], *, is_dry: bool
+) -> Imported:
+    """Import a source into this database, all or nothing; a dry run changes and makes nothing."""
+    if is_dry and not path.exists():
+        importer = Importer(None, time.time_ns(), is_dry=True)
+        return Imported(list(take(importer)), importer.local_times)
+    with opened(path) as db, db.transaction():
+        importer = Importer(db, time.time_ns(), is_dry=is_dry)
+        return Imported(list(take(importer)), importer.local_times)
+
+
 class Importer:
     """Brings rows into a database within the caller's transaction, or only says what there is."""
 
@@ -42,62 +68,87 @@ class Importer:
         self._db = db
         self._time_ns = time_ns
         self._is_dry = is_dry
-        self.local_times = 0  # how many had no zone, and were taken as this machine's
+        self.local_times = 0
 
     def queue(self, folder: Path, parts: tuple[str, ...]) -> Iterator[Outcome]:
         """Take entries in: each statement runs on copies in memory, its rows are imported."""
         sandbox = LegacySql(known_rows(self._db) if self._db else {})
-        seen: set[tuple[str, str]] = set()
+        effects: dict[str, set[Touched]] = {}
+        seen: set[str] = set()
         try:
             for entry in entries(folder, parts):
-                yield _judged(sandbox, entry, seen)
-            for outcome in self.rows(sandbox.rows()):
-                if outcome.outcome == REFUSED:  # the others were told of as entries
-                    yield outcome
+                id = _hash(["entry", entry.sql, entry.created_at])
+                outcome = self._judged(sandbox, entry, id, seen)
+                if outcome.outcome == TAKEN:
+                    effects[id] = sandbox.take_touched()
+                yield outcome
+            refused: set[Touched] = set()
+            for key, row in sandbox.rows():
+                brought = self._row(key[0], row)
+                if brought.outcome == REFUSED:  # the others were told of as entries
+                    refused.add(key)
+                    yield brought
+            self._remember(id for id, touched in effects.items() if not touched & refused)
         finally:
             sandbox.close()
 
-    def rows(self, found: Iterable[tuple[str, dict[str, object]]]) -> Iterator[Outcome]:
-        """Take rows in."""
-        for table, row in found:
-            if endless := [name for name, value in row.items() if value in (inf, -inf)]:
-                reason = f"{', '.join(endless)}: no number that JSON has"
-                yield Outcome(str(row["id"]), table, REFUSED, reason)
-                continue
-            self.local_times += sum(is_local(row.get(name)) for name in TIMES)
-            job = _job(table, in_utc(row), self._time_ns)
-            outcome, reason = self._bring(job)
-            yield Outcome(str(row["id"]), table, outcome, reason)
+    def _judged(self, sandbox: LegacySql, entry: Entry, id: str, seen: set[str]) -> Outcome:
+        name = f"{entry.path.parent.name}/{entry.path.name}"
+        if entry.problem:
+            return Outcome(name, entry.operation, BROKEN, entry.problem)
+        if id in seen:
+            return Outcome(name, entry.operation, DOUBLE)
+        seen.add(id)
+        if self._db and is_imported(self._db, id):
+            return Outcome(name, entry.operation, BEFORE)
+        try:
+            touched = sandbox.run(entry.sql, entry.created_at)
+        except RefusedError as error:
+            return Outcome(name, entry.operation, REFUSED, str(error))
+        return Outcome(name, entry.operation, TAKEN if touched else NOTHING)
+
+    def _remember(self, entries: Iterable[str]) -> None:
+        """An entry is done when all its rows are: one that was refused is tried again."""
+        for id in entries:
+            if self._db and not self._is_dry:
+                mark_imported(self._db, id)
+
+    def database(self, legacy: LegacyDatabase) -> Iterator[Outcome]:
+        """Take rows in; a damaged table costs no other."""
+        for table in legacy.tables:
+            try:
+                for row in legacy.rows(table):
+                    yield self._row(table, row)
+            except StoreError as error:
+                yield Outcome(f"table {table}", table, REFUSED, str(error))
+
+    def _row(self, table: str, row: dict[str, object]) -> Outcome:
+        if endless := [name for name, value in row.items() if value in (inf, -inf)]:
+            reason = f"{', '.join(endless)}: no number that JSON has"
+            return Outcome(str(row["id"]), table, REFUSED, reason)
+        self.local_times += sum(is_local(row.get(name)) for name in TIMES)
+        outcome, reason = self._bring(_job(table, in_utc(row), self._time_ns))
+        return Outcome(str(row["id"]), table, outcome, reason)
 
     def _bring(self, job: Envelope) -> tuple[str, str]:
-        if self._db and is_applied(self._db, job.id):
+        if self._db and is_imported(self._db, job.id):
             return BEFORE, ""
         if self._is_dry or self._db is None:
             return TAKEN, ""
         try:
             with self._db.savepoint():
                 execute(self._db, job)
+                mark_imported(self._db, job.id)
         except (JobError, sqlite3.IntegrityError) as error:  # no other row is spoilt by it
             return REFUSED, str(error)
         return TAKEN, ""
 
 
-def _judged(sandbox: LegacySql, entry: Entry, seen: set[tuple[str, str]]) -> Outcome:
-    name = f"{entry.path.parent.name}/{entry.path.name}"
-    if entry.problem:
-        return Outcome(name, entry.operation, BROKEN, entry.problem)
-    if (entry.sql, entry.created_at) in seen:
-        return Outcome(name, entry.operation, DOUBLE)
-    seen.add((entry.sql, entry.created_at))
-    try:
-        touched = sandbox.run(entry.sql, entry.created_at)
-    except RefusedError as error:
-        return Outcome(name, entry.operation, REFUSED, str(error))
-    return Outcome(name, entry.operation, TAKEN if touched else NOTHING)
-
-
 def _job(table: str, row: dict[str, object], time_ns: int) -> Envelope:
-    text = json.dumps([table, row], sort_keys=True)
-    id = blake2b(text.encode(), digest_size=16, person=b"hivepipe-import").hexdigest()
-    message = compose(id, Job("import_row", {"table": table, "row": row}, table), time_ns)
-    return read_envelope(message.envelope)
+    job = Job("import_row", {"table": table, "row": row}, table)
+    return read_envelope(compose(_hash([table, row]), job, time_ns).envelope)
+
+
+def _hash(content: object) -> str:
+    text = json.dumps(content, sort_keys=True)
+    return blake2b(text.encode(), digest_size=16, person=b"hivepipe-import").hexdigest()

@@ -59,6 +59,7 @@ TWIN_WINDOW_NS = 2_000_000_000
 
 # operation -> priority
 PRIORITIES = {
+    "probe": 1,
     "start_session": 1,
     "activate_session": 1,
     "pause_session": 1,
@@ -69,6 +70,7 @@ PRIORITIES = {
     "enter_profile": 5,
     "sync_profile": 5,
     "sync_identity": 5,
+    "conclude_session": 5,
     "finish_process": 5,
     "insert_agent": 5,
     "fail_agent": 5,
@@ -102,6 +104,12 @@ PRIORITIES = {
     "record_summary": 8,
     "summarise_session": 10,
     "summarise_idle": 8,
+    "promote_retries": 4,
+    "drain_spool": 4,
+    "record_activity": 5,
+    "bring_back_strays": 6,
+    "write_briefings": 8,
+    "export_skills": 8,
 }
 
 # A transcript lags behind the event that ends a turn: it is read at once, and once more.
@@ -291,11 +299,17 @@ def _on_start(event: events.SessionStart, context: Context) -> list[Job]:
 
 
 def _on_prompt(event: events.UserPromptSubmit, context: Context) -> list[Job]:
-    prompt: Payload = {"prompt_id": event.prompt_id, "prompt": event.prompt}
-    jobs = [
-        Job("activate_session", {}, context.session[:8]),
-        Job("record_prompt", prompt, context.session[:8]),
-    ]
+    """A prompt of Claude Code's own opens the turn, and is none of the user's."""
+    jobs = [Job("activate_session", {}, context.session[:8])]
+    if event.is_users:
+        prompt: Payload = {"prompt_id": event.prompt_id, "prompt": event.prompt}
+        jobs.append(Job("record_prompt", prompt, context.session[:8]))
+    else:
+        from hivepipe.task_notifications import finished_agent  # noqa: PLC0415  seldom wanted
+
+        agent = finished_agent(event.whole_prompt)
+        if agent:
+            jobs.append(Job("finish_agent", agent, context.session[:8]))
     if context.recalled:
         jobs.append(Job("record_recall", {"memories": context.recalled}, context.session[:8]))
     return jobs
@@ -322,6 +336,7 @@ def _on_tool(event: events.PostToolUse, context: Context) -> list[Job]:
         jobs += _record_skill(event, success=event.reported_success)
     if is_operation(event) and context.count.due:
         jobs += _checkpoint(event, context)
+        jobs += _subagent("start_agent", event)  # its SubagentStart may have been lost
     if event.tool in events.EDIT_TOOLS and "/memory/" in event.file_path:
         jobs += _index_memory(event, context)
     if context.snapshot:
@@ -367,7 +382,8 @@ def _sync_identity(event: events.PostToolUse, context: Context) -> Job:
 
 def _on_tool_failure(event: PostToolUseFailure, context: Context) -> list[Job]:
     if event.tool in events.AGENT_TOOLS:
-        payload = _agent_call(event, context) | {"is_interrupt": event.is_interrupt}
+        failure: Payload = {"is_interrupt": event.is_interrupt, "error": event.error}
+        payload = _agent_call(event, context) | failure
         return [Job("fail_agent", payload, event.subagent_type)]
     if event.tool == "Skill" and not event.is_interrupt:  # an interrupt is nobody's failure
         return _record_skill(event, success=False)
@@ -435,22 +451,23 @@ def _final_checkpoint(event: Event, context: Context) -> Job:
 
 
 def _on_subagent_start(event: Event, context: Context) -> list[Job]:
-    return _subagent("start_agent", event, "")
+    return _subagent("start_agent", event)
 
 
 def _on_subagent_stop(event: events.SubagentStop, context: Context) -> list[Job]:
-    finished = _subagent("finish_agent", event, event.agent_transcript_path)
+    ended: Payload = {
+        "agent_transcript_path": event.agent_transcript_path,
+        "failed": event.failed,
+        "error": event.error,
+    }
+    finished = _subagent("finish_agent", event, ended)
     return finished and finished + _archive(event, context, event.agent_transcript_path)
 
 
-def _subagent(operation: str, event: Event, transcript: str) -> list[Job]:
+def _subagent(operation: str, event: Event, more: Payload | None = None) -> list[Job]:
     if not event.agent_type or not event.agent_id:  # Claude's internal agents have no type
         return []
-    payload: Payload = {
-        "agent_id": event.agent_id,
-        "type": event.agent_type,
-        "agent_transcript_path": transcript,
-    }
+    payload: Payload = {"agent_id": event.agent_id, "type": event.agent_type, **(more or {})}
     return [Job(operation, payload, event.agent_type)]
 
 
@@ -473,15 +490,14 @@ def _on_session_end(event: events.SessionEnd, context: Context) -> list[Job]:
         Job("end_session", {"reason": event.reason}, context.session[:8]),
         _final_checkpoint(event, context),
         *_archive(event, context),
-        *_process_end(event, context),
+        _conclusion(event, context),
     ]
 
 
-def _process_end(event: events.SessionEnd, context: Context) -> list[Job]:
-    """After clear and resume the process lives on, in another session."""
-    if event.reason in ("clear", "resume"):
-        return []
-    return [Job("finish_process", {}, context.session[:8])]
+def _conclusion(event: Event, context: Context) -> Job:
+    """What follows from the end of a session, once no instance is in it any more."""
+    payload: Payload = {"path": event.transcript_path, "claude": context.claude_folder}
+    return Job("conclude_session", payload, context.session[:8])
 
 
 def _archive(event: Event, context: Context, agent_transcript: str = "") -> list[Job]:
@@ -497,8 +513,6 @@ def _archive(event: Event, context: Context, agent_transcript: str = "") -> list
         "agent_type": event.agent_type if is_agent else "",
         "claude": context.claude_folder,
     }
-    if event.name == "SessionEnd":
-        payload["ends"] = True
     if event.name == "SessionStart":
         payload["compacted"] = True
     subject = event.agent_type if is_agent else context.session[:8]
@@ -588,6 +602,8 @@ def event_keys(event: Event, session: str, instance: str, event_time_ns: int) ->
 
 
 def _identity(event: Event, context: Context, job: Job) -> tuple[str, str]:
+    if job.operation == "probe":  # whoever fired it looks for this id
+        return job.subject, ""
     keys = event_keys(event, context.session, context.instance, context.event_time_ns)
     suffix = b"\0" + job.operation.encode()
     if job.operation == "start_session":  # each instance brings its own assignment

@@ -6,6 +6,8 @@ the same however often the tick comes.
 
     tick-<name>     waits in rq-scheduler's set, and in `medium` for a moment; never in `applied`
     <name>-<slot>   the job: counted, applied once, recorded in the table `slots`
+    <name>-at-<ns>  an extra run, which takes no slot: something triggered it, or the clock was set
+                    back into slots that are executed
 """
 
 import re
@@ -25,16 +27,20 @@ CLEANUP = "cleanup"
 CLEANUP_EVERY_CHECKPOINTS = 10
 
 _NAME = re.compile(r"[a-z_]{1,40}")
-_ID = re.compile(r"tick-[a-z_]{1,40}|([a-z_]{1,40})-([0-9]{1,19})")
+_ID = re.compile(r"tick-[a-z_]{1,40}|([a-z_]{1,40}(?:-at)?)-([0-9]{1,19})")
 
 
 class Periodic(NamedTuple):
-    """One row: under which name and how often an operation runs, and what would be missed."""
+    """One row: under which name and how often an operation runs, and what would be missed.
+
+    `stands_in_for`: a worker that does this by itself; the row runs only while there is none.
+    """
 
     name: str
     interval_secs: int
     operation: str
     why: str
+    stands_in_for: str = ""
 
 
 PERIODIC = (
@@ -47,21 +53,23 @@ PERIODIC = (
     Periodic("compress", 86_400, "compress_archives", "old archives stay as large as they were"),
     Periodic("prune_files", 86_400, "prune_files", "archives and logs grow without end"),
     Periodic("prune", 86_400, "prune", "the database grows without end"),
+    Periodic("retries", 5, "promote_retries", "jobs are not tried again", "writer"),
+    Periodic("spool", 5, "drain_spool", "events that wait on disk stay there", "writer"),
+    Periodic("activity", 10, "record_activity", "sessions at work look silent", "writer"),
+    Periodic("strays", 30, "bring_back_strays", "jobs of a killed worker stay lost", "writer"),
+    Periodic("briefings", 60, "write_briefings", "sessions are told what is over", "writer"),
+    Periodic("exports", 30, "export_skills", "skill-usage.json grows old", "slow"),
 )
 
 
-def slot_at(now: float, interval_secs: int, last: int | None) -> int:
-    """Return the slot that a tick at this time opens: later than the last one, whatever the clock.
-
-    It is floor(time / interval), until the clock is set back.
-    """
-    slot = int(now // interval_secs)
-    return slot if last is None else max(slot, last + 1)
+def slot_at(now: float, interval_secs: int) -> int:
+    """Return the slot of this time: it is never ahead of the clock, and nothing has to know it."""
+    return int(now // interval_secs)
 
 
 def next_due(now: float, interval_secs: int) -> int:
     """Return when the slot after the one of this time begins."""
-    return (int(now // interval_secs) + 1) * interval_secs
+    return (slot_at(now, interval_secs) + 1) * interval_secs
 
 
 def tick_id(name: str) -> str:
@@ -69,11 +77,9 @@ def tick_id(name: str) -> str:
     return f"tick-{name}"
 
 
-def tick_of(row: Periodic, slot: int, due_ns: int, cause: str = "") -> Message:
-    """Return the tick that opens a slot; `cause`: what brought it forward, if not the clock."""
+def tick_of(row: Periodic, slot: int, due_ns: int) -> Message:
+    """Return the tick that opens a slot."""
     payload: dict[str, object] = {"name": row.name, "operation": row.operation, "slot": slot}
-    if cause:
-        payload["cause"] = cause
     return compose(tick_id(row.name), Job(TICK, payload, row.name), due_ns, TICK_PRIORITY)
 
 
@@ -82,14 +88,24 @@ def job_of(tick: Envelope) -> Message:
     name, operation, slot = tick.text("name"), tick.text("operation"), tick.number("slot")
     if not _NAME.fullmatch(name) or operation not in PRIORITIES or slot is None or slot < 0:
         raise BadEnvelopeError("the tick names nothing that runs by the clock")
-    trigger = tick.text("cause") or BY_THE_CLOCK
-    payload: dict[str, object] = {"periodic": name, "slot": slot, "trigger": trigger}
+    payload: dict[str, object] = {"periodic": name, "slot": slot, "trigger": BY_THE_CLOCK}
     return compose(f"{name}-{slot}", Job(operation, payload, name), tick.event_time_ns)
 
 
+def extra_job(name: str, operation: str, trigger: str, time_ns: int) -> Message:
+    """Return a run of a row that takes no slot."""
+    payload: dict[str, object] = {"periodic": name, "trigger": trigger}
+    return compose(f"{name}-at-{time_ns}", Job(operation, payload, name), time_ns)
+
+
 def is_periodic(job: Envelope) -> bool:
-    """Does the job run by the clock?"""
-    return bool(job.text("periodic")) and job.number("slot") is not None
+    """Does the job run by the clock, or as an extra run of what does?"""
+    return bool(job.text("periodic"))
+
+
+def takes_slot(job: Envelope) -> bool:
+    """Is it the job of a slot?"""
+    return is_periodic(job) and job.number("slot") is not None
 
 
 def cleanup_cause(job: Envelope) -> str:
@@ -106,7 +122,10 @@ def cleanup_cause(job: Envelope) -> str:
 
 
 def name_and_slot(job_id: str) -> tuple[str, int] | None:
-    """Return what the id of a job by the clock says; None for a tick's and for any other."""
+    """Return what the id of a job by the clock says; None for a tick's and for any other.
+
+    Of an extra run: `<name>-at` and its time.
+    """
     found = _ID.fullmatch(job_id)
     return (found[1], int(found[2])) if found and found[1] else None
 

@@ -10,11 +10,14 @@
 Each of the first three steps of the first two lowers the priority by one, never past 10.
 """
 
+import errno
+
 FIRST_SECS = (0.1, 0.2, 0.4)
 LONGEST_SECS = 30.0
 FILE_SECS = (1.0, 5.0, 30.0, 120.0)
 LLM_SECS = 15.0
 LOWEST_PRIORITY = 10
+DISKS_FAULT = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
 
 
 def store_delay_secs(attempts: int) -> float:

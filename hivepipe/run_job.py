@@ -1,59 +1,117 @@
-"""The one function RQ ever calls. Its path is stored in every job: it never moves."""
+"""The one function RQ ever calls. Its path is stored in every job: it never moves.
 
+A stock `rq worker` tries a job again three times, after 1, 2 and 4 seconds, and then it is dead.
+What is not the job's fault (a locked database, a full disk) returns RQ's `Retry` instead, and comes
+back as often as it has to. No handler is imported before its job: RQ forks for each one, and
+importing them all would cost more than most jobs do.
+"""
+
+import math
+import sqlite3
+from contextlib import suppress
 from functools import cache, partial
 
-from rq import get_current_job
+from redis import Redis
+from rq import Retry, get_current_job
+from rq.job import Job as RqJob
 
+from hivepipe import retry
 from hivepipe.config import here
 from hivepipe.envelope import Envelope, read_envelope
+from hivepipe.errors import StoreError, TryLaterError
 from hivepipe.handlers.registry import execute
-from hivepipe.handlers.slow import (
-    HERE,
-    SLOW_OPERATIONS,
-    execute_at_once,
-    execute_slow,
-    load_slow,
-    load_writes,
-)
-from hivepipe.handlers.workplace import Workplace
-from hivepipe.periodic import TICK, job_of
+from hivepipe.handlers.slots import job_due
+from hivepipe.handlers.slow import SLOW_OPERATIONS, execute_at_once, execute_slow
+from hivepipe.handlers.workplace import Workplace, settle_secs
+from hivepipe.jobs import Job
+from hivepipe.periodic import CLEANUP, TICK, cleanup_cause
 from hivepipe.queues.connection import connect
 from hivepipe.queues.hand_back import enqueue_periodic
-from hivepipe.queues.names import LLM, SLOW
-from hivepipe.queues.stock_jobs import note_executed
+from hivepipe.queues.stock_jobs import count_tick, note_executed
+from hivepipe.queues.ticks import clock_runs, trigger
 from hivepipe.redaction_config import use_rules
 from hivepipe.store.database import Database
 from hivepipe.store.location import database_path
 
-load_writes()
-load_slow(HERE, SLOW, LLM)
+MOST_RETRIES = 1_000_000  # RQ wants a number
 
 
-def run_job(envelope: str) -> None:
+def run_job(envelope: str) -> Retry | None:
     """Execute one job, a write in its own transaction.
 
-    The database is that of HIVEPIPE_HOME, else of the working directory's project. Errors go to
-    RQ, which retries and then keeps the job as failed.
+    The database is that of HIVEPIPE_HOME, else of the working directory's project. Errors of the
+    job's own go to RQ, which retries and then keeps the job as failed.
     """
     job = read_envelope(envelope)
     place, _ = here()
     in_rq = get_current_job()
-    if job.operation == TICK:
-        connection = in_rq.connection if in_rq else connect(place.socket)
-        enqueue_periodic(connection, place.socket, [job_of(job)])
-    else:
-        _execute(place.home, job)
-    if in_rq is not None:
-        note_executed(in_rq.connection, in_rq.id)
+    connection = in_rq.connection if in_rq else connect(place.socket)
+    attempts = (in_rq.number_of_retries or 0) if in_rq else 0
+    if in_rq and not attempts and settle_secs(job) and clock_runs(connection):
+        return _again(settle_secs(job))  # what it reads still grows; the scheduler brings it back
+    try:
+        if job.operation == TICK:
+            _open_slot(connection, place.socket, place.home, job)
+        else:
+            _execute(place.home, job)
+    except Exception as error:
+        delay = _delay_secs(error, job, attempts + 1)
+        if not in_rq or delay is None:
+            raise
+        return _again(delay)
+    if in_rq:
+        _note(connection, in_rq, job)
+    return None
+
+
+def _again(secs: float) -> Retry:
+    """RQ knows whole seconds only; at once would be the same moment, again and again."""
+    return Retry(max=MOST_RETRIES, interval=max(1, math.ceil(secs)))
+
+
+def _delay_secs(error: Exception, job: Envelope, attempts: int) -> float | None:
+    """Return when to try again what is not the job's fault; None: RQ is to judge."""
+    if isinstance(error, TryLaterError):
+        return error.delay_secs
+    is_stores = isinstance(error, sqlite3.OperationalError | StoreError)
+    if job.operation not in SLOW_OPERATIONS:
+        return retry.store_delay_secs(attempts) if is_stores else None
+    if is_stores or isinstance(error, OSError):
+        errno = getattr(error, "errno", None)
+        return retry.file_delay_secs(attempts, is_stores or errno in retry.DISKS_FAULT)
+    return None
+
+
+def _open_slot(connection: Redis, address: str, home: str, tick: Envelope) -> None:
+    db = None
+    with suppress(sqlite3.Error, StoreError):
+        db = _database(home)
+    due = job_due(db, tick)
+    if due:
+        enqueue_periodic(connection, address, [due])
 
 
 def _execute(home: str, job: Envelope) -> None:
-    db = _database(home)
     if job.operation in SLOW_OPERATIONS:
-        execute_slow(Workplace(home, partial(execute_at_once, home, db)), job)
-    else:
-        with db.transaction():
-            execute(db, job)
+        execute_slow(Workplace(home, partial(_at_once, home)), job)
+        return
+    db = _database(home)
+    with db.transaction():
+        execute(db, job)
+
+
+def _at_once(home: str, parent: Envelope, jobs: list[Job]) -> None:
+    execute_at_once(home, _database(home), parent, jobs)
+
+
+def _note(connection: Redis, in_rq: RqJob, job: Envelope) -> None:
+    """Say what RQ does not know: that the effect is committed, and what follows from it."""
+    if job.operation == TICK:
+        count_tick(connection)
+        return
+    note_executed(connection, in_rq.id)
+    if cause := cleanup_cause(job):
+        trigger(connection, CLEANUP, cause)
 
 
 @cache

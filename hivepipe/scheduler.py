@@ -1,6 +1,6 @@
 """The scheduler: rq-scheduler, made to fire each tick once per slot and to outlive Redis.
 
-    cycle     hold the lock -> table and Redis agree? -> fire what is due
+    cycle     hold the lock -> table and Redis agree? -> fire what is due, or was asked for
     between   sleep until the next tick, at most five seconds
 
 Several may run: the one that holds `rq:scheduler_lock` acts and renews it. After a kill -9 the
@@ -24,13 +24,18 @@ from rq_scheduler.scheduler import Scheduler
 from hivepipe.jobs import ENVELOPE_VERSION
 from hivepipe.periodic import PERIODIC, TICK_QUEUE, Periodic, next_due, tick_id, tick_of
 from hivepipe.queues import ticks
+from hivepipe.queues.activity import some_is_noted
 from hivepipe.queues.client import FUNCTION, TIMEOUT_SECS
+from hivepipe.queues.rq_workers import living_roles, rq_workers
+from hivepipe.queues.spooled import some_wait_on_disk
+from hivepipe.queues.stock_jobs import some_are_due
 from hivepipe.stack.installed import installed
 
 LOCK_SECS = 20
 LONGEST_WAIT_SECS = 5.0
 SHORTEST_WAIT_SECS = 0.2
 CLOCK_SLACK_SECS = 2.0
+ABSENT_SECS = 10.0  # for so long nobody stands in for a worker: it may be just starting
 
 # Taken, or renewed if it is ours. ARGV: name, seconds
 _HOLD = """
@@ -57,10 +62,15 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
 
     job_class = Tick
 
-    def __init__(self, connection: Redis, rows: Sequence[Periodic] = PERIODIC) -> None:
+    def __init__(
+        self, connection: Redis, rows: Sequence[Periodic] = PERIODIC, home: str = ""
+    ) -> None:
         """Nothing is sent yet."""
         super().__init__(TICK_QUEUE, connection=connection, interval=LONGEST_WAIT_SECS)
+        self.log.setLevel(logging.WARNING)  # at INFO it logs each birth and death of its own
         self._rows = rows
+        self._home = home
+        self._seen_at = {row.stands_in_for: time.monotonic() for row in rows}
         self._stopped = threading.Event()
         self._version = installed()
         self._is_acting = False
@@ -100,15 +110,42 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
             due = ticks.due_times(self.connection)
         self._follow_clock(due)
         now = time.time()
-        for row in self._rows:
-            if due[tick_id(row.name)] <= now and ticks.fire(self.connection, row, now):
-                due[tick_id(row.name)] = next_due(now, row.interval_secs)
-        return self._secs_until(min(due.values(), default=math.inf))
+        rows = self._rows_wanted()
+        for row in rows:
+            id = tick_id(row.name)
+            if due[id] <= now and (not self._has_work(row, now) or self._fire(row, now)):
+                due[id] = next_due(now, row.interval_secs)
+        ticks.run_triggered(self.connection, self._rows, time.time_ns())
+        return self._secs_until(min((due[tick_id(row.name)] for row in rows), default=math.inf))
+
+    def _rows_wanted(self) -> list[Periodic]:
+        """Leave out what stands in for a worker that lives, or that may be on its way."""
+        now = time.monotonic()
+        self._seen_at |= dict.fromkeys(living_roles(rq_workers(self.connection)), now)
+        return [
+            row
+            for row in self._rows
+            if not row.stands_in_for or now - self._seen_at[row.stands_in_for] > ABSENT_SECS
+        ]
+
+    def _fire(self, row: Periodic, now: float) -> bool:
+        return ticks.fire(self.connection, row, now)
+
+    def _has_work(self, row: Periodic, now: float) -> bool:
+        """Would the row find anything? What cannot be told beforehand is always worth a look."""
+        match row.operation:
+            case "promote_retries":
+                return some_are_due(self.connection, now)
+            case "drain_spool":
+                return bool(self._home) and some_wait_on_disk(self._home)
+            case "record_activity":
+                return some_is_noted(self.connection)
+        return True
 
     def _reconcile(self) -> None:
         """Make Redis say what the table says; whoever begins to act does this first."""
         if not self._is_acting:
-            logger.info("%s acts", self.name)
+            logger.info("scheduler %s is active", self.name)
             self._is_acting = True
             self._clock = (math.inf, math.inf)
         for id in ticks.forget_others(self.connection, self._rows):

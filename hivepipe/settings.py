@@ -89,6 +89,17 @@ def environment(name: str) -> str | None:
     return None
 
 
+def absolute_entries(path: str) -> str:
+    """Return PATH without its relative entries: they name folders of the current project."""
+    return ":".join([entry for entry in path.split(":") if entry.startswith("/")])
+
+
+def everything() -> dict[str, str]:
+    """Return the whole environment, for a process that is to have what this one has."""
+    decoded = "utf-8", "surrogateescape"
+    return {name.decode(*decoded): value.decode(*decoded) for name, value in posix.environ.items()}
+
+
 def inherited() -> dict[bytes, bytes]:
     """Return the environment for the processes of a stack."""
     kept = {
@@ -97,6 +108,9 @@ def inherited() -> dict[bytes, bytes]:
         if name.decode("utf-8", "replace") in _INHERITED
         or name.decode("utf-8", "replace").startswith(_INHERITED_STARTS)
     }
+    path = absolute_entries(kept.pop(b"PATH", b"").decode("utf-8", "surrogateescape"))
+    if path:
+        kept[b"PATH"] = path.encode("utf-8", "surrogateescape")
     ours = {name: environment(name) for name in _INHERITED_OURS}
     return kept | {name.encode(): value.encode() for name, value in ours.items() if value}
 

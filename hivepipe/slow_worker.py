@@ -7,7 +7,6 @@
 Nothing here writes to the store: a write never waits behind slow work, nor the other way round.
 """
 
-import errno
 import logging
 import sqlite3
 import threading
@@ -22,6 +21,8 @@ from hivepipe.claiming_worker import ClaimingWorker, is_away
 from hivepipe.config import Config, renewed
 from hivepipe.envelope import Envelope, redacted
 from hivepipe.errors import BadEnvelopeError, JobError, StoppedError, StoreError, TryLaterError
+from hivepipe.handlers.session_export import SessionExport
+from hivepipe.handlers.skill_exports import SkillExports
 from hivepipe.handlers.slow import execute_slow, load_slow
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.jobs import Job
@@ -31,10 +32,8 @@ from hivepipe.queues.claims import LEASE_SECS, Claimed
 from hivepipe.queues.hand_back import hand_back
 from hivepipe.queues.job_data import envelope_text, read_claimed
 from hivepipe.queues.names import LLM, SLOW
-from hivepipe.skill_exports import SkillExports
 
 RENEW_SECS = min(LEASE_SECS / 4, 5.0)  # RQ lets a worker's registration lapse after 20 s
-DISKS_FAULT = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
 
 logger = logging.getLogger("hivepipe.slow")
 
@@ -55,13 +54,16 @@ class SlowWorker(ClaimingWorker):
     def _open(self) -> None:
         load_slow(SLOW)
         self._exports = SkillExports(self._home)
+        self._session = SessionExport(self._home)
 
     def _tidy(self) -> None:
         """Bring the exports up to date, between two jobs."""
         self._exports.tidy()
+        self._session.tidy()
 
     def _before_leaving(self) -> None:
         self._exports.finish()
+        self._session.finish()
 
     def _did_first(self) -> bool:
         self._tidy()
@@ -78,7 +80,7 @@ class SlowWorker(ClaimingWorker):
         try:
             envelope = read_claimed(job)
         except BadEnvelopeError as error:
-            logger.error("dead letter %s: %s", job.id, error)
+            logger.error("failed job %s: %s", job.id, error)
             self._claims.bury([(job, str(error), job.data, "unreadable")])
             return
         about_job(job.id, envelope.operation, envelope.session)
@@ -103,6 +105,7 @@ class SlowWorker(ClaimingWorker):
             self._bury(job, envelope, error)
         else:
             self._claims.acknowledge([(job, envelope.operation)])
+            self._environment_works()
 
     def _is_told_to_stop(self) -> bool:
         return bool(self._stop_requested)
@@ -134,17 +137,18 @@ class SlowWorker(ClaimingWorker):
     def _environment_failed(self, job: Claimed, envelope: Envelope, error: Exception) -> None:
         """A file, a disk, the database or Redis failed, not the job: it comes again."""
         attempts = job.attempts + 1
-        is_disks_fault = not isinstance(error, OSError) or error.errno in DISKS_FAULT
+        is_disks_fault = not isinstance(error, OSError) or error.errno in retry.DISKS_FAULT
         delay = retry.file_delay_secs(attempts, is_disks_fault)
         if delay is None:
             self._bury(job, envelope, error)
             return
         logger.warning("%s failed, again in %.0f s: %s", envelope.operation, delay, error)
-        self._claims.retry([(job, job.queue, delay)])
+        self._claims.retry([(job, job.queue, delay)], held_up=is_disks_fault)
+        self._is_held_up = self._is_held_up or is_disks_fault
 
     def _bury(self, job: Claimed, envelope: Envelope, error: Exception) -> None:
         reason = f"{type(error).__name__}: {error}"
-        logger.error("dead letter %s: %s: %s", job.id, envelope.operation, reason)
+        logger.error("failed job %s: %s: %s", job.id, envelope.operation, reason)
         data = client.job_data(redacted(envelope_text(job.data)))
         self._claims.bury([(job, reason, data, envelope.operation)])
 

@@ -10,11 +10,16 @@ from redis.exceptions import RedisError
 from hivepipe.alerts import Alert, alerts_of
 from hivepipe.home import Place
 from hivepipe.queues import connection, endpoint
-from hivepipe.queues.figures import as_report, figures
-from hivepipe.queues.names import ALL_QUEUES
+from hivepipe.queues.figures import Figures, as_report, figures
+from hivepipe.queues.rq_workers import missing_queues, reductions_of
+from hivepipe.queues.spool import spool_folders
+from hivepipe.queues.spooled import spool_files
+from hivepipe.reductions import Reduction
 from hivepipe.stack import supervisor
+from hivepipe.stack.condition import HEALTHY, Seen, condition_of
 from hivepipe.stack.leave import may_leave
 from hivepipe.stack.lock import Stack
+from hivepipe.stack.members import members
 from hivepipe.stack.ping import answers
 from hivepipe.stack.starter import read_starting
 from hivepipe.store import alerts as stored
@@ -25,8 +30,8 @@ TROUBLE_SECS = 10  # shorter ones are other people's transactions
 
 # What only Redis knows: None while it does not answer, which is not 0.
 _IN_REDIS = (
-    *("queues", "accepted", "periodic", "accounts", "oldest_waiting_secs", "store_trouble"),
-    *("newer_version", "operations", "workers"),
+    *("queues", "accepted", "retried", "periodic", "accounts", "oldest_waiting_secs"),
+    *("store_trouble", "newer_version", "operations", "workers", "scheduler"),
 )
 
 
@@ -34,41 +39,82 @@ def status_report(place: Place, stack: Stack) -> dict[str, Any]:
     """Look once at processes, Redis, disk and store."""
     alive = answers(stack.address)
     processes = _processes(stack)
-    in_redis, alerts = _look(place, stack, alive)
-    trouble = in_redis["store_trouble"]
-    is_well = (
-        place.state != "down"  # what was killed before may look alive in another's Redis
-        and _is_ready(stack, in_redis["workers"])
-        and all(entry["state"] == "running" for entry in processes)
-        and not any(alert.is_urgent for alert in alerts)
-        and not in_redis["newer_version"]
-        and not (trouble and trouble["secs"] > TROUBLE_SECS)
-    )
-    spool = Path(place.home, "spool")
+    found, alerts = _look(place, stack, alive)
+    in_redis = as_report(found) if found else dict.fromkeys(_IN_REDIS)
+    condition = condition_of(_seen(place, stack, processes, found, in_redis, alerts))
+    spool, *spare = [Path(folder) for folder in spool_folders(place.home)]
+    in_memory = sum(len(spool_files(folder)) for folder in spare)
     return {
         "schema": 1,
         "home": place.home,
         "state": place.state,
-        "healthy": is_well,
+        "condition": condition,
+        "healthy": condition == HEALTHY,
         "redis": "up" if alive else "down",
+        "trouble": _trouble(stack, alive, bool(processes)),
         "address": endpoint.shown(place.socket),
         "processes": processes,
         "leaves_when_idle": may_leave(stack),
         "failed_start": _failed_start(stack),
         **in_redis,
-        "spool": len(list(spool.glob("*.json"))),
+        "spool": len(list(spool.glob("*.json"))) + in_memory,
+        "in_memory": in_memory,
         "set_aside": sum(path.suffix != ".reason" for path in spool.glob("bad/*")),
         "effectless": effectless(place.home),
+        "reduced": [reduction._asdict() for reduction in _reductions(stack, found)],
         "alerts": _described(place.home, alerts),
     }
 
 
-def _is_ready(stack: Stack, workers: list[dict[str, Any]] | None) -> bool:
+def _trouble(stack: Stack, alive: bool, is_supervised: bool) -> str | None:
+    """Return in a sentence what is wrong with the processes; None if nothing is, or none runs."""
+    if not alive and is_supervised:
+        return supervisor.redis_trouble(stack) or None
+    if not is_supervised and supervisor.is_cut_off(stack):
+        return "the supervisor runs but its socket is gone: the stack is restarted within a minute"
+    return None
+
+
+def _seen(
+    place: Place,
+    stack: Stack,
+    processes: list[dict[str, Any]],
+    found: Figures | None,
+    in_redis: dict[str, Any],
+    alerts: list[Alert],
+) -> Seen:
+    trouble = in_redis["store_trouble"]
+    workers = in_redis["workers"]
+    answers_of_its_own = workers is not None and not stack.url
+    runs = bool(processes) or answers_of_its_own or any(each["alive"] for each in workers or ())
+    return Seen(
+        state=place.state,
+        is_registered=bool(place.python),
+        runs=runs,
+        is_ready=_is_ready(stack, found)
+        and all(entry["state"] == "running" for entry in processes),
+        is_unsupervised=not runs and bool(members(stack)),
+        could_not_start=_failed_start(stack) is not None,
+        has_trouble=bool(trouble or in_redis["newer_version"]),
+        has_long_trouble=bool(
+            (trouble and trouble["secs"] > TROUBLE_SECS) or in_redis["newer_version"]
+        ),
+        alerts=tuple(alerts),
+    )
+
+
+def _is_ready(stack: Stack, found: Figures | None) -> bool:
     """Is everybody there? Under a Procfile or in containers only their own word can say so."""
     if os.path.exists(stack.config):
         return supervisor.is_ready(stack)
-    served = {queue for entry in workers or () if entry["alive"] for queue in entry["queues"]}
-    return served.issuperset(ALL_QUEUES)
+    return found is not None and not missing_queues(found.workers, found.queues)
+
+
+def _reductions(stack: Stack, found: Figures | None) -> list[Reduction]:
+    """Of a supervised stack the processes are shown one by one."""
+    if found is None or os.path.exists(stack.config):
+        return []
+    return reductions_of(found.workers, found.scheduler)
 
 
 def _processes(stack: Stack) -> list[dict[str, Any]]:
@@ -83,15 +129,15 @@ def _processes(stack: Stack) -> list[dict[str, Any]]:
     ]
 
 
-def _look(place: Place, stack: Stack, alive: bool) -> tuple[dict[str, Any], list[Alert]]:
+def _look(place: Place, stack: Stack, alive: bool) -> tuple[Figures | None, list[Alert]]:
     if alive:
         try:
             with connection.connect(stack.address) as client:
                 found = figures(client)
-                return as_report(found), alerts_of(vitals(place.home, found, client))
+                return found, alerts_of(vitals(place.home, found, client))
         except RedisError:  # it went away just now
             pass
-    return dict.fromkeys(_IN_REDIS), alerts_of(vitals(place.home, None, None))
+    return None, alerts_of(vitals(place.home, None, None))
 
 
 def _described(home: str, alerts: list[Alert]) -> list[dict[str, Any]]:

@@ -2,6 +2,8 @@
 
 import time
 
+AHEAD_SECS = 60
+
 
 def stored_time(time_ns: int) -> str:
     """2026-11-21T01:00:00.000Z."""
@@ -13,3 +15,8 @@ def now() -> tuple[str, int]:
     """Return the time as the store writes it, and in ns."""
     now_ns = time.time_ns()
     return stored_time(now_ns), now_ns
+
+
+def ahead_ns() -> int:
+    """Return a time beyond which a stored one is of a clock that was set back since."""
+    return time.time_ns() + AHEAD_SECS * 1_000_000_000

@@ -33,7 +33,7 @@ def stores(place: Place) -> list[Store]:
         _store("database", "rows", [database]),
         _store("wal", "rows not in the database file yet", [*_beside(database)]),
         _store("backups", "the database before each migration", [database.parent / "backups"]),
-        _store("aof", "Redis' file: jobs on their way, dead letters", [*home.glob("append*")]),
+        _store("aof", "Redis' file: jobs on their way, failed jobs", [*home.glob("append*")]),
         _store("spool", "events that wait on disk, and those set aside", [home / "spool"]),
         _store("archives", "transcripts of sessions", [kept / "main-session"]),
         _store("subagents", "transcripts of subagents", [kept / "subagent"]),

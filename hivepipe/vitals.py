@@ -7,12 +7,15 @@ from typing import Any
 
 from redis import Redis
 
+from hivepipe import memory_server
 from hivepipe.alerts import SHARE_SECS, Vitals
 from hivepipe.errors import StoreError
+from hivepipe.jobs import utc
 from hivepipe.queues.figures import Figures, shares
+from hivepipe.queues.lost_events import lost_events
 from hivepipe.queues.rq_workers import have_settled, unserved
+from hivepipe.queues.spool import spool_folders
 from hivepipe.queues.spooled import spool_files
-from hivepipe.queues.ticks import stand_still
 from hivepipe.store.hive import states
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
@@ -43,27 +46,37 @@ def zero_rows(counters: dict[str, int] | None) -> dict[str, int]:
 
 def vitals(home: str, found: Figures | None, client: Redis | None) -> Vitals:
     """Gather; without a Redis that answers, what disk and store say."""
-    spooled = spool_files(Path(home, "spool"))
+    spooled = [path for folder in spool_folders(home) for path in spool_files(Path(folder))]
     on_disk: dict[str, Any] = {
         "spooled": len(spooled),
-        "oldest_spooled_secs": _age_secs(spooled[0]) if spooled else 0.0,
+        "oldest_spooled_secs": max(map(_age_secs, spooled), default=0.0),
+        "lost": _lost(home),
         "free_bytes": free_bytes(home),
         "hive": hive_states(home),
         "budget": budget(),
+        "ratings": memory_server.trouble(home),
     }
     if found is None or client is None:
         return Vitals(redis_answers=False, **on_disk)
     trouble = found.store_trouble or {"secs": 0.0, "reason": ""}
     return Vitals(
-        dead=found.accounts["dead"],
+        failed=found.accounts["failed"],
         oldest_waiting_secs=found.oldest_waiting_secs or 0.0,
-        unserved=unserved(found.workers),
-        clock_stands_still=have_settled(found.workers) and stand_still(client),
+        unserved=unserved(found.workers, found.queues),
+        clock_stands_still=have_settled(found.workers) and not found.scheduler,
         store_secs=trouble["secs"],
         store_reason=trouble["reason"],
         effectless=shares(client, found.operations, zero_rows(effectless(home)), SHARE_SECS),
         **on_disk,
     )
+
+
+def _lost(home: str) -> tuple[int, str, str] | None:
+    """Return how many events were lost in the last week, and when the first and last were."""
+    found = lost_events(home)
+    if found is None:
+        return None
+    return found.number, utc(int(found.first * 1e9)), utc(int(found.last * 1e9))
 
 
 def hive_states(home: str) -> dict[str, int]:

@@ -27,16 +27,20 @@ from hivepipe.claiming_worker import ClaimingWorker, is_away, unless_full
 from hivepipe.commit import commit_batch
 from hivepipe.envelope import Envelope, redacted
 from hivepipe.errors import BadEnvelopeError, MissingParentError, StoreError
+from hivepipe.file_size import with_limit
 from hivepipe.guard.shared_root import look_at_shared_root
+from hivepipe.handlers.slots import job_due
 from hivepipe.handlers.slow import HERE, SLOW_OPERATIONS, execute_slow, load_slow, load_writes
 from hivepipe.handlers.workplace import Workplace, settle_secs
 from hivepipe.heartbeats import Heartbeats
 from hivepipe.idle import IdleWatch
 from hivepipe.jobs import queue_of, utc
+from hivepipe.late_notes import take_in_notes
 from hivepipe.periodic import CLEANUP, TICK, cleanup_cause, job_of
 from hivepipe.process_log import about_job
-from hivepipe.queues import client, endpoint, ticks
+from hivepipe.queues import client, endpoint, lost_events, ticks
 from hivepipe.queues.aof_sync import AofSync
+from hivepipe.queues.claim_scripts import CLOCK_EVERY_SECS
 from hivepipe.queues.claims import TROUBLE_KEY, Claimed
 from hivepipe.queues.hand_back import enqueue_periodic, hand_back
 from hivepipe.queues.housekeeping import Housekeeper
@@ -46,13 +50,14 @@ from hivepipe.stack import kernel, other_redis
 from hivepipe.stack.bell import Bell
 from hivepipe.stack.leave import ask_to_shut_down, leave, may_leave
 from hivepipe.stack.lock import Stack
-from hivepipe.store import slots
+from hivepipe.store.clock import move_back
 from hivepipe.store.database import Database
 from hivepipe.store.location import database_path
 
 LAST_PLACES = 100  # after SIGTERM: once more, and no more than this
 BUSY_TIMEOUT_SECS = 0.1
 SHRINK_EVERY_SECS = 60.0
+TRY_EVERY_SECS = 1.0
 LARGE_LOG_BYTES = 1_000_000
 
 logger = logging.getLogger("hivepipe.writer")
@@ -71,7 +76,7 @@ class Writer(ClaimingWorker):
     def _open(self) -> None:
         self._db: Database | None = None
         self._could_open = False
-        self._shrunk_at = -math.inf
+        self._shrunk_at = self._tried_at = -math.inf
         self._trouble: str | None = None  # a writer before this one may have left a word
         self._heartbeats = Heartbeats(self.connection)
         self._briefings = BriefingFiles(self._home)
@@ -83,6 +88,7 @@ class Writer(ClaimingWorker):
         self._idle = IdleWatch(self._home, self._housekeeper)
         with contextlib.suppress(OSError):
             look_at_shared_root(self._home)
+            lost_events.prepare(self._home)
         self._aof_sync = AofSync(Path(self._home))
         self._aof_sync.start()
 
@@ -127,6 +133,15 @@ class Writer(ClaimingWorker):
         if self._stack.url:
             other_redis.say_again(self.connection, self._home)
 
+    def _on_clock_set_back(self, secs: float) -> None:
+        if self._db is None:
+            return
+        try:
+            back_ns = int((secs + CLOCK_EVERY_SECS) * 1e9)  # as exact as it is known
+            move_back(self._db, time.time_ns(), back_ns)
+        except sqlite3.Error as error:
+            logger.warning("times of sessions stay ahead of the clock: %s", error)
+
     def _before_leaving(self) -> None:
         if self._db is not None:
             self._heartbeats.flush(self._db)
@@ -140,10 +155,27 @@ class Writer(ClaimingWorker):
             self._bell.close()
 
     def _is_ready(self) -> bool:
-        return self._database() is not None
+        db = self._database()
+        now = time.monotonic()
+        if db is not None and self._is_held_up and now - self._tried_at >= TRY_EVERY_SECS:
+            self._tried_at = now
+            self._try_to_write(db)
+        return db is not None
+
+    def _try_to_write(self, db: Database) -> None:
+        """Jobs may wait for a store that answers again: a retry that is not due does not ask it."""
+        try:
+            db.try_to_write()
+        except sqlite3.Error:
+            return
+        self._in_trouble("")
+        with unless_full():
+            self._environment_works()
 
     def _did_first(self) -> bool:
         """Older events first: while any are on disk that Redis takes, nothing newer is claimed."""
+        with unless_full():
+            take_in_notes(self.connection, self._home)
         if self._db is not None:
             with unless_full():
                 self._heartbeats.flush_if_due(self._db)
@@ -175,13 +207,14 @@ class Writer(ClaimingWorker):
             self._store_failed(jobs, error)
             return
         self._in_trouble("")
+        self._environment_works()
         self._claims.acknowledge(
             [(jobs[index][0], jobs[index][1].operation) for index in outcome.committed]
         )
         causes = filter(None, (cleanup_cause(jobs[index][1]) for index in outcome.committed))
         if cause := next(causes, ""):
             with unless_full():
-                ticks.bring_forward(self.connection, CLEANUP, time.time(), cause)
+                ticks.trigger(self.connection, CLEANUP, cause)
         self._log_late(jobs, outcome.committed)
         for index, reason in outcome.failed.items():
             self._job_failed(*jobs[index], reason, batch.dead)
@@ -190,17 +223,10 @@ class Writer(ClaimingWorker):
         """Enqueue the jobs that ticks stand for, but for slots that have been executed."""
         if not due:
             return
-        jobs = [job_of(tick) for _, tick in due]
-        new = [job for job in jobs if not self._is_executed(job.id)]
+        new = [job for _, tick in due if (job := job_due(self._db, tick))]
         enqueue_periodic(self.connection, self._address, new)
         now = utc(time.time_ns())
         ticks.finish(self.connection, [(tick.id, tick.queue) for tick, _ in due], now)
-
-    def _is_executed(self, job_id: str) -> bool:
-        try:
-            return self._db is not None and slots.is_executed(self._db, job_id)
-        except sqlite3.Error:  # then it comes again, and does nothing
-            return False
 
     def _execute_here(self, job: Claimed, envelope: Envelope, dead: list["_Dead"]) -> None:
         """Execute what is short and asks the system or Redis, outside any transaction."""
@@ -231,9 +257,12 @@ class Writer(ClaimingWorker):
             attempts = job.attempts + 1
             queue = queue_of(retry.demoted(envelope.priority, attempts))
             comeback.append((job, queue, retry.store_delay_secs(attempts)))
-        self._claims.retry(comeback)
-        for operation, count in Counter(envelope.operation for _, envelope in jobs).items():
-            logger.warning("Database busy, will retry: %s (%d, %s)", operation, count, error)
+        self._claims.retry(comeback, held_up=True)
+        self._is_held_up = True
+        tries = Counter((envelope.operation, job.attempts + 1) for job, envelope in jobs)
+        for (operation, attempt), count in tries.items():
+            text = f"attempt {attempt}, {count} jobs" if count > 1 else f"attempt {attempt}"
+            logger.warning("Database busy, will retry: %s (%s, %s)", operation, text, error)
         if "locked" not in str(error) and "busy" not in str(error) and self._db is not None:
             self._db.close()  # full, read-only, I/O error: opened anew before the next claim
             self._db = None
@@ -257,9 +286,9 @@ class Writer(ClaimingWorker):
             self._claims.retry([(job, queue, delay)])
             return
         about_job(job.id, envelope.operation, envelope.session)
-        logger.error("dead letter %s: %s: %s", job.id, envelope.operation, reason)
+        logger.error("failed job %s: %s: %s", job.id, envelope.operation, reason)
         about_job()
-        # A dead letter stays: it is stored text, and keeps what the store would have kept.
+        # A failed job stays: it is stored text, and keeps what the store would have kept.
         data = client.job_data(redacted(envelope_text(job.data)))
         dead.append((job, reason, data, envelope.operation))
 
@@ -290,6 +319,7 @@ class Writer(ClaimingWorker):
 
     def _in_trouble(self, reason: str) -> None:
         """Let `status` know that the store does not answer, and since when; "": it does again."""
+        reason = reason and with_limit(reason)
         if reason and not self._trouble:
             with self.connection.pipeline() as both:  # one transaction
                 both.hsetnx(TROUBLE_KEY, "since", str(time.time()))
@@ -322,7 +352,7 @@ def _sorted(claimed: list[Claimed]) -> _Batch:
             if envelope.operation == TICK:
                 job_of(envelope)
         except BadEnvelopeError as error:
-            logger.error("dead letter %s: %s", job.id, error)
+            logger.error("failed job %s: %s", job.id, error)
             batch.dead.append((job, str(error), job.data, "unreadable"))
             continue
         slow = SLOW_OPERATIONS.get(envelope.operation)

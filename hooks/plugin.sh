@@ -1,7 +1,11 @@
 # What every hook of the plugin does. Sourced by hooks.json, with the hook's name in $hook and the
 # path of this file in $plugin. The installed hivepipe comes first, so that hooks and stack are of one
-# version; without it, the hooks of this copy keep the events on disk. Without a Python nothing
+# version: the user's copy of its hooks, which an upgrade of the package does not touch, then the
+# package. Without it, the hooks of the plugin keep the events on disk. Without a Python nothing
 # happens: nobody is to see an error on each tool call.
+state=${XDG_STATE_HOME:-$HOME/.local/state}
+copy=/${state#/}/hivepipe/hooks/default/hook # never a path below the current folder
+[ -x "$copy" ] && exec "$copy" "$hook" plugin
 command -v hivepipe-hook >/dev/null && exec hivepipe-hook "$hook" plugin
 
 script=${plugin%/*}/$hook.py

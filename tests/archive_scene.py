@@ -10,6 +10,7 @@ from typing import Any
 from hivepipe.archive.archives import Archives, Desk
 from hivepipe.archive.growth import Portion
 from hivepipe.archive.sources import Source, open_source
+from hivepipe.ownership.manifest import Manifest
 from hivepipe.price_table import built_in
 from hivepipe.redaction import redact_line
 from hivepipe.transcripts.description import describe
@@ -58,7 +59,9 @@ class Scene:
         self.fresh()
 
     def fresh(self) -> None:
-        self.archives = Archives(str(self.kept))
+        self.home = self.root / "shop" / ".hive-mind"
+        self.home.mkdir(parents=True, exist_ok=True)
+        self.archives = Archives(str(self.kept), Manifest(str(self.home)))
 
     def desk(self, should_stop: Callable[[], bool] = lambda: False) -> Desk:
         return Desk(

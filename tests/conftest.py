@@ -15,6 +15,8 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +183,16 @@ class Home:
         """Return the environment with more in it; names without their HIVEPIPE_."""
         return {**self.env, **{f"HIVEPIPE_{name}": value for name, value in variables.items()}}
 
+    def installed_long_ago(self) -> None:
+        """Have the first day, in which nothing is deleted by its age, behind."""
+        from hivepipe.ownership.manifest import Manifest  # noqa: PLC0415
+
+        self.path.mkdir(mode=0o700, exist_ok=True)
+        manifest = Manifest(str(self.path))
+        manifest.begin()
+        with closing(sqlite3.connect(manifest.path)) as db, db:
+            db.execute("UPDATE facts SET value = '0' WHERE name = 'installed_at'")
+
     def inside(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Let the product's code see this environment within the test's own process too."""
         seen = {key.encode(): value.encode() for key, value in self.env.items()}
@@ -218,8 +230,10 @@ class Home:
 
     @property
     def spool(self) -> list[Path]:
-        """The complete events that wait on disk."""
-        return sorted((self.path / "spool").glob("*.json"))
+        """The complete events that wait on disk, or in the runtime folder."""
+        name = blake2b(str(self.path).encode(), digest_size=8).hexdigest()
+        runtime = Path(self.env["XDG_RUNTIME_DIR"], "hivepipe", name)
+        return sorted(p for at in (self.path, runtime) for p in at.glob("spool/*.json"))
 
     @property
     def database(self) -> Path:

@@ -46,6 +46,9 @@ class Scene:
         text = STAND_IN.read_text().split("\n", 1)[1]
         claude.write_text(f"#!{sys.executable} -I\n{text}")
         claude.chmod(0o755)
+        self.config = home.root / ".config" / "hivepipe" / "config.toml"
+        self.config.parent.mkdir(parents=True, exist_ok=True)
+        self.config.write_text('hive_rights = "edits"\n')
         self.env = {**home.env, "PATH": f"{bin}:{home.env['PATH']}"}
         self.projects = {}
         for name in ("project-a", "project-a-b"):

@@ -211,6 +211,24 @@ USER_PROMPT_SUBMIT: Payload = {
     "hook_event_name": "UserPromptSubmit",
     "prompt": "Split checkout.py into smaller modules",
 }
+# As 2.1.330 fires it when a background agent has finished.
+TASK_NOTIFICATION: Payload = {
+    **_COMMON,
+    "prompt_id": "909031c5-4855-42f2-981d-922d89d2322a",
+    "permission_mode": "default",
+    "hook_event_name": "UserPromptSubmit",
+    "prompt": (
+        "<task-notification>\n<task-id>ada2d8a5de15185fc</task-id>\n"
+        "<tool-use-id>toolu_fake007790015616</tool-use-id>\n"
+        "<output-file>/tmp/claude-0/tasks/ada2d8a5de15185fc.output</output-file>\n"
+        '<status>completed</status>\n<summary>Agent "Back" finished</summary>\n'
+        "<note>A task-notification fires each time this agent stops with no live background "
+        "children of its own. The user can send it another message and resume it, so the same "
+        "task-id may notify more than once.</note>\n<result>slow sub done</result>\n"
+        "<usage><subagent_tokens>6100</subagent_tokens><tool_uses>1</tool_uses>"
+        "<duration_ms>1923</duration_ms></usage>\n</task-notification>"
+    ),
+}
 USER_PROMPT_EXPANSION: Payload = {
     **_COMMON,
     "permission_mode": "default",

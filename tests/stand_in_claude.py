@@ -13,6 +13,7 @@ for each run of the session. Further runs do nothing but say so. Actions:
     crash                kill -9 of itself        exit CODE
     noise TEXT           a line that is no JSON   torn                  half a line, no newline
     orphan               leave a process behind   report TEXT           run-report.md
+    run COMMAND          by Bash, if the flags let it
     silence              no word more on stdout
 
 Every run leaves one line in $HOME/runs.log: what it was started with. What must never happen
@@ -73,6 +74,12 @@ def read_options(words):
         else:
             prompt.append(word)
     return options, " ".join(prompt)
+
+
+def fits(rule, command):
+    """`git commit:*` and `git commit *` allow what begins so, anything else itself alone."""
+    stem = rule.removesuffix(":*").removesuffix(" *")
+    return command == stem or (stem != rule and command.startswith(f"{stem} "))
 
 
 def check(options):
@@ -234,6 +241,17 @@ class Session:
         self.emit({"type": "user", "message": {"role": "user", "content": [result]}})
         event = "PostToolUseFailure" if failed else "PostToolUse"
         self.fire(event, tool_name=tool, tool_input=arguments, tool_use_id=call, tool_response={})
+
+    def do_run(self, command):
+        """As the real one in `-p`: what no rule allows is refused, for nobody can be asked."""
+        allowed = "--dangerously-skip-permissions" in self.options or any(
+            rule == "Bash" or (rule.startswith("Bash(") and fits(rule[5:-1], command))
+            for rule in self.options.get("--allowedTools", [])
+        )
+        if allowed:
+            subprocess.run(command, shell=True, check=True, capture_output=True)
+        else:
+            self.say({"type": "text", "text": f"refused: {command}"})
 
     def do_fail(self, tool):
         self.do_call(tool, failed=True)

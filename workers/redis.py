@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 
 from hivepipe.config import here
 from hivepipe.errors import HivepipeError, LockHeldError
@@ -22,7 +23,14 @@ def main() -> None:
     stack = Stack.prepared(home)
     for path in (stack.lock("redis"), stack.data_lock):
         take_lock(path, WAIT_SECS)
+    _clear(stack.socket)
     os.execv(server, [server, *arguments(home, stack.socket)])
+
+
+def _clear(path: str) -> None:
+    """Move a folder away that stands where the socket has to be; Redis itself replaces a file."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        os.rename(path, f"{path}.{time.time_ns()}")
 
 
 if __name__ == "__main__":

@@ -16,4 +16,5 @@ if __name__ == "__main__":
     os.umask(0o077)
     here()
     set_up("scheduler")
-    TickScheduler(connect(locate(".").socket)).run()
+    place = locate(".")
+    TickScheduler(connect(place.socket), home=place.home).run()

@@ -4,6 +4,7 @@ The metadata are written when the archive has grown by sixteen times their size,
 transcript has settled: so a turn writes little beyond its own lines, however long the session.
 """
 
+import logging
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,10 +19,12 @@ from hivepipe.archive.reach import Reach
 from hivepipe.archive.shelf import Shelf, entry_of, text_of
 from hivepipe.archive.sources import Source
 from hivepipe.archive.tallies import GROWTH_PER_SIZE
-from hivepipe.errors import StoppedError
+from hivepipe.errors import EditedArchiveError, StoppedError
 from hivepipe.events import clean
 from hivepipe.folders import Folder, make_root
 from hivepipe.transcripts.tally import Tally
+
+logger = logging.getLogger("hivepipe.archive")
 
 MAIN, SUBAGENT = "main-session", "subagent"
 
@@ -40,6 +43,8 @@ class Desk:
     tell: Tell = lambda _source, _path, _portion: None
     is_forgotten: Callable[[str], bool] = lambda _session: False
     should_stop: Callable[[], bool] = lambda: False
+    # What a predecessor said of this transcript, from what is described -> to be said beside
+    adds: Callable[[Meta], Meta] = lambda _described: {}
 
     def check_stop(self) -> None:
         """Raise StoppedError when told to stop."""
@@ -61,15 +66,11 @@ class Archives(Shelf):
         with locked(self.root, source.key, desk.check_stop):
             if desk.is_forgotten(source.session):  # under the lock: nobody removes it meanwhile
                 return 0
-            name = self._name(source, settled)
-            if name is None:
-                return 0
-            with Folder(self.root, *name.folders, make=True) as folder:
-                kept = Kept(folder, name)
-                lines = self._append(kept, source, desk)
-                is_described = self._describe_if_due(kept, source, desk, settled)
-                if kept.reach() and source.key not in self.index.entries():
-                    self._note(kept, source)  # a rebuild came between
+            try:
+                lines, is_described = self._grow(source, desk, settled)
+            except EditedArchiveError:
+                self._leave(source)
+                lines, is_described = self._grow(source, desk, settled)
         if source.agent and (is_described or settled):
             self._describe_session(source.session, desk)
         self.index.tidy()
@@ -86,12 +87,40 @@ class Archives(Shelf):
                 return reach.source_bytes == source.status.st_size
         return False
 
+    def _grow(self, source: Source, desk: Desk, settled: bool) -> tuple[int, bool]:
+        """Append the lines; return how many, and whether the metadata were written."""
+        name = self._name(source, settled)
+        if name is None:
+            return 0, False
+        with Folder(self.root, *name.folders, make=True) as folder:
+            kept = Kept(folder, name)
+            lines = self._append(kept, source, desk)
+            is_described = self._describe_if_due(kept, source, desk, settled)
+            if kept.reach() and source.key not in self.index.entries():
+                self._note(kept, source)  # a rebuild came between
+        return lines, is_described
+
+    def _leave(self, source: Source) -> None:
+        """Leave an archive that somebody edited: it is a person's now, and another one begins."""
+        entry = self.index.entries()[source.key]
+        logger.warning("%s was changed by somebody else: a new archive begins", entry["path"])
+        self.index.change({source.key: None})
+        self.manifest.disown(ArchiveName.of_path(entry["path"]).path)
+
     # ---- lines
 
     def _append(self, kept: Kept, source: Source, desk: Desk) -> int:
         reach = kept.reach()
         lines = 0
-        for portion in portions(kept, reach, source, self._tallies, desk.redact, desk.should_stop):
+        for portion in portions(
+            kept,
+            reach,
+            source,
+            self._tallies,
+            desk.redact,
+            desk.should_stop,
+            lambda: self.manifest.claim(kept.name.path),
+        ):
             self._note(kept, source)
             desk.tell(source, f"{self.root}/{kept.path}", portion)
             if portion.surplus:
@@ -110,20 +139,26 @@ class Archives(Shelf):
         if entry:
             return ArchiveName.of_path(entry["path"])
         head = source.head()
-        time = head.time or (_changed_at(source) if settled and head.lines else "")
+        time = head.time or source.started_at
+        time = time or (_changed_at(source) if settled and head.lines else "")
         if not time:
             return None
         name = ArchiveName.made(source.session, source.agent, source.agent_type, time)
-        return name.of_another(source.session) if self._is_anothers(name, source) else name
+        return next(each for each in name.choices(source.session) if self._is_free(each, source))
 
-    def _is_anothers(self, name: ArchiveName, source: Source) -> bool:
-        """Does a subagent of the same id, in another session, have this name?"""
+    def _is_free(self, name: ArchiveName, source: Source) -> bool:
+        """May an archive have this name? Not where a file is that is not ours, or another's.
+
+        Another's: of a subagent of the same id, in another session.
+        """
         try:
             with Folder(self.root, *name.folders) as folder:
-                meta = Kept(folder, name).meta() or {}
+                kept = Kept(folder, name)
+                if name.path not in self.manifest.made():
+                    return not kept.exists()
+                return text_of(kept.meta() or {}, "session_id") in ("", source.session)
         except FileNotFoundError:
-            return False
-        return text_of(meta, "session_id") not in ("", source.session)
+            return True
 
     def _note(self, kept: Kept, source: Source) -> None:
         """Let the index know where the archive is, if it does not."""
@@ -136,7 +171,7 @@ class Archives(Shelf):
     def _describe_if_due(self, kept: Kept, source: Source, desk: Desk, settled: bool) -> bool:
         """Write the metadata if they lag behind too far; were they written?"""
         reach, meta = kept.reach(), self.meta(kept)
-        if reach is None or reach == Reach.of_meta(meta):
+        if reach is None or reach == Reach.of_meta(meta) or not kept.meta_is_as_written():
             return False
         told = Reach.of_meta(meta) or Reach()
         is_much = reach.length - told.length >= GROWTH_PER_SIZE * kept.meta_size()
@@ -147,7 +182,9 @@ class Archives(Shelf):
             return False
         who = _identity(source, meta)
         described = desk.describe(tally, self._subagents(source.key))
-        self._write_meta(kept, {**who, **described, **who, **reach.as_meta(clean(source.path))})
+        found = {"found": meta["found"]} if meta and "found" in meta else {}
+        said = {**who, **found, **described, **desk.adds(described), **who}
+        self._write_meta(kept, {**said, **reach.as_meta(clean(source.path))})
         return True
 
     def _describe_session(self, session: str, desk: Desk) -> None:
@@ -162,7 +199,7 @@ class Archives(Shelf):
             described = desk.describe(tally, self._subagents(session))
             path = meta.get("source", {}).get("path", "")
             said = {**meta, **described, "session_id": session, **reach.as_meta(path)}
-            if said != meta:
+            if said != meta and kept.meta_is_as_written():
                 self._write_meta(kept, said)
 
     def _subagents(self, session: str) -> list[Tally]:

@@ -9,15 +9,15 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, BinaryIO
 
-from hivepipe.archive.kept import Kept
+from hivepipe.archive.kept import COPY_BYTES, Kept, summed
 from hivepipe.archive.reach import Reach
 from hivepipe.archive.reading import LineReader, tail_checksum
 from hivepipe.archive.sources import Source
 from hivepipe.archive.surplus import Surplus
 from hivepipe.archive.tallies import Counted, Tallies
-from hivepipe.errors import StoppedError
+from hivepipe.errors import EditedArchiveError, StoppedError
 from hivepipe.transcripts.usage import Usage
 
 PORTION_BYTES = 32 << 20
@@ -46,10 +46,12 @@ def portions(
     tallies: Tallies,
     redact: Redact,
     should_stop: Callable[[], bool],
+    claim: Callable[[], None],
 ) -> Iterator[Portion]:
     """Append what is new, yielding at most every 32 MB; StoppedError: told to stop in the middle.
 
-    `reach`: of the last time; None: it is not known.
+    `reach`: of the last time; None: it is not known. `claim` is called before a file is made.
+    EditedArchiveError: the archive is not what was written last.
     """
     size = source.status.st_size
     surplus = Surplus()
@@ -60,6 +62,9 @@ def portions(
         surplus = Surplus(kept.surplus() if before.surplus else b"")
         if surplus.checksum != before.surplus:
             before = None
+    if reach:
+        _refuse_edited(kept, reach, source, redact, surplus if before else None)
+    claim()
     with os.fdopen(kept.open_to_append(), "r+b") as archive:
         if before is None:
             before, surplus = _taken_stock(archive)
@@ -81,6 +86,49 @@ def _goes_on(kept: Kept, reach: Reach, source: Source, size: int) -> bool:
         and size >= reach.source_bytes
         and tail_checksum(source.descriptor, reach.source_bytes) == reach.source_tail
     )
+
+
+def _refuse_edited(
+    kept: Kept, reach: Reach, source: Source, redact: Redact, surplus: Surplus | None
+) -> None:
+    """EditedArchiveError: the lines are neither what was committed nor what a kill left behind.
+
+    `surplus` None: the lines behind the reach are kept, so that nothing has to be known of them.
+    """
+    status = kept.lines_status()
+    if status is None or _is_untouched(kept, status, reach):
+        return
+    with kept.open_to_read() as lines:
+        if summed(lines, reach.length) != (reach.length, reach.checksum):
+            raise EditedArchiveError
+        if surplus and not _is_torn_write(lines, reach, source, redact, surplus.copy()):
+            raise EditedArchiveError
+
+
+def _is_untouched(kept: Kept, status: os.stat_result, reach: Reach) -> bool:
+    same_time = status.st_mtime_ns == reach.stamp
+    return same_time and (kept.is_packed or status.st_size == reach.length)
+
+
+def _is_torn_write(
+    lines: BinaryIO, reach: Reach, source: Source, redact: Redact, surplus: Surplus
+) -> bool:
+    """Is what lies behind the reach the beginning of what would be written there now?"""
+    reader = LineReader(source.descriptor, reach.source_bytes, reach.source_checksum)
+    left = lines.read(COPY_BYTES)
+    for batch in reader.batches():
+        for raw in batch:
+            line = redact(raw)[0]
+            if surplus.take(line):
+                continue
+            while len(left) <= len(line) and (more := lines.read(COPY_BYTES)):
+                left += more
+            if not (line + b"\n").startswith(left[: len(line) + 1]):
+                return False
+            left = left[len(line) + 1 :]
+            if not left:
+                return True
+    return not left
 
 
 def _taken_stock(archive: IO[bytes]) -> tuple[Reach, Surplus]:
@@ -141,7 +189,7 @@ class _Growth:
         os.fsync(archive.fileno())
         portion = Portion(
             before=self._before,
-            after=self._reach(reader),
+            after=self._reach(reader, os.fstat(archive.fileno()).st_mtime_ns),
             surplus=self._surplus.text(),
             lines=self._lines,
             redactions=self._redactions,
@@ -152,7 +200,7 @@ class _Growth:
         self._lines, self._redactions = 0, Counter()
         return portion
 
-    def _reach(self, reader: LineReader) -> Reach:
+    def _reach(self, reader: LineReader, stamp: int = 0) -> Reach:
         return Reach(
             length=self._counted.length,
             checksum=self._counted.checksum,
@@ -160,4 +208,5 @@ class _Growth:
             source_checksum=reader.checksum,
             source_tail=tail_checksum(self._source.descriptor, reader.offset),
             surplus=self._surplus.checksum,
+            stamp=stamp,
         )

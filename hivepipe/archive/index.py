@@ -13,8 +13,10 @@ from typing import TypedDict, TypeGuard
 import orjson
 
 from hivepipe.archive.locks import locked
-from hivepipe.archive.naming import is_archive_path
+from hivepipe.archive.naming import ArchiveName, is_archive_path
 from hivepipe.folders import Folder
+from hivepipe.ownership.exports import replace_own
+from hivepipe.ownership.manifest import Manifest
 
 FILE = "archive-index.json"
 JOURNAL = ".archive-index.new"
@@ -44,12 +46,16 @@ def key_of(entry: Entry) -> str:
 
 
 class Index:
-    """The index of one root, read again whenever somebody has changed it."""
+    """The index of one root, read again whenever somebody has changed it.
 
-    def __init__(self, root: str) -> None:
+    What it says counts only of archives that are in the manifest.
+    """
+
+    def __init__(self, root: str, manifest: Manifest) -> None:
         """Nothing is read yet."""
         self._root = root
-        self._stamps: tuple[object, object] = (None, None)
+        self._manifest = manifest
+        self._stamps: tuple[object, ...] = (None, None, None)
         self._in_file: Entries = {}
         self._entries: Entries = {}
 
@@ -64,11 +70,10 @@ class Index:
     def change(self, changes: Mapping[str, Entry | None]) -> None:
         """Set entries, or remove those that are None."""
         with locked(self._root, ""), Folder(self._root) as folder:
-            lines = [orjson.dumps([key, entry]) for key, entry in changes.items()]
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
             with os.fdopen(folder.open(JOURNAL, flags), "ab") as journal:
                 # A newline first: what somebody who was killed left half-written ends there.
-                journal.write(b"\n" + b"\n".join(lines) + b"\n")
+                journal.write(b"\n" + _lines(changes))
             if _is_due(folder):
                 self._write(folder, self._read(folder))
 
@@ -80,6 +85,11 @@ class Index:
                 return
         self.change({})
 
+    def move_to_journal(self) -> None:
+        """Have the journal say everything: the file is about to be another program's again."""
+        with locked(self._root, ""), Folder(self._root) as folder:
+            folder.replace(JOURNAL, _lines(self._read(folder)))
+
     def rebuild(self, find: Callable[[], Entries]) -> bool:
         """Make what is found the entries, nobody changing them meanwhile; were they others?"""
         with locked(self._root, ""), Folder(self._root) as folder:
@@ -90,22 +100,32 @@ class Index:
             return True
 
     def _read(self, folder: Folder) -> Entries:
-        stamps = _stamps(folder)
+        stamps = self._stamps_of(folder)
         if stamps[0] != self._stamps[0]:  # seldom, where it is large
             self._in_file = _parsed(folder.read(FILE))
         if stamps != self._stamps:
-            self._entries = dict(self._in_file)
+            entries = dict(self._in_file)
             for line in (folder.read(JOURNAL) or b"").splitlines():
-                _apply(self._entries, line)
+                _apply(entries, line)
+            made = self._manifest.made()
+            self._entries = {key: each for key, each in entries.items() if _lines_of(each) in made}
             self._stamps = stamps
         return self._entries
 
     def _write(self, folder: Folder, entries: Entries) -> None:
-        folder.replace(FILE, _text(entries))
-        # Behind it: entries that are in both are the same.
-        os.close(folder.open(JOURNAL, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
-        self._in_file = self._entries = entries
-        self._stamps = _stamps(folder)
+        if replace_own(folder, self._manifest, FILE, _text(entries), _is_damaged):
+            # Behind it: entries that are in both are the same.
+            os.close(folder.open(JOURNAL, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
+            self._in_file = entries
+        else:  # somebody edited the file: it is left, and the journal says everything
+            gone = {key: None for key in self._in_file if key not in entries}
+            folder.replace(JOURNAL, _lines({**gone, **entries}))
+        self._entries = entries
+        self._stamps = self._stamps_of(folder)
+
+    def _stamps_of(self, folder: Folder) -> tuple[object, ...]:
+        """Return what changes whenever the file does, the journal or the manifest."""
+        return _stamp(folder, FILE), _stamp(folder, JOURNAL), self._manifest.stamp()
 
 
 def _is_due(folder: Folder) -> bool:
@@ -115,9 +135,14 @@ def _is_due(folder: Folder) -> bool:
     return not 0 <= time.time() - status.st_mtime < LARGE_EVERY_SECS
 
 
-def _stamps(folder: Folder) -> tuple[object, object]:
-    """Return what changes whenever the file does, or the journal."""
-    return _stamp(folder, FILE), _stamp(folder, JOURNAL)
+def _lines(changes: Mapping[str, Entry | None]) -> bytes:
+    """Return a line of the journal for each."""
+    return b"".join(orjson.dumps([key, entry]) + b"\n" for key, entry in changes.items())
+
+
+def _lines_of(entry: Entry) -> str:
+    """Return by what path the manifest has an archive: that of its plain lines."""
+    return ArchiveName.of_path(entry["path"]).path
 
 
 def _stamp(folder: Folder, name: str) -> tuple[int, ...]:
@@ -139,6 +164,10 @@ def _parsed(data: bytes | None) -> Entries:
     except (ValueError, AttributeError):
         return {}
     return {key: entry for key, entry in found if is_entry(entry) and key == key_of(entry)}
+
+
+def _is_damaged(data: bytes) -> bool:
+    return not _parsed(data)
 
 
 def _apply(entries: Entries, line: bytes) -> None:

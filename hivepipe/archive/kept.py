@@ -2,6 +2,9 @@
 
 Written in this order: the lines, their reach, the metadata, the tally. Each but the lines is
 replaced in one step, and the last two can be made again from the lines.
+
+The reach has the checksum of the lines, and the metadata have their own: what does not fit them
+was changed by somebody else, and is left as it is.
 """
 
 import gzip
@@ -24,6 +27,7 @@ Stamp = tuple[int, ...]  # changes whenever a file does; empty: there is none
 
 COPY_BYTES = 1 << 20
 META_SUFFIX = ".meta.json"
+_META_SUM = "meta_crc32"
 
 
 class Kept:
@@ -53,16 +57,23 @@ class Kept:
 
     def meta(self) -> Meta | None:
         """Return the metadata; None: there are none, or none that can be read."""
-        data = self._folder.read(self._meta)
-        try:
-            meta = orjson.loads(data) if data else None
-        except ValueError:
-            return None
-        return meta if isinstance(meta, dict) else None
+        return _meta_of(self._folder.read(self._meta))
 
     def write_meta(self, meta: Meta) -> None:
         """Replace the metadata."""
-        self._folder.replace(self._meta, orjson.dumps(meta, option=orjson.OPT_APPEND_NEWLINE))
+        self._folder.replace(self._meta, _meta_text(meta))
+
+    def meta_is_as_written(self) -> bool:
+        """Are the metadata what was written last?
+
+        Also those of 1.0.0, which have no checksum; damaged ones, of which nothing can be read;
+        and if there are none.
+        """
+        data = self._folder.read(self._meta)
+        meta = _meta_of(data)
+        if data is None or meta is None:
+            return True
+        return _META_SUM.encode() not in data or data == _meta_text(meta)
 
     def meta_size(self) -> int:
         """Return how large the metadata are; 0 without any."""
@@ -169,8 +180,47 @@ class Kept:
         self._folder.rename(temporary, self._packed)
         self._folder.remove(self._lines)
 
+    def exists(self) -> bool:
+        """Is any file of an archive there that people see?"""
+        return any(self._folder.status(each) for each in (self._lines, self._packed, self._meta))
+
+    def is_as_written(self) -> bool:
+        """Do all files hold what was written last? The lines are read for that."""
+        reach = self.reach()
+        if reach is None or not self.meta_is_as_written():
+            return False
+        with self.open_to_read() as lines:
+            return summed(lines, reach.length) == (reach.length, reach.checksum) and not (
+                lines.read(1)
+            )
+
     def remove(self) -> int:
         """Remove all files of the archive; return how many there were. The lines go last."""
         names = (self._meta, self._reach, self._tally, self._surplus, self._packed, self._lines)
         halves = (f".{name.removeprefix('.')}.tmp" for name in names)
         return sum(self._folder.remove(name) for name in (*halves, *names))
+
+
+def summed(lines: BinaryIO, size: int) -> tuple[int, int]:
+    """Read so many bytes, or as many as there are; return how many, and their CRC-32."""
+    length = checksum = 0
+    while length < size and (chunk := lines.read(min(COPY_BYTES, size - length))):
+        length += len(chunk)
+        checksum = zlib.crc32(chunk, checksum)
+    return length, checksum
+
+
+def _meta_of(data: bytes | None) -> Meta | None:
+    try:
+        meta = orjson.loads(data) if data else None
+    except ValueError:
+        return None
+    if not isinstance(meta, dict):
+        return None
+    meta.pop(_META_SUM, None)
+    return meta
+
+
+def _meta_text(meta: Meta) -> bytes:
+    checksum = f"{zlib.crc32(orjson.dumps(meta)):08x}"
+    return orjson.dumps({**meta, _META_SUM: checksum}, option=orjson.OPT_APPEND_NEWLINE)

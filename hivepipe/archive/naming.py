@@ -6,6 +6,8 @@ subagent/<type>/2025-01/2025-01-10_14-35-00_<agent>
 
 import re
 from _blake2 import blake2b
+from collections.abc import Iterator
+from itertools import count
 from urllib.parse import quote
 
 LONGEST_FOLDER_NAME = 200  # of 255 bytes
@@ -47,9 +49,12 @@ class ArchiveName:
         found = _NAME.fullmatch(self.stem)
         return "{}T{}:{}:{}Z".format(*found.groups()) if found else ""
 
-    def of_another(self, session: str) -> "ArchiveName":
-        """Return another name, for two sessions that have an agent of one id."""
-        return ArchiveName(self.folders, f"{self.stem}_{session}")
+    def choices(self, session: str) -> Iterator["ArchiveName"]:
+        """Yield this name, and those to take where it is another's: a session's, or a file's."""
+        yield self
+        yield ArchiveName(self.folders, f"{self.stem}_{session}")
+        for number in count(2):
+            yield ArchiveName(self.folders, f"{self.stem}_{number}")
 
 
 def is_archive_path(path: str) -> bool:

@@ -5,7 +5,7 @@ What the archive has behind them was written by somebody who was killed; it is c
 again.
 """
 
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 
@@ -19,19 +19,21 @@ class Reach:
     source_checksum: int = 0
     source_tail: int = 0  # checksum of the last bytes: they tell whether it is the same file
     surplus: int = 0  # checksum of what names the lines that the source has not any more; 0: none
+    # When the lines were written, in ns; 0: not known. Another time: somebody else wrote there.
+    stamp: int = field(default=0, compare=False)
 
     @classmethod
     def parse(cls, text: bytes) -> "Reach | None":
         """Read what `text` wrote; None: it is damaged."""
         try:
             numbers = [int(word, 16) for word in text.split()]
-            return cls(*numbers) if len(numbers) == 6 else None
+            return cls(*numbers) if len(numbers) in (6, 7) else None
         except ValueError:
             return None
 
     def text(self) -> bytes:
         """Return it as one line, always of the same length: it is written over in place."""
-        return b"%012x %08x %012x %08x %08x %08x\n" % astuple(self)
+        return b"%012x %08x %012x %08x %08x %08x %016x\n" % astuple(self)
 
     @classmethod
     def of_meta(cls, meta: dict[str, Any] | None) -> "Reach | None":

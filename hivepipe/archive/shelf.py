@@ -19,6 +19,7 @@ from hivepipe.archive.naming import ArchiveName
 from hivepipe.archive.tallies import Tallies
 from hivepipe.errors import ArchiveError
 from hivepipe.folders import Folder
+from hivepipe.ownership.manifest import Manifest
 from hivepipe.transcripts.tally import Tally
 
 AT_HAND = 256
@@ -27,10 +28,11 @@ AT_HAND = 256
 class Shelf:
     """What is kept below one root."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, manifest: Manifest) -> None:
         """Nothing is made or read yet."""
         self.root = root
-        self.index = Index(root)
+        self.manifest = manifest
+        self.index = Index(root, manifest)
         self._tallies = Tallies()
         self._metas: OrderedDict[str, tuple[Stamp, Meta]] = OrderedDict()
 
@@ -92,7 +94,14 @@ class Shelf:
         return found[0], entries[found[0]]
 
     def on_disk(self) -> Iterator[tuple[str, Entry]]:
-        """Yield every archive that has metadata, whatever the index says."""
+        """Yield every archive of ours that has metadata, whatever the index says."""
+        made = self.manifest.made()
+        for entry, kept in self.each_on_disk():
+            if kept.name.path in made:
+                yield key_of(entry), entry
+
+    def each_on_disk(self) -> Iterator[tuple[Entry, Kept]]:
+        """Yield whatever looks like an archive of ours, by its metadata."""
         for names in month_folders(self.root):
             with suppress(FileNotFoundError), Folder(self.root, *names) as folder:
                 for file in folder.names():
@@ -104,7 +113,7 @@ class Shelf:
                         continue
                     entry = entry_of(meta, kept)
                     if is_entry(entry):
-                        yield key_of(entry), entry
+                        yield entry, kept
 
     def holds(self, entry: Entry, is_held: Callable[[bytes], bool]) -> bool:
         """Is something in any line of an archive, or in its metadata?"""
@@ -134,14 +143,17 @@ class Shelf:
         return removed
 
     def remove_if_older(self, key: str, before: float) -> bool:
-        """Remove an archive that has not grown since `before` (seconds of 1970); was it so?"""
+        """Remove an archive that has not grown since `before` (seconds of 1970); was it so?
+
+        One that is not as it was written stays: somebody works with it.
+        """
         with locked(self.root, key):
             entry = self.index.entries().get(key)
             if entry is None:
                 return False
             with suppress(FileNotFoundError), self.opened(entry) as kept:
                 status = kept.lines_status()
-                if status is not None and status.st_mtime >= before:
+                if status is not None and (status.st_mtime >= before or not kept.is_as_written()):
                     return False
             self._remove(key, entry)
         return True
@@ -152,6 +164,7 @@ class Shelf:
             self._tallies.drop(kept)
         with suppress(FileNotFoundError):
             remove_empty(self.root, *ArchiveName.of_path(entry["path"]).folders)
+        self.manifest.disown(ArchiveName.of_path(entry["path"]).path)
         self.index.change({key: None})
 
 

@@ -50,6 +50,7 @@ class Source:
     agent: str  # of a subagent; empty for a session's own
     agent_type: str
     descriptor: int
+    started_at: str = ""  # as its name says; for one that has no time in its lines
 
     @property
     def key(self) -> str:

@@ -19,6 +19,10 @@ class Surplus:
         """Take them as `text` gave them."""
         self._names = Counter(text[at : at + NAME_BYTES] for at in range(0, len(text), NAME_BYTES))
 
+    def copy(self) -> "Surplus":
+        """Return the same names again."""
+        return Surplus(self.text())
+
     def add(self, lines: Iterable[bytes]) -> None:
         """Add lines."""
         self._names.update(map(_name, lines))

@@ -3,13 +3,11 @@
 import os
 import stat
 import time
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import BinaryIO
 
 from hivepipe.archive.index import Entry
-from hivepipe.archive.kept import COPY_BYTES, Kept
+from hivepipe.archive.kept import Kept, summed
 from hivepipe.archive.locks import locked
 from hivepipe.archive.reach import Reach
 from hivepipe.archive.shelf import Shelf, text_of
@@ -52,9 +50,26 @@ def _compress(kept: Kept, check_stop: Callable[[], None]) -> bool:
     status = kept.lines_status()
     if status is None or kept.is_packed or time.time() - status.st_mtime < COMPRESS_AFTER_SECS:
         return False
+    if not kept.is_as_written():
+        return False
     for _ in kept.pack():
         check_stop()
     return True
+
+
+def adopt(shelf: Shelf) -> int:
+    """Enter in the manifest the archives of 1.0.0, which kept none; return how many.
+
+    Their own files prove them: the reach, and the checksum of every line.
+    """
+    adopted = 0
+    for _, kept in shelf.each_on_disk():
+        with suppress(OSError):
+            if Reach.of_meta(kept.meta()) and kept.is_as_written():
+                shelf.manifest.claim(kept.name.path)
+                adopted += 1
+    shelf.manifest.set_adopts(adopts=False)
+    return adopted
 
 
 def rebuild_index(shelf: Shelf) -> bool:
@@ -74,7 +89,8 @@ def verify(shelf: Shelf) -> Iterator[tuple[str, list[str]]]:
             problems.append("not in the index: `hivepipe archive rebuild-index`")
         elif key in found and found[key] != entry:
             problems.append("not as the index says: `hivepipe archive rebuild-index`")
-        yield entry["path"], problems + _problems(shelf, found.get(key, entry))
+        with locked(shelf.root, key):
+            yield entry["path"], problems + _problems(shelf, found.get(key, entry))
 
 
 def _problems(shelf: Shelf, entry: Entry) -> list[str]:
@@ -87,7 +103,8 @@ def _problems(shelf: Shelf, entry: Entry) -> list[str]:
             if reach is None or meta is None or told is None:
                 return ["its metadata are gone, or damaged: they come back when it grows"]
             path = text_of(meta["source"], "path")
-            return [*_bad_modes(kept), *_bad_lines(kept, reach), *_bad_source(path, told)]
+            edited = [] if kept.meta_is_as_written() else ["its metadata were changed"]
+            return [*edited, *_bad_modes(kept), *_bad_lines(kept, reach), *_bad_source(path, told)]
     except OSError as error:
         return [f"cannot be read: {error.strerror}"]
 
@@ -103,7 +120,8 @@ def _bad_modes(kept: Kept) -> Iterator[str]:
 def _bad_lines(kept: Kept, reach: Reach) -> Iterator[str]:
     try:
         with kept.open_to_read() as lines:
-            length, checksum = _summed(lines, reach.length)
+            length, checksum = summed(lines, reach.length)
+            is_longer = lines.readline().endswith(b"\n")  # half a line: a process was killed
     except OSError as error:
         yield f"its lines cannot be read: {error}"
         return
@@ -111,6 +129,8 @@ def _bad_lines(kept: Kept, reach: Reach) -> Iterator[str]:
         yield f"{reach.length - length} bytes are missing"
     elif checksum != reach.checksum:
         yield "its lines were changed"
+    elif is_longer:
+        yield "more lines stand in it than hivepipe wrote"
 
 
 def _bad_source(path: str, reach: Reach) -> Iterator[str]:
@@ -123,13 +143,5 @@ def _bad_source(path: str, reach: Reach) -> Iterator[str]:
         open_source(path, os.path.dirname(folder)) as source,
         os.fdopen(os.dup(source.descriptor), "rb") as lines,
     ):
-        if _summed(lines, reach.source_bytes)[1] != reach.source_checksum:
+        if summed(lines, reach.source_bytes)[1] != reach.source_checksum:
             yield "its transcript was changed since; the archive has it as it was"
-
-
-def _summed(lines: BinaryIO, size: int) -> tuple[int, int]:
-    length = checksum = 0
-    while length < size and (chunk := lines.read(min(COPY_BYTES, size - length))):
-        length += len(chunk)
-        checksum = zlib.crc32(chunk, checksum)
-    return length, checksum

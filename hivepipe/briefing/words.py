@@ -50,7 +50,7 @@ def project_part(notes: Iterable[Notes], last: Entry | None, left: Entry | None)
     """Tell a session what the user wrote down, what the last session did, and what it left."""
     found = [f"From {note.name}, which the user keeps:\n{note.text.strip()}" for note in notes]
     if left:
-        found.append(f"Nobody is at task {_task(left)}")
+        found.append(f"An open task that no session works on: {_task(left)}")
     if last:
         found.append(_last_session(last))
     return cut("\n\n".join(found), MOST_PROJECT_CHARS)
@@ -130,7 +130,8 @@ def _session_line(session: Entry) -> str:
 
 
 def _delegation_line(agent: Entry) -> str:
-    return _one_line(f"- {agent['type']} ({agent['status']}): {agent['name']}")
+    said = f"- {agent['type'] or 'agent'} ({agent['status']})"
+    return _one_line(f"{said}: {agent['name']}" if agent["name"] else said)
 
 
 def _one_line(text: str) -> str:

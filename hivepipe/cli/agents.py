@@ -1,8 +1,17 @@
 """Commands `agents` and `agent`: what is recorded of the subagents that sessions spawned."""
 
+from datetime import datetime, timedelta
+
 import click
 
-from hivepipe.cli.tables import json_option, show_entries, show_entry, show_json, utc_option
+from hivepipe.cli.tables import (
+    json_option,
+    show_entries,
+    show_entry,
+    show_json,
+    stored,
+    utc_option,
+)
 from hivepipe.errors import StoreError
 from hivepipe.home import locate
 from hivepipe.store.listings import listings
@@ -10,27 +19,49 @@ from hivepipe.store.location import database_path
 
 _COLUMNS = {
     "agent": "id",
-    "status": "status",
+    "status": "state",
     "type": "type",
     "name": "name",
     "start": "created_at",
     "last": "last_active",
+    "tokens": "tokens",
+    "error": "error",
     "session": "session_id",
 }
 
 
+_DAY = click.DateTime(["%Y-%m-%d"])
+
+
 @click.command()
 @click.option("--session", "session_id", metavar="ID", help="Show only those of this session.")
+@click.option("--day", metavar="DAY", type=_DAY, help="Show only those spawned on this day.")
+@click.option("--since", metavar="DAY", type=_DAY, help="Leave out those spawned before this day.")
 @json_option
 @utc_option
-def agents(session_id: str | None, as_json: bool, utc: bool) -> None:
-    """List the agents, the newest first."""
+def agents(
+    session_id: str | None,
+    day: datetime | None,
+    since: datetime | None,
+    as_json: bool,
+    utc: bool,
+) -> None:
+    """List the agents, the newest first: what became of each, or its status.
+
+    Lost are those that had not finished when their session ended. Days are local ones, with --utc
+    those of UTC.
+    """
+    if day and since:
+        raise click.UsageError("--day and --since exclude each other")
+    until = day + timedelta(days=1) if day else None
     with listings(database_path(locate(".").home)) as store:
-        found = store.agents(store.full_id("session", session_id) if session_id else "")
+        session = store.full_id("session", session_id) if session_id else ""
+        found = store.agents(session, stored(day or since, utc), stored(until, utc))
     if as_json:
         show_json(agents=found)
         return
-    show_entries(_COLUMNS, found, utc)
+    entries = ({**entry, "state": entry["outcome"] or entry["status"]} for entry in found)
+    show_entries(_COLUMNS, entries, utc)
 
 
 @click.group()
@@ -40,11 +71,15 @@ def agent() -> None:
 
 @agent.command()
 @click.argument("agent_id", metavar="ID")
+@json_option
 @utc_option
-def show(agent_id: str, utc: bool) -> None:
+def show(agent_id: str, as_json: bool, utc: bool) -> None:
     """Show one agent; ID may be the beginning of one."""
     with listings(database_path(locate(".").home)) as store:
         found = store.agent(store.full_id("agent", agent_id))
     if found is None:  # deleted between the two queries
         raise StoreError(f"no agent has the id {agent_id}")
-    show_entry(found, utc)
+    if as_json:
+        show_json(**found)
+    else:
+        show_entry(found, utc)

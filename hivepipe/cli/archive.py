@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -22,9 +23,13 @@ from hivepipe.cli.tables import (
     utc_option,
 )
 from hivepipe.handlers.archive import archives_of
+from hivepipe.handlers.found_archives import not_taken_in
+from hivepipe.handlers.found_exports import REFUSED, TAKEN, Row
 from hivepipe.handlers.slow import asked, at_once
+from hivepipe.handlers.sweep import Swept, take_in
 from hivepipe.handlers.sweep import sweep as sweep_transcripts
 from hivepipe.home import locate
+from hivepipe.plurals import counted
 from hivepipe.settings import variable
 
 
@@ -75,7 +80,10 @@ def _row(entry: Entry, meta: Meta, utc: bool) -> tuple[Any, ...]:
 @json_option
 @utc_option
 def show(archive_id: str, with_lines: bool, as_json: bool, utc: bool) -> None:
-    """Show what is known of one archive; ID is a session or subagent, or the beginning of one."""
+    """Show one archive: its metadata or its lines.
+
+    ID is that of a session or subagent, or the beginning of one.
+    """
     archives = _archives()
     _, entry = archives.find(archive_id)
     if with_lines:
@@ -91,7 +99,8 @@ def show(archive_id: str, with_lines: bool, as_json: bool, utc: bool) -> None:
         click.echo(f"{name + ' tokens':<16} {value}")
     for name, calls in (meta.get("tools") or {}).items():
         click.echo(
-            f"{printable(name):<16} {calls.get('calls')} calls, {calls.get('failed')} failed"
+            f"{printable(name):<16} {counted(calls.get('calls', 0), 'call')}, "
+            f"{calls.get('failed')} failed"
         )
 
 
@@ -105,7 +114,8 @@ def _print_lines(archives: Archives, entry: Entry) -> None:
 
 
 @archive.command()
-def sweep() -> None:
+@json_option
+def sweep(as_json: bool) -> None:
     """Archive this project's transcripts whose hooks never ran.
 
     Looks into ~/.claude, CLAUDE_CONFIG_DIR, and wherever hooks of this home found transcripts.
@@ -114,26 +124,48 @@ def sweep() -> None:
     os.makedirs(home, exist_ok=True)
     folders = scope.claude_folders(home, variable("CLAUDE_CONFIG_DIR") or "")
     with at_once(home) as workplace:
-        swept = sweep_transcripts(workplace, asked("sweep_transcripts"), folders)
-    click.echo(
-        f"{swept.taken} had grown, by {swept.lines} lines; {swept.unchanged} had not; "
-        f"{swept.foreign} are of other projects"
-    )
-    for path, reason in swept.failed.items():
-        click.echo(f"not archived: {printable(path)}: {reason}", err=True)
+        job = asked("sweep_transcripts")
+        swept = sweep_transcripts(workplace, job, folders)
+        found = take_in(workplace, job)
+    if as_json:
+        show_json(**asdict(swept), found=[row._asdict() for row in found])
+    else:
+        _show_swept(swept, found)
     sys.exit(1 if swept.failed else 0)
 
 
+def _show_swept(swept: Swept, found: list[Row]) -> None:
+    click.echo(
+        f"{counted(swept.taken, 'transcript')} archived ({counted(swept.lines, 'new line')}), "
+        f"{swept.unchanged} unchanged, {swept.foreign} of other projects"
+    )
+    taken = sum(row.outcome == TAKEN for row in found)
+    if taken:
+        click.echo(f"{counted(taken, 'file')} of another program copied into the archive")
+    for row in found:
+        if row.outcome == REFUSED:
+            click.echo(f"not taken in: {printable(row.path)}: {row.reason}", err=True)
+    for path, reason in swept.failed.items():
+        click.echo(f"not archived: {printable(path)}: {reason}", err=True)
+
+
 @archive.command()
-def verify() -> None:
-    """Look whether every archive is whole, and as the index says; exit with 1 if one is not."""
-    checked = wrong = 0
-    for path, problems in upkeep.verify(_archives()):
-        checked += 1
-        wrong += bool(problems)
-        for problem in problems:
-            click.echo(f"{printable(path)}: {problem}")
-    click.echo(f"{checked} archives, {wrong} with problems")
+@json_option
+def verify(as_json: bool) -> None:
+    """Check that every archive is whole and as the index says.
+
+    Exits with 1 if one is not.
+    """
+    checks = (*upkeep.verify(_archives()), *not_taken_in(locate(".").home))
+    wrong = [(path, problems) for path, problems in checks if problems]
+    if as_json:
+        entries = [{"path": path, "problems": list(problems)} for path, problems in wrong]
+        show_json(checked=len(checks), archives=entries)
+    else:
+        for path, problems in wrong:
+            for problem in problems:
+                click.echo(f"{printable(path)}: {problem}")
+        click.echo(f"{counted(len(checks), 'archive')}, {len(wrong)} with problems")
     sys.exit(1 if wrong else 0)
 
 
@@ -143,14 +175,18 @@ def rebuild_index() -> None:
     archives = _archives()
     changed = upkeep.rebuild_index(archives)
     said = "was another" if changed else "was right"
-    click.echo(f"{len(archives.index.entries())} archives; the index {said}")
+    click.echo(f"{counted(len(archives.index.entries()), 'archive')}; the index {said}")
 
 
 @archive.command()
 @click.argument("folder", metavar="[DIR]", required=False)
-@click.option("--stop", is_flag=True, help="Follow DIR no more; what is archived stays.")
-def follow(folder: str | None, stop: bool) -> None:
-    """Let the sweep take sessions in DIR, a folder of no registered project; without DIR, list."""
+@click.option("--stop", is_flag=True, help="Stop following DIR; what is archived stays.")
+@json_option
+def follow(folder: str | None, stop: bool, as_json: bool) -> None:
+    """Let the sweep archive the sessions in DIR.
+
+    For folders of no registered project. Without DIR, such folders are listed.
+    """
     home = locate(".").home
     if folder and stop:
         scope.unfollow(home, folder)
@@ -158,7 +194,11 @@ def follow(folder: str | None, stop: bool) -> None:
         scope.follow(home, folder)
     elif stop:
         raise click.UsageError("say which DIR")
-    for each in scope.followed_folders(home):
+    found = scope.followed_folders(home)
+    if as_json:
+        show_json(folders=found)
+        return
+    for each in found:
         click.echo(printable(each))
 
 

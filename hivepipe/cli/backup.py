@@ -12,6 +12,7 @@ from hivepipe.backup import restore as put_back
 from hivepipe.cli.tables import json_option, show_json, size
 from hivepipe.errors import BackupError
 from hivepipe.home import locate
+from hivepipe.plurals import counted
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.members import members
 
@@ -37,7 +38,7 @@ def backup(file: str | None, as_json: bool) -> None:
     if as_json:
         show_json(file=str(target), bytes=found, files=len(manifest["sha256"]))
     else:
-        click.echo(f"{target}: {len(manifest['sha256'])} files, {size(found)}")
+        click.echo(f"{target}: {counted(len(manifest['sha256']), 'file')}, {size(found)}")
 
 
 @click.command()
@@ -57,6 +58,6 @@ def restore(file: str, replace: bool, as_json: bool) -> None:
     if as_json:
         show_json(home=place.home, files=len(found["sha256"]), before=found["before"])
         return
-    click.echo(f"{place.home}: {len(found['sha256'])} files as of {found['created_at']}")
+    click.echo(f"{place.home}: {counted(len(found['sha256']), 'file')} as of {found['created_at']}")
     if found["before"]:
         click.echo(f"what was here before: {shlex.quote(found['before'])}")

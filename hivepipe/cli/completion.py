@@ -3,12 +3,14 @@
 import click
 from click.shell_completion import get_completion_class
 
+from hivepipe.cli.choice import Choice
+
 SHELLS = ("bash", "zsh", "fish")
 _VARIABLE = "_HIVEPIPE_COMPLETE"  # as click reads it in a command of this name
 
 
 @click.command()
-@click.argument("shell", type=click.Choice(SHELLS))
+@click.argument("shell", type=Choice(SHELLS))
 def completion(shell: str) -> None:
     """Print the completion of commands and options for a shell, which is to read it."""
     kind = get_completion_class(shell)

@@ -5,6 +5,7 @@ import os
 import click
 
 from hivepipe.briefing_files import BriefingFiles
+from hivepipe.cli.choice import Choice
 from hivepipe.cli.own import own_profile, own_swarm
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.config import Config
@@ -19,7 +20,7 @@ _SOURCES = ("startup", "resume", "clear", "compact", "fork")
 
 
 @click.command()
-@click.option("--source", type=click.Choice(_SOURCES), default="startup", show_default=True)
+@click.option("--source", type=Choice(_SOURCES), default="startup", show_default=True)
 @click.option("--session", default="", help="The session that starts so, by its whole id.")
 @click.option("--task", default="", help="As if it had this task.")
 @click.option("--profile", default="", help="As if it were this profile's.")

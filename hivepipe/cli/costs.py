@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from hivepipe.cli.choice import Choice
 from hivepipe.cli.tables import (
     json_option,
     local_day,
@@ -16,6 +17,7 @@ from hivepipe.cli.tables import (
 )
 from hivepipe.costs.bill import Bill, Cost
 from hivepipe.home import locate
+from hivepipe.plurals import counted
 from hivepipe.price_table import prices_in_force
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
@@ -46,7 +48,7 @@ def _keys(utc: bool) -> dict[str, Callable[[Charge], Key]]:
 @click.command()
 @click.option(
     "--by",
-    type=click.Choice(list(_COLUMNS)),
+    type=Choice(list(_COLUMNS)),
     default="day",
     show_default=True,
     help="What to add up by; messages of no agent are their session's own.",
@@ -116,7 +118,7 @@ def _show_own(own: dict[str, Any]) -> None:
         return
     today, most = own["today"], own["caps"]
     click.echo(
-        f"hivepipe's own summaries, in all projects: {own['ever']['calls']} calls, "
+        f"hivepipe's own summaries, in all projects: {counted(own['ever']['calls'], 'call')}, "
         f"{own['ever']['cost_usd']:.4f} USD; today {today['calls']} of {most['calls']} calls, "
         f"{today['tokens']:,} of {most['tokens']:,} tokens, "
         f"{today['cost_usd']:.4f} of {most['cost_usd']:.2f} USD"

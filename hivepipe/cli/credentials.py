@@ -4,6 +4,7 @@ import sys
 
 import click
 
+from hivepipe.cli.choice import Choice
 from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, show_json, show_table
 from hivepipe.errors import CredentialsError
@@ -26,11 +27,14 @@ def credentials() -> None:
 
 
 @credentials.command(name="set")
-@click.argument("name", type=click.Choice(KEPT))
+@click.argument("name", type=Choice(KEPT))
 @click.option("--from-environment", is_flag=True, help="Take it from the variable of this name.")
 @click.option("--command", metavar="COMMAND", help="Run this for each call; it prints the key.")
 def set_credential(name: str, from_environment: bool, command: str | None) -> None:
-    """Keep a key for the stack; it is asked for, or read from stdin, never an argument."""
+    """Keep a key for the stack.
+
+    It is asked for, or read from stdin; it is never an argument.
+    """
     if command is not None:
         if from_environment:
             raise click.UsageError("--command and --from-environment exclude each other")
@@ -50,7 +54,7 @@ def set_credential(name: str, from_environment: bool, command: str | None) -> No
 
 
 @credentials.command()
-@click.argument("name", type=click.Choice(KEPT))
+@click.argument("name", type=Choice(KEPT))
 def remove(name: str) -> None:
     """Forget a key."""
     write_credential(name, None)

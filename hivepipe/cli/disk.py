@@ -4,21 +4,29 @@ import os
 
 import click
 
-from hivepipe.cli.tables import json_option, show_json, show_table, size
+from hivepipe.cli.paths import short
+from hivepipe.cli.tables import json_option, moment, show_json, show_table, size, utc_option
+from hivepipe.deletion_log import Deletion, deletions
 from hivepipe.errors import HivepipeError
 from hivepipe.handlers.prune_files import Dropped, drop_outdated
 from hivepipe.handlers.slow import asked, at_once
 from hivepipe.home import locate
+from hivepipe.plurals import counted
 from hivepipe.retention_limits import limits_of
 from hivepipe.stores import stores
 
 
 @click.command()
 @click.option("--prune", is_flag=True, help="First delete what is over its time.")
+@click.option("--log", "with_log", is_flag=True, help="Show what was deleted by its age, and why.")
 @json_option
-def disk(prune: bool, as_json: bool) -> None:
+@utc_option
+def disk(prune: bool, with_log: bool, as_json: bool, utc: bool) -> None:
     """Show the size of every store, and how long things are kept."""
     place = locate(".")
+    if with_log:
+        _show_log(deletions(place.home), as_json, utc)
+        return
     limits = limits_of(place.home)
     dropped = _prune(place.home) if prune and os.path.isdir(place.home) else None
     found = stores(place)
@@ -39,9 +47,24 @@ def disk(prune: bool, as_json: bool) -> None:
     )
     if dropped:
         click.echo(
-            f"deleted: {dropped.archives} archives, {dropped.logs} logs, {dropped.events} events, "
-            f"{dropped.workers} archived workers"
+            f"deleted: {counted(dropped.archives, 'archive')}, {counted(dropped.logs, 'log')}, "
+            f"{counted(dropped.events, 'event')}, {counted(dropped.workers, 'archived worker')}"
         )
+
+
+def _show_log(found: list[Deletion], as_json: bool, utc: bool) -> None:
+    if as_json:
+        show_json(deletions=[each._asdict() for each in found])
+        return
+    rows = [
+        (moment(each.at, utc), each.kind, f"{each.age_days:g} days", each.rule, _what(each))
+        for each in found
+    ]
+    show_table(("time", "kind", "age", "rule", "what"), rows, "nothing was deleted by its age")
+
+
+def _what(each: Deletion) -> str:
+    return f"{each.number} of {each.path}" if each.kind == "rows" else short(each.path)
 
 
 def _prune(home: str) -> Dropped:

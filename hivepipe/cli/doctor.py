@@ -1,23 +1,32 @@
 """Command `doctor`: what is wrong, and the command that mends it."""
 
+import os
 import sys
 
 import click
 
+from hivepipe.cli.probe import entries as shown
+from hivepipe.cli.probe import findings, summary
 from hivepipe.cli.tables import json_option, printable, show_json
 from hivepipe.doctor.checks import CHECKS, examine
 from hivepipe.doctor.patient import Finding, Patient
 from hivepipe.home import locate
+from hivepipe.plurals import counted
+from hivepipe.probing import probe
 from hivepipe.stack.lock import Stack
 
 
 @click.command()
+@click.option("--probe", "fire", is_flag=True, help="Fire an event through every hook, too.")
 @json_option
-def doctor(as_json: bool) -> None:
+def doctor(fire: bool, as_json: bool) -> None:
     """Look for whatever may be wrong here; exit with 1 if anything is."""
+    os.umask(0o077)
     place = locate(".")
     patient = Patient(place, Stack.of(place))
     found = list(examine(patient))
+    probes = probe(patient, with_stack=True) if fire else []
+    found += [("probe", each) for each in findings(probes)]
     healthy = all(finding.is_note for _, finding in found)
     if as_json:
         entries = [
@@ -25,7 +34,8 @@ def doctor(as_json: bool) -> None:
             for name, entry in found
         ]
         hooks = patient.who_runs_hooks
-        show_json(home=place.home, hooks=hooks, healthy=healthy, findings=entries)
+        fired = {"probe": shown(probes)} if fire else {}
+        show_json(home=place.home, hooks=hooks, healthy=healthy, findings=entries, **fired)
     else:
         click.echo(f"home {place.home} ({place.state})")
         for runner in patient.who_runs_hooks:
@@ -33,11 +43,21 @@ def doctor(as_json: bool) -> None:
         for _, finding in sorted(found, key=lambda pair: pair[1].is_note):
             _show(finding)
         wrong = len([entry for _, entry in found if not entry.is_note])
-        click.echo(f"{len(CHECKS)} checks: {f'{wrong} found' if wrong else 'all is well'}")
+        if fire:
+            click.echo(f"probe: {summary(probes)}")
+        said = counted(wrong, "problem") if wrong else _well(fire)
+        click.echo(f"{len(CHECKS)} checks: {said}")
     sys.exit(0 if healthy else 1)
+
+
+def _well(fired: bool) -> str:
+    """Only an event that became a row shows that hooks record."""
+    if fired:
+        return "all is well"
+    return "nothing wrong found; hivepipe doctor --probe shows whether hooks record"
 
 
 def _show(finding: Finding) -> None:
     click.echo(f"{'note ' if finding.is_note else 'WRONG'} {printable(finding.text)}")
     if finding.mend:
-        click.echo(f"      mend: {printable(finding.mend)}")
+        click.echo(f"      repair: {printable(finding.mend)}")

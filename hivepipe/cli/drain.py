@@ -7,22 +7,41 @@ import sys
 import click
 
 from hivepipe import direct
+from hivepipe.cli.tables import json_option, show_json
 from hivepipe.errors import StoreError
+from hivepipe.file_size import with_limit
 from hivepipe.home import locate
+from hivepipe.plurals import counted
 
 
 @click.command()
-def drain() -> None:
-    """Apply the events that wait on disk, without Redis; exit with 1 if any could not be."""
+@json_option
+def drain(as_json: bool) -> None:
+    """Apply the events that wait on disk, without Redis.
+
+    Exits with 1 if an event could not be applied.
+    """
     os.umask(0o077)
     home = locate(".").home
     try:
         report = direct.drain(home)
     except sqlite3.Error as error:
-        raise StoreError(f"the database of {home} cannot be written: {error}") from error
-    click.echo(f"{report.applied} events applied")
+        reason = with_limit(str(error))
+        raise StoreError(f"the database of {home} cannot be written: {reason}") from error
+    if as_json:
+        failed, set_aside = (
+            [{"file": str(path), "reason": reason} for path, reason in found.items()]
+            for found in (report.failed, report.set_aside)
+        )
+        show_json(applied=report.applied, failed=failed, set_aside=set_aside)
+    else:
+        _show(report)
+    sys.exit(1 if report.failed or report.set_aside else 0)
+
+
+def _show(report: direct.Report) -> None:
+    click.echo(f"{counted(report.applied, 'event')} applied")
     for path, reason in report.failed.items():
         click.echo(f"kept in the spool: {path.name}: {reason}", err=True)
     for path, reason in report.set_aside.items():
-        click.echo(f"set aside in {path.parent}/bad: {path.name}: {reason}", err=True)
-    sys.exit(1 if report.failed or report.set_aside else 0)
+        click.echo(f"unreadable, moved to {path.parent}/bad: {path.name}: {reason}", err=True)

@@ -1,9 +1,17 @@
 """An example or two of every command, shown at the end of its `--help`."""
 
+import textwrap
+from collections.abc import Iterable, Iterator
+
 import click
+
+from hivepipe.cli.choice import Choice
+
+_WIDTH = 72
 
 EXAMPLES = {
     "init": ("hivepipe init", "hivepipe init --user --dry-run"),
+    "migrate": ("hivepipe migrate --dry-run", "hivepipe migrate"),
     "uninstall": ("hivepipe uninstall", "hivepipe uninstall --purge"),
     "what": ("hivepipe what",),
     "off": ("hivepipe off",),
@@ -24,7 +32,7 @@ EXAMPLES = {
     "sessions": ("hivepipe sessions", "hivepipe sessions --all --json"),
     "session show": ("hivepipe session show 7b1f0c9e",),
     "session log": ("hivepipe session log 7b1f0c9e --utc",),
-    "agents": ("hivepipe agents --session 7b1f0c9e",),
+    "agents": ("hivepipe agents --session 7b1f0c9e", "hivepipe agents --day 2026-11-21"),
     "agent show": ("hivepipe agent show a41c09be",),
     "skills": ("hivepipe skills", "hivepipe skills --commands"),
     "costs": ("hivepipe costs --since 2026-11-01", "hivepipe costs --by model"),
@@ -71,6 +79,7 @@ EXAMPLES = {
     "guard mode": ("hivepipe guard mode", "hivepipe guard mode all"),
     "context": ("hivepipe context --source compact --session 7b1f0c9e",),
     "hive init": ("hivepipe hive init",),
+    "hive rights": ("hivepipe hive rights", "hivepipe hive rights commits"),
     "hive spawn": (
         "hivepipe hive spawn shop 'Make the session timeout configurable.'",
         "hivepipe hive spawn shop --file task.md",
@@ -81,9 +90,9 @@ EXAMPLES = {
     "hive archive": ("hivepipe hive archive shop-7b1f shop-a41c",),
     "hive delete": ("hivepipe hive delete shop-7b1f",),
     "hive check": ("hivepipe hive check", "hivepipe hive check shop-7b1f"),
-    "hive cost": ("hivepipe hive cost --by project",),
+    "hive costs": ("hivepipe hive costs --by project",),
     "hive learnings": ("hivepipe hive learnings shop",),
-    "hive log": ("hivepipe hive log shop-7b1f --calls",),
+    "hive transcript": ("hivepipe hive transcript shop-7b1f --calls",),
     "hive monitor": ("hivepipe hive monitor", "hivepipe hive monitor --once"),
     "hive projects": ("hivepipe hive projects",),
     "hive projects add": ("hivepipe hive projects add shop ~/src/shop",),
@@ -92,6 +101,7 @@ EXAMPLES = {
     "profile add": ("hivepipe profile add ana --role lead",),
     "profile show": ("hivepipe profile show ana SOUL.md",),
     "profile history": ("hivepipe profile history ana SOUL.md",),
+    "profile remove": ("hivepipe profile remove ana",),
     "profile put": ("hivepipe profile put ana SOUL.md ./soul.md",),
     "memory search": ("hivepipe memory search release --scope swarm",),
     "memory list": ("hivepipe memory list",),
@@ -108,12 +118,29 @@ EXAMPLES = {
 
 
 def with_examples(command: click.Command, path: str) -> click.Command:
-    """Put the examples of a command, and of those below it, behind their help."""
-    lines = EXAMPLES.get(path)
-    if lines:
-        title = "Examples:" if len(lines) > 1 else "Example:"
-        command.epilog = "\n".join(("\b", title, *[f"  {line}" for line in lines]))
+    """Put the values and examples of a command, and of those below it, behind their help."""
+    blocks = [*_values(command), *_examples(EXAMPLES.get(path, ()))]
+    command.epilog = "\n\n".join(blocks) or None
     if isinstance(command, click.Group):
         for name, below in command.commands.items():
             with_examples(below, f"{path} {name}")
     return command
+
+
+def _values(command: click.Command) -> Iterator[str]:
+    """Yield the values that each argument with a fixed set of them can have."""
+    for param in command.params:
+        if isinstance(param, click.Argument) and isinstance(param.type, Choice):
+            title = f"{(param.metavar or str(param.name)).upper().strip('[]')} is one of:"
+            values = textwrap.wrap(", ".join(param.type.choices), _WIDTH, break_on_hyphens=False)
+            yield _block(title, values)
+
+
+def _examples(lines: tuple[str, ...]) -> Iterator[str]:
+    if lines:
+        yield _block("Examples:" if len(lines) > 1 else "Example:", lines)
+
+
+def _block(title: str, lines: Iterable[str]) -> str:
+    """Return lines that click prints as they are."""
+    return "\n".join(("\b", title, *(f"  {line}" for line in lines)))

@@ -1,7 +1,8 @@
-"""Command `failed`: look at dead letters, send them back, or drop them."""
+"""Command `failed`: list failed jobs, send them back, or delete them."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -14,8 +15,13 @@ from hivepipe.cli.tables import (
     show_table,
     utc_option,
 )
-from hivepipe.home import locate
-from hivepipe.queues.dead_letters import DeadLetter, DeadLetters, dead_letters
+from hivepipe.errors import HivepipeError
+from hivepipe.home import Place, locate
+from hivepipe.plurals import counted
+from hivepipe.queues.failed_jobs import FailedJob, FailedJobs, failed_jobs
+from hivepipe.stack.at_hand import redis_at_hand, wake
+from hivepipe.stack.lock import Stack
+from hivepipe.stack.ping import answers
 from hivepipe.store.location import database_path
 
 Command = Callable[..., None]
@@ -23,14 +29,14 @@ Command = Callable[..., None]
 
 @click.group()
 def failed() -> None:
-    """Look at the jobs that failed for good: `list`, `show`, `retry`, `discard`."""
+    """List, `show`, `retry` and `discard` the jobs that failed."""
 
 
 def selecting(command: Command) -> Command:
-    """Add the three ways to say which dead letters are meant."""
+    """Add the three ways to say which failed jobs are meant."""
     for option in (
         click.option("--operation", metavar="OP", help="All of this operation; ?: unreadable."),
-        click.option("--all", "everything", is_flag=True, help="All dead letters."),
+        click.option("--all", "everything", is_flag=True, help="All failed jobs."),
         click.argument("job_id", metavar="[ID]", required=False),
     ):
         command = option(command)
@@ -41,68 +47,78 @@ def selecting(command: Command) -> Command:
 @click.option("--operation", metavar="OP", help="Only this operation; ?: the unreadable ones.")
 @json_option
 @utc_option
-def list_letters(operation: str | None, as_json: bool, utc: bool) -> None:
-    """List the dead letters with the reason of each."""
-    with dead_letters(locate(".").socket) as store:
-        found = store.letters(operation or "")
+def list_failed(operation: str | None, as_json: bool, utc: bool) -> None:
+    """List the failed jobs with the reason of each."""
+    with _failed_jobs(locate(".")) as store:
+        found = store.jobs(operation or "") if store else []
     if as_json:
-        show_json(failed=[_described(letter) for letter in found])
-        return
-    if not found:
-        click.echo("no dead letters")
+        show_json(failed=[_described(job) for job in found])
         return
     rows = [
         (
-            letter.id,
-            letter.operation,
-            letter.queue,
-            moment(letter.failed_at, utc),
-            letter.session[:8],
-            letter.headline,
+            job.id,
+            job.operation,
+            job.queue,
+            moment(job.failed_at, utc),
+            job.session[:8],
+            job.headline,
         )
-        for letter in found
+        for job in found
     ]
-    show_table(("id", "operation", "queue", "failed", "session", "reason"), rows)
+    show_table(("id", "operation", "queue", "failed", "session", "reason"), rows, "no failed jobs")
 
 
 @failed.command()
 @click.argument("job_id", metavar="ID")
+@json_option
 @utc_option
-def show(job_id: str, utc: bool) -> None:
-    """Show one dead letter, redacted, and what can be done; ID may be the beginning of one."""
+def show(job_id: str, as_json: bool, utc: bool) -> None:
+    """Show one failed job, redacted, and what can be done.
+
+    ID may be the beginning of one.
+    """
     place = locate(".")
-    with dead_letters(place.socket) as store:
-        letter = store.letter(job_id)
+    with _failed_jobs(place) as store:
+        job = _found(store, job_id)
+    if as_json:
+        show_json(**_described(job), database=str(database_path(place.home)))
+        return
     for name, value in (
-        ("id", letter.id),
-        ("operation", letter.operation),
-        ("description", letter.description),
-        ("session", letter.session),
-        ("queue", f"{letter.queue}, retried in {letter.target}"),
-        ("attempts", letter.attempts),
-        ("event", moment(letter.event_time, utc)),
-        ("failed", moment(letter.failed_at, utc)),
-        ("reason", letter.reason),
+        ("id", job.id),
+        ("operation", job.operation),
+        ("description", job.description),
+        ("session", job.session),
+        ("queue", f"{job.queue}, retried in {job.target}"),
+        ("attempts", job.attempts),
+        ("event", moment(job.event_time, utc)),
+        ("failed", moment(job.failed_at, utc)),
+        ("reason", job.reason),
     ):
         click.echo(f"{name:<12} {printable(value)}")
-    if letter.payload is None:
+    if job.payload is None:
         click.echo("payload      cannot be read")
     else:
-        click.echo(f"payload      {json.dumps(letter.payload, indent=2)}")
-    for line in _steps(letter, str(database_path(place.home))):
+        click.echo(f"payload      {json.dumps(job.payload, indent=2)}")
+    for line in _steps(job, str(database_path(place.home))):
         click.echo(printable(line))
 
 
 @failed.command()
 @selecting
 def retry(job_id: str | None, everything: bool, operation: str | None) -> None:
-    """Send one dead letter (ID), all, or those of one operation back to their queues."""
-    with dead_letters(locate(".").socket) as store:
-        letters = _selected(store, job_id, everything, operation)
-        retried = store.retry(letters)
+    """Send failed jobs back to their queues.
+
+    One (ID), all, or those of an operation."""
+    place = locate(".")
+    with _failed_jobs(place) as store:
+        jobs = _selected(store, job_id, everything, operation)
+        retried = store.retry(jobs) if store else 0
     click.echo(f"{retried} sent back to the queues")
-    if retried < len(letters):
-        click.echo(f"{len(letters) - retried} have no data any more: discard them", err=True)
+    if retried:
+        _have_them_run(place)
+    if retried < len(jobs):
+        lost = counted(len(jobs) - retried, "job", "have")
+        click.echo(f"{lost} no data any more: discard with `hivepipe failed discard`", err=True)
         click.get_current_context().exit(1)
 
 
@@ -110,38 +126,65 @@ def retry(job_id: str | None, everything: bool, operation: str | None) -> None:
 @selecting
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def discard(job_id: str | None, everything: bool, operation: str | None, yes: bool) -> None:
-    """Remove one dead letter (ID), all, or those of one operation, for good."""
-    with dead_letters(locate(".").socket) as store:
-        letters = _selected(store, job_id, everything, operation)
-        if letters and not yes:
-            click.confirm(f"Discard {_named(letters)} for good?", abort=True)
-        click.echo(f"{store.discard(letters)} discarded")
+    """Delete failed jobs: one (ID), all, or those of an operation."""
+    with _failed_jobs(locate(".")) as store:
+        jobs = _selected(store, job_id, everything, operation)
+        if jobs and not yes:
+            click.confirm(f"Discard {_named(jobs)}?", abort=True)
+        click.echo(f"{store.discard(jobs) if store else 0} discarded")
+
+
+@contextmanager
+def _failed_jobs(place: Place) -> Iterator[FailedJobs | None]:
+    """Give access to the failed jobs of a home, whether or not its stack runs; None: no job yet."""
+    with redis_at_hand(Stack.of(place)) as address:
+        if not address:
+            yield None
+            return
+        with failed_jobs(address) as store:
+            yield store
+
+
+def _have_them_run(place: Place) -> None:
+    """Start a stack that rests; one that the user stopped stays so."""
+    if place.state == "on" and place.python:
+        wake(place)
+    elif not answers(place.socket):
+        click.echo("no stack runs: they wait until `hivepipe up`", err=True)
+
+
+def _found(store: FailedJobs | None, job_id: str) -> FailedJob:
+    if store is None:
+        raise HivepipeError(f"no failed job has the id {job_id}: see `hivepipe failed list`")
+    return store.job(job_id)
 
 
 def _selected(
-    store: DeadLetters, job_id: str | None, everything: bool, operation: str | None
-) -> list[DeadLetter]:
+    store: FailedJobs | None, job_id: str | None, everything: bool, operation: str | None
+) -> list[FailedJob]:
     if sum((bool(job_id), everything, bool(operation))) != 1:
         raise click.UsageError("say which: an ID, --all, or --operation OP")
-    return [store.letter(job_id)] if job_id else store.letters(operation or "")
+    if job_id:
+        return [_found(store, job_id)]
+    return store.jobs(operation or "") if store else []
 
 
-def _named(letters: list[DeadLetter]) -> str:
-    if len(letters) == 1:
-        return printable(f"{letters[0].id} ({letters[0].operation})")
-    return f"{len(letters)} dead letters"
+def _named(jobs: list[FailedJob]) -> str:
+    if len(jobs) == 1:
+        return printable(f"{jobs[0].id} ({jobs[0].operation})")
+    return counted(len(jobs), "failed job")
 
 
-def _steps(letter: DeadLetter, database: str) -> list[str]:
+def _steps(job: FailedJob, database: str) -> list[str]:
     """Say what a person can do about it."""
-    retry_it = f"`hivepipe failed retry {letter.id}`"
-    drop_it = f"`hivepipe failed discard {letter.id}`"
-    if letter.missing_parent is None:
+    retry_it = f"`hivepipe failed retry {job.id}`"
+    drop_it = f"`hivepipe failed discard {job.id}`"
+    if job.missing_parent is None:
         return ["", f"try again: {retry_it}", f"or drop it: {drop_it}"]
-    kind, missing = letter.missing_parent
+    kind, missing = job.missing_parent
     mend = {
         "swarm": f"restore the swarm (a row with this id in `swarms`), or give session "
-        f"{letter.session} a `swarm_id` that exists",
+        f"{job.session} a `swarm_id` that exists",
         "session": "restore the session (a row with this id in `sessions`); resumed in Claude "
         "Code, it comes back by itself unless it was deleted",
     }[kind]
@@ -154,18 +197,18 @@ def _steps(letter: DeadLetter, database: str) -> list[str]:
     ]
 
 
-def _described(letter: DeadLetter) -> dict[str, Any]:
-    missing = letter.missing_parent
+def _described(job: FailedJob) -> dict[str, Any]:
+    missing = job.missing_parent
     return {
-        "id": letter.id.encode("utf-8", "replace").decode(),
-        "operation": letter.operation,
-        "queue": letter.queue,
-        "description": letter.description,
-        "session": letter.session or None,
-        "attempts": letter.attempts,
-        "failed_at": letter.failed_at or None,
-        "event_time": letter.event_time or None,
-        "reason": letter.reason,
+        "id": job.id.encode("utf-8", "replace").decode(),
+        "operation": job.operation,
+        "queue": job.queue,
+        "description": job.description,
+        "session": job.session or None,
+        "attempts": job.attempts,
+        "failed_at": job.failed_at or None,
+        "event_time": job.event_time or None,
+        "reason": job.reason,
         "missing": {"kind": missing[0], "id": missing[1]} if missing else None,
-        "payload": letter.payload,
+        "payload": job.payload,
     }

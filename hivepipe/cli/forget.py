@@ -7,13 +7,15 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
+from functools import partial
 
 import click
 
-from hivepipe.cli.tables import printable, stored
+from hivepipe.cli.tables import json_option, printable, show_json, stored
 from hivepipe.errors import HivepipeError
 from hivepipe.forgetting import Forgetting, Gone
 from hivepipe.home import locate
+from hivepipe.plurals import counted
 from hivepipe.store.database import opened
 from hivepipe.store.location import database_path
 from hivepipe.wanted import Wanted
@@ -37,8 +39,14 @@ SHORTEST_TEXT = 4
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would go.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
 def forget(
-    session: str | None, before: datetime | None, matching: str | None, dry_run: bool, yes: bool
+    session: str | None,
+    before: datetime | None,
+    matching: str | None,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
 ) -> None:
     """Remove all that is kept of SESSION, for good; the beginning of its id is enough.
 
@@ -46,6 +54,8 @@ def forget(
     """
     if sum(choice is not None for choice in (session, before, matching)) != 1:
         raise click.UsageError("say which: SESSION, --before DATE or --matching TEXT")
+    if as_json and not (dry_run or yes):
+        raise click.UsageError("--json asks nothing: add --dry-run or --yes")
     wanted = Wanted(frozenset()) if matching is None else Wanted.text(_text(matching))
     os.umask(0o077)
     place = locate(".")
@@ -60,7 +70,10 @@ def forget(
                 wanted = wanted.with_sessions(forgetting.sessions_before(stored(before, utc=False)))
             else:
                 wanted = wanted.with_sessions(forgetting.sessions_saying(wanted, dry_run=dry_run))
-            _forget(forgetting, wanted, dry_run, yes)
+            if as_json:
+                _forget_as_json(forgetting, wanted, dry_run)
+            else:
+                _forget(forgetting, wanted, dry_run, yes)
         except (OSError, sqlite3.Error) as error:
             raise HivepipeError(f"not all is forgotten, run it again: {error}") from error
 
@@ -72,6 +85,31 @@ def _text(matching: str) -> str:
     return text
 
 
+def _forget_as_json(forgetting: Forgetting, wanted: Wanted, dry_run: bool) -> None:
+    transcripts = forgetting.transcripts(wanted.sessions)
+    found = list(_all_of_it(forgetting, wanted, dry_run)) if _is_something(wanted) else []
+    left = forgetting.files_with(wanted) if wanted.spellings and not dry_run else []
+    show_json(
+        dry_run=dry_run,
+        sessions=sorted(wanted.sessions),
+        gone=[{"place": place, "count": number, "what": what} for place, number, what in found],
+        transcripts=list(transcripts),
+        left=list(left),
+    )
+    if left:
+        click.get_current_context().exit(1)
+
+
+def _is_something(wanted: Wanted) -> bool:
+    """A text may stand where no session is named; sessions that are not there are nothing."""
+    return bool(wanted.sessions or wanted.spellings)
+
+
+def _all_of_it(forgetting: Forgetting, wanted: Wanted, dry_run: bool) -> Iterator[Gone]:
+    yield from forgetting.forget(wanted, dry_run=dry_run)
+    yield from forgetting.clean(dry_run=dry_run)
+
+
 def _forget(forgetting: Forgetting, wanted: Wanted, dry_run: bool, yes: bool) -> None:
     transcripts = forgetting.transcripts(wanted.sessions)
     folders = forgetting.hive_folders(wanted.sessions)
@@ -79,14 +117,9 @@ def _forget(forgetting: Forgetting, wanted: Wanted, dry_run: bool, yes: bool) ->
         click.echo(f"session {printable(each)}")
     if not wanted.sessions:
         click.echo("no session is that old" if not wanted.spellings else "no session says so")
-        if not wanted.spellings:
+        if not _is_something(wanted):
             return
-
-    def all_of_it(rehearse: bool) -> Iterator[Gone]:
-        yield from forgetting.forget(wanted, dry_run=rehearse)
-        yield from forgetting.clean(dry_run=rehearse)
-
-    _ask_and_do(all_of_it, dry_run, yes)
+    _ask_and_do(partial(_all_of_it, forgetting, wanted), dry_run, yes)
     for path in transcripts:
         click.echo(
             f"Claude Code's own transcript is still there: rm {printable(shlex.quote(path))}"
@@ -113,4 +146,4 @@ def _show(places: Iterable[Gone], said: str) -> None:
         found[place, what] += number
     for (place, what), number in found.items():
         if number:
-            click.echo(f"{said}: {place}: {number} {what}")
+            click.echo(f"{said}: {place}: {counted(number, what)}")

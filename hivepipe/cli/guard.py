@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from hivepipe.cli.choice import Choice
 from hivepipe.cli.tables import json_option, show_json, show_table
 from hivepipe.errors import GuardError
 from hivepipe.guard import rules, words
@@ -12,12 +13,13 @@ from hivepipe.guard.client import WINDOW
 from hivepipe.guard.replay import read_events, replay
 from hivepipe.guard.rules import Limits
 from hivepipe.home import locate, make_folders, write_small
+from hivepipe.plurals import counted
 
 _RULES = (rules.CANCELLED, rules.SHARED_DISK, rules.LOOP, rules.ALTERNATION, rules.POLLING)
 _MODES_IN_WORDS = {
-    "off": "nothing is said, only cancelled tasks are stopped",
-    "tasks": "sessions with a task are denied, others are told",
-    "all": "every session is denied",
+    "off": "no rule is applied, only cancelled tasks are stopped",
+    "tasks": "a call that breaks a rule is denied in sessions with a task, else warned of",
+    "all": "a call that breaks a rule is denied in every session",
 }
 
 
@@ -44,24 +46,37 @@ def list_rules(as_json: bool) -> None:
 
 
 @guard.command()
-@click.argument("rule", type=click.Choice(_RULES))
-def explain(rule: str) -> None:
-    """Explain one rule: what it counts, what starts the count anew, how it is switched off."""
+@click.argument("rule", type=Choice(_RULES))
+@json_option
+def explain(rule: str, as_json: bool) -> None:
+    """Explain one rule.
+
+    What it counts, what resets the count, and how the rule is switched off.
+    """
     now = limits()
-    click.echo(words.EXPLANATIONS[rule].format(limits=now, window=WINDOW))
+    lines = [words.EXPLANATIONS[rule].format(limits=now, window=WINDOW)]
     if rule == rules.LOOP:
-        click.echo(f"Waiting, which is never denied: {', '.join(now.waiting) or 'nothing'}.")
+        lines.append(f"Waiting, which is never denied: {', '.join(now.waiting) or 'nothing'}.")
     if rule == rules.POLLING:
-        click.echo(f"Tools: {', '.join(now.polls) or 'none'}.")
+        lines.append(f"Tools: {', '.join(now.polls) or 'none'}.")
     if rule != rules.CANCELLED:
-        click.echo(words.SWITCH_OFF)
+        lines.append(words.SWITCH_OFF)
+    text = "\n".join(lines)
+    if as_json:
+        warns, denies = _numbers(now)[rule]
+        show_json(rule=rule, warns_at=warns, denies_from=denies, text=text)
+    else:
+        click.echo(text)
 
 
 @guard.command(name="try")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @json_option
 def try_file(file: Path, as_json: bool) -> None:
-    """Say what the guard would have said, denying: FILE is a transcript, or events of hooks."""
+    """Show what the guard would have denied in a file.
+
+    FILE is a transcript, or has a hook event on each line.
+    """
     try:
         with file.open("rb") as lines:
             report = replay(read_events(lines), locate(".").home)
@@ -77,7 +92,7 @@ def try_file(file: Path, as_json: bool) -> None:
         ]
         show_json(calls=report.calls, denied=len(report.denied), warned=warned, findings=findings)
         return
-    click.echo(f"{report.calls} calls, {len(report.denied)} denied, {warned} warned")
+    click.echo(f"{counted(report.calls, 'call')}, {len(report.denied)} denied, {warned} warned")
     rows = [
         (f.line, "denied" if f.denied else "warned", f.rule, f.count, f.tool)
         for f in report.findings
@@ -87,8 +102,9 @@ def try_file(file: Path, as_json: bool) -> None:
 
 
 @guard.command()
-@click.argument("mode", type=click.Choice((*MODES, "default")), required=False)
-def mode(mode: str | None) -> None:
+@click.argument("mode", type=Choice((*MODES, "default")), required=False)
+@json_option
+def mode(mode: str | None, as_json: bool) -> None:
     """Show the mode, or set it for this home, from the next tool call on."""
     home = locate(".").home
     path = mode_path(home)
@@ -101,7 +117,10 @@ def mode(mode: str | None) -> None:
         except OSError as error:
             raise GuardError(f"cannot write {path}: {error.strerror}") from error
     now = guard_mode(home)
-    click.echo(f"{now}: {_MODES_IN_WORDS[now]}")
+    if as_json:
+        show_json(mode=now, text=_MODES_IN_WORDS[now])
+    else:
+        click.echo(f"{now}: {_MODES_IN_WORDS[now]}")
 
 
 def _numbers(now: Limits) -> dict[str, tuple[int | None, int | None]]:

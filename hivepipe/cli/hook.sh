@@ -1,12 +1,30 @@
 #!/bin/sh
-# `hivepipe-hook NAME`: the hook of that name, for settings files that git shares between machines,
-# which can name no path, and for the plugin (`hivepipe-hook NAME plugin`). Without its installation
-# it does nothing, successfully.
+# `hivepipe-hook EVENT`: the hook of that event, for settings files that git shares between
+# machines, which can name no path, and for the plugin (`hivepipe-hook EVENT plugin`). The user's own
+# copy of the hooks comes first, then this installation. Without either it does nothing,
+# successfully.
+state=${XDG_STATE_HOME:-$HOME/.local/state}
+copy=/${state#/}/hivepipe/hooks/default/hook # never a path below the current folder
+[ -x "$copy" ] && exec "$copy" "$@"
+
 self=$0
 [ -L "$self" ] && self=$(readlink -f "$self")
 bin=${self%/*}
-# As a wheel installs it; as it lies in a clone with its `.venv`.
-for hook in "$bin"/../lib/python3*/site-packages/hivepipe/_hooks/"$1".py "${bin%/*/*}/hooks/$1.py"; do
-  [ -f "$hook" ] && [ -x "$bin/python" ] && exec "$bin/python" -I -S "$hook" "$2"
+python=$bin/python
+[ -x "$python" ] || python=$(command -v python3) || exit 0 # a system's: no environment of its own
+
+run() { # the hooks' folder, the folder of the package, the arguments
+  [ -f "$1/$3.py" ] && [ -f "$2/hivepipe/intake/hook.py" ] || return
+  hook=$1/$3.py
+  shift 3
+  exec "$python" -I -S "$hook" "$@"
+}
+
+for packages in "${bin%/*}"/lib/python3*/site-packages "${bin%/*}"/lib/python3*/dist-packages; do
+  run "$packages/hivepipe/_hooks" "$packages" "$@"
+  for pth in "$packages"/*hivepipe*.pth; do # an editable installation: a line with its folder
+    [ -f "$pth" ] && read -r clone <"$pth"
+    [ -n "$clone" ] && run "$clone/hooks" "$clone" "$@"
+  done
 done
 exit 0

@@ -4,20 +4,28 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 
 import click
 
+from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, printable, show_json, show_table
 from hivepipe.errors import StoreError
 from hivepipe.home import locate
-from hivepipe.importing import BEFORE, TAKEN, Importer, Outcome
+from hivepipe.importing import BEFORE, TAKEN, Imported, Importer, Outcome, import_into
 from hivepipe.legacy_queue import count
-from hivepipe.store.database import opened
-from hivepipe.store.legacy_database import LegacyDatabase
+from hivepipe.plurals import counted
+from hivepipe.store.legacy_database import LeftOut, LegacyDatabase
 from hivepipe.store.location import database_path
+
+_PARTS = {
+    "completed": "the old worker has done it",
+    "processing": "it may have run already: --include-processing",
+    "failed": "the old worker gave up: --include-failed",
+    ".tmp": "it was never queued",
+}
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Say what would be; change nothing.")
 
@@ -39,12 +47,12 @@ def import_queue(
     parts = ["pending"]
     parts += ["processing"] if include_processing else []
     parts += ["failed"] if include_failed else []
-    skipped = {
-        part: count(queue, part)
-        for part in ("completed", "processing", "failed", ".tmp")
-        if part not in parts
-    }
-    _import(lambda importer: importer.queue(queue, tuple(parts)), dry_run, as_json, skipped)
+    left_out = [
+        LeftOut(part, count(queue, part), _PARTS[part]) for part in _PARTS if part not in parts
+    ]
+    imported = _import(lambda importer: importer.queue(queue, tuple(parts)), dry_run)
+    _show(imported, left_out, dry_run, as_json)
+    sys.exit(0 if imported.is_whole else 1)
 
 
 @click.command("import-db")
@@ -52,55 +60,54 @@ def import_queue(
 @dry_run_option
 @json_option
 def import_db(file: str, dry_run: bool, as_json: bool) -> None:
-    """Take in the rows of an old hive.db: swarms, sessions, agents, instances, logs."""
+    """Take in the rows of an old hive.db: swarms, sessions, agents, instances, logs, tasks."""
     own = database_path(locate(".").home)
     if own.exists() and os.path.samefile(file, own):
-        raise StoreError(f"{file} is this home's own database: each log line would be there twice")
+        raise StoreError(f"{file} is this home's own database; for an old one: hivepipe migrate")
     with closing(LegacyDatabase(Path(file))) as legacy:
-        left_out = dict.fromkeys((f"table {name}" for name in legacy.left_out), 0)
-        _import(lambda importer: importer.rows(legacy.rows()), dry_run, as_json, left_out)
+        imported = _import(lambda importer: importer.database(legacy), dry_run)
+        left_out = legacy.left_out()
+    _show(imported, left_out, dry_run, as_json)
+    has_lost = any(each.rows != 0 and each.name.startswith("table ") for each in left_out)
+    sys.exit(0 if imported.is_whole and not has_lost else 1)
 
 
-def _import(
-    take: Callable[[Importer], Iterator[Outcome]],
-    is_dry: bool,
-    as_json: bool,
-    skipped: dict[str, int],
-) -> None:
+def _import(take: Callable[[Importer], Iterable[Outcome]], is_dry: bool) -> Imported:
     os.umask(0o077)
-    path = database_path(locate(".").home)
-    if is_dry and not path.exists():
-        importer = Importer(None, time.time_ns(), is_dry=True)
-        outcomes = list(take(importer))
-    else:
-        with opened(path) as db, db.transaction():
-            importer = Importer(db, time.time_ns(), is_dry=is_dry)
-            outcomes = list(take(importer))
-    _show(outcomes, importer.local_times, is_dry, as_json, skipped)
-    sys.exit(0 if all(each.outcome in (TAKEN, BEFORE) for each in outcomes) else 1)
+    return import_into(database_path(locate(".").home), take, is_dry=is_dry)
 
 
-def _show(
-    outcomes: list[Outcome], local_times: int, is_dry: bool, as_json: bool, skipped: dict[str, int]
-) -> None:
-    totals = Counter(each.outcome for each in outcomes)
+def _show(imported: Imported, left_out: list[LeftOut], is_dry: bool, as_json: bool) -> None:
+    totals = Counter(each.outcome for each in imported.outcomes)
+    database = database_path(locate(".").home)
     if as_json:
         show_json(
             dry_run=is_dry,
+            database=str(database),
             totals=dict(totals),
-            skipped=skipped,
-            local_times=local_times,
-            entries=[each._asdict() for each in outcomes],
+            left_out=[each._asdict() for each in left_out],
+            local_times=imported.local_times,
+            entries=[each._asdict() for each in imported.outcomes],
         )
         return
-    told = [each for each in outcomes if each.outcome not in (TAKEN, BEFORE)]
+    show_not_taken(imported, left_out)
+    said = ", ".join(f"{number} {name}" for name, number in sorted(totals.items()))
+    would_be = "would be: " if is_dry else ""
+    click.echo(f"{would_be}{said or 'nothing to import'}; into {short(str(database))}")
+
+
+def show_not_taken(imported: Imported, left_out: list[LeftOut]) -> None:
+    """Show each entry, row and table that was not taken, and why."""
+    told = [each for each in imported.outcomes if each.outcome not in (TAKEN, BEFORE)]
     if told:
         rows = [tuple(map(printable, each)) for each in told]
         show_table(("entry", "what", "outcome", "why"), rows)
-    said = ", ".join(f"{number} {name}" for name, number in sorted(totals.items()))
-    click.echo(f"{'would be: ' if is_dry else ''}{said or 'nothing to import'}")
-    for part, number in skipped.items():
-        click.echo(f"left where it is: {part}" + (f", {number} files" if number else ""))
-    if local_times:
+    for each in left_out:
+        if each.rows != 0:
+            number = "" if each.rows is None else f" ({each.rows})"
+            click.echo(f"not taken: {printable(each.name)}{number}: {printable(each.reason)}")
+    if imported.local_times:
         zone = time.strftime("%Z")
-        click.echo(f"{local_times} times had no zone: taken as local ones ({zone}), kept in UTC")
+        times = counted(imported.local_times, "time")
+        said = f"{times} without a zone: taken as local ({zone})"
+        click.echo(f"{said}, kept in UTC")

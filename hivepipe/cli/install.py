@@ -1,18 +1,30 @@
 """Commands `init` and `uninstall`: into Claude Code's settings and out of them again."""
 
 import difflib
+import os
+import sys
 
 import click
 
+from hivepipe.cli.migrate import show_given_back
 from hivepipe.cli.paths import short
 from hivepipe.cli.plain import printable
+from hivepipe.cli.probe import findings, summary
 from hivepipe.cli.tables import size
+from hivepipe.doctor.patient import Patient
 from hivepipe.errors import NoRedisServerError
-from hivepipe.home import Place, read_record, record_path
+from hivepipe.home import Place, locate, read_record, record_path
 from hivepipe.install import edits, installation, removal
 from hivepipe.install.claude_code import Scope
 from hivepipe.install.hook_entries import EVENTS, Form
+from hivepipe.migration.undo import undo as give_back
+from hivepipe.predecessor import record as records
+from hivepipe.predecessor.hooks import find_hooks
+from hivepipe.predecessor.record import Record
+from hivepipe.probing import probe
+from hivepipe.stack.lock import Stack
 from hivepipe.stack.redis_server import find_server
+from hivepipe.stack.registration import refuse_predecessor
 
 dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Show what would change, and change nothing."
@@ -24,20 +36,27 @@ dry_run_option = click.option(
 @click.option("--project", is_flag=True, help="For all who work on this project, by git.")
 @click.option("--user", is_flag=True, help="For you, in all your projects.")
 @click.option("--adopt", is_flag=True, help="Take over a .hive-mind that this project came with.")
+@click.option("--no-probe", is_flag=True, help="Do not fire an event through the hooks at the end.")
 @dry_run_option
-def init(local: bool, project: bool, user: bool, adopt: bool, dry_run: bool) -> None:
+def init(
+    local: bool, project: bool, user: bool, adopt: bool, no_probe: bool, dry_run: bool
+) -> None:
     """Have Claude Code run hivepipe's hooks: in this project, or in all of yours."""
     if local + project + user > 1:
         raise click.UsageError("one of --local, --project and --user")
     scope = Scope.USER if user else Scope.PROJECT if project else Scope.LOCAL
     plan = installation.plan(scope)
     if dry_run:
+        refuse_predecessor(plan.home)
         _show_diffs(plan.changes)
         click.echo(f"would record into {short(plan.home)}; nothing was changed")
         return
     installation.carry_out(plan, adopt)
     _show_installed(plan, scope)
+    _show_old_hooks(plan)
+    recorded = no_probe or _probe()
     _show_what_is_next(plan, scope)
+    sys.exit(0 if recorded else 1)
 
 
 @click.command()
@@ -47,21 +66,41 @@ def init(local: bool, project: bool, user: bool, adopt: bool, dry_run: bool) -> 
 @dry_run_option
 def uninstall(user: bool, purge: bool, yes: bool, dry_run: bool) -> None:
     """Take the hooks out again and stop the stack; what was recorded stays, unless --purge."""
-    plan = removal.plan(user)
+    plan = removal.plan(user, purge=purge)
     purge = purge and not plan.is_shared
-    if plan.is_empty and not (purge and plan.data):
+    migrated = None if user else records.read(plan.place.project)
+    if plan.is_empty and not (purge and (plan.data or migrated)):
         click.echo(_nothing_to_do(plan.place, user))
         return
     if dry_run:
         _show_diffs([*plan.settings, *plan.excludes])
         click.echo(_about_data(plan, purge, "would be "))
+        if purge:
+            _show_files(plan)
+        if migrated:
+            _show_migrated(migrated)
         click.echo("nothing was changed")
         return
     if purge and plan.data and not yes:
         _show_data(plan)
         click.confirm("Delete all of it, for good?", abort=True)
-    removal.carry_out(plan, purge)
+    refused = removal.carry_out(plan, purge)
     _show_removed(plan, purge)
+    for path in refused:
+        click.echo(f"left     {short(path)} was changed since: what was there before lies beside")
+    if migrated and purge:
+        show_given_back(give_back(plan.place.project))
+    elif migrated:
+        _show_migrated(migrated)
+
+
+def _show_migrated(record: Record) -> None:
+    kept = [short(each) for each in record.asides if os.path.isdir(each)]
+    said = f"kept in {', '.join(kept)}" if kept else "out of the settings"
+    click.echo(
+        f"old      what `hivepipe migrate` found is {said}: hivepipe migrate --undo, or "
+        "uninstall --purge, puts it back"
+    )
 
 
 def _show_diffs(changes: list[edits.Edit]) -> None:
@@ -98,6 +137,26 @@ def _show_installed(plan: installation.Plan, scope: Scope) -> None:
         click.echo("form     by name: these hooks do nothing on a machine without hivepipe")
 
 
+def _show_old_hooks(plan: installation.Plan) -> None:
+    for found in find_hooks(plan.project):
+        if found.old:
+            said = f"{len(found.old)} old bash hooks are still in {short(found.path)}"
+            click.echo(f"         {said}: hivepipe migrate takes them out")
+
+
+def _probe() -> bool:
+    """Fire an event through every hook, and say in a line whether that is recorded."""
+    os.umask(0o077)
+    place = locate(".")
+    found = probe(Patient(place, Stack.of(place)), with_stack=False)
+    click.echo(f"probe    {printable(summary(found))}")
+    if place.state == "off":
+        return True
+    for finding in findings(found):
+        click.echo(f"         {printable(finding.text)}", err=True)
+    return all(each.recorded for each in found)
+
+
 def _show_what_is_next(plan: installation.Plan, scope: Scope) -> None:
     state = read_record(plan.project).get("state")
     click.echo("\nNext")
@@ -112,7 +171,8 @@ def _show_what_is_next(plan: installation.Plan, scope: Scope) -> None:
     click.echo(f"  claude             {where}: its first event starts the stack")
     click.echo("  hivepipe sessions  shows what was recorded; hivepipe doctor, whether all is well")
     click.echo(
-        "\nhivepipe what: what is recorded. hivepipe off: not now. hivepipe uninstall: no more."
+        "\n`hivepipe what` shows what is recorded, `hivepipe off` pauses recording,\n"
+        "`hivepipe uninstall` removes the hooks."
     )
 
 
@@ -150,7 +210,8 @@ def _about_data(plan: removal.Removal, purge: bool, would_be: str) -> str:
         return "data     there is none"
     total = size(sum(entry.size_bytes for entry in plan.data))
     if purge:
-        return f"data     {would_be}deleted: {total}"
+        total = size(sum(each for _, each in plan.sizes))
+        return "\n".join([f"data     {would_be}deleted: {total}", *_left(plan)])
     if plan.holds_nothing:
         return f"data     nothing was recorded: {would_be}removed"
     shown = [entry.path for entry in plan.data if not entry.path.endswith("/.gitignore")]
@@ -159,10 +220,23 @@ def _about_data(plan: removal.Removal, purge: bool, would_be: str) -> str:
     return f"data     {would_be}kept, {total}; {how}\n{kept}"
 
 
+def _left(plan: removal.Removal) -> list[str]:
+    """Return a line for each file that stays, with the reason."""
+    return [f"left     {printable(short(path))}: {why}" for path, why in plan.holdings.left]
+
+
+def _show_files(plan: removal.Removal) -> None:
+    """Show every file, and every hive worker's folder, that `--purge` deletes."""
+    for path, size_bytes in plan.sizes:
+        click.echo(f"{size(size_bytes):>9}  {printable(short(path))}")
+
+
 def _show_data(plan: removal.Removal) -> None:
     for entry in plan.data:
         if not entry.path.endswith("/.gitignore"):
             click.echo(f"{size(entry.size_bytes):>9}  {short(entry.path)}")
+    for line in _left(plan):
+        click.echo(line)
 
 
 def _nothing_to_do(place: Place, user: bool) -> str:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from hivepipe.cli.tables import printable
+from hivepipe.cli.choice import Choice
+from hivepipe.cli.tables import json_lines_option, printable, show_json
 from hivepipe.home import locate
 from hivepipe.stack.processes import PROCESSES
 
@@ -25,18 +26,20 @@ NAMES = ("supervisord", *PROGRAMS)
     show_default=True,
     help="How many of the last lines of each to show.",
 )
-@click.argument("process", type=click.Choice(NAMES), required=False)
-def logs(follow: bool, lines: int, process: str | None) -> None:
+@click.argument("process", type=Choice(NAMES), required=False)
+@json_lines_option
+def logs(follow: bool, lines: int, process: str | None, as_json: bool) -> None:
     """Show the last lines of each process, or of one.
 
-    Logs of processes only: what a session did is in `session log`.
+    Logs of processes only: what a session did is in `session show`.
     """
+    show = show_lines_as_json if as_json else show_lines
     tail = Tail(locate(".").home, [process] if process else NAMES)
-    show_lines(tail.last_lines(lines))
+    show(tail.last_lines(lines))
     try:
         while follow:
             time.sleep(FOLLOW_SECS)
-            show_lines(tail.new_lines())
+            show(tail.new_lines())
     except KeyboardInterrupt:
         return
 
@@ -85,6 +88,12 @@ def show_lines(lines: list[tuple[str, str]]) -> None:
     """Print lines behind the names of the processes that said them."""
     for name, line in lines:
         click.echo(f"{name:<11} {printable(line)}")
+
+
+def show_lines_as_json(lines: list[tuple[str, str]]) -> None:
+    """Print an object for each line."""
+    for name, line in lines:
+        show_json(process=name, line=line)
 
 
 def _size(log: Path) -> int:

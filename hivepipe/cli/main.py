@@ -9,10 +9,13 @@ from typing import Any
 
 import click
 
+from hivepipe.cli.command_table import COMMANDS, GROUPS
+from hivepipe.cli.default_home import naming_home
 from hivepipe.cli.examples import with_examples
 from hivepipe.cli.plain import printable
 from hivepipe.config import compile_for_hooks, here
 from hivepipe.errors import HivepipeError
+from hivepipe.file_size import raise_limit
 from hivepipe.redaction_config import use_rules
 from hivepipe.stack.root import refuse_root
 
@@ -22,58 +25,6 @@ click.UsageError.exit_code = 64
 SAYING_IT_THEMSELVES = ("config", "redact")  # what is wrong in a config.toml
 
 OF_NO_HOME = ("completion", "demo", "redact")
-
-# Each command, of this name, and the module below hivepipe.cli that has it; in the order of --help.
-# Imported when it is called: all of them together take four times as long as the shortest.
-COMMANDS = {
-    "init": "install",
-    "uninstall": "install",
-    "what": "what",
-    "off": "switch",
-    "on": "switch",
-    "config": "config",
-    "completion": "completion",
-    "up": "stack",
-    "down": "stack",
-    "restart": "stack",
-    "status": "status",
-    "dashboard": "dashboard",
-    "doctor": "doctor",
-    "stacks": "stacks",
-    "tail": "tail",
-    "logs": "logs",
-    "url": "stack",
-    "root": "stack",
-    "sessions": "sessions",
-    "session": "sessions",
-    "agents": "agents",
-    "agent": "agents",
-    "skills": "skills",
-    "costs": "costs",
-    "redact": "redact",
-    "archive": "archive",
-    "search": "search",
-    "disk": "disk",
-    "export": "export",
-    "summaries": "summaries",
-    "credentials": "credentials",
-    "forget": "forget",
-    "failed": "failed",
-    "task": "task",
-    "guard": "guard",
-    "context": "context",
-    "hive": "hive.commands",
-    "profile": "profile",
-    "memory": "memory",
-    "rq": "rq",
-    "drain": "drain",
-    "import-queue": "import_old",
-    "import-db": "import_old",
-    "backup": "backup",
-    "restore": "backup",
-    "cleanup": "cleanup",
-    "demo": "demo.command",
-}
 
 
 class _Commands(click.Group):
@@ -87,9 +38,26 @@ class _Commands(click.Group):
         """Import a command."""
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"hivepipe.cli.{COMMANDS[cmd_name]}")
+        module = import_module(f"hivepipe.cli.{COMMANDS[cmd_name].module}")
         found: click.Command = getattr(module, cmd_name.replace("-", "_"))
-        return with_examples(found, cmd_name)
+        return naming_home(with_examples(found, cmd_name), cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command; for a mistyped one suggest the names that are close."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand as error:  # it has searched the imported commands only
+            raise click.NoSuchCommand(error.command_name, possibilities=COMMANDS, ctx=ctx) from None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands in their groups, one line each."""
+        width = max(map(len, COMMANDS))
+        for title, group in GROUPS.items():
+            rows = [(f"{name:<{width}}", entry.summary) for name, entry in group.items()]
+            with formatter.section(title):
+                formatter.write_dl(rows)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
@@ -120,10 +88,14 @@ def _drop_what_cannot_be_written() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-@click.group(cls=_Commands)
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="hivepipe")
 def main() -> None:
-    """Run the background pipeline behind Claude Code hooks."""
+    """Run the background pipeline behind Claude Code hooks.
+
+    `hivepipe COMMAND -h` explains a command and shows an example.
+    """
+    raise_limit()
     os.umask(os.umask(0o077) & 0o077)  # whatever the shell's is: what we make, we can read
     _, found = here()
     if click.get_current_context().invoked_subcommand not in OF_NO_HOME:

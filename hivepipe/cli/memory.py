@@ -6,6 +6,7 @@ from contextlib import closing
 import click
 
 from hivepipe import settings
+from hivepipe.cli.choice import Choice
 from hivepipe.cli.own import own_profile, own_swarm
 from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, printable, show_json, show_table
@@ -36,13 +37,16 @@ def memory() -> None:
 @memory.command()
 @click.argument("words", nargs=-1, required=True)
 @click.option("--limit", metavar="N", type=click.IntRange(1, 50), default=5, show_default=True)
-@click.option("--scope", type=click.Choice((AGENT, SWARM)), help="Only an agent's own, or shared.")
+@click.option("--scope", type=Choice((AGENT, SWARM)), help="Only an agent's own, or shared.")
 @click.option("--all", "of_all", is_flag=True, help="Of other swarms and profiles, too.")
 @json_option
 def search(
     words: tuple[str, ...], limit: int, scope: str | None, of_all: bool, as_json: bool
 ) -> None:
-    """Find memories that say WORDS, the best first; by meaning too, where a provider is set."""
+    """Find memories that hold WORDS, the best first.
+
+    They are found by meaning too, where a provider of embeddings is set.
+    """
     place = locate(".")
     asked = " ".join(f'"{word}"' if " " in word else word for word in words)
     with closing(_caught_up(place)) as index:
@@ -79,17 +83,20 @@ def list_files(as_json: bool) -> None:
             row["scope"],
             row["chunks"],
             row["vectors"],
-            "forgotten" if row["forgotten"] else "",
+            "forgotten" if row["forgotten"] else "indexed",
         )
         for row in found
     ]
-    show_table(("file", "scope", "chunks", "vectors", ""), rows)
+    show_table(("file", "scope", "chunks", "vectors", "state"), rows)
 
 
 @memory.command()
 @click.argument("path", type=click.Path())
 def forget(path: str) -> None:
-    """Take a file out of the index until it changes; the file itself stays."""
+    """Take a file out of the index until it changes.
+
+    The file itself stays.
+    """
     place = locate(".")
     full = os.path.abspath(os.path.expanduser(path))
     with closing(_caught_up(place)) as index:

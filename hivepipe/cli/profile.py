@@ -5,16 +5,18 @@ from pathlib import Path
 
 import click
 
+from hivepipe.cli.choice import Choice
 from hivepipe.cli.tables import json_option, moment, show_json, show_table, utc_option
 from hivepipe.errors import ProfileError
 from hivepipe.events import IDENTITY_FILES
 from hivepipe.handlers.profiles import profile_book
 from hivepipe.home import locate
+from hivepipe.plurals import counted
 from hivepipe.store import profiles
-from hivepipe.store.listings import Listings, listings
+from hivepipe.store.listings import Entry, Listings, listings
 from hivepipe.store.location import database_path
 
-_file = click.Choice(IDENTITY_FILES)
+_file = Choice(IDENTITY_FILES)
 
 
 @click.group()
@@ -48,41 +50,47 @@ def list_profiles(as_json: bool, utc: bool) -> None:
 
 @profile.command()
 @click.argument("profile_id", metavar="ID")
-@click.option("--role", type=click.Choice(("lead", "worker")), help="A lead is told of the others.")
+@click.option("--role", type=Choice(("lead", "worker")), help="A lead is told of the others.")
 @click.option(
     "--write-claude-md/--no-write-claude-md",
     default=None,
     help="Write its CLAUDE.md into its own folder while a session of its runs.",
 )
 def add(profile_id: str, role: str | None, write_claude_md: bool | None) -> None:
-    """Add a profile, or change what is given of one; HIVEPIPE_AGENT_ID makes a session its own."""
+    """Add a profile, or change one.
+
+    A session started with HIVEPIPE_AGENT_ID=ID works as this profile.
+    """
     with profile_book(locate(".").home) as book:
         click.echo(book.change(profile_id, role, write_claude_md))
 
 
 @profile.command()
 @click.argument("profile_id", metavar="ID")
-@click.argument("name", metavar="FILE", type=_file, required=False)
+@click.argument("name", metavar="[FILE]", type=_file, required=False)
 @click.option(
     "--version", type=click.IntRange(1, 10**9), help="Not the current one: see `history`."
 )
-def show(profile_id: str, name: str | None, version: int | None) -> None:
+@json_option
+def show(profile_id: str, name: str | None, version: int | None, as_json: bool) -> None:
     """Print what one of its files says, or all of them."""
     with listings(database_path(locate(".").home)) as store:
         _require(store, profile_id)
         if version is not None:
-            text = profiles.version_text(store, profile_id, version)
-            if text is None:
-                raise ProfileError(f"profile {profile_id} has no version {version}")
-            click.echo(text, nl=not text.endswith("\n"))
-            return
-        found = [
-            entry
-            for entry in profiles.current_texts(store)
-            if entry["profile_id"] == profile_id and name in (None, entry["name"])
-        ]
+            found = [_version(store, profile_id, name, version)]
+            name = found[0]["name"]
+        else:
+            found = [
+                entry
+                for entry in profiles.current_texts(store)
+                if entry["profile_id"] == profile_id and name in (None, entry["name"])
+            ]
     if not found:
         raise ProfileError(f"profile {profile_id} has no {name or 'files'} yet")
+    if as_json:
+        texts = {entry["name"]: entry["text"] for entry in found}
+        show_json(profile=profile_id, files=texts)
+        return
     for entry in found:
         if name is None:
             click.echo(f"---- {entry['name']}")
@@ -91,11 +99,11 @@ def show(profile_id: str, name: str | None, version: int | None) -> None:
 
 @profile.command()
 @click.argument("profile_id", metavar="ID")
-@click.argument("name", metavar="FILE", type=_file, required=False)
+@click.argument("name", metavar="[FILE]", type=_file, required=False)
 @json_option
 @utc_option
 def history(profile_id: str, name: str | None, as_json: bool, utc: bool) -> None:
-    """List the versions of its files, the newest first, with who made them."""
+    """List the versions of its files, the newest first."""
     with listings(database_path(locate(".").home)) as store:
         _require(store, profile_id)
         found = profiles.versions(store, profile_id, name or "")
@@ -122,7 +130,10 @@ def history(profile_id: str, name: str | None, as_json: bool, utc: bool) -> None
 @click.argument("path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--as-lead", is_flag=True, help="Say that a lead made this version.")
 def put(profile_id: str, name: str, path: Path, as_lead: bool) -> None:
-    """Make what PATH holds the current version of FILE; its next session starts with it."""
+    """Store a new version of one of its files.
+
+    PATH holds the text; the next session of the profile starts with it.
+    """
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -130,6 +141,33 @@ def put(profile_id: str, name: str, path: Path, as_lead: bool) -> None:
     with profile_book(locate(".").home) as book:
         is_new = book.put(book.named(profile_id), name, data, "lead" if as_lead else "cli")
     click.echo(f"{name} of {profile_id}" + ("" if is_new else " says so already"))
+
+
+@profile.command()
+@click.argument("profile_id", metavar="ID")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def remove(profile_id: str, yes: bool) -> None:
+    """Remove a profile with all versions of its files.
+
+    Its sessions stay, and so do the files in its folder. A session that names it adds it again.
+    """
+    with profile_book(locate(".").home) as book:
+        versions = book.versions(profile_id)
+        if not yes:
+            said = f"{profile_id} has {counted(versions, 'version')} of files. Remove for good?"
+            click.confirm(said, abort=True)
+        book.remove(profile_id)
+    click.echo(f"{profile_id} is removed")
+
+
+def _version(store: Listings, profile_id: str, name: str | None, version: int) -> Entry:
+    """Return one version; ProfileError: there is none, or it is another file's."""
+    found = profiles.version(store, profile_id, version)
+    if found is None:
+        raise ProfileError(f"profile {profile_id} has no version {version}: see `history`")
+    if name not in (None, found["name"]):
+        raise ProfileError(f"version {version} is one of {found['name']}, not of {name}")
+    return found
 
 
 def _require(store: Listings, profile_id: str) -> None:

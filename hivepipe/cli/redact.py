@@ -10,6 +10,7 @@ import click
 
 from hivepipe.errors import HivepipeError
 from hivepipe.home import locate
+from hivepipe.plurals import counted
 from hivepipe.redaction.redactor import UNREDACTABLE
 from hivepipe.redaction_config import load_redactor
 
@@ -37,7 +38,7 @@ class Report:
 
     def show(self) -> None:
         """Print it to stderr."""
-        click.echo(f"{self.changed} of {self.lines} lines changed", err=True)
+        click.echo(f"{self.changed} of {counted(self.lines, 'line')} changed", err=True)
         width = max(map(len, self.secrets), default=0)
         for rule, number in self.secrets.most_common():
             shown = self.lines_with[rule]
@@ -67,7 +68,10 @@ def redact(file: str, with_report: bool) -> None:
     if with_report:
         report.show()
     elif report.secrets[UNREDACTABLE]:
-        click.echo(f"{report.secrets[UNREDACTABLE]} texts had to be left out as a whole", err=True)
+        click.echo(
+            f"{counted(report.secrets[UNREDACTABLE], 'text')} could not be redacted and left out",
+            err=True,
+        )
 
 
 def _opened(file: str) -> BinaryIO:

@@ -5,6 +5,7 @@ import sys
 import click
 
 from hivepipe.home import locate
+from hivepipe.stack.at_hand import wake
 
 
 @click.command(
@@ -17,10 +18,14 @@ from hivepipe.home import locate
 )
 @click.pass_context
 def rq(context: click.Context) -> None:
-    """Run RQ's own commands (info, requeue ...) on the project's Redis, pickles disarmed.
+    """Run RQ's own commands (info, requeue ...) on the project's Redis.
 
     What a job carries is loaded as plain values only. `-u` is filled in; yours wins.
+    A resting stack is started and ends by itself again.
     """
     from hivepipe.queues.restricted_rq import run  # noqa: PLC0415  rq costs 150 ms to import
 
-    sys.exit(run(locate(".").socket, context.args or ("--help",)))
+    place = locate(".")
+    asked = context.args or ["--help"]
+    address = place.socket if asked[0].startswith("-") else wake(place)
+    sys.exit(run(address, asked))

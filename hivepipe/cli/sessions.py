@@ -2,10 +2,13 @@
 
 import click
 
-from hivepipe.cli.tables import json_option, show_entries, show_entry, show_json, utc_option
-from hivepipe.errors import StoreError
+from hivepipe.cli.paths import short
+from hivepipe.cli.session_text import show_time_line
+from hivepipe.cli.tables import Entry, json_option, show_entries, show_json, utc_option
 from hivepipe.home import locate
 from hivepipe.liveness import with_activity
+from hivepipe.reading.session_events import file_of
+from hivepipe.reading.time_line import time_line
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
 
@@ -19,15 +22,7 @@ _COLUMNS = {
     "model": "model",
     "about": "about",
 }
-_OF_INSTANCES = {
-    "instance": "instance_id",
-    "status": "status",
-    "start": "started_at",
-    "last": "last_seen",
-    "operations": "operation_count",
-    "checkpoints": "checkpoint_count",
-}
-_OF_LOG = {"time": "created_at", "level": "log_level", "message": "message", "data": "data"}
+_OF_LOG = {"time": "created_at", "level": "log_level", "message": "message", "file": "file"}
 
 
 @click.command()
@@ -48,30 +43,57 @@ def sessions(with_ended: bool, as_json: bool, utc: bool) -> None:
 
 @click.group()
 def session() -> None:
-    """Show one session: `show` what is known of it, or its `log`."""
+    """Show one session: its time line (`show`), or its `log`."""
 
 
 @session.command()
 @click.argument("session_id", metavar="ID")
+@click.option(
+    "--limit",
+    metavar="N",
+    type=click.IntRange(1, 10**6),
+    default=500,
+    show_default=True,
+    help="How many events to show, the newest.",
+)
+@json_option
 @utc_option
-def show(session_id: str, utc: bool) -> None:
-    """Show one session and its instances; ID may be the beginning of one."""
+def show(session_id: str, limit: int, as_json: bool, utc: bool) -> None:
+    """Show the time line of a session.
+
+    Prompts, agents, skills, checkpoints, files, cost and summary. ID may be the beginning of one.
+    """
+    home = locate(".").home
+    with listings(database_path(home)) as store:
+        full_id = store.full_id("session", session_id)
+        found = time_line(home, store, full_id, limit)
+    if as_json:
+        events = [event._asdict() for event in found.events]
+        show_json(id=full_id, **{**found._asdict(), "events": events, "cost": found.cost._asdict()})
+    else:
+        show_time_line(found, full_id, utc)
+
+
+@session.command()
+@click.argument("session_id", metavar="ID")
+@json_option
+@utc_option
+def log(session_id: str, as_json: bool, utc: bool) -> None:
+    """Show the log of a session: its checkpoints and errors.
+
+    Oldest first. ID may be the beginning of one. Everything else of a session is in its time line:
+    `hivepipe session show ID`.
+    """
     with listings(database_path(locate(".").home)) as store:
         full_id = store.full_id("session", session_id)
-        known = store.session(full_id)
-        found = with_activity(store, [known])[0] if known else None
-        instances = store.instances(full_id)
-    if found is None:
-        raise StoreError(f"session {full_id} was deleted; its log may remain: `session log`")
-    show_entry(found, utc)
-    show_entries(_OF_INSTANCES, instances, utc)
+        found = store.log(full_id)
+    if as_json:
+        show_json(id=full_id, log=found)
+        return
+    show_entries(_OF_LOG, [_readable(entry) for entry in found], utc)
+    click.echo(f"prompts, agents, skills and cost: hivepipe session show {full_id[:8]}", err=True)
 
 
-@session.command()
-@click.argument("session_id", metavar="ID")
-@utc_option
-def log(session_id: str, utc: bool) -> None:
-    """Show what happened in a session, oldest first; ID may be the beginning of one."""
-    with listings(database_path(locate(".").home)) as store:
-        found = store.log(store.full_id("session", session_id))
-    show_entries(_OF_LOG, found, utc)
+def _readable(entry: Entry) -> Entry:
+    """Return a log line with the file of its data."""
+    return {**entry, "file": short(file_of(entry["data"]) or "")}

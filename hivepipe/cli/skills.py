@@ -11,10 +11,10 @@ from hivepipe.cli.tables import (
     utc_option,
 )
 from hivepipe.home import locate
-from hivepipe.skills.statistics import SkillStatistics, statistics
+from hivepipe.skills.statistics import SkillStatistics
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
-from hivepipe.store.skills import skill_uses
+from hivepipe.store.skills import skill_statistics
 
 
 @click.command()
@@ -27,8 +27,7 @@ def skills(commands: bool, as_json: bool, utc: bool) -> None:
     A skill that failed counts too; one that the user interrupted does not.
     """
     with listings(database_path(locate(".").home)) as store:
-        uses = [use for use in skill_uses(store) if use.is_skill is not commands]
-    found = statistics(uses, lambda time: local_day(time, utc))
+        found = skill_statistics(store, lambda time: local_day(time, utc), are_skills=not commands)
     ranked = sorted(found.items(), key=lambda entry: -entry[1].count)
     if as_json:
         kind = "commands" if commands else "skills"

@@ -15,7 +15,6 @@ from hivepipe.home import Place, absolute, locate, main_checkout, read_record, r
 from hivepipe.queues import connection
 from hivepipe.settings import variable
 from hivepipe.stack import lifecycle, other_redis, processes, registration, supervisor
-from hivepipe.stack.hook_bundle import write_bundle_if_possible
 from hivepipe.stack.known import known_stacks
 from hivepipe.stack.lock import Stack, make_private
 
@@ -43,7 +42,6 @@ def up(
         for warning in other_redis.take(stack.url, home, owner):
             click.echo(f"warning: {warning}", err=True)
     registration.register(project, stack, sys.executable, adopt=adopt, owner=owner)
-    write_bundle_if_possible()
     for said in unseen(home):
         click.echo(f"note: {said}", err=True)
     begun = time.monotonic()

@@ -1,15 +1,37 @@
 """Command `status`: processes, jobs, spool, alerts; once, or live."""
 
 import sys
+import time
+from datetime import UTC, datetime
 from typing import Any
 
 import click
 
-from hivepipe.cli.tables import json_option, moment, printable, show_json, utc_option
-from hivepipe.home import Place, locate
+from hivepipe.cli.tables import json_option, moment, printable, show_json, stored, utc_option
+from hivepipe.errors import HivepipeError
+from hivepipe.handlers.prune_files import Outdated, announced, first_deletion
+from hivepipe.home import locate
+from hivepipe.plurals import counted
 from hivepipe.settings import idle_secs
+from hivepipe.stack import condition
 from hivepipe.stack.lock import Stack
 from hivepipe.status_report import status_report
+
+NOT_RUNNING = (
+    condition.RESTING,
+    condition.STOPPED,
+    condition.OFF,
+    condition.UNREGISTERED,
+    condition.BROKEN,
+)
+_MEANING = {
+    condition.UNHEALTHY: "hivepipe doctor says what to do",
+    condition.RESTING: "no process runs; the next event of a session starts the stack",
+    condition.STOPPED: "by `hivepipe down`; events wait on disk until `hivepipe up -d`",
+    condition.OFF: "by `hivepipe off`; nothing is recorded until `hivepipe on`",
+    condition.UNREGISTERED: "hivepipe is not set up here; run `hivepipe init`",
+    condition.BROKEN: "the stack should run and does not; hivepipe doctor says why",
+}
 
 
 @click.command()
@@ -17,7 +39,10 @@ from hivepipe.status_report import status_report
 @json_option
 @utc_option
 def status(live: bool, as_json: bool, utc: bool) -> None:
-    """Show processes, queues, spool and alerts; exit with 1 if the stack is unwell."""
+    """Show processes, queues, spool and alerts.
+
+    Exits with 0 if the stack is healthy, runs with minor alerts, or rests; else with 1.
+    """
     place = locate(".")
     if live:
         if as_json or not sys.stdout.isatty():
@@ -26,55 +51,108 @@ def status(live: bool, as_json: bool, utc: bool) -> None:
 
         watch(place, utc)
         return
-    report = status_report(place, Stack.of(place))
+    report = {**status_report(place, Stack.of(place)), "deletions": _announced(place.home)}
     if as_json:
         show_json(**report)
     else:
         _show(report, utc)
-        click.echo(verdict(place, report))
-    sys.exit(0 if report["healthy"] else 1)
+        click.echo(verdict(report))
+    sys.exit(0 if report["condition"] in condition.FINE else 1)
 
 
 def _show(report: dict[str, Any], utc: bool) -> None:
-    click.echo(f"home      {report['home']} ({report['state']})")
-    click.echo(f"redis     {report['redis']}, {report['address']}")
+    _show_stack(report)
+    _show_jobs(report)
+    _show_spool(report)
+    _show_effectless(report["effectless"])
+    _show_what_is_wrong(report, utc)
+
+
+def _show_stack(report: dict[str, Any]) -> None:
+    click.echo(f"home      {report['home']}")
+    if report["condition"] not in NOT_RUNNING or report["redis"] == "up":
+        click.echo(f"redis     {report['redis']}, {report['address']}")
+    if report["trouble"]:
+        click.echo(f"          {report['trouble']}")
     if report["leaves_when_idle"]:
         click.echo(f"started   by a hook; leaves after {idle_secs():.0f} s with nothing to do")
     failed = report["failed_start"]
     if failed:
-        click.echo(f"hooks could not start it, {failed['failures']} times: {failed['reason']}")
+        times = counted(failed["failures"], "time")
+        click.echo(f"hooks could not start the stack, {times}: {failed['reason']}")
         click.echo(f"the next hook after {failed['again_in_secs']} s tries again")
     for entry in report["processes"]:
         line = f"{entry['name']:<9} {entry['state']}, pid {entry['pid']}"
         click.echo(f"{line}, up {entry['uptime_secs']} s{silence(report, entry['pid'])}")
     if not report["processes"]:
         _show_workers(report)
-    _show_jobs(report)
-    click.echo(f"spool     {report['spool']} files, {report['set_aside']} set aside in spool/bad")
-    _show_effectless(report["effectless"])
+
+
+def _show_what_is_wrong(report: dict[str, Any], utc: bool) -> None:
     if report["store_trouble"]:
         trouble = report["store_trouble"]
-        click.echo(f"the database does not answer for {trouble['secs']} s: {trouble['reason']}")
+        click.echo(f"database  has not answered for {trouble['secs']} s: {trouble['reason']}")
     if report["newer_version"]:
         click.echo(
             f"jobs of a newer hivepipe wait (version {report['newer_version']}): upgrade this one"
         )
+    for reduction in report["reduced"]:
+        click.echo(f"reduced   {reduction['text']}")
     for alert in report["alerts"]:
         since = f" (since {moment(alert['since'], utc)})" if alert["since"] else ""
         click.echo(f"alert     {alert['name']}: {printable(alert['text'])}{since}")
+    _show_deletions(report["deletions"], utc)
 
 
-def verdict(place: Place, report: dict[str, Any]) -> str:
-    """Say how the stack is; where none runs, what starts one."""
-    if report["healthy"]:
-        return "healthy"
-    if report["redis"] == "up" or report["processes"] or report["failed_start"]:
-        return "not healthy"
-    if not place.python:
-        return "no stack: nothing is registered here; see `hivepipe init`"
-    if place.state != "on":
-        return f"no stack runs, by `hivepipe {place.state}`"
-    return "no stack runs: the next event of a session starts it, or `hivepipe up -d`"
+def _announced(home: str) -> list[dict[str, Any]]:
+    """Return what will be deleted by its age after the first day of an installation, by rule."""
+    try:
+        found = announced(home, time.time())
+        at = datetime.fromtimestamp(first_deletion(home), UTC) if found else None
+    except (HivepipeError, OSError):  # nothing is deleted either
+        return []
+    by_rule: dict[tuple[str, str], list[Outdated]] = {}
+    for each in found:
+        by_rule.setdefault((each.kind, each.rule), []).append(each)
+    return [
+        {
+            "kind": kind,
+            "number": len(files),
+            "oldest_days": round(max(each.age_secs for each in files) / 86_400, 1),
+            "at": stored(at, utc=True),
+            "rule": rule,
+            "paths": [each.path for each in files],
+        }
+        for (kind, rule), files in by_rule.items()
+    ]
+
+
+def _show_deletions(deletions: list[dict[str, Any]], utc: bool) -> None:
+    for each in deletions:
+        things = counted(each["number"], each["kind"])
+        click.echo(
+            f"deletion  {things} of hivepipe's, up to {each['oldest_days']:g} days old, will be "
+            f"deleted after {moment(each['at'], utc)}: {each['rule']} in config.toml changes that"
+        )
+
+
+def verdict(report: dict[str, Any]) -> str:
+    """Say how the stack is, and what changes that."""
+    word: str = report["condition"]
+    alerts = counted(len(report["alerts"]), "alert") if report["alerts"] else ""
+    if word == condition.DEGRADED:
+        return f"running, with {alerts}" if alerts else "running; the database was busy just now"
+    said = f"{word}: {_MEANING[word]}" if word in _MEANING else word
+    return f"{said}; {alerts}" if alerts and word in NOT_RUNNING else said
+
+
+def _show_spool(report: dict[str, Any]) -> None:
+    spool, set_aside = report["spool"], report["set_aside"]
+    unreadable = f", {set_aside} unreadable in spool/bad" if set_aside else ""
+    click.echo(f"spool     {counted(spool, 'event', 'wait')} on disk{unreadable}")
+    if report["in_memory"]:
+        text = f"{report['in_memory']} of them in memory: the home took no file"
+        click.echo(f"          {text}; they are gone if the machine stops now")
 
 
 def _show_workers(report: dict[str, Any]) -> None:
@@ -102,7 +180,7 @@ def _show_effectless(counters: dict[str, int] | None) -> None:
         click.echo("no effect unknown without a database")
         return
     of_checkpoints = sum(n for name, n in counters.items() if name.endswith(":update_checkpoint"))
-    click.echo(f"no effect {of_checkpoints} of update_checkpoint")
+    click.echo(f"no effect {counted(of_checkpoints, 'checkpoint update')}")
     others = [f"{name} {n}" for name, n in counters.items() if "update_checkpoint" not in name]
     if others:
         click.echo(f"no effect {', '.join(others)}")
@@ -110,13 +188,15 @@ def _show_effectless(counters: dict[str, int] | None) -> None:
 
 def _show_jobs(report: dict[str, Any]) -> None:
     if report["accounts"] is None:
-        click.echo("jobs      unknown while Redis is down")
+        if report["condition"] not in NOT_RUNNING:
+            click.echo("jobs      unknown while Redis is down")
         return
     for name, count in report["queues"].items():
         click.echo(f"{name:<9} {count} waiting")
     if report["oldest_waiting_secs"] is not None:
         click.echo(f"oldest    waits for {report['oldest_waiting_secs']:.0f} s")
     click.echo(f"accepted  {accounted(report)}")
+    click.echo(f"retried   {report['retried']}")
 
 
 def accounted(report: dict[str, Any]) -> str:

@@ -55,7 +55,10 @@ def summaries() -> None:
 @summaries.command()
 @click.option("--yes", is_flag=True, help="Agree without being asked.")
 def enable(yes: bool) -> None:
-    """Show what is sent, to whom and at what price; then let it be sent for this home."""
+    """Let a language model write summaries.
+
+    Shows what is sent, to whom and at what price, and asks before it is enabled for this home.
+    """
     home = locate(".").home
     for said in unseen(home):
         click.echo(f"note: {said}", err=True)
@@ -117,7 +120,7 @@ def _dollars(home: str, offer: Offer, tokens: Tokens) -> str:
 
 @summaries.command()
 def disable() -> None:
-    """Ask no language model any more; summaries are made of metadata alone."""
+    """Stop asking a language model; summaries are made of metadata."""
     home = locate(".").home
     withdraw_consent(home)
     if is_enabled(home, with_environment=False):
@@ -159,7 +162,10 @@ def _by(entry: dict[str, Any]) -> str:
 @json_option
 @utc_option
 def show(session: str, as_json: bool, utc: bool) -> None:
-    """Show the newest summary of a session; the beginning of its id is enough."""
+    """Show the newest summary of a session.
+
+    The beginning of its id is enough.
+    """
     with listings(database_path(locate(".").home)) as store:
         found = stored.list_summaries(store, store.full_id("summary", session))
     if as_json:
@@ -199,7 +205,15 @@ def show(session: str, as_json: bool, utc: bool) -> None:
     type=click.Path(exists=True, dir_okay=False),
     help="What was brought into the session: a JSON object with name and text a line.",
 )
-def run(session: str, dry_run: bool, file: str | None, harness: str, memories: str | None) -> None:
+@json_option
+def run(
+    session: str,
+    dry_run: bool,
+    file: str | None,
+    harness: str,
+    memories: str | None,
+    as_json: bool,
+) -> None:
     """Summarise a session now, whatever became of it before."""
     home = locate(".").home
     material = _of_file(session, file, harness) if file else _of_archive(home, session)
@@ -209,16 +223,21 @@ def run(session: str, dry_run: bool, file: str | None, harness: str, memories: s
     if dry_run:
         _show_request(home, question_of(material.excerpt.text, material.memories))
         return
-    if not is_enabled(home):
-        click.echo("a plain summary, for nothing may be sent: `hivepipe summaries enable`")
+    if not is_enabled(home) and not as_json:  # JSON has the reason
+        click.echo("a plain summary: language models are off (`hivepipe summaries enable`)")
     with opened(database_path(home)) as db:
         workplace = Workplace(home, partial(execute_at_once, home, db))
         job = _asked(home, material.session)
         keep = partial(hand_over, workplace, job)
         made = Summariser(home, keep, is_asked=True).summarise(material)
         _note_retrievals(db, material.session, brought)
-        until_stored(workplace, job, made)
-    _show_made(made)
+        problem = until_stored(workplace, job, made)
+    if as_json:
+        show_json(session=material.session, **made.summary._asdict(), useful=made.useful)
+    else:
+        _show_made(made)
+    if problem:
+        click.echo(f"the memory server did not take the ratings: {printable(problem)}", err=True)
 
 
 def _show_made(made: Made) -> None:

@@ -22,6 +22,7 @@ FOLDED = 20  # columns; what is longer may be folded to that, and a time is not
 
 utc_option = click.option("--utc", is_flag=True, help="Show times in UTC, not local ones.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+json_lines_option = click.option("--json", "as_json", is_flag=True, help="Print JSON lines.")
 
 
 def show_json(**content: Any) -> None:
@@ -42,6 +43,7 @@ def show_table(
     texts = [tuple(printable(value) for value in row) for row in rows]
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     widths = [_least_width(*column) for column in zip(columns, *texts, strict=True)]
+    widths[0] = max(map(cell_len, (columns[0], *(row[0] for row in texts))))  # never folded
     if sys.stdout.isatty() and sum(widths) + 3 * len(widths) + 1 > console.width:
         for row in texts:
             console.print(Text(_paragraph(columns, row, console.width)))

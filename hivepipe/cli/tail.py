@@ -1,11 +1,10 @@
 """Command `tail`: events as they are taken, with what was kept of each."""
 
-import json
 import time
 
 import click
 
-from hivepipe.cli.tables import json_option, moment, printable, utc_option
+from hivepipe.cli.tables import json_lines_option, moment, printable, show_json, utc_option
 from hivepipe.errors import StoreError
 from hivepipe.home import locate
 from hivepipe.store.listings import listings
@@ -26,13 +25,10 @@ _SHOWN = 160  # characters of one event
     help="How many older ones come first.",
 )
 @click.option("--once", is_flag=True, help="Show the older ones and end.")
-@json_option
+@json_lines_option
 @utc_option
 def tail(session_id: str, lines: int, once: bool, as_json: bool, utc: bool) -> None:
-    """Show events as they are taken, with what was kept of each, until Ctrl-C.
-
-    With --json one object per line.
-    """
+    """Show events as they are taken, with what was kept of each, until Ctrl-C."""
     path = database_path(locate(".").home)
     if session_id:
         with listings(path) as store:
@@ -56,7 +52,7 @@ def tail(session_id: str, lines: int, once: bool, as_json: bool, utc: bool) -> N
 def _show(lines: list[Line], as_json: bool, utc: bool) -> None:
     for line in lines:
         if as_json:
-            click.echo(json.dumps({"schema": 1, **line._asdict()}))
+            show_json(**line._asdict())
             continue
         what = " ".join(printable(line.what).split())[:_SHOWN]
         at = moment(line.created_at, utc)

@@ -21,6 +21,11 @@ _COLUMNS = {
 }
 
 
+_unknown = click.option(
+    "--unknown", is_flag=True, help="Take an id that nothing here has heard of."
+)
+
+
 @click.group()
 def task() -> None:
     """Give work to sessions: `add`, `list`, `progress`, `done`, `cancel` a task."""
@@ -31,15 +36,23 @@ def task() -> None:
 @click.argument("text")
 @click.option("--id", "named", default="", help="Name it; else it gets an id of its own.")
 @click.option("--session", default="", help="Assign it to this session at once.")
-def add(text: str, named: str, session: str) -> None:
-    """Add a task and print its id; HIVEPIPE_TASK_ID hands it to a new session."""
+@_unknown
+@json_option
+def add(text: str, named: str, session: str, unknown: bool, as_json: bool) -> None:
+    """Add a task and print its id.
+
+    HIVEPIPE_TASK_ID gives it to a new session.
+    """
     with task_board(locate(".").home) as board:
         if session:
-            session = board.session(session)[0]
+            session = board.session(session, unknown=unknown)
         added = board.add(text, named)
-        was_known = board.assign(added, session)[2] if session else True
-    click.echo(added)
-    _say_if_unknown(session, was_known, err=True)  # the id alone is for scripts
+        if session:
+            board.assign(added, session, unknown=True)
+    if as_json:
+        show_json(id=added, session=session or None)
+    else:
+        click.echo(added)
 
 
 @task.command(name="list")
@@ -58,12 +71,16 @@ def list_tasks(with_finished: bool, as_json: bool, utc: bool) -> None:
 
 @task.command()
 @click.argument("task_id", metavar="ID")
+@json_option
 @utc_option
-def show(task_id: str, utc: bool) -> None:
+def show(task_id: str, as_json: bool, utc: bool) -> None:
     """Show one task; the beginning of an ID is enough, here and below."""
     with listings(database_path(locate(".").home)) as store:
-        found = tasks.show_task(store, store.full_id("task", task_id))
-    show_entry(found, utc)
+        found = tasks.find_task(store, store.full_id("task", task_id))
+    if as_json:
+        show_json(**(found or {}))
+    else:
+        show_entry(found or {}, utc)
 
 
 @task.command()
@@ -78,15 +95,15 @@ def progress(task_id: str, text: str) -> None:
 @task.command()
 @click.argument("task_id", metavar="ID")
 @click.argument("session")
-def assign(task_id: str, session: str) -> None:
+@_unknown
+def assign(task_id: str, session: str, unknown: bool) -> None:
     """Give a task to a session that runs; its next tool call knows.
 
     The beginning of the session's id is enough.
     """
     with task_board(locate(".").home) as board:
-        assigned, session, was_known = board.assign(task_id, session)
+        assigned, session = board.assign(task_id, session, unknown=unknown)
     click.echo(f"{assigned} is the task of session {session}")
-    _say_if_unknown(session, was_known)
 
 
 @task.command()
@@ -100,13 +117,12 @@ def done(task_id: str) -> None:
 @task.command()
 @click.argument("task_id", metavar="ID")
 @click.option("--reason", default="", help="What the agent is told.")
-def cancel(task_id: str, reason: str) -> None:
-    """Stop a task: from the next tool call on its sessions may call none."""
+@_unknown
+def cancel(task_id: str, reason: str, unknown: bool) -> None:
+    """Cancel a task: its sessions are denied every further tool call."""
     with task_board(locate(".").home) as board:
-        cancelled, was_known = board.cancel(task_id, reason)
+        cancelled = board.cancel(task_id, reason, unknown=unknown)
     click.echo(f"{cancelled} is cancelled; `hivepipe task reopen {cancelled}` takes that back")
-    if not was_known:
-        click.echo("nobody had heard of it here: sessions that name it are stopped")
 
 
 @task.command()
@@ -115,8 +131,3 @@ def reopen(task_id: str) -> None:
     """Take `cancel` or `done` back."""
     with task_board(locate(".").home) as board:
         click.echo(f"{board.reopen(task_id)} is open")
-
-
-def _say_if_unknown(session: str, was_known: bool, *, err: bool = False) -> None:
-    if not was_known:
-        click.echo(f"nobody has heard of session {session} here yet", err=err)

@@ -8,13 +8,13 @@ import time
 from typing import Any
 
 from rich.columns import Columns
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, Group, JustifyMethod, RenderableType
 from rich.live import Live
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from hivepipe.cli.status import accounted, silence
+from hivepipe.cli.status import NOT_RUNNING, accounted, silence, verdict
 from hivepipe.cli.tables import moment, printable
 from hivepipe.errors import StoreError
 from hivepipe.home import Place
@@ -26,7 +26,11 @@ from hivepipe.store.location import database_path
 
 EVERY_SECS = 1.0
 MOST_SESSIONS = 8
-_COLOURS = {"running": "green", "active": "green", "stalled": "yellow", "lost": "red"}
+_COLOURS = {
+    **dict.fromkeys(("running", "active", "healthy"), "green"),
+    **dict.fromkeys(("stalled", "degraded", "resting", "stopped", "off"), "yellow"),
+    "lost": "red",
+}
 
 
 def watch(place: Place, utc: bool) -> None:
@@ -58,8 +62,11 @@ def screen(
 ) -> RenderableType:
     """Return what is shown of one look."""
     parts: list[RenderableType] = [_head(report)]
+    if report["trouble"]:
+        parts.append(Text(report["trouble"], style="red"))
     if report["alerts"]:  # first: what does not fit on a low screen is cut off below
         parts.append(_alerts(report, utc))
+    parts += [Text(f"reduced: {it['text']}", style="yellow") for it in report["reduced"]]
     parts.append(Columns([_processes(report), _queues(report)]))
     parts += [_jobs(report, rate), _open_sessions(sessions, utc)]
     parts.append(Text("Ctrl-C ends this", style="dim"))
@@ -67,11 +74,12 @@ def screen(
 
 
 def _head(report: dict[str, Any]) -> RenderableType:
-    word, colour = ("healthy", "green") if report["healthy"] else ("not healthy", "red")
+    word = report["condition"]
+    colour = _COLOURS.get(word, "red")
     line = Text.assemble(
         ("hivepipe ", "bold"),
         (word, f"bold {colour}"),
-        f"  {printable(report['home'])} ({report['state']})  ",
+        f"  {printable(report['home'])}  ",
         (f"{time.strftime('%H:%M:%S')}", "dim"),
     )
     return Panel(line, border_style=colour)
@@ -87,7 +95,8 @@ def _processes(report: dict[str, Any]) -> RenderableType:
         state = Text(f"{entry['state']}{hangs}", style=colour)
         table.add_row(entry["name"], state, str(entry["pid"]), _span(entry["uptime_secs"]))
     if not report["processes"]:
-        table.add_row("none", Text("down", style="red"), "", "")
+        word = report["condition"] if report["condition"] in NOT_RUNNING else "not supervised"
+        table.add_row("none", Text(word, style=_COLOURS.get(word, "red")), "", "")
     return table
 
 
@@ -97,7 +106,7 @@ def _queues(report: dict[str, Any]) -> RenderableType:
     table.add_column("waiting", justify="right")
     for name, count in (report["queues"] or {}).items():
         table.add_row(name, Text(str(count), style="yellow" if count else ""))
-    if report["queues"] is None:
+    if report["queues"] is None and report["condition"] not in NOT_RUNNING:
         table.add_row("unknown", Text("Redis is down", style="red"))
     spooled = report["spool"]
     table.add_row(
@@ -119,7 +128,8 @@ def _alerts(report: dict[str, Any], utc: bool) -> RenderableType:
 
 def _jobs(report: dict[str, Any], rate: float | None) -> RenderableType:
     if report["accounts"] is None:
-        return Text("jobs unknown while Redis is down", style="red")
+        word = report["condition"]
+        return Text(verdict(report), style=_COLOURS.get(word, "red"))
     lines = [f"jobs {accounted(report)}"]
     oldest = report["oldest_waiting_secs"]
     lines.append(
@@ -132,7 +142,8 @@ def _jobs(report: dict[str, Any], rate: float | None) -> RenderableType:
 def _open_sessions(sessions: list[Entry], utc: bool) -> RenderableType:
     table = Table(title=f"open sessions: {len(sessions)}", title_justify="left")
     for name in ("session", "status", "last", "calls", "agents", "about"):
-        table.add_column(name, justify="right" if name in ("calls", "agents") else "left")
+        justify: JustifyMethod = "right" if name in ("calls", "agents") else "left"
+        table.add_column(name, justify=justify, no_wrap=name in ("session", "last"))
     for entry in sessions[:MOST_SESSIONS]:
         table.add_row(
             entry["id"][:8],

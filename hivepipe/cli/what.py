@@ -11,7 +11,7 @@ from hivepipe.errors import StoreError
 from hivepipe.home import Place, kept_folder, locate
 from hivepipe.install.data import Data, data_of
 from hivepipe.queues import endpoint
-from hivepipe.settings import variable
+from hivepipe.settings import switched_on, variable
 from hivepipe.stack.lock import Stack
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
@@ -19,10 +19,11 @@ from hivepipe.summaries.consent import is_enabled
 
 # Table -> what people call it, and what of it is kept. A test holds this against the schema.
 KEPT = {
-    "sessions": ("sessions", "id, folder, model, title, path of the transcript, times"),
+    "sessions": ("sessions", "id, folder, model, title, transcript path, times"),
     "prompts": ("prompts", "the first 2,000 characters"),
     "agents": ("subagents", "type, model, 100 characters of description, tokens"),
     "skill_uses": ("skills, commands", "name, 200 characters of arguments"),
+    "imported_skill_sessions": ("imported skills", "which sessions used a skill, as found"),
     "session_logs": ("log lines", "which tool on which file; the kind of an API error"),
     "usage": ("messages", "model and number of tokens"),
     "summaries": ("summaries", "what was done, learned, left open; files"),
@@ -34,6 +35,7 @@ KEPT = {
 }
 # Say nothing more of anybody: numbers, links between rows, ids of what was done.
 BESIDE = {
+    "imported_skills",
     "profiles",
     "profile_sessions",
     "identity_baselines",
@@ -49,11 +51,12 @@ BESIDE = {
     "cleanups",
     "counters",
     "applied",
+    "imported",
     "slots",
     "schema_migrations",
 }
-TRANSCRIPTS = ("transcripts", "what you, Claude and the tools said, redacted (archive)")
-_SECRETS = "known forms are replaced before they are kept (try: hivepipe redact FILE)"
+TRANSCRIPTS = ("transcripts", "what you, Claude and the tools said, redacted")
+_SECRETS = "known forms are replaced (try: hivepipe redact FILE)"
 
 
 @click.command()
@@ -75,17 +78,14 @@ def what(as_json: bool) -> None:
         )
         return
     click.echo(f"{short(place.project)}: {_state(place, hooks)}\n")
-    click.echo("kept       " + f"{'so far':>57}")
+    click.echo("kept       " + f"{'so far':>69}")
     rows = [(*row, counts.get(table, 0)) for table, row in KEPT.items()]
     for name, kept, count in [*rows, (*TRANSCRIPTS, _transcripts(place))]:
-        click.echo(f"  {name:<16} {kept:<56} {count:>6,}")
+        click.echo(f"  {name:<16} {kept:<52} {count:>8,}")
     click.echo(f"secrets    {_SECRETS}")
     _show_places(place, data, hooks)
     click.echo(f"leaves     {_leaves(place)}")
-    click.echo(
-        "not now    hivepipe off    one session    hivepipe forget ID    all    "
-        "hivepipe uninstall --purge"
-    )
+    click.echo("pause      hivepipe off    delete  hivepipe forget ID, hivepipe uninstall --purge")
 
 
 def _counts(place: Place) -> dict[str, int]:
@@ -113,7 +113,7 @@ def _state(place: Place, hooks: list[str]) -> str:
         return "nothing is recorded, by `hivepipe off`"
     if not hooks:
         return "nothing is recorded, for no hook is registered (`hivepipe init`)"
-    return "recorded on disk, the stack is down" if place.state == "down" else "recorded"
+    return "recorded on disk, the stack is stopped" if place.state == "down" else "recorded"
 
 
 def _show_places(place: Place, data: list[Data], hooks: list[str]) -> None:
@@ -136,9 +136,11 @@ def _leaves(place: Place) -> str:
     if variable("HIVEPIPE_ALERT_WEBHOOK"):
         named.append("alerts, without any text of a session's, to the webhook that you named")
     if is_enabled(place.home, with_environment=False):
-        named.append("redacted ends of transcripts, to whom `summaries enable` named")
+        named.append("redacted ends of transcripts, to the provider that you enabled summaries for")
     if variable("HIVEPIPE_EMBEDDINGS_URL"):
         named.append("memory files, redacted, to the embeddings endpoint that you named")
+    if variable("HIVEPIPE_MEMORY_SERVER") and switched_on("HIVEPIPE_MEMORY_RATING"):
+        named.append("names of memories and their ratings, to the memory server that you named")
     if not named:
         return "nothing: no telemetry, no network call"
     return f"{'; '.join(named)}; no telemetry"

@@ -20,14 +20,14 @@ class StackCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics of one look."""
         report = self._report()
-        yield _gauge("healthy", "1 if the stack is well", report["healthy"])
+        yield _gauge("healthy", "1 if the stack runs and no alert stands", report["healthy"])
         yield _gauge("redis_up", "1 if Redis answers", report["redis"] == "up")
         yield _gauge("spooled_events", "events that wait on disk", report["spool"])
         yield _gauge("set_aside_events", "events on disk that cannot be read", report["set_aside"])
         yield _labelled("process_up", "1 if the process runs", "process", _processes(report))
         yield _labelled("alert", "1 for each alert that stands", "alert", _alerts(report))
         if report["effectless"] is not None:
-            yield _counted("without_effect", "jobs that changed nothing", report["effectless"])
+            yield from _without_effect(report["effectless"])
         if report["accounts"] is not None:
             yield from _of_redis(report)
 
@@ -36,7 +36,8 @@ def _of_redis(report: Report) -> Iterator[Metric]:
     accounts = dict(report["accounts"])
     yield _counter("jobs_accepted", "jobs that came in", accounts.pop("accepted"))
     yield _counter("jobs_done", "jobs that are done", accounts.pop("done"))
-    yield _counter("jobs_discarded", "dead letters that were discarded", accounts.pop("discarded"))
+    yield _counter("jobs_discarded", "failed jobs that were discarded", accounts.pop("discarded"))
+    yield _counter("jobs_retried", "attempts that were put back", report["retried"])
     yield _labelled("jobs", "jobs by where they are", "state", accounts)
     yield _labelled("queue_length", "jobs that wait in a queue", "queue", report["queues"])
     yield _counted("operations", "jobs that are done, by operation", report["operations"])
@@ -79,6 +80,21 @@ def _counted(name: str, what: str, values: dict[str, int]) -> Metric:
     for value, count in values.items():
         family.add_metric([value], float(count))
     return family
+
+
+def _without_effect(counters: dict[str, int]) -> Iterator[Metric]:
+    """The store counts `<reason>:<operation>`; what was dropped by age is `dropped:<what>`."""
+    about = "jobs that changed nothing, by reason and operation"
+    jobs = CounterMetricFamily("hivepipe_without_effect", about, labels=["reason", "operation"])
+    about = "what was dropped for its age before it was stored"
+    dropped = CounterMetricFamily("hivepipe_dropped", about, labels=["what"])
+    for name, count in counters.items():
+        reason, _, of = name.partition(":")
+        if reason == "dropped":
+            dropped.add_metric([of], float(count))
+        else:
+            jobs.add_metric([reason, of], float(count))
+    yield from (jobs, dropped)
 
 
 def exposition(report: Callable[[], Report]) -> bytes:

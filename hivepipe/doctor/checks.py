@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from hivepipe.doctor import claude, disk, hooks, stack, summaries
+from hivepipe.doctor import claude, disk, hooks, predecessor, stack, summaries
 from hivepipe.doctor.patient import Finding, Patient
 
 
@@ -25,9 +25,13 @@ CHECKS = (
     Check("hook-age", hooks.outdated),
     Check("hook-by-name", hooks.shared),
     Check("hook-files", hooks.writable),
-    Check("hook-speed", hooks.compiled),
+    Check("hook-version", hooks.stale),
     Check("hooks-twice", hooks.doubled),
     Check("python", hooks.interpreter),
+    Check("old-hooks", predecessor.hooks),
+    Check("old-home", predecessor.home),
+    Check("old-database", predecessor.database),
+    Check("old-worker", predecessor.processes),
     Check("settings", claude.readable),
     Check("managed-settings", claude.managed),
     Check("all-hooks-off", claude.switched_off),
@@ -41,17 +45,22 @@ CHECKS = (
     Check("autostart", stack.autostart),
     Check("redis", stack.answering),
     Check("programs", stack.programs),
+    Check("reduced", stack.reduced),
     Check("version", stack.current),
     Check("spool", stack.spool),
+    Check("spool-in-memory", stack.in_memory),
+    Check("lost-events", stack.lost),
     Check("set-aside", stack.set_aside),
     Check("store", stack.store),
     Check("redis-memory", stack.redis_memory),
-    Check("dead-letters", stack.dead_letters),
+    Check("failed-jobs", stack.failed_jobs),
     Check("foreign-jobs", stack.foreign),
     Check("hook-errors", stack.errors),
     Check("home", disk.home),
     Check("owner", disk.owner),
     Check("modes", disk.modes),
+    Check("state-folder", disk.state_folder_usable),
+    Check("file-size", disk.file_size),
     Check("sockets", disk.runtime),
     Check("disk", disk.room),
     Check("wal", disk.wal),

@@ -1,21 +1,28 @@
 """Is what lies on disk private, whole, and is there room for more?"""
 
 import os
+import pwd
 import shlex
 import shutil
-import subprocess
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
+from hivepipe import git
 from hivepipe.doctor.patient import Finding, Patient
 from hivepipe.errors import StoreError
-from hivepipe.home import is_private_folder, record_path
+from hivepipe.file_size import ENOUGH_BYTES, small_limit
+from hivepipe.hive_list import known
+from hivepipe.home import is_private_folder, read_small, record_path, user_folder
+from hivepipe.install.users_folder import unusable_state_folder
+from hivepipe.store.foreign import is_foreign
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path, is_on_shared_file_system
 
 ROOM_BYTES = 200_000_000
 LARGE_WAL_BYTES = 64_000_000
 _FOR_OTHERS = 0o077
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def home(patient: Patient) -> Iterator[Finding]:
@@ -35,9 +42,10 @@ def owner(patient: Patient) -> Iterator[Finding]:
 
 
 def modes(patient: Patient) -> Iterator[Finding]:
-    """Others may read what was recorded."""
+    """Others may read what was recorded: not what lies in a folder that they cannot enter."""
     for path in _ours(patient):
-        if not path.is_symlink() and path.lstat().st_mode & _FOR_OTHERS:
+        is_open = not path.is_symlink() and path.lstat().st_mode & _FOR_OTHERS
+        if is_open and not is_private_folder(str(path.parent)):
             what = shlex.quote(str(path))
             yield Finding(f"others may enter or read {path}", f"chmod -R go-rwx {what}")
 
@@ -71,7 +79,7 @@ def wal(patient: Patient) -> Iterator[Finding]:
 def database(patient: Patient) -> Iterator[Finding]:
     """The database cannot be read, is damaged, or is of a later version."""
     path = database_path(patient.place.home)
-    if not path.exists():
+    if not path.exists() or is_foreign(path):  # of which `predecessor` tells
         return
     try:
         with listings(path) as store:
@@ -80,11 +88,60 @@ def database(patient: Patient) -> Iterator[Finding]:
         if newer:
             yield Finding(newer)
     except StoreError as error:
+        if not _is_damage(error.__cause__):
+            yield Finding(f"{error}; the database itself may be whole")
+            return
         trouble = str(error)
     if trouble:
         what = shlex.quote(str(path))
         text = f"the database is damaged ({trouble}); backups are in {patient.home}/backups"
         yield Finding(text, f"hivepipe down; mv {what} {what}.damaged; {patient.up}")
+
+
+def _is_damage(error: BaseException | None) -> bool:
+    """Does SQLite say that the file is not a database, or not a whole one?"""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
+
+
+def file_size(patient: Patient) -> Iterator[Finding]:
+    """A small `ulimit -f`: writes fail, and SQLite says "disk I/O error"."""
+    limit = small_limit()
+    if limit is not None:
+        text = f"no file may grow beyond {limit:,} bytes in this shell (ulimit -f): writing fails"
+        yield Finding(f"{text}. Start a shell without the limit; ulimit -H -f is the account's")
+    for entry in patient.programs:
+        soft = _file_size_limit(entry["pid"])
+        if soft is not None and soft < ENOUGH_BYTES:
+            text = f"no file of the stack may grow beyond {soft:,} bytes: it was started in a shell"
+            text = f"{text} with ulimit -f. The database is whole, and cannot be written"
+            yield Finding(text, f"hivepipe down; {patient.up}  # in a shell without the limit")
+            return
+
+
+def _file_size_limit(pid: int) -> int | None:
+    """Return the limit of a process, where the kernel tells; None: it has none."""
+    for line in read_small(f"/proc/{pid}/limits").splitlines():
+        if line.startswith("Max file size"):
+            soft = line.split()[3]
+            return int(soft) if soft.isdigit() else None
+    return None
+
+
+def state_folder_usable(_patient: Patient) -> Iterator[Finding]:
+    """The folder of the records cannot be made or written: a HOME that is missing, say."""
+    trouble = unusable_state_folder()
+    if trouble:
+        yield Finding(trouble, _better_home())
+
+
+def _better_home() -> str:
+    """Return the command that takes the home of the password database, if that can be used."""
+    try:
+        folder = pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:
+        return ""
+    usable = os.path.isdir(folder) and os.access(folder, os.W_OK) and folder != user_folder()
+    return f"export HOME={shlex.quote(folder)}" if usable else ""
 
 
 def file_system(patient: Patient) -> Iterator[Finding]:
@@ -100,16 +157,9 @@ def tracked(patient: Patient) -> Iterator[Finding]:
     if not patient.place.home.endswith("/.hive-mind"):
         return
     folder = patient.place.project
-    command = ["git", "-c", "core.fsmonitor=false", "-C", folder, "ls-files", ".hive-mind"]
-    try:
-        said = subprocess.run(
-            [*command, ".claude-state/logs"], capture_output=True, text=True, timeout=10
-        )
-    except (OSError, subprocess.SubprocessError):
-        return
-    if said.stdout.strip():
-        first = said.stdout.splitlines()[0]
-        text = f"git has {first}: what others commit there would be taken for ours"
+    found = git.tracked_files(folder, ".hive-mind", ".claude-state/logs")
+    if found:
+        text = f"git has {found[0]}: what others commit there would be taken for ours"
         where = shlex.quote(folder)
         mend = f"git -C {where} rm -r --cached --ignore-unmatch .hive-mind .claude-state/logs"
         yield Finding(text, mend)
@@ -122,8 +172,9 @@ def config(patient: Patient) -> Iterator[Finding]:
 
 
 def _ours(patient: Patient) -> list[Path]:
-    """Return what is private: the folders, what lies in the home, the record."""
+    """Return what is private: the folders, what lies in the home, the record, every `.hive`."""
     found = [patient.home, Path(record_path(patient.place.project))]
+    found += map(Path, known(patient.place.home))
     if patient.place.home.endswith("/.hive-mind"):
         found.append(patient.home.parent / ".claude-state")
     if patient.home.is_dir() and os.access(patient.home, os.R_OK):

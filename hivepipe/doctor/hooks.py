@@ -2,21 +2,21 @@
 
 import os
 import shlex
-import shutil
 import stat
 import subprocess
-import sys
 from collections.abc import Iterator
 from importlib.metadata import version
+from pathlib import Path
 
 from hivepipe.doctor.patient import Finding, Patient, SettingsFile
 from hivepipe.home import read_record
 from hivepipe.install import claude_code
 from hivepipe.install.claude_code import Scope
 from hivepipe.install.hook_entries import EVENTS, Entry, Form
-from hivepipe.install.installation import wanted_entries
-from hivepipe.stack.hook_bundle import MODULES, is_compiled, source_of
-from hivepipe.stack.processes import hooks_folder
+from hivepipe.install.known_entries import form_of, is_old, launcher_of, old_paths
+from hivepipe.programs import find_program
+from hivepipe.stack import hook_copy
+from hivepipe.stack.hook_bundle import MODULES, source_of
 
 _START_SECS = 20
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -49,23 +49,26 @@ def recorded(patient: Patient) -> Iterator[Finding]:
 
 
 def programs(patient: Patient) -> Iterator[Finding]:
-    """An interpreter or a hook is gone: a moved installation, an upgraded Python."""
+    """A hook's program or its interpreter is gone: a moved installation, an upgraded Python."""
     for file in patient.with_hooks:
-        gone = {path for _, entry in file.entries for path in _paths(entry)}
-        gone = {path for path in gone if not os.access(path, os.R_OK)}
+        paths = {path for _, entry in file.entries for path in _needed(entry)}
+        gone = {path for path in paths if not os.access(path, os.R_OK)}
         for path in sorted(gone)[:1]:
             text = f"{file.path} runs {path}, which is not there: nothing is recorded"
             yield Finding(text, _init(file))
+        for path in sorted(_launchers(file) - gone):
+            if not os.access(path, os.X_OK):
+                yield Finding(f"{path} cannot be executed: nothing is recorded", _init(file))
 
 
 def origin(patient: Patient) -> Iterator[Finding]:
     """The hooks are those of another installation than this command."""
-    here = str(hooks_folder())
+    here = hook_copy.launcher()
     for file in patient.with_hooks:
-        folders = {os.path.dirname(path) for _, entry in file.entries for path in _scripts(entry)}
-        for folder in sorted(folders - {here}):
-            if os.path.isdir(folder):  # else `programs` says so
-                yield Finding(f"{file.path} runs the hooks of {folder}, not of {here}", _init(file))
+        for path in sorted(_launchers(file) - {here}):
+            if os.path.exists(path):  # else `programs` says so
+                text = f"{file.path} runs the hooks of another installation, {path}, not {here}"
+                yield Finding(text, _init(file))
 
 
 def complete(patient: Patient) -> Iterator[Finding]:
@@ -78,23 +81,22 @@ def complete(patient: Patient) -> Iterator[Finding]:
 
 
 def outdated(patient: Patient) -> Iterator[Finding]:
-    """Entries of an older hivepipe: over a script that was gone, one of them blocked every call."""
-    here = str(hooks_folder())
+    """Entries of an older hivepipe name files of the package, which an upgrade replaces."""
     for file in patient.with_hooks:
         for event, entry in file.entries:
-            folders = {os.path.dirname(path) for path in _scripts(entry)}
-            wanted = wanted_entries(_form(entry)).get(event)
-            if folders == {here} and wanted and _run(entry) != _run(wanted):
-                yield Finding(f"{file.path} runs the hook of {event} in an older way", _init(file))
+            if is_old(entry["hooks"][0]):
+                text = f"{file.path} runs the hook of {event} in an older way"
+                yield Finding(f"{text}: events get lost while the package is upgraded", _init(file))
                 break
 
 
-def _form(entry: Entry) -> Form:
-    return Form.EXEC if "args" in entry["hooks"][0] else Form.SHELL
-
-
-def _run(entry: Entry) -> tuple[object, object]:
-    return entry["hooks"][0]["command"], entry["hooks"][0].get("args")
+def stale(patient: Patient) -> Iterator[Finding]:
+    """The package was upgraded, and nothing has started since: hooks are of the version before."""
+    here = hook_copy.launcher()
+    uses = [file for file in patient.with_hooks if here in _launchers(file)]
+    if uses and os.path.exists(here) and not hook_copy.is_fresh():
+        text = f"{here} is of another version of the package than is installed"
+        yield Finding(text, _init(uses[0]))
 
 
 def form(patient: Patient) -> Iterator[Finding]:
@@ -111,12 +113,11 @@ def form(patient: Patient) -> Iterator[Finding]:
 
 def shared(patient: Patient) -> Iterator[Finding]:
     """Hooks by name, and the name leads nowhere."""
-    is_shared = any(not _paths(entry) for file in patient.with_hooks for _, entry in file.entries)
-    if is_shared and not shutil.which("hivepipe-hook"):
-        program = os.path.join(os.path.dirname(sys.executable), "hivepipe-hook")
-        link = f"ln -s {shlex.quote(program)} ~/.local/bin/"
-        text = "the project's hooks run `hivepipe-hook`, which is not on PATH: they do nothing"
-        yield Finding(text, f"mkdir -p ~/.local/bin && {link}")
+    forms = {form_of(entry["hooks"][0]) for file in patient.with_hooks for _, entry in file.entries}
+    known = os.access(hook_copy.default_launcher(), os.X_OK) or find_program("hivepipe-hook")
+    if Form.SHARED in forms and not known:
+        text = "the project's hooks look for yours, which are not there: they do nothing"
+        yield Finding(text, "hivepipe init --project")
 
 
 def interpreter(patient: Patient) -> Iterator[Finding]:
@@ -126,15 +127,11 @@ def interpreter(patient: Patient) -> Iterator[Finding]:
         yield Finding(f"the recorded Python, {python}, has no hivepipe", "hivepipe init")
 
 
-def compiled(_patient: Patient) -> Iterator[Finding]:
-    """Without its bundle a hook takes a third longer, without .pyc files twice as long."""
-    if not is_compiled():
-        yield Finding("the hooks are not compiled and take up to twice as long", "hivepipe init")
-
-
 def writable(_patient: Patient) -> Iterator[Finding]:
     """Whoever can write a hook runs code as the user."""
-    files = [*hooks_folder().glob("*.py"), *map(source_of, MODULES)]
+    copy = Path(hook_copy.launcher())
+    copies = [path for path in (copy, copy.with_name("hook_path")) if path.exists()]
+    files = [*copies, *map(source_of, MODULES)]
     folders = {path.parent for path in files}
     for path in sorted({*files, *folders}):
         if path.stat().st_mode & _OTHERS_MAY_WRITE:
@@ -154,17 +151,18 @@ def doubled(patient: Patient) -> Iterator[Finding]:
         yield Finding(f"{names} run different hooks of ours: one is enough", _uninstall(files[-1]))
 
 
-def _scripts(entry: Entry) -> list[str]:
-    return [path for path in _paths(entry) if path.endswith(".py")]
+def _launchers(file: SettingsFile) -> set[str]:
+    """Return the programs that the hooks in a settings file name."""
+    return {launcher_of(entry["hooks"][0]) for _, entry in file.entries} - {""}
 
 
-def _paths(entry: Entry) -> list[str]:
-    """Return the interpreter and the script that an entry names; none in the shared form."""
+def _needed(entry: Entry) -> list[str]:
+    """Return the files without which an entry runs nothing; none for a hook by name."""
     handler = entry["hooks"][0]
-    words = [handler["command"], *handler.get("args", [])]
-    if "args" not in handler:
-        words = shlex.split(handler["command"], comments=True)
-    return [word for word in words if isinstance(word, str) and word.startswith("/")]
+    if is_old(handler):
+        return old_paths(handler)
+    path = launcher_of(handler)
+    return [path, *hook_copy.interpreter_of(path)] if path else []
 
 
 def _init(file: SettingsFile) -> str:

@@ -14,6 +14,7 @@ from hivepipe.install import claude_code, claude_plugin, json_text, settings_tex
 from hivepipe.install.claude_code import Scope
 from hivepipe.install.claude_plugin import Plugin
 from hivepipe.install.hook_entries import Entry
+from hivepipe.queues.spool import spool_folders
 from hivepipe.queues.spooled import spool_files
 from hivepipe.settings import environment
 from hivepipe.stack import supervisor
@@ -98,7 +99,9 @@ class Patient:
     @cached_property
     def spooled(self) -> list[Path]:
         """The events that wait on disk, oldest first."""
-        return spool_files(self.home / "spool")
+        folders = [Path(folder) for folder in spool_folders(str(self.home))]
+        found = [path for folder in folders for path in spool_files(folder)]
+        return sorted(found, key=lambda path: path.name)
 
     @cached_property
     def oldest_secs(self) -> float:

@@ -6,17 +6,22 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import psutil
 from redis import Redis
 from redis.exceptions import RedisError
 
 from hivepipe.doctor.patient import Finding, Patient
 from hivepipe.errors import NoRedisServerError
-from hivepipe.queues import claims, connection, endpoint
+from hivepipe.jobs import utc
+from hivepipe.plurals import counted
+from hivepipe.queues import claims, connection, endpoint, lost_events
 from hivepipe.queues.names import QUEUES
+from hivepipe.queues.rq_workers import reductions_of, rq_workers
+from hivepipe.queues.ticks import clock_runs
 from hivepipe.regular_file import regular
 from hivepipe.settings import environment
 from hivepipe.stack import supervisor
-from hivepipe.stack.members import SUPERVISOR, members
+from hivepipe.stack.members import SUPERVISOR, asked, members
 from hivepipe.stack.processes import identity
 from hivepipe.stack.redis_server import find_server, install_command
 from hivepipe.stack.starter import read_starting
@@ -49,18 +54,26 @@ def state(patient: Patient) -> Iterator[Finding]:
 
 
 def supervised(patient: Patient) -> Iterator[Finding]:
-    """Processes whose supervisor was killed: nobody restarts them."""
+    """Processes whose supervisor was killed or cannot be reached."""
     found = members(patient.stack)
-    if found and SUPERVISOR not in found:
+    if SUPERVISOR in found and not patient.programs:
+        yield Finding("the supervisor runs but its socket is gone", patient.up)
+    if SUPERVISOR not in found and any(map(_had_supervisor, found.values())):
         names = ", ".join(sorted(found))
         yield Finding(f"nobody supervises what runs here ({names})", patient.up)
+
+
+def _had_supervisor(processes: list[psutil.Process]) -> bool:
+    """Did a supervisor of ours start these? A Procfile's manager, or a container, is none."""
+    return any(asked(process.environ, {}).get("SUPERVISOR_ENABLED") for process in processes)
 
 
 def autostart(patient: Patient) -> Iterator[Finding]:
     """Hooks tried to start the stack, and could not."""
     starting = read_starting(patient.stack.folder)
     if starting.failures and not patient.programs:
-        text = f"hooks could not start the stack, {starting.failures} times: {starting.reason}"
+        times = counted(starting.failures, "time")
+        text = f"hooks could not start the stack, {times}: {starting.reason}"
         yield Finding(text, patient.up)
 
 
@@ -72,7 +85,8 @@ def answering(patient: Patient) -> Iterator[Finding]:
         where = endpoint.shown(patient.stack.url)
         yield Finding(f"the Redis at {where}, which is not ours, does not answer; events wait")
     else:
-        text = "Redis does not answer; events wait on disk (`hivepipe logs redis` may say why)"
+        why = "Redis does not answer (`hivepipe logs redis` may say why)"
+        text = f"{supervisor.redis_trouble(patient.stack) or why}; events wait on disk"
         yield Finding(text, "hivepipe restart")
 
 
@@ -86,6 +100,15 @@ def programs(patient: Patient) -> Iterator[Finding]:
         yield Finding(text, "hivepipe restart")
     if not broken and not supervisor.is_ready(patient.stack):
         yield Finding("the workers run but have not registered in Redis", "hivepipe restart")
+
+
+def reduced(patient: Patient) -> Iterator[Finding]:
+    """Workers of RQ's own, or no scheduler: some work is done later, or not at all."""
+    if patient.programs:  # then `programs` looks
+        return
+    found = _asked(patient, lambda client: (rq_workers(client), clock_runs(client)))
+    for reduction in reductions_of(*found) if found else ():
+        yield Finding(reduction.text, is_note=reduction.name != "no_scheduler")
 
 
 def current(patient: Patient) -> Iterator[Finding]:
@@ -107,12 +130,33 @@ def spool(patient: Patient) -> Iterator[Finding]:
     if patient.oldest_secs < LATE_SECS or patient.place.state == "off":
         return
     minutes = patient.oldest_secs / 60
-    count = len(patient.spooled)
-    text = f"{count} events wait on disk, the oldest for {minutes:.0f} minutes"
+    count = counted(len(patient.spooled), "event", "wait")
+    text = f"{count} on disk, the oldest for {counted(round(minutes), 'minute')}"
     if any(True for _ in server(patient)):
         yield Finding(text, "hivepipe drain")
     else:
         yield Finding(text, "hivepipe restart" if patient.programs else patient.up)
+
+
+def in_memory(patient: Patient) -> Iterator[Finding]:
+    """Events that the home did not take: a full disk, a read-only folder."""
+    home_spool = patient.home / "spool"
+    count = sum(path.parent != home_spool for path in patient.spooled)
+    if count:
+        text = f"{counted(count, 'event')} in memory: {patient.home} took no file when they came"
+        yield Finding(f"{text}. They are gone if the machine stops before the stack has them")
+
+
+def lost(patient: Patient) -> Iterator[Finding]:
+    """Events that no place took."""
+    home = str(patient.home)
+    found = lost_events.lost_events(home)
+    if found:
+        span = f"{utc(int(found.first * 1e9))[:19]} and {utc(int(found.last * 1e9))[:19]} UTC"
+        events = counted(found.number, "event")
+        text = f"{events} could not be kept between {span}: no place took a file"
+        files = " ".join(shlex.quote(str(path)) for path in lost_events.lost_files(home))
+        yield Finding(text, f"rm {files}  # when you know why")
 
 
 def set_aside(patient: Patient) -> Iterator[Finding]:
@@ -120,7 +164,7 @@ def set_aside(patient: Patient) -> Iterator[Finding]:
     folder = patient.home / "spool" / "bad"
     bad = [path for path in folder.glob("*") if path.suffix != ".reason"]
     if bad:
-        text = f"{len(bad)} events on disk could not be read; {folder} holds them and the reasons"
+        text = f"{counted(len(bad), 'event')} on disk could not be read; {folder} has the reasons"
         yield Finding(text, f"rm -r {shlex.quote(str(folder))}")
 
 
@@ -142,11 +186,11 @@ def redis_memory(patient: Patient) -> Iterator[Finding]:
         yield Finding(f"{text}: new events wait on disk until what is queued is worked off")
 
 
-def dead_letters(patient: Patient) -> Iterator[Finding]:
+def failed_jobs(patient: Patient) -> Iterator[Finding]:
     """Jobs that failed for good, kept until somebody acts."""
     accounts = _asked(patient, claims.accounts)
-    if accounts and accounts["dead"]:
-        text = f"{accounts['dead']} jobs failed for good: `hivepipe failed list` says why"
+    if accounts and accounts["failed"]:
+        text = f"{counted(accounts['failed'], 'failed job')}: `hivepipe failed list` says why"
         yield Finding(text, "hivepipe failed retry --all")
 
 
@@ -170,7 +214,7 @@ def errors(patient: Patient) -> Iterator[Finding]:
         return
     bad = [line for line in lines if "[ERROR]" in line]
     if bad:
-        text = f"{log} has {len(bad)} errors, the last one: {bad[-1]}"
+        text = f"{log} has {counted(len(bad), 'error')}, the last one: {bad[-1]}"
         yield Finding(text, is_note=True)
 
 

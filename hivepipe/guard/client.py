@@ -4,7 +4,7 @@ One script, run in the same step as the enqueue, keeps for each conversation its
 each session what it did. Calls in parallel are counted exactly: Redis runs one script at a time,
 and each call is judged by the list as it was when it came in.
 
-    hivepipe:calls:<session>[:<subagent>]   list   the last calls, oldest first; kept for a day
+    hivepipe:calls:<session>[:<subagent>]   list   the last calls, oldest first; kept for a week
         <id><pattern><kind>[<result>]       16 + 16 + 1 (+ 16, or "-" if it was denied) characters
         |                                   a prompt or another task: older calls count no more
     hivepipe:activity:<session>             hash   running totals, newest sign of life; see ACTIVITY
@@ -23,6 +23,7 @@ from hivepipe.events import (
     PostToolUseFailure,
     PreToolUse,
     ToolEvent,
+    UserPromptSubmit,
     parse_object,
     valid_id,
 )
@@ -33,7 +34,8 @@ Note = tuple[str, list[str]]  # a script and its arguments
 
 WINDOW = 40  # calls that are looked at
 KEPT_CALLS = 2 * WINDOW  # a result may come when many parallel calls are in between
-KEPT_SECS = 86_400
+KEPT_SECS = 7 * 86_400  # a clock that jumps by a day or two forgets no call
+AHEAD_SECS = 60
 QUIET_CALLS = 500
 _HASH_BYTES = 8
 PROMPT = "|"
@@ -43,8 +45,9 @@ EDIT, WAITING, POLL, OTHER = "e", "w", "p", "c"
 DENIED = "-"
 WAITING_SUBJECT = "waiting"  # of all warnings about waiting: one is enough
 
-# Of a note: verb is call, result, prompt or stop; id "" means the latest such call; failed "1",
-# "0" or ""; at in ms; turn "1" open, "0" closed, "" not said.
+# Of a note: verb is call, result, prompt (of the user), notice (of Claude Code) or stop; id ""
+# means the latest such call; failed "1", "0" or ""; at in ms; turn "1" open, "0" closed, "" not
+# said.
 NOTE_FIELDS = (
     *("calls", "activity", "session", "verb", "id", "pattern", "kind", "result", "failed"),
     *("at", "turn", "task", "profile"),
@@ -53,13 +56,15 @@ SCRIPT = f"""
 local {", ".join(NOTE_FIELDS)} = unpack(ARGV, 2, {len(NOTE_FIELDS) + 1})
 local last_ms, last_task = unpack(redis.call('HMGET', activity, 'last_ms', 'task'))
 if not last_ms then redis.call('HSET', activity, 'since_ms', at) end
-if not last_ms or tonumber(last_ms) < tonumber(at) then
-  redis.call('HSET', activity, 'last_ms', at)
+-- A note that was kept on disk comes late; a time in the future is of a clock that was set back.
+local last, ahead = tonumber(last_ms or 0), (tonumber(redis.call('TIME')[1]) + {AHEAD_SECS}) * 1000
+local is_newest = last <= tonumber(at) or last > ahead
+if is_newest then
+  redis.call('HSET', activity, 'last_ms', at, 'task', task, 'profile', profile)
+  if turn ~= '' then redis.call('HSET', activity, 'turn', turn) end
 end
-if turn ~= '' then redis.call('HSET', activity, 'turn', turn) end
-redis.call('HSET', activity, 'task', task, 'profile', profile)
 redis.call('SADD', 'hivepipe:active', session)
-if verb == 'prompt' or (last_task and last_task ~= task) then
+if verb == 'prompt' or (is_newest and last_task and last_task ~= task) then
   redis.call('RPUSH', calls, '{PROMPT}')
 end
 said = ''
@@ -179,8 +184,10 @@ class Watch:
                 verb = "result"
                 result = _hash_of(event.outcome, event)
                 failed = "1" if isinstance(event, PostToolUseFailure) else "0"
+        elif isinstance(event, UserPromptSubmit):
+            verb = "prompt" if event.is_users else "notice"
         else:
-            verb = "prompt" if event.name == "UserPromptSubmit" else "stop"
+            verb = "stop"
         # What a subagent does says nothing of the turn it was started in.
         turn = "0" if verb == "stop" else "" if event.agent_id else "1"
         call = [self.id, pattern, self.kind, result, failed, str(self.time_ms), turn]

@@ -26,7 +26,7 @@ from hivepipe.guard.client import (
 )
 from hivepipe.guard.rules import judge
 from hivepipe.jobs import Context
-from hivepipe.transcripts.lines import Fields, blocks, part, read_line
+from hivepipe.transcripts.lines import Fields, blocks, part, read_line, said
 
 Event = tuple[int, Fields]  # number of its line, and what Claude Code would have said to a hook
 
@@ -191,7 +191,7 @@ def _events_of(line: Fields, called: dict[str, Fields]) -> Iterator[Fields]:
             call = called.get(str(block.get("tool_use_id")), {})
             yield {**whose, **call, **_outcome(line, block, len(results) == 1)}
         if not results and any(blocks(message, "text")):
-            yield {"hook_event_name": "UserPromptSubmit", **whose}
+            yield {"hook_event_name": "UserPromptSubmit", **whose, "prompt": said(message)}
 
 
 def _outcome(line: Fields, block: Fields, alone: bool) -> dict[str, Any]:

@@ -16,8 +16,10 @@ from hivepipe.guard.rules import SHARED_DISK, Verdict
 from hivepipe.guard.shell_writes import writes_of
 from hivepipe.home import absolute
 
-READ_ONLY = "Read-only file system"
+READ_ONLY = ("erofs", "read-only file system")  # Node, whatever the language; the system's words
 _LINKS_AT_MOST = 40
+_FILE_KIND, _IS_FOLDER = 0o170000, 0o040000
+_OF_FOLDERS = ("/", "/.", "/..")
 
 
 class SharedDisk:
@@ -53,7 +55,8 @@ class SharedDisk:
         elif isinstance(event, PostToolUse) and event.tool == "Bash":
             said = event.response.get("stderr")
             text = said if isinstance(said, str) else ""
-        return self._advice("") if READ_ONLY in text else ""
+        words = " ".join(text.lower().split())  # it may be wrapped
+        return self._advice("") if any(term in words for term in READ_ONLY) else ""
 
     def _denial(self, folder: str, path: str) -> Verdict | None:
         whole = absolute(path) if path.startswith(("/", "~")) else f"{folder}/{path}"
@@ -61,12 +64,25 @@ class SharedDisk:
         if place != self._root and not place.startswith(f"{self._root}/"):
             return None
         category, _, rest = place[len(self._root) + 1 :].partition("/")
+        owner, _, name = rest.partition("/")
         if rest:
             self._make_own_folder(category)
-        if rest.partition("/")[0] == self._profile:
+        if owner == self._profile:
             return None
-        name = place.rsplit("/", 1)[-1] if rest else ""
-        return Verdict(SHARED_DISK, 0, True, self._advice(name, category if rest else ""))
+        is_folder = path.endswith(_OF_FOLDERS) or self._is_folder(place)
+        if not rest:
+            return Verdict(SHARED_DISK, 0, True, self._advice("", category if is_folder else ""))
+        # `notes/bot-2/` is somebody's folder, `notes/a.md` a file that belongs into the own one.
+        name = name or ("" if is_folder else owner)
+        return Verdict(SHARED_DISK, 0, True, self._advice(name, category))
+
+    def _is_folder(self, place: str) -> bool:
+        if self._is_silent:
+            return False
+        try:
+            return posix.stat(place).st_mode & _FILE_KIND == _IS_FOLDER
+        except (OSError, ValueError):
+            return False
 
     def _make_own_folder(self, category: str) -> None:
         """The first write into a category finds the own folder there; the disk's umask counts."""

@@ -5,7 +5,8 @@ from dataclasses import replace
 from hivepipe.envelope import Envelope
 from hivepipe.errors import BadEnvelopeError
 from hivepipe.events import valid_id
-from hivepipe.store import agents, sessions
+from hivepipe.handlers.sessions import note_event
+from hivepipe.store import agents
 from hivepipe.store.database import Database
 
 DEFAULT_TYPE = "general-purpose"
@@ -19,23 +20,25 @@ def insert_agent(db: Database, job: Envelope) -> None:
 
 
 def fail_agent(db: Database, job: Envelope) -> None:
-    """The Agent tool failed."""
-    _record(db, job, _call(job, "failed"))
+    """The Agent tool failed, or the user interrupted it."""
+    interrupted = "interrupted by the user" if job.payload.get("is_interrupt") is True else ""
+    _record(db, job, replace(_call(job, "failed"), error=job.text("error") or interrupted))
 
 
 def start_agent(db: Database, job: Envelope) -> None:
-    """Claude Code spawned or resumed the agent."""
-    _record(db, job, replace(_life(job, "spawned"), began=True))
+    """Claude Code spawned or resumed the agent, or an event came from it."""
+    _record(db, job, replace(_life(job, "running"), began=True))
 
 
 def finish_agent(db: Database, job: Envelope) -> None:
-    """The agent finished."""
-    _record(db, job, _life(job, "completed"))
+    """The agent finished, or failed."""
+    status = "failed" if job.payload.get("failed") is True else "completed"
+    _record(db, job, replace(_life(job, status), error=job.text("error")))
 
 
 def _record(db: Database, job: Envelope, sign: agents.Sign) -> None:
     agents.record_sign(db, job, sign)
-    sessions.set_state(db, job, "active")  # whatever happens in a session, it is at work
+    note_event(db, job)
 
 
 def _call(job: Envelope, status: str) -> agents.Sign:
@@ -53,7 +56,12 @@ def _call(job: Envelope, status: str) -> agents.Sign:
 
 def _life(job: Envelope, status: str) -> agents.Sign:
     return agents.Sign(
-        agent_id=_id(job), status=status, type=job.text("type"), type_is_claudes=True
+        agent_id=_id(job),
+        status=status,
+        type=job.text("type"),
+        type_is_claudes=True,
+        tokens=job.number("tokens"),
+        duration_ms=job.number("duration_ms"),
     )
 
 

@@ -1,14 +1,16 @@
 """archive_transcript: a transcript's new lines into its archive."""
 
 import logging
+import os
 import time
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 from hivepipe import config
+from hivepipe.archive import upkeep
 from hivepipe.archive.archives import Archives, Desk
 from hivepipe.archive.growth import Portion
 from hivepipe.archive.scope import remember_claude_folder
@@ -16,17 +18,22 @@ from hivepipe.archive.sources import Source, open_source
 from hivepipe.audit_log import record_archive, record_redaction
 from hivepipe.costs.prices import PriceTable
 from hivepipe.envelope import Envelope
-from hivepipe.errors import PricesError, RefusedTranscriptError
+from hivepipe.errors import PricesError, RefusedTranscriptError, StoreError
 from hivepipe.handlers.forgotten import is_forgotten
-from hivepipe.handlers.stamps import Stamp, stamp
 from hivepipe.handlers.usage import usage_jobs
 from hivepipe.handlers.workplace import Workplace, settle_secs
 from hivepipe.home import kept_folder, logs_folder
 from hivepipe.hook_log import log_line
 from hivepipe.jobs import Job
+from hivepipe.ownership.logs import take_names
+from hivepipe.ownership.manifest import Manifest
 from hivepipe.price_table import built_in, prices_in_force
 from hivepipe.redaction.redactor import Redactor
 from hivepipe.redaction_config import load_redactor
+from hivepipe.stamps import Stamp, stamp
+from hivepipe.store.listings import listings
+from hivepipe.store.location import database_path
+from hivepipe.store.session_state import is_open
 from hivepipe.transcripts.description import describe
 from hivepipe.transcripts.tally import Tally
 
@@ -60,19 +67,34 @@ def archive_transcript(workplace: Workplace, job: Envelope) -> None:
         remember_claude_folder(workplace.home, job.text("claude"))
         archives_of(workplace.home).extend(source, desk_of(workplace, job), settled=is_settled)
         is_compacted = job.payload.get("compacted") is True
-        if is_settled and (is_compacted or job.payload.get("ends") is True):
+        if is_settled and (is_compacted or _is_over(workplace.home, job)):
             asked: dict[str, object] = {"compacted": True} if is_compacted else {}
             workplace.hand_back(job, [Job("summarise_session", asked, source.session[:8])])
+
+
+def _is_over(home: str, job: Envelope) -> bool:
+    """Has the session ended with this event? One that was resumed since is summarised later."""
+    if job.payload.get("ends") is not True:
+        return False
+    with suppress(StoreError), listings(database_path(home)) as store:
+        return not is_open(store, job.session)
+    return True
 
 
 @cache
 def archives_of(home: str) -> Archives:
     """Return the archives of a home, the same in the whole process: it knows what it wrote."""
-    return Archives(kept_folder(home))
+    manifest = Manifest(home)
+    archives = Archives(kept_folder(home), manifest)
+    if os.path.isdir(home) and manifest.adopts:
+        upkeep.adopt(archives)
+    return archives
 
 
-def desk_of(workplace: Workplace, job: Envelope) -> Desk:
+def desk_of(workplace: Workplace, job: Envelope, *, with_usage: bool = True) -> Desk:
     """Return what an archive asks, answered from this workplace.
+
+    `with_usage`: what the messages used is handed on, and becomes costs.
 
     RedactionRuleError: a rule of the user's cannot be used; nothing is archived without it.
     """
@@ -84,7 +106,9 @@ def desk_of(workplace: Workplace, job: Envelope) -> Desk:
         )
 
     def tell(source: Source, path: str, portion: Portion) -> None:
-        workplace.hand_back(job, [*usage_jobs(portion.usages)])
+        if with_usage:
+            workplace.hand_back(job, [*usage_jobs(portion.usages)])
+        take_names(kept_folder(workplace.home), archives_of(workplace.home).manifest)
         kinds = Counter(map(redactor.kind, portion.redactions.elements()))
         _audit(kept_folder(workplace.home), source.key, path, kinds, not portion.before.length)
 
@@ -124,5 +148,6 @@ def _prices(home: str, _period: float) -> PriceTable:
 def _warn(workplace: Workplace, job: Envelope, what: str, is_settled: bool) -> None:
     """Say it once per event: the first look may simply have come too early."""
     if is_settled:
-        logger.warning("%s (session %s)", what, job.session)
-        log_line(logs_folder(workplace.home), "ArchiveTranscript", "WARNING", what)
+        text = f"{what} (session {job.session})"
+        logger.warning("%s", text)
+        log_line(logs_folder(workplace.home), "ArchiveTranscript", "WARNING", text)

@@ -10,6 +10,7 @@ from hivepipe.handlers.workplace import Workplace
 from hivepipe.home import kept_folder
 from hivepipe.jobs import Job
 from hivepipe.lifecycle import Verdict
+from hivepipe.ownership.manifest import Manifest
 from hivepipe.store import cleanups
 from hivepipe.store.applied import mark_applied
 from hivepipe.store.database import Database, Row
@@ -50,7 +51,7 @@ def log_cleanups(workplace: Workplace, _job: Envelope) -> None:
 
 def write_log(home: str, db: Database) -> None:
     """Append the runs that the log does not have yet; it says itself which those are."""
-    with locked(kept_folder(home), "cleanup") as folder:
+    with locked(kept_folder(home), "cleanup", Manifest(home)) as folder:
         while runs := cleanups.runs_after(db, _last_run(folder), RUNS_AT_A_TIME):
             for run, agents in runs:
                 folder.append(LOG, _lines(run, agents))

@@ -7,8 +7,8 @@ once, and again whenever whoever forgot something has said so.
 import time
 from functools import lru_cache
 
-from hivepipe.handlers.stamps import Stamp, stamp
 from hivepipe.home import write_small
+from hivepipe.stamps import Stamp, stamp
 from hivepipe.store.forgetting import forgotten_sessions
 from hivepipe.store.location import database_path
 

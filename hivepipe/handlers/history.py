@@ -3,6 +3,7 @@
 import orjson
 
 from hivepipe.envelope import Envelope
+from hivepipe.handlers.sessions import note_event
 from hivepipe.store import history, sessions
 from hivepipe.store.database import Database
 
@@ -33,5 +34,5 @@ def record_prompt(db: Database, job: Envelope) -> None:
 def record_skill(db: Database, job: Envelope) -> None:
     """Keep one use of a skill; the session is at work."""
     if sessions.require_session(db, job):
-        sessions.set_state(db, job, "active")
+        note_event(db, job)
     history.insert_skill_use(db, job)

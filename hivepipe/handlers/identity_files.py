@@ -13,16 +13,14 @@ nothing, and whoever comes next finishes.
 
 import os
 import stat
-import subprocess
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
+from hivepipe import git
 from hivepipe.handlers.profiles import digest_of
 from hivepipe.home import make_folders, read_small, short_hash
 from hivepipe.intake.snapshots import read_regular
-
-GIT_SECS = 5.0
 
 
 def replace(
@@ -107,18 +105,8 @@ def is_tracked(path: Path) -> bool:
     """Does git know this file? Who cannot tell says yes."""
     if not any((folder / ".git").exists() for folder in path.parents):
         return False
-    try:
-        asked = subprocess.run(
-            ["git", "-C", str(path.parent), "ls-files", "--error-unmatch", "--", path.name],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=GIT_SECS,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return True
-    return asked.returncode != 1
+    asked = git.ask(str(path.parent), "ls-files", "--error-unmatch", "--", path.name)
+    return asked is None or asked.returncode != 1
 
 
 def _kept(home: str, path: Path) -> Path:

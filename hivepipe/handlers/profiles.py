@@ -161,6 +161,20 @@ class ProfileBook:
             )
         return True
 
+    def versions(self, profile: str) -> int:
+        """Return how many versions of files it has; ProfileError: there is no such profile."""
+        found = profiles.count_versions(self._db, profile)
+        if found is None:
+            raise ProfileError(f"no profile has the id {profile}")
+        return found
+
+    def remove(self, profile: str) -> None:
+        """Remove a profile; ProfileError: an open session works as it, and would add it again."""
+        with self._db.transaction():
+            if sessions := profiles.open_sessions(self._db, profile):
+                raise ProfileError(f"session {sessions[0]} works as {profile}: end it first")
+            profiles.remove_profile(self._db, profile)
+
 
 @contextmanager
 def profile_book(home: str) -> Iterator[ProfileBook]:

@@ -5,10 +5,12 @@ from contextlib import closing
 from pathlib import Path
 
 from hivepipe.config import here
+from hivepipe.deletion_log import record
 from hivepipe.envelope import Envelope
 from hivepipe.errors import BadEnvelopeError, RetentionError
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.jobs import Job
+from hivepipe.ownership.manifest import Manifest
 from hivepipe.queues.connection import connect
 from hivepipe.queues.horizon import oldest_job_time
 from hivepipe.retention_limits import limits_of
@@ -26,6 +28,8 @@ logger = logging.getLogger("hivepipe.prune")
 
 def prune(workplace: Workplace, job: Envelope) -> None:
     """Hand back the deletion of all rows that are over their time at the time of the event."""
+    if job.event_time_ns < Manifest(workplace.home).installed_at() * 1e9 + DAY_NS:
+        return
     with closing(Database(database_path(workplace.home))) as db:
         for table, days in _days(workplace.home).items():
             workplace.check_stop()
@@ -33,6 +37,9 @@ def prune(workplace: Workplace, job: Envelope) -> None:
             if table == "applied":
                 before = min(before, _horizon(workplace.home, before))
             keys = retention.outdated(db, table, before, KEYS_PER_RUN)
+            if keys:
+                rule = f"{days:g} days"
+                record(workplace.home, "rows", table, days * 86_400, rule, len(keys))
             workplace.hand_back(job, _deletions(table, before, keys))
 
 

@@ -5,12 +5,15 @@ without effect. A kill in between may count one twice, but none goes in silence.
 """
 
 import logging
+import os
+import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from hivepipe.audit_log import NAME as AUDIT_LOG
 from hivepipe.audit_log import rotate
+from hivepipe.deletion_log import record
 from hivepipe.envelope import Envelope
 from hivepipe.errors import BadEnvelopeError
 from hivepipe.handlers.archive import archives_of
@@ -20,16 +23,35 @@ from hivepipe.hive.folder import hives
 from hivepipe.hive.keeping import drop_archived
 from hivepipe.home import kept_folder, logs_folder
 from hivepipe.jobs import Job
-from hivepipe.queues.spooled import spool_files
-from hivepipe.retention_limits import limits_of
+from hivepipe.ownership.logs import AUDIT_LOG, is_own
+from hivepipe.ownership.manifest import Manifest
+from hivepipe.queues.spooled import is_spool_file, spool_files
+from hivepipe.retention_limits import Limits, limits_of
 from hivepipe.search.index import remove_index
+from hivepipe.stack.processes import PROCESSES
 from hivepipe.store.applied import count
 from hivepipe.store.database import Database
 from hivepipe.stored_times import stored_time
 
 DAY_SECS = 86_400.0
+AUDIT_DAYS = 90
+
+_OF_A_PROCESS = re.compile(
+    rf"({'|'.join(('supervisord', 'forwarder', *(each.name for each in PROCESSES)))})\.log\.\d+"
+).fullmatch
 
 logger = logging.getLogger("hivepipe.prune")
+
+
+class Outdated(NamedTuple):
+    """One file that is over its time; an archive by its key, and what it must be older than."""
+
+    kind: str
+    path: str
+    age_secs: float
+    rule: str
+    key: str = ""
+    before: float = 0.0
 
 
 class Dropped(NamedTuple):
@@ -42,23 +64,70 @@ class Dropped(NamedTuple):
 
 
 def prune_files(workplace: Workplace, job: Envelope) -> None:
-    """Delete what is over its time at the time of the event."""
+    """Delete what is over its time at the time of the event.
+
+    Not in the first day after an installation: until then `hivepipe status` says what would go.
+    """
+    if job.event_time_ns / 1e9 < first_deletion(workplace.home):
+        return
     dropped = drop_outdated(workplace, job)
     if any(dropped):
         logger.info("deleted %d archives, %d logs, %d events, %d archived workers", *dropped)
+
+
+def first_deletion(home: str) -> float:
+    """Return when the first file may be deleted by its age, in seconds of 1970."""
+    return Manifest(home).installed_at() + DAY_SECS
 
 
 def drop_outdated(workplace: Workplace, job: Envelope) -> Dropped:
     """Delete it and return how many of each went; RetentionError: no limits can be read."""
     home, now = workplace.home, job.event_time_ns / 1e9
     limits = limits_of(home)
-    rotate(kept_folder(home))
-    return Dropped(
-        _drop_archives(workplace, now - limits.archives * DAY_SECS),
-        _drop_logs(home, now - limits.logs * DAY_SECS),
-        _drop_events(workplace, job, now - limits.spool * DAY_SECS, limits.spool_mb * 1e6),
-        _drop_workers(home, now - limits.workers * DAY_SECS),
-    )
+    if AUDIT_LOG in Manifest(home).made():
+        rotate(kept_folder(home))
+    dropped = Counter(each.kind for each in _drop(workplace, job, outdated(home, now, limits)))
+    workers = _drop_workers(home, now - limits.workers * DAY_SECS, limits)
+    return Dropped(dropped["archive"], dropped["log"], dropped["event"], workers)
+
+
+def announced(home: str, now: float) -> list[Outdated]:
+    """Return what will be deleted when the first day after an installation is over."""
+    if not os.path.isdir(home) or now >= first_deletion(home):
+        return []
+    return [*outdated(home, first_deletion(home), limits_of(home))]
+
+
+def outdated(home: str, now: float, limits: Limits) -> Iterator[Outdated]:
+    """Yield the files that are over their time."""
+    yield from _archives_over(home, now, limits)
+    yield from _logs_over(home, now, limits)
+    yield from _events_over(home, now, limits)
+
+
+def _drop(workplace: Workplace, job: Envelope, found: Iterator[Outdated]) -> Iterator[Outdated]:
+    """Delete each file that still is what hivepipe wrote; yield those that went."""
+    found_now = [*found]
+    events = [each for each in found_now if each.kind == "event"]
+    if events:
+        said: dict[str, object] = {"what": "spool", "number": len(events)}
+        workplace.hand_back(job, [Job("count_dropped", said, "spool")])
+    for each in found_now:
+        workplace.check_stop()
+        if _remove(workplace.home, each):
+            record(workplace.home, each.kind, each.path, each.age_secs, each.rule)
+            yield each
+    if any(each.kind == "archive" for each in found_now):
+        remove_index(index_path(workplace.home))
+
+
+def _remove(home: str, each: Outdated) -> bool:
+    if each.kind == "archive":
+        return archives_of(home).remove_if_older(each.key, each.before)
+    Path(each.path).unlink(missing_ok=True)
+    if each.kind == "event":
+        Path(f"{each.path}.reason").unlink(missing_ok=True)
+    return True
 
 
 def count_dropped(db: Database, job: Envelope) -> None:
@@ -69,45 +138,49 @@ def count_dropped(db: Database, job: Envelope) -> None:
     count(db, f"dropped:{what}", number)
 
 
-def _drop_archives(workplace: Workplace, before: float) -> int:
-    archives = archives_of(workplace.home)
-    dropped = 0
-    for key in sorted(archives.index.entries()):
-        workplace.check_stop()
-        dropped += archives.remove_if_older(key, before)
-    if dropped:
-        remove_index(index_path(workplace.home))
-    return dropped
+def _archives_over(home: str, now: float, limits: Limits) -> Iterator[Outdated]:
+    archives, rule = archives_of(home), f"[retention] archives = {limits.archives:g}"
+    before = now - limits.archives * DAY_SECS
+    for key, entry in sorted(archives.index.entries().items()):
+        path = f"{archives.root}/{entry['path']}"
+        changed_at = _changed_at(path)
+        if changed_at is None or changed_at < before:
+            yield Outdated("archive", path, now - (changed_at or now), rule, key, before)
 
 
-def _drop_logs(home: str, before: float) -> int:
-    folders = (f"{home}/logs", logs_folder(home), kept_folder(home))
-    rotated = {path for folder in folders for path in Path(folder).glob("*.log.*")}
-    old = [
-        path
-        for path in rotated
-        if path.is_file() and not path.name.startswith(AUDIT_LOG) and path.lstat().st_mtime < before
-    ]
-    for path in old:
-        path.unlink(missing_ok=True)
-    return len(old)
+def _logs_over(home: str, now: float, limits: Limits) -> Iterator[Outdated]:
+    """Yield rotated logs: those of the stack's processes, and of the exports' folder if ours."""
+    manifest = Manifest(home)
+    found = {path for path in Path(home, "logs").glob("*.log.*") if _OF_A_PROCESS(path.name)}
+    for folder in {logs_folder(home), kept_folder(home)}:
+        found |= {path for path in Path(folder).glob("*.log.*") if is_own(path, manifest)}
+    for path in sorted(found):
+        is_audit = path.name.startswith(AUDIT_LOG)
+        days = AUDIT_DAYS if is_audit else limits.logs
+        rule = f"audit log: {days} days" if is_audit else f"[retention] logs = {days:g}"
+        changed_at = _changed_at(path)
+        if path.is_file() and changed_at and changed_at < now - days * DAY_SECS:
+            yield Outdated("log", str(path), now - changed_at, rule)
 
 
-def _drop_events(workplace: Workplace, job: Envelope, before: float, most_bytes: float) -> int:
-    spool = Path(workplace.home, "spool")
-    over = [*_over(spool_files(spool), before, most_bytes), *_set_aside(spool / "bad", before)]
-    if over:
-        said: dict[str, object] = {"what": "spool", "number": len(over)}
-        workplace.hand_back(job, [Job("count_dropped", said, "spool")])
-    for path in over:
-        path.unlink(missing_ok=True)
-        Path(f"{path}.reason").unlink(missing_ok=True)
-    return len(over)
+def _events_over(home: str, now: float, limits: Limits) -> Iterator[Outdated]:
+    spool, before = Path(home, "spool"), now - limits.spool * DAY_SECS
+    over = {*_over(spool_files(spool), before, limits.spool_mb * 1e6)}
+    over |= {*_set_aside(spool / "bad", before)}
+    for path in sorted(over):
+        changed_at = _changed_at(path)
+        if changed_at is not None and is_spool_file(path.name):
+            rule = f"[retention] spool = {limits.spool:g}, spool_mb = {limits.spool_mb:g}"
+            yield Outdated("event", str(path), max(now - changed_at, 0.0), rule)
 
 
-def _drop_workers(home: str, before: float) -> int:
+def _drop_workers(home: str, before: float, limits: Limits) -> int:
     time = stored_time(int(before * 1e9))
-    return sum(drop_archived(hive, time) for hive in hives(home))
+    dropped = [worker for hive in hives(home) for worker in drop_archived(hive, time)]
+    for folder in dropped:
+        rule = f"[retention] workers = {limits.workers:g}"
+        record(home, "worker", str(folder), limits.workers * DAY_SECS, rule)
+    return len(dropped)
 
 
 def _over(files: list[Path], before: float, most_bytes: float) -> Iterator[Path]:
@@ -132,3 +205,10 @@ def _size(path: Path) -> int:
         return path.lstat().st_size
     except FileNotFoundError:
         return 0
+
+
+def _changed_at(path: str | Path) -> float | None:
+    try:
+        return os.lstat(path).st_mtime
+    except FileNotFoundError:
+        return None

@@ -1,7 +1,8 @@
 """reap_sessions: end what nobody is left to end.
 
 A Claude Code that was killed fires no SessionEnd. The reaper fires it instead: the same jobs, at
-the time of the last that was heard of the session, so that whatever happened since outweighs them.
+the time of the last event of that instance, so that whatever happened since outweighs them. Like
+any other SessionEnd it ends the session only if no instance is left in it.
 """
 
 import logging
@@ -13,25 +14,31 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 from hivepipe.config import here
 from hivepipe.envelope import Envelope, compose
 from hivepipe.events import parse_event
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.home import read_small
-from hivepipe.intake.fate import Fate, fate_of
-from hivepipe.intake.instance import Instance, forget, this_machine
+from hivepipe.intake.fate import UNKNOWN, fate_of
+from hivepipe.intake.instance import Instance, forget, remembered, this_machine
 from hivepipe.jobs import Context, Job, Message, dumps, encode, plan
 from hivepipe.lifecycle import moment
 from hivepipe.queues.connection import connect
 from hivepipe.queues.hand_back import enqueue_periodic
 from hivepipe.store.database import Database, Row
 from hivepipe.store.location import database_path
-from hivepipe.store.open_sessions import open_sessions, running_instances
+from hivepipe.store.open_sessions import (
+    open_sessions,
+    running_instances,
+    unconcluded_sessions,
+)
 
 SILENT = timedelta(days=7)  # of a session whose process nobody here can see
 FORGOTTEN_DAYS = 30  # of an instance's file, likewise
 _BESIDE = (".checkpoint", ".settings")  # the other files of an instance
+CONCLUDED_AFTER_NS = 60 * 10**9  # of an end: its own job has had the time by then
 BUSY_TIMEOUT_SECS = 0.1
 MESSAGES_AT_A_TIME = 500
 
@@ -44,28 +51,45 @@ def reap_sessions(workplace: Workplace, job: Envelope) -> None:
     with closing(Database(database_path(workplace.home), BUSY_TIMEOUT_SECS)) as db:
         instances = running_instances(db)
         sessions = [list(rows) for _, rows in groupby(open_sessions(db), lambda row: row[0])]
+        left = unconcluded_sessions(db, job.event_time_ns - CONCLUDED_AFTER_NS)
     gone = [row for row in instances if fate_of(row, machine).lives is False]
-    ended = [(rows, fate) for rows in sessions if (fate := _fate(rows, machine, job.event_time_ns))]
-    messages = [*_losses(job, gone)]
-    for rows, fate in ended:
-        messages += _session_end(rows, fate.reason)
-        logger.info("reaped %s: %s", rows[-1]["session_id"], fate.reason)
+    ends = [end for rows in sessions for end in _ends(rows, machine, job.event_time_ns)]
+    messages = [*_losses(job, gone), *_conclusions(job, left)]
+    for end in ends:
+        messages += _session_end(end)
+        logger.info("reaped %s: %s", end.row["session_id"], end.reason)
     _enqueue(messages)
-    _remove_markers(workplace.home, [rows[-1] for rows, _ in ended])
+    _remove_markers(workplace.home, [end.row for end in ends])
     _remove_files(workplace.home, {row["id"] for row in gone})
 
 
-def _fate(rows: list[Row], machine: tuple[str, str, str], now_ns: int) -> Fate | None:
-    """Return how a session ended; None: it may go on."""
+class _End(NamedTuple):
+    """A session ended for one instance, after what was heard of it last."""
+
+    row: Row
+    reason: str
+    heard_ns: int
+
+
+def _ends(rows: list[Row], machine: tuple[str, str, str], now_ns: int) -> Iterator[_End]:
+    """Yield how a session ended for its instances; `rows`: one for each that is or was in it."""
     inside = [row for row in rows if row["assignment"] == "active"]
-    fates = [fate_of(row, machine) if row["id"] else Fate(None) for row in inside]
-    if any(fate.lives for fate in fates):
-        return None
-    if any(fate.lives is None for fate in fates) or not rows[-1]["instance_id"]:
-        is_silent = _last_sign(rows) < datetime.fromtimestamp(now_ns / 1e9, UTC) - SILENT
-        return Fate(False, "silent for a week") if is_silent else None
-    # Its processes went on to other sessions, or it was ended before what was heard of it last.
-    return fates[-1] if fates else Fate(False, "left by its process")
+    fates = [(row, fate_of(row, machine) if row["id"] else UNKNOWN) for row in inside]
+    gone = [(row, fate.reason) for row, fate in fates if fate.lives is False]
+    if gone:
+        # Of the last ones everything counts that was heard of the session.
+        heard_ns = rows[0]["state_time_ns"] if len(gone) == len(inside) else 0
+        for row, reason in gone:
+            yield _End(row, reason, max(row["assigned_time_ns"], heard_ns))
+    elif inside or not rows[-1]["instance_id"]:
+        silent = _last_sign(rows) < datetime.fromtimestamp(now_ns / 1e9, UTC) - SILENT
+        if silent and not any(fate.lives for _, fate in fates):
+            for row in inside or rows[-1:]:
+                yield _End(row, "silent for a week", _last_event_ns(rows))
+    else:  # its processes went on to other sessions, or an event came after their ends
+        last = max(rows, key=lambda row: row["assigned_time_ns"])
+        reason = fate_of(last, machine).reason or "left by its process"
+        yield _End(last, reason, _last_event_ns(rows))
 
 
 def _last_sign(rows: list[Row]) -> datetime:
@@ -73,23 +97,26 @@ def _last_sign(rows: list[Row]) -> datetime:
     return max(filter(None, signs), default=datetime.now(UTC))
 
 
-def _session_end(rows: list[Row], reason: str) -> list[Message]:
+def _last_event_ns(rows: list[Row]) -> int:
+    heard_ns = ("state_time_ns", "last_end_ns", "checkpoint_time_ns", "assigned_time_ns")
+    return max(row[column] or 0 for row in rows for column in heard_ns)
+
+
+def _session_end(end: _End) -> list[Message]:
     """Return what SessionEnd would have handed over, a moment after the last that was heard."""
-    last = max(rows, key=lambda row: row["assignment"] == "active")
-    heard_ns = ("state_time_ns", "checkpoint_time_ns", "assigned_time_ns")
-    time_ns = max(row[column] or 0 for row in rows for column in heard_ns) + 1
+    last = end.row
     said = {
         "hook_event_name": "SessionEnd",
         "session_id": last["session_id"],
         "transcript_path": last["transcript_path"] or "",
         "cwd": last["project"] or "",
-        "reason": reason,
+        "reason": end.reason,
     }
     event = parse_event("SessionEnd", dumps(said).encode())
     if event is None:
         return []
     context = Context(
-        event_time_ns=time_ns,
+        event_time_ns=end.heard_ns + 1,
         session=last["session_id"],
         own_session=last["session_id"],
         instance=last["instance_id"] or "",
@@ -107,6 +134,15 @@ def _losses(job: Envelope, gone: Iterable[Row]) -> Iterator[Message]:
         yield compose(f"{job.id}-{row['id']}", lost, job.event_time_ns, parent=parent)
 
 
+def _conclusions(job: Envelope, ended: Iterable[Row]) -> Iterator[Message]:
+    """Of sessions whose last instance ended without a SessionEnd after all the others'."""
+    for row in ended:
+        parent = replace(job, session=row["id"], instance="", project=row["project"] or "")
+        payload: dict[str, object] = {"path": row["transcript_path"] or "", "claude": ""}
+        conclusion = Job("conclude_session", payload, row["id"][:8])
+        yield compose(f"{job.id}-{row['id']}", conclusion, job.event_time_ns, parent=parent)
+
+
 def _enqueue(messages: list[Message]) -> None:
     if not messages:
         return
@@ -118,8 +154,11 @@ def _enqueue(messages: list[Message]) -> None:
 
 def _remove_markers(home: str, ended: Iterable[Row]) -> None:
     for row in ended:
-        left = Instance("", row["instance_id"] or "", row["pid"] or 0, "", "")
-        forget(home, left, row["session_id"])
+        id, pid = row["instance_id"] or "", row["pid"] or 0
+        is_known_by_pid = remembered(home, str(pid)).get("id") == id
+        key = str(pid) if is_known_by_pid else id
+        with suppress(OSError):
+            forget(home, Instance(key, id, pid, "", ""), row["session_id"])
 
 
 def _remove_files(home: str, gone: set[str]) -> None:

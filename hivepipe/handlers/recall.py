@@ -54,13 +54,16 @@ def is_wanted(home: str) -> bool:
     return time.time() - wanted_at < KEPT_DAYS * 86_400
 
 
+_PARTS = ("all", "swarm-", "profile-")  # as `_by_part` names them
+
+
 def prepare_recall(home: str, index: MemoryIndex) -> None:
     """Write what hooks read, or remove it where it is not wanted (any more); OSError."""
     folder = Path(home, "recall")
     by_part = _by_part(index.passages()) if is_wanted(home) else {}
     rated = usefulness_in(home) if by_part else {}
     for path in [*folder.glob("*.txt")]:
-        if path.stem not in by_part:
+        if path.stem not in by_part and path.stem.startswith(_PARTS):
             path.unlink(missing_ok=True)
     for part, passages in by_part.items():
         text = _part_text(passages, rated)

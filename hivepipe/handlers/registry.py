@@ -8,12 +8,19 @@ from hivepipe.errors import UnknownOperationError
 from hivepipe.handlers import agents, history, sessions, slots, tasks, usage
 from hivepipe.handlers.deferred import Deferred
 from hivepipe.store.applied import count_effectless, mark_applied
+from hivepipe.store.assignments import session_of_instance
 from hivepipe.store.database import Database
 from hivepipe.store.forgetting import is_forgotten
 from hivepipe.store.legacy_rows import import_row
-from hivepipe.store.sessions import newest_open_session, session_of_instance
+from hivepipe.store.sessions import newest_open_session
+
+
+def _do_nothing(_db: Database, _job: Envelope) -> None:
+    """Leave the job's own id, as of every job, and nothing else."""
+
 
 HANDLERS: dict[str, Callable[[Database, Envelope], None]] = {
+    "probe": _do_nothing,
     "start_session": sessions.start_session,
     "activate_session": sessions.activate_session,
     "pause_session": sessions.pause_session,
@@ -45,6 +52,7 @@ HANDLERS: dict[str, Callable[[Database, Envelope], None]] = {
 
 # What these write is of no session, or says itself of which.
 _OF_NO_SESSION = (
+    "probe",
     "record_usage",
     "record_status",
     "lose_instance",

@@ -4,9 +4,10 @@ import logging
 import socket
 
 from hivepipe.envelope import Envelope
-from hivepipe.store import history, open_sessions, sessions
+from hivepipe.store import assignments, history, sessions
 from hivepipe.store.applied import count_effectless
 from hivepipe.store.database import Database
+from hivepipe.store.session_state import ACTIVE, PAUSED, note_end, note_sign, note_turn_end
 
 logger = logging.getLogger(__name__)
 _warned_of: set[str] = set()  # deleted sessions: one warning each, the counters have the rest
@@ -17,31 +18,32 @@ def start_session(db: Database, job: Envelope) -> None:
     if not sessions.upsert_session(db, job):
         count_effectless(db, "zero_rows", job)
     elif job.instance:
-        sessions.assign_instance(db, job, socket.gethostname())
+        assignments.assign_instance(db, job, socket.gethostname())
 
 
 def activate_session(db: Database, job: Envelope) -> None:
     """A new prompt: the session is at work again."""
     if _is_there(db, job):
-        sessions.set_state(db, job, "active")
+        note_event(db, job)
 
 
 def pause_session(db: Database, job: Envelope) -> None:
     """The turn ended; the session pauses unless work goes on in the background."""
     if not _is_there(db, job):
         return
-    sessions.set_state(db, job, "active" if job.number("background_tasks") else "paused")
+    note_event(db, job, ACTIVE if job.number("background_tasks") else PAUSED)
+    note_turn_end(db, job)
     if job.text("error"):
         message = f"Turn ended by an error: {job.text('error')}"
         history.insert_log(db, job, "ERROR", message, "{}")
 
 
 def end_session(db: Database, job: Envelope) -> None:
-    """The session ended; the instance leaves it."""
+    """The instance leaves the session, which ends with its last one."""
     if _is_there(db, job):
-        sessions.set_state(db, job, "ended", job.text("reason"))
         if job.instance:
-            sessions.detach_instance(db, job)
+            assignments.detach_instance(db, job)
+        note_end(db, job, job.text("reason"))
 
 
 def update_checkpoint(db: Database, job: Envelope) -> None:
@@ -52,7 +54,7 @@ def update_checkpoint(db: Database, job: Envelope) -> None:
         sessions.raise_totals(db, job)
     sessions.save_checkpoint(db, job)
     if job.text("type") == "auto":
-        sessions.set_state(db, job, "active")
+        note_event(db, job)
 
 
 def update_instance(db: Database, job: Envelope) -> None:
@@ -60,6 +62,13 @@ def update_instance(db: Database, job: Envelope) -> None:
     if _is_there(db, job):
         sessions.raise_totals(db, job)
         sessions.refresh_operation_count(db, job.session)
+
+
+def note_event(db: Database, job: Envelope, turn: str = ACTIVE) -> None:
+    """An event of a session opens it again, with the instance that it came from inside."""
+    note_sign(db, job, turn)
+    if job.instance:
+        assignments.note_instance(db, job)
 
 
 def _is_there(db: Database, job: Envelope) -> bool:
@@ -75,4 +84,4 @@ def _is_there(db: Database, job: Envelope) -> bool:
 
 def lose_instance(db: Database, job: Envelope) -> None:
     """The process of an instance is gone without a word."""
-    open_sessions.lose_instance(db, job)
+    assignments.lose_instance(db, job)

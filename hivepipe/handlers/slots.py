@@ -1,32 +1,98 @@
-"""Executed slots: what runs by the clock is recorded where its effect is."""
+"""Slots: which job a tick stands for, and what runs by the clock recorded where its effect is.
 
+The store alone says what was executed: Redis may be lost, emptied or another one by now.
+"""
+
+import sqlite3
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 
 from hivepipe.envelope import Envelope
-from hivepipe.errors import BadEnvelopeError
-from hivepipe.jobs import Job
-from hivepipe.periodic import is_periodic
+from hivepipe.errors import BadEnvelopeError, LockHeldError, StoreError
+from hivepipe.handlers.workplace import Workplace
+from hivepipe.jobs import Job, Message
+from hivepipe.periodic import BY_THE_CLOCK, extra_job, job_of, takes_slot
+from hivepipe.stack.lock import locked_file, runtime_for
 from hivepipe.store import slots
 from hivepipe.store.database import Database
+from hivepipe.store.location import database_path
+
+BUSY_TIMEOUT_SECS = 0.1
+
+
+def job_due(db: Database | None, tick: Envelope) -> Message | None:
+    """Return the job that a tick stands for; None: its slot was executed.
+
+    The clock may have been set back into slots that are executed: then it is an extra run, and
+    the slots go on where the clock has passed them.
+    """
+    job = job_of(tick)
+    name, slot = tick.text("name"), tick.number("slot") or 0
+    try:
+        if db is None or not slots.is_executed(db, name, slot):
+            return job
+        if slots.last_slot(db, name) == slot:
+            return None
+    except sqlite3.Error:  # the job is applied once all the same
+        return job
+    return extra_job(name, tick.text("operation"), BY_THE_CLOCK, tick.event_time_ns)
 
 
 def record_own_slot(db: Database, job: Envelope) -> None:
-    """Record that a job by the clock was executed, in the transaction of its effect."""
-    if is_periodic(job):
+    """Record that the job of a slot was executed, in the transaction of its effect."""
+    if takes_slot(job):
         slots.record_slot(db, job.text("periodic"), job.payload["slot"], time.time_ns())
 
 
-def slot_jobs(job: Envelope) -> list[Job]:
-    """Return what a job by the clock hands back when it is done; nothing for any other job."""
-    if not is_periodic(job):
-        return []
+@contextmanager
+def turn(workplace: Workplace, job: Envelope) -> Iterator[bool]:
+    """Surround slow work; False: it is the job of a slot that was executed, or is being executed.
+
+    Redis may lose the job while a worker has it, and the scheduler then enqueues it again.
+    """
+    if not takes_slot(job):
+        yield True
+        return
+    name = job.text("periodic")
+    with ExitStack() as held:
+        try:
+            held.enter_context(locked_file(f"{runtime_for(workplace.home)}/{name}.turn", 0))
+            is_due = not _is_executed(workplace.home, name, job.payload["slot"])
+        except LockHeldError:
+            is_due = False
+        yield is_due
+        if is_due:
+            _record_executed(workplace, job)
+
+
+def _is_executed(home: str, name: str, slot: int) -> bool:
+    """Without a store nobody knows: some work has to be done all the same."""
+    try:
+        with closing(Database(database_path(home), BUSY_TIMEOUT_SECS)) as db:
+            return slots.is_executed(db, name, slot)
+    except (sqlite3.Error, StoreError):
+        return False
+
+
+def _record_executed(workplace: Workplace, job: Envelope) -> None:
+    """Record the slot at once: a job that is handed back could be lost with Redis."""
+    path = database_path(workplace.home)
+    try:
+        with closing(Database(path, BUSY_TIMEOUT_SECS)) as db, db.transaction():
+            record_own_slot(db, job)
+    except (sqlite3.Error, StoreError):
+        workplace.hand_back(job, [_slot_job(job)])
+
+
+def _slot_job(job: Envelope) -> Job:
     name = job.text("periodic")
     payload: dict[str, object] = {
         "name": name,
         "opened": job.payload["slot"],
         "executed_ns": time.time_ns(),
     }
-    return [Job("record_slot", payload, name)]
+    return Job("record_slot", payload, name)
 
 
 def record_slot(db: Database, job: Envelope) -> None:

@@ -18,7 +18,7 @@ from hivepipe.errors import UnknownOperationError
 from hivepipe.handlers.archive import archive_transcript
 from hivepipe.handlers.deferred import Deferred, load_all
 from hivepipe.handlers.registry import HANDLERS, execute
-from hivepipe.handlers.slots import slot_jobs
+from hivepipe.handlers.slots import turn
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.jobs import Job
 from hivepipe.queues.names import LLM, SLOW
@@ -39,6 +39,7 @@ SLOW_OPERATIONS: dict[str, Slow] = {
     "archive_transcript": Slow(SLOW, archive_transcript),
     "index_memory": Slow(SLOW, Deferred("memory.index_memory")),
     "sync_profile": Slow(SLOW, Deferred("process_end.sync_profile")),
+    "conclude_session": Slow(HERE, Deferred("conclusion.conclude_session")),
     "finish_process": Slow(SLOW, Deferred("process_end.finish_process")),
     "sweep_transcripts": Slow(SLOW, Deferred("sweep.sweep_transcripts")),
     "compress_archives": Slow(SLOW, Deferred("sweep.compress_archives")),
@@ -52,6 +53,12 @@ SLOW_OPERATIONS: dict[str, Slow] = {
     "prune_files": Slow(SLOW, Deferred("prune_files.prune_files")),
     "summarise_session": Slow(LLM, Deferred("summaries.summarise_session")),
     "summarise_idle": Slow(HERE, Deferred("summaries.summarise_idle")),
+    "promote_retries": Slow(HERE, Deferred("upkeep.promote_retries")),
+    "drain_spool": Slow(HERE, Deferred("upkeep.drain_spool")),
+    "record_activity": Slow(HERE, Deferred("upkeep.record_activity")),
+    "bring_back_strays": Slow(HERE, Deferred("upkeep.bring_back_strays")),
+    "write_briefings": Slow(HERE, Deferred("upkeep.write_briefings")),
+    "export_skills": Slow(SLOW, Deferred("upkeep.export_skills")),
 }
 
 
@@ -70,9 +77,9 @@ def execute_slow(workplace: Workplace, job: Envelope) -> None:
     slow = SLOW_OPERATIONS.get(job.operation)
     if slow is None:
         raise UnknownOperationError(f"no handler for operation {job.operation!r}")
-    slow.handler(workplace, job)
-    if done := slot_jobs(job):
-        workplace.hand_back(job, done)
+    with turn(workplace, job) as is_ours:
+        if is_ours:
+            slow.handler(workplace, job)
 
 
 def execute_at_once(home: str, db: Database, parent: Envelope, jobs: list[Job]) -> None:

@@ -12,7 +12,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from hivepipe import alert_outlets
 from hivepipe.envelope import Envelope
 from hivepipe.errors import BadEnvelopeError, StoreError, TryLaterError
 from hivepipe.handlers.archive import archives_of
@@ -21,8 +20,9 @@ from hivepipe.handlers.summariser import Made, Material, Summariser, of_compacti
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.home import read_record
 from hivepipe.jobs import Job
+from hivepipe.memory_server import send_ratings
 from hivepipe.redaction import redact_text
-from hivepipe.settings import switched_on, variable
+from hivepipe.settings import switched_on
 from hivepipe.store import memory_ratings, summaries
 from hivepipe.store.database import Database
 from hivepipe.store.listings import listings
@@ -128,27 +128,21 @@ def hand_over(workplace: Workplace, job: Envelope, made: Made) -> None:
     workplace.hand_back(job, [Job("record_summary", payload, job.session[:8])])
 
 
-def until_stored(workplace: Workplace, job: Envelope, made: Made) -> None:
-    """Wait until the row of a summary can be read; TryLaterError: it could not be."""
+def until_stored(workplace: Workplace, job: Envelope, made: Made) -> str:
+    """Wait until the row of a summary can be read, then send its ratings once.
+
+    Return why the memory server did not take them. TryLaterError: the row could not be read.
+    """
     deadline = time.monotonic() + READ_BACK_SECS
     while not _is_stored(workplace.home, job.session, made.summary.state):
         workplace.check_stop()
         if time.monotonic() > deadline:
             raise TryLaterError("the summary is not in the store yet", 30)
         time.sleep(0.05)
-    _tell_memory_server(job.session, made.useful)
-
-
-def _tell_memory_server(session: str, useful: dict[str, bool]) -> None:
-    """Send the ratings where the user wants them, once; the store has them anyway."""
-    server = variable("HIVEPIPE_MEMORY_SERVER")
-    if not server or not useful:
-        return
-    ratings = [{"name": name, "useful": of_use} for name, of_use in sorted(useful.items())]
-    said = {"session": session, "source": memory_ratings.LLM, "ratings": ratings}
-    problem = alert_outlets.post(f"{server.rstrip('/')}/api/memory/rate", said)
+    problem = send_ratings(workplace.home, job.session, made.useful)
     if problem:
-        logger.warning("the memory server was not told: %s", problem)
+        logger.warning("the memory server did not take the ratings: %s", problem)
+    return problem
 
 
 def _is_stored(home: str, session: str, state: str) -> bool:

@@ -34,7 +34,7 @@ from hivepipe.summaries import terms
 from hivepipe.summaries.call import MOST_REQUESTS, UNBILLED, Reply, ask
 from hivepipe.summaries.consent import OFF, is_enabled, objection
 from hivepipe.summaries.excerpt import Excerpt
-from hivepipe.summaries.plain import plain_summary
+from hivepipe.summaries.plain import plain_summary, plain_text_summary
 from hivepipe.summaries.providers import Offer, find_offer
 from hivepipe.summaries.question import Answer, Memory, Question, question_of
 
@@ -236,7 +236,12 @@ class Summariser:
     def _plain(self, material: Material, reason: str) -> Made:
         if reason != OFF:
             logger.warning("session %s: a plain summary: %s", material.session, reason)
-        return _made(material, PLAIN, plain_summary(material.meta), reason=reason)
+        answer = plain_summary(material.meta) if material.meta else _of_text(material)
+        return _made(material, PLAIN, answer, reason=reason)
+
+
+def _of_text(material: Material) -> Answer:
+    return plain_text_summary(material.excerpt.text, material.harness)
 
 
 def of_compaction(material: Material) -> Made | None:

@@ -11,7 +11,10 @@ from hivepipe.archive.sources import Source, open_source, transcripts_in
 from hivepipe.envelope import Envelope
 from hivepipe.errors import RefusedTranscriptError, RetentionError
 from hivepipe.handlers.archive import archives_of, desk_of
+from hivepipe.handlers.found_archives import take_in_archives
+from hivepipe.handlers.found_exports import REFUSED, Row, take_in_exports
 from hivepipe.handlers.workplace import Workplace
+from hivepipe.home import kept_folder
 from hivepipe.retention_limits import limits_of
 
 DAY_SECS = 86_400.0
@@ -34,9 +37,20 @@ class Swept:
 def sweep_transcripts(workplace: Workplace, job: Envelope) -> None:
     """Archive the transcripts of this home's project whose hooks never ran, and mend the index."""
     swept = sweep(workplace, job, scope.claude_folders(workplace.home))
+    take_in(workplace, job)
     for reason in swept.failed.values():
         logger.warning("a transcript could not be archived: %s", reason)
     logger.info("sweep: %d of %d transcripts had grown", swept.taken, swept.taken + swept.unchanged)
+
+
+def take_in(workplace: Workplace, job: Envelope) -> list[Row]:
+    """Take in what a predecessor left in the exports' folder; return what became of each file."""
+    folder = kept_folder(workplace.home)
+    rows = [*take_in_exports(workplace.home, folder), *take_in_archives(workplace, job, folder)]
+    for row in rows:
+        if row.outcome == REFUSED:
+            logger.warning("not taken in: %s: %s", row.path, row.reason)
+    return rows
 
 
 def sweep(workplace: Workplace, job: Envelope, claude_folders: list[str]) -> Swept:

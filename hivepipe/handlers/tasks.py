@@ -4,11 +4,14 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path
 
 from hivepipe.envelope import Envelope
 from hivepipe.errors import BadEnvelopeError, TaskError
 from hivepipe.events import valid_id
 from hivepipe.guard import task_files
+from hivepipe.home import read_small
 from hivepipe.jobs import utc
 from hivepipe.redaction import redact_text
 from hivepipe.store import tasks
@@ -17,6 +20,8 @@ from hivepipe.store.location import database_path
 from hivepipe.store.sessions import sessions_like
 from hivepipe.stored_times import now
 
+_CLOSE_IDS = 3
+_OR_UNKNOWN = " (if it was given to a session that has not been heard of yet, add --unknown)"
 FORM_OF_IDS = "up to 128 letters, digits, '.', '_', '-'"
 
 
@@ -38,14 +43,14 @@ class TaskBoard:
         self._db = db
 
     def add(self, text: str, named: str = "") -> str:
-        """Add a task and return its id."""
+        """Add a task and return its id; one that a session named before gets its text."""
         task = valid_id(named) if named else f"task-{secrets.token_hex(4)}"
         if not task:
             raise TaskError(f"{named!r} cannot be an id: {FORM_OF_IDS}")
         if not text.strip():
             raise TaskError("a task needs a text")
         with self._db.transaction():
-            if tasks.tasks_like(self._db, task) == [task]:
+            if tasks.has_text(self._db, task):
                 raise TaskError(f"there is a task {task} already")
             tasks.add_task(self._db, task, text, now()[0])
         return task
@@ -57,27 +62,30 @@ class TaskBoard:
             tasks.set_task_progress(self._db, task, text, *now())
         return task
 
-    def assign(self, prefix: str, of_session: str) -> tuple[str, str, bool]:
-        """Give a session a task, what it had before counts no more; return both ids.
-
-        The beginning of a session's id is enough. False beside them: nobody has heard of the
-        session, whose start may be on its way.
-        """
+    def assign(self, prefix: str, of_session: str, *, unknown: bool = False) -> tuple[str, str]:
+        """Give a session a task, what it had before counts no more; return both ids."""
         task = self._find(prefix)
-        session, was_known = self.session(of_session)
+        session = self.session(of_session, unknown=unknown)
         task_files.assign(self._home, task, session)
         with self._db.transaction():
             tasks.assign_task(self._db, task, session, *now())
-        return task, session, was_known
+        return task, session
 
-    def session(self, prefix: str) -> tuple[str, bool]:
-        """Return the id of a session, and is it known? TaskError: it is none, or one of many."""
+    def session(self, prefix: str, *, unknown: bool = False) -> str:
+        """Return the id of a session, of which the beginning is enough.
+
+        TaskError: it is none, or one of many, or nobody has heard of it. `unknown`: its start may
+        be on its way.
+        """
         if not valid_id(prefix):
             raise TaskError(f"{prefix!r} cannot be a session: {FORM_OF_IDS}")
-        found = sessions_like(self._db, prefix)
+        known = {*sessions_like(self._db, ""), *_heard_of(self._home)}
+        found = [prefix] if prefix in known else [id for id in known if id.startswith(prefix)]
         if len(found) > 1:
             raise TaskError(f"{len(found)} ids of a session begin with {prefix}")
-        return (found[0], True) if found else (prefix, False)
+        if found or unknown:
+            return found[0] if found else prefix
+        raise TaskError(_no("session", prefix, sorted(known)) + _OR_UNKNOWN)
 
     def finish(self, prefix: str) -> str:
         """A task is done: its sessions have none any more."""
@@ -87,18 +95,17 @@ class TaskBoard:
         task_files.allow(self._home, task)
         return task
 
-    def cancel(self, prefix: str, reason: str) -> tuple[str, bool]:
-        """Stop all sessions of a task; False beside its id: nobody had heard of it here.
+    def cancel(self, prefix: str, reason: str, *, unknown: bool = False) -> str:
+        """Stop all sessions of a task; `unknown`: also of one that only its launcher knows.
 
         The file comes first: should the database be locked, the sessions are stopped all the same.
         """
-        found = self._like(prefix)
-        task = self._find(prefix) if found else valid_id(prefix)
+        task = valid_id(prefix) if unknown and not self._like(prefix) else ""
         if not task:
-            raise TaskError(f"no task has the id {prefix}")
+            task = self._find(prefix, or_else=_OR_UNKNOWN if valid_id(prefix) else "")
         task_files.cancel(self._home, task, utc(time.time_ns()), redact_text(reason))
         self._set_state(task, "cancelled", reason)
-        return task, bool(found)
+        return task
 
     def reopen(self, prefix: str) -> str:
         """Take a cancellation back, or open what was done."""
@@ -117,13 +124,25 @@ class TaskBoard:
         """Nothing is no beginning: a script's empty variable must not mean the only task."""
         return tasks.tasks_like(self._db, prefix) if prefix else []
 
-    def _find(self, prefix: str) -> str:
+    def _find(self, prefix: str, or_else: str = "") -> str:
         found = self._like(prefix)
         if len(found) == 1:
             return found[0]
         if found:
             raise TaskError(f"{len(found)} ids of a task begin with {prefix}")
-        raise TaskError(f"no task has the id {prefix}")
+        raise TaskError(_no("task", prefix, tasks.tasks_like(self._db, "")) + or_else)
+
+
+def _heard_of(home: str) -> list[str]:
+    """Return the sessions that hooks remember, also of those that the store does not know yet."""
+    return [read_small(str(path)).strip() for path in Path(home, "sessions").glob(".session_*")]
+
+
+def _no(kind: str, prefix: str, known: list[str]) -> str:
+    """Say that there is no such id, and which ones are close to it."""
+    close = get_close_matches(prefix, known, n=_CLOSE_IDS) if prefix else []
+    said = f"no {kind} has the id {prefix}"
+    return f"{said}; close to it: {', '.join(close)}" if close else said
 
 
 @contextmanager

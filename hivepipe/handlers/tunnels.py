@@ -6,12 +6,12 @@ one that ended, in its environment is deleted; the list is saved only if somethi
 
 import json
 import logging
-import shutil
 import subprocess
 from contextlib import closing
 from typing import NamedTuple
 
 from hivepipe import settings
+from hivepipe.programs import find_program
 from hivepipe.store.database import Database
 from hivepipe.store.location import database_path
 from hivepipe.store.sessions import is_ended
@@ -26,7 +26,7 @@ def end_tunnels(home: str, session: str) -> None:
     """Delete the session's processes, and those of ended ones; never tried again."""
     if not settings.switched_on("HIVEPIPE_PM2"):
         return
-    pm2 = shutil.which("pm2")
+    pm2 = find_program("pm2")
     if pm2 is None:
         return
     try:

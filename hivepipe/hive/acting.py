@@ -33,14 +33,16 @@ def act(orchestrator: Orchestrator, standing: Standing, policy: Policy) -> str:
 
 
 def take(orchestrator: Orchestrator, standing: Standing, policy: Policy, name: str) -> str:
-    """Take a step, written down before; one that would cost too much is `limit`, said once."""
+    """Take a step, written down before; one that would cost too much is `limit`, said once.
+
+    Empty: somebody else took it.
+    """
     worker, run = standing.worker, standing.run
     assert run is not None
     if name in _PAID and _spent_today(orchestrator.hive.home) >= policy.limit_usd:
         name = "limit"
-        if any(step[:2] == (name, run.number) for step in steps.taken(worker)):
-            return ""
-    steps.note(worker, name, run.number)
+    if not steps.note(worker, name, run.number) and name != "respawn":
+        return ""
     if name == "stop":
         _signal(standing, signal.SIGTERM)
     elif name == "kill":
@@ -100,8 +102,7 @@ def go_on(orchestrator: Orchestrator, standing: Standing, policy: Policy) -> str
     worker, run = standing.worker, standing.run
     if standing.state != "context_full" or standing.lives is not False or run is None:
         return ""
-    since = [each for each in worker.runs() if each.started_ns > standing.status.changed_ns]
-    if not any(each.kind == "park" for each in since):
+    if not steps.is_parked(worker, run):
         return take(orchestrator, standing, policy, "park")
     if worker.card().respawns >= policy.respawns or orchestrator.has_successor(worker):
         return ""

@@ -7,42 +7,32 @@ and no HIVEPIPE_NESTED: a worker is an ordinary session, and its hooks run.
 
 import json
 import os
-import shlex
-import shutil
 from pathlib import Path
 
 from hivepipe.errors import HiveError, SettingsError
+from hivepipe.hive import prompts
 from hivepipe.hive.folder import Hive
+from hivepipe.hive.rights import rights_of
 from hivepipe.hive.worker import Card, Worker
 from hivepipe.home import absolute, locate, real_path, short_hash, user_folder, write_small
 from hivepipe.install import claude_code, settings_text
 from hivepipe.install.claude_code import Scope
 from hivepipe.install.hook_entries import Form
 from hivepipe.install.installation import wanted_entries
+from hivepipe.programs import find_program
 from hivepipe.settings import inherited, variable
-
-SKIP_PERMISSIONS = "--dangerously-skip-permissions"
-_FLAGS = "--permission-mode acceptEdits"
+from hivepipe.stack import hook_copy
 
 
 def claude() -> str:
     """Return the path of the `claude` to run; HiveError: there is none."""
     named = variable("HIVEPIPE_CLAUDE") or "claude"
-    found = shutil.which(absolute(named) if "/" in named else named, path=variable("PATH"))
+    found = find_program(absolute(named) if "/" in named else named)
     if found is None:
         raise HiveError(
             f"there is no {named} to run: install Claude Code, or set `claude` in your config.toml"
         )
-    return os.path.abspath(found)
-
-
-def default_flags() -> tuple[str, ...]:
-    """Return the permission flags of the settings; HiveError: they are no words of a shell."""
-    text = variable("HIVEPIPE_HIVE_FLAGS") or _FLAGS
-    try:
-        return tuple(shlex.split(text))
-    except ValueError as error:
-        raise HiveError(f"hive_flags ({text!r}) cannot be read: {error}") from None
+    return found
 
 
 def command_line(worker: Worker, card: Card, learnings: Path, *, resume: bool) -> list[str]:
@@ -76,6 +66,7 @@ def bring_hooks(worker: Worker, project: str) -> None:
     if any(map(_has_our_hooks, _settings_paths(project))):
         path.unlink(missing_ok=True)
         return
+    hook_copy.refresh()
     is_new = claude_code.takes_exec_form(claude_code.version())
     entries = wanted_entries(Form.EXEC if is_new else Form.SHELL)
     hooks = {event: [entry] for event, entry in entries.items()}
@@ -118,7 +109,7 @@ def environment(hive: Hive, worker: Worker, card: Card) -> dict[bytes, bytes]:
 
 def words(hive: Hive, worker: Worker, card: Card) -> dict[str, str]:
     """Return what the templates of prompts may name; every path is absolute."""
-    return {
+    named = {
         "worker_id": worker.id,
         "worker_folder": str(worker.folder),
         "learnings_folder": str(hive.learnings_folder),
@@ -126,3 +117,4 @@ def words(hive: Hive, worker: Worker, card: Card) -> dict[str, str]:
         "project_path": card.path,
         "task": worker.task().strip(),
     }
+    return {**named, **prompts.of_rights(rights_of(card.flags), named)}

@@ -61,7 +61,9 @@ class Hive:
         if len(found) > 1 and not exact:
             some = ", ".join(worker.id for worker in found[:_SHOWN])
             more = " ..." if len(found) > _SHOWN else ""
-            raise HiveError(f"{len(found)} workers' ids begin with {start}: {some}{more}")
+            raise HiveError(
+                f"{len(found)} workers have an id that begins with {start}: {some}{more}"
+            )
         return (exact or found)[0]
 
     def new_worker(self, id: str) -> Worker:
@@ -90,7 +92,7 @@ def make(parent: Path, home: str, *, adopt: bool = False) -> tuple[Hive, bool]:
         raise HiveError(f"{str(root)!r} cannot be a hive: the name of its folder breaks the line")
     is_known = str(root) in known(home)
     if root.is_symlink() or (root.exists() and not root.is_dir()):
-        raise HiveError(f"{root} is no folder: remove it")
+        raise HiveError(f"{root} is not a folder: remove it")
     if root.exists() and not is_known and not adopt:
         raise HiveError(
             f"{root} is there already, and was not made here. If it is yours, add --adopt: its "

@@ -1,10 +1,14 @@
-"""What becomes of workers that are over: archived or deleted; their rows and costs stay."""
+"""What becomes of workers that are over: archived or deleted; their rows and costs stay.
+
+The task that a spawn made ends with the last worker that had it.
+"""
 
 import gzip
 import os
 import shutil
 from collections.abc import Collection
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 
 from hivepipe.errors import HiveError
@@ -17,13 +21,14 @@ from hivepipe.hive.worker import Worker
 from hivepipe.home import write_small
 from hivepipe.redaction import redact_line, redact_text
 from hivepipe.store import hive as store
-from hivepipe.stored_times import now
 
 PACKED = "transcript.jsonl.gz"
 
 
 def archive(hive: Hive, worker: Worker) -> Path:
     """Move a worker into the archive, secrets taken out, its transcript packed; return where.
+
+    One that others started is moved as it is.
 
     HiveError: it has a process, or the store does not know of it yet.
     """
@@ -32,13 +37,15 @@ def archive(hive: Hive, worker: Worker) -> Path:
         raise HiveError(f"{target} is there already")
     lock = _of_nobody(hive.home, worker)
     try:
-        with suppress(HiveError):  # a link in its place goes along as it is
-            tidy(worker)
+        if worker.is_own():
+            with suppress(HiveError):  # a link in its place goes along as it is
+                tidy(worker)
         _note(hive, worker, "archived_at")
-        for path in [path for folder in worker.folders for path in folder.rglob("*")]:
-            if path != worker.transcript:
-                _redact(path)
-        _pack(worker.transcript)
+        if worker.is_own():
+            for path in [path for folder in worker.folders for path in folder.rglob("*")]:
+                if path != worker.transcript:
+                    _redact(path)
+            _pack(worker.transcript)
         # The folder first: if this is killed in between, `follow` finishes it.
         worker.folder.rename(target)
         worker.state.rename(target / "state")
@@ -77,11 +84,10 @@ def follow(hive: Hive) -> list[Worker]:
         if not gone:
             return at_work
         archived = {worker.id for worker in hive.archived()}
-        ended_at, _ = now()
         with db.transaction():
             for id in gone:
                 column = "archived_at" if id in archived else "deleted_at"
-                store.end_worker(db, id, column, ended_at)
+                store.end_worker(db, id, column)
     return at_work
 
 
@@ -104,19 +110,23 @@ def _follow(hive: Hive, worker: Worker) -> None:
         os.close(lock)
 
 
-def drop_archived(hive: Hive, before: str) -> int:
-    """Delete the folders of workers archived before a UTC time; return how many there were."""
-    archived = hive.archived()
+def drop_archived(hive: Hive, before: str) -> list[Path]:
+    """Delete the folders of workers archived before a UTC time; return those that went.
+
+    Only of workers that hivepipe started, and nobody has changed a file of since.
+    """
+    archived = [each for each in hive.archived() if each.is_own()]
     if not archived:
-        return 0
+        return []
     with records.opened(hive.home) as db:
         old = store.archived_before(db, str(hive.root), before)
     # Of one that was moved by hand while it ran the state is not there yet.
     at_work = {worker.id for worker in hive.left()}
-    over = [each for each in archived if each.id in old - at_work]
+    since = datetime.fromisoformat(before).timestamp()
+    over = [each for each in archived if each.id in old - at_work and each.changed_at() < since]
     for worker in over:
         shutil.rmtree(worker.folder)
-    return len(over)
+    return [worker.folder for worker in over]
 
 
 def workers_of(home: str) -> list[Worker]:
@@ -168,7 +178,7 @@ def _note(hive: Hive, worker: Worker, column: str) -> None:
             costs.book(worker, run)
     with records.opened(hive.home) as db, db.transaction():
         records.record_last(db, hive, worker)
-        store.end_worker(db, worker.id, column, now()[0])
+        store.end_worker(db, worker.id, column)
 
 
 def _redact(path: Path) -> None:

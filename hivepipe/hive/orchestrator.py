@@ -18,6 +18,7 @@ from hivepipe.hive import command, keeping, projects, prompts, records
 from hivepipe.hive.ending import is_unseen, write_end
 from hivepipe.hive.folder import Hive
 from hivepipe.hive.records import NO_STATES
+from hivepipe.hive.rights import default_flags
 from hivepipe.hive.signs import Signs
 from hivepipe.hive.standing import Standing, stand
 from hivepipe.hive.start import locked, start
@@ -78,7 +79,7 @@ class Orchestrator:
             path=path,
             task_id=task_id or (before.task_id if before else worker.id),
             profile=profile or (before.profile if before else ""),
-            flags=tuple(command.default_flags() if flags is None else flags),
+            flags=tuple(default_flags() if flags is None else flags),
             created_at=now()[0],
             respawn_of=respawn_of.id if respawn_of else "",
             respawns=before.respawns + 1 if before else 0,
@@ -98,7 +99,7 @@ class Orchestrator:
         start(
             self.hive,
             worker,
-            self._card(worker),
+            _granted(self._card(worker)),
             kind,
             text,
             may_start=lambda: _overtaken(worker, after) if after else "",
@@ -121,7 +122,7 @@ class Orchestrator:
         start(
             self.hive,
             worker,
-            self._card(worker),
+            _granted(self._card(worker)),
             "answer",
             prompts.ANSWER.format(text=text),
             may_start=lambda: _answered(worker, asked),
@@ -130,7 +131,7 @@ class Orchestrator:
 
     def park(self, worker: Worker, after: int = 0) -> None:
         """Resume a worker once more, to write down what it learned; `after` as above."""
-        card = self._card(worker)
+        card = _granted(self._card(worker))
         told = command.words(self.hive, worker, card)
         self.resume(worker, prompts.prompt(self.hive.root / "prompts", "park", told), "park", after)
 
@@ -148,7 +149,7 @@ class Orchestrator:
             card.project,
             task,
             session=_successor(card),
-            flags=card.flags,
+            flags=_granted(card).flags,
             respawn_of=worker,
         )
 
@@ -265,12 +266,17 @@ class Orchestrator:
             return card
         project = projects.project_of(worker.id, projects.read(self.hive.projects_file))
         path = projects.folder_of(self.hive.projects_file, project)
-        return card._replace(project=project, path=path, flags=command.default_flags())
+        return card._replace(project=project, path=path)
 
     def _add_task(self, card: Card, text: str) -> None:
         """The guard stops the worker if its task is cancelled: the store should know of it."""
         with suppress(StoreError), records.opened(self.hive.home) as db, db.transaction():
             tasks.add_task(db, card.task_id, text, card.created_at)
+
+
+def _granted(card: Card) -> Card:
+    """Return a card with rights: a worker that others made has those that the user chose."""
+    return card if card.created_at else card._replace(flags=default_flags())
 
 
 def _was_made(worker: Worker) -> bool:

@@ -32,7 +32,7 @@ def folder_of(path: Path, name: str) -> str:
         raise HiveError(f"{path} names no project {name!r}; it names: {known}")
     folder = real_path(absolute(projects[name]))
     if not Path(folder).is_dir():
-        raise HiveError(f"{name} is {projects[name]} in {path}, and that is no folder")
+        raise HiveError(f"{name} is {projects[name]} in {path}, which is not a folder")
     return folder
 
 
@@ -42,7 +42,7 @@ def add(path: Path, name: str, folder: str) -> str:
         raise HiveError(f"{name!r} cannot be a project's name: letters, digits, '.', '_', '-'")
     real = real_path(absolute(folder))
     if not Path(real).is_dir():
-        raise HiveError(f"{folder} is no folder")
+        raise HiveError(f"{folder} is not a folder")
     _write(path, {**read(path), name: real})
     return real
 

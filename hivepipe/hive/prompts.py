@@ -1,6 +1,7 @@
 """What workers are told: templates that users edit, and the words in them that are replaced."""
 
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from string import Template
 
@@ -23,18 +24,41 @@ object:
 - {"status": "working", "progress": "..."}: at the start, and after each larger step
 - {"status": "need_input", "question": "...", "context": "...", "options": ["...", "..."]}: then
   stop; you are resumed with the answer
-- {"status": "done", "result": "...", "files_changed": ["..."], "committed": true, "parked": true,
-  "notes": "..."}: only after you wrote down what you learned (below) and committed your changes
+- {"status": "done", "result": "...", "files_changed": ["..."], "committed": $committed,
+  "parked": true, "notes": "..."}: only after you did what stands below under "Before you say done"
 - {"status": "error", "error": "...", "attempted": "...", "suggestion": "..."}: then stop
 - {"status": "context_full", "progress": "...", "remaining": "..."}: when your context is nearly
   full; then stop
 
 Add "timestamp" (ISO 8601, UTC) and "turn_count" if you know them.
 
-Before you say done: run /session:park if it exists, else write what the next one should know into
-$learnings_folder/$project-insights.md; commit with a message that says why; write
-$worker_folder/run-report.md, a summary of this run.
+# What you may do
+
+$rights Nobody is there to allow more: what is refused once is refused for good.
+
+# Before you say done
+
+1. Run /session:park if it exists, else write what the next one should know into
+   $learnings_folder/$project-insights.md.
+2. $commit
+3. Write $worker_folder/run-report.md, a summary of this run.
 """
+
+_MAY_EDIT = """\
+You may read files, and change those of the project, of your folder and of $learnings_folder."""
+_EDITS = {
+    "rights": f"{_MAY_EDIT} You may not run git.",
+    "commit": "Leave your changes uncommitted, and name every changed file in `files_changed`.",
+    "committed": "false",
+}
+_COMMITS = {
+    "rights": f"{_MAY_EDIT}\nYou may run `git add` and `git commit`, each as a command of its own.",
+    "commit": "Commit your changes, with a message that says why.",
+    "committed": "true",
+}
+_ALL = {**_COMMITS, "rights": "You may do without asking what the user may."}
+_OF_RIGHTS = {"edits": _EDITS, "commits": _COMMITS, "all": _ALL}
+
 
 PARK = """\
 Please run /session:park to capture your progress. If there is no such command: write what you did,
@@ -47,6 +71,15 @@ ASK = "Are you still working? Go on with your task, and write status.json as you
 ANSWER = "Orchestrator response: {text}"
 
 
+# SHA-256 of texts that earlier versions wrote: such a file is nobody's own, and is not followed.
+_FORMER = ("d6e49152bafabf6acfb8a9e5e22ba1a030a0c67af19f04339b4a76fcf21b4018",)
+
+
+def of_rights(rights: str, words: Mapping[str, str]) -> dict[str, str]:
+    """Return what the templates say of a worker's rights."""
+    return {name: Template(text).substitute(words) for name, text in _OF_RIGHTS[rights].items()}
+
+
 def prompt(folder: Path, name: str, words: Mapping[str, str]) -> str:
     """Return a template of the folder, or the one that comes along, its words replaced.
 
@@ -55,6 +88,8 @@ def prompt(folder: Path, name: str, words: Mapping[str, str]) -> str:
     path = folder / f"{name}.md"
     try:
         text = path.read_text("utf-8")
+        if sha256(text.encode()).hexdigest() in _FORMER:
+            text = DEFAULTS[name]
     except FileNotFoundError:
         text = DEFAULTS[name]
     except (OSError, UnicodeDecodeError) as error:

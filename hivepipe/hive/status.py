@@ -21,6 +21,8 @@ WORDS = ("working", "need_input", "done", "error", "context_full")
 LARGEST = 1 << 20
 DEEPEST = 50  # lists and objects in each other; nobody writes so, and whoever reads them recurses
 
+UNCOMMITTED = "done without a commit"
+
 _TEXTS = (
     "progress",
     "question",
@@ -37,7 +39,7 @@ _LISTS = ("options", "files_changed")
 _SWITCHES = ("committed", "parked")
 _NEEDED = {"need_input": "question", "error": "error", "context_full": "remaining"}
 _WORD_IN_HALF = re.compile(r'"status"\s*:\s*"([A-Za-z_-]+)"')
-_FENCE = re.compile(r"\A\s*```\w*\s*\n(.*?)\n?```\s*\Z", re.DOTALL)
+_FENCE = "```"
 
 
 class Status(NamedTuple):
@@ -94,15 +96,22 @@ def parse(data: bytes, changed_ns: int = 0) -> Status:
     if len(data) > LARGEST:
         return Status("", {}, ("status.json is larger than a megabyte",), changed_ns, digest)
     text = data.decode("utf-8-sig", "replace")
-    fenced = _FENCE.match(text)
     try:
-        found = _storable(json.loads(fenced[1] if fenced else text))
+        found = _storable(json.loads(_without_fence(text)))
     except (ValueError, RecursionError):
         return _of_half(text, changed_ns, digest)
     if not isinstance(found, dict):
         return Status("", {}, ("status.json is no JSON object",), changed_ns, digest)
     word = _word(found.get("status"))
     return Status(word, found, tuple(_problems(word, found)), changed_ns, digest)
+
+
+def _without_fence(text: str) -> str:
+    """Return what stands between the lines of a Markdown code block; else the text itself."""
+    block = text.strip()
+    opening, _, inside = block.partition("\n")
+    is_fenced = opening.startswith(_FENCE) and inside.endswith(_FENCE)
+    return inside.removesuffix(_FENCE) if is_fenced else text
 
 
 def _storable(value: Any, depth: int = 0) -> Any:
@@ -140,9 +149,10 @@ def _problems(word: str, found: Mapping[str, Any]) -> Iterator[str]:
     if needed and not found.get(needed):
         yield f"{word} without `{needed}`"
     if word == "done":
-        for name, meaning in (("committed", "a commit"), ("parked", "having been parked")):
-            if found.get(name) is not True:
-                yield f"done without {meaning}"
+        if found.get("committed") is not True:
+            yield UNCOMMITTED
+        if found.get("parked") is not True:
+            yield "done without having been parked"
     yield from _wrong_types(found)
 
 

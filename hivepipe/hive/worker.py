@@ -26,8 +26,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hivepipe.hive.rights import ALL, may_commit
 from hivepipe.hive.run import Run, as_json, read_run
-from hivepipe.hive.status import Status, read_status
+from hivepipe.hive.status import UNCOMMITTED, Status, read_status
 from hivepipe.home import make_folders, read_small, write_small
 
 ARCHIVE = "archive"
@@ -97,8 +98,12 @@ class Worker:
         return read_small(str(self.folder / "task.md"), LARGEST_TASK)
 
     def status(self) -> Status:
-        """Return what it said last."""
-        return read_status(self.status_file)
+        """Return what it said last; who may not commit is not blamed for it."""
+        said = read_status(self.status_file)
+        if UNCOMMITTED not in said.problems or may_commit(self.card().flags or ALL.flags):
+            return said
+        left = tuple(each for each in said.problems if each != UNCOMMITTED)
+        return said._replace(problems=left)
 
     def card(self) -> Card:
         """Return what was decided at its spawning; of a folder that others made, its session."""
@@ -116,6 +121,15 @@ class Worker:
             known["flags"] = tuple(flags)
         session = known.pop("session", "") or read_small(str(self.folder / "session-id")).strip()
         return Card(session, **known)
+
+    def is_own(self) -> bool:
+        """Did hivepipe start it? Its card says so, which lies in our own folder."""
+        return (self.state / "worker.json").is_file()
+
+    def changed_at(self) -> float:
+        """Return when any of its files was changed last, in seconds of 1970."""
+        files = [path for folder in self.folders for path in folder.rglob("*")]
+        return max((path.lstat().st_mtime for path in files if not path.is_dir()), default=0.0)
 
     def make(self, card: Card, task: str) -> None:
         """Make the folder; the card comes last and makes it whole."""

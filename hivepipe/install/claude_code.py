@@ -2,11 +2,11 @@
 
 import os
 import re
-import shutil
 import subprocess
 from enum import StrEnum
 
 from hivepipe.home import user_folder
+from hivepipe.programs import find_program
 from hivepipe.settings import variable
 
 EXEC_FORM_SINCE = (2, 1, 139)  # older ones ignore `args` and feed the event to a bare Python
@@ -41,7 +41,7 @@ def is_inside(settings: str, project: str) -> bool:
 
 def version() -> tuple[int, ...] | None:
     """Return the version of the `claude` on PATH; None if there is none that says so."""
-    claude = shutil.which("claude")
+    claude = find_program("claude")
     if claude is None:
         return None
     try:

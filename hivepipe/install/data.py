@@ -1,13 +1,15 @@
-"""What a home holds on disk: where it lies, how large it is, how it is deleted."""
+"""What a home holds on disk: where it lies, and how large it is."""
 
 import os
-import shutil
 from pathlib import Path
 from typing import NamedTuple
 
+from hivepipe.archive import index
 from hivepipe.errors import StoreError
 from hivepipe.hive_list import known
-from hivepipe.home import Place, kept_folder, read_small, state_folder
+from hivepipe.home import Place, read_small, state_folder
+from hivepipe.ownership import logs
+from hivepipe.ownership.manifest import Manifest
 from hivepipe.queues.connection import ACCEPTED_KEY, connect
 from hivepipe.stack.ping import answers
 from hivepipe.stack.registration import IGNORE_ALL
@@ -17,9 +19,19 @@ from hivepipe.summaries.consent import consent_path
 
 # Projects, prompts and what was learned are the user's.
 _OURS_OF_HIVE = ("workers", "state", "archive")
-_FOLDERS_THAT_GO = ("/.claude-state", "/hivepipe/summaries")
+_NO_DATA = {*logs.NAMES, index.FILE, ".gitignore", "../.gitignore"}  # archives have their own rows
 # What is there before any event is; whether Redis and the database hold one is asked of them.
-_OF_AN_EMPTY_HOME = (".gitignore", "appendonly", "hive.db", "kernel", "logs/", "redis.lock")
+_OF_AN_EMPTY_HOME = (
+    ".gitignore",
+    "appendonly",
+    "hive.db",
+    "kernel",
+    "logs/",
+    "lost-events",
+    "manifest.db",
+    "redis.lock",
+    "stay",
+)
 
 
 class Data(NamedTuple):
@@ -51,26 +63,13 @@ def _of_state(folder: str) -> list[str]:
     return [f"{folder}/logs", *([f"{folder}/.gitignore"] if is_ours else [])]
 
 
-def delete(data: list[Data]) -> None:
-    """Delete it for good, and the folders it shared if nobody else's files are in them."""
-    for entry in data:
-        if os.path.isdir(entry.path) and not os.path.islink(entry.path):
-            shutil.rmtree(entry.path)
-        else:
-            os.unlink(entry.path)
-    for folder in {os.path.dirname(entry.path) for entry in data}:
-        if folder.endswith(_FOLDERS_THAT_GO) and not os.listdir(folder):
-            os.rmdir(folder)
-
-
 def holds_nothing(place: Place) -> bool:
     """Has no event ever been kept here? Then there is nothing to lose."""
-    home, exports = Path(place.home), Path(kept_folder(place.home))
+    home = Path(place.home)
     files = [str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()]
     if not all(name.startswith(_OF_AN_EMPTY_HOME) for name in files):
         return False
-    kept = [path for path in exports.rglob("*") if path.is_file() and path.name != ".gitignore"]
-    if kept or _redis_took_any(place):
+    if Manifest(place.home).made() - _NO_DATA or _redis_took_any(place):
         return False
     database = database_path(place.home)
     if not database.exists():

@@ -21,7 +21,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from hivepipe.errors import SettingsError
@@ -105,6 +105,16 @@ def make_undoable(edit: Edit, project: str, without_ours: Cleaner) -> None:
         made=known.made if known else missing_folders(edit.path),
     )
     _remember(manifest, before or "")
+    make(edit)
+
+
+def make_beneath(edit: Edit, change: Cleaner) -> None:
+    """Make an edit that is not ours to undo: the original that we give back changes too."""
+    known = manifest_of(edit.path)
+    if known and known.is_of(edit.before):
+        original = known.original
+        changed = None if original is None else change(original)
+        _remember(replace(known, sha256=_sha256(edit.after)), changed or "")
     make(edit)
 
 
@@ -224,9 +234,11 @@ def _remember(manifest: Manifest, original: str) -> None:
 def _replace(path: Path, text: str, like: os.stat_result | None = None, mode: int = 0o664) -> None:
     """Write a file in one step, mode and owner like those before, else the mode by the umask.
 
-    Whoever can write to it has commands run: never everybody.
+    Whoever can write to it has commands run: never everybody. The name of the temporary file is
+    always the same, so that the next edit removes what a kill left.
     """
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.hivepipe.tmp")
+    temporary.unlink(missing_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(temporary, flags, 0o600 if like else mode)
     try:

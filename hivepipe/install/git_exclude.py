@@ -6,13 +6,10 @@ see to it. The line above it says whose it is: without that, it is the user's an
 
 import os
 import re
-import subprocess
 
-_ANSWER_SECS = 10
+from hivepipe import git
+
 _MARK = "# hivepipe init"
-# A repository's own settings get no program to run, and a folder in it that looks like a
-# repository is none.
-_WARILY = ("-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit")
 
 
 def is_ignored(path: str) -> bool:
@@ -57,15 +54,4 @@ def _folder(path: str) -> str:
 
 
 def _git(path: str, *words: str) -> str | None:
-    """Ask git; None if it says no."""
-    try:
-        said = subprocess.run(
-            ["git", *_WARILY, "-C", _folder(path), *words],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_ANSWER_SECS,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return os.fsdecode(said.stdout).rstrip("\n")
+    return git.answer(_folder(path), *words)

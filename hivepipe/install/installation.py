@@ -18,10 +18,8 @@ from hivepipe.install.claude_code import Scope
 from hivepipe.install.claude_plugin import Plugin
 from hivepipe.install.hook_entries import EVENTS, Form, entry
 from hivepipe.settings import variable
-from hivepipe.stack import registration
-from hivepipe.stack.hook_bundle import compile_hook_path
+from hivepipe.stack import hook_copy, registration
 from hivepipe.stack.lock import Stack, make_private
-from hivepipe.stack.processes import hooks_folder
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ def plan(scope: Scope) -> Plan:
 
 
 def carry_out(plan: Plan, adopt: bool = False) -> None:
-    """Register the project and compile the hook path; then let Claude Code know of the hooks."""
+    """Register the project and copy the hook path; then let Claude Code know of the hooks."""
     users_folder.make()
     home = plan.home
     if home != f"{plan.project}/.hive-mind":
@@ -84,7 +82,7 @@ def carry_out(plan: Plan, adopt: bool = False) -> None:
             edits.remove_if_empty(folder)
         users_folder.tidy()
         raise
-    compile_hook_path()
+    hook_copy.write(as_default=True)
     if plan.exclude:
         edits.make(plan.exclude)
     if plan.settings in plan.changes and plan.plugin:
@@ -95,9 +93,8 @@ def carry_out(plan: Plan, adopt: bool = False) -> None:
 
 def wanted_entries(form: Form) -> dict[str, dict[str, object]]:
     """Return event -> the entry that runs this installation's hook."""
-    # Not a shim, as pyenv's, which makes a hook several times slower.
-    python = os.path.realpath(sys.executable)
-    return {event.name: entry(event, form, python, str(hooks_folder())) for event in EVENTS}
+    launcher = hook_copy.launcher()
+    return {event.name: entry(event, form, launcher) for event in EVENTS}
 
 
 def _without_hooks(path: str) -> edits.Edit:

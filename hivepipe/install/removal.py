@@ -3,8 +3,17 @@
 import os
 from dataclasses import dataclass
 
+from hivepipe.archive.index import FILE as ARCHIVE_INDEX
+from hivepipe.archive.index import Index
 from hivepipe.errors import SettingsError, StackError
-from hivepipe.home import Place, locate, read_record, real_path, state_folder
+from hivepipe.home import (
+    Place,
+    kept_folder,
+    locate,
+    read_record,
+    real_path,
+    state_folder,
+)
 from hivepipe.install import (
     claude_code,
     claude_plugin,
@@ -15,10 +24,15 @@ from hivepipe.install import (
 )
 from hivepipe.install.claude_code import Scope
 from hivepipe.install.claude_plugin import Plugin
-from hivepipe.install.data import Data, data_of, delete, holds_nothing
+from hivepipe.install.data import Data, data_of, holds_nothing
+from hivepipe.install.holdings import Holdings, bases_of, delete, holdings
+from hivepipe.ownership import exports as exports_before
+from hivepipe.ownership import logs
+from hivepipe.ownership.manifest import Manifest
 from hivepipe.queues import endpoint
 from hivepipe.stack import lifecycle, other_redis, registration
 from hivepipe.stack.lock import Stack
+from hivepipe.stack.registration import STATE_MODE
 
 
 @dataclass(frozen=True)
@@ -36,6 +50,8 @@ class Removal:
     is_shared: bool
     data: list[Data]
     holds_nothing: bool
+    holdings: Holdings
+    sizes: list[tuple[str, int]]
     plugin: Plugin | None
 
     @property
@@ -44,12 +60,18 @@ class Removal:
         return not (self.settings or self.excludes or self.is_registered)
 
 
-def plan(user: bool) -> Removal:
-    """Look at the project of the current folder, or at what `init --user` did."""
+def plan(user: bool, *, purge: bool = False) -> Removal:
+    """Look at the project of the current folder, or at what `init --user` did.
+
+    `purge`: look at every file that would be deleted.
+    """
     place = _users_place() if user else _projects_place()
     paths = _settings_paths(place, user)
     settings = [edit for edit in map(_settings_edit, paths) if _is_ours(edit)]
     is_shared = _is_shared(place)
+    is_unused = not is_shared and holds_nothing(place)
+    is_looked_at = is_unused or (purge and not is_shared)
+    found = holdings(place) if is_looked_at else Holdings([], [])
     return Removal(
         place=place,
         settings=settings,
@@ -57,7 +79,9 @@ def plan(user: bool) -> Removal:
         is_registered=bool(read_record(place.project)),
         is_shared=is_shared,
         data=[] if is_shared else data_of(place),
-        holds_nothing=not is_shared and holds_nothing(place),
+        holds_nothing=is_unused,
+        holdings=found,
+        sizes=found.sizes(),
         plugin=claude_plugin.switched_on(place.project, real_path(".")),
     )
 
@@ -70,8 +94,12 @@ def _is_shared(place: Place) -> bool:
     return len([1 for each in registration.records() if each["home"] == place.home]) > len(mine)
 
 
-def carry_out(removal: Removal, purge: bool) -> None:
-    """Take the hooks out first, so that nothing starts the stack again; end it; forget."""
+def carry_out(removal: Removal, purge: bool) -> list[str]:
+    """Take the hooks out first, so that nothing starts the stack again; end it; forget.
+
+    Files that were there before get their names back; return those names that a person's files
+    have by now.
+    """
     for edit in removal.settings:
         edits.undo(edit)
     for edit in removal.excludes:
@@ -81,9 +109,32 @@ def carry_out(removal: Removal, purge: bool) -> None:
         lifecycle.take_down(Stack.of(place))
         _clear_foreign_redis(place, purge)
     registration.forget(place.project, place.home)
-    if purge or (removal.holds_nothing and holds_nothing(place)):  # still
-        delete(removal.data)
+    is_over = purge or (removal.holds_nothing and holds_nothing(place))  # still
+    bases = bases_of(place)
+    own = holdings(place).own if is_over else []
+    refused = [] if removal.is_shared else _give_back(place, own)
+    delete(own, bases if is_over else [])
     users_folder.tidy()
+    return refused
+
+
+def _give_back(place: Place, own: list[str]) -> list[str]:
+    """Give files that were there before their names back, and take these out of `own`."""
+    kept, manifest = kept_folder(place.home), Manifest(place.home)
+    before = manifest.aside()
+    _give_back_mode(os.path.dirname(kept), manifest)
+    if not os.path.isdir(kept):
+        return []
+    if not own and ARCHIVE_INDEX in before:
+        Index(kept, manifest).move_to_journal()
+    exports = [name for name in before if name not in logs.NAMES]
+    refused = exports_before.give_back_all(kept, manifest, exports)
+    refused += logs.give_back_logs(kept, manifest, place.home)
+    given = {f"{kept}/{name}" for name in before if name not in refused}
+    own[:] = [path for path in own if path not in given]
+    if own:
+        own += [path for name in logs.NAMES if os.path.exists(path := f"{place.home}/logs/{name}")]
+    return [f"{kept}/{name}" for name in refused]
 
 
 def _clear_foreign_redis(place: Place, purge: bool) -> None:
@@ -95,6 +146,13 @@ def _clear_foreign_redis(place: Place, purge: bool) -> None:
             f"{endpoint.shown(stack.url)} does not answer, or has jobs that were never done "
             "(`hivepipe up -d` does them, --purge drops them)"
         )
+
+
+def _give_back_mode(folder: str, manifest: Manifest) -> None:
+    """Let others enter again a folder that they could enter before."""
+    mode = manifest.fact(STATE_MODE)
+    if mode and os.path.isdir(folder):
+        os.chmod(folder, int(mode, 8))
 
 
 def _users_place() -> Place:

@@ -1,26 +1,36 @@
-"""Our hooks in the text of a settings file: added beside those of others, taken out again."""
+"""Hooks in the text of a settings file: ours are added beside those of others, and taken out again.
 
-from collections.abc import Iterator
+`IsWanted` tells which handlers are meant; ours unless the caller says otherwise.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from hivepipe.errors import SettingsError
 from hivepipe.install import json_text
-from hivepipe.install.hook_entries import Entry, is_ours
+from hivepipe.install.hook_entries import Entry
+from hivepipe.install.known_entries import is_ours
 
 _BOM = "\ufeff"
+
+IsWanted = Callable[[object], bool]
 
 
 def with_entries(text: str, wanted: dict[str, Entry]) -> str:
     """Return the text with exactly these entries of ours; SettingsError: it cannot take them."""
     if has_entries(text, wanted):
         return text
-    text = without_entries(text)
+    return with_added(without_entries(text), wanted.items())
+
+
+def with_added(text: str, pairs: Iterable[tuple[str, Entry]]) -> str:
+    """Return the text with these entries behind those that are there."""
     bom, text = _apart(text)
     if not text.strip():
         text = "{}\n"
     if "hooks" not in json_text.parse(text):
         text = json_text.append(text, (), {}, "hooks")
-    for event, entry in wanted.items():
+    for event, entry in pairs:
         if event not in json_text.parse(text)["hooks"]:
             text = json_text.append(text, ("hooks",), [], event)
         text = json_text.append(text, ("hooks", event), entry)
@@ -32,15 +42,15 @@ def has_entries(text: str, wanted: dict[str, Entry]) -> bool:
     return sorted(entries(text), key=_event) == sorted(wanted.items(), key=_event)
 
 
-def entries(text: str) -> list[tuple[str, Entry]]:
-    """Return our entries, each with its event."""
-    return [(event, entry) for event, entry, _ in _entries_of_ours(_hooks(text))]
+def entries(text: str, is_wanted: IsWanted = is_ours) -> list[tuple[str, Entry]]:
+    """Return the wanted entries, each with its event and with its one handler alone."""
+    return [(event, entry) for event, entry, _ in _entries(_hooks(text), is_wanted)]
 
 
-def without_entries(text: str) -> str:
-    """Return the text without our entries, and without what they leave empty."""
+def without_entries(text: str, is_wanted: IsWanted = is_ours) -> str:
+    """Return the text without the wanted entries, and without what they leave empty."""
     bom, text = _apart(text)
-    while path := _first_of_ours(text):
+    while path := _first(text, is_wanted):
         text = json_text.remove(text, path)
         group, event, hooks = path[:-2], path[:-3], path[:-4]
         for emptied, container in ((path[:-1], group), (event, event), (hooks, hooks)):
@@ -79,19 +89,21 @@ def _hooks(text: str) -> dict[str, list[Any]]:
     return hooks
 
 
-def _entries_of_ours(hooks: dict[str, list[Any]]) -> Iterator[tuple[str, Entry, json_text.Path]]:
-    """Yield event, entry (with our handler alone) and path of each handler of ours."""
+def _entries(
+    hooks: dict[str, list[Any]], is_wanted: IsWanted
+) -> Iterator[tuple[str, Entry, json_text.Path]]:
+    """Yield event, entry (with this handler alone) and path of each wanted handler."""
     for event, groups in hooks.items():
         for at, group in enumerate(groups):
             handlers = group.get("hooks") if isinstance(group, dict) else None
             for number, handler in enumerate(handlers if isinstance(handlers, list) else []):
-                if is_ours(handler):
+                if is_wanted(handler):
                     path = ("hooks", event, at, "hooks", number)
                     yield event, {**group, "hooks": [handler]}, path
 
 
-def _first_of_ours(text: str) -> json_text.Path:
-    for _, _, path in _entries_of_ours(_hooks(text)):
+def _first(text: str, is_wanted: IsWanted) -> json_text.Path:
+    for _, _, path in _entries(_hooks(text), is_wanted):
         return path
     return ()
 

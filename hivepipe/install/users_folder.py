@@ -1,9 +1,13 @@
 """The user's state folder: made by the first `init`, gone after the last `uninstall`."""
 
 import os
+import shutil
+from pathlib import Path
 
+from hivepipe.errors import SettingsError
 from hivepipe.home import read_small, state_folder, write_small
 from hivepipe.install.edits import missing_folders, remove_if_empty
+from hivepipe.settings import variable
 from hivepipe.stack.lock import make_private
 
 _MADE = "made"  # the folders above that were not there before, a line each, outermost first
@@ -11,16 +15,36 @@ _MADE = "made"  # the folders above that were not there before, a line each, out
 
 def make() -> None:
     """Make the folder, and remember which folders had to be made for it."""
+    trouble = unusable_state_folder()
+    if trouble:
+        raise SettingsError(f"{trouble}; nothing was changed")
     missing = missing_folders(f"{state_folder()}/{_MADE}")
     make_private(state_folder())
     if missing:
         write_small(f"{state_folder()}/{_MADE}", "".join(f"{path}\n" for path in missing))
 
 
+def unusable_state_folder() -> str:
+    """Say why the folder cannot be made or written; empty if it can be."""
+    folder = Path(state_folder())
+    there = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
+    if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
+        return ""
+    said = variable("HOME")
+    named = f"HOME is {said}" if said else "HOME is not set"
+    why = "cannot be written" if there.is_dir() else "is not a folder"
+    return (
+        f"hivepipe keeps its records in {folder}, and {there} {why} ({named}): "
+        "set HOME or XDG_STATE_HOME to a folder of yours"
+    )
+
+
 def tidy() -> None:
     """Remove the folder if nothing of any project is in it, and those made for it."""
-    for name in ("projects", "changed", "databases", "default"):
+    for name in ("projects", "changed", "databases", "default", "migrated"):
         remove_if_empty(f"{state_folder()}/{name}")
+    if not os.path.lexists(f"{state_folder()}/projects"):  # nobody is left who has hooks
+        shutil.rmtree(f"{state_folder()}/hooks", ignore_errors=True)
     note = f"{state_folder()}/{_MADE}"
     made = read_small(note).splitlines() or [state_folder()]
     try:

@@ -97,7 +97,8 @@ def export_names(context: Context, task: str, profile: str) -> None:
         "HIVEPIPE_TASK_ID": task,
         "HIVEPIPE_EXPORTED": "1",
     }
-    lines = "".join([f"export {name}={value}\n" for name, value in names.items() if value])
+    # A shell reads these lines: nothing but ids, and they are quoted.
+    lines = "".join([f"export {name}='{id}'\n" for name, id in names.items() if valid_id(id)])
     try:
         flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC
         descriptor = posix.open(path, flags | posix.O_NONBLOCK, 0o600)

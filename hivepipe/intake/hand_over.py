@@ -1,6 +1,7 @@
 """Give the messages of one event to Redis, else to the spool; or apply them at once.
 
-A note (a script of the guard's) goes with them and is answered; it is for Redis alone.
+A note (a script of the guard's) goes with them and is answered; one that Redis did not take is kept
+on disk like the messages, and counted later.
 
 On the hook path; what is needed only when something is amiss is imported only then.
 """
@@ -34,15 +35,14 @@ def hand_over(
         try:
             said = push(place, messages, note)
         except client.RefusedError as refused:
-            if messages:
-                _spool(place, event_time_ns, messages)
+            _keep(place, event_time_ns, messages, note)
             _after_refusal(name, place, refused, len(messages))
             return "", ""
         # A Redis of others runs whether or not our stack does.
         if messages and not place.socket.startswith("/"):
             _call_stack(name, place)
         return "", said
-    return _spool(place, event_time_ns, messages) if messages else "", ""
+    return _keep(place, event_time_ns, messages) if messages else "", ""
 
 
 def push(
@@ -70,10 +70,15 @@ def _is_spoken_to(place: home.Place) -> bool:
     return place.state != "down" and is_local(place.socket)
 
 
-def _spool(place: home.Place, event_time_ns: int, messages: list[Message]) -> str:
-    from hivepipe.queues.spool import write_spool
+def _keep(
+    place: home.Place,
+    event_time_ns: int,
+    messages: list[Message],
+    note: tuple[str, list[str]] | None = None,
+) -> str:
+    from hivepipe.queues.spool import keep_event
 
-    return write_spool(f"{place.home}/spool", event_time_ns, messages)
+    return keep_event(place, event_time_ns, messages, note)
 
 
 def _after_refusal(name: str, place: home.Place, refused: client.RefusedError, jobs: int) -> None:
@@ -81,8 +86,7 @@ def _after_refusal(name: str, place: home.Place, refused: client.RefusedError, j
     if not refused.is_absent:
         from hivepipe.hook_log import log_line
 
-        outcome = "event kept in the spool" if jobs else "event not counted"
-        log_line(place.logs, name, "WARNING", f"Redis: {refused}; {outcome}")
+        log_line(place.logs, name, "WARNING", f"Redis: {refused}; event kept in the spool")
     elif jobs:
         _call_stack(name, place)
 
@@ -107,7 +111,15 @@ def _call_stack(name: str, place: home.Place) -> None:
         log_line(place.logs, name, "ERROR", f"the stack is not started: {reason}")
 
 
-def apply_directly(name: str, place: home.Place, path: str) -> None:
+def apply_and_end(name: str, place: home.Place, path: str) -> None:
+    """Apply this spool file at once, and end."""
+    try:
+        _apply_directly(name, place, path)
+    finally:
+        posix._exit(0)
+
+
+def _apply_directly(name: str, place: home.Place, path: str) -> None:
     """Let a process apply this spool file, and wait for it; what it cannot do stays in the spool.
 
     The answer must have been given: the process has no descriptor of the hook's.

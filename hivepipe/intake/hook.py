@@ -14,10 +14,11 @@ import sys
 import time
 from _signal import ITIMER_REAL, SIGALRM, setitimer, signal
 
-from hivepipe import home, jobs, settings
+from hivepipe import events, home, jobs, settings
 from hivepipe.events import (
     EDIT_TOOLS,
     IDENTITY_FILES,
+    PROBE,
     Event,
     PostToolUse,
     UserPromptSubmit,
@@ -33,7 +34,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hivepipe.guard.client import Watch
+    from hivepipe.guard.client import Note, Watch
 
 STDIN_SECS = 0.4
 HARD_STOP_SECS = 0.8
@@ -59,6 +60,7 @@ _GUARDED = (
 def run(name: str) -> None:
     """Handle one event of this name and end the process."""
     answer = NEUTRAL
+    events.scan_without_json()
     posix.umask(0o077)  # one that denies even the owner would make a spool that nobody can read
     try:
         if not (
@@ -68,7 +70,7 @@ def run(name: str) -> None:
         ):
             answer = _take_in(name, _read())
     except BaseException as error:  # noqa: BLE001  a hook fails open, and the log says how
-        _log_failure(name, _kind(error))
+        _keep_after(name, _kind(error))
     _answer_and_end(answer)
 
 
@@ -141,7 +143,9 @@ def _gains_time(secs: float) -> bool:
     return True
 
 
-_keep: "Callable[[], None] | None" = None  # what puts the event on the disk; None: it is safe
+_keep: "Callable[[], object] | None" = None  # what puts the event on the disk; None: it is safe
+_place: "home.Place | None" = None  # of the event, once it is known
+_came_at_ns = 0
 
 
 def _stop_hard(*_signal: object) -> None:
@@ -150,13 +154,27 @@ def _stop_hard(*_signal: object) -> None:
     signal(SIGALRM, _stop_at_last)
     setitimer(ITIMER_REAL, LAST_SECS)
     try:
-        if _keep:
-            _keep()
-        _log_failure("hook", "out of time; the event is kept")
-    except BaseException:  # noqa: BLE001  whatever it is, this is the end
-        _log_failure("hook", "out of time; the event is lost")
+        _keep_after("hook", "out of time")
     finally:
         posix._exit(0)
+
+
+def _keep_after(name: str, failure: str) -> None:
+    """Keep the event if it is not safe yet; one that cannot be kept is counted."""
+    if _keep is None:
+        return _log_failure(name, failure)
+    try:
+        _keep()
+        _log_failure(name, f"{failure}; the event is kept")
+    except BaseException:  # noqa: BLE001  whatever it is, this is the end
+        _count_lost()
+        _log_failure(name, f"{failure}; the event is lost")
+
+
+def _count_lost() -> None:
+    from hivepipe.queues.spool import count_lost
+
+    count_lost(_place or home.locate(settings.variable("CLAUDE_PROJECT_DIR") or "."), _came_at_ns)
 
 
 def _stop_at_last(*_signal: object) -> None:
@@ -166,13 +184,13 @@ def _stop_at_last(*_signal: object) -> None:
 
 def _take_in(name: str, received: stdin.Input) -> bytes:
     """Take the event in and return the answer."""
-    global _keep
-    event_time_ns = time.time_ns()
+    global _keep, _place, _came_at_ns
+    _came_at_ns = event_time_ns = time.time_ns()
     data = received.data
     _keep = lambda: _plan_and_spool(parse_event(name, data[:LAST_BYTES]), event_time_ns)  # noqa: E731
     event = parse_event(name, data)
     _keep = lambda: _plan_and_spool(event, event_time_ns)  # noqa: E731
-    place = _locate(event)
+    _place = place = _locate(event)
     if not _is_wanted(place):
         return _refusal(event, place)
     values, keyword_rules = _said_by_files(place.home)
@@ -182,6 +200,10 @@ def _take_in(name: str, received: stdin.Input) -> bytes:
         size = f"{what} ({len(received.data)} bytes)"
         _log(place, name, f"{size}; {received.trouble}" if received.trouble else size)
         return NEUTRAL
+    if event.session_id.startswith(PROBE):
+        from hivepipe.intake.probe import hand_over_probe
+
+        return hand_over_probe(event, place, event_time_ns, NEUTRAL)
     instance = instances.this_instance(place.home)
     context = _context(event, event_time_ns, place, instance)
     _keep_identity(event, place, context)
@@ -193,11 +215,11 @@ def _take_in(name: str, received: stdin.Input) -> bytes:
     if any(problems):
         _log(place, name, "; ".join([text for text in problems if text][:5]))
     if planned or watch:
-        from hivepipe.intake.hand_over import apply_directly, hand_over
+        from hivepipe.intake.hand_over import apply_and_end, hand_over
 
         messages = jobs.encode(planned, event, context)
         note = watch.note() if watch else None
-        _keep = lambda: _spool(place, event_time_ns, messages)  # noqa: E731
+        _keep = lambda: _spool(place, event_time_ns, messages, note)  # noqa: E731
         direct, said = hand_over(name, place, event_time_ns, messages, note)
     _keep = None
     _keep_markers(event, place, instance, context)
@@ -214,10 +236,7 @@ def _take_in(name: str, received: stdin.Input) -> bytes:
     answer = answer or NEUTRAL
     if direct:
         _answer(answer)
-        try:
-            apply_directly(name, place, direct)
-        finally:
-            posix._exit(0)
+        apply_and_end(name, place, direct)
     return answer
 
 
@@ -252,25 +271,25 @@ def _locate(event: Event | None) -> home.Place:
 def _plan_and_spool(event: Event | None, event_time_ns: int) -> None:
     """Take the event in once more, without asking anybody: time is up."""
     place = _locate(event)
-    if event is not None and _is_wanted(place):
+    if event is not None and not event.session_id.startswith(PROBE) and _is_wanted(place):
         from hivepipe.intake import throttle
 
         throttle.LOCK_SECS = LAST_SECS / 4
         settings.use(_said_by_files(place.home)[0])
         instance = instances.this_instance(place.home)
         context = _context(event, event_time_ns, place, instance)
-        _spool(place, event_time_ns, jobs.encode(jobs.plan(event, context), event, context))
+        messages = jobs.encode(jobs.plan(event, context), event, context)
+        _spool(place, event_time_ns, messages, None)  # to hash a large call takes too long now
 
 
-def _spool(place: home.Place, event_time_ns: int, messages: list[jobs.Message]) -> None:
-    from hivepipe.queues.spool import write_spool
+def _spool(
+    place: home.Place, event_time_ns: int, messages: list[jobs.Message], note: "Note | None"
+) -> None:
+    from hivepipe.queues.spool import keep_event
 
-    if not messages:
-        return
-    folder = f"{place.home}/spool"
-    write_spool(folder, event_time_ns + 1, messages)  # a name of its own
+    keep_event(place, event_time_ns + 1, messages, note)  # a name of its own
     try:  # the file that was being written when time was up
-        posix.unlink(f"{folder}/{event_time_ns:020d}_{posix.getpid()}.json.tmp")
+        posix.unlink(f"{place.home}/spool/{event_time_ns:020d}_{posix.getpid()}.json.tmp")
     except OSError:
         return
 
@@ -292,6 +311,8 @@ def _recall(event: Event, place: home.Place, context: jobs.Context) -> str:
 
     if not isinstance(event, UserPromptSubmit):
         recall.begin_anew(place.home, context.own_session)
+        return ""
+    if not event.is_users:
         return ""
     try:
         found = recall.recall(place.home, context, event.whole_prompt)
@@ -316,7 +337,7 @@ def _with_prompt(
             from hivepipe.intake.reply import told_with_a_prompt
 
             told.append(told_with_a_prompt(watch, verdict))
-    if keyword_rules:
+    if keyword_rules and event.is_users:
         from hivepipe.intake.keywords import told_by_keywords
 
         told.append(told_by_keywords(keyword_rules, event.whole_prompt))
@@ -369,7 +390,7 @@ def _context(
     profile = valid_id(settings.variable("HIVEPIPE_AGENT_ID") or "")
     own = joined or event.session_id or instance.session
     session = own or instances.marked_session(place.home, instance)
-    newcomer = bool(own) and own != instance.session
+    newcomer = bool(own) and (own != instance.session or _comes_back(event, instance))
     return jobs.Context(
         event_time_ns=event_time_ns,
         session=session,
@@ -390,6 +411,11 @@ def _context(
         profile_folder=_profile_folder(place, profile),
         wants_memories=settings.switched_on("HIVEPIPE_MEMORY_RECALL"),
     )
+
+
+def _comes_back(event: Event, instance: instances.Instance) -> bool:
+    """Does this event follow the end of its own session? A second SessionEnd is a doubled one."""
+    return instance.has_ended and event.name != "SessionEnd"
 
 
 def _profile_folder(place: home.Place, profile: str) -> str:
@@ -462,8 +488,7 @@ def _log(place: home.Place, name: str, message: str) -> None:
 def _log_failure(name: str, what: str) -> None:
     """Write the failure to the log of wherever this event would have gone."""
     try:
-        place = home.locate(settings.variable("CLAUDE_PROJECT_DIR") or ".")
-        _log(place, name, what)
+        _log(home.locate(settings.variable("CLAUDE_PROJECT_DIR") or "."), name, what)
     except BaseException:  # noqa: BLE001  there is nobody left to tell
         return
 

@@ -6,6 +6,7 @@ or `node` above it. `instances/<key>` remembers it:
     id=instance-<epoch of its start>-<8 hex>
     pid=, started=       the process; a new start time under an old pid is a new instance
     session=             the session it was last seen in: the marker
+    ended=1              that session has ended for it; its next event opens it again
     end
 
 `instances/<key>.settings` says that hooks of Claude Code's settings run for it, not the plugin's
@@ -40,15 +41,21 @@ def this_machine() -> tuple[str, str, str]:
 class Instance:
     """A running Claude Code process; `session` is empty if it holds no marker yet."""
 
-    __slots__ = ("id", "key", "pid", "session", "started")
+    __slots__ = ("has_ended", "id", "key", "pid", "session", "started")
 
-    def __init__(self, key: str, id: str, pid: int, started: str, session: str) -> None:
-        """`started` is the kernel's start time of the process in clock ticks; empty on macOS."""
+    def __init__(
+        self, key: str, id: str, pid: int, started: str, session: str, has_ended: bool = False
+    ) -> None:
+        """`started` is the kernel's start time of the process in clock ticks; empty on macOS.
+
+        `has_ended`: its session ended for it.
+        """
         self.key = key
         self.id = id
         self.pid = pid
         self.started = started
         self.session = session
+        self.has_ended = has_ended
 
 
 def this_instance(home: str) -> Instance:
@@ -60,7 +67,7 @@ def this_instance(home: str) -> Instance:
     key = str(pid)
     known = remembered(home, key)
     if known.get("id") and known.get("pid") == key and known.get("started", "") == started:
-        return Instance(key, known["id"], pid, started, known.get("session", ""))
+        return Instance(key, known["id"], pid, started, known["session"], "ended" in known)
     digest = blake2b(f"{pid} {started}".encode(), digest_size=4).hexdigest()
     return Instance(key, f"instance-{_start_epoch(started)}-{digest}", pid, started, "")
 
@@ -73,7 +80,7 @@ def _named_instance(home: str, named: str) -> Instance:
         + blake2b(named.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
     )
     known = remembered(home, named)
-    return Instance(named, named, posix.getppid(), "", known.get("session", ""))
+    return Instance(named, named, posix.getppid(), "", known["session"], "ended" in known)
 
 
 def remember(home: str, instance: Instance, session: str, by_plugin: bool = False) -> None:
@@ -95,13 +102,42 @@ def remember(home: str, instance: Instance, session: str, by_plugin: bool = Fals
 
 
 def forget(home: str, instance: Instance, session: str) -> None:
-    """Remove the markers of a session that ended, where they are still this session's."""
-    for path in (f"{home}/sessions/.session_{instance.pid}", f"{home}/.active_session"):
-        if _first_line(path) == session:
-            try:
-                posix.unlink(path)
-            except OSError:
-                continue
+    """Mark that a session ended for this instance; OSError: not kept.
+
+    The seed's markers go where they are still this session's; `.active_session` goes with the last
+    instance of the session.
+    """
+    _mark_ended(home, instance, session)
+    own = f"{home}/sessions/.session_{instance.pid}"
+    if _first_line(own) == session:
+        _remove(own)
+    active = f"{home}/.active_session"
+    if _first_line(active) == session and not _has_others(home, session):
+        _remove(active)
+
+
+def _mark_ended(home: str, instance: Instance, session: str) -> None:
+    known = remembered(home, instance.key)
+    if (known.get("id"), known.get("session")) == (instance.id, session):
+        lines = [f"{name}={value}" for name, value in (known | {"ended": "1"}).items()]
+        overwrite_small(f"{home}/instances/{instance.key}", "\n".join([*lines, "end\n"]))
+
+
+def _has_others(home: str, session: str) -> bool:
+    """Is a marker of another instance in this session left?"""
+    folder = f"{home}/sessions"
+    try:
+        names = posix.listdir(folder)
+    except OSError:
+        return False
+    return any(_first_line(f"{folder}/{name}") == session for name in names)
+
+
+def _remove(path: str) -> None:
+    try:
+        posix.unlink(path)
+    except OSError:
+        return
 
 
 def marked_by_settings(home: str, instance: Instance) -> bool:
@@ -128,10 +164,12 @@ def _first_line(path: str) -> str:
 
 
 def remembered(home: str, key: str) -> dict[str, str]:
-    """Return what is remembered of an instance; empty while nothing is, or only half of it."""
+    """Return what is remembered of an instance; its ids are empty unless they are valid ids."""
     text, whole, _ = read_small(f"{home}/instances/{key}").partition("\nend\n")
     lines = text.splitlines() if whole else []
-    return {name: value for name, found, value in (line.partition("=") for line in lines) if found}
+    found = {name: value for name, _, value in (line.partition("=") for line in lines)}
+    ids = {name: valid_id(found.get(name, "")) for name in ("id", "session")}
+    return found | ids
 
 
 def _claude_process() -> tuple[int, str]:

@@ -18,6 +18,7 @@ from hivepipe.intake.instance import marked_by_settings, this_instance
 OLDEST = 0x030B0000  # Python 3.11
 _SETTINGS_BYTES = 1 << 18
 KEPT_SECS = 14 * 86_400  # as `[retention]` has it, which nobody applies without the package
+_PROGRAM = "/hook"  # hivepipe.stack.hook_copy
 _NAMES = ("settings.local.json", "settings.json")
 
 
@@ -48,20 +49,20 @@ def _script(name: str) -> str:
 
 
 def _runs(text: str, script: str) -> bool:
-    """Do these settings name a script of ours for the event, and is it there?
+    """Do these settings name a program of ours for the event, and is it there?
 
     Hooks by name or behind a shell are not looked for: with those the event counts once, too, and
     only takes longer.
     """
-    end = text.find(f'/{script}.py"')
-    if end < 0 or "# hivepipe" not in text[end : end + 200]:
-        return False
-    path = text[text.rfind('"', 0, end) + 1 : end]
-    try:
-        posix.stat(f"{path}/{script}.py")
-    except (OSError, ValueError):
-        return False
-    return True
+    wanted = f'","args":["{script}"]'
+    end = text.find(_PROGRAM)
+    while end >= 0:
+        end += len(_PROGRAM)
+        if "".join(text[end : end + 200].split()).startswith(wanted):
+            path = text[text.rfind('"', 0, end) + 1 : end]
+            return "/hivepipe/hooks/" in path and posix.access(path, posix.X_OK)
+        end = text.find(_PROGRAM, end)
+    return False
 
 
 def unfinished(place: Place) -> str:
@@ -84,7 +85,8 @@ def _drop_old_events(place: Place) -> None:
     if names:
         from hivepipe.hook_log import log_line  # noqa: PLC0415  once in two weeks
 
-        text = f"{len(names)} events dropped: they waited for 14 days for the package"
+        events = "1 event" if len(names) == 1 else f"{len(names)} events"
+        text = f"{events} dropped after waiting 14 days for the package"
         log_line(place.logs, "SessionStart", "WARNING", text)
 
 
@@ -93,7 +95,7 @@ def _command(is_copy: bool) -> str:
     if not is_copy:
         return "hivepipe init --user"
     package = "'{}[embedded]'".format(__file__.rsplit("/", 3)[0].replace("'", "'\\''"))
-    folders = (settings.environment("PATH") or "").split(":")
+    folders = settings.absolute_entries(settings.environment("PATH") or "").split(":")
     for installer in ("pipx install", "uv tool install"):
         if any([posix.access(f"{at}/{installer.split()[0]}", posix.X_OK) for at in folders]):
             return f"{installer} {package} && hivepipe init --user"

@@ -44,4 +44,7 @@ def _mark(place: Place, note: Note) -> bool:
     try:
         return push(place, [], note) == "0"
     except RefusedError:
+        from hivepipe.queues.spool import keep_event  # noqa: PLC0415  most are taken
+
+        keep_event(place, 0, [], note)
         return False

@@ -14,12 +14,13 @@ from redis import Redis
 
 from hivepipe.events import valid_id
 
+ACTIVE_KEY = "hivepipe:active"
 TAKEN_KEY = "hivepipe:active:taken"
 
 _TAKE = f"""
-if redis.call('EXISTS', 'hivepipe:active', '{TAKEN_KEY}') == 0 then return {{}} end
-redis.call('SUNIONSTORE', '{TAKEN_KEY}', '{TAKEN_KEY}', 'hivepipe:active')
-redis.call('DEL', 'hivepipe:active')
+if redis.call('EXISTS', '{ACTIVE_KEY}', '{TAKEN_KEY}') == 0 then return {{}} end
+redis.call('SUNIONSTORE', '{TAKEN_KEY}', '{TAKEN_KEY}', '{ACTIVE_KEY}')
+redis.call('DEL', '{ACTIVE_KEY}')
 return redis.call('SMEMBERS', '{TAKEN_KEY}')
 """
 _OPEN_CHARS = 33  # of a call that has no result yet: see hivepipe.guard.client
@@ -41,6 +42,11 @@ class Activity:
     turn_is_open: bool
     task: str
     profile: str
+
+
+def some_is_noted(connection: Redis) -> bool:
+    """Did any session do anything since it was settled last?"""
+    return bool(connection.exists(ACTIVE_KEY, TAKEN_KEY))
 
 
 def take_activity(connection: Redis) -> list[Activity]:

@@ -6,6 +6,8 @@ rq:scheduled:<q>    zset   retrying; score = due time (fractions of a second, un
 rq:finished:<q>, rq:failed:<q>   zset   done, dead
 hivepipe:bell       list   a hook rings it after a push; the writer sleeps on it
 hivepipe:bell:<q>   list   the same for the workers of slow and llm, rung by the writer
+hivepipe:held_up:<q> zset  retrying because the environment failed: due as soon as it works again
+hivepipe:clock      hash   first queue of a worker -> Redis' time of one of its last claims
 hivepipe:set_aside  list   ids from a queue whose job is no job
 hivepipe:operations hash   jobs done, by operation
 hivepipe:trouble    hash   since when the store does not answer, and why
@@ -20,7 +22,10 @@ EXECUTION = "hivepipe"  # RQ's execution id; one claiming worker per queue, so o
 NEWER_KEY = "hivepipe:newer"  # envelope version, of late seen waiting, that nobody here can read
 NEWER_SECS = 60
 OPERATIONS_KEY = "hivepipe:operations"  # hash: jobs done, by operation
+RETRIED_KEY = "hivepipe:retried"  # attempts that were put back for another try
 LONGEST_SECS = 4000  # nobody puts a job off for longer: a clock that was set back does
+CLOCK_KEY = "hivepipe:clock"
+CLOCK_EVERY_SECS = 5
 
 # ARGV: places, lease, worker, now as RQ writes it, our version, 1 if the server is shared; then
 # the queues
@@ -32,6 +37,23 @@ local now = clock[1] + clock[2] / 1000000
 local shared, queues = ARGV[6] == '1', {{unpack(ARGV, 7)}}
 local found, due, newer, foreign, alone = {{}}, -1, 0, 0, false
 local seen = {{}}  -- of others' jobs: a queue that is looked at twice has each of them once
+
+-- What is due moves back with a clock that is set back. A full Redis takes none of these writes.
+local last = tonumber(redis.call('HGET', '{CLOCK_KEY}', queues[1]) or '') or 0
+local back = last - now
+if back > 1 then
+  for _, q in ipairs(queues) do
+    for _, key in ipairs({{'rq:scheduled:' .. q, 'rq:wip:' .. q, 'hivepipe:held_up:' .. q}}) do
+      local found = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
+      for i = 1, #found, 2 do
+        redis.pcall('ZADD', key, string.format('%.6f', found[i + 1] - back), found[i])
+      end
+    end
+  end
+end
+if back > 0 or -back >= {CLOCK_EVERY_SECS} then
+  redis.pcall('HSET', '{CLOCK_KEY}', queues[1], string.format('%.3f', now))
+end
 
 for _, q in ipairs(queues) do
   local scheduled = 'rq:scheduled:' .. q
@@ -106,7 +128,7 @@ if places > 10 and #waiting > 1 then
 end
 for _, q in ipairs(waiting) do take(q, places - #found) end
 if newer > 0 then redis.call('SET', '{NEWER_KEY}', newer, 'EX', {NEWER_SECS}) end
-return {{found, tostring(due), newer, foreign}}
+return {{found, tostring(due), newer, foreign, tostring(back > 1 and back or 0)}}
 """
 
 # ARGV: worker key, now as RQ writes it, seconds to keep, emptied data; then id, queue, operation
@@ -140,11 +162,11 @@ end
 return done
 """
 
-# ARGV: id, queue, queue to come back to, delay, attempts; and so on
+# ARGV: 1 if the environment failed; id, queue, queue to come back to, delay, attempts; and so on
 RETRY = f"""
 local clock = redis.call('TIME')
 local now = clock[1] + clock[2] / 1000000
-for i = 1, #ARGV, 5 do
+for i = 2, #ARGV, 5 do
   local id, q, target, delay, attempts = unpack(ARGV, i, i + 4)
   if redis.call('ZREM', 'rq:wip:' .. q, id .. ':{EXECUTION}') == 1 then
     redis.call('HSET', 'rq:job:' .. id, 'status', 'scheduled', 'origin', target,
@@ -152,9 +174,28 @@ for i = 1, #ARGV, 5 do
     -- A microsecond apart: what failed together comes back in its order.
     local due = string.format('%.6f', now + delay + i / 5000000)
     redis.call('ZADD', 'rq:scheduled:' .. target, due, id)
-    redis.call('INCR', 'hivepipe:retried')
+    if ARGV[1] == '1' then redis.call('ZADD', 'hivepipe:held_up:' .. target, due, id) end
+    redis.call('INCR', '{RETRIED_KEY}')
   end
 end
+"""
+
+# What waits for the environment is due now, in its order. ARGV: the queues
+HURRY = """
+local clock = redis.call('TIME')
+local now = clock[1] + clock[2] / 1000000
+local hurried = 0
+for _, q in ipairs(ARGV) do
+  local waiting, scheduled = 'hivepipe:held_up:' .. q, 'rq:scheduled:' .. q
+  for i, id in ipairs(redis.call('ZRANGE', waiting, 0, -1)) do
+    if redis.call('ZSCORE', scheduled, id) then
+      redis.call('ZADD', scheduled, string.format('%.6f', now - 1 + i / 1000000), id)
+      hurried = hurried + 1
+    end
+  end
+  redis.call('DEL', waiting)
+end
+return hurried
 """
 
 # ARGV: worker key, now as RQ writes it; then id, queue, reason (packed as RQ packs it), data,

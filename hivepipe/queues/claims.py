@@ -21,6 +21,7 @@ from hivepipe.queues.claim_scripts import (
     BURY,
     CLAIM,
     HAND_ON,
+    HURRY,
     PUT_BACK,
     RECOVER,
     RENEW,
@@ -61,6 +62,7 @@ class Claim:
     next_due_secs: float | None  # until the first retry comes due
     newer: bool  # a job of a later hivepipe waits, which this one cannot read
     foreign: int  # jobs of another program, which are left where they are
+    set_back_secs: float = 0.0  # by how much the clock was set back since a claim before
 
 
 class Claims:
@@ -85,6 +87,7 @@ class Claims:
         self._claim = connection.register_script(CLAIM)
         self._acknowledge = connection.register_script(ACKNOWLEDGE)
         self._retry = connection.register_script(RETRY)
+        self._hurry = connection.register_script(HURRY)
         self._bury = connection.register_script(BURY)
         self._hand_on = connection.register_script(HAND_ON)
         self._put_back = connection.register_script(PUT_BACK)
@@ -102,12 +105,13 @@ class Claims:
             int(self._is_shared),
             *self._queues,
         ]
-        found, due, newer, foreign = self._claim(args=arguments)
+        found, due, newer, foreign, back = self._claim(args=arguments)
         jobs = [
             Claimed(id.decode(), queue.decode(), data, int(attempts), bool(ours))
             for id, queue, data, attempts, ours in found
         ]
-        return Claim(jobs, float(due) if float(due) >= 0 else None, bool(newer), int(foreign))
+        next_due_secs = float(due) if float(due) >= 0 else None
+        return Claim(jobs, next_due_secs, bool(newer), int(foreign), float(back))
 
     def acknowledge(self, done: list[tuple[Claimed, str]]) -> int:
         """Mark jobs as done, each with its operation; return how many were still ours."""
@@ -116,16 +120,23 @@ class Claims:
             arguments += (job.id, job.queue, operation)
         return int(self._acknowledge(args=arguments)) if done else 0
 
-    def retry(self, jobs: list[tuple[Claimed, str, float]]) -> None:
-        """Let jobs come back, each to a queue after a delay in seconds, one attempt older."""
-        arguments: list[Argument] = []
+    def retry(self, jobs: list[tuple[Claimed, str, float]], held_up: bool = False) -> None:
+        """Let jobs come back, each to a queue after a delay in seconds, one attempt older.
+
+        `held_up`: the environment failed, not the jobs; `hurry` brings them back before the delay.
+        """
+        arguments: list[Argument] = [int(held_up)]
         for job, queue, delay_secs in jobs:
             arguments += (job.id, job.queue, queue, delay_secs, job.attempts + 1)
-        if arguments:
+        if jobs:
             self._retry(args=arguments)
 
+    def hurry(self) -> int:
+        """Let the jobs that the environment held up come back now; return how many."""
+        return int(self._hurry(args=list(self._queues)))
+
     def bury(self, jobs: list[tuple[Claimed, str, bytes, str]]) -> None:
-        """Make jobs dead letters, each with its reason, and the data and description it keeps."""
+        """Make jobs failed jobs, each with its reason, and the data and description it keeps."""
         arguments: list[Argument] = [self._worker_key, _now()]
         for job, reason, data, description in jobs:
             arguments += (job.id, job.queue, _packed(reason), data, description)
@@ -193,6 +204,6 @@ def accounts(connection: Redis) -> dict[str, int]:
         "waiting": sum(counts[0::4]),
         "running": sum(counts[1::4]),
         "retrying": sum(counts[2::4]),
-        "dead": sum(counts[3::4]),
+        "failed": sum(counts[3::4]),
         "discarded": discarded,
     }

@@ -26,7 +26,7 @@ REPLY_SECS = 0.05
 FUNCTION = "hivepipe.run_job.run_job"
 TIMEOUT_SECS = 60
 RESULT_TTL_SECS = 60
-FAILURE_TTL_SECS = -1  # a dead letter stays until somebody acts
+FAILURE_TTL_SECS = -1  # a failed job stays until somebody acts
 RETRY_SECS = (1, 2, 4)  # a stock worker's; RQ knows whole seconds only
 
 # All jobs of an event enter together or not at all: Redis runs a script undisturbed, and a full

@@ -1,5 +1,7 @@
 """The one owner of redis-py: how workers and commands reach Redis."""
 
+from typing import Any
+
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
@@ -46,7 +48,13 @@ def send(
     if endpoint.is_local(address):
         return client.push(address, messages, secs, counter)
     try:
-        _, script, _, *arguments = client.eval_command(messages, counter=counter)
-        return int(connection.eval(script.decode(), 1, *arguments))
+        return enqueue(connection, messages, counter)
     except redis.RedisError as error:
         raise client.RefusedError(str(error)) from None
+
+
+def enqueue(connection: redis.Redis, messages: list[Message], counter: str) -> int:
+    """Enqueue messages over this connection; return how many were new."""
+    _, script, _, *arguments = client.eval_command(messages, counter=counter)
+    new: Any = connection.eval(script.decode(), 1, *arguments)
+    return int(new)

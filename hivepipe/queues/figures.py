@@ -9,7 +9,7 @@ from typing import Any
 from redis import Redis
 
 from hivepipe.jobs import ENVELOPE_VERSION
-from hivepipe.queues import claim_scripts, claims, connection
+from hivepipe.queues import claim_scripts, claims, connection, ticks
 from hivepipe.queues.names import ALL_QUEUES
 from hivepipe.queues.rq_workers import RqWorker, rq_workers
 
@@ -22,7 +22,7 @@ class Figures:
     """The figures of one moment."""
 
     queues: dict[str, int]
-    accepted: int
+    retried: int  # attempts that were put back for another try, ever
     periodic: int
     accounts: dict[str, int]
     oldest_waiting_secs: float | None
@@ -30,6 +30,7 @@ class Figures:
     newer_version: int | None
     operations: dict[str, int]  # done since ever, by operation
     workers: list[RqWorker]
+    scheduler: bool  # does one act?
 
 
 def figures(client: Redis) -> Figures:
@@ -37,7 +38,7 @@ def figures(client: Redis) -> Figures:
     operations: Any = client.hgetall(claim_scripts.OPERATIONS_KEY)
     return Figures(
         queues={name: _length(client, name) for name in ALL_QUEUES},
-        accepted=_number(client, connection.ACCEPTED_KEY),
+        retried=_number(client, claim_scripts.RETRIED_KEY),
         periodic=_number(client, connection.PERIODIC_KEY),
         accounts=claims.accounts(client),
         oldest_waiting_secs=_oldest_secs(client),
@@ -45,6 +46,7 @@ def figures(client: Redis) -> Figures:
         newer_version=_newer(client.get(claim_scripts.NEWER_KEY)),
         operations={name.decode(): int(count) for name, count in sorted(operations.items())},
         workers=rq_workers(client),
+        scheduler=ticks.clock_runs(client),
     )
 
 
@@ -74,7 +76,7 @@ def shares(
 
 def as_report(found: Figures) -> dict[str, Any]:
     """Return what commands print as JSON."""
-    report = asdict(found)
+    report = asdict(found) | {"accepted": found.accounts["accepted"]}
     report["workers"] = [
         worker._asdict() | {"alive": worker.is_alive, "queues": list(worker.queues)}
         for worker in found.workers

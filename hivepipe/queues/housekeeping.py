@@ -3,6 +3,7 @@
 import logging
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from redis import Redis
@@ -10,12 +11,15 @@ from redis.exceptions import RedisError, ResponseError
 
 from hivepipe.errors import BadEnvelopeError, NewerEnvelopeError
 from hivepipe.home import logs_folder
+from hivepipe.ownership.logs import HOOK_LOG, name_to_rotate_to
+from hivepipe.ownership.manifest import Manifest
 from hivepipe.periodic import runs_by_the_clock
 from hivepipe.queues.claim_scripts import NEWER_KEY, NEWER_SECS
 from hivepipe.queues.connection import ACCEPTED_KEY, send
 from hivepipe.queues.names import ALL_QUEUES
-from hivepipe.queues.reconciler import reconcile, redact_dead_letters
+from hivepipe.queues.reconciler import reconcile, redact_failed_jobs
 from hivepipe.queues.rq_workers import drop_dead
+from hivepipe.queues.spool import spool_folders
 from hivepipe.queues.spooled import abandoned, read_spool_file, set_aside, spool_files
 from hivepipe.queues.stock_jobs import count_executed
 from hivepipe.queues.ticks import drop_superseded
@@ -40,7 +44,8 @@ class Housekeeper:
         self._connection = connection
         self._address = address
         self._is_our_server = address.startswith("/")  # of any other's files nothing is known
-        self._spool = home / "spool"
+        self._spools = [Path(folder) for folder in spool_folders(str(home))]
+        self._manifest = Manifest(str(home))
         self._hook_log = Path(logs_folder(str(home)), "hook-errors.log")
         self._too_new: dict[str, int] = {}  # spool file -> version that this hivepipe cannot read
         self._stuck: dict[Path, float] = {}  # what cannot be read or moved -> until when
@@ -80,14 +85,20 @@ class Housekeeper:
     def _waiting(self, now: float) -> list[Path]:
         """Return the files that can be moved, as far as is known, oldest first."""
         self._stuck = {path: until for path, until in self._stuck.items() if until > now}
-        if self._spool in self._stuck:
+        found = [path for spool in self._spools for path in self._in(spool)]
+        return sorted(
+            (p for p in found if p.name not in self._too_new and p not in self._stuck),
+            key=lambda path: path.name,
+        )
+
+    def _in(self, spool: Path) -> list[Path]:
+        if spool in self._stuck:
             return []
         try:
-            found = spool_files(self._spool)
+            return spool_files(spool)
         except OSError as error:  # no folder, or one that nobody may look into
-            self._pass_over(self._spool, "cannot be read", error)
+            self._pass_over(spool, "cannot be read", error)
             return []
-        return [p for p in found if p.name not in self._too_new and p not in self._stuck]
 
     def _pass_over(self, path: Path, reason: str, error: OSError) -> None:
         """Leave it where it is for a while: others go on, and it is said once in a while."""
@@ -108,16 +119,21 @@ class Housekeeper:
         self._cleanse_when_quiet(now)
         if now - self._reconciled_at > RECONCILE_EVERY_SECS:
             self._reconciled_at = now
-            drop_superseded(self._connection)
-            for name, reason in drop_dead(self._connection):
-                logger.warning("worker %s died without a word: %s", name, reason)
-            redact_dead_letters(self._connection, not self._is_our_server)
-            count_executed(self._connection)
-            brought_back = reconcile(self._connection, not self._is_our_server)
-            if brought_back:
-                logger.warning("brought back %d jobs that were in no list", brought_back)
-            self._set_torn_files_aside()
-            self._rotate_hook_log()
+            self.look_after()
+
+    def look_after(self) -> None:
+        """Bring strays back; tidy up after workers and hooks that were killed."""
+        drop_superseded(self._connection)
+        for name, reason in drop_dead(self._connection):
+            logger.warning("worker %s died without a word: %s", name, reason)
+        redact_failed_jobs(self._connection, not self._is_our_server)
+        count_executed(self._connection)
+        brought_back = reconcile(self._connection, not self._is_our_server)
+        if brought_back:
+            logger.warning("brought back %d jobs that were in no list", brought_back)
+        self._set_torn_files_aside()
+        self._remove_spare_folder()
+        self._rotate_hook_log()
 
     def cleanse_at_end(self) -> None:
         """Leave an append-only file without the texts of finished jobs."""
@@ -169,12 +185,21 @@ class Housekeeper:
             time.sleep(0.02)
 
     def _set_torn_files_aside(self) -> None:
-        for path in list(abandoned(self._spool, time.time())):
-            self._set_aside(path, "half-written: its hook died")
+        for spool in self._spools:
+            for path in list(abandoned(spool, time.time())):
+                self._set_aside(path, "half-written: its hook died")
+
+    def _remove_spare_folder(self) -> None:
+        """The one in memory is made when the home takes no file; empty, it goes."""
+        spool = self._spools[-1]
+        with suppress(OSError):
+            for folder in (spool, spool.parent, spool.parent.parent):
+                folder.rmdir()
 
     def _rotate_hook_log(self) -> None:
         try:
-            if self._hook_log.stat().st_size > HOOK_LOG_BYTES:
-                os.replace(self._hook_log, self._hook_log.with_suffix(".log.1"))
+            is_large = self._hook_log.stat().st_size > HOOK_LOG_BYTES
+            if is_large and HOOK_LOG in self._manifest.made():
+                os.rename(self._hook_log, name_to_rotate_to(self._hook_log, self._manifest))
         except OSError:
             return

@@ -31,16 +31,18 @@ redis.call('RPUSH', 'rq:queue:' .. origin, id)
 return 1
 """
 
-# A stock worker's claim whose lease has ended, and the worker with it. ARGV: queue, member, id
+# A stock worker's claim, and the worker is gone. What names no worker waits for the end of its
+# lease: it is just being claimed. ARGV: queue, member, id, 1 if the lease has ended
 _RECLAIM = """
-local q, member, id = ARGV[1], ARGV[2], ARGV[3]
+local q, member, id, has_ended = unpack(ARGV)
 local job = 'rq:job:' .. id
 if redis.call('TYPE', job).ok ~= 'hash' then
   redis.call('ZREM', 'rq:wip:' .. q, member)
   return 0
 end
-local worker = redis.call('HGET', job, 'worker_name')
-if worker and redis.call('EXISTS', 'rq:worker:' .. worker) == 1 then return 0 end
+local worker = redis.call('HGET', job, 'worker_name') or ''
+if worker == '' and has_ended ~= '1' then return 0 end
+if worker ~= '' and redis.call('EXISTS', 'rq:worker:' .. worker) == 1 then return 0 end
 if redis.call('ZREM', 'rq:wip:' .. q, member) == 0 then return 0 end
 redis.call('HSET', job, 'status', 'queued', 'origin', q)
 redis.call('LPUSH', 'rq:queue:' .. q, id)
@@ -57,8 +59,8 @@ end
 """
 
 
-def redact_dead_letters(connection: Redis, is_shared: bool) -> None:
-    """Redact what a stock worker buried, or a writer's third death: dead letters stay for long.
+def redact_failed_jobs(connection: Redis, is_shared: bool) -> None:
+    """Redact what a stock worker buried, or a writer's third death: failed jobs stay for long.
 
     `is_shared`: the server is not our own; jobs without our marker are nobody's business.
     """
@@ -78,7 +80,7 @@ def redact_dead_letters(connection: Redis, is_shared: bool) -> None:
 
 
 def _unredacted(connection: Redis, ids: list[bytes]) -> list[bytes]:
-    """Return those that nobody has redacted; asked at once, for dead letters may be thousands."""
+    """Return those that nobody has redacted; asked at once, for failed jobs may be thousands."""
     pipe = connection.pipeline(transaction=False)
     for job_id in ids:
         pipe.hexists(b"rq:job:" + job_id, "hp_redacted")
@@ -105,13 +107,13 @@ def _reclaim_abandoned(connection: Redis, is_shared: bool) -> int:
     now, _ = connection.time()  # whose clock the lease was given by
     found = 0
     for queue in ALL_QUEUES:
-        ended: Any = connection.zrangebyscore(f"rq:wip:{queue}", 0, now)
-        for member in ended:
+        held: Any = connection.zrange(f"rq:wip:{queue}", 0, -1, withscores=True)
+        for member, ends in held:
             job_id, _, execution = member.partition(b":")
             # The workers' own are taken back when they start.
             is_ours = not is_shared or any(_fields(connection, job_id, "hp"))
             if execution != b"hivepipe" and is_ours:
-                found += int(reclaim(args=[queue, member, job_id]))
+                found += int(reclaim(args=[queue, member, job_id, int(ends <= now)]))
     return found
 
 

@@ -2,16 +2,21 @@
 
 import os
 import time
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from redis import Redis
 
-from hivepipe.queues.names import ALL_QUEUES
+from hivepipe.queues.names import ALL_QUEUES, LLM, QUEUES, SLOW
+from hivepipe.reductions import Reduction, reductions
 
 SILENT_SECS = 30.0  # ours say a word every five
+STOCK_SILENT_SECS = 480.0  # RQ's own: by then a worker's registration has lapsed
 SETTLED_SECS = 60.0  # since the first worker came: by then all have
 
+WRITER = "writer"
+ROLE_FIELD = "hp_role"  # hivepipe's own workers have it in their hash, stock ones do not
 _PREFIX = "rq:worker:"
 
 # ARGV: the worker's key, then names of queues
@@ -34,16 +39,26 @@ class RqWorker(NamedTuple):
     age_secs: float
     executed: int
     failed: int
+    role: str = ""  # "writer", "slow", "llm"; empty: a stock `rq worker`
 
     @property
     def is_alive(self) -> bool:
-        """Has it said a word of late?"""
-        return self.heartbeat_secs is not None and self.heartbeat_secs < SILENT_SECS
+        """Has it said a word of late? A stock worker that rests says none for minutes."""
+        if self.heartbeat_secs is None:
+            return False
+        if self.role:
+            return self.heartbeat_secs < SILENT_SECS
+        return self.heartbeat_secs < STOCK_SILENT_SECS and not self.is_gone
+
+    @property
+    def is_gone(self) -> bool:
+        """Was it a process of this machine that is no more?"""
+        return bool(self.host == os.uname().nodename and self.pid and not _is_there(self.pid))
 
 
 _FIELDS = (
     *("queues", "state", "hostname", "pid", "last_heartbeat", "birth"),
-    *("successful_job_count", "failed_job_count"),
+    *("successful_job_count", "failed_job_count", ROLE_FIELD),
 )
 
 
@@ -60,7 +75,7 @@ def rq_workers(connection: Redis) -> list[RqWorker]:
 
 def _worker(key: bytes, said: list[bytes | None]) -> RqWorker:
     texts = [(value or b"").decode("utf-8", "replace") for value in said]
-    queues, state, host, pid, heartbeat, birth, executed, failed = texts
+    queues, state, host, pid, heartbeat, birth, executed, failed, role = texts
     return RqWorker(
         name=key.decode("utf-8", "replace").removeprefix(_PREFIX),
         queues=tuple(queues.split(",")) if queues else (),
@@ -71,6 +86,7 @@ def _worker(key: bytes, said: list[bytes | None]) -> RqWorker:
         age_secs=_age_secs(birth) or 0.0,
         executed=_number(executed),
         failed=_number(failed),
+        role=role,
     )
 
 
@@ -85,12 +101,48 @@ def _age_secs(at: str) -> float | None:
         return None
 
 
-def unserved(workers: list[RqWorker]) -> tuple[str, ...]:
+def unserved(workers: list[RqWorker], waiting: Mapping[str, int]) -> tuple[str, ...]:
     """Return the queues that no living worker serves; none while a stack is still starting."""
-    if not have_settled(workers):
-        return ()
-    served = {queue for worker in workers if worker.is_alive for queue in worker.queues}
-    return tuple(queue for queue in ALL_QUEUES if queue not in served)
+    return missing_queues(workers, waiting) if have_settled(workers) else ()
+
+
+def missing_queues(workers: list[RqWorker], waiting: Mapping[str, int]) -> tuple[str, ...]:
+    """Return the queues that need a worker and have none that lives."""
+    alive = [worker for worker in workers if worker.is_alive]
+    served = {queue for worker in alive for queue in worker.queues}
+    needed = needed_queues(workers, waiting)
+    return tuple(queue for queue in needed if queue not in served)
+
+
+def needed_queues(workers: list[RqWorker], waiting: Mapping[str, int]) -> tuple[str, ...]:
+    """Return the queues that need a worker.
+
+    Stock workers hand nothing on to `slow` and `llm`; without a writer only what it left waits
+    there.
+    """
+    if only_stock(workers):
+        return (*QUEUES, *(queue for queue in (SLOW, LLM) if waiting.get(queue)))
+    return ALL_QUEUES
+
+
+def only_stock(workers: list[RqWorker]) -> bool:
+    """Do workers of RQ's own serve the queues of the writer, and no writer?"""
+    return WRITER not in living_roles(workers) and any(
+        worker.is_alive and not worker.role and set(worker.queues) & set(QUEUES)
+        for worker in workers
+    )
+
+
+def reductions_of(workers: list[RqWorker], clock_runs: bool) -> list[Reduction]:
+    """Return what runs reduced with these workers; nothing where none lives at all."""
+    if not any(worker.is_alive for worker in workers):
+        return []
+    return reductions(only_stock(workers), living_roles(workers), clock_runs)
+
+
+def living_roles(workers: list[RqWorker]) -> set[str]:
+    """Return which of hivepipe's own workers live."""
+    return {worker.role for worker in workers if worker.is_alive and worker.role}
 
 
 def have_settled(workers: list[RqWorker]) -> bool:
@@ -103,12 +155,11 @@ def drop_dead(connection: Redis) -> list[tuple[str, str]]:
 
     What they held comes back by its lease, or when their successor starts.
     """
-    host = os.uname().nodename
     dead = []
     for worker in rq_workers(connection):
         if worker.heartbeat_secs is None:
             reason = "nothing was heard for long"
-        elif worker.host == host and worker.pid and not _is_there(worker.pid):
+        elif worker.is_gone:
             reason = f"process {worker.pid} is gone"
         else:
             continue

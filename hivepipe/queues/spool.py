@@ -1,7 +1,12 @@
-"""Jobs on disk while Redis cannot be reached: one file per event, whole or not at all.
+"""Events on disk while Redis cannot be reached: one file per event, whole or not at all.
 
-`spool/<event_time_ns>_<pid>.json`, written under a `.tmp` name first. Names sort by age. Not
-synced: killing any process loses nothing, a power cut may lose the last second.
+    <folder>/spool/<event_time_ns>_<pid>.json   the jobs of one event; names sort by age
+    <folder>/call-notes                         notes of the guard, a line each: JSON arguments
+    <folder>/lost-events                        events that could not be kept, a line each: time, ns
+
+The folder is the home, else the runtime folder, else one in memory; the last two have a limit. A
+spool file is written under a `.tmp` name first. Nothing is synced: killing any process loses
+nothing, a power cut may lose the last second.
 
     {"v":1,"jobs":[{"twins":"","queue":"high","description":"...","envelope":{...}}]}
 
@@ -10,8 +15,142 @@ On the hook path.
 
 import posix
 
-from hivepipe.home import make_folders
+from hivepipe.home import (
+    Place,
+    is_private_folder,
+    make_folders,
+    read_record,
+    short_hash,
+)
 from hivepipe.jobs import Message, dumps
+
+NOTES = "call-notes"
+LOST = "lost-events"
+# Nobody may ever start the stack that would read them.
+MOST_NOTES_BYTES = 1 << 26
+MOST_LOST_BYTES = 1 << 20
+# Of a folder that is not the home: memory is everybody's.
+MOST_SPARE_FILES = 4000
+MOST_SPARE_BYTES = 1 << 24
+
+_FULL = 28  # ENOSPC: `errno` is a module more
+_APPEND = (
+    posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC
+    | posix.O_NOFOLLOW | posix.O_NONBLOCK
+)  # fmt: skip
+
+
+def spare_folders(home: str, runtime: str) -> tuple[str, ...]:
+    """Return the folders that take events when the home does not, in their order."""
+    return runtime, f"/dev/shm/hivepipe-{posix.geteuid()}/{short_hash(home)}"
+
+
+def spool_folders(home: str) -> list[str]:
+    """Return every spool of a home, its own first."""
+    return [f"{folder}/spool" for folder in all_folders(home)]
+
+
+def all_folders(home: str) -> tuple[str, ...]:
+    """Return every folder that may hold events of a home, the home first."""
+    return home, *spare_folders(home, Place(home, home, read_record(home)).runtime)
+
+
+def keep_event(
+    place: Place,
+    event_time_ns: int,
+    messages: list[Message],
+    note: "tuple[str, list[str]] | None" = None,
+) -> str:
+    """Keep what Redis did not take; return the spool file. OSError: nobody took it."""
+    try:
+        return _keep(place.home, event_time_ns, messages, note)
+    except OSError as error:
+        for folder in spare_folders(place.home, place.runtime):
+            try:
+                _prepare(folder)
+                path = _keep(folder, event_time_ns, messages, note)
+            except OSError:
+                continue
+            _log_spare(place, folder, error)
+            return path
+        raise error
+
+
+def _log_spare(place: Place, folder: str, error: OSError) -> None:
+    from hivepipe.hook_log import log_line  # noqa: PLC0415  rare
+
+    reason = posix.strerror(error.errno or 0)
+    text = f"the home takes no file ({reason}); event kept in {folder}"
+    log_line(place.logs, "Spool", "WARNING", text)
+
+
+def _keep(
+    folder: str,
+    event_time_ns: int,
+    messages: list[Message],
+    note: "tuple[str, list[str]] | None",
+) -> str:
+    path = write_spool(f"{folder}/spool", event_time_ns, messages) if messages else ""
+    if note:
+        _append(folder, NOTES, dumps(note[1]), MOST_NOTES_BYTES)
+    return path
+
+
+def _prepare(folder: str) -> None:
+    """Make a spare folder. OSError: it cannot be, it is not ours alone, or it is full."""
+    make_folders(folder)
+    if not (is_private_folder(folder) and is_private_folder(folder.rpartition("/")[0])):
+        raise PermissionError
+    try:
+        found = posix.listdir(f"{folder}/spool")
+    except FileNotFoundError:
+        return
+    sizes = [posix.lstat(f"{folder}/spool/{name}").st_size for name in found]
+    if len(sizes) >= MOST_SPARE_FILES or sum(sizes) >= MOST_SPARE_BYTES:
+        raise OSError(_FULL, "full")
+
+
+def count_lost(place: Place, event_time_ns: int) -> None:
+    """Note that an event could not be kept; failing is silent.
+
+    The file of the home has a block of its own beforehand (hivepipe.lost_events): a full disk and
+    a folder that takes no new file take the line all the same.
+    """
+    for folder in (place.home, *spare_folders(place.home, place.runtime)):
+        try:
+            _append(folder, LOST, f"{event_time_ns}", MOST_LOST_BYTES)
+        except OSError:
+            continue
+        return
+
+
+def _append(folder: str, name: str, line: str, most_bytes: int) -> None:
+    """Append a line. A file that was renamed meanwhile may have been read: then once more."""
+    path = f"{folder}/{name}"
+    # The line before may be torn.
+    data = f"\n{line}\n".encode("ascii")
+    for _ in range(3):
+        descriptor = _open(folder, path)
+        try:
+            before = posix.fstat(descriptor)
+            if before.st_size >= most_bytes:
+                return
+            if posix.write(descriptor, data) < len(data):
+                raise OSError(_FULL, "full")
+            if posix.lstat(path).st_ino == before.st_ino:
+                return
+        except FileNotFoundError:
+            continue
+        finally:
+            posix.close(descriptor)
+
+
+def _open(folder: str, path: str) -> int:
+    try:
+        return posix.open(path, _APPEND, 0o600)
+    except FileNotFoundError:
+        make_folders(folder)
+        return posix.open(path, _APPEND, 0o600)
 
 
 def write_spool(folder: str, event_time_ns: int, messages: list[Message]) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +14,12 @@ from hivepipe.envelope import Envelope, envelope_of
 from hivepipe.errors import BadEnvelopeError, NewerEnvelopeError
 from hivepipe.folders import Folder
 from hivepipe.jobs import Message, utc
+from hivepipe.queues.spool import NOTES, all_folders, spool_folders
 
 LIMIT_BYTES = 1 << 20
 SPOOL_VERSION = 1  # of the file around the envelopes
 _TORN_AFTER_SECS = 60.0
+_NAME = re.compile(r"\d+_\d+\.json(\.tmp)?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,11 @@ class SpooledJob:
     envelope: Envelope
 
 
+def is_spool_file(name: str) -> bool:
+    """Has it the name that a hook gives to an event?"""
+    return _NAME.fullmatch(name) is not None
+
+
 def spool_files(folder: Path) -> list[Path]:
     """Return the complete files, oldest first."""
     try:
@@ -34,6 +42,22 @@ def spool_files(folder: Path) -> list[Path]:
     except FileNotFoundError:
         return []
     return [folder / name for name in sorted(names)]
+
+
+def some_wait_on_disk(home: str) -> bool:
+    """Is there an event, or a note of a call, that Redis has not got, in a folder we may read?"""
+    return any(_holds(folder, NOTES, "") for folder in all_folders(home)) or any(
+        _holds(folder, "", ".json") for folder in spool_folders(home)
+    )
+
+
+def _holds(folder: str, beginning: str, end: str) -> bool:
+    """Is there a file with a name that begins and ends so?"""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return False
+    return any(name.startswith(beginning) and name.endswith(end) for name in names)
 
 
 def read_spool_file(path: Path) -> list[SpooledJob]:

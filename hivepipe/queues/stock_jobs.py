@@ -1,4 +1,4 @@
-"""What a stock `rq worker` has done, counted as the writer counts what it acknowledges.
+"""Jobs of stock `rq worker`s: what they have done, counted; what they retry, when it is due.
 
 RQ marks a job finished by itself and lets it expire after a minute. So the job is noted when its
 effect is committed, by its id alone, and counted when RQ has finished it, or forgotten it since:
@@ -7,7 +7,11 @@ once, however often it is executed and whoever acknowledges it in the end.
     hivepipe:executed   set   ids that a stock worker has executed and nobody has counted
 """
 
+from typing import Any
+
 from redis import Redis
+
+from hivepipe.queues.names import QUEUES
 
 EXECUTED_KEY = "hivepipe:executed"
 
@@ -33,9 +37,54 @@ if done > 0 then redis.call('INCRBY', 'hivepipe:done', done) end
 """
 
 
+# Of these queues: no retry of ours is put off for longer, but by a clock that was set back.
+LONGEST_SECS = 60
+# RQ's scheduler does this once a second, if a worker runs it. ARGV: queues
+_PROMOTE = f"""
+local now, promoted = tonumber(redis.call('TIME')[1]), 0
+for _, q in ipairs(ARGV) do
+  local scheduled = 'rq:scheduled:' .. q
+  local far = now + {LONGEST_SECS}
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', scheduled, far, '+inf', 'LIMIT', 0, 500)) do
+    local job = 'rq:job:' .. id
+    if redis.call('TYPE', job).ok == 'hash' and redis.call('HEXISTS', job, 'hp') == 1 then
+      redis.call('ZADD', scheduled, now, id)
+    end
+  end
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', scheduled, '-inf', now, 'LIMIT', 0, 500)) do
+    redis.call('ZREM', scheduled, id)
+    if redis.call('TYPE', 'rq:job:' .. id).ok == 'hash' then
+      redis.call('HSET', 'rq:job:' .. id, 'status', 'queued', 'origin', q)
+      redis.call('RPUSH', 'rq:queue:' .. q, id)
+      promoted = promoted + 1
+    end
+  end
+end
+return promoted
+"""
+
+
+def promote_due(connection: Redis) -> int:
+    """Put jobs whose next attempt is due back into their queues; return how many."""
+    promoted: Any = connection.eval(_PROMOTE, 0, *QUEUES)
+    return int(promoted)
+
+
+def some_are_due(connection: Redis, now: float) -> bool:
+    """Is there a job whose next attempt is due, or put off for longer than any of ours?"""
+    spans = (("-inf", now), (now + LONGEST_SECS, "+inf"))
+    keys = [f"rq:scheduled:{queue}" for queue in QUEUES]
+    return any(connection.zcount(key, *span) for key in keys for span in spans)
+
+
 def note_executed(connection: Redis, job_id: str) -> None:
     """Note that the effect of a job, which RQ is still executing, is committed."""
     connection.eval(_NOTE, 0, job_id)
+
+
+def count_tick(connection: Redis) -> None:
+    """Count a turn of a tick at once: its id comes again, and may do so before RQ is done."""
+    connection.incr("hivepipe:done")
 
 
 def count_executed(connection: Redis) -> None:

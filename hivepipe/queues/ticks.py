@@ -4,8 +4,8 @@ rq-scheduler by itself pushes the same id again and again while no writer is the
 schedule when it dies between taking it out of its set and putting it back.
 
     rq:scheduler:scheduled_jobs   zset   ticks, and when each is due next
-    rq:job:tick-<name>            hash   RQ's fields, and ours: hp, hp_slot (the last one opened),
-                                         hp_interval, hp_cause (what brought it forward)
+    rq:job:tick-<name>            hash   RQ's fields, and ours: hp, hp_interval
+    hivepipe:triggered            hash   rows that something wants run now: name -> why
     hivepipe:periodic             int    jobs that came by the clock, ever; the others are accepted
 """
 
@@ -18,34 +18,42 @@ from hivepipe.jobs import ENVELOPE_VERSION
 from hivepipe.periodic import (
     TICK_QUEUE,
     Periodic,
+    extra_job,
     name_and_slot,
     next_due,
     slot_at,
     tick_id,
     tick_of,
 )
-from hivepipe.queues.client import job_data
-from hivepipe.queues.connection import PERIODIC_KEY
+from hivepipe.queues.client import RETRY_SECS, job_data
+from hivepipe.queues.connection import PERIODIC_KEY, enqueue
 from hivepipe.queues.names import ALL_QUEUES
 from hivepipe.queues.stock_jobs import EXECUTED_KEY
 
 SCHEDULED_KEY = "rq:scheduler:scheduled_jobs"
 LOCK_KEY = "rq:scheduler_lock"  # rq-scheduler's name for it
+TRIGGERED_KEY = "hivepipe:triggered"
 TICK_PREFIX = b"tick-"
 
-# ARGV: id, queue, now, slot before, slot, next due, data, now as RQ writes it. A tick that nobody
-# has executed yet is not pushed twice: it opens the newer slot. The version goes with the data: an
-# older scheduler may have made the hash, and an older writer is to leave what it cannot read.
+# ARGV: id, queue, now, next due, data, now as RQ writes it. A tick that nobody has executed yet is
+# not pushed twice: it opens the newer slot. The version goes with the data: an older scheduler may
+# have made the hash, and an older writer is to leave what it cannot read.
 _FIRE = f"""
-local id, q, now, before, slot, due, data, at = unpack(ARGV)
+local id, q, now, due, data, at = unpack(ARGV)
 local job, scheduled = 'rq:job:' .. id, '{SCHEDULED_KEY}'
 local score = redis.call('ZSCORE', scheduled, id)
 if not score or tonumber(score) > tonumber(now) then return 0 end
-if (redis.call('HGET', job, 'hp_slot') or '') ~= before then return 0 end
+if redis.call('EXISTS', job) == 0 then
+  redis.call('ZREM', scheduled, id)  -- half of it is lost: it is made anew
+  return 0
+end
 if redis.call('ZSCORE', 'rq:wip:' .. q, id .. ':hivepipe') then return 0 end
 redis.call('HSET', job, 'status', 'queued', 'origin', q, 'enqueued_at', at, 'data', data,
-  'hp', '{ENVELOPE_VERSION}', 'hp_slot', slot)
-redis.call('HDEL', job, 'hp_cause')
+  'hp', '{ENVELOPE_VERSION}', 'retries_left', '{len(RETRY_SECS)}',
+  'retry_intervals', '{list(RETRY_SECS)}')  -- rq-scheduler gives it none
+-- The last turn, if it died with a stock worker: this one makes good for it.
+redis.call('INCRBY', 'hivepipe:discarded', redis.call('ZREM', 'rq:failed:' .. q, id))
+redis.call('DEL', 'rq:results:' .. id)
 redis.call('ZADD', scheduled, due, id)
 if not redis.call('LPOS', 'rq:queue:' .. q, id) then
   redis.call('SADD', 'rq:queues', 'rq:queue:' .. q)
@@ -54,15 +62,6 @@ if not redis.call('LPOS', 'rq:queue:' .. q, id) then
   if redis.call('LLEN', 'hivepipe:bell') == 0 then redis.call('RPUSH', 'hivepipe:bell', 1) end
 end
 return 1
-"""
-
-# ARGV: id, when, cause. The last cause is the one that is told.
-_BRING_FORWARD = f"""
-local id, at, cause = unpack(ARGV)
-if not redis.call('ZSCORE', '{SCHEDULED_KEY}', id) then return 0 end
-if redis.call('EXISTS', 'rq:job:' .. id) == 0 then return 0 end
-redis.call('ZADD', '{SCHEDULED_KEY}', 'LT', at, id)
-return redis.call('HSET', 'rq:job:' .. id, 'hp_cause', cause)
 """
 
 # The tick stays for its next turn: neither emptied nor left to expire. ARGV: now as RQ writes it;
@@ -102,9 +101,9 @@ def due_times(connection: Redis) -> dict[str, float]:
     return {id.decode(): at for id, at in found if id.startswith(TICK_PREFIX)}
 
 
-def stand_still(connection: Redis) -> bool:
-    """Are there ticks, and nobody who fires them?"""
-    return bool(connection.exists(SCHEDULED_KEY)) and not connection.exists(LOCK_KEY)
+def clock_runs(connection: Redis) -> bool:
+    """Does a scheduler act?"""
+    return bool(connection.exists(LOCK_KEY))
 
 
 def known_interval(connection: Redis, row: Periodic) -> int | None:
@@ -118,23 +117,36 @@ def set_due(connection: Redis, row: Periodic, at: float) -> None:
     connection.zadd(SCHEDULED_KEY, {tick_id(row.name): at})
 
 
-def bring_forward(connection: Redis, name: str, at: float, cause: str) -> None:
-    """Let a row's next turn come at this time, unless it comes before; many words are one turn."""
-    id = tick_id(name)
-    connection.eval(_BRING_FORWARD, 0, id, at, cause)
+def trigger(connection: Redis, name: str, cause: str) -> None:
+    """Ask the scheduler for an extra run of a row; many requests are one run, for the last cause.
+
+    The row's own turns come as if nobody had asked.
+    """
+    connection.hset(TRIGGERED_KEY, name, cause)
+
+
+def run_triggered(connection: Redis, rows: Sequence[Periodic], now_ns: int) -> None:
+    """Enqueue the extra runs that were asked for."""
+    found: Any = connection.hgetall(TRIGGERED_KEY)
+    if not found:
+        return
+    causes = {name.decode(): cause.decode() for name, cause in found.items()}
+    jobs = [
+        extra_job(row.name, row.operation, causes[row.name], now_ns)
+        for row in rows
+        if row.name in causes
+    ]
+    if jobs:
+        enqueue(connection, jobs, PERIODIC_KEY)
+    connection.hdel(TRIGGERED_KEY, *causes)
 
 
 def fire(connection: Redis, row: Periodic, now: float) -> bool:
     """Enqueue the tick of a row that is due; False: another scheduler did, or it is at work."""
-    id = tick_id(row.name)
-    known: Any = connection.hmget(f"rq:job:{id}", "hp_slot", "hp_cause")
-    before, cause = ((word or b"").decode() for word in known)
-    slot = slot_at(now, row.interval_secs, int(before) if before else None)
-    tick = tick_of(row, slot, int(now * 1e9), cause)
+    tick = tick_of(row, slot_at(now, row.interval_secs), int(now * 1e9))
     due = next_due(now, row.interval_secs)
     data, at = job_data(tick.envelope), tick.created_at
-    fired = connection.eval(_FIRE, 0, id, TICK_QUEUE, now, before, slot, due, data, at)
-    return bool(fired)
+    return bool(connection.eval(_FIRE, 0, tick.id, TICK_QUEUE, now, due, data, at))
 
 
 def finish(connection: Redis, ticks: Sequence[tuple[str, str]], at: str) -> None:
@@ -156,14 +168,12 @@ def forget_others(connection: Redis, rows: Sequence[Periodic]) -> list[str]:
 
 
 def forget(connection: Redis, row: Periodic) -> None:
-    """Take out the tick of a row, and what is known of its last slot."""
-    id = tick_id(row.name)
-    connection.eval(_FORGET, 0, id, TICK_QUEUE)
-    connection.hdel(f"rq:job:{id}", "hp_slot")
+    """Take out the tick of a row."""
+    connection.eval(_FORGET, 0, tick_id(row.name), TICK_QUEUE)
 
 
 def drop_superseded(connection: Redis) -> int:
-    """Discard the dead letters of jobs by the clock but for each one's newest; return how many.
+    """Discard the failed jobs of jobs by the clock but for each one's newest; return how many.
 
     The next slot tries again: what is left to act on is one, not one a minute.
     """

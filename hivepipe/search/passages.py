@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from hivepipe.events import is_machine_made
 from hivepipe.transcripts.lines import Fields, moment, part, read_line, text
 
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
@@ -40,7 +41,8 @@ def passage_of(raw: bytes) -> Passage | None:
 def _of_message(kind: str, message: Fields) -> tuple[str, list[str]]:
     content = message.get("content")
     if isinstance(content, str):
-        return ("claude" if kind == "assistant" else "user"), [content]
+        by_user = "tool" if is_machine_made(content) else "user"
+        return ("claude" if kind == "assistant" else by_user), [content]
     if not isinstance(content, list):
         return kind, []
     blocks = [block for block in content if isinstance(block, dict)]

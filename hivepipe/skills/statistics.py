@@ -1,7 +1,7 @@
 """What the uses of each skill add up to."""
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
@@ -18,6 +18,18 @@ class SkillUse(NamedTuple):
     arguments: str
     success: bool
     is_skill: bool = True
+    is_imported: bool = False  # from a predecessor's file, whose own numbers count it already
+
+
+class ImportedSkill(NamedTuple):
+    """What a predecessor's skill-usage.json says of one skill."""
+
+    skill: str
+    uses: int
+    successes: int
+    last_used: str
+    sessions: tuple[str, ...]
+    days: Mapping[str, int]
 
 
 @dataclass(slots=True)
@@ -38,20 +50,32 @@ class SkillStatistics:
 
     def add(self, use: SkillUse, day: str) -> None:
         """Count one use, none before which is newer."""
-        self.count += 1
-        self.successes += use.success
-        self.last_used = use.time
+        if not use.is_imported:
+            self.count += 1
+            self.successes += use.success
+            self.daily[day] += 1
+        self.last_used = max(self.last_used, use.time)
         self.invocations.append(use)
         self.sessions.pop(use.session, None)
         self.sessions[use.session] = use.time
-        self.daily[day] += 1
+
+    def start_with(self, imported: ImportedSkill) -> None:
+        """Take over what a predecessor counted."""
+        self.count, self.successes = imported.uses, imported.successes
+        self.last_used = imported.last_used
+        self.sessions = dict.fromkeys(imported.sessions, "")
+        self.daily.update(imported.days)
 
 
 def statistics(
-    uses: Iterable[SkillUse], day_of: Callable[[str], str]
+    uses: Iterable[SkillUse],
+    day_of: Callable[[str], str],
+    imported: Iterable[ImportedSkill] = (),
 ) -> dict[str, SkillStatistics]:
     """Return what the uses, oldest first, add up to, by skill; `day_of` a moment is a local day."""
     skills: dict[str, SkillStatistics] = {}
+    for each in imported:
+        skills.setdefault(each.skill, SkillStatistics()).start_with(each)
     for use in uses:
         skills.setdefault(use.skill, SkillStatistics()).add(use, day_of(use.time))
     return dict(sorted(skills.items()))

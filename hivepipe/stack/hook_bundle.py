@@ -1,21 +1,19 @@
 """All modules of the hook path in one file, so that a hook loads them in a third of the time.
 
 Importing a module costs 0.15 ms, most of it spent looking for its file: a sixth of a bare
-interpreter's start for the whole hook path. The bundle is a cache like Python's own `.pyc`
-files, and lies beside them: it is used only while every source file is the one it was made
-from, and without it hooks import as usual.
+interpreter's start for the whole hook path. The bundle needs no other file of the package, so
+an upgrade that replaces these one by one does not touch a hook.
 
-    hivepipe/__pycache__/hook_path.<Python's hexversion>
-        0        marshal of (boot, module -> (package?, file, size, time, offset, length), library)
-        16384    the modules' code, each a marshal of its own
+        0        marshal of (magic, boot, boot's text, module -> where it is, library, sources)
+        16384    the modules' code, each a marshal of its own; then their texts
 
 A hook reads the first block, then of the rest what it imports: all of it is three times as much.
+The texts are for a Python whose bytecode is another: one that was upgraded since.
 """
 
+import errno
 import marshal
-import sys
-from compileall import compile_file
-from importlib.util import find_spec
+from importlib.util import MAGIC_NUMBER, find_spec
 from pathlib import Path
 from types import CodeType
 
@@ -27,6 +25,7 @@ MODULES = (
     "hivepipe.settings",
     "hivepipe.home",
     "hivepipe.events",
+    "hivepipe.task_notifications",
     "hivepipe.jobs",
     "hivepipe.hook_log",
     "hivepipe.intake",
@@ -42,6 +41,7 @@ MODULES = (
     "hivepipe.intake.keywords",
     "hivepipe.intake.recall",
     "hivepipe.intake.plugin",
+    "hivepipe.intake.probe",
     "hivepipe.intake.reply",
     "hivepipe.intake.snapshots",
     "hivepipe.guard",
@@ -62,9 +62,10 @@ MODULES = (
 EXTENSIONS = ("_blake2", "_json", "_socket")
 
 INDEX_BYTES = 16384
+_PLAIN_MARSHAL = 2  # a version that every Python reads
 
-# Runs among the globals of the hook's script, which has `root`, `file` and `bundle`; hence only
-# what a bare interpreter has loaded.
+# Runs among the globals of the hook's script, which has `root`, `file`, `magic` and `bundle`;
+# hence only what a bare interpreter has loaded.
 BOOT = '''
 import gc, marshal, posix, sys
 from _frozen_importlib import ModuleSpec
@@ -73,25 +74,20 @@ from _frozen_importlib_external import ExtensionFileLoader
 gc.disable()  # a hook ends before there is garbage worth collecting
 
 class Bundle:
-    """Finds the modules of the hook path in the file, while their sources are as they were."""
+    """Finds the modules of the hook path in the file."""
 
-    def __init__(self, modules, code):
+    def __init__(self, file, modules, is_compiled):
+        self.file = file
         self.modules = modules
-        self.code = code
-        self.read = {}
+        self.is_compiled = is_compiled
 
     def find_spec(self, name, path=None, target=None):
         if name not in self.modules:
             return None
-        is_package, source, size, time_ns, offset, length = self.modules[name]
-        if not length:
+        is_package, source, code, _ = self.modules[name]
+        if not code:
             return ModuleSpec(name, ExtensionFileLoader(name, source), origin=source)
         source = f"{root}/{source}"
-        now = posix.stat(source)
-        code = posix.pread(self.code, length, offset)
-        if now.st_size != size or now.st_mtime_ns != time_ns or len(code) != length:
-            return None
-        self.read[name] = code
         spec = ModuleSpec(name, self, origin=source, is_package=is_package)
         if is_package:
             spec.submodule_search_locations.append(source.rpartition("/")[0])
@@ -102,49 +98,73 @@ class Bundle:
         return None
 
     def exec_module(self, module):
-        exec(marshal.loads(self.read.pop(module.__name__)), module.__dict__)
+        _, source, code, text = self.modules[module.__name__]
+        if self.is_compiled:
+            code = marshal.loads(posix.pread(self.file, *code))
+        else:
+            code = compile(posix.pread(self.file, *text), source, "exec", 0, True, 2)
+        exec(code, module.__dict__)
 
-if bundle[2] in sys.path:
-    sys.meta_path.insert(0, Bundle(bundle[1], file))
+library = bundle[4]
+modules = bundle[3]
+if library and library not in sys.path:
+    modules = {name: found for name, found in modules.items() if found[2]}
+sys.meta_path.insert(0, Bundle(file, modules, bundle[0] == magic))
 '''
 
 
-def bundle_path() -> Path:
-    """Return where the running interpreter's bundle is."""
-    return PACKAGE / "__pycache__" / f"hook_path.{sys.hexversion:x}"
-
-
-def write_bundle() -> Path:
-    """Make the bundle for the running interpreter; OSError where the package is read-only."""
-    modules: dict[str, tuple[bool, str, int, int, int, int]] = {}
-    codes = b""
-    for name in MODULES:
-        file = source_of(name)
-        status = file.stat()
-        place = str(file.relative_to(PACKAGE.parent))  # a copy of the folder has its own sources
-        # optimize=2: without docstrings and assertions.
-        code = marshal.dumps(
-            _without_lines(compile(file.read_bytes(), place, "exec", dont_inherit=True, optimize=2))
+def bundle() -> bytes:
+    """Return the bundle for the running interpreter. OSError: the package is being replaced."""
+    files = {name: source_of(name) for name in MODULES}
+    sources = _sources()
+    texts = {name: file.read_bytes() for name, file in files.items()}
+    places = {name: str(file.relative_to(PACKAGE.parent)) for name, file in files.items()}
+    # optimize=2: without docstrings and assertions.
+    codes = {
+        name: marshal.dumps(
+            _without_lines(compile(text, places[name], "exec", dont_inherit=True, optimize=2))
         )
-        known = (status.st_size, status.st_mtime_ns, INDEX_BYTES + len(codes), len(code))
-        modules[name] = (file.name == "__init__.py", place, *known)
-        codes += code
-    library = ""
-    for name in EXTENSIONS:
-        spec = find_spec(name)
-        if spec and spec.origin and spec.origin.startswith("/"):  # else it is built in
-            modules[name] = (False, spec.origin, 0, 0, 0, 0)
-            library = spec.origin.rpartition("/")[0]
-    boot = compile(BOOT, "<hook bundle>", "exec", dont_inherit=True, optimize=2)
-    index = marshal.dumps((boot, modules, library))
-    if len(index) > INDEX_BYTES:
-        raise ValueError(f"the index of the hook bundle has {len(index)} bytes")
-    path = bundle_path()
-    path.parent.mkdir(exist_ok=True)
-    temporary = path.with_suffix(path.suffix + ".tmp")
-    temporary.write_bytes(index.ljust(INDEX_BYTES, b"\0") + codes)
-    temporary.replace(path)
-    return path
+        for name, text in texts.items()
+    }
+    at_code = _offsets(codes, INDEX_BYTES)
+    at_text = _offsets(texts, INDEX_BYTES + sum(map(len, codes.values())))
+    modules: dict[str, tuple[object, ...]] = {
+        name: (file.name == "__init__.py", places[name], at_code[name], at_text[name])
+        for name, file in files.items()
+    }
+    extensions = _extensions()
+    modules |= {name: (False, origin, (), ()) for name, origin in extensions.items()}
+    library = next(iter(extensions.values()), "").rpartition("/")[0]
+    boot = marshal.dumps(compile(BOOT, "<hook bundle>", "exec", dont_inherit=True, optimize=2))
+    if sources != _sources():
+        raise FileNotFoundError(errno.ENOENT, "the package is being replaced")
+    index = (MAGIC_NUMBER, boot, BOOT, modules, library, sources)
+    head = marshal.dumps(index, _PLAIN_MARSHAL)
+    if len(head) > INDEX_BYTES:
+        raise ValueError(f"the index of the hook bundle has {len(head)} bytes")
+    return head.ljust(INDEX_BYTES, b"\0") + b"".join([*codes.values(), *texts.values()])
+
+
+def _offsets(parts: dict[str, bytes], start: int) -> dict[str, tuple[int, int]]:
+    """Return length and offset of each part, as `pread` takes them."""
+    found = {}
+    for name, data in parts.items():
+        found[name] = (len(data), start)
+        start += len(data)
+    return found
+
+
+def _extensions() -> dict[str, str]:
+    """Return the files of the library's modules; those that are built in have none."""
+    specs = {name: find_spec(name) for name in EXTENSIONS}
+    origins = {name: spec.origin or "" for name, spec in specs.items() if spec}
+    return {name: origin for name, origin in origins.items() if origin.startswith("/")}
+
+
+def _sources() -> tuple[tuple[int, int], ...]:
+    """Return size and time of every source, by which an older bundle is known."""
+    found = [source_of(name).stat() for name in MODULES]
+    return tuple((status.st_size, status.st_mtime_ns) for status in found)
 
 
 def _without_lines(code: CodeType) -> CodeType:
@@ -155,35 +175,13 @@ def _without_lines(code: CodeType) -> CodeType:
     return code.replace(co_consts=constants, co_linetable=b"")
 
 
-def is_compiled() -> bool:
-    """Is there a bundle for the running interpreter, made from the sources as they are now?"""
+def is_current(data: bytes) -> bool:
+    """Was this bundle made from the sources as they are now, and for the running interpreter?"""
     try:
-        _, modules, _ = marshal.loads(bundle_path().read_bytes())
-        return all(
-            (now.st_size, now.st_mtime_ns) == (size, time_ns)
-            for _, place, size, time_ns, _, length in modules.values()
-            if length and (now := (PACKAGE.parent / place).stat())
-        )
+        magic, _, boot, _, _, sources = marshal.loads(data)
+        return bool((magic, boot, sources) == (MAGIC_NUMBER, BOOT, _sources()))
     except (OSError, ValueError, EOFError, TypeError):
         return False
-
-
-def compile_hook_path() -> None:
-    """Make the `.pyc` files and the bundle of the hook path; a read-only installation does without.
-
-    Without `.pyc` files a hook takes twice as long.
-    """
-    for name in MODULES:
-        compile_file(source_of(name), quiet=2)
-    write_bundle_if_possible()
-
-
-def write_bundle_if_possible() -> None:
-    """Make the bundle; a read-only installation does without."""
-    try:
-        write_bundle()
-    except OSError:
-        return
 
 
 def source_of(name: str) -> Path:

@@ -74,9 +74,13 @@ def _named(home: str) -> tuple[str, str, str]:
 
 def _this() -> tuple[str, str, str]:
     """Return machine, boot and pid namespace, as far as there is a /proc that says so."""
-    boot = read_small("/proc/sys/kernel/random/boot_id").strip() or UNKNOWN
     try:
         namespace = os.readlink("/proc/self/ns/pid")
     except OSError:
         namespace = UNKNOWN
-    return socket.gethostname() or "this machine", boot, namespace
+    return socket.gethostname() or "this machine", boot(), namespace
+
+
+def boot() -> str:
+    """Return what names the time since the machine was started."""
+    return read_small("/proc/sys/kernel/random/boot_id").strip() or UNKNOWN

@@ -23,7 +23,7 @@ from hivepipe.stack.registration import records
 class KnownStack(NamedTuple):
     """A stack and how it is.
 
-    `state`: `running`; `broken` (processes without a supervisor); without any process `down`,
+    `state`: `running`; `broken` (processes without a supervisor); without any process `stopped`,
     `off`, `resting` (recorded as on) or `gone` (its folder was deleted).
     """
 
@@ -84,7 +84,7 @@ def _look_at(stack: Stack, recorded: str) -> KnownStack:
     elif not os.path.isdir(stack.home):
         state = "gone"
     else:
-        state = "resting" if recorded == "on" else recorded
+        state = {"on": "resting", "down": "stopped"}.get(recorded, recorded)
     own = stack.home.endswith("/.hive-mind")
     project = stack.home.removesuffix("/.hive-mind") if own else ""
     return KnownStack(stack, project, state, sorted(processes, key=lambda process: process.pid))

@@ -1,12 +1,14 @@
 """Whether a stack leaves when nobody needs it: one that a hook started does, one of `up` stays.
 
-<runtime folder>/stay    there while the stack was asked for by a person
+<home>/stay    the boot of the machine in which a person asked for the stack; `down` removes it
 """
 
 import os
 import socket
 
 from hivepipe.errors import LockHeldError
+from hivepipe.home import read_small, write_small
+from hivepipe.stack import kernel
 from hivepipe.stack.lock import Stack, locked_folder
 
 ANSWER_SECS = 2
@@ -21,12 +23,13 @@ _REQUEST = b"POST /RPC2 HTTP/1.0\r\nContent-Type: text/xml\r\nContent-Length: %d
 
 def stay(stack: Stack) -> None:
     """Remember that a person asked for this stack."""
-    os.close(os.open(f"{stack.folder}/stay", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    write_small(stack.stay, f"{kernel.boot()}\n")
 
 
 def may_leave(stack: Stack) -> bool:
     """Is there a supervisor, and did nobody but a hook ask for it?"""
-    return not os.path.exists(f"{stack.folder}/stay") and os.path.exists(stack.supervisor_socket)
+    is_wanted = read_small(stack.stay).strip() == kernel.boot()
+    return not is_wanted and os.path.exists(stack.supervisor_socket)
 
 
 def leave(stack: Stack) -> bool:

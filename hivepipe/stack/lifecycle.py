@@ -8,8 +8,9 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from hivepipe.file_size import raise_limit
 from hivepipe.home import read_record
-from hivepipe.stack import kernel, supervisor
+from hivepipe.stack import hook_copy, kernel, supervisor
 from hivepipe.stack.leave import stay
 from hivepipe.stack.lock import Stack, locked_folder, make_private, remove_runtime
 from hivepipe.stack.registration import move, refuse_switched_off, set_state
@@ -24,7 +25,7 @@ def bring_up(project: str, stack: Stack) -> None:
         refuse_switched_off(project)
         set_state(stack.home, "on")
         stay(stack)
-        supervisor.start(stack)
+        _start(stack)
 
 
 def start_by_itself(stack: Stack) -> None:
@@ -32,7 +33,7 @@ def start_by_itself(stack: Stack) -> None:
     with _turn(stack):
         if read_record(stack.home).get("state") == "on":
             move(stack)
-            supervisor.start(stack)
+            _start(stack)
 
 
 def take_down(stack: Stack) -> None:
@@ -51,7 +52,14 @@ def restart(project: str, stack: Stack) -> None:
         refuse_switched_off(project)
         set_state(stack.home, "on")
         supervisor.stop(stack)
-        supervisor.start(stack)
+        _start(stack)
+
+
+def _start(stack: Stack) -> None:
+    """Start it, and let hooks be of the same version."""
+    hook_copy.refresh()
+    raise_limit()
+    supervisor.start(stack)
 
 
 @contextmanager

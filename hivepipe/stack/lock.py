@@ -10,7 +10,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from hivepipe.errors import LockHeldError, StackError
@@ -21,6 +21,7 @@ from hivepipe.home import (
     runtime_folder,
     spare_runtime_folder,
 )
+from hivepipe.queues.spool import LOST, NOTES
 
 RETRY_SECS = 0.02
 # 103 bytes are allowed on macOS; supervisord binds a temporary name with its pid appended. A
@@ -76,6 +77,11 @@ class Stack(NamedTuple):
         """Return Redis' second lock file, beside its data: runtime folders go away at logout."""
         return f"{self.home}/redis.lock"
 
+    @property
+    def stay(self) -> str:
+        """Return the file that says that a person asked for the stack (hivepipe.stack.leave)."""
+        return f"{self.home}/stay"
+
 
 def take_lock(path: str, wait_secs: float) -> int:
     """Return an inheritable descriptor that holds the lock; LockHeldError after `wait_secs`."""
@@ -88,6 +94,16 @@ def take_lock(path: str, wait_secs: float) -> int:
 def locked_folder(path: str, wait_secs: float) -> Iterator[None]:
     """Hold a folder that exists; LockHeldError after `wait_secs`."""
     descriptor = _locked(path, os.O_RDONLY | os.O_DIRECTORY, wait_secs)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def locked_file(path: str, wait_secs: float) -> Iterator[None]:
+    """Hold a file, which is made if it is not there; LockHeldError after `wait_secs`."""
+    descriptor = _locked(path, os.O_RDWR | os.O_CREAT, wait_secs)
     try:
         yield
     finally:
@@ -120,15 +136,29 @@ def _is_still(path: str, descriptor: int) -> bool:
 
 def remove_runtime(stack: Stack) -> None:
     """Remove sockets and locks of a stack that has no process; the caller holds the home."""
-    shutil.rmtree(stack.folder, ignore_errors=True)
+    _empty(stack.folder)
     for remove, path in (
+        (os.rmdir, stack.folder),
         (os.unlink, stack.data_lock),
+        (os.unlink, stack.stay),
         (os.rmdir, os.path.dirname(stack.folder)),  # unless other homes have theirs there
     ):
-        try:
+        with suppress(OSError):
             remove(path)
-        except OSError:
-            continue
+
+
+def _empty(folder: str) -> None:
+    """Remove what lies there, but for events that the home did not take."""
+    with suppress(OSError):
+        os.rmdir(f"{folder}/spool")
+    with suppress(OSError):
+        for entry in list(os.scandir(folder)):
+            if entry.name.startswith(("spool", NOTES, LOST)):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+            else:
+                os.unlink(entry.path)
 
 
 def runtime_for(home: str) -> str:

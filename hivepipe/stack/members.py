@@ -1,8 +1,8 @@
 """Find the processes of a stack without its supervisor, and end them.
 
-A process belongs to a stack if it holds one of its locks; or, for a runtime folder goes away at
-logout and the locks with it, if it runs supervisord or a worker's script and its HIVEPIPE_HOME is
-the stack's.
+A process belongs to a stack if it holds one of its locks. A runtime folder goes away at logout,
+and the locks with it: then supervisord and the workers are known by their HIVEPIPE_HOME, and Redis,
+which writes its title over its environment, by its socket's path in that title.
 """
 
 import os
@@ -36,7 +36,7 @@ def members(stack: Stack) -> dict[str, list[psutil.Process]]:
             name = SUPERVISOR if home_of(process) == stack.home else ""
         else:
             held = (locks.get(file.path) for file in asked(process.open_files, []))
-            name = next(filter(None, held), "") or _script_of(stack, process, words)
+            name = next(filter(None, held), "") or _program_of(stack, process, words)
         if name:
             found.setdefault(name, []).append(process)
     return found
@@ -55,8 +55,11 @@ def is_supervisor(words: list[str]) -> bool:
     return _SUPERVISORD in words
 
 
-def _script_of(stack: Stack, process: psutil.Process, words: list[str]) -> str:
-    """Return which of the stack's workers this process is by its own words; empty if none."""
+def _program_of(stack: Stack, process: psutil.Process, words: list[str]) -> str:
+    """Return which of the stack's programs this process is by its own words; empty if none."""
+    title = f"{' '.join(words)} "
+    if "-server" in title and f"{stack.socket} " in title:
+        return "redis"
     for word in words[:4]:
         path = PurePath(word)
         if path.parent.name in ("workers", "_workers") and path.name in _SCRIPTS:

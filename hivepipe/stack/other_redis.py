@@ -20,7 +20,7 @@ from hivepipe.stack.redis_server import OLDEST
 
 OWNER = "hivepipe:owner"
 _SCHEMES = ("redis", "rediss", "unix")
-_UNFINISHED = ("waiting", "running", "retrying", "dead")
+_UNFINISHED = ("waiting", "running", "retrying", "failed")
 _LOOPBACK = ("localhost", "ip6-localhost")
 _OURS = {f"rq:queue:{name}" for name in ALL_QUEUES}
 

@@ -29,6 +29,8 @@ chmod=0700
 supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
 [rpcinterface:hivepipe]
 supervisor.rpcinterface_factory=hivepipe.stack.prompt_restart:make
+[rpcinterface:reachable]
+supervisor.rpcinterface_factory=hivepipe.stack.reachable:make
 """
 # Those of one priority are one group: started at once, and told to stop at once.
 _GROUP = """\

@@ -2,11 +2,11 @@
 
 import os
 import re
-import shutil
 import subprocess
 from importlib.util import find_spec
 
 from hivepipe.errors import NoRedisServerError
+from hivepipe.programs import find_program
 from hivepipe.settings import variable
 
 OLDEST = (6, 2)
@@ -25,15 +25,15 @@ def find_server() -> str:
     configured = variable("HIVEPIPE_REDIS_SERVER")
     if configured:
         # Somebody who names a server does not want another one in silence.
-        found = shutil.which(configured)
+        found = find_program(configured)
         if found and _is_recent(found):
-            return os.path.abspath(found)
+            return found
         raise NoRedisServerError(
             f"HIVEPIPE_REDIS_SERVER={configured} is no Redis or Valkey server of 6.2 or later"
         )
-    for candidate in (*map(shutil.which, _NAMES), _packaged()):
+    for candidate in (*map(find_program, _NAMES), _packaged()):
         if candidate and _is_recent(candidate):
-            return os.path.abspath(candidate)
+            return candidate
     raise NoRedisServerError(
         f"no Redis server (6.2 or later) found: run `{install_command()}` "
         "or install hivepipe as `hivepipe[embedded]`"
@@ -80,6 +80,6 @@ def _is_recent(server: str) -> bool:
 def install_command() -> str:
     """Return the command that installs a server on this machine."""
     for tool, command in _INSTALLERS.items():
-        if shutil.which(tool):
+        if find_program(tool):
             return command
     return "your package manager: redis-server or valkey"

@@ -9,6 +9,7 @@ from hivepipe.errors import RegistrationError
 from hivepipe.folders import Folder
 from hivepipe.home import (
     is_private_folder,
+    kept_folder,
     parse_record,
     read_record,
     read_small,
@@ -18,11 +19,16 @@ from hivepipe.home import (
     user_folder,
     write_small,
 )
+from hivepipe.ownership.logs import NAMES, take_names
+from hivepipe.ownership.manifest import Manifest
 from hivepipe.stack.lock import Stack, make_private
 from hivepipe.stack.root import refuse_root
+from hivepipe.store.foreign import is_foreign
+from hivepipe.store.location import database_path
 
 LARGEST_RECORD_BYTES = 4096  # what a hook reads of it
 IGNORE_ALL = "*\n"  # of a `.gitignore`
+STATE_MODE = "mode of .claude-state"  # before it was closed to others
 _FOLDERS = (".hive-mind", ".claude-state")
 
 
@@ -50,19 +56,54 @@ def register(
         "version": version("hivepipe"),
     }
     text = _text(record)  # refused before anything is made
+    refuse_predecessor(home)
     if not adopt:
         _refuse_shipped(project)
+    manifest = Manifest(home)
     if home == f"{project}/.hive-mind":
-        for name in _FOLDERS:
-            _claim(f"{project}/{name}")
-        _keep_out_of_git(project)
+        _take_folders(project, manifest)
     else:
         _refuse_users_folder(home)
         _claim(home)
+        manifest.begin()
+    take_names(kept_folder(home), manifest, NAMES)
     if home != project:  # off is a project's own word: the home's record keeps what its stack is
         wanted = read_record(home).get("state", "on") if state == "off" else state
         _write(home, _text({**record, "state": wanted}))
     _write(project, text)
+
+
+def refuse_predecessor(home: str) -> None:
+    """RegistrationError: the home is the predecessor's, in which nothing could be stored."""
+    database = database_path(home)
+    has_old_queue = os.path.isdir(f"{home}/queue/pending") and not os.path.lexists(database)
+    if has_old_queue or is_foreign(database):
+        raise RegistrationError(
+            f"{database if is_foreign(database) else home} is of the bash hooks that hivepipe "
+            "replaces: run `hivepipe migrate`, which moves it aside and imports it"
+        )
+
+
+def _take_folders(project: str, manifest: Manifest) -> None:
+    """Close both folders to others, and note what they were before."""
+    beside = f"{project}/.claude-state"
+    was_ignored, mode = os.path.lexists(f"{beside}/.gitignore"), _mode(beside)
+    for name in _FOLDERS:
+        _claim(f"{project}/{name}")
+    manifest.begin()
+    if mode not in ("", "0700"):
+        manifest.remember(STATE_MODE, mode)
+    if not was_ignored or (manifest.adopts and read_record(project)):  # 1.0.0 made it
+        manifest.claim("../.gitignore")
+    _keep_out_of_git(project, manifest)
+
+
+def _mode(folder: str) -> str:
+    """Return the mode of a folder; empty where there is none."""
+    try:
+        return f"{stat.S_IMODE(os.lstat(folder).st_mode):04o}"
+    except FileNotFoundError:
+        return ""
 
 
 def _refuse_shipped(project: str) -> None:
@@ -75,7 +116,8 @@ def _refuse_shipped(project: str) -> None:
     if is_filled:
         raise RegistrationError(
             f"{home} is not empty, and this project was never registered here. If it is yours "
-            f"(moved, renamed, or uninstalled before), add --adopt; else move it away"
+            "(moved, renamed, or uninstalled before), add --adopt; if the bash hooks made it, run "
+            "`hivepipe migrate`; else move it away"
         )
     if os.path.islink(f"{project}/.claude-state/logs"):
         raise RegistrationError(f"{project}/.claude-state/logs is a link: remove it")
@@ -88,15 +130,18 @@ def _refuse_users_folder(home: str) -> None:
         raise RegistrationError(f"{home} holds all of yours: a home is a folder of its own")
 
 
-def _keep_out_of_git(project: str) -> None:
+def _keep_out_of_git(project: str, manifest: Manifest) -> None:
     """Inside the folders, so that no `.gitignore` of anybody's has to change."""
-    write_small(f"{project}/.hive-mind/.gitignore", IGNORE_ALL)
+    if read_small(f"{project}/.hive-mind/.gitignore") != IGNORE_ALL:
+        write_small(f"{project}/.hive-mind/.gitignore", IGNORE_ALL)
     state = f"{project}/.claude-state"
-    if read_small(f"{state}/.gitignore") in ("", IGNORE_ALL):
+    if not os.path.lexists(f"{state}/.gitignore"):
         write_small(f"{state}/.gitignore", IGNORE_ALL)
-    else:  # others may use this folder too
+    elif read_small(f"{state}/.gitignore") != IGNORE_ALL:  # others may use this folder too
         with Folder(f"{state}/logs", make=True) as logs:
-            logs.replace(".gitignore", IGNORE_ALL.encode())
+            if logs.status(".gitignore") is None:
+                manifest.claim(".gitignore")
+                logs.replace(".gitignore", IGNORE_ALL.encode())
 
 
 def set_state(home: str, state: str) -> None:

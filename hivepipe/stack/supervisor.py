@@ -4,6 +4,7 @@ Whoever holds `supervisor.lock` may start, or clear away what a dead supervisor 
 `up` at once give one stack, and no survivor keeps a second Redis from the append-only file.
 """
 
+import math
 import os
 import socket
 import subprocess
@@ -19,18 +20,21 @@ from redis.exceptions import RedisError
 from supervisor.xmlrpc import SupervisorTransport
 
 from hivepipe.errors import LockHeldError, StackError
+from hivepipe.queues import endpoint
 from hivepipe.queues.connection import connect
 from hivepipe.settings import inherited
 from hivepipe.stack import kernel, other_redis
+from hivepipe.stack.listening import listens
 from hivepipe.stack.lock import RETRY_SECS, Stack, make_private, take_lock
 from hivepipe.stack.members import SUPERVISOR, end, family, members, signal_all, wait
-from hivepipe.stack.ping import answers
+from hivepipe.stack.ping import answers, ping
 from hivepipe.stack.processes import PROCESSES, identity, needed_with, render
 from hivepipe.stack.redis_server import find_server
 from hivepipe.stack.registration import owner_id
 
 READY_SECS = 15
 ANSWER_SECS = 2
+DEAF_SECS = 5
 WAKE_SECS = 0.05
 KILL_SECS = 10
 # The slowest orderly end: one program after the other, and supervisord's own tick.
@@ -50,6 +54,7 @@ def start(stack: Stack) -> None:
     if identity_of(stack) not in ("", identity(stack.url)):
         stop(stack)
     started = awake = False
+    deaf_at = time.monotonic() + DEAF_SECS
     deadline = time.monotonic() + READY_SECS
     while not is_ready(stack):
         # supervisord sleeps a second before it starts anything, unless somebody calls it.
@@ -57,21 +62,24 @@ def start(stack: Stack) -> None:
         try:
             lock = take_lock(stack.lock("supervisor"), 0)
         except LockHeldError:
-            pass
+            if not awake and time.monotonic() > deaf_at:  # its socket is gone, or it hangs
+                stop(stack)
+                deaf_at = math.inf
+                deadline = time.monotonic() + READY_SECS
         else:
             try:
                 if started:
-                    raise StackError(f"supervisord ended at once\n{_log_tails(stack)}")
+                    raise StackError("supervisord ended at once: see `hivepipe logs supervisord`")
                 _end_survivors(stack)
                 _launch(stack, lock)
             finally:
                 os.close(lock)
-            started = True
+            started, deaf_at = True, math.inf
             deadline = time.monotonic() + READY_SECS
         if time.monotonic() > deadline:
             raise StackError(
-                f"not ready after {READY_SECS} s; it goes on trying until `hivepipe down`\n"
-                f"{_log_tails(stack)}"
+                f"not ready after {READY_SECS} s: {missing(stack)}; "
+                "the stack goes on trying until `hivepipe down`"
             )
         time.sleep(RETRY_SECS)
 
@@ -80,9 +88,9 @@ def stop(stack: Stack) -> None:
     """End every process of the stack, and return when the last one is gone."""
     found = members(stack)
     supervisors = found.get(SUPERVISOR, [])
-    everyone = [process for entry in supervisors for process in family(entry)]
+    everyone = [process for entry in supervisors for process in _others_of(entry)]
     signal_all(everyone, psutil.Process.resume)  # who was stopped could not end in order
-    if not stack.url and found.get("redis") and not answers(stack.address):
+    if not stack.url and found.get("redis") and listens(stack.socket) and not ping(stack.socket):
         # It hangs: all others would wait for it until they are killed, too. What it took is in
         # its file.
         signal_all(found["redis"], psutil.Process.kill)
@@ -102,6 +110,11 @@ def stop(stack: Stack) -> None:
         os.close(lock)
 
 
+def _others_of(process: psutil.Process) -> list[psutil.Process]:
+    """Return a process and its descendants, but for this one: a supervisor starts its successor."""
+    return [entry for entry in family(process) if entry.pid != os.getpid()]
+
+
 def processes(stack: Stack) -> list[dict[str, Any]]:
     """Return what supervisord says of each program; nothing if it does not answer."""
     try:
@@ -119,18 +132,51 @@ def identity_of(stack: Stack) -> str:
 
 
 def is_ready(stack: Stack) -> bool:
-    """Do Redis and all RQ workers answer? A killed worker's registration may outlive it."""
+    """Do Redis and all RQ workers answer?"""
+    return not missing(stack)
+
+
+def missing(stack: Stack) -> str:
+    """Return what the stack is not ready for; empty if it is ready."""
     # Redis first: every call wakes supervisord, which then restarts at once what crashes.
     if not answers(stack.address):
-        return False
+        return redis_trouble(stack) or "Redis does not answer"
+    absent = _unregistered(stack)
+    if absent:
+        return f"no word of {', '.join(absent)} in Redis (`hivepipe logs {absent[0]}` may say why)"
+    return ""
+
+
+def redis_trouble(stack: Stack) -> str:
+    """Return why the Redis of a stack does not answer; empty if that cannot be said."""
+    if stack.url:
+        return f"the Redis at {endpoint.shown(stack.url)}, which is not ours, does not answer"
+    state = {entry["name"]: entry["statename"] for entry in processes(stack)}.get("redis", "")
+    if not listens(stack.socket):
+        if state == "RUNNING":
+            return "Redis runs but its socket is gone: it is restarted within 20 s"
+        return "Redis does not stay up (`hivepipe logs redis` says why)" if state else ""
+    said = ping(stack.socket)
+    if said.startswith(b"-LOADING"):
+        return "Redis is loading its file: events wait on disk until it has"
+    return "" if said else "Redis is stopped or busy: it accepts connections and does not answer"
+
+
+def is_cut_off(stack: Stack) -> bool:
+    """Does a supervisor of this home run that nobody can speak to?"""
+    return not listens(stack.supervisor_socket) and SUPERVISOR in members(stack)
+
+
+def _unregistered(stack: Stack) -> list[str]:
+    """Return the workers that Redis has no word of; a killed one's registration may outlive it."""
     pids = {entry["name"]: entry["pid"] for entry in processes(stack)}
     try:
         with connect(stack.address) as client:
             registered = {client.hget(key, "pid") for key in client.smembers("rq:workers")}
     except RedisError:
-        return False
+        registered = set()
     workers = [entry.name for entry in needed_with(stack.url) if entry.is_rq_worker]
-    return all(str(pids.get(name)).encode() in registered for name in workers)
+    return [name for name in workers if str(pids.get(name)).encode() not in registered]
 
 
 def _launch(stack: Stack, lock: int) -> None:
@@ -194,15 +240,3 @@ def _end_survivors(stack: Stack) -> None:
         group = [entry for entry in PROCESSES if entry.priority == priority]
         processes_of_group = [process for entry in group for process in found.get(entry.name, [])]
         end(processes_of_group, max(entry.stop_secs for entry in group))
-
-
-def _log_tails(stack: Stack, lines: int = 10) -> str:
-    """Return the last lines of each process's log."""
-    parts = []
-    for name in ("supervisord", *(entry.name for entry in PROCESSES)):
-        try:
-            text = Path(f"{stack.home}/logs/{name}.log").read_text("utf-8", "replace")
-        except OSError:
-            continue
-        parts.append("\n".join([f"--- {name}.log", *text.splitlines()[-lines:]]))
-    return "\n".join(parts)

@@ -6,6 +6,7 @@ loses its data, and a session's total is the sum. Totals only rise, times only m
 
 from hivepipe.store.database import Database
 from hivepipe.store.listings import Entry, Listings
+from hivepipe.stored_times import ahead_ns, stored_time
 
 _TOTALS = ("calls", "failed", "denied", "warned")
 
@@ -23,7 +24,9 @@ def record_activity(
     profile: str,
 ) -> None:
     """Keep the totals (calls, failed, denied, warned) where they are greater, the rest if newer."""
-    newer = "excluded.last_active_at >= activity.last_active_at"
+    newer = (
+        "(excluded.last_active_at >= activity.last_active_at OR activity.last_active_at > :ahead)"
+    )
     sql = f"""
         INSERT INTO activity (session_id, since_ms, last_active_at, calls, failed, denied, warned,
           open_calls, turn_is_open, task_id, profile)
@@ -47,6 +50,7 @@ def record_activity(
         "turn_is_open": turn_is_open,
         "task": task or None,
         "profile": profile or None,
+        "ahead": stored_time(ahead_ns()),
     }
     db.execute(sql, parameters)
 

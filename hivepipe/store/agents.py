@@ -14,6 +14,7 @@ from hivepipe.errors import MissingParentError
 from hivepipe.store.database import Database
 
 TTL_SECS = 3600
+ENDS = ("completed", "failed")
 _RANKS = {"spawned": 0, "running": 1, "completed": 2, "failed": 3, "deleted": 4}
 
 
@@ -31,6 +32,7 @@ class Sign:
     tokens: int | None = None
     duration_ms: int | None = None
     began: bool = False  # Claude Code says that it is at work
+    error: str = ""
 
 
 def record_sign(db: Database, job: Envelope, sign: Sign) -> None:
@@ -43,15 +45,17 @@ def record_sign(db: Database, job: Envelope, sign: Sign) -> None:
     merged = merge(known, job, sign)
     sql = """
         INSERT INTO agents (id, swarm_id, name, type, role, metadata, status, created_at,
-          last_active, deleted_at, session_id, tool_use_id, model, completed_at, began_at)
+          last_active, deleted_at, session_id, tool_use_id, model, completed_at, began_at,
+          outcome, error)
         VALUES (:id, :swarm_id, :name, :type, :role, :metadata, :status, :created_at,
-          :last_active, :deleted_at, :session_id, :tool_use_id, :model, :completed_at, :began_at)
+          :last_active, :deleted_at, :session_id, :tool_use_id, :model, :completed_at, :began_at,
+          :outcome, :error)
         ON CONFLICT (id) DO UPDATE SET
           name = excluded.name, type = excluded.type, metadata = excluded.metadata,
           status = excluded.status, created_at = excluded.created_at,
           last_active = excluded.last_active, tool_use_id = excluded.tool_use_id,
           model = excluded.model, completed_at = excluded.completed_at,
-          began_at = excluded.began_at
+          began_at = excluded.began_at, outcome = excluded.outcome, error = excluded.error
     """
     db.execute(sql, merged)
 
@@ -83,6 +87,8 @@ def _new_agent(swarm: str, job: Envelope, sign: Sign) -> dict[str, object]:
         "model": None,
         "completed_at": None,
         "began_at": None,
+        "outcome": None,
+        "error": None,
     }
 
 
@@ -100,8 +106,10 @@ def merge(known: dict[str, object], job: Envelope, sign: Sign) -> dict[str, obje
     row["last_active"] = max(str(known["last_active"] or ""), job.time)
     if sign.began:
         row["began_at"] = min(str(known["began_at"] or job.time), job.time)
-    if sign.status in ("completed", "failed"):
+    if sign.status in ENDS:
         row["completed_at"] = max(str(known["completed_at"] or ""), job.time)
+        row["outcome"] = row["status"] if row["status"] in ENDS else sign.status
+        row["error"] = max(str(known["error"] or ""), sign.error) or None  # of several, one
     before = _metadata(known)
     if before is not None:  # what cannot be read is left as it is
         row["metadata"] = orjson.dumps(_render(row, before, job, sign)).decode()

@@ -13,7 +13,7 @@ def verdicts(db: Database, now: datetime) -> list[tuple[str, Verdict]]:
         SELECT agents.id, agents.status, agents.metadata, agents.created_at, agents.session_id,
           agents.began_at, sessions.status AS session_status
         FROM agents LEFT JOIN sessions ON sessions.id = agents.session_id
-        WHERE agents.status <> 'deleted' ORDER BY agents.created_at, agents.id
+        WHERE agents.deleted_at IS NULL ORDER BY agents.created_at, agents.id
     """
     return [(row["id"], judge(dict(row), now)) for row in db.rows(sql)]
 
@@ -21,12 +21,15 @@ def verdicts(db: Database, now: datetime) -> list[tuple[str, Verdict]]:
 def delete_agents(
     db: Database, job_id: str, trigger: str, time: str, judged: list[tuple[str, Verdict]]
 ) -> None:
-    """Delete, softly, those that go, and record the run if there are any."""
+    """Delete, softly, those that go, and record the run if there are any.
+
+    Status, outcome and error stay; who never finished is lost.
+    """
     gone = [(agent, verdict.reason) for agent, verdict in judged if verdict.goes]
     sql = """
-        UPDATE agents SET status = 'deleted', deleted_at = :time, deleted_reason = :reason,
-          deleted_by = :job
-        WHERE id = :id AND status <> 'deleted'
+        UPDATE agents SET deleted_at = :time, deleted_reason = :reason, deleted_by = :job,
+          outcome = COALESCE(outcome, 'lost')
+        WHERE id = :id AND deleted_at IS NULL
     """
     for agent, reason in gone:
         db.execute(sql, {"id": agent, "reason": reason, "time": time, "job": job_id})

@@ -110,6 +110,12 @@ class Database:
             raise
         self._connection.execute("RELEASE job")
 
+    def try_to_write(self) -> None:
+        """Commit a page as it was; sqlite3.Error: the database cannot be written now."""
+        (number,) = self._connection.execute("PRAGMA user_version").fetchone()
+        with self.transaction():
+            self._connection.execute(f"PRAGMA user_version = {number:d}")
+
     def log_bytes(self) -> int:
         """Return how large the write-ahead log is."""
         log = Path(f"{self.path}-wal")

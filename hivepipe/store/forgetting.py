@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hivepipe.store.database import Database, Row
+from hivepipe.store.hive import end_worker
 from hivepipe.store.listings import beginning, listings
 from hivepipe.wanted import Wanted
 
@@ -22,6 +23,7 @@ TABLES = {
     "session_logs": "session_id",
     "prompts": "session_id",
     "skill_uses": "session_id",
+    "imported_skill_sessions": "session_id",
     "usage": "session_id",
     "activity": "session_id",
     "summaries": "session_id",
@@ -81,6 +83,7 @@ TIMES = {
     "session_logs": "created_at",
     "prompts": "created_at",
     "skill_uses": "created_at",
+    "imported_skill_sessions": "''",
     "usage": "created_at",
     "activity": "last_active_at",
     "summaries": "made_at",
@@ -193,6 +196,8 @@ def remove_rows(db: Database, sessions: Iterable[str]) -> None:
     with db.transaction():
         for session in sessions:
             db.execute(remember, {"session": session})
+            for _, worker in hive_workers_of(db, session):
+                end_worker(db, worker, "deleted_at")
             for table, column in TABLES.items():
                 db.execute(f"DELETE FROM {table} WHERE {column} = :session", {"session": session})
             db.execute(TASKS_SQL, {"session": session})

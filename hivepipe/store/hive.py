@@ -8,6 +8,8 @@ from typing import Any
 
 from hivepipe.store.database import Database
 from hivepipe.store.listings import Entry, Listings
+from hivepipe.store.tasks import set_task_state
+from hivepipe.stored_times import now
 
 
 def record_worker(db: Database, worker: dict[str, Any]) -> None:
@@ -76,12 +78,32 @@ def states(store: Listings) -> dict[str, int]:
     return {row["state"]: row["number"] for row in store.rows(sql, {})}
 
 
-def end_worker(db: Database, worker: str, column: str, time: str) -> None:
-    """Note when a worker was archived or deleted; its rows stay."""
+def end_worker(db: Database, worker: str, column: str) -> None:
+    """Note that a worker was archived or deleted, and close its task; its rows stay."""
     if column not in ("archived_at", "deleted_at"):
         raise ValueError(column)
+    at, time_ns = now()
     sql = f"UPDATE hive_workers SET {column} = :time WHERE id = :id AND {column} IS NULL"
-    db.execute(sql, {"time": time, "id": worker})
+    db.execute(sql, {"time": at, "id": worker})
+    if task := _task_left_by(db, worker):
+        reason = f"its worker was {column.removesuffix('_at')} before it said done"
+        set_task_state(db, task, "cancelled", at, time_ns, reason)
+
+
+def _task_left_by(db: Database, worker: str) -> str:
+    """Return the open task that nobody works on after this worker; empty if there is none.
+
+    A task that a spawn made has the id of a worker. Any other one is the user's own, and stays.
+    """
+    sql = """
+        SELECT tasks.id FROM hive_workers AS ended JOIN tasks ON tasks.id = ended.task_id
+        WHERE ended.id = :worker AND tasks.status = 'open'
+          AND EXISTS (SELECT 1 FROM hive_workers WHERE id = tasks.id)
+          AND NOT EXISTS (SELECT 1 FROM hive_workers
+            WHERE task_id = tasks.id AND archived_at IS NULL AND deleted_at IS NULL)
+    """
+    row = db.row(sql, {"worker": worker})
+    return row["id"] if row else ""
 
 
 def unended(db: Database, hive: str) -> set[str]:

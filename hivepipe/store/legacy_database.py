@@ -1,62 +1,182 @@
 """The database of the predecessor, read as what it is: somebody else's file."""
 
+import os
+import re
+import shutil
 import sqlite3
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from hivepipe.errors import StoreError
-from hivepipe.store.legacy_rows import TABLES
+from hivepipe.regular_file import regular
+from hivepipe.store.legacy_rows import OTHER_NAMES, TABLES
 
-_ALLOWED = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ)
+_ALLOWED = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION)
+_ATTEMPTS = 5
+_OF_SQLITE = re.compile(r"sqlite_\w+")
+_REASONS = {
+    "collective_memory": "hivepipe keeps memories as files, not as rows",
+    "consensus_decisions": "hivepipe has no votes",
+    "session_checkpoints": "hivepipe keeps the last checkpoint of a session, in `sessions`",
+    "schema_migrations": "it is hivepipe's own",
+}
+_UNKNOWN = "hivepipe has no such table"
+_NO_TABLE = "it is not an ordinary table: reading it could run code"
+_NO_ID = "it has no column `id`"
+
+
+class LeftOut(NamedTuple):
+    """A table, or columns of a table, that cannot be imported."""
+
+    name: str
+    rows: int | None  # None: they were not counted
+    reason: str
 
 
 class LegacyDatabase:
-    """Both shapes that were seen, and any other: what columns it shares with ours are read."""
+    """Both shapes that were seen, and any other: the columns that hivepipe has too are read."""
 
     def __init__(self, path: Path) -> None:
-        """Open it for reading; StoreError: it is no database, or cannot be read."""
-        if not path.is_file():
-            raise StoreError(f"{path} is no file")
+        """Open it for reading; StoreError: it is no database, locked, or cannot be read."""
+        self._copies = tempfile.TemporaryDirectory(prefix="hivepipe-")
         try:
-            self._db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+            self._open(_copied(path, Path(self._copies.name)), path)
+        except BaseException:
+            self._copies.cleanup()
+            raise
+
+    def _open(self, copy: Path, path: Path) -> None:
+        try:
+            self._db = sqlite3.connect(copy)
             self._db.text_factory = lambda data: data.decode("utf-8", "replace")
             self._db.execute("PRAGMA trusted_schema = OFF")
-            self._columns = {table: self._shared(table) for table in TABLES}
+            self._tables = self._find_tables()
         except sqlite3.Error as error:
             raise StoreError(f"cannot read {path}: {error}") from error
+        self._columns = {
+            table: _source_columns(table, self._tables.get(table, [])) for table in TABLES
+        }
         self._db.set_authorizer(
             lambda action, *_: sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
         )
 
-    def _shared(self, table: str) -> tuple[str, ...]:
-        """Return the columns to read; none of a view or a virtual table, which run code."""
-        sql = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = :table"
-        found = self._db.execute(sql, {"table": table}).fetchone()
-        if found is None or "VIRTUAL" in found[0].upper().split("(")[0]:
-            return ()
-        info = self._db.execute("SELECT name FROM pragma_table_info(:table)", {"table": table})
-        names = {row[0] for row in info}
-        return tuple(name for name in TABLES[table] if name in names)
+    def _find_tables(self) -> dict[str, list[str]]:
+        """Return the columns of each table and view; none of what runs code when it is read."""
+        sql = "SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view')"
+        found: dict[str, list[str]] = {}
+        for name, kind, text in self._db.execute(sql).fetchall():
+            is_plain = kind == "table" and "VIRTUAL" not in str(text).upper().split("(")[0]
+            info = "SELECT name FROM pragma_table_info(:table)"
+            rows = self._db.execute(info, {"table": name}) if is_plain else ()
+            found[name] = [row[0] for row in rows]
+        return found
 
     @property
-    def left_out(self) -> list[str]:
-        """The tables that are not there, or not as tables."""
-        return [table for table, columns in self._columns.items() if "id" not in columns]
+    def is_of_hivepipe(self) -> bool:
+        """Did hivepipe make it?"""
+        return "schema_migrations" in self._tables
 
-    def rows(self) -> Iterator[tuple[str, dict[str, object]]]:
-        """Yield the rows, parents first; StoreError: the file is damaged."""
-        for table, columns in self._columns.items():
-            if "id" not in columns:
+    @property
+    def has_tables(self) -> bool:
+        """Is anything in it at all?"""
+        return bool(self._tables)
+
+    def left_out(self) -> list[LeftOut]:
+        """Return what is in the database and cannot be imported, each with the reason."""
+        return [*self._tables_left_out(), *self._columns_left_out()]
+
+    def _tables_left_out(self) -> Iterator[LeftOut]:
+        for table, columns in sorted(self._tables.items()):
+            if _OF_SQLITE.fullmatch(table) or "id" in self._columns.get(table, {}):
                 continue
-            try:
-                for row in self._db.execute(f"SELECT {', '.join(columns)} FROM {table}"):
-                    texts = (
-                        v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in row
-                    )
-                    yield table, dict(zip(columns, texts, strict=True))
-            except sqlite3.Error as error:
-                raise StoreError(f"table {table} cannot be read: {error}") from error
+            rows = self._count(table) if columns else None
+            reason = _NO_ID if table in TABLES else _REASONS.get(table, _UNKNOWN)
+            yield LeftOut(f"table {table}", rows, reason if columns else _NO_TABLE)
+
+    def _columns_left_out(self) -> Iterator[LeftOut]:
+        for table, taken in self._columns.items():
+            others = [name for name in self._tables.get(table, []) if name not in taken.values()]
+            if "id" in taken and others:
+                said = ", ".join(others)
+                reason = f"hivepipe has no such columns: {said}"
+                yield LeftOut(f"columns of {table}", self._count(table), reason)
+
+    def _count(self, table: str) -> int | None:
+        try:
+            name = table.replace('"', '""')
+            (number,) = self._db.execute(f'SELECT count(*) FROM "{name}"').fetchone()
+        except sqlite3.Error:
+            return None
+        return int(number)
+
+    @property
+    def tables(self) -> list[str]:
+        """The tables that can be imported, parents first."""
+        return [table for table, columns in self._columns.items() if "id" in columns]
+
+    def rows(self, table: str) -> Iterator[dict[str, object]]:
+        """Yield the rows of a table; StoreError: it is damaged."""
+        columns = self._columns[table]
+        sources = ", ".join(f'"{name}"' for name in columns.values())
+        try:
+            for row in self._db.execute(f"SELECT {sources} FROM {table}"):
+                texts = (v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in row)
+                yield dict(zip(columns, texts, strict=True))
+        except sqlite3.Error as error:
+            raise StoreError(f"it cannot be read: {error}") from error
 
     def close(self) -> None:
-        """Let go of it."""
+        """Let go of it, and delete the copy."""
         self._db.close()
+        self._copies.cleanup()
+
+
+def _copied(path: Path, folder: Path) -> Path:
+    """Copy a database with its logs: to open the original would change files beside it.
+
+    StoreError: it cannot be read, or somebody writes it all the time.
+    """
+    if path.is_symlink() or not path.is_file():
+        raise StoreError(f"{path} is not a regular file")
+    try:
+        for _ in range(_ATTEMPTS):
+            before = _states(path)
+            for suffix in before:
+                _copy(f"{path}{suffix}", folder / f"hive.db{suffix}")
+            if _states(path) == before:
+                return folder / "hive.db"
+    except OSError as error:
+        raise StoreError(f"{error.filename or path} cannot be read: {error.strerror}") from error
+    raise StoreError(f"{path} changes all the time: end what writes it")
+
+
+def _copy(source: str, target: Path) -> None:
+    with open(source, "rb", opener=_no_link) as file, target.open("wb") as copy:
+        shutil.copyfileobj(file, copy)
+
+
+def _no_link(path: str, flags: int) -> int:
+    return regular(path, flags | os.O_NOFOLLOW)
+
+
+def _states(path: Path) -> dict[str, tuple[int, int, int]]:
+    """Return size and times of the database and of the logs that belong to it."""
+    found = {}
+    for suffix in ("", "-wal", "-journal"):
+        if not suffix or os.path.lexists(f"{path}{suffix}"):
+            status = os.lstat(f"{path}{suffix}")
+            found[suffix] = (status.st_size, status.st_mtime_ns, status.st_ino)
+    return found
+
+
+def _source_columns(table: str, there: list[str]) -> dict[str, str]:
+    """Return our column -> the column of the old table that holds the same."""
+    found = {}
+    for name in TABLES[table]:
+        names = (name, *OTHER_NAMES.get((table, name), ()))
+        source = next((each for each in names if each in there), None)
+        if source:
+            found[name] = source
+    return found

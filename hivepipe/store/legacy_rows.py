@@ -3,6 +3,7 @@
 What a hook of ours wrote wins over anything imported; of what was imported, the newer.
 """
 
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
@@ -28,6 +29,18 @@ TABLES: dict[str, tuple[str, ...]] = {
         *("checkpoint_count", "operation_count", "status"),
     ),
     "session_logs": ("id", "session_id", "log_level", "message", "data", "created_at"),
+    "tasks": (
+        *("id", "session_id", "text", "status", "progress", "reason"),
+        *("created_at", "updated_at", "finished_at"),
+    ),
+}
+# (table, column) -> what the predecessor's shapes call it.
+OTHER_NAMES = {
+    ("session_logs", "created_at"): ("timestamp",),
+    ("tasks", "text"): ("description", "title"),
+    ("tasks", "progress"): ("result",),
+    ("tasks", "reason"): ("error",),
+    ("tasks", "finished_at"): ("completed_at",),
 }
 _IDS = {
     "swarms": ("id",),
@@ -35,12 +48,17 @@ _IDS = {
     "agents": ("id", "session_id"),
     "instance_sessions": ("session_id", "instance_id"),
     "session_logs": ("session_id",),
+    "tasks": ("id", "session_id"),
 }
 TIMES = {
     *("created_at", "updated_at", "deleted_at", "paused_at", "last_active"),
-    *("started_at", "last_seen"),
+    *("started_at", "last_seen", "finished_at"),
 }
 _AGENT_STATES = ("spawned", "running", "completed", "failed", "deleted")
+_TASK_STATES = {
+    **dict.fromkeys(("completed", "complete", "done", "finished", "success"), "done"),
+    **dict.fromkeys(("cancelled", "canceled", "failed", "error", "aborted"), "cancelled"),
+}
 
 
 def utc_time(text: str) -> str:
@@ -83,6 +101,8 @@ def import_row(db: Database, job: Envelope) -> None:
     if table not in TABLES or not isinstance(row, dict):
         raise BadEnvelopeError("no row of a table that is imported")
     known = {name: row.get(name) for name in TABLES[table]}
+    if table == "agents":
+        known["session_id"] = known["session_id"] or _session_in(known["metadata"])
     session = known["id"] if table == "sessions" else known.get("session_id")
     if is_forgotten(db, str(session or "")):
         raise BadEnvelopeError("its session was forgotten")
@@ -121,6 +141,21 @@ def _agent(db: Database, _job: Envelope, row: dict[str, object]) -> None:
     _insert(db, "agents", row | {"status": "deleted" if row["deleted_at"] else status})
 
 
+def _session_in(metadata: object) -> str | None:
+    """Return the session that an agent's metadata names: the predecessor had no column for it."""
+    try:
+        said = json.loads(metadata) if isinstance(metadata, str) else None
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(said, dict):
+        return None
+    context = said.get("spawn_context")
+    inner = context.get("session_id") if isinstance(context, dict) else None
+    session = said.get("sessionId") or inner
+    is_id = isinstance(session, str) and valid_id(session) == session
+    return session if is_id else None
+
+
 def _instance_session(db: Database, _job: Envelope, row: dict[str, object]) -> None:
     session = row["session_id"]
     if db.row("SELECT 1 FROM sessions WHERE id = :id", {"id": session}) is None:
@@ -142,12 +177,22 @@ def _log(db: Database, job: Envelope, row: dict[str, object]) -> None:
     _insert(db, "session_logs", row | {"log_level": row["log_level"] or "INFO", "job_id": job.id})
 
 
+def _task(db: Database, _job: Envelope, row: dict[str, object]) -> None:
+    """One that failed was given up: hivepipe knows open, done and cancelled."""
+    said = str(row["status"] or "")
+    status = _TASK_STATES.get(said.lower(), "open")
+    reason = row["reason"] or (said if status == "cancelled" else None)
+    updated = row["updated_at"] or row["finished_at"] or row["created_at"]
+    _insert(db, "tasks", row | {"status": status, "reason": reason, "updated_at": updated})
+
+
 _BRING = {
     "swarms": _swarm,
     "sessions": _session,
     "agents": _agent,
     "instance_sessions": _instance_session,
     "session_logs": _log,
+    "tasks": _task,
 }
 
 

@@ -23,6 +23,9 @@ _ACTIONS = {
 }
 
 
+Touched = tuple[str, int]  # a table, and the number of a row in it
+
+
 class RefusedError(StoreError):
     """The statement is none that may be imported."""
 
@@ -44,6 +47,7 @@ class LegacySql:
         self._db.execute(f"DELETE FROM {_BOOKS}")
         self._reason = ""
         self._now = ""
+        self._touched: set[Touched] = set()
         self._db.create_function("datetime", -1, self._datetime)
 
     def _make(self, table: str, columns: tuple[str, ...]) -> None:
@@ -102,15 +106,21 @@ class LegacySql:
             return "more than one statement"
         return str(error)
 
-    def rows(self) -> Iterable[tuple[str, dict[str, object]]]:
+    def take_touched(self) -> set[Touched]:
+        """Return the rows that were inserted or changed since this was asked last."""
+        found = {(row[0], row[1]) for row in self._db.execute(f"SELECT name, number FROM {_BOOKS}")}
+        self._db.execute(f"DELETE FROM {_BOOKS}")
+        self._touched |= found
+        return found
+
+    def rows(self) -> Iterable[tuple[Touched, dict[str, object]]]:
         """Yield what statements inserted or changed and did not delete again, parents first."""
+        self.take_touched()
         for table in TABLES:
-            sql = f"""
-                SELECT {table}.* FROM {_BOOKS} JOIN {table} ON {table}.rowid = {_BOOKS}.number
-                WHERE {_BOOKS}.name = :table ORDER BY {table}.rowid
-            """
-            for row in self._db.execute(sql, {"table": table}):
-                yield table, dict(row)
+            for key in sorted(key for key in self._touched if key[0] == table):
+                sql = f"SELECT * FROM {table} WHERE rowid = :number"
+                for row in self._db.execute(sql, {"number": key[1]}):
+                    yield key, dict(row)
 
     def close(self) -> None:
         """Let go of it."""

@@ -6,7 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from hivepipe.errors import NothingRecordedError, StoreError
+from hivepipe.file_size import with_limit
 from hivepipe.store.migrations import made_by_newer
 
 BUSY_TIMEOUT_SECS = 5.0
@@ -55,9 +58,29 @@ def listings(path: Path) -> Iterator["Listings"]:
         connection.row_factory = sqlite3.Row
         yield Listings(connection)
     except sqlite3.Error as error:
-        raise StoreError(f"cannot read {path}: {error}") from error
+        raise StoreError(f"cannot read {path}: {with_limit(str(error))}") from error
     finally:
         connection.close()
+
+
+_AGENT = """
+    id, session_id, swarm_id, name, type, status, model, created_at, began_at, last_active,
+    completed_at, deleted_at, deleted_reason, metadata
+"""
+# One that has not finished when its session is over never will.
+_OUTCOME = """
+    COALESCE(outcome, CASE WHEN deleted_at IS NULL AND EXISTS (SELECT 1 FROM sessions
+      WHERE sessions.id = agents.session_id AND sessions.status = 'ended') THEN 'lost' END)
+"""
+
+
+def _with_usage(agent: Entry) -> Entry:
+    """Add what the metadata of an agent say: tokens, and how long it ran."""
+    try:
+        usage = orjson.loads(agent["metadata"] or "{}")["usage"]
+        return agent | {"tokens": usage["tokens"], "duration_ms": usage["duration_ms"]}
+    except (orjson.JSONDecodeError, LookupError, TypeError):
+        return agent | {"tokens": None, "duration_ms": None}
 
 
 _OF_THE_CLOCK = ("schema_migrations", "applied", "slots", "counters", "alerts")
@@ -125,24 +148,26 @@ class Listings:
         """
         return self.rows(sql, {"id": session})
 
-    def agents(self, session: str = "") -> list[Entry]:
-        """Return all agents, or those of one session, newest first."""
-        which = "WHERE session_id = :id" if session else ""  # an OR would read them all
+    def agents(self, session: str = "", since: str = "", until: str = "") -> list[Entry]:
+        """Return all agents, or those of one session, or of a time; newest first."""
+        # An OR would read them all.
+        named = {"session_id = :id": session, "created_at >= :since": since}
+        which = [term for term, value in (named | {"created_at < :until": until}).items() if value]
         sql = f"""
-            SELECT id, session_id, swarm_id, name, type, status, model, created_at, last_active,
-              completed_at
-            FROM agents {which} ORDER BY created_at DESC, id
+            SELECT {_AGENT}, {_OUTCOME} AS outcome, error
+            FROM agents {"WHERE " if which else ""}{" AND ".join(which)}
+            ORDER BY created_at DESC, id
         """
-        return self.rows(sql, {"id": session})
+        found = self.rows(sql, {"id": session, "since": since, "until": until})
+        return [_with_usage(entry) for entry in found]
 
     def agent(self, agent: str) -> Entry | None:
         """Return one agent."""
-        sql = """
-            SELECT id, session_id, swarm_id, name, type, role, status, model, tool_use_id,
-              created_at, began_at, last_active, completed_at, deleted_at, deleted_reason, metadata
+        sql = f"""
+            SELECT {_AGENT}, {_OUTCOME} AS outcome, error, role, tool_use_id
             FROM agents WHERE id = :id
         """
-        return next(iter(self.rows(sql, {"id": agent})), None)
+        return next((_with_usage(row) for row in self.rows(sql, {"id": agent})), None)
 
     def trouble(self) -> str:
         """Return what SQLite finds wrong with the file; empty if nothing."""

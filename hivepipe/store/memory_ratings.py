@@ -37,6 +37,19 @@ def rate(db: Database, session: str, memory: str, useful: bool, time: str) -> No
     db.execute(sql, {**parameters, "time": time})
 
 
+def rated_by(store: Listings, session: str) -> tuple[str, str]:
+    """Return for whom a session rates: its profile, else itself, and its task, if it has one."""
+    sql = """
+        SELECT
+          (SELECT profile_id FROM profile_sessions WHERE session_id = :session
+            ORDER BY entered_at DESC, profile_id LIMIT 1) AS profile,
+          (SELECT id FROM tasks WHERE session_id = :session
+            ORDER BY assigned_time_ns DESC, id LIMIT 1) AS task
+    """
+    (row,) = store.rows(sql, {"session": session})
+    return row["profile"] or session, row["task"] or ""
+
+
 def usefulness(store: Listings) -> dict[str, int]:
     """Return for each memory how often it was of use, less how often it was not."""
     sql = """

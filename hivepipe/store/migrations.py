@@ -279,6 +279,66 @@ CREATE VIEW v_alerts AS SELECT name, text, raised_at, ended_at FROM alerts;
 # The writer looks at all of them whenever an agent ends; those that were deleted stay for a month.
 LIVE_AGENTS = "CREATE INDEX live_agents ON agents (created_at) WHERE status <> 'deleted';"
 
+# What `import-db`, `import-queue` and `migrate` took in: rows and entries, by a hash of their
+# content. Unlike `applied` it is never pruned, or an import months later would bring rows back.
+IMPORTED = """
+CREATE TABLE imported (id TEXT PRIMARY KEY, imported_at TEXT NOT NULL) WITHOUT ROWID;
+"""
+
+# A session ends with its last instance: its newest sign and its newest end are kept apart, and
+# which end its conclusion (summary, clean-up) is of.
+SESSION_ENDS = """
+ALTER TABLE sessions ADD COLUMN turn TEXT;
+ALTER TABLE sessions ADD COLUMN last_end_ns INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN last_end_reason TEXT;
+ALTER TABLE sessions ADD COLUMN process_end_ns INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN concluded_ns INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN concluded_before_ns INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN concluded_by TEXT;
+UPDATE sessions SET turn = CASE WHEN status = 'paused' THEN 'paused' ELSE 'active' END;
+UPDATE sessions SET last_end_ns = state_time_ns, last_end_reason = end_reason,
+  concluded_ns = state_time_ns, state_time_ns = state_time_ns - 1 WHERE status = 'ended';
+CREATE INDEX unconcluded_sessions ON sessions (last_end_ns)
+  WHERE status = 'ended' AND concluded_ns < last_end_ns;
+"""
+
+# Claude Code's own prompts were stored as the user's before 1.1.
+USERS_PROMPTS = "DELETE FROM prompts WHERE ltrim(prompt) LIKE '<task-notification>%';"
+
+# What a predecessor's skill-usage.json counted; the uses that it lists are rows of `skill_uses`, of
+# the kind `imported`, and are in these numbers.
+IMPORTED_SKILLS = """
+CREATE TABLE imported_skills (
+  skill TEXT PRIMARY KEY, uses INTEGER NOT NULL, successes INTEGER NOT NULL,
+  last_used TEXT NOT NULL, days TEXT NOT NULL);
+CREATE TABLE imported_skill_sessions (
+  skill TEXT NOT NULL, session_id TEXT NOT NULL, PRIMARY KEY (skill, session_id));
+"""
+
+# What became of an agent survives its cleanup, which sets deleted_at and nothing else. Of those
+# that were cleaned up as completed before, nobody knows whether they had failed.
+OUTCOMES = """
+ALTER TABLE agents ADD COLUMN outcome TEXT;
+ALTER TABLE agents ADD COLUMN error TEXT;
+UPDATE agents SET outcome = status WHERE status IN ('completed', 'failed');
+UPDATE agents SET outcome = 'lost' WHERE deleted_reason IN ('orphaned', 'expired');
+UPDATE agents SET deleted_at = last_active WHERE status = 'deleted' AND deleted_at IS NULL;
+DROP INDEX live_agents;
+CREATE INDEX live_agents ON agents (created_at) WHERE deleted_at IS NULL;
+DROP VIEW v_agents;
+CREATE VIEW v_agents AS SELECT
+  id AS agent_id, session_id, status, type, name, model,
+  created_at AS started_at, last_active AS last_active_at, completed_at AS ended_at,
+  deleted_at, deleted_reason, outcome, error
+FROM agents;
+"""
+
+# session.yaml says when the last turn ended, also while the next one goes on.
+TURN_ENDS = """
+ALTER TABLE sessions ADD COLUMN turn_ended_at TEXT;
+UPDATE sessions SET turn_ended_at = paused_at;
+"""
+
 MIGRATIONS = (
     ("0001 initial", INITIAL),
     ("0002 usage", USAGE),
@@ -299,6 +359,12 @@ MIGRATIONS = (
     ("0050 skill uses by session", SKILL_USES_BY_SESSION),
     ("0060 views", VIEWS),
     ("0070 live agents", LIVE_AGENTS),
+    ("0080 imported", IMPORTED),
+    ("0081 session ends", SESSION_ENDS),
+    ("0082 users prompts", USERS_PROMPTS),
+    ("0083 outcomes", OUTCOMES),
+    ("0090 imported skills", IMPORTED_SKILLS),
+    ("0091 turn ends", TURN_ENDS),
 )
 
 _RECORDS = """
@@ -337,9 +403,19 @@ def _pending(connection: sqlite3.Connection) -> list[tuple[str, str]]:
         if has_records
         else set()
     )
+    if not has_records and _has_tables(connection):
+        raise StoreError(
+            "the database was not made by hivepipe: `hivepipe migrate` takes over the one of the "
+            "bash hooks"
+        )
     if newer := made_by_newer(done):
         raise StoreError(newer)
     return [(name, script) for name, script in MIGRATIONS if name not in done]
+
+
+def _has_tables(connection: sqlite3.Connection) -> bool:
+    sql = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+    return connection.execute(sql).fetchone() is not None
 
 
 def made_by_newer(done: set[str]) -> str:

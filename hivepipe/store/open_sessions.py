@@ -1,8 +1,6 @@
 """Sessions that are open, and the instances that are or were in them, for whoever ends them."""
 
-from hivepipe.envelope import Envelope
 from hivepipe.store.database import Database, Row
-from hivepipe.store.sessions import choose_active
 
 
 def open_sessions(db: Database) -> list[Row]:
@@ -13,7 +11,8 @@ def open_sessions(db: Database) -> list[Row]:
     sql = """
         SELECT sessions.id AS session_id, sessions.project, sessions.transcript_path,
           sessions.swarm_id, sessions.updated_at, sessions.state_time_ns,
-          sessions.checkpoint_time_ns, mine.instance_id, mine.status AS assignment,
+          sessions.last_end_ns, sessions.checkpoint_time_ns, mine.instance_id,
+          mine.status AS assignment,
           mine.assigned_time_ns, mine.last_seen, instances.id, instances.pid,
           instances.pid_started, instances.host, instances.boot, instances.pid_space
         FROM sessions
@@ -30,13 +29,11 @@ def running_instances(db: Database) -> list[Row]:
     return db.rows("SELECT * FROM instances WHERE status = 'running' ORDER BY id")
 
 
-def lose_instance(db: Database, job: Envelope) -> None:
-    """The process is gone: it is in no session any more, unless it was seen since."""
+def unconcluded_sessions(db: Database, before_ns: int) -> list[Row]:
+    """Return the sessions that ended before that, and nothing has followed from it yet."""
     sql = """
-        UPDATE instances SET
-          gone_at = CASE WHEN gone_at > :time THEN gone_at ELSE :time END,
-          status = CASE WHEN last_seen > :time THEN status ELSE 'gone' END
-        WHERE id = :instance
+        SELECT id, project, transcript_path FROM sessions
+        WHERE status = 'ended' AND concluded_ns < last_end_ns AND last_end_ns < :before
+        ORDER BY id
     """
-    db.execute(sql, {"instance": job.instance, "time": job.time})
-    choose_active(db, job.instance)
+    return db.rows(sql, {"before": before_ns})

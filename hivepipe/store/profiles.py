@@ -139,6 +139,32 @@ def set_baseline(
     db.execute(sql, parameters)
 
 
+def count_versions(db: Database, profile: str) -> int | None:
+    """Return how many versions of files a profile has; None: there is no such profile."""
+    sql = """
+        SELECT (SELECT COUNT(*) FROM identity_versions WHERE profile_id = profiles.id) AS versions
+        FROM profiles WHERE id = :id
+    """
+    row = db.row(sql, {"id": profile})
+    return row["versions"] if row else None
+
+
+def open_sessions(db: Database, profile: str) -> list[str]:
+    """Return the open sessions of a profile."""
+    sql = """
+        SELECT session_id FROM profile_sessions JOIN sessions ON sessions.id = session_id
+        WHERE profile_id = :profile AND sessions.status IN ('active', 'paused') ORDER BY session_id
+    """
+    return [row["session_id"] for row in db.rows(sql, {"profile": profile})]
+
+
+def remove_profile(db: Database, profile: str) -> None:
+    """Delete a profile and all that is kept of it."""
+    for table in ("identity_versions", "identity_baselines", "profile_sessions"):
+        db.execute(f"DELETE FROM {table} WHERE profile_id = :profile", {"profile": profile})
+    db.execute("DELETE FROM profiles WHERE id = :profile", {"profile": profile})
+
+
 def profile_of_session(db: Database, session: str) -> Row | None:
     """Return profile and folder of a session."""
     sql = """
@@ -212,11 +238,11 @@ def versions(store: Listings, profile: str, name: str = "") -> list[Entry]:
     return store.rows(sql, {"profile": profile, "name": name})
 
 
-def version_text(store: Listings, profile: str, version: int) -> str | None:
-    """Return the text of one version."""
-    sql = "SELECT text FROM identity_versions WHERE profile_id = :profile AND id = :id"
-    rows = store.rows(sql, {"profile": profile, "id": version})
-    return str(rows[0]["text"]) if rows else None
+def version(store: Listings, profile: str, id: int) -> Entry | None:
+    """Return the file and the text of one version."""
+    sql = "SELECT name, text FROM identity_versions WHERE profile_id = :profile AND id = :id"
+    rows = store.rows(sql, {"profile": profile, "id": id})
+    return rows[0] if rows else None
 
 
 def current_texts(store: Listings) -> list[Entry]:

@@ -17,7 +17,7 @@ _IS_OVER = "IN (SELECT id FROM hive_workers WHERE archived_at < :before OR delet
 # table -> (key, which rows are over their time)
 _OUTDATED = {
     "applied": ("job_id", "applied_at < :before"),
-    "agents": ("id", "status = 'deleted' AND deleted_at < :before"),
+    "agents": ("id", "deleted_at < :before"),
     "slots": ("id", "executed_at < :before"),
     "cleanups": ("id", "created_at < :before"),
     "alerts": ("id", "ended_at < :before"),

@@ -1,4 +1,4 @@
-"""Sessions, their swarms, and the instances that are in them."""
+"""Sessions, their swarms and their checkpoints; how a session stands: `session_state`."""
 
 import orjson
 
@@ -6,6 +6,7 @@ from hivepipe.envelope import Envelope
 from hivepipe.errors import MissingParentError
 from hivepipe.store.database import Database
 from hivepipe.store.listings import beginning
+from hivepipe.store.session_state import note_sign
 
 
 def upsert_session(db: Database, job: Envelope) -> bool:
@@ -28,9 +29,9 @@ def upsert_session(db: Database, job: Envelope) -> bool:
     known = db.row("SELECT * FROM sessions WHERE id = :id", {"id": job.session})
     sql = """
         INSERT INTO sessions (id, swarm_id, swarm_name, status, metadata, created_at, updated_at,
-          project, objective, transcript_path, model, source, state_time_ns)
+          project, objective, transcript_path, model, source, turn, state_time_ns)
         VALUES (:id, :swarm, :swarm_name, 'active', :metadata, :time, :time,
-          :project, :objective, :transcript_path, :model, :source, :time_ns)
+          :project, :objective, :transcript_path, :model, :source, 'active', :time_ns)
         ON CONFLICT (id) DO UPDATE SET
           created_at = CASE WHEN excluded.created_at < sessions.created_at
             THEN excluded.created_at ELSE sessions.created_at END,
@@ -50,7 +51,7 @@ def upsert_session(db: Database, job: Envelope) -> bool:
         **_merge_start(dict(known) if known else {}, job),
     }
     db.execute(sql, parameters)
-    set_state(db, job, "active", time_ns=state_ns)
+    note_sign(db, job, "active", time_ns=state_ns)
     return True
 
 
@@ -103,28 +104,6 @@ def _touch_swarm(db: Database, job: Envelope) -> None:
     db.execute(sql, {"id": job.text("swarm"), "time": job.time})
 
 
-def set_state(db: Database, job: Envelope, status: str, reason: str = "", time_ns: int = 0) -> None:
-    """Set active, paused or ended, unless a newer event has spoken."""
-    sql = """
-        UPDATE sessions SET
-          status = :status,
-          paused_at = CASE WHEN :status = 'paused' THEN :time END,
-          ended_at = CASE WHEN :status = 'ended' THEN :time END,
-          end_reason = CASE WHEN :status = 'ended' THEN :reason END,
-          updated_at = CASE WHEN updated_at > :time THEN updated_at ELSE :time END,
-          state_time_ns = :time_ns
-        WHERE id = :id AND state_time_ns < :time_ns
-    """
-    parameters = {
-        "id": job.session,
-        "status": status,
-        "reason": reason,
-        "time": job.time,
-        "time_ns": time_ns or job.event_time_ns,
-    }
-    db.execute(sql, parameters)
-
-
 def require_session(db: Database, job: Envelope) -> bool:
     """Is the session there? False: it was deleted. MissingParentError: it is not there yet."""
     if session_exists(db, job.session):
@@ -156,103 +135,6 @@ def sessions_like(db: Database, prefix: str) -> list[str]:
     sql = "SELECT id FROM sessions WHERE id >= :prefix AND id < :behind ORDER BY id"
     found = [str(row["id"]) for row in db.rows(sql, beginning(prefix))]
     return [prefix] if prefix in found else found
-
-
-def assign_instance(db: Database, job: Envelope, host: str) -> None:
-    """Put the instance into the session; it leaves the one it was in before."""
-    seen = """
-        INSERT INTO instances
-          (id, pid, pid_started, host, boot, pid_space, status, started_at, last_seen)
-        VALUES (:id, :pid, :started, :host, :boot, :pid_space, 'running', :time, :time)
-        ON CONFLICT (id) DO UPDATE SET
-          status = CASE WHEN instances.gone_at >= excluded.last_seen THEN instances.status
-            ELSE 'running' END,
-          started_at = CASE WHEN excluded.started_at < instances.started_at
-            THEN excluded.started_at ELSE instances.started_at END,
-          last_seen = CASE WHEN excluded.last_seen > instances.last_seen
-            THEN excluded.last_seen ELSE instances.last_seen END
-    """
-    parameters = {
-        "id": job.instance,
-        "pid": job.number("pid"),
-        "started": job.text("pid_started"),
-        "host": job.text("host") or host,
-        "boot": job.text("boot") or None,
-        "pid_space": job.text("pid_space") or None,
-        "time": job.time,
-    }
-    db.execute(seen, parameters)
-    assigned = """
-        INSERT INTO instance_sessions
-          (id, session_id, instance_id, pid, started_at, last_seen, status, assigned_time_ns)
-        VALUES (:id, :session, :instance, :pid, :time, :time, 'detached', :time_ns)
-        ON CONFLICT (id) DO UPDATE SET
-          started_at = CASE WHEN excluded.started_at < instance_sessions.started_at
-            THEN excluded.started_at ELSE instance_sessions.started_at END,
-          last_seen = CASE WHEN excluded.last_seen > instance_sessions.last_seen
-            THEN excluded.last_seen ELSE instance_sessions.last_seen END,
-          assigned_time_ns =
-            CASE WHEN excluded.assigned_time_ns > instance_sessions.assigned_time_ns
-            THEN excluded.assigned_time_ns ELSE instance_sessions.assigned_time_ns END
-    """
-    parameters = {
-        "id": f"{job.instance}:{job.session}",
-        "session": job.session,
-        "instance": job.instance,
-        "pid": job.number("pid"),
-        "time": job.time,
-        "time_ns": job.event_time_ns,
-    }
-    db.execute(assigned, parameters)
-    choose_active(db, job.instance)
-
-
-def detach_instance(db: Database, job: Envelope) -> None:
-    """Take the instance out of the session; MissingParentError: it has not come in yet."""
-    sql = """
-        UPDATE instance_sessions SET
-          detached_time_ns = CASE WHEN detached_time_ns > :time_ns
-            THEN detached_time_ns ELSE :time_ns END,
-          last_seen = CASE WHEN last_seen > :time THEN last_seen ELSE :time END
-        WHERE instance_id = :instance AND session_id = :session
-    """
-    parameters = {
-        "instance": job.instance,
-        "session": job.session,
-        "time": job.time,
-        "time_ns": job.event_time_ns,
-    }
-    if not db.execute(sql, parameters):
-        raise MissingParentError(f"instance {job.instance} is not in session {job.session}")
-    choose_active(db, job.instance)
-
-
-def choose_active(db: Database, instance: str) -> None:
-    """Of an instance's sessions the last assigned is active, unless it was left since, or died."""
-    parameters = {"instance": instance}
-    leave = """
-        UPDATE instance_sessions SET status = 'detached'
-        WHERE instance_id = :instance AND status = 'active'
-    """
-    enter = """
-        UPDATE instance_sessions SET status = 'active'
-        WHERE id = (SELECT id FROM instance_sessions WHERE instance_id = :instance
-                    ORDER BY assigned_time_ns DESC, id LIMIT 1)
-          AND assigned_time_ns > detached_time_ns
-          AND NOT EXISTS (SELECT 1 FROM instances WHERE id = :instance AND status = 'gone')
-    """
-    db.execute(leave, parameters)
-    db.execute(enter, parameters)
-
-
-def session_of_instance(db: Database, instance: str) -> str:
-    """Return the session an instance is assigned to; empty if none."""
-    sql = """
-        SELECT session_id FROM instance_sessions
-        WHERE instance_id = :instance AND status = 'active'
-    """
-    row = db.row(sql, {"instance": instance})
-    return row["session_id"] if row else ""
 
 
 def newest_open_session(db: Database, project: str) -> str:

@@ -1,8 +1,9 @@
 """Uses of skills and of typed commands, each once."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 
-from hivepipe.skills.statistics import SkillUse
+from hivepipe.skills.statistics import ImportedSkill, SkillStatistics, SkillUse, statistics
 from hivepipe.store.listings import Listings
 
 
@@ -13,11 +14,11 @@ def skill_uses(store: Listings) -> Iterator[SkillUse]:
     What was typed and then called in the same prompt was used once: as the call went.
     """
     sql = """
-        SELECT use.*, use.kind = 'tool' OR use.skill LIKE '%:%' OR EXISTS (
+        SELECT use.*, use.kind IN ('tool', 'imported') OR use.skill LIKE '%:%' OR EXISTS (
           SELECT 1 FROM skill_uses AS other
-          WHERE other.skill = use.skill AND other.kind = 'tool') AS is_skill
+          WHERE other.skill = use.skill AND other.kind IN ('tool', 'imported')) AS is_skill
         FROM skill_uses AS use
-        WHERE use.kind = 'tool' OR NOT EXISTS (
+        WHERE use.kind IN ('tool', 'imported') OR NOT EXISTS (
           SELECT 1 FROM skill_uses AS other
           WHERE other.skill = use.skill AND other.kind = 'tool'
             AND other.session_id = use.session_id AND other.prompt_id = use.prompt_id)
@@ -31,7 +32,32 @@ def skill_uses(store: Listings) -> Iterator[SkillUse]:
             arguments=row["arguments"] or "",
             success=bool(row["success"]),
             is_skill=bool(row["is_skill"]),
+            is_imported=row["kind"] == "imported",
         )
+
+
+def imported_skills(store: Listings) -> Iterator[ImportedSkill]:
+    """Yield what a predecessor counted of each skill."""
+    sessions: dict[str, list[str]] = {}
+    for row in store.each("SELECT * FROM imported_skill_sessions ORDER BY rowid", {}):
+        sessions.setdefault(row["skill"], []).append(row["session_id"])
+    for row in store.each("SELECT * FROM imported_skills ORDER BY skill", {}):
+        yield ImportedSkill(
+            skill=row["skill"],
+            uses=row["uses"],
+            successes=row["successes"],
+            last_used=row["last_used"],
+            sessions=tuple(sessions.get(row["skill"], ())),
+            days=json.loads(row["days"]),
+        )
+
+
+def skill_statistics(
+    store: Listings, day_of: Callable[[str], str], *, are_skills: bool = True
+) -> dict[str, SkillStatistics]:
+    """Return what all uses add up to, a predecessor's among them; or those of other commands."""
+    uses = (use for use in skill_uses(store) if use.is_skill is are_skills)
+    return statistics(uses, day_of, imported_skills(store) if are_skills else ())
 
 
 def last_skill_use(store: Listings) -> int:

@@ -1,6 +1,5 @@
 """Which slot of what runs by the clock was executed, and when: how the intervals are seen."""
 
-from hivepipe.periodic import name_and_slot
 from hivepipe.store.database import Database
 from hivepipe.stored_times import stored_time
 
@@ -14,8 +13,13 @@ def record_slot(db: Database, name: str, slot: int, executed_ns: int) -> None:
     db.execute(sql, {"name": name, "slot": slot, "time": stored_time(executed_ns)})
 
 
-def is_executed(db: Database, job_id: str) -> bool:
-    """Was the slot that this id names executed?"""
-    name, slot = name_and_slot(job_id) or ("", 0)
+def is_executed(db: Database, name: str, slot: int) -> bool:
+    """Was this slot executed?"""
     sql = "SELECT 1 FROM slots WHERE name = :name AND slot = :slot"
     return db.row(sql, {"name": name, "slot": slot}) is not None
+
+
+def last_slot(db: Database, name: str) -> int:
+    """Return the latest slot of a row that was executed; -1: none was."""
+    row = db.row("SELECT MAX(slot) FROM slots WHERE name = :name", {"name": name})
+    return int(row[0]) if row and row[0] is not None else -1

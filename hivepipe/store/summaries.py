@@ -62,11 +62,13 @@ def record_summary(db: Database, session: str, made: Summary) -> None:
 
 def list_summaries(store: Listings, session: str = "") -> list[Entry]:
     """Return the newest summary of each session, or all of one; the newest first."""
+    newest = """
+        NOT EXISTS (SELECT 1 FROM summaries AS other WHERE other.session_id = one.session_id
+          AND (other.made_at, other.state) > (one.made_at, one.state))
+    """
+    which = "one.session_id = :session" if session else newest  # an OR would read them all
     sql = f"""
-        SELECT {_COLUMNS} FROM summaries AS one
-        WHERE one.session_id = :session OR :session = '' AND NOT EXISTS (
-          SELECT 1 FROM summaries AS other WHERE other.session_id = one.session_id
-            AND (other.made_at, other.state) > (one.made_at, one.state))
+        SELECT {_COLUMNS} FROM summaries AS one WHERE {which}
         ORDER BY one.made_at DESC, one.session_id
     """
     return [_entry(row) for row in store.rows(sql, {"session": session})]

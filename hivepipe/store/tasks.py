@@ -68,6 +68,12 @@ def assign_task(db: Database, task: str, session: str, time: str, time_ns: int) 
     db.execute(sql, parameters)
 
 
+def has_text(db: Database, task: str) -> bool:
+    """Is there such a task, and did somebody say what it is?"""
+    row = db.row("SELECT text FROM tasks WHERE id = :id", {"id": task})
+    return row is not None and row["text"] is not None
+
+
 def tasks_like(db: Database, prefix: str) -> list[str]:
     """Return the ids that begin so; one that is exactly this stands alone."""
     sql = "SELECT id FROM tasks WHERE id >= :prefix AND id < :behind ORDER BY id"
@@ -83,6 +89,7 @@ def list_tasks(store: Listings, with_finished: bool) -> list[Entry]:
     return store.rows(sql, {"all": with_finished})
 
 
-def show_task(store: Listings, task: str) -> Entry:
-    """Return what is known of a task that is there."""
-    return store.rows(f"SELECT {_COLUMNS} FROM tasks WHERE id = :id", {"id": task})[0]
+def find_task(store: Listings, task: str) -> Entry | None:
+    """Return what is known of a task, by its whole id."""
+    rows = store.rows(f"SELECT {_COLUMNS} FROM tasks WHERE id = :id", {"id": task})
+    return rows[0] if rows else None

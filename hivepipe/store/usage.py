@@ -80,22 +80,23 @@ class Charge(NamedTuple):
     tokens: Tokens
 
 
-def charges(store: Listings, since: str = "") -> Iterator[Charge]:
-    """Yield the messages since a moment (UTC, as the store writes times).
+def charges(store: Listings, since: str = "", session: str = "") -> Iterator[Charge]:
+    """Yield the messages since a moment (UTC, as the store writes times), of all sessions or one.
 
     A side question replays messages of its parent, sometimes under other requests: a message that
     the parent said itself is not one of the subagent's, and among subagents it counts once.
     """
-    sql = """
+    which = "AND usage.session_id = :session" if session else ""  # an OR would read them all
+    sql = f"""
         SELECT usage.*, agents.type AS agent_type FROM usage
         LEFT JOIN agents ON agents.id = usage.agent_id
-        WHERE usage.created_at >= :since AND NOT (usage.is_sidechain AND EXISTS (
+        WHERE usage.created_at >= :since {which} AND NOT (usage.is_sidechain AND EXISTS (
           SELECT 1 FROM usage AS other WHERE other.message_id = usage.message_id
             AND (NOT other.is_sidechain
               OR (other.output, other.request_id) > (usage.output, usage.request_id))))
         ORDER BY usage.created_at, usage.message_id, usage.request_id
     """
-    for row in store.each(sql, {"since": since}):
+    for row in store.each(sql, {"since": since, "session": session}):
         tokens = _tokens_of(row)
         yield Charge(
             time=row["created_at"],

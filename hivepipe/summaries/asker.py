@@ -7,12 +7,12 @@ becomes that program, whose environment alone then holds the credential.
 
 import json
 import os
-import shutil
 import signal
 import sys
 import tempfile
 from typing import Any, NoReturn
 
+from hivepipe.programs import find_program
 from hivepipe.settings import inherited
 
 Request = dict[str, Any]
@@ -23,7 +23,7 @@ def main() -> None:
     request: Request = json.loads(sys.stdin.buffer.read())
     signal.alarm(int(request["ends_after_secs"]))  # should nobody be left to kill it
     if request["kind"] == "claude":
-        program = shutil.which("claude", path=os.fsdecode(inherited().get(b"PATH", b"")))
+        program = find_program("claude")
         if program:
             become_claude(program, request)
         reason = "there is no `claude` on PATH"

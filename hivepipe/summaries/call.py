@@ -11,6 +11,7 @@ import selectors
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -237,4 +238,4 @@ def _without(reason: str, offer: Offer) -> str:
     secrets = (offer.secret, offer.account)
     for secret in (it for it in secrets if len(it) >= SHORTEST_SECRET):
         reason = reason.replace(secret, "***REDACTED***")
-    return redact_text(" ".join(reason.split()))[:REASON_CHARACTERS]
+    return textwrap.shorten(redact_text(reason), REASON_CHARACTERS, placeholder=" ...")

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import NamedTuple
 
+from hivepipe.events import is_machine_made
 from hivepipe.transcripts.lines import Fields, blocks, part, read_line, said, text
 
 LIMIT_BYTES = 20_000
@@ -63,7 +64,7 @@ def _paragraphs(raw: bytes) -> Iterator[str]:
         return
     words = said(message, SAID_CHARACTERS).strip()
     if words and not _OF_THE_TERMINAL.match(words):
-        yield f"{_speaker(line, kind)}: {words}"
+        yield f"{_speaker(line, kind, words)}: {words}"
     for call in blocks(message, "tool_use"):
         yield f"[Claude calls {text(call, 'name')}: {_arguments(part(call, 'input'))}]"
     for result in blocks(message, "tool_result"):
@@ -72,9 +73,11 @@ def _paragraphs(raw: bytes) -> Iterator[str]:
             yield f"[{'failed' if result.get('is_error') is True else 'answer'}: {answer}]"
 
 
-def _speaker(line: Fields, kind: str) -> str:
+def _speaker(line: Fields, kind: str, words: str) -> str:
     if line.get("isCompactSummary") is True:
         return "Summary of what came before"
+    if kind == "user" and is_machine_made(words):
+        return "Claude Code"
     return "Claude" if kind == "assistant" else "User"
 
 

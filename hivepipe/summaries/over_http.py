@@ -15,6 +15,7 @@ from pydantic_ai.usage import RunUsage, UsageLimits
 
 from hivepipe.errors import AnswerError
 from hivepipe.summaries.question import read_answer
+from hivepipe.summaries.reasons import sentence
 
 Request = dict[str, Any]
 
@@ -161,6 +162,6 @@ def _failure(error: BaseException, *, was_sent: bool) -> dict[str, Any]:
     after = getattr(error, "retry_after", None)
     return {
         "failure": kind,
-        "reason": f"{type(error).__name__}: {error}",
+        "reason": sentence(kind, chain),
         "retry_after_secs": after if isinstance(after, int | float) else None,
     }

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from hivepipe.plurals import counted
 from hivepipe.summaries.question import LONGEST_SUMMARY, Answer
 
 _FILES_SHOWN = 20
@@ -16,10 +17,21 @@ def plain_summary(meta: dict[str, Any]) -> Answer:
     return Answer(words, files=tuple(files[:_FILES_SHOWN]))
 
 
+def plain_text_summary(text: str, harness: str) -> Answer:
+    """Return a summary of a text of which no metadata are known: its size, and its last words."""
+    lines = len(text.splitlines())
+    of = "" if harness == "other" else f" of {harness}"
+    head = f"A text{of}, {counted(lines, 'line')}."
+    last = " ".join(text.split())
+    if len(last) > _LAST_WORDS:
+        last = f"... {last[-_LAST_WORDS:].partition(' ')[2]}"
+    return Answer(f"{head} Its last words: {last}"[:LONGEST_SUMMARY] if last else head)
+
+
 def _head(meta: dict[str, Any]) -> str:
     title = _text(meta, "title")
     minutes = round(_number(meta, "duration_seconds") / 60)
-    length = f"{_number(meta, 'message_count'):.0f} messages in {minutes} min"
+    length = f"{counted(round(_number(meta, 'message_count')), 'message')} in {minutes} min"
     return f"{title} ({length})" if title else f"A session of {length}"
 
 

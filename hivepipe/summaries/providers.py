@@ -72,7 +72,8 @@ PROVIDERS = (
 SETTABLE = tuple(name for it in PROVIDERS for name in it.credentials if name != CODEX)
 _COMMAND = "_COMMAND"  # behind the name of a key: not the key stands there but what prints it
 EMBEDDINGS_KEY = "HIVEPIPE_EMBEDDINGS_KEY"  # of `embeddings_url`
-KEPT = (*SETTABLE, EMBEDDINGS_KEY)  # what may stand in the file
+MEMORY_SERVER_KEY = "HIVEPIPE_MEMORY_SERVER_KEY"  # of `memory_server`
+KEPT = (*SETTABLE, EMBEDDINGS_KEY, MEMORY_SERVER_KEY)  # what may stand in the file
 
 
 @dataclass(frozen=True)

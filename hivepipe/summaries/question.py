@@ -12,7 +12,6 @@ from hivepipe.events import clean
 MOST_MEMORIES = 20
 MEMORY_CHARACTERS = 600
 LONGEST_SUMMARY = 4_000
-SHORTEST_SUMMARY = 20
 MOST_ENTRIES = 20
 LONGEST_ENTRY = 500
 ANSWER_TOKENS = 1_500
@@ -114,8 +113,8 @@ def read_answer(said: object, names: tuple[str, ...] = ()) -> Answer:
     if not isinstance(said, dict):
         raise AnswerError("the answer is no object")
     summary = said.get("summary")
-    if not isinstance(summary, str) or len(summary.strip()) < SHORTEST_SUMMARY:
-        raise AnswerError(f"`summary` must be a text of at least {SHORTEST_SUMMARY} characters")
+    if not isinstance(summary, str) or not summary.strip():
+        raise AnswerError("`summary` must be a text")
     return Answer(
         summary=clean(summary.strip()[:LONGEST_SUMMARY]),
         key_learnings=_texts(said, "key_learnings"),

@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from hivepipe.events import is_machine_made
 from hivepipe.transcripts.ledger import Ledger, mark_of
 from hivepipe.transcripts.lines import (
     CAP_PATH,
@@ -209,7 +210,7 @@ class Tally:
         elif words.startswith(_INTERRUPTED):
             self.outcome = "interrupted"
         elif line.get("isMeta") is not True:
-            self.messages += 1
+            self.messages += not is_machine_made(words)
             self.outcome = "unknown"
             self.ledger.close(_mark_of_line(line))
 

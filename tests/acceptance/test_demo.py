@@ -1,7 +1,6 @@
 """`hivepipe demo` as people run it: it shows what landed, fails when it must, leaves nothing."""
 
 import fcntl
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from hivepipe.cli.demo import command
+from hivepipe.cli.demo.scene import Scene
 from hivepipe.errors import StackError
-from hivepipe.stack import processes
 from tests.conftest import find_server
 from tests.rounds import ASKED_ROUNDS
 
@@ -74,16 +73,17 @@ def test_the_day(private_home) -> None:  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.skipif(not ASKED_ROUNDS, reason="a second demo; with HIVEPIPE_TEST_ROUNDS")
-def test_it_fails_when_a_hook_does_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_it_fails_when_a_hook_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The list is its own: a hook that answers and hands nothing over is found out."""
-    hooks = tmp_path / "hooks"
-    shutil.copytree(processes.hooks_folder(), hooks)
-    (hooks / "user_prompt_submit.py").write_text("""print('{"continue": true}')\n""")
-    for script in hooks.glob("*.py"):
-        if script.name != "user_prompt_submit.py":
-            real = processes.hooks_folder() / script.name
-            script.write_text(f"import runpy; runpy.run_path({str(real)!r}, run_name='__main__')")
-    monkeypatch.setattr(processes, "hooks_folder", lambda: hooks)
+    real = Scene._run
+
+    def idle(scene: Scene, kind: str, command: list[str], text: str, env: dict[str, str]) -> None:
+        """Run all hooks but one."""
+        if kind == "user_prompt_submit":
+            command = ["echo", '{"continue": true}']
+        real(scene, kind, command, text, env)
+
+    monkeypatch.setattr(Scene, "_run", idle)
     done = CliRunner().invoke(command.demo)
     assert isinstance(done.exception, StackError)
     assert str(done.exception) == "not as it must be: prompts"

@@ -4,6 +4,7 @@ import ast
 import functools
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -11,7 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from hivepipe import errors, settings
-from hivepipe.cli.main import COMMANDS, commands, main
+from hivepipe.cli.command_table import COMMANDS, GROUPS
+from hivepipe.cli.main import commands, main
 from hivepipe.config import SETTINGS
 from hivepipe.handlers.registry import HANDLERS
 from hivepipe.handlers.slow import HERE, SLOW_OPERATIONS
@@ -19,6 +21,7 @@ from hivepipe.jobs import PRIORITIES, queue_of
 from hivepipe.periodic import PERIODIC
 from hivepipe.settings import ALIASES
 from hivepipe.stack.hook_bundle import MODULES
+from hivepipe.summaries.providers import KEPT
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
@@ -51,16 +54,45 @@ def cells(page: str, heading: str) -> list[list[str]]:
 # ---- commands
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_is_in_the_reference(command: str) -> None:
-    described = [row[0] for row in cells(REFERENCE, "# Commands")]
-    assert any(name.startswith(f"`hivepipe {command}") for name in described)
+def below(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    """Yield what can be called: not a group that only holds others."""
+    if isinstance(command, click.Group):
+        for name, inner in command.commands.items():
+            yield from below(f"{path} {name}", inner)
+        if not command.invoke_without_command:
+            return
+    yield path, command
+
+
+CALLABLE = dict(pair for name, command in commands().items() for pair in below(name, command))
+ROWS = [(title, row) for title in GROUPS for row in cells(REFERENCE, f"## {title}")]
+
+
+def row_of(path: str) -> list[str]:
+    """Return the row of one command; a row is of one command only."""
+    asked = re.compile(rf"`hivepipe {path}( [A-Z\[(-].*)?`")
+    (row,) = [row for _, row in ROWS if asked.fullmatch(row[0])]
+    return row
+
+
+@pytest.mark.parametrize("path", CALLABLE)
+def test_every_command_has_a_row_in_the_group_of_the_help(path: str) -> None:
+    row = row_of(path)
+    (title,) = [title for title, each in ROWS if each == row]
+    assert path.partition(" ")[0] in GROUPS[title]
+    assert row[1]
+
+
+def test_no_row_is_of_a_command_that_is_gone() -> None:
+    assert len(ROWS) == len(CALLABLE)
 
 
 @pytest.mark.parametrize("page", OURS)
 def test_every_command_that_the_pages_name_exists(page: str) -> None:
     named = {
-        name for code in code_of(OURS[page]) for name in re.findall(r"\bhivepipe ([a-z-]+)", code)
+        name
+        for code in code_of(OURS[page])
+        for name in re.findall(r"\bhivepipe ([a-z][a-z-]*)", code)
     }
     assert named <= set(COMMANDS)
 
@@ -72,19 +104,39 @@ def test_every_command_explains_itself(command: str) -> None:
     assert result.stderr == ""
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_option_is_in_the_reference(command: str) -> None:
-    entries = [entry for entry in commands()[command].params if isinstance(entry, click.Option)]
-    options = [option for entry in entries for option in entry.opts]
-    row = "\n".join(line for line in REFERENCE.splitlines() if f"| `hivepipe {command}" in line)
-    shown = [option for option in options if f"{option}`" in row]
-    assert bool(shown) == bool(options)
+@pytest.mark.parametrize("path", CALLABLE)
+def test_every_option_is_in_the_row_of_its_command(path: str) -> None:
+    row = "|".join(row_of(path))
+    options = [param for param in CALLABLE[path].params if isinstance(param, click.Option)]
+    for option in options:
+        assert any(re.search(rf"`(hivepipe [^`]*)?{name}\b", row) for name in option.opts), option
+
+
+@pytest.mark.parametrize("path", CALLABLE)
+def test_no_row_names_an_option_that_the_command_lacks(path: str) -> None:
+    """In the text of a row an option may be of another command."""
+    named = re.findall(r"`(--[a-z-]+)", row_of(path)[2])
+    params = CALLABLE[path].params
+    known = {name for param in params for name in (*param.opts, *param.secondary_opts)}
+    assert set(named) <= known
 
 
 def test_wrong_usage_exits_with_64_as_the_reference_says() -> None:
     assert "Wrong usage exits with 64." in REFERENCE
     assert CliRunner().invoke(main, ["no-such-command"]).exit_code == 64
     assert CliRunner().invoke(main, ["up", "--no-such-option"]).exit_code == 64
+
+
+def test_the_readme_shows_and_installs_before_it_explains() -> None:
+    parts = (
+        "```\n$ hivepipe",
+        "    make demo",
+        "    make test",
+        "hivepipe init",
+        "| What is recorded?",
+    )
+    places = [README.index(part) for part in parts]
+    assert places == sorted(places)
 
 
 # ---- variables
@@ -118,7 +170,8 @@ def test_the_table_names_exactly_the_variables_that_the_code_reads() -> None:
 def test_no_page_names_a_variable_that_nothing_reads(page: str) -> None:
     of_compose = set(re.findall(r"HIVEPIPE_\w+", (ROOT / "compose.yaml").read_text()))
     named = {name for name in re.findall(r"HIVEPIPE_\w+", OURS[page]) if "_TEST_" not in name}
-    assert named <= read_variables() | of_compose
+    of_files = {setting.variable for setting in SETTINGS if setting.is_of_files}
+    assert named <= read_variables() | of_compose | of_files | set(KEPT)
 
 
 def test_the_page_names_exactly_what_a_stack_keeps_of_its_environment() -> None:
@@ -136,7 +189,8 @@ def test_the_table_names_exactly_the_settings_of_files() -> None:
     rows = cells(SETTINGS_PAGE, "## Settings in files")
     assert [row[0].strip("`") for row in rows] == [setting.name for setting in SETTINGS]
     assert [row[2].strip("`") for row in rows] == [setting.variable for setting in SETTINGS]
-    assert {setting.variable for setting in SETTINGS} <= read_variables()
+    variables = {setting.variable for setting in SETTINGS if not setting.is_of_files}
+    assert variables <= read_variables()
 
 
 # ---- architecture

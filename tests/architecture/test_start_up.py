@@ -16,7 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from hivepipe.events import PROBE
 from hivepipe.home import short_hash
+from hivepipe.stack.hook_bundle import INDEX_BYTES
 from tests import payloads
 from tests.hook_contract import checked
 from tests.payloads import changed, encoded
@@ -55,6 +57,7 @@ TELLING = {"hivepipe.intake.notice", "hivepipe.intake.greeting"}
 BY_KEYWORD = {"hivepipe.intake.keywords"}  # where the user wrote such rules
 RECALLING = {"hivepipe.intake.recall"}  # where the user wants memories in prompts
 PLUGGED_IN = {"hivepipe.intake.plugin"}  # as Claude Code's plugin
+PROBING = {"hivepipe.intake.probe"}  # `hivepipe doctor --probe`
 SHARING = {
     "hivepipe.guard.shared_disk",
     "hivepipe.guard.shell_words",
@@ -119,20 +122,42 @@ each_python = pytest.mark.parametrize("python", PYTHONS.values(), ids=PYTHONS)
 
 
 class Installation:
-    """A copy of the code, with or without the bundle that makes hooks load faster."""
+    """A copy of the code; if bundled, with the program that `init` makes of it."""
 
     def __init__(self, python: str, folder: Path, bundled: bool) -> None:
         self.python = python
         self.folder = folder
+        self.copy: Path | None = None
         plain = shutil.ignore_patterns("__pycache__")
         for name in ("hooks", "hivepipe"):
             shutil.copytree(ROOT / name, folder / name, ignore=plain)
         if bundled:
-            code = (
-                f"import sys; sys.path.insert(0, {str(folder)!r});"
-                "from hivepipe.stack.hook_bundle import write_bundle; print(write_bundle())"
-            )
-            subprocess.run([python, "-I", "-c", code], check=True, timeout=GUARD_SECS)
+            self.make_copy(python)
+
+    def make_copy(self, python: str) -> None:
+        """Make the program as `init` does."""
+        code = (
+            f"import sys; sys.path.insert(0, {str(self.folder)!r});"
+            "from hivepipe.stack import hook_copy; hook_copy.write(); print(hook_copy.launcher())"
+        )
+        said = subprocess.check_output(
+            [python, "-I", "-c", code],
+            env={"XDG_STATE_HOME": str(self.folder / "state")},
+            text=True,
+            timeout=GUARD_SECS,
+        )
+        self.copy = Path(said.strip()).parent
+
+    def hook(self, event: str, state: Path) -> list[str]:
+        """Return the words that run a hook of a user with this state folder."""
+        name = re.sub(r"(?<!^)([A-Z])", r"_\1", event).lower()
+        if self.copy is None:
+            return [str(self.folder / "hooks" / f"{name}.py")]
+        hooks = state / "hivepipe" / "hooks"
+        hooks.mkdir(parents=True, exist_ok=True)
+        (hooks / "x").unlink(missing_ok=True)
+        (hooks / "x").symlink_to(self.copy)
+        return [str(hooks / "x" / "hook"), name]
 
 
 @pytest.fixture(scope="session", params=["imported", "bundled"])
@@ -167,7 +192,7 @@ class Loaded:
         *words: str,
         **more: str,
     ) -> None:
-        (tmp_path / "project").mkdir(exist_ok=True)
+        (tmp_path / "project").mkdir(parents=True, exist_ok=True)
         environment = {
             "HOME": str(tmp_path),
             "XDG_STATE_HOME": str(tmp_path / "state"),
@@ -175,9 +200,9 @@ class Loaded:
             "CLAUDE_PROJECT_DIR": str(tmp_path / "project"),
             **more,
         }
-        hook = where.folder / "hooks" / (re.sub(r"(?<!^)([A-Z])", r"_\1", event).lower() + ".py")
+        hook = where.hook(event, tmp_path / "state")
         done = subprocess.run(
-            [where.python, "-I", "-S", "-c", WATCH, str(hook), *words],
+            [where.python, "-I", "-S", "-c", WATCH, *hook, *words],
             input=data,
             capture_output=True,
             env=environment,
@@ -210,6 +235,7 @@ class Loaded:
             | BY_KEYWORD
             | RECALLING
             | PLUGGED_IN
+            | PROBING
             | SHARING
             | ELSEWHERE
             | STARTING
@@ -294,6 +320,20 @@ def test_a_hook_of_the_plugin_loads_one_module_more(
     speaks = ANSWERING if label == "SessionStart" else set()
     loaded.must_be_within(PACKAGES, *usual, speaks, PLUGGED_IN)
     assert loaded.names >= PLUGGED_IN | speaks
+
+
+@pytest.mark.parametrize("label", ["SessionStart", "PreToolUse-Bash", "Stop"])
+def test_the_event_of_a_probe_loads_one_module_more_and_leaves_no_marker(
+    installation: Installation, tmp_path: Path, label: str
+) -> None:
+    payload = changed(payloads.ALL[label], session_id=f"{PROBE}{'0a' * 16}")
+    loaded = Loaded(installation, tmp_path, payload["hook_event_name"], encoded(payload))
+    loaded.must_be_within(PACKAGES, ALWAYS, HANDING_OVER, SPOOLING, PROBING)
+    (spooled,) = loaded.spooled
+    (job,) = json.loads(spooled.read_text())["jobs"]
+    assert (job["envelope"]["operation"], job["envelope"]["id"]) == ("probe", "0a" * 16)
+    home = tmp_path / "state" / "hivepipe" / "default"
+    assert [path.name for path in home.iterdir()] == ["spool"]
 
 
 def test_a_prompt_with_a_keyword_loads_two_modules_more(
@@ -451,10 +491,10 @@ def test_the_watch_sees_what_importtime_sees(installation: Installation, tmp_pat
     """The watch runs a hook in an unusual way; Python's own list of imports must say the same."""
     data = encoded(payloads.POST_EDIT)
     watched = Loaded(installation, tmp_path, "PostToolUse", data).names
-    hook = installation.folder / "hooks" / "post_tool_use.py"
     (tmp_path / "other").mkdir()
+    hook = installation.hook("PostToolUse", tmp_path / "other" / "state")
     done = subprocess.run(
-        [installation.python, "-I", "-S", "-X", "importtime", hook],
+        [installation.python, "-I", "-S", "-X", "importtime", *hook],
         input=data,
         capture_output=True,
         env={
@@ -470,7 +510,7 @@ def test_the_watch_sees_what_importtime_sees(installation: Installation, tmp_pat
     assert set(lines) - bare(installation.python) == watched - STAND_INS
 
 
-# ---- the bundle is a cache: without it, or with a bad one, hooks work as before
+# ---- with a bad bundle, or that of another Python, hooks work as before
 
 DAMAGE = {
     "empty": b"",
@@ -479,15 +519,9 @@ DAMAGE = {
     "nothing-inside": marshal.dumps(()),
     "another-shape": marshal.dumps({"a": 1}),
     "no-code": marshal.dumps((1, 2, 3)),
-    "wrong-code": marshal.dumps((compile("nonsense", "x", "exec"), (), {})),
-    "no-modules": marshal.dumps((compile("pass", "x", "exec"),)),
+    "wrong-code": marshal.dumps((b"", b"", "nonsense", {}, "", ())),
+    "no-modules": marshal.dumps((b"", b"", "pass", {}, "", ())),
 }
-
-
-def bundle_of(where: Installation) -> Path:
-    code = "import sys; print(f'hook_path.{sys.hexversion:x}')"
-    name = subprocess.check_output([where.python, "-c", code], text=True, timeout=GUARD_SECS)
-    return where.folder / "hivepipe" / "__pycache__" / name.strip()
 
 
 @pytest.fixture(scope="session")
@@ -496,6 +530,11 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Installation, bytes
     folder = tmp_path_factory.mktemp("damaged")
     where = Installation(os.path.realpath(sys.executable), folder, bundled=True)
     return where, bundle_of(where).read_bytes()
+
+
+def bundle_of(where: Installation) -> Path:
+    assert where.copy
+    return where.copy / "hook_path"
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
@@ -507,7 +546,7 @@ def test_a_damaged_bundle_costs_time_and_no_event(
     assert len(Loaded(where, tmp_path, "Stop", encoded(payloads.STOP)).spooled) == 1
 
 
-@pytest.mark.parametrize("cut", [1, 10, 1000, -1, -1000])
+@pytest.mark.parametrize("cut", [1, 10, 1000])
 def test_a_truncated_bundle_costs_time_and_no_event(
     sound: tuple[Installation, bytes], tmp_path: Path, cut: int
 ) -> None:
@@ -516,38 +555,60 @@ def test_a_truncated_bundle_costs_time_and_no_event(
     assert len(Loaded(where, tmp_path, "Stop", encoded(payloads.STOP)).spooled) == 1
 
 
-def test_a_bundle_is_not_used_once_a_source_has_changed(tmp_path: Path) -> None:
-    where = Installation(os.path.realpath(sys.executable), tmp_path / "code", bundled=True)
-    change(where.folder)
-    assert answer_of(where.folder) == b"changed!"
-
-
-def test_a_bundle_that_was_copied_with_its_package_is_not_used_for_changed_sources(
-    tmp_path: Path,
+def test_a_python_with_another_bytecode_reads_the_texts_in_the_bundle(
+    sound: tuple[Installation, bytes], tmp_path: Path
 ) -> None:
-    where = Installation(os.path.realpath(sys.executable), tmp_path / "code", bundled=True)
-    shutil.copytree(where.folder, tmp_path / "copy")
-    change(tmp_path / "copy")
-    assert answer_of(tmp_path / "copy") == b"changed!"
+    where, bundle = sound
+    bundle_of(where).write_bytes(bundle)
+    code = encoded(payloads.STOP)
+    real = Loaded(where, tmp_path / "real", "Stop", code)
+    index = list(marshal.loads(bundle))
+    head = marshal.dumps((b"another", b"never loaded", *index[2:]), 2)
+    bundle_of(where).write_bytes(head.ljust(INDEX_BYTES, b"\0") + bundle[INDEX_BYTES:])
+    (where.folder / "hivepipe").rename(where.folder / "away")  # nothing comes from the package
+    try:
+        found = Loaded(where, tmp_path / "other", "Stop", code)
+    finally:
+        (where.folder / "away").rename(where.folder / "hivepipe")
+    assert len(found.spooled) == 1
+    assert found.names == real.names
 
 
-def change(folder: Path) -> None:
-    """Give the hooks of an installation another answer."""
-    path = folder / "hivepipe" / "intake" / "hook.py"
-    text = re.sub(r"(?m)^NEUTRAL = .*$", "NEUTRAL = b'changed!'", path.read_text())
-    assert "changed!" in text
-    path.write_text(text)
+def test_a_hook_needs_nothing_of_the_package(
+    sound: tuple[Installation, bytes], tmp_path: Path
+) -> None:
+    where, bundle = sound
+    bundle_of(where).write_bytes(bundle)
+    (where.folder / "hivepipe").rename(where.folder / "away")
+    try:
+        for label, payload in payloads.ALL.items():
+            event = payload["hook_event_name"]
+            loaded = Loaded(where, tmp_path / label, event, encoded(payload))
+            assert len(loaded.spooled) == 1, label
+    finally:
+        (where.folder / "away").rename(where.folder / "hivepipe")
 
 
-def answer_of(folder: Path) -> bytes:
-    return subprocess.run(
-        [os.path.realpath(sys.executable), "-I", "-S", folder / "hooks" / "stop.py"],
-        input=b"",
-        capture_output=True,
-        env={"HIVEPIPE_DISABLED": "1"},
-        timeout=GUARD_SECS,
-        check=True,
-    ).stdout
+def test_without_bundle_and_package_a_hook_says_that_nothing_is_recorded(
+    sound: tuple[Installation, bytes], tmp_path: Path
+) -> None:
+    where, _ = sound
+    bundle_of(where).unlink()
+    (where.folder / "hivepipe").rename(where.folder / "away")
+    try:
+        done = subprocess.run(
+            where.hook("Stop", tmp_path / "state"),
+            input=encoded(payloads.STOP),
+            capture_output=True,
+            timeout=GUARD_SECS,
+            check=False,
+        )
+    finally:
+        (where.folder / "away").rename(where.folder / "hivepipe")
+    assert (done.returncode, done.stdout) == (1, b"")  # 2 would block what Claude does
+    assert b"hivepipe records nothing" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert b"hivepipe init" in done.stderr
 
 
 # ---- the executables

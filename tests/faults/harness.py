@@ -1,4 +1,4 @@
-"""What the fault tests share: a project with a Redis, writers that can be stopped, dead letters."""
+"""What the fault tests share: a project with a Redis, writers that can be stopped, failed jobs."""
 
 import base64
 import json
@@ -158,9 +158,9 @@ class Bench:
 
     def stop_the_clock(self) -> None:
         """Let nothing come by the clock any more."""
-        wanted = {row.name for row in PERIODIC}
+        wanted = {row.name for row in PERIODIC if not row.stands_in_for}
         names = "SELECT name FROM slots"
-        until(lambda: {r["name"] for r in self.home.rows(names)} == wanted, "not all ran")
+        until(lambda: {r["name"] for r in self.home.rows(names)} >= wanted, "not all ran")
         os.kill(self.pids()["scheduler"], signal.SIGSTOP)
         self.settle()
 
@@ -260,7 +260,7 @@ class Bench:
         return self.home.count("applied")
 
     def dead(self) -> dict[str, str]:
-        """Return the dead letters: id -> reason."""
+        """Return the failed jobs: id -> reason."""
         found = {}
         for queue in ALL_QUEUES:
             for job_id in self.redis.zrange(f"rq:failed:{queue}", 0, -1):
@@ -299,7 +299,7 @@ class Bench:
             "accepted": jobs,
             "done": written,
             "running": 0,
-            "dead": dead,
+            "failed": dead,
             "discarded": 0,
             **handed_on,
         }

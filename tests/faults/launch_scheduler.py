@@ -2,7 +2,8 @@
 
 python -I launch_scheduler.py <address> <json>
 
-rows    [[name, interval_secs, operation], ...]
+rows    [[name, interval_secs, operation] or with the worker that it stands in for, ...]
+home    where the spool is
 lock    for how long a lock is held without being renewed
 """
 
@@ -17,8 +18,9 @@ from hivepipe.queues.connection import connect
 
 ADDRESS, SAID = sys.argv[1], json.loads(sys.argv[2])
 scheduler.LOCK_SECS = SAID["lock"]
+scheduler.ABSENT_SECS = 1.0
 scheduler.LONGEST_WAIT_SECS = min(SAID["lock"] / 4, 0.5)
 logging.basicConfig(level=logging.INFO)
 os.umask(0o077)
-rows = [Periodic(*row, "a test") for row in SAID["rows"]]
-scheduler.TickScheduler(connect(ADDRESS), rows).run()
+rows = [Periodic(*row[:3], "a test", *row[3:]) for row in SAID["rows"]]
+scheduler.TickScheduler(connect(ADDRESS), rows, SAID.get("home", "")).run()

@@ -38,8 +38,10 @@ SESSIONS = tuple(f"5e551011-0000-4000-8000-00000000000{n}" for n in range(4))
 INSTANCES = {0: ("inst-a", "inst-b", "inst-c"), 1: ("inst-d", "inst-e"), 2: ("inst-f",)}
 OPERATIONS = ("Write", "Edit", "MultiEdit", "NotebookEdit", "Agent", "Task")
 ARCHIVE = ("archive_transcript", "archive_transcript")  # at once, and settled
+CONCLUSION = "conclude_session"  # short work, outside of any transaction of the writer
 PROCESS_END = "finish_process"
 SLOW = {ARCHIVE[0], PROCESS_END}
+PROCESS_GOES_ON = ("clear", "resume")
 
 
 @dataclass(frozen=True)
@@ -278,25 +280,51 @@ def operations(event: Fired, is_newcomer: bool) -> list[str]:  # noqa: C901  a t
         case "Stop" | "StopFailure":
             found += ["pause_session", "update_checkpoint", *ARCHIVE]
         case "SessionEnd":
-            found += ["end_session", "update_checkpoint", *ARCHIVE]
-            if p["reason"] not in ("clear", "resume"):
-                found.append(PROCESS_END)
+            found += ["end_session", "update_checkpoint", *ARCHIVE, CONCLUSION]
     return found
 
 
 def _newcomers(events: Sequence[Fired]) -> list[bool]:
-    """Whose marker names no session, or another one, when the event is fired."""
+    """Whose marker names no session, another one, or one that ended, when the event is fired."""
     marked: dict[str, str] = {}
+    ended: set[str] = set()
     found = []
     for event in events:
-        found.append(event.session not in ("", marked.get(event.instance)))
+        is_end = event.name == "SessionEnd"
+        comes_back = event.instance in ended and not is_end
+        found.append(
+            bool(event.session) and (comes_back or event.session != marked.get(event.instance))
+        )
         marked[event.instance] = event.session
+        (ended.add if is_end else ended.discard)(event.instance)
+    return found
+
+
+def _follow_ups(events: Sequence[Fired]) -> int:
+    """Return how many jobs follow from sessions' ends: an archiving each, and a clean-up.
+
+    Every end is concluded before the next event.
+    """
+    inside: dict[str, str] = {}
+    exits: set[str] = set()  # sessions that a process ended with since their last conclusion
+    found = 0
+    for event in events:
+        if not event.session:
+            continue
+        inside[event.instance] = event.session
+        if event.name == "SessionEnd":
+            del inside[event.instance]
+            if event.payload["reason"] not in PROCESS_GOES_ON:
+                exits.add(event.session)
+            if event.session not in inside.values():
+                found += 1 + (event.session in exits)
+                exits.discard(event.session)
     return found
 
 
 def job_count(events: Sequence[Fired]) -> int:
     """Return how many jobs the events make, each counted once however often it is fired."""
-    return sum(
+    return _follow_ups(events) + sum(
         len(operations(event, newcomer))
         for event, newcomer in zip(events, _newcomers(events), strict=True)
     )
@@ -306,7 +334,7 @@ def slow_count(events: Sequence[Fired]) -> int:
     """Return how many of these jobs are slow work, which the writer hands on."""
     newcomers = _newcomers(events)
     made = [operations(event, new) for event, new in zip(events, newcomers, strict=True)]
-    return sum(name in SLOW for names in made for name in names)
+    return _follow_ups(events) + sum(name in SLOW for names in made for name in names)
 
 
 # ---- the rows
@@ -328,6 +356,7 @@ def expected(events: Sequence[Fired], project: str, swarm: str) -> Rows:
         for operation in operations(event, newcomer):
             _apply(rows, lists, event, session, operation, swarm)
     for session_id, session in rows["sessions"].items():
+        _settle(session, rows["instance_sessions"].values())
         if session["checkpoint_data"]:
             session["checkpoint_data"]["operationCount"] = sum(
                 row["operation_count"]
@@ -366,10 +395,8 @@ def _start(rows: Any, event: Fired, name: str, project: str, swarm: str) -> None
             "transcript_path": None,
             "model": None,
             "source": None,
-            "paused_at": None,
-            "ended_at": None,
-            "end_reason": None,
             "state_time_ns": event.time_ns,
+            "end": None,
         }
     rows["swarms"][swarm]["updated_at"] = time
     session = rows["sessions"][event.session]
@@ -397,13 +424,28 @@ def _start(rows: Any, event: Fired, name: str, project: str, swarm: str) -> None
     rows["instance_sessions"].setdefault(key, assigned)["status"] = "active"
 
 
-def _state(session: dict[str, Any], event: Fired, status: str, reason: str | None = None) -> None:
+def _state(session: dict[str, Any], event: Fired, status: str) -> None:
     session["status"] = status
-    session["paused_at"] = event.time if status == "paused" else None
-    session["ended_at"] = event.time if status == "ended" else None
-    session["end_reason"] = reason
     session["updated_at"] = event.time
     session["state_time_ns"] = event.time_ns
+
+
+def _settle(session: dict[str, Any], assignments: Iterable[dict[str, Any]]) -> None:
+    """A session ends with its last instance; an event after that opens it again."""
+    inside = [
+        row
+        for row in assignments
+        if row["session_id"] == session["id"] and row["status"] == "active"
+    ]
+    end: Fired | None = session.pop("end")
+    if end and end.time_ns > session["state_time_ns"] and not inside:
+        session["status"] = "ended"
+    else:
+        end = None
+    is_paused = session["status"] == "paused"
+    session["paused_at"] = at(session["state_time_ns"]) if is_paused else None
+    session["ended_at"] = end.time if end else None
+    session["end_reason"] = end.payload["reason"] if end else None
 
 
 def _apply(  # noqa: C901  a table
@@ -421,7 +463,7 @@ def _apply(  # noqa: C901  a table
                 message = f"Turn ended by an error: {p['error']}"
                 lists["session_logs"].append(_log(event, "ERROR", message, {}))
         case "end_session":
-            _state(session, event, "ended", p["reason"])
+            session["end"] = event
             own["status"] = "detached"
         case "update_checkpoint":
             is_auto = event.name == "PostToolUse"
@@ -492,6 +534,8 @@ def _sign(agents: Any, event: Fired, operation: str, swarm: str) -> None:
         "tool_use_id": None,
         "model": None,
         "completed_at": None,
+        "outcome": None,
+        "error": None,
         "metadata": {"usage": {"tokens": None, "duration_ms": None}},
     }
     row = agents.setdefault(key, new)
@@ -513,9 +557,11 @@ def _sign(agents: Any, event: Fired, operation: str, swarm: str) -> None:
         usage = row["metadata"]["usage"]
     if operation == "fail_agent":
         row["status"], row["completed_at"] = "failed", time
+        row["error"] = p["error"]
     elif operation == "finish_agent" or response.get("status") == "completed":
         row["status"] = "completed" if row["status"] != "failed" else "failed"
         row["completed_at"] = time
+    row["outcome"] = row["status"] if row["status"] in ("completed", "failed") else None
     expires = datetime.fromisoformat(time) + timedelta(seconds=3600)
     row["metadata"] = {
         "model": row["model"],
@@ -541,7 +587,10 @@ def _sign(agents: Any, event: Fired, operation: str, swarm: str) -> None:
 # ---- comparing
 
 _OURS_ALONE = {  # pids, hosts, and how the store keeps its order: not SPEC's
-    "sessions": {"checkpoint_time_ns", "metadata"},
+    "sessions": {
+        *("checkpoint_time_ns", "metadata", "turn", "last_end_ns", "last_end_reason"),
+        *("process_end_ns", "concluded_ns", "concluded_before_ns", "concluded_by", "turn_ended_at"),
+    },
     "instances": {"pid", "pid_started", "host", "boot", "pid_space", "last_seen", "gone_at"},
     "instance_sessions": {"pid", "last_seen", "assigned_time_ns", "detached_time_ns"},
     "session_logs": {"id", "job_id"},

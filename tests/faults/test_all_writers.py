@@ -111,7 +111,7 @@ def test_a_done_job_that_is_buried_and_discarded_counts_as_discarded(bench: Benc
     bench.redis.lrem("rq:queue:high", 1, job_id)
     bench.redis.hset(b"rq:job:" + job_id, "status", "failed")
     bench.redis.zadd("rq:failed:high", {job_id: -1})
-    assert balance(bench)["dead"] == 1
+    assert balance(bench)["failed"] == 1
     bench.command("failed", "discard", "--all", "--yes")
     for _ in range(2):
         assert balance(bench)["discarded"] == 1

@@ -17,7 +17,7 @@ def test_what_it_holds_is_worked_off(bench: Bench) -> None:
     """Nothing else makes room. What waits on disk, and for the clock, comes when there is some."""
     *sent, last = oracle.messages(EVENTS, bench.project, bench.swarm)
     row, now = next(row for row in PERIODIC if row.name == "alerts"), time.time()
-    tick = tick_of(row, slot_at(now, row.interval_secs, None), int(now * 1e9))
+    tick = tick_of(row, slot_at(now, row.interval_secs), int(now * 1e9))
     wire.push(bench.server.address, [tick], 5.0, PERIODIC_KEY)
     for messages in sent:
         bench.send(messages)

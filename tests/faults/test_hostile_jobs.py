@@ -329,7 +329,7 @@ def show_all(bench: Bench, ids: list[str]) -> None:
 
 
 def test_all_of_them_at_once_in_every_queue(bench: Bench) -> None:
-    """Whoever looks or works: nothing runs, nothing breaks, each is a dead letter that can go."""
+    """Whoever looks or works: nothing runs, nothing breaks, each is a failed job that can go."""
     canary = bench.home.root / "canary"
     hostile = hostile_jobs(canary)
     around = Surrounded(bench)
@@ -344,7 +344,7 @@ def test_all_of_them_at_once_in_every_queue(bench: Bench) -> None:
     waiting = len(ALL_QUEUES) * len(hostile)
     said = json.loads(bench.command("status", "--json", expect=1))
     assert sum(said["queues"].values()) == waiting + oracle.job_count(around.events) + 2
-    assert "no dead letters" in bench.command("failed", "list")
+    assert "no failed jobs" in bench.command("failed", "list")
     bench.command("rq", "--", "info")
     workers = [around.writer, *(bench.worker(name) for name in ("slow", "llm"))]
     around.check_ordinary()
@@ -352,7 +352,7 @@ def test_all_of_them_at_once_in_every_queue(bench: Bench) -> None:
     assert len(bench.dead()) == waiting
     assert all(worker.is_running for worker in workers)
     said = json.loads(bench.command("status", "--json"))
-    assert said["accounts"]["dead"] == waiting
+    assert said["accounts"]["failed"] == waiting
     listed = json.loads(bench.command("failed", "list", "--json"))["failed"]
     assert len(listed) == waiting
     show_all(bench, [letter["id"] for letter in listed])

@@ -89,7 +89,7 @@ def test_stopped_in_mid_batch(bench: Bench, dashboard: Callable[[], str], point:
         "waiting": 100,
         "running": 200,
         "retrying": 0,
-        "dead": 1,
+        "failed": 1,
         "discarded": 0,
     }
     for queue in QUEUES:

@@ -13,6 +13,7 @@ import pytest
 from hivepipe.commit import commit_batch
 from hivepipe.envelope import Envelope, read_envelope
 from hivepipe.errors import MissingParentError
+from hivepipe.handlers.registry import HANDLERS
 from hivepipe.store.database import Database
 from tests.faults import oracle
 from tests.faults.oracle import Fired
@@ -31,7 +32,7 @@ def jobs_of(events: Sequence[Fired]) -> list[Envelope]:
     for sent in oracle.messages(events, PROJECT, SWARM):
         for message in sent:
             known[message.id] = read_envelope(message.envelope)
-    return [job for job in known.values() if job.operation not in oracle.SLOW]
+    return [job for job in known.values() if job.operation in HANDLERS]
 
 
 def settled(

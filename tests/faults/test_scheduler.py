@@ -2,9 +2,11 @@
 
 import json
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -20,7 +22,7 @@ from hivepipe.queues.client import job_data
 from hivepipe.queues.job_data import envelope_text
 from hivepipe.scheduler import TickScheduler
 from tests.conftest import Process, Server, Writer, until
-from tests.faults.harness import Bench
+from tests.faults.harness import Bench, random_of
 from tests.rounds import rounds
 
 LAUNCHER = Path(__file__).with_name("launch_scheduler.py")
@@ -81,7 +83,13 @@ def clockwork(bench: Bench) -> Clockwork:
 def acting(schedulers: list[Process], bench: Bench) -> Process | None:
     """The one whose log says last that it acts, by the holder of the lock."""
     holder = (bench.redis.get("rq:scheduler_lock") or b"-").decode()
-    return next((each for each in schedulers if f"{holder} acts" in each.text), None)
+    return next((each for each in schedulers if f"scheduler {holder} is active" in each.text), None)
+
+
+def slot_waiting(bench: Bench) -> int:
+    """Return the slot that the tick `quick` opens; 0: there is none."""
+    data = bench.redis.hget("rq:job:tick-quick", "data")
+    return (read_envelope(envelope_text(data)).number("slot") or 0) if data else 0
 
 
 def test_a_tick_carries_our_marker_and_is_claimed_like_any_job(clockwork: Clockwork) -> None:
@@ -127,6 +135,29 @@ def test_a_stock_worker_executes_ticks_too(clockwork: Clockwork) -> None:
     assert accounts(bench.redis)["accepted"] == accounts(bench.redis)["done"]
 
 
+def test_a_tick_that_is_due_again_while_a_stock_worker_has_it_is_counted_twice(
+    bench: Bench,
+) -> None:
+    """Else `status` misses a job for ever: a tick's id is the same each time."""
+    row = Periodic("quick", 1, "cleanup_agents", "")
+    TickScheduler(bench.redis, [row])._make(row, time.time() - 10)
+    assert ticks.fire(bench.redis, row, time.time())
+    claimed = bench.redis.lpop("rq:queue:medium")  # a worker has it
+    assert ticks.fire(bench.redis, row, time.time() + 2)
+    bench.redis.rpush("rq:queue:medium", claimed)  # and executes it, and the next one
+    command = [str(Path(sys.executable).with_name("rq")), "worker", "-u", bench.server.url, "-b"]
+    subprocess.run(
+        [*command, "high", "medium", "low"],
+        env=bench.home.env,
+        cwd=bench.home.project,
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
+    figures = accounts(bench.redis)
+    assert figures["accepted"] == figures["done"] >= 3
+
+
 def test_a_doubled_tick_has_one_effect(clockwork: Clockwork) -> None:
     bench = clockwork.bench
     bench.plain_writer()
@@ -166,15 +197,12 @@ def test_an_executed_slot_of_slow_work_is_not_executed_again(clockwork: Clockwor
 def test_while_no_writer_is_there_one_tick_waits(clockwork: Clockwork) -> None:
     bench = clockwork.bench
     clockwork.scheduler(("quick", 1, "cleanup_agents"))
-    before = until(lambda: bench.redis.hget("rq:job:tick-quick", "hp_slot"), "no tick")
-    until(
-        lambda: int(bench.redis.hget("rq:job:tick-quick", "hp_slot")) > int(before) + 3,
-        "the slots do not go on",
-    )
+    before = until(lambda: slot_waiting(bench), "no tick")
+    until(lambda: slot_waiting(bench) > before + 3, "the slots do not go on")
     assert bench.redis.lrange("rq:queue:medium", 0, -1) == [b"tick-quick"]
     writer = bench.plain_writer()
     until(lambda: len(clockwork.slots("quick")) >= 3, "no slots")
-    assert clockwork.slots("quick")[0]["slot"] > int(before) + 3
+    assert clockwork.slots("quick")[0]["slot"] > before + 3
     clockwork.assert_regular("quick", 1)
     bench.writers[0].end()
     bench.settle(writer)
@@ -252,13 +280,58 @@ def test_redis_without_its_data_is_given_the_ticks_again(clockwork: Clockwork) -
     assert only["executions"] == 1
 
 
+def empty(bench: Bench, _crew: list[Process]) -> None:
+    bench.redis.flushall()
+
+
+def kill_and_lose_its_file(bench: Bench, _crew: list[Process]) -> None:
+    bench.server.end(signal.SIGKILL)
+    (bench.home.path / "appendonly.aof").unlink()
+    bench.server.start()
+
+
+def change_to_another(bench: Bench, crew: list[Process]) -> None:
+    """`hivepipe up -d --redis-url`: everything ends and comes back with an empty Redis."""
+    for process in crew:
+        process.end()
+    kill_and_lose_its_file(bench, crew)
+    for process in crew:
+        process.start()
+
+
+def test_redis_removed_at_random_skips_no_turn_and_doubles_none(clockwork: Clockwork) -> None:
+    """In tests/unit/test_slots.py the same with made time: there every slot is counted."""
+    bench = clockwork.bench
+    writer, slow = bench.plain_writer(), bench.worker("slow")
+    crew = [clockwork.scheduler(QUICK, SLOW), slow, writer]
+    rng = random_of("redis removed")
+    for _ in range(rounds(4)):
+        clockwork.until_more("quick", 1)
+        ticks.trigger(bench.redis, "quick", "session_end")
+        time.sleep(rng.uniform(0, 2))
+        rng.choice((empty, kill_and_lose_its_file, change_to_another))(bench, crew)
+    clockwork.until_more("quick", 2)
+    clockwork.until_more("tardy", 1)
+    clockwork.assert_regular("quick", QUICK[1])
+    clockwork.assert_regular("tardy", SLOW[1])
+    assert clockwork.slots("quick")[-1]["slot"] <= time.time() // QUICK[1]
+    assert all(process.is_running for process in crew)
+
+
 def test_overdue_rows_run_at_the_start_and_others_do_not(clockwork: Clockwork) -> None:
     bench = clockwork.bench
-    bench.plain_writer()
+    writer = bench.plain_writer()
     first = clockwork.scheduler(DAILY, ("hourly", 3600, "cleanup_agents"))
     clockwork.until_first("daily")
     clockwork.until_first("hourly")
     first.end()
+    bench.settle(writer)
+    writer.end()
+    with closing(sqlite3.connect(bench.home.database)) as store, store:
+        store.execute("UPDATE slots SET slot = slot - 1 WHERE name = 'hourly'")
+        store.execute("DELETE FROM applied WHERE job_id LIKE 'hourly-%'")
+    bench.redis.delete(*bench.redis.keys("rq:job:hourly-*"))  # as if an hour had passed
+    bench.plain_writer()
     row = Periodic("hourly", 3600, "cleanup_agents", "")
     ticks.set_due(bench.redis, row, time.time() - 1000)  # it was due while nobody was there
     clockwork.scheduler(DAILY, ("hourly", 3600, "cleanup_agents"))

@@ -110,7 +110,7 @@ def assert_balanced(crew: Crew, jobs: int, dead: int = 0) -> None:
     figures = crew.bench.accounts
     assert figures["accepted"] == jobs
     assert figures["done"] == jobs - dead, crew.bench.dead()
-    assert figures["dead"] == dead
+    assert figures["failed"] == dead
 
 
 def test_handed_on_executed_and_handed_back(crew: Crew) -> None:
@@ -183,7 +183,7 @@ def test_told_to_stop_in_the_middle(crew: Crew) -> None:
 
 
 def test_a_kill_after_the_stop_is_not_its_fault(crew: Crew) -> None:
-    """Four stops that ended in a kill: still no dead letter."""
+    """Four stops that ended in a kill: still no failed job."""
     crew.ask("long", "stubborn")
     box = Path(crew.bench.server.address).with_name("slow.job")
     for times in range(1, 5):

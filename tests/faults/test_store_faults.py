@@ -116,13 +116,13 @@ def test_locked_for_long(bench: Bench, secs: float) -> None:
 
 
 def test_the_swarm_was_deleted(bench: Bench) -> None:
-    """A dead letter that names the swarm; restored and put back, the job lands."""
+    """A failed job that names the swarm; restored and put back, the job lands."""
     writer, events = begun(bench, oracle.agent(1, SESSION, "inst-a"))
     with shell(bench) as other:
         row = other.execute("SELECT * FROM swarms").fetchone()
         assert other.execute("DELETE FROM swarms").rowcount == 1
         push_after(bench, events)
-        until(bench.dead, "no dead letter", 10)
+        until(bench.dead, "no failed job", 10)
         bench.settle(writer)
         ((job_id, reason),) = bench.dead().items()
         assert bench.swarm in reason
@@ -143,7 +143,7 @@ def test_the_swarm_was_deleted(bench: Bench) -> None:
 
 
 def test_the_session_was_deleted(bench: Bench) -> None:
-    """Later checkpoints touch no row: counted, warned of, no dead letter, nothing comes back."""
+    """Later checkpoints touch no row: counted, warned of, no failed job, nothing comes back."""
     edits = [oracle.edit(n, SESSION, "inst-a") for n in range(3)]
     writer, events = begun(bench, *edits, oracle.stop(9, SESSION, "inst-a"))
     with shell(bench) as other:

@@ -177,7 +177,7 @@ def test_an_upgrade_while_jobs_wait(bench: Bench, stack: Release) -> None:
     change(bench, "DELETE FROM swarms")
     first = next(e for e in EVENTS.bulk if e.payload.get("tool_name") == "Agent")
     bench.fire([first], 1)
-    until(bench.dead, "no dead letter", 20)
+    until(bench.dead, "no failed job", 20)
     names = ", ".join(swarm)
     change(bench, f"INSERT INTO swarms ({names}) VALUES (:{', :'.join(swarm)})", swarm)
     # So that jobs wait across the upgrade.

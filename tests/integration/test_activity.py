@@ -323,7 +323,7 @@ def test_sessions_shows_who_stalls_and_who_is_lost(
         assert {entry["status"] for entry in listed().values()} == {"active"}
         shown = CliRunner().invoke(main, ["sessions"]).output
         assert "stalled" in shown
-        assert "calls" in CliRunner().invoke(main, ["session", "show", "works"]).output
+        assert "tool call" in CliRunner().invoke(main, ["session", "show", "works"]).output
     finally:
         claude.kill()
         claude.wait()

@@ -23,7 +23,7 @@ from hivepipe.periodic import PERIODIC
 from hivepipe.queues.figures import SAMPLES_KEY
 from hivepipe.queues.rq_workers import rq_workers
 from hivepipe.queues.standing import STANDING_KEY
-from hivepipe.queues.ticks import LOCK_KEY, fire, set_due
+from hivepipe.queues.ticks import LOCK_KEY, run_triggered, trigger
 from hivepipe.store.spending import Amount, spending
 from hivepipe.vitals import budget
 from tests.conftest import CLI, Home, Server, Writer, fire_all, until
@@ -46,17 +46,21 @@ def stack(
     writer.start()
     new_worker("slow").start()
     new_worker("scheduler").start()
-    until(lambda: private_home.rows("SELECT 1 FROM slots WHERE name = 'alerts'"), "no first look")
+    until(lambda: looks(client), "no first look")
     return private_home
 
 
-def look(home: Home, client: redis.Redis) -> None:
+def looks(client: redis.Redis) -> int:
+    return int(client.hget("hivepipe:operations", ROW.operation) or 0)
+
+
+def look(client: redis.Redis) -> None:
     """Let the clock's next look at the stack be now, and wait for it."""
-    sql = "SELECT count(*) AS n FROM slots WHERE name = 'alerts'"
-    before = home.rows(sql)[0]["n"]
-    set_due(client, ROW, time.time() - 1)
-    fire(client, ROW, time.time())  # rather than wait until the scheduler looks again
-    until(lambda: home.rows(sql)[0]["n"] > before, "no look")
+
+    before = looks(client)
+    trigger(client, ROW.name, "manual")
+    run_triggered(client, [ROW], time.time_ns())
+    until(lambda: looks(client) > before, "no look")
 
 
 def bury(client: redis.Redis) -> None:
@@ -131,47 +135,47 @@ def test_an_alert_is_recorded_shown_and_told_once_and_so_is_its_end(
         f'alert_webhook = "{webhook.url}"\n'
     )
     bury(client)
-    look(stack, client)
-    until(lambda: standing(stack) == [("dead_letters", True)], "not recorded")
-    look(stack, client)  # it stands: nobody is told again
+    look(client)
+    until(lambda: standing(stack) == [("failed_jobs", True)], "not recorded")
+    look(client)  # it stands: nobody is told again
     said = status(stack).stdout
-    assert "alert     dead_letters: 1 dead letters: hivepipe failed list (since " in said
+    assert "alert     failed_jobs: 1 failed job: hivepipe failed list (since " in said
     (alert,) = json.loads(status(stack, "--json").stdout)["alerts"]
-    assert alert["name"] == "dead_letters"
+    assert alert["name"] == "failed_jobs"
     revive(client)
     for _ in range(CALM_LOOKS - 1):
-        look(stack, client)
-    assert standing(stack) == [("dead_letters", True)]  # it might come back at once
-    look(stack, client)
-    until(lambda: standing(stack) == [("dead_letters", False)], "not over")
+        look(client)
+    assert standing(stack) == [("failed_jobs", True)]  # it might come back at once
+    look(client)
+    until(lambda: standing(stack) == [("failed_jobs", False)], "not over")
     until(lambda: len(webhook.received) == 2, "not told")
     until(lambda: len(told.read_text().splitlines()) == 2, "not told")
     by_command = [json.loads(line) for line in told.read_text().splitlines()]
     assert by_command == webhook.received
     assert [entry["state"] for entry in by_command] == ["raised", "over"]
-    assert by_command[0]["text"] == "1 dead letters: hivepipe failed list"
+    assert by_command[0]["text"] == "1 failed job: hivepipe failed list"
     log = (stack.root / f"writer{stack.path.name}.log").read_text()
-    assert log.count("alert dead_letters: 1 dead letters") == 1
-    assert log.count("alert dead_letters is over") == 1
+    assert log.count("alert failed_jobs: 1 failed job") == 1
+    assert log.count("alert failed_jobs is over") == 1
 
 
 def test_nobody_is_told_again_while_the_database_cannot_be_written_or_redis_lost_all(
     stack: Home, client: redis.Redis
 ) -> None:
     bury(client)
-    look(stack, client)
-    until(lambda: standing(stack) == [("dead_letters", True)], "not recorded")
+    look(client)
+    until(lambda: standing(stack) == [("failed_jobs", True)], "not recorded")
     with closing(sqlite3.connect(stack.database, timeout=10)) as db, db:
         db.execute("DELETE FROM alerts")  # as if it had not been written yet
-    look(stack, client)
+    look(client)
     assert standing(stack) == []
     with closing(sqlite3.connect(stack.database, timeout=10)) as db, db:
-        db.execute("INSERT INTO alerts (name, text, raised_at) VALUES ('dead_letters', '', '2026')")
+        db.execute("INSERT INTO alerts (name, text, raised_at) VALUES ('failed_jobs', '', '2026')")
     client.delete(STANDING_KEY)
-    look(stack, client)
-    assert standing(stack) == [("dead_letters", True)]
+    look(client)
+    assert standing(stack) == [("failed_jobs", True)]
     log = (stack.root / f"writer{stack.path.name}.log").read_text()
-    assert log.count("alert dead_letters:") == 1
+    assert log.count("alert failed_jobs:") == 1
 
 
 def test_who_cannot_be_told_stops_nothing(stack: Home, client: redis.Redis) -> None:
@@ -181,9 +185,9 @@ def test_who_cannot_be_told_stops_nothing(stack: Home, client: redis.Redis) -> N
         'alert_command = "/no/such/program"\nalert_webhook = "http://127.0.0.1:9/nobody"\n'
     )
     bury(client)
-    look(stack, client)
+    look(client)
     log = stack.root / f"slow{stack.path.name}.log"
-    until(lambda: log.read_text().count("alert dead_letters not sent") == 2, "not said")
+    until(lambda: log.read_text().count("alert failed_jobs not sent") == 2, "not said")
     assert client.zcard("rq:failed:slow") == 0
 
 
@@ -191,8 +195,8 @@ def test_a_repository_cannot_name_a_program(stack: Home, client: redis.Redis) ->
     told = stack.root / "told"
     (stack.path / "config.toml").write_text(f'alert_command = "touch {told}"\n')
     bury(client)
-    look(stack, client)
-    until(lambda: standing(stack) == [("dead_letters", True)], "not recorded")
+    look(client)
+    until(lambda: standing(stack) == [("failed_jobs", True)], "not recorded")
     assert not client.keys("rq:job:*send*")
     assert client.hget("hivepipe:operations", "send_alert") is None
     assert not told.exists()
@@ -205,7 +209,7 @@ def test_updates_without_effect_are_counted_against_all_of_their_kind(
     until(lambda: client.hget("hivepipe:operations", "start_session"), "not counted")
     client.delete(SAMPLES_KEY)
     client.hset("hivepipe:operations", "update_checkpoint", 1000)
-    look(stack, client)  # the sample that later ones are compared with
+    look(client)  # the sample that later ones are compared with
     client.hincrby("hivepipe:operations", "update_checkpoint", 100)
     with closing(sqlite3.connect(stack.database, timeout=10)) as db, db:
         db.execute("INSERT INTO counters VALUES ('zero_rows:update_checkpoint', 5)")
@@ -261,14 +265,15 @@ def test_a_worker_that_hangs_is_said_to_and_its_queues_are_not_served(
     client.hset(key, mapping={"birth": "2026-01-01T00:00:00.000000Z"})
     client.hset(key, mapping={"last_heartbeat": "2026-01-01T00:00:00.000000Z"})
     report = json.loads(status(private_home, "--json").stdout)
-    (alert,) = report["alerts"]
+    alert, clock = report["alerts"]
+    assert clock["name"] == "no_scheduler"  # none was ever started
     assert alert["text"] == "no worker serves high, medium, low, slow, llm"
     assert alert["urgent"]
     assert [entry["alive"] for entry in report["workers"]] == [False]
     writer.signal(signal.SIGCONT)
     until(lambda: rq_workers(client)[0].is_alive, "it stays silent")
     report = json.loads(status(private_home, "--json").stdout)
-    assert [alert["text"] for alert in report["alerts"]] == ["no worker serves slow, llm"]
+    assert report["alerts"][0]["text"] == "no worker serves slow, llm"
 
 
 def test_without_a_supervisor_the_workers_own_word_counts(
@@ -323,13 +328,13 @@ def test_the_live_view_shows_what_is_there_and_gives_the_screen_back(
     title = "Fix [/api/users] for [red]"  # as rich writes colours
     fire_all([changed(SESSION_START, source="startup", session_title=title)], stack.env)
     bury(client)
-    look(stack, client)
-    until(lambda: standing(stack) == [("dead_letters", True)], "not recorded")
+    look(client)
+    until(lambda: standing(stack) == [("failed_jobs", True)], "not recorded")
     process, shown = _in_a_terminal([*CLI, "status", "--watch"], stack)
     try:
         until(lambda: "open sessions: 1" in shown(), "not shown")
         text = shown()
-        for word in ("processes", "queues", "waiting", "alerts", "dead_letters", "jobs/s"):
+        for word in ("processes", "queues", "waiting", "alerts", "failed_jobs", "jobs/s"):
             assert word in text
         assert title in text
     finally:

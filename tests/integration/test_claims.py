@@ -1,6 +1,7 @@
 """What the scripts of claiming leave behind in Redis: true accounts, and nothing for ever."""
 
 import base64
+import time
 import zlib
 
 import pytest
@@ -9,8 +10,9 @@ import redis
 from hivepipe.jobs import Message
 from hivepipe.queues import client
 from hivepipe.queues.claims import Claims, accounts
-from hivepipe.queues.dead_letters import dead_letters
+from hivepipe.queues.failed_jobs import failed_jobs
 from hivepipe.queues.names import QUEUES
+from hivepipe.queues.stock_jobs import promote_due, some_are_due
 from tests.conftest import Server
 
 SECRET = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
@@ -52,17 +54,17 @@ def test_what_is_done_leaves_the_list_of_what_is_done(
 def test_a_foreign_job_comes_into_the_accounts_once(
     connection: redis.Redis, claims: Claims, redis_server: Server
 ) -> None:
-    """However often it is claimed: its worker died, or somebody sent the dead letter back."""
+    """However often it is claimed: its worker died, or somebody sent the failed job back."""
     connection.hset("rq:job:theirs", mapping={"status": "queued", "data": b"x"})
     connection.rpush("rq:queue:high", "theirs")
     claims.claim(1)
     assert claims.recover("") == 1
     bury(claims)
-    assert (accounts(connection)["accepted"], accounts(connection)["dead"]) == (1, 1)
-    with dead_letters(redis_server.address) as letters:
-        assert letters.retry(letters.letters()) == 1
+    assert (accounts(connection)["accepted"], accounts(connection)["failed"]) == (1, 1)
+    with failed_jobs(redis_server.address) as failed:
+        assert failed.retry(failed.jobs()) == 1
     bury(claims)
-    assert (accounts(connection)["accepted"], accounts(connection)["dead"]) == (1, 1)
+    assert (accounts(connection)["accepted"], accounts(connection)["failed"]) == (1, 1)
 
 
 def test_a_strangers_job_is_told_of_once_whichever_queues_wait(connection: redis.Redis) -> None:
@@ -84,8 +86,8 @@ def test_a_reason_is_redacted_and_goes_with_its_job(
     ((_, entry),) = connection.xrange(results)
     said = zlib.decompress(base64.b64decode(entry[b"exc_string"])).decode()
     assert said == "ValueError: not a number: ***REDACTED***"
-    with dead_letters(redis_server.address) as letters:
-        assert letters.retry(letters.letters()) == 1
+    with failed_jobs(redis_server.address) as failed:
+        assert failed.retry(failed.jobs()) == 1
     (job,) = claims.claim(1).jobs
     claims.acknowledge([(job, "an operation")])
     assert connection.keys("rq:results:*") == []
@@ -103,3 +105,59 @@ def test_what_a_clock_that_was_set_back_has_put_off_is_due(
     connection.zadd("rq:scheduled:high", {member: due + 3 * 3600})
     claims.recover("")
     assert [job.id for job in claims.claim(1).jobs] == [member.decode()]
+
+
+DAYS_SECS = 2 * 86_400
+
+
+def set_clock_back(connection: redis.Redis, secs: float) -> None:
+    """Leave Redis as it was left by a clock that went ahead by so much."""
+    for key in connection.scan_iter("rq:scheduled:*"):
+        for member, due in connection.zrange(key, 0, -1, withscores=True):
+            connection.zadd(key, {member: due + secs})
+    for queue in connection.hkeys("hivepipe:clock"):
+        connection.hincrbyfloat("hivepipe:clock", queue, secs)
+
+
+@pytest.mark.parametrize("secs", [45, 3600, DAYS_SECS])
+def test_a_clock_that_is_set_back_puts_nothing_off(
+    redis_server: Server, connection: redis.Redis, claims: Claims, secs: int
+) -> None:
+    push(redis_server, 1)
+    (job,) = claims.claim(1).jobs
+    claims.retry([(job, "high", 20.0)])
+    set_clock_back(connection, secs)
+    found = claims.claim(1)
+    assert secs - 6 <= found.set_back_secs <= secs
+    assert found.next_due_secs is not None
+    assert found.next_due_secs <= 26
+    assert claims.claim(1).set_back_secs == 0
+
+
+def test_what_the_environment_held_up_comes_at_once_and_in_order(
+    redis_server: Server, claims: Claims
+) -> None:
+    for number in range(5):
+        push(redis_server, number)
+    jobs = claims.claim(5).jobs
+    claims.retry([(job, "low", 30.0) for job in jobs[:3]], held_up=True)
+    claims.retry([(job, "low", 30.0) for job in jobs[3:]])
+    assert claims.claim(5).jobs == []
+    assert claims.hurry() == 3
+    assert [job.id for job in claims.claim(5).jobs] == [job.id for job in jobs[:3]]
+    assert claims.hurry() == 0
+
+
+@pytest.mark.parametrize("secs", [3600, DAYS_SECS])
+def test_stock_workers_too_get_retries_that_a_clock_put_off(
+    redis_server: Server, connection: redis.Redis, claims: Claims, secs: int
+) -> None:
+    """Another program's job keeps its time."""
+    push(redis_server, 1)
+    claims.retry([(job, "high", 4.0) for job in claims.claim(1).jobs])
+    set_clock_back(connection, secs)
+    connection.hset("rq:job:theirs", "status", "scheduled")
+    connection.zadd("rq:scheduled:high", {"theirs": time.time() + secs})
+    assert some_are_due(connection, time.time())
+    assert promote_due(connection) == 1
+    assert connection.zrange("rq:scheduled:high", 0, -1) == [b"theirs"]

@@ -13,7 +13,7 @@ import pytest
 
 from hivepipe.periodic import PERIODIC
 from hivepipe.queues.horizon import oldest_job_time
-from hivepipe.queues.ticks import due_times, fire
+from hivepipe.queues.ticks import TRIGGERED_KEY, due_times, run_triggered
 from hivepipe.store.database import Database
 from hivepipe.store.retention import DAYS
 from tests.conftest import Home, Server, Writer, fire_all, until
@@ -80,7 +80,7 @@ class Swarm:
         self.write("DELETE FROM sessions WHERE id = 'over'")
 
     def age_deleted(self, days: int) -> None:
-        self.write("UPDATE agents SET deleted_at = ? WHERE status = 'deleted'", ago(days=days))
+        self.write("UPDATE agents SET deleted_at = ? WHERE deleted_at IS NOT NULL", ago(days=days))
 
     def age_applied(self, job: str, days: float) -> None:
         self.write("INSERT OR REPLACE INTO applied VALUES (?, ?)", job, ago(days=days))
@@ -99,7 +99,7 @@ class Swarm:
         self.agent("homeless", "spawned", metadata(expired=False), "never-was")
 
     def deleted(self) -> dict[str, str]:
-        rows = self.home.rows("SELECT * FROM agents WHERE status = 'deleted'")
+        rows = self.home.rows("SELECT * FROM agents WHERE deleted_at IS NOT NULL")
         assert all(row["deleted_at"] and row["deleted_by"] for row in rows)
         return {row["id"]: row["deleted_reason"] for row in rows}
 
@@ -119,7 +119,7 @@ class Swarm:
         found = [int(text) for text in run.groups()[3:]]
         reasons = list(self.deleted().values())
         counts = [reasons.count(reason) for reason in ("expired", "completed", "orphaned")]
-        kept = self.home.rows("SELECT count(*) AS n FROM agents WHERE status <> 'deleted'")[0]["n"]
+        kept = self.home.rows("SELECT count(*) AS n FROM agents WHERE deleted_at IS NULL")[0]["n"]
         assert found == [len(reasons), *counts, kept]
         assert run[2] == cause
 
@@ -169,7 +169,7 @@ def test_exactly_the_right_ones_go_by_the_clock(
     swarm.assert_log_equals_rows("periodic")
 
 
-def test_every_tenth_checkpoint_of_an_instance_brings_it_forward(
+def test_every_tenth_checkpoint_of_an_instance_triggers_a_run_that_takes_no_slot(
     private_home: Home,
     redis_server: Server,
     writer: Writer,
@@ -183,12 +183,15 @@ def test_every_tenth_checkpoint_of_an_instance_brings_it_forward(
     edits = [changed(POST_EDIT, tool_use_id=f"toolu_{number}") for number in range(10)]
     fire_all(edits[:9], env)
     until(lambda: private_home.count("session_logs") == 9, "not stored")
+    extra = "SELECT job_id FROM applied WHERE job_id LIKE 'cleanup-at-%'"
     with redis_server.client() as client:
-        assert due_times(client)["tick-cleanup"] > time.time()
-    fire_all(edits[9:], env)
-    until(lambda: len(private_home.rows(ran)) == 2, "not brought forward")  # else in ten minutes
-    first, second = private_home.rows(ran)
-    assert second["slot"] > first["slot"]
+        assert not client.exists(TRIGGERED_KEY)
+        before = due_times(client)["tick-cleanup"]
+        fire_all(edits[9:], env)
+        until(lambda: private_home.rows(extra), "not triggered")  # else in ten minutes
+        assert due_times(client)["tick-cleanup"] >= before  # the row's own turn comes as ever
+    slots = [row["slot"] for row in private_home.rows(ran)]
+    assert max(slots) <= time.time() // 600
 
 
 @pytest.mark.parametrize(
@@ -199,7 +202,7 @@ def test_every_tenth_checkpoint_of_an_instance_brings_it_forward(
         (POST_AGENT_COMPLETED, "task_complete"),
     ],
 )
-def test_what_ends_brings_it_forward_and_the_log_says_what_it_was(
+def test_what_ends_triggers_a_run_and_the_log_says_what_it_was(
     private_home: Home,
     redis_server: Server,
     writer: Writer,
@@ -218,8 +221,9 @@ def test_what_ends_brings_it_forward_and_the_log_says_what_it_was(
     fire_all([event], private_home.env)
     (row,) = [row for row in PERIODIC if row.name == "cleanup"]
     with redis_server.client() as client:
-        until(lambda: fire(client, row, time.time()), "not brought forward")
-        assert not client.hexists("rq:job:tick-cleanup", "hp_cause")  # it is of this turn alone
+        until(lambda: client.exists(TRIGGERED_KEY), "not triggered")
+        run_triggered(client, [row], time.time_ns())
+        assert not client.exists(TRIGGERED_KEY)
     until(lambda: "done" in Swarm.of(private_home).deleted(), "not deleted")
     assert private_home.rows("SELECT cause FROM cleanups") == [{"cause": cause}]
 
@@ -285,6 +289,7 @@ def test_rows_are_deleted_for_good_after_their_time_and_never_before(
     writer: Writer,
     new_worker: Callable[[str], Writer],
 ) -> None:
+    private_home.installed_long_ago()
     swarm = Swarm(private_home)
     swarm.fill(1)
     swarm.age_applied("old-1", DAYS["applied"] + 1)
@@ -309,6 +314,7 @@ def test_what_a_dead_letter_may_ask_for_is_kept(
     new_worker: Callable[[str], Writer],
 ) -> None:
     """A job that is sent back after ninety days must still find that it was applied."""
+    private_home.installed_long_ago()
     swarm = Swarm(private_home)
     swarm.age_applied("before-it", 201)
     swarm.age_applied("after-it", 199)

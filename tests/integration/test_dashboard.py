@@ -13,6 +13,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from hivepipe.dashboard.metrics import _without_effect
 from tests.conftest import CLI, Home, Server, Writer, fire, until
 from tests.integration.test_restricted_rq import plant
 from tests.payloads import SESSION_START
@@ -193,12 +194,24 @@ def test_the_metrics_are_what_status_says(
     assert metrics["hivepipe_redis_up", ""] == 1
     assert metrics["hivepipe_healthy", ""] == report["healthy"]
     assert metrics["hivepipe_jobs_accepted_total", ""] == report["accounts"]["accepted"]
+    assert metrics["hivepipe_jobs_retried_total", ""] == report["retried"] == 0
     assert metrics["hivepipe_jobs_done_total", ""] == report["accounts"]["done"]
     assert metrics["hivepipe_operations_total", "start_session"] == 1
     assert metrics["hivepipe_workers", "high"] == 1
     assert metrics["hivepipe_workers", "slow"] == 0
     for queue, count in report["queues"].items():
         assert metrics["hivepipe_queue_length", queue] == count
+
+
+def test_what_had_no_effect_is_labelled_by_reason_and_operation() -> None:
+    counters = {"zero_rows:update_checkpoint": 3, "no_session:insert_log": 1, "dropped:events": 2}
+    families = _without_effect(counters)
+    samples = {(it.name, *it.labels.values()): it.value for each in families for it in each.samples}
+    assert samples == {
+        ("hivepipe_without_effect_total", "zero_rows", "update_checkpoint"): 3,
+        ("hivepipe_without_effect_total", "no_session", "insert_log"): 1,
+        ("hivepipe_dropped_total", "events"): 2,
+    }
 
 
 def test_a_port_that_is_taken_is_said_in_one_line(

@@ -133,7 +133,7 @@ VIEWS = {
     " end_reason last_active_at calls failed_calls agents prompts skill_uses summary"
     " transcript_path",
     "v_agents": "agent_id session_id status type name model started_at last_active_at ended_at"
-    " deleted_at deleted_reason",
+    " deleted_at deleted_reason outcome error",
     "v_prompts": "session_id at prompt",
     "v_skill_uses": "session_id at skill kind arguments success",
     "v_log": "session_id at level message",

@@ -9,7 +9,11 @@ from typing import Any
 
 import pytest
 
+from hivepipe.errors import StackError
 from hivepipe.queues.claims import accounts
+from hivepipe.queues.failed_jobs import failed_jobs
+from hivepipe.stack.at_hand import redis_at_hand
+from hivepipe.stack.lock import Stack
 from tests.conftest import Home, Server, Writer, fire, is_drained, until
 from tests.payloads import (
     AGENT,
@@ -50,7 +54,7 @@ def bury_agent(home: Home, server: Server, writer: Writer, **more: Any) -> str:
 
 
 def bury_by_hand(server: Server, id: str, data: bytes, **fields: str) -> None:
-    """Put a job of anybody's among the dead letters."""
+    """Put a job of anybody's among the failed jobs."""
     with server.client() as client:
         client.hset(f"rq:job:{id}", mapping={"data": data, "status": "failed", **fields})
         client.zadd("rq:failed:medium", {id: -1})
@@ -89,7 +93,7 @@ def test_a_missing_parent_is_shown_with_its_id_and_the_steps(
     assert f"missing swarm: {swarm}" in shown
     assert str(private_home.database) in shown
     assert f"hivepipe failed retry {letter['id']}" in shown
-    assert "1 dead letters: hivepipe failed list" in private_home.command("status", expect=1)
+    assert "1 failed job: hivepipe failed list" in private_home.command("status", expect=1)
 
 
 # ---- sent back
@@ -118,7 +122,7 @@ def test_a_mended_job_is_retried_as_if_it_were_new(
     until(lambda: is_drained(private_home, redis_server, writer), "not drained")
     assert private_home.count("agents") == 1
     assert listed(private_home) == []
-    assert balance(redis_server)["dead"] == 0
+    assert balance(redis_server)["failed"] == 0
 
 
 def test_all_and_an_operation_select(
@@ -207,11 +211,11 @@ def test_the_unreadable_is_listed_retried_and_discarded(
     assert "Boom: x" in private_home.command("failed", "list")
 
     assert "1 sent back" in private_home.command("failed", "retry", "evil")
-    assert "have no data" in private_home.command("failed", "retry", "ghost", expect=1)
+    assert "has no data" in private_home.command("failed", "retry", "ghost", expect=1)
     writer.start()
     until(lambda: "evil" in {letter["id"] for letter in listed(private_home)}, "not dead again")
     assert "6 discarded" in private_home.command("failed", "discard", "--operation", "?", "--yes")
-    assert "no dead letters" in private_home.command("failed", "list")
+    assert "no failed jobs" in private_home.command("failed", "list")
     assert not witness.exists()
 
 
@@ -223,14 +227,23 @@ def test_an_unknown_or_ambiguous_id_says_so(private_home: Home, redis_server: Se
     bury_by_hand(redis_server, "aa2", b"x")
     for action in ("show", "retry", "discard"):
         said = private_home.command("failed", action, "zz", expect=1)
-        assert said.startswith("hivepipe: no dead letter has the id zz")
-        assert "2 dead letters" in private_home.command("failed", action, "aa", expect=1)
+        assert said.startswith("hivepipe: no failed job has the id zz")
+        assert "2 failed jobs" in private_home.command("failed", action, "aa", expect=1)
     for arguments in ((), ("aa1", "--all"), ("--all", "--operation", "x")):
         private_home.command("failed", "retry", *arguments, expect=64)
 
 
 @pytest.mark.parametrize("action", [["list"], ["show", "a"], ["retry", "--all"]])
-def test_without_redis_the_way_out_is_named(private_home: Home, action: list[str]) -> None:
-    said = private_home.command("failed", *action, expect=1)
-    assert "run `hivepipe up`" in said
-    assert "Traceback" not in said
+def test_where_no_job_ever_was_none_failed(private_home: Home, action: list[str]) -> None:
+    said = private_home.command("failed", *action, expect=1 if "show" in action else 0)
+    assert said.startswith(("no failed jobs", "hivepipe: no failed job has", "0 sent back"))
+
+
+def test_another_redis_that_does_not_answer_is_named() -> None:
+    stack = Stack("/nowhere", "/nowhere", "redis://127.0.0.1:1/0")
+    with (
+        pytest.raises(StackError, match="Redis does not answer"),
+        redis_at_hand(stack) as address,
+        failed_jobs(address) as store,
+    ):
+        store.jobs()

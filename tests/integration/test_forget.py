@@ -110,7 +110,7 @@ def everywhere(
 
 
 def plant_the_rest(scene: Everywhere, server: Server) -> None:
-    """What no event brings by itself: a dead letter, a backup, logs, spool, markers."""
+    """What no event brings by itself: a failed job, a backup, logs, spool, markers."""
     home = scene.home
     with server.client() as client:  # no writer runs; on a busy machine all may go to the spool
         until(lambda: scene.fire() or client.llen("rq:queue:medium"), "none waits in Redis")
@@ -273,7 +273,7 @@ def test_forgets_whoever_says_a_text(everywhere: tuple[Everywhere, Server]) -> N
     assert f"session {SESSION}" in said
     assert f"the text is still in {own}" in said
     own.unlink()
-    assert "gone: rows of no session, the text alone: 1 rows" in said
+    assert "gone: rows of no session, the text alone: 1 row\n" in said
     assert scene.shown() == {}
     assert scene.rows_of_the_other() == other
     (task,) = scene.home.rows("SELECT text FROM tasks WHERE id = 't2'")

@@ -137,6 +137,14 @@ def test_a_prompt_starts_the_count_anew(private_home: Home, redis_server: Server
     assert ask(changed(payloads.PRE_BASH, tool_use_id="new"), env) == {}
 
 
+def test_a_task_notification_does_not(private_home: Home, redis_server: Server) -> None:
+    env = private_home.with_env(GUARD="all")
+    ask_all(same(14), env, at_once=1)
+    assert ask(payloads.TASK_NOTIFICATION, env) == {}
+    assert activity(redis_server)["turn"] == "1"
+    assert denials([ask(changed(payloads.PRE_BASH, tool_use_id="new"), env)]) == 1
+
+
 def test_another_task_starts_the_count_anew(private_home: Home, redis_server: Server) -> None:
     ask_all(same(14), private_home.with_env(GUARD="all", TASK_ID="one"), at_once=1)
     other = private_home.with_env(GUARD="all", TASK_ID="two")
@@ -319,6 +327,9 @@ def test_try_reads_what_is_no_file_of_its_own(
 
 def test_mode_is_set_shown_and_taken_back(command: Callable[..., tuple[int, str]]) -> None:
     assert command("mode")[1].startswith("tasks:")
+    assert command("mode", "all")[1] == (
+        "all: a call that breaks a rule is denied in every session\n"
+    )
     assert command("mode", "off")[1].startswith("off:")
     assert "mode off" in command("list")[1]
     assert command("mode", "default")[1].startswith("tasks:")

@@ -82,11 +82,11 @@ def test_five_hundred_workers_are_one_screen(crowd: Scene) -> None:
     assert lines[0] == "500 workers"
     counted = [tuple(line.split(maxsplit=1)) for line in lines[1:6]]
     assert counted == [
-        ("6", "need an answer"),
-        ("9", "report an error"),
-        ("60", "ended without a last word"),
-        ("5", "filled their context"),
-        ("420", "are done"),
+        ("6", "waiting for an answer"),
+        ("9", "with an error"),
+        ("60", "ended without a result"),
+        ("5", "out of context"),
+        ("420", "done"),
     ]
     shown = lines[7:-1]
     assert [line.split()[0] for line in shown[:6]] == ["need_input"] * 6

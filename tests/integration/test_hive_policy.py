@@ -4,11 +4,14 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from hivepipe.hive.steps import note
+from hivepipe.hive.worker import Worker
 from hivepipe.jobs import utc
 from hivepipe.store.activity import record_activity
 from hivepipe.store.database import Database
@@ -180,6 +183,91 @@ def test_one_that_never_answers_is_given_up_parked_and_followed_once(scene: Scen
         tick(scene, POLICY="respawn", **SOON)
     assert len(scene.check()) == 2  # one respawn is the limit
     assert scene.violations == ""
+
+
+WORKING = 'status {"status": "working", "progress": "so far"}'
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "third"),
+    [
+        (["hang"], ["hang"], ["hang"]),
+        (["hang"], ["hang"], [WORKING, "hang"]),
+        (["hang"], ["hang"], ["ignore", WORKING, "hang"]),
+        (["hang"], ["hang"], [WORKING, "crash"]),
+        (["hang"], ["crash"], ["raw {", "hang"]),
+        ([WORKING, "hang"], [WORKING, "hang"], [WORKING, "exit 1"]),
+    ],
+)
+def test_an_episode_takes_each_step_once_whatever_hangs(
+    scene: Scene, first: list[str], second: list[str], third: list[str]
+) -> None:
+    """Asked once, parked once: a run more would cost money, and so on for ever."""
+    worker = begun(scene, script(first, second, third, ["hang"], ["hang"]))
+    ticks_until_quiet(scene, worker)
+    taken = steps(scene, worker)
+    assert len(taken) == len(set(taken)), taken
+    names = [name for name, _ in taken]
+    assert [names.count(name) for name in ("ask", "give up", "park")] == [1, 1, 1], taken
+    assert scene.stand(worker)["run"] == 3
+    assert scene.violations == ""
+
+
+def test_who_was_parked_by_hand_is_not_asked_when_that_hangs(scene: Scene) -> None:
+    worker = scene.spawn(script([WORKING], ["hang"], ["hang"]))
+    scene.becomes(worker, "died")
+    scene.run("park", worker)
+    until(lambda: runs(scene) == 2, "it is not parked")
+    ticks_until_quiet(scene, worker)
+    assert steps(scene, worker) == [("stop", 2)]
+
+
+def test_a_monitor_parks_once_also_if_parking_fills_the_context(scene: Scene) -> None:
+    full = 'status {"status": "context_full", "remaining": "half of it"}'
+    worker = scene.spawn(script([full], [full], [full]))
+    for run in (1, 2):
+        until(lambda run=run: runs(scene) == run, "no run began")
+        until(lambda run=run: scene.is_booked(worker, run), "it goes on")
+        scene.run("monitor", "--once", "--respawn")
+    assert steps(scene, worker) == [("park", 1), ("respawn", 2)]
+    assert len(scene.check()) == 2
+
+
+def test_a_worker_that_is_resumed_begins_another_episode(scene: Scene) -> None:
+    worker = begun(scene, script(["hang"], [DONE], ["hang"], [DONE]))
+    ticks_until(scene, worker, ("ask", 1), POLICY="ask")
+    scene.becomes(worker, "done")
+    scene.run("resume", worker, "And one more thing.")
+    until(lambda: runs(scene) == 3, "it is not resumed")
+    ticks_until(scene, worker, ("ask", 3), POLICY="ask")
+    scene.becomes(worker, "done")
+    assert steps(scene, worker) == [("stop", 1), ("ask", 1), ("stop", 3), ("ask", 3)]
+
+
+def test_a_step_that_was_noted_is_not_taken_again_by_another(scene: Scene) -> None:
+    """The clock and a monitor may look at the same worker at the same moment."""
+    worker = scene.spawn(script([DONE]))
+    scene.becomes(worker, "done")
+    found = Worker(scene.folder(worker))
+    with ThreadPoolExecutor(8) as pool:
+        noted = list(pool.map(lambda _: note(found, "ask", 1), range(32)))
+    assert noted.count(True) == 1
+    assert steps(scene, worker) == [("ask", 1)]
+
+
+def ticks_until_quiet(scene: Scene, worker: str) -> None:
+    """Let the clock look until its process is gone and nothing is due any more."""
+    quiet = 0
+
+    def is_quiet() -> bool:
+        nonlocal quiet
+        said = tick(scene, POLICY="ask", LIMIT_USD="1000", **SOON)
+        found = scene.stand(worker)
+        lives = found["lives"] or not scene.is_booked(worker, found["run"])
+        quiet = 0 if said or lives else quiet + 1
+        return quiet == 5
+
+    until(is_quiet, f"it goes on: {steps(scene, worker)}")
 
 
 def test_without_money_nobody_is_asked(scene: Scene) -> None:

@@ -91,6 +91,7 @@ def test_what_is_over_for_long_goes_with_its_rows(
     assert said["retention"]["workers"] == 365
     assert said["stores"]["workers"] > 0
     assert said["stores"]["old_workers"] > 0
+    scene.home.installed_long_ago()
     year_ago = f"{datetime.now(UTC) - timedelta(days=366):%Y-%m-%d}T00:00:00.000Z"
     with closing(Database(scene.home.database)) as db, db.transaction():
         for column, worker in (("archived_at", old), ("deleted_at", deleted)):
@@ -98,6 +99,9 @@ def test_what_is_over_for_long_goes_with_its_rows(
             db.execute(sql, {"time": year_ago, "id": worker})
         for table, column in (("hive_statuses", "changed_at"), ("hive_runs", "started_at")):
             db.execute(f"UPDATE {table} SET {column} = :time", {"time": year_ago})
+    archive = scene.hive / "archive" / old
+    for path in (archive, *archive.rglob("*")):  # a worker whose files somebody changed since stays
+        os.utime(path, (time.time() - 367 * 86_400,) * 2)
     ticks = [Job("prune_files", {}, "files"), Job("prune", {}, "rows")]
     now = time.time_ns()
     jobs = [compose(f"{job.operation}-1", job, now) for job in ticks]

@@ -143,7 +143,7 @@ def test_what_is_moved_or_removed_by_hand_is_followed(scene: Scene) -> None:
     with scene.inside({}):
         assert hive_states(str(scene.home.path)) == {}
     assert not any(scene.state(worker).exists() for worker in workers)
-    assert "success" in scene.run("log", workers[0])
+    assert "success" in scene.run("transcript", workers[0])
     found = json.loads(scene.run("cost", "--json"))
     assert found["total_usd"] == "0.14"
 

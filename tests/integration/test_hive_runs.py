@@ -102,8 +102,8 @@ def test_a_crash_is_a_death_with_its_signal(scene: Scene) -> None:
 def test_a_run_that_never_said_its_cost_is_not_called_free(scene: Scene) -> None:
     worker = scene.spawn(script(["crash"]))
     scene.becomes(worker, "died")
-    assert "of them cost that ended without a result" in scene.run("check", worker)
-    until(lambda: "what 1 runs cost" in scene.run("cost"), "it is called free")
+    assert "1 run that ended without a result: cost unknown" in scene.run("check", worker)
+    until(lambda: "not included: 1 run" in scene.run("cost"), "it is called free")
     scene.run("delete", worker, "--yes")
     assert json.loads(scene.run("cost", "--json"))["unpriced_runs"] == 1
 
@@ -115,8 +115,8 @@ def test_what_claude_refuses_is_told(scene: Scene) -> None:
         found = scene.becomes(worker, "died")
         assert found["exit_code"] == 1
         assert "root/sudo" in scene.run("check", worker)
-    flags = {"HIVEPIPE_HIVE_FLAGS": "--no-such-flag"}
-    worker = scene.run("spawn", "project-a", task, env=flags).strip()
+    scene.config.write_text('hive_rights = "edits"\nhive_flags = "--no-such-flag"\n')
+    worker = scene.spawn(task)
     scene.becomes(worker, "died")
     assert "unknown option '--no-such-flag'" in scene.run("check", worker)
 
@@ -265,7 +265,7 @@ def test_what_is_over_is_archived_redacted_or_deleted_and_stays_paid(scene: Scen
     assert not scene.folder(workers[1]).exists()
     assert scene.check() == []
     assert json.loads(scene.run("cost", "--json"))["total_usd"] == "1.00"
-    by_project = json.loads(scene.run("cost", "--by", "project", "--json"))["costs"]
+    by_project = json.loads(scene.run("costs", "--by", "project", "--json"))["costs"]
     assert by_project == [{"project": "project-a", "workers": 2, "cost_usd": "1.00"}]
     assert token not in scene.home.database.read_bytes().decode("latin-1")
 
@@ -417,7 +417,7 @@ def test_what_a_worker_was_told_is_forgotten_also_when_its_folder_is_gone(scene:
         f"session {session}" in scene.hivepipe("forget", "--matching", secret, "--dry-run").stdout
     )
     said = scene.hivepipe("forget", session, "--yes").stdout
-    assert "gone: hive workers: 1 folders" in said
+    assert "gone: hive workers: 1 folder\n" in said
     assert "is still there" not in said
     files = [path for path in scene.hive.rglob("*") if path.is_file()]
     assert not [path for path in files if secret.encode() in path.read_bytes()]

@@ -52,17 +52,17 @@ WORKERS: list[tuple[str, int, dict[str, Any] | None, object]] = [
     ("notes", 9, None, None),
 ]
 MEANT = {
-    "need_input": (2, "need an answer"),
-    "error": (2, "report an error"),
-    "died": (2, "ended without a last word"),
-    "stale": (2, "are silent"),
-    "context_full": (1, "filled their context"),
-    "broken": (1, "wrote a status.json that says nothing"),
-    "not started": (1, "were never started"),
-    "working": (3, "work"),
-    "parking": (1, "write down what they learned"),
-    "done": (4, "are done"),
-    "unknown": (1, "cannot be told"),
+    "need_input": (2, "waiting for an answer"),
+    "error": (2, "with an error"),
+    "died": (2, "ended without a result"),
+    "stale": (2, "silent"),
+    "context_full": (1, "out of context"),
+    "broken": (1, "with an unreadable status.json"),
+    "not started": (1, "never started"),
+    "working": (3, "working"),
+    "parking": (1, "writing down what was learned"),
+    "done": (4, "done"),
+    "unknown": (1, "unknown"),
 }
 
 

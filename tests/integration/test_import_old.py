@@ -183,7 +183,9 @@ def test_good_broken_doubled_and_hostile_entries(private_home: Home, queue: OldQ
         assert outcomes[name][0] == outcome, name
         assert reason in outcomes[name][1], name
     assert outcomes.keys() == expected.keys()
-    assert said["skipped"] == {"completed": 1, "processing": 1, "failed": 0, ".tmp": 0}
+    assert {each["name"]: each["rows"] for each in said["left_out"]} == {
+        "completed": 1, "processing": 1, "failed": 0, ".tmp": 0,
+    }  # fmt: skip
     assert [row["id"] for row in private_home.rows("SELECT id FROM agents")] == ["a-1"]
 
     said = run(private_home, "import-queue", str(queue.folder), expect=1)
@@ -201,7 +203,9 @@ def test_good_broken_doubled_and_hostile_entries(private_home: Home, queue: OldQ
     assert sorted(messages) == ["Auto-checkpoint: Edit", "first"]
 
     again = run(private_home, "import-queue", str(queue.folder), expect=1)
-    assert again["totals"] == said["totals"]
+    assert again["totals"] == {
+        "here already": 3, "double": 1, "no such row": 1, "broken": 2, "refused": 12,
+    }  # fmt: skip
     assert private_home.count("agents") == 2
     assert private_home.count("session_logs") == 2
     with_processing = ("import-queue", str(queue.folder), "--include-processing")
@@ -210,7 +214,6 @@ def test_good_broken_doubled_and_hostile_entries(private_home: Home, queue: OldQ
     assert private_home.count("agents") == 3
     shown = text(private_home, *with_processing, expect=1)
     assert "ATTACH is not INSERT, UPDATE or DELETE" in shown
-    assert "times had no zone: taken as local ones" in shown
 
 
 def test_entries_come_by_priority_as_a_number_then_time_then_counter(queue: OldQueue) -> None:
@@ -282,6 +285,8 @@ def test_an_old_database_of_either_shape(private_home: Home, shape: str) -> None
     assert said["totals"] == {"taken": 5}
     assert said["local_times"] == 5
     assert path.read_bytes() == before
+    shown = text(private_home.another("other"), "import-db", str(path))
+    assert "5 times without a zone: taken as local" in shown
     (agent,) = private_home.rows("SELECT * FROM agents")
     assert (agent["id"], agent["name"]) == ("a-1", "finder")
     assert agent["created_at"] == "2026-01-01T08:10:00.000Z"
@@ -291,6 +296,132 @@ def test_an_old_database_of_either_shape(private_home: Home, shape: str) -> None
     assert run(private_home, "import-db", str(path))["totals"] == {"here already": 5}
     own = str(private_home.database)
     assert "own database" in text(private_home, "import-db", own, expect=1)
+
+
+def test_counters_in_the_queue_grow_once(private_home: Home, queue: OldQueue) -> None:
+    run(private_home, "import-db", str(old_database(private_home)))
+    queue.entry(
+        "UPDATE instance_sessions SET checkpoint_count = checkpoint_count + 1, "
+        "operation_count = operation_count + 2 WHERE session_id = 'old-1'"
+    )
+    for expected in ("taken", "here already", "here already"):
+        assert run(private_home, "import-queue", str(queue.folder))["totals"] == {expected: 1}
+        (row,) = private_home.rows("SELECT * FROM instance_sessions")
+        assert (row["checkpoint_count"], row["operation_count"]) == (3, 11)
+
+
+def test_an_entry_whose_row_was_refused_is_tried_again(private_home: Home, queue: OldQueue) -> None:
+    queue.entry(AGENT.format(id="t-1", swarm="w-1", name="late", time="2026-01-02 05:00:00"))
+    run(private_home, "import-queue", str(queue.folder), expect=1)
+    run(private_home, "import-db", str(old_database(private_home)))
+    assert run(private_home, "import-queue", str(queue.folder))["totals"] == {"taken": 1}
+    assert private_home.count("agents") == 2
+
+
+def test_what_is_imported_is_remembered_for_ever(private_home: Home, queue: OldQueue) -> None:
+    """`applied` forgets after 90 days."""
+    path = old_database(private_home)
+    queue.entry(LOG)
+    run(private_home, "import-db", str(path))
+    run(private_home, "import-queue", str(queue.folder))
+    with closing(sqlite3.connect(private_home.database)) as db, db:
+        db.execute("DELETE FROM applied")
+        db.execute("UPDATE session_logs SET job_id = NULL")
+        db.execute("DELETE FROM agents")
+    assert run(private_home, "import-db", str(path))["totals"] == {"here already": 5}
+    assert run(private_home, "import-queue", str(queue.folder))["totals"] == {"here already": 1}
+    assert (private_home.count("agents"), private_home.count("session_logs")) == (0, 2)
+
+
+TASKS = """
+CREATE TABLE tasks (id TEXT PRIMARY KEY, swarm_id TEXT, description TEXT, status TEXT,
+  priority INTEGER, result TEXT, created_at TEXT, completed_at TEXT);
+INSERT INTO tasks VALUES
+  ('t-1', 'w-1', 'fix the login', 'completed', 5, 'fixed', '2026-01-01 09:00', '2026-01-01 10:00'),
+  ('t-2', 'w-1', 'write docs', 'in_progress', 5, NULL, '2026-01-01 09:00', NULL),
+  ('t-3', 'w-1', 'deploy', 'failed', 5, NULL, '2026-01-01 09:00', '2026-01-01 10:00');
+CREATE TABLE collective_memory (id TEXT, key TEXT, value TEXT);
+INSERT INTO collective_memory VALUES ('m-1', 'a', 'b'), ('m-2', 'c', 'd');
+CREATE TABLE empty (x TEXT);
+"""
+
+
+def test_tasks_come_too_and_the_rest_is_named(private_home: Home) -> None:
+    path = old_database(private_home, "claude-flow", TASKS)
+    said = run(private_home, "import-db", str(path), expect=1)
+    assert said["totals"] == {"taken": 8}
+    tasks = private_home.rows("SELECT id, text, status, progress, reason FROM tasks ORDER BY id")
+    assert [tuple(task.values()) for task in tasks] == [
+        ("t-1", "fix the login", "done", "fixed", None),
+        ("t-2", "write docs", "open", None, None),
+        ("t-3", "deploy", "cancelled", None, "failed"),
+    ]
+    left_out = {each["name"]: (each["rows"], each["reason"]) for each in said["left_out"]}
+    assert left_out["table collective_memory"] == (
+        2,
+        "hivepipe keeps memories as files, not as rows",
+    )
+    assert "capabilities, performance_score, task_count" in left_out["columns of agents"][1]
+    assert "swarm_id, priority" in left_out["columns of tasks"][1]
+    shown = text(private_home, "import-db", str(path), expect=1)
+    assert "not taken: table collective_memory (2): hivepipe keeps memories as files" in shown
+    assert "table empty" not in shown
+    assert "into .hive-mind/hive.db" in shown
+
+
+def test_log_lines_of_the_shape_with_a_timestamp_keep_their_time(private_home: Home) -> None:
+    path = private_home.root / "old.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript("""
+            CREATE TABLE session_logs (id INTEGER PRIMARY KEY, session_id TEXT, timestamp TEXT,
+              log_level TEXT, message TEXT, data TEXT);
+            INSERT INTO session_logs VALUES (1, 's', '2026-01-01T08:00:00Z', 'INFO', 'm', NULL);
+        """)
+    run(private_home, "import-db", str(path))
+    (line,) = private_home.rows("SELECT created_at FROM session_logs")
+    assert line["created_at"] == "2026-01-01T08:00:00.000Z"
+
+
+@pytest.mark.parametrize(
+    "metadata", [{"sessionId": "old-1"}, {"spawn_context": {"session_id": "old-1"}}]
+)
+def test_the_session_of_an_agent_is_in_its_metadata(
+    private_home: Home, metadata: dict[str, Any]
+) -> None:
+    more = f"UPDATE agents SET metadata = '{json.dumps(metadata)}'"
+    run(private_home, "import-db", str(old_database(private_home, "claude-flow", more)))
+    (agent,) = private_home.rows("SELECT session_id FROM agents")
+    assert agent["session_id"] == "old-1"
+
+
+@pytest.mark.parametrize("metadata", ["{torn", "[1]", '{"sessionId": 5}', '{"sessionId": "../x"}'])
+def test_metadata_that_name_no_session_cost_no_agent(private_home: Home, metadata: str) -> None:
+    more = f"UPDATE agents SET metadata = '{metadata}'"
+    run(private_home, "import-db", str(old_database(private_home, "claude-flow", more)))
+    (agent,) = private_home.rows("SELECT session_id FROM agents")
+    assert agent["session_id"] is None
+
+
+def test_rows_that_lie_in_the_log_of_an_old_database_come_too_and_no_byte_changes(
+    private_home: Home,
+) -> None:
+    path = old_database(private_home)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA journal_mode = WAL")
+        with db:
+            db.execute("INSERT INTO session_logs VALUES (2, 'old-1', 'INFO', 'second', NULL, NULL)")
+        Path(f"{path}-shm").unlink()
+        before = {name.name: name.read_bytes() for name in path.parent.glob("old.db*")}
+        assert before.keys() == {"old.db", "old.db-wal"}
+        assert run(private_home, "import-db", str(path))["totals"] == {"taken": 6}
+        after = {name.name: name.read_bytes() for name in path.parent.glob("old.db*")}
+    assert after == before
+
+
+def test_an_old_database_behind_a_link_is_not_read(private_home: Home) -> None:
+    link = private_home.root / "link.db"
+    link.symlink_to(old_database(private_home))
+    assert "is not a regular file" in text(private_home, "import-db", str(link), expect=1)
 
 
 def test_an_old_database_is_not_believed(private_home: Home) -> None:
@@ -304,7 +435,9 @@ def test_an_old_database_is_not_believed(private_home: Home) -> None:
             UPDATE sessions SET checkpoint_data = 'key {SECRET}';
         """)
     said = run(private_home, "import-db", str(path), expect=1)
-    assert said["skipped"] == {"table swarms": 0}
+    assert {each["name"]: each["rows"] for each in said["left_out"]} == {
+        "table swarms": None, "table evil": 1,
+    }  # fmt: skip
     reasons = {each["reason"] for each in said["entries"] if each["outcome"] == "refused"}
     assert reasons == {"swarm w-1 does not exist"}
     assert not witness.exists()
@@ -345,7 +478,9 @@ def test_a_row_that_breaks_a_rule_of_the_store_costs_no_other_row(private_home: 
 
 def test_an_agent_that_came_without_times_gets_those_of_its_next_sign() -> None:
     job = Envelope("1" * 32, "finish_agent", 5, {}, "old-1", "i", "/shop", 1_763_690_400 * 10**9)
-    names = "name type model tool_use_id created_at last_active completed_at began_at metadata"
+    names = (
+        "name type model tool_use_id created_at last_active completed_at began_at metadata error"
+    )
     known = {**dict.fromkeys(names.split()), "status": "spawned", "session_id": "old-1"}
     row = merge(known, job, Sign(agent_id="a-1", status="completed"))
     assert row["created_at"] == row["last_active"] == row["completed_at"] == job.time

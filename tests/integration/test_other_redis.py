@@ -240,7 +240,7 @@ def test_a_strangers_job_in_our_queue_stays_and_a_hook_that_pushed_starts_who_wo
     assert theirs.client().lrange("rq:queue:high", 0, -1) == [job.id.encode()]
     assert theirs.client().hgetall(f"rq:job:{job.id}") == before
     eventually(
-        lambda: "1 jobs of another program wait" in sandbox.run("logs", "--lines", "9999", "writer")
+        lambda: "1 job of another program" in sandbox.run("logs", "--lines", "9999", "writer")
     )
 
     kill_all(sandbox)

@@ -59,17 +59,21 @@ TIMES = {
     "completed_at",
     "ended_at",
     "paused_at",
+    "turn_ended_at",
     "applied_at",
     "timestamp",
     "spawnedAt",
     "expires_at",
     "state_time_ns",
+    "last_end_ns",
+    "process_end_ns",
+    "concluded_ns",
     "said_ns",
     "checkpoint_time_ns",
     "assigned_time_ns",
     "detached_time_ns",
 }
-UNSTABLE = {*TIMES, "pid", "pid_started", "boot", "pid_space", "job_id"}
+UNSTABLE = {*TIMES, "concluded_by", "pid", "pid_started", "boot", "pid_space", "job_id"}
 NUMBERED = ("session_logs", "prompts", "skill_uses")  # their ids tell the order of arrival only
 
 
@@ -104,8 +108,8 @@ DAY: list[Payload] = [
     changed(STOP, background_tasks=[]),
     SESSION_END,
 ]
-JOBS_OF_THE_DAY = 1 + 2 + 3 * 3 + 4 + 4 + 1 + 1 + 1 + 1 + 2 + 2
-SLOW_JOBS_OF_THE_DAY = 3 * 2 + 1  # of a subagent's stop, a turn's, and the end; the process's
+JOBS_OF_THE_DAY = 1 + 2 + 3 * 3 + 4 + 4 + 1 + 1 + 1 + 1 + 2 + 3
+SLOW_JOBS_OF_THE_DAY = 3 * 2 + 2  # of a subagent's stop, a turn's, and the end; the conclusion's
 
 
 def masked(value: Any, name: str = "") -> Any:
@@ -207,6 +211,8 @@ def expected_agent(home: Home, **row: Any) -> dict[str, Any]:
         "session_id": SESSION,
         "model": "haiku",
         "completed_at": "~",
+        "outcome": row["status"],
+        "error": "Agent type 'Explore' not found" if row["status"] == "failed" else None,
         **row,
     }
 
@@ -290,7 +296,15 @@ def expected_day(home: Home, checkpoints: int) -> dict[str, list[dict[str, Any]]
                 "paused_at": None,
                 "ended_at": "~",
                 "end_reason": "prompt_input_exit",
+                "turn": "paused",
                 "state_time_ns": "~",
+                "last_end_ns": "~",
+                "last_end_reason": "prompt_input_exit",
+                "process_end_ns": "~",
+                "concluded_ns": "~",
+                "concluded_before_ns": 0,
+                "concluded_by": "~",
+                "turn_ended_at": "~",
                 "checkpoint_time_ns": "~",
             }
         ],
@@ -363,6 +377,9 @@ def expected_day(home: Home, checkpoints: int) -> dict[str, list[dict[str, Any]]
         "identity_versions": [],
         "identity_baselines": [],
         "forgotten_sessions": [],
+        "imported": [],
+        "imported_skill_sessions": [],
+        "imported_skills": [],
         "summaries": [],
         "retrievals": [],
         "memory_ratings": [],
@@ -647,7 +664,7 @@ def test_a_dead_letter_keeps_no_secret(
     connection.close()
     fire("PostToolUse", agent, private_home.with_env(CHECKPOINT_INTERVAL="3600"))
     with redis_server.client() as client:
-        until(lambda: client.zcard("rq:failed:low") == 1, "no dead letter")  # demoted
+        until(lambda: client.zcard("rq:failed:low") == 1, "no failed job")  # demoted
         (letter,) = client.zrange("rq:failed:low", 0, -1)
         kept = b"".join(client.hgetall(b"rq:job:" + letter).values())
     assert token.encode() not in kept

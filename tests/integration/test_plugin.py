@@ -110,7 +110,7 @@ def test_without_the_package_an_event_waits_for_two_weeks(plugin: Plugin) -> Non
     assert old not in plugin.spool
     assert event in plugin.spool
     log = plugin.user.home / ".local/state/hivepipe/default/logs/hook-errors.log"
-    assert "1 events dropped" in log.read_text()
+    assert "1 event dropped" in log.read_text()
 
 
 def test_what_was_kept_is_taken_in_once_the_package_is_there(plugin: Plugin) -> None:

@@ -37,9 +37,9 @@ def test_every_line_is_an_object_and_names_its_job(
         db.execute("PRAGMA foreign_keys = OFF")
         db.execute("DELETE FROM swarms")
     fire_all([POST_AGENT_COMPLETED], private_home.env)
-    until(lambda: any("dead letter" in line["text"] for line in lines(private_home, "writer")),
-          "no dead letter")  # fmt: skip
-    (dead,) = [line for line in lines(private_home, "writer") if "dead letter" in line["text"]]
+    until(lambda: any("failed job" in line["text"] for line in lines(private_home, "writer")),
+          "no failed job")  # fmt: skip
+    (dead,) = [line for line in lines(private_home, "writer") if "failed job" in line["text"]]
     assert (dead["level"], dead["process"]) == ("ERROR", "writer")
     assert (dead["operation"], dead["session"]) == ("insert_agent", SESSION)
     assert dead["job"] in dead["text"]

@@ -299,3 +299,39 @@ def test_tunnels_of_this_session_and_of_ended_ones_go_nobody_elses(
         "delete 3",
         "save",
     ]
+
+
+def test_a_version_is_shown_of_its_own_file_alone(scene: Scene) -> None:
+    scene.start("s-a", scene.folder("a", SOUL=SOUL))
+    scene.settle()
+    for name, text in (("CLAUDE.md", "c" * 120), ("SOUL.md", "s" * 120)):
+        path = scene.home.root / name
+        path.write_text(text)
+        assert scene.run("profile", "put", "bot-2", name, str(path)).exit_code == 0
+    (row,) = scene.home.rows("SELECT id FROM identity_versions WHERE name = 'CLAUDE.md'")
+    version = ("--version", str(row["id"]))
+    for words in (("CLAUDE.md", *version), version):
+        assert scene.run("profile", "show", "bot-2", *words).stdout == "c" * 120 + "\n"
+    refused = scene.run("profile", "show", "bot-2", "SOUL.md", *version)
+    assert refused.exit_code == 1
+    assert f"version {row['id']} is one of CLAUDE.md, not of SOUL.md" in refused.stderr
+    assert "no version 9" in scene.run("profile", "show", "bot-2", "--version", "9").stderr
+
+
+def test_a_profile_is_removed_with_its_versions_unless_a_session_works_as_it(scene: Scene) -> None:
+    folder = scene.folder("a", SOUL=SOUL)
+    scene.start("s-a", folder)
+    scene.settle()
+    assert "no profile" in scene.run("profile", "remove", "bot-9", "--yes").stderr
+    (profile,) = [row["id"] for row in scene.home.rows("SELECT id FROM profiles")]
+    refused = scene.run("profile", "remove", profile, "--yes")
+    assert (refused.exit_code, "s-a works as" in refused.stderr) == (1, True)
+    path = scene.home.root / "SOUL.md"
+    path.write_text("s" * 120)
+    assert scene.run("profile", "put", "bot-2", "SOUL.md", str(path)).exit_code == 0
+    assert scene.run("profile", "remove", "bot-2").exit_code == 1  # nobody said yes
+    assert "bot-2 is removed" in scene.run("profile", "remove", "bot-2", "--yes").stdout
+    for table, column in (("profiles", "id"), ("identity_versions", "profile_id")):
+        assert scene.home.rows(f"SELECT * FROM {table} WHERE {column} = 'bot-2'") == []
+    assert scene.home.rows("SELECT * FROM profiles") != []
+    assert (folder / "SOUL.md").read_text() == SOUL

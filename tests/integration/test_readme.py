@@ -34,6 +34,7 @@ NOT_RUN = {
     "claude plugin ": "needs Claude Code; what it reads of us: test_plugin.py",
     "hivepipe dashboard": "runs until Ctrl-C: test_dashboard.py",
     "hivepipe up -d --redis-url": "needs the Redis of somebody else: test_other_redis.py",
+    "python -I workers/": "runs until Ctrl-C: test_stock_workers.py",
     "rq worker": "runs until Ctrl-C: test_rq_tools.py",
     "systemctl": "needs systemd",
     "loginctl": "needs systemd",

@@ -18,7 +18,7 @@ import pytest
 from hivepipe.intake.fate import fate_of, lives
 from hivepipe.intake.instance import this_machine
 from hivepipe.periodic import PERIODIC
-from hivepipe.queues.ticks import fire, set_due
+from hivepipe.queues.ticks import run_triggered, trigger
 from tests.conftest import Home, Server, Writer, hook_path, until
 
 (REAPER,) = [row for row in PERIODIC if row.operation == "reap_sessions"]
@@ -92,12 +92,12 @@ class Stack:
         """Let the reaper have its turn now, and wait until it and what follows is done."""
         if not self.scheduler.is_running:
             self.scheduler.start()
-        before = len(self.slots())
+        until(lambda: self.operations().get("reap_sessions"), "it did not run at the start")
+        before = self.operations()["reap_sessions"]
         with self.server.client() as client:
-            until(lambda: client.exists("rq:job:tick-reaper"), "no tick")
-            set_due(client, REAPER, time.time() - 1)
-            fire(client, REAPER, time.time())  # rather than wait until the scheduler looks again
-        until(lambda: len(self.slots()) > before, "the reaper did not run")
+            trigger(client, REAPER.name, "manual")
+            run_triggered(client, [REAPER], time.time_ns())
+        until(lambda: self.operations()["reap_sessions"] > before, "the reaper did not run")
         self.settle()
 
     def operations(self) -> dict[str, int]:
@@ -186,6 +186,44 @@ def test_a_resumed_session_is_not_ended_by_the_death_of_its_first_process(stack:
     second.kill()
     stack.reap()
     assert stack.session("s-1")["status"] == "ended"
+
+
+def test_a_session_of_two_terminals_ends_with_the_second(stack: Stack) -> None:
+    first, second = stack.claude(), stack.claude()
+    for claude in (first, second):
+        claude.fire("SessionStart", "s-1", source="startup")
+    stack.until_started("s-1")
+    first.fire("SessionEnd", "s-1", reason="prompt_input_exit")
+    stack.settle()
+    assert stack.session("s-1")["status"] == "active"
+    assert (stack.home.path / ".active_session").exists()
+    second.fire("SessionEnd", "s-1", reason="prompt_input_exit")
+    until(lambda: stack.session("s-1")["status"] == "ended", "it goes on")
+    stack.settle()
+    done = stack.operations()
+    assert done["conclude_session"] == 2
+    with stack.server.client() as client:
+        (waiting,) = client.lrange("rq:queue:slow", 0, -1)
+        assert client.hget(b"rq:job:" + waiting, "description").startswith(b"finish_process")
+    assert not (stack.home.path / ".active_session").exists()
+
+
+@pytest.mark.parametrize("event", ["PreToolUse", "PostToolUse", "PostToolUseFailure", "Stop"])
+def test_any_event_opens_a_session_again(stack: Stack, event: str) -> None:
+    """Also one that is a heartbeat and no job."""
+    claude = stack.claude()
+    claude.fire("SessionStart", "s-1", source="startup")
+    claude.fire("SessionEnd", "s-1", reason="other")
+    until(lambda: stack.session("s-1").get("status") == "ended", "it goes on")
+    claude.fire(event, "s-1", tool_name="Read", tool_input={"file_path": "/x"})
+    until(lambda: stack.session("s-1")["status"] != "ended", "it stays ended")
+    stack.settle()
+    started = stack.operations()["start_session"]
+    claude.fire(event, "s-1", tool_name="Read", tool_input={"file_path": "/y"})
+    stack.settle()
+    assert stack.operations()["start_session"] == started  # once, not for each call
+    stack.reap()
+    assert stack.session("s-1")["status"] != "ended"
 
 
 def test_what_is_on_its_way_outweighs_the_reaper(stack: Stack) -> None:

@@ -66,7 +66,7 @@ def test_the_report_says_what_went_and_where_never_what_it_was(
     ]
     assert TOKEN not in done.stderr.decode()
     nothing = run(private_home, "-", "--report", stdin=b"x\n")
-    assert nothing.stderr == b"0 of 1 lines changed\n"
+    assert nothing.stderr == b"0 of 1 line changed\n"
 
 
 def test_the_rules_of_the_home_and_of_the_user_are_in_force(

@@ -125,6 +125,6 @@ def test_usage_and_an_address_of_ones_own(
     url = redis_server.url
     redis_server.end()
     said = rq(private_home, start, "--", "requeue", "--queue", "low", "--all", expect=1)
-    assert "run `hivepipe up`" in said
+    assert "run `hivepipe init`" in said
     redis_server.start()
     rq(private_home, start, "--", "info", "-u", f"{url}?db=1")

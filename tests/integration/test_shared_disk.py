@@ -1,6 +1,8 @@
 """The shared disk: a profile writes into its own folder, and nothing leads it elsewhere."""
 
+import shutil
 import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import pytest
 from hivepipe import settings
 from hivepipe.guard import shared_root
 from hivepipe.guard.check import silence_path
+from hivepipe.guard.shared_disk import READ_ONLY
 from tests import payloads
 from tests.conftest import Home, Server, Writer, answered, until
 from tests.hook_contract import checked
@@ -100,9 +103,27 @@ def test_ones_own_folder_and_the_rest_of_the_machine_are_free(
     assert ask(shell(f"cat > '{path}'", private_home.project)) == {}
 
 
-def test_the_reason_names_the_file_in_the_own_folder(root: Path, ask: Ask) -> None:
-    reason = ask(write_to(root / "thoughts/bob/plan.md"))["permissionDecisionReason"]
-    assert f"{root}/thoughts/ana/plan.md" in reason
+@pytest.mark.parametrize(
+    ("command", "advice"),
+    [
+        ("cp a.md {root}/thoughts/bob/", "thoughts/ana/"),
+        ("cp a.md {root}/thoughts/bob", "thoughts/ana/"),
+        ("cp a.md {root}/thoughts/carl/", "thoughts/ana/"),
+        ("mv a.md b.md {root}/thoughts/bob/.", "thoughts/ana/"),
+        ("cp a.md {root}/thoughts/", "thoughts/ana/"),
+        ("cp a.md {root}/thoughts", "thoughts/ana/"),
+        ("cp a.md {root}/thoughts/bob/new/b.md", "thoughts/ana/new/b.md"),
+        ("touch {root}/thoughts/plan.md", "thoughts/ana/plan.md"),
+        ("echo x > {root}/thoughts/bob/plan.md", "thoughts/ana/plan.md"),
+        ("echo x > {root}/plan.md", "<category>/ana/"),
+    ],
+)
+def test_the_reason_names_the_place_in_the_own_folder(
+    private_home: Home, root: Path, ask: Ask, command: str, advice: str
+) -> None:
+    said = ask(shell(command.format(root=root), private_home.project))
+    _, _, told = said["permissionDecisionReason"].partition("your own folder only: ")
+    assert told.split()[0].rstrip(".") == f"{root}/{advice}"
 
 
 def test_relative_paths_are_those_of_the_event(root: Path, ask: Ask) -> None:
@@ -162,18 +183,34 @@ def test_links_that_lead_in_a_circle_end(private_home: Home, root: Path, ask: As
     assert "permissionDecision" in ask(write_to(root / "misc/round/a.md"))
 
 
+def failed(tool: str, error: str) -> dict[str, Any]:
+    return changed(payloads.FAILED_BASH, tool_name=tool, error=error)
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="node is not installed")
+def test_what_node_says_of_a_read_only_file_system_is_known() -> None:
+    code = "console.log(require('util').getSystemErrorMap().get(-30).join(': '))"
+    said = subprocess.run(["node", "-e", code], capture_output=True, text=True, check=True).stdout
+    assert any(term in said.lower() for term in READ_ONLY)
+    assert said.startswith("EROFS: read-only file system")
+
+
 @pytest.mark.parametrize(
     "payload",
+    # As node 20.20 and coreutils 9.1 say it on a file system that is mounted read-only.
     [
-        changed(
-            payloads.FAILED_BASH,
-            tool_name="Write",
-            error="EROFS: Read-only file system, open '/s/thoughts/bob/a.md'",
-        ),
-        changed(payloads.FAILED_BASH, error="Exit code 1\ntouch: /s/a: Read-only file system"),
+        failed("Write", "EROFS: read-only file system, open '/s/thoughts/bob/a.md'"),
+        failed("Edit", "Error: EROFS: read-only file system, rename '/s/a' -> '/s/b'"),
+        failed("NotebookEdit", "EROFS: nur lesbar, open '/s/a'"),
+        failed("Write", "The file cannot be written: read-only\n  file system"),
+        failed("Bash", "Exit code 1\ntouch: cannot touch '/s/y': Read-only file system"),
+        failed("Bash", "Exit code 1\nOSError: [Errno 30] Read-only file system: '/s/x'"),
         changed(
             payloads.POST_BASH,
-            tool_response={"stdout": "", "stderr": "cp: /s/a: Read-only file system"},
+            tool_response={
+                "stdout": "",
+                "stderr": "cp: cannot create regular file '/s/hostname': Read-only file system",
+            },
         ),
     ],
 )

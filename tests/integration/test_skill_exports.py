@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
-from hivepipe import skill_exports
 from hivepipe.export_folder import locked
-from hivepipe.skill_exports import AGE_SECS, USES, SkillExports
+from hivepipe.handlers import skill_exports
+from hivepipe.handlers.skill_exports import AGE_SECS, USES, SkillExports
+from hivepipe.ownership.manifest import Manifest
 from hivepipe.store.database import Database
 from tests.conftest import (
     ROOT,
@@ -178,11 +179,17 @@ def test_a_lock_that_somebody_else_holds_is_a_warning_and_another_try(
     monkeypatch.setattr("hivepipe.export_folder.LOCK_SECS", 0.05)
     insert(private_home, USES)
     exports = SkillExports(str(private_home.path))
-    with locked(str(folder(private_home)), "skill-usage"), caplog.at_level(logging.WARNING):
+    manifest = Manifest(str(private_home.path))
+    with (
+        locked(str(folder(private_home)), "skill-usage", manifest),
+        caplog.at_level(logging.WARNING),
+    ):
         exports.tidy()
         assert exported(private_home) == {}
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "somebody else holds the lock of skill-usage" in caplog.text
+    said = (private_home.project / ".claude-state" / "logs" / "hook-errors.log").read_text()
+    assert "[skill-export] [WARNING] skills not exported" in said
     monkeypatch.setattr(exports, "_next_look", 0.0)
     exports.tidy()
     assert count(private_home) == USES

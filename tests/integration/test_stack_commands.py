@@ -171,7 +171,7 @@ def test_stacks_lists_what_runs_what_rests_and_what_is_gone(sandbox: Sandbox) ->
     os.kill(sandbox.pid("supervisord"), signal.SIGKILL)
     eventually(lambda: known(sandbox)[0]["state"] == "broken")
     sandbox.run("down")
-    assert known(sandbox)[0]["state"] == "down"
+    assert known(sandbox)[0]["state"] == "stopped"
     shutil.rmtree(sandbox.home)
     assert known(sandbox)[0]["state"] == "gone"
 

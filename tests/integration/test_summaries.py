@@ -145,37 +145,28 @@ def test_asked_for_by_hand(scene: Scene, llm: Provider) -> None:
     """A text of another harness, rated memories, and the same request that was shown before."""
     ratings = [{"name": "parser", "useful": True}, {"name": "never asked", "useful": True}]
     llm.otherwise = success({**SUMMARY, "memories": ratings})
-    with provider() as memory_server:
-        memory_server.otherwise = lambda handler: handler.send(200, b"{}")
-        scene.use(llm, memory_rating=True, memory_server=memory_server.url)
-        text, memories = scene.home.root / "text", scene.home.root / "memories"
-        text.write_text("Mend the parser.\n" * 3_000 + f"Done, the token is {SECRET_IN_WORDS}")
-        known = [{"name": "parser", "text": "x"}, {"name": "parser", "text": "again"}]
-        memories.write_text("".join(json.dumps(one) + "\n" for one in known))
-        words = ("summaries", "run", "codex-1", "--file", str(text), "--harness", "codex")
-        words += ("--memories", str(memories))
-        shown: dict[str, Any] = json.loads(scene.command(*words, "--dry-run"))
-        assert llm.requests == []
-        assert "parser: of use" in scene.command(*words)
-        ((_, _, body),) = llm.requests
-        system, user = (message["content"] for message in body["messages"])
-        assert (shown["instructions"].strip(), shown["text"]) == (system.strip(), user)
-        schema = body["response_format"]["json_schema"]["schema"]
-        assert shown["schema"]["required"] == schema["required"]
-        assert CANARY not in json.dumps(shown)
-        assert SECRET_IN_WORDS not in json.dumps(shown)
-        assert 18_000 < len(shown["text"]) < 21_000
-        (row,) = scene.summaries()
-        assert (row["session_id"], row["harness"], row["kind"]) == ("codex-1", "codex", "llm")
-        (rated,) = scene.home.rows("SELECT * FROM memory_ratings")
-        assert (rated["memory"], rated["source"], rated["useful"]) == ("parser", "llm", 1)
-        ((path, _, told),) = memory_server.requests
-        assert path == "/api/memory/rate"
-        assert told == {
-            "session": "codex-1",
-            "source": "llm",
-            "ratings": [{"name": "parser", "useful": True}],
-        }
+    scene.use(llm, memory_rating=True)
+    text, memories = scene.home.root / "text", scene.home.root / "memories"
+    text.write_text("Mend the parser.\n" * 3_000 + f"Done, the token is {SECRET_IN_WORDS}")
+    known = [{"name": "parser", "text": "x"}, {"name": "parser", "text": "again"}]
+    memories.write_text("".join(json.dumps(one) + "\n" for one in known))
+    words = ("summaries", "run", "codex-1", "--file", str(text), "--harness", "codex")
+    words += ("--memories", str(memories))
+    shown: dict[str, Any] = json.loads(scene.command(*words, "--dry-run"))
+    assert llm.requests == []
+    assert "parser: of use" in scene.command(*words)
+    ((_, _, body),) = llm.requests
+    system, user = (message["content"] for message in body["messages"])
+    assert (shown["instructions"].strip(), shown["text"]) == (system.strip(), user)
+    schema = body["response_format"]["json_schema"]["schema"]
+    assert shown["schema"]["required"] == schema["required"]
+    assert CANARY not in json.dumps(shown)
+    assert SECRET_IN_WORDS not in json.dumps(shown)
+    assert 18_000 < len(shown["text"]) < 21_000
+    (row,) = scene.summaries()
+    assert (row["session_id"], row["harness"], row["kind"]) == ("codex-1", "codex", "llm")
+    (rated,) = scene.home.rows("SELECT * FROM memory_ratings")
+    assert (rated["memory"], rated["source"], rated["useful"]) == ("parser", "llm", 1)
 
 
 def test_a_key_that_a_command_prints(scene: Scene, llm: Provider, tmp_path: Path) -> None:

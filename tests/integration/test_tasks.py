@@ -181,7 +181,12 @@ def test_the_next_prompt_is_told_once_and_passes(
 def test_a_task_that_only_its_launcher_knows_is_cancelled_too(
     private_home: Home, command: Command
 ) -> None:
-    assert "nobody had heard of it" in command("cancel", "from-elsewhere")
+    said = command("cancel", "from-elsewhere", code=1)
+    assert "no task has the id from-elsewhere" in said
+    assert "--unknown" in said
+    assert not is_denied(private_home, TASK_ID="from-elsewhere")
+    assert listed(command) == []
+    command("cancel", "from-elsewhere", "--unknown")
     assert is_denied(private_home, TASK_ID="from-elsewhere")
     assert listed(command)[0]["status"] == "cancelled"
 
@@ -260,7 +265,13 @@ def test_the_beginning_of_a_sessions_id_is_enough(
     assert "2 ids of a session begin with shop" in command("assign", task, "shop", code=1)
     assert "2 ids" in command("add", "y", "--session", "shop", code=1)
     assert len(listed(command)) == 1
-    assert "nobody has heard of session new-1" in command("assign", task, "new-1")
+    for words in (("assign", task, "til-1"), ("add", "y", "--session", "til-1")):
+        said = command(*words, code=1)
+        assert "no session has the id til-1; close to it: till-1" in said
+        assert "--unknown" in said
+    assert len(listed(command)) == 1
+    assert listed(command)[0]["session_id"] == "till-1"
+    command("assign", task, "new-1", "--unknown")
     assert is_denied(private_home, session="new-1")
 
 
@@ -270,6 +281,32 @@ def test_ids_are_unique_and_may_be_cut_where_they_stay_so(command: Command) -> N
     assert "already" in command("add", "z", "--id", "release-1", code=1)
     assert "2 ids" in command("done", "release", code=1)
     assert "release-2" in command("done", "release-2")
+
+
+@pytest.mark.parametrize("verb", ["cancel", "done", "reopen", "progress", "assign"])
+def test_a_mistyped_id_is_an_error_that_names_close_ones(command: Command, verb: str) -> None:
+    command("add", "x", "--id", "release-1")
+    command("add", "y", "--id", "login")
+    more = {"progress": ["p"], "assign": [SESSION]}.get(verb, [])
+    said = command(verb, "relaese-1", *more, code=1)
+    assert "no task has the id relaese-1; close to it: release-1" in said
+    assert "login" not in said
+    assert {row["id"]: row["status"] for row in listed(command)} == {
+        "release-1": "open",
+        "login": "open",
+    }
+
+
+def test_a_task_that_a_session_named_before_gets_its_text(
+    private_home: Home, redis_server: Server, writer: Writer, command: Command
+) -> None:
+    fire("SessionStart", payloads.SESSION_START, private_home.with_env(TASK_ID="T-88"))
+    writer.start()
+    until(lambda: is_drained(private_home, redis_server, writer), "not drained")
+    assert command("add", "Split it", "--id", "T-88") == "T-88\n"
+    (row,) = listed(command)
+    assert (row["text"], row["session_id"]) == ("Split it", SESSION)
+    assert "already" in command("add", "Something else", "--id", "T-88", code=1)
 
 
 def test_a_session_that_starts_with_a_task_is_noted(

@@ -26,14 +26,17 @@ def test_nobody_is_told_of_what_is_fine() -> None:
     assert alerts_of(Vitals()) == []
 
 
+HIVE = "hive workers: 2 waiting for an answer, 1 ended without a result; see `hivepipe hive check`"
+
+
 @pytest.mark.parametrize(
     ("more", "name", "text"),
     [
-        ({"dead": 1}, "dead_letters", "1 dead letters: hivepipe failed list"),
+        ({"failed": 1}, "failed_jobs", "1 failed job: hivepipe failed list"),
         (
             {"clock_stands_still": True},
             "no_scheduler",
-            "nothing runs by the clock: no scheduler acts (`hivepipe logs scheduler`)",
+            "no scheduler is active: periodic jobs do not run (`hivepipe logs scheduler`)",
         ),
         ({"oldest_waiting_secs": 60.0}, "queue_age", "a job has waited for 60 s"),
         (
@@ -46,6 +49,11 @@ def test_nobody_is_told_of_what_is_fine() -> None:
             "disk",
             "200 MB are free on the disk: a full one loses events",
         ),
+        (
+            {"ratings": "HTTP 401"},
+            "memory_server",
+            "the memory server did not take ratings: HTTP 401",
+        ),
         ({"budget": "20 of 20 calls"}, "budget", "summaries wait: 20 of 20 calls today"),
         ({"unserved": ("slow", "llm")}, "no_worker", "no worker serves slow, llm"),
         (
@@ -56,7 +64,7 @@ def test_nobody_is_told_of_what_is_fine() -> None:
         (
             {"hive": {"done": 9, "working": 3, "need_input": 2, "died": 1}},
             "hive_workers",
-            "hive workers: 2 ask, 1 died; see `hivepipe hive check`",
+            HIVE,
         ),
         (
             {"effectless": {"update_checkpoint": (1, 20), "update_instance": (1, 21)}},
@@ -75,7 +83,7 @@ def test_while_redis_is_away_events_may_wait_on_disk_for_longer() -> None:
 
 
 def test_the_urgent_come_first() -> None:
-    found = alerts_of(Vitals(dead=1, oldest_waiting_secs=100, unserved=("high",), free_bytes=1))
+    found = alerts_of(Vitals(failed=1, oldest_waiting_secs=100, unserved=("high",), free_bytes=1))
     assert [alert.is_urgent for alert in found] == [True, True, False, False]
 
 

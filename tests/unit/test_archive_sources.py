@@ -162,7 +162,14 @@ def test_a_hostile_type_leaves_nothing_outside(scene: Scene) -> None:
     path.write_bytes(lines(1))
     scene.extend(path, agent_type="../../../../evil")
     after = {path for path in scene.root.rglob("*") if scene.kept not in path.parents}
-    made = {scene.kept, *scene.kept.parents, path, *path.parents, scene.root / "told"}
+    made = {
+        scene.home / "manifest.db",
+        scene.kept,
+        *scene.kept.parents,
+        path,
+        *path.parents,
+        scene.root / "told",
+    }
     assert {found for found in after - before if found.name != ".gitignore"} <= made
     assert scene.only("*.jsonl").parts[-3] == "..%2F..%2F..%2F..%2Fevil"
 
@@ -187,9 +194,12 @@ def test_a_linked_file_of_the_archive_is_not_written_through(scene: Scene, name:
     scene.path.write_bytes(lines(1))
     folder = scene.kept / "main-session" / "2026-01"
     folder.mkdir(parents=True)
-    (folder / name.format(stem=f"2026-01-10_00-00-00_{SESSION}")).symlink_to(victim)
-    with pytest.raises(OSError, match="symbolic link"):
-        scene.extend()
+    link = folder / name.format(stem=f"2026-01-10_00-00-00_{SESSION}")
+    link.symlink_to(victim)
+    assert scene.extend() == 1
+    (entry,) = scene.index().values()
+    assert (scene.kept / entry["path"]).read_bytes() == lines(1)
+    assert link.is_symlink()
     assert victim.read_text() == "mine"
 
 

@@ -149,7 +149,7 @@ def test_a_large_index_is_written_later_and_known_at_once(
 
 def test_another_process_changes_the_index(scene: Scene) -> None:
     filled(scene)
-    mine, theirs = Index(str(scene.kept)), Index(str(scene.kept))
+    mine, theirs = (Index(str(scene.kept), scene.archives.manifest) for _ in range(2))
     assert len(mine.entries()) == len(theirs.entries()) == 5
     theirs.change({"second": None})
     assert "second" not in mine.entries()
@@ -160,7 +160,7 @@ def test_an_entry_more_does_not_have_a_large_index_read_again(
 ) -> None:
     filled(scene)
     monkeypatch.setattr(indexes, "SMALL_BYTES", 1)
-    mine, theirs = Index(str(scene.kept)), Index(str(scene.kept))
+    mine, theirs = (Index(str(scene.kept), scene.archives.manifest) for _ in range(2))
     assert len(mine.entries()) == len(theirs.entries()) == 5
     monkeypatch.setattr(indexes, "_parsed", lambda _data: pytest.fail("it was read again"))
     mine.change({"second": None})
@@ -368,8 +368,8 @@ def test_of_a_forgotten_session_nothing_is_left(scene: Scene) -> None:
 def test_who_archives_just_now_is_waited_for(scene: Scene) -> None:
     """Forgotten while its first lines are on their way, before any index knows of it."""
     scene.path.write_bytes(lines(3))
-    forgotten = set[str]()
-    forgetting = Thread(target=lambda: Shelf(str(scene.kept)).remove_sessions([SESSION]))
+    forgotten, manifest = set[str](), scene.archives.manifest
+    forgetting = Thread(target=lambda: Shelf(str(scene.kept), manifest).remove_sessions([SESSION]))
 
     def redact(raw: bytes) -> tuple[bytes, tuple[str, ...]]:
         if not forgotten:

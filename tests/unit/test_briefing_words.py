@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,6 +47,22 @@ def test_the_goal_is_the_task_its_progress_and_the_last_prompt() -> None:
     assert "(2026-11-21 09:10 UTC): two of three" in text
     assert "> Now the\n> third" in text
     assert words.goal_part(None, "") == ""
+
+
+@pytest.mark.parametrize(
+    ("type", "name", "said"),
+    [
+        ("Explore", None, "- Explore (running)"),
+        ("Explore", "Map", "- Explore (running): Map"),
+        (None, None, "- agent (running)"),
+    ],
+)
+def test_a_lead_is_told_what_is_known_of_an_agent(
+    type: str | None, name: str | None, said: str
+) -> None:
+    """Of one that SubagentStart alone told of, that is its type."""
+    agent = {"type": type, "status": "running", "name": name}
+    assert said in words.lead_part([], [agent]).splitlines()
 
 
 def test_a_lead_without_others_is_told_nothing() -> None:

@@ -5,15 +5,30 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
+from hivepipe.cli.choice import Choice
+from hivepipe.cli.command_table import GROUPS
 from hivepipe.cli.completion import SHELLS
 from hivepipe.cli.examples import EXAMPLES
 from hivepipe.cli.main import commands, main
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def every() -> Iterator[tuple[str, click.Command]]:
+    """Yield each command, groups too, with the words that call it."""
+    waiting = list(commands().items())
+    while waiting:
+        path, command = waiting.pop(0)
+        yield path, command
+        if isinstance(command, click.Group):
+            waiting += [(f"{path} {name}", inner) for name, inner in command.commands.items()]
 
 
 def below(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
@@ -64,7 +79,125 @@ def test_every_example_parses(path: str, monkeypatch: pytest.MonkeyPatch) -> Non
         words = shlex.split(re.split(r" [<>|] ", example)[0])
         program, *names = f"hivepipe {path}".split()
         assert words[: len(names) + 1] == [program, *names]
-        CALLABLE[path].make_context(path, words[len(names) + 1 :])
+        above = click.Context(main, **main.context_settings)
+        CALLABLE[path].make_context(path, words[len(names) + 1 :], parent=above)
+
+
+# ---- the lists of commands
+
+GROUPS_OF_COMMANDS = [
+    "",
+    *(path for path, command in every() if isinstance(command, click.Group)),
+]
+
+
+def test_every_command_stands_in_exactly_one_group_of_the_help() -> None:
+    names = [name for group in GROUPS.values() for name in group]
+    listed = re.findall(
+        r"^  ([a-z][a-z-]*) {2,}[A-Z]", CliRunner().invoke(main, ["-h"]).output, re.M
+    )
+    assert listed == names
+    assert sorted(names) == sorted(set(names)) == sorted(commands())
+
+
+def test_no_command_of_a_module_is_missing_from_the_table() -> None:
+    """A command that nothing else holds is one of `hivepipe` itself."""
+    held = {id(command) for _, command in every()}
+    for file in sorted((ROOT / "hivepipe" / "cli").rglob("*.py")):
+        name = ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        found = vars(import_module(name)).values()
+        forgotten = [each for each in found if isinstance(each, click.Command)]
+        assert [each.name for each in forgotten if id(each) not in held | {id(main)}] == [], name
+
+
+@pytest.mark.parametrize("path", GROUPS_OF_COMMANDS)
+def test_no_line_of_a_list_of_commands_is_cut_or_broken(path: str) -> None:
+    result = CliRunner().invoke(main, [*path.split(), "-h"], terminal_width=80)
+    assert result.exit_code == 0
+    lines = result.output.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line for line in lines[1:] if line.endswith("...")] == []
+    if not path:
+        assert [line for line in lines if re.match(r"  [a-z-]+ .*[^.]$", line)] == []
+
+
+def test_the_list_of_commands_imports_none_of_them() -> None:
+    script = (
+        "import sys; from click.testing import CliRunner; from hivepipe.cli.main import main;"
+        "assert CliRunner().invoke(main, ['-h']).exit_code == 0;"
+        "print(*(name for name in sys.modules if name.startswith('hivepipe.cli.')))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
+    )
+    loaded = {name.removeprefix("hivepipe.cli.") for name in done.stdout.split()}
+    own = {"main", "command_table", "examples", "choice", "plain", "default_home", "paths"}
+    assert loaded == own
+
+
+@pytest.mark.parametrize("path", ["", *(path for path, _ in every())])
+def test_h_is_help_everywhere(path: str) -> None:
+    short, long = (CliRunner().invoke(main, [*path.split(), word]) for word in ("-h", "--help"))
+    assert (short.exit_code, short.output) == (0, long.output)
+    assert short.output.startswith("Usage:")
+
+
+# ---- mistyped words
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("sesions", "'sessions'"),
+        ("statsu", "'status'"),
+        ("session shw", "'show'"),
+        ("hive projects ad", "'add'"),
+        ("status --jsno", "'--json'"),
+        ("costs --by modle", "'model'"),
+        ("logs writter", "'writer'"),
+        ("guard mode of", "'off'"),
+        ("credentials set OPENAI_KEY", "'OPENAI_API_KEY'"),
+    ],
+)
+def test_a_mistyped_word_is_answered_with_the_one_that_is_close(typed: str, meant: str) -> None:
+    result = CliRunner().invoke(main, typed.split())
+    assert result.exit_code == 64
+    said = " ".join(result.stderr.split())
+    assert re.search(rf"Did you mean( one of)?:? [^?]*{re.escape(meant)}", said), said
+
+
+def test_a_word_that_is_close_to_nothing_is_answered_without_a_guess() -> None:
+    result = CliRunner().invoke(main, ["xyzzy"])
+    assert result.exit_code == 64
+    assert "Did you mean" not in result.stderr
+
+
+def test_every_fixed_set_of_values_knows_what_was_meant() -> None:
+    params = [param for _, command in every() for param in command.params]
+    kinds = [param.type for param in params if isinstance(param.type, click.Choice)]
+    assert len(kinds) > 8
+    assert {type(kind) for kind in kinds} == {Choice}
+
+
+@pytest.mark.parametrize("path", CALLABLE)
+def test_the_values_of_an_argument_stand_whole_in_the_help(path: str) -> None:
+    output = CliRunner().invoke(main, [*path.split(), "-h"], terminal_width=80).output
+    for param in CALLABLE[path].params:
+        if isinstance(param, click.Argument) and isinstance(param.type, Choice):
+            for value in param.type.choices:
+                assert re.search(rf"(^|\s){re.escape(value)}(,|$)", output, re.M), value
+
+
+@pytest.mark.parametrize(("old", "name"), [("cost", "costs"), ("log", "transcript")])
+def test_a_renamed_command_answers_to_its_old_name_and_no_help_shows_it(
+    old: str, name: str
+) -> None:
+    shown = CliRunner().invoke(main, ["hive", "-h"]).output
+    assert re.search(rf"^  {name} ", shown, re.M)
+    assert not re.search(rf"^  {old} ", shown, re.M)
+    by_old, by_name = (CliRunner().invoke(main, ["hive", word, "-h"]) for word in (old, name))
+    assert by_old.exit_code == 0
+    assert by_old.output.replace(f"hive {old}", f"hive {name}", 1) == by_name.output
 
 
 # ---- completion

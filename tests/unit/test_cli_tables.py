@@ -38,7 +38,9 @@ def test_a_time_that_has_no_local_form_is_shown_as_it_is(text: str) -> None:
 
 def test_brackets_in_a_title_or_an_alert_are_no_markup() -> None:
     report = {
-        "healthy": True,
+        "condition": "degraded",
+        "trouble": None,
+        "reduced": [],
         "home": "/h",
         "state": "on",
         "alerts": [{"name": "store", "urgent": True, "text": "no [/such] file", "since": ""}],
@@ -86,3 +88,16 @@ def test_nothing_is_said_in_a_word(capsys: pytest.CaptureFixture[str]) -> None:
     show_table(COLUMNS, [])
     show_table(COLUMNS, [], "none is open")
     assert capsys.readouterr().out == "none\nnone is open\n"
+
+
+def test_a_table_is_never_wider_than_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first column counts as wide as it is: it is never folded."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    row = (ID, "2026-11-21 16:45:34", "plain", "A session of two messages in a minute")
+    show_table(("session", "made", "by", "summary"), [row])
+    lines = click.unstyle(capsys.readouterr().out).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0] == ID

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import time
 from collections import namedtuple
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,8 @@ from hivepipe.doctor.checks import CHECKS, Check, examine
 from hivepipe.doctor.patient import Finding, Patient
 from hivepipe.home import Place
 from hivepipe.install.claude_plugin import Plugin
+from hivepipe.jobs import utc
+from hivepipe.queues import lost_events
 from hivepipe.stack.lock import Stack
 from hivepipe.store import location
 
@@ -138,3 +141,28 @@ def test_a_check_that_fails_itself_is_said_and_stops_no_other(
     assert first[0] == "broken"
     assert "PermissionError" in first[1].text
     assert second == ("sound", Finding("found"))
+
+
+def test_events_in_memory_are_named(patient: Patient, tmp_path: Path) -> None:
+    patient.home.joinpath("spool").mkdir()
+    patient.home.joinpath("spool", "1_1.json").touch()
+    assert found_by("spool-in-memory", patient) == []
+    memory = tmp_path / "memory"
+    memory.mkdir()
+    patient.__dict__["spooled"] = [memory / "1_1.json"]
+    (finding,) = found_by("spool-in-memory", patient)
+    assert finding.text.startswith(f"1 event in memory: {patient.home} took no file")
+
+
+def test_events_that_nobody_kept_are_named_with_their_times(patient: Patient) -> None:
+    assert found_by("lost-events", patient) == []
+    now_ns = time.time_ns()
+    path = patient.home / "lost-events"
+    lost_events.prepare(str(patient.home))
+    assert found_by("lost-events", patient) == []
+    with path.open("a") as file:
+        file.write(f"\n{now_ns - 10**9}\n\n{now_ns}\n\n{now_ns - 30 * 86_400 * 10**9}\n")
+    (finding,) = found_by("lost-events", patient)
+    first, last = (utc(at)[:19] for at in (now_ns - 10**9, now_ns))
+    assert f"2 events could not be kept between {first} and {last} UTC" in finding.text
+    assert str(path) in finding.mend

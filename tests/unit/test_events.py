@@ -292,7 +292,7 @@ def test_problems_name_fields_and_never_quote_what_was_said() -> None:
         ("UserPromptSubmit", "prompt", "prompt", 2000),
         ("UserPromptExpansion", "command_args", "arguments", 200),
         ("UserPromptExpansion", "command_name", "command", 200),
-        ("PostToolUseFailure", "error", "error", 200),
+        ("PostToolUseFailure", "error", "error", 2000),
         ("StopFailure", "error", "error", 200),
         ("SessionStart", "session_title", "title", 100),
         ("SessionStart", "model", "model", 200),

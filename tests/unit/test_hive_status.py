@@ -8,12 +8,12 @@ import pytest
 from hivepipe.errors import HiveError
 from hivepipe.hive.projects import project_of
 from hivepipe.hive.prompts import DEFAULTS, prompt
+from hivepipe.hive.rights import rights_of
 from hivepipe.hive.status import parse, read_status, write_status
 
 DONE = {"status": "done", "committed": True, "parked": True, "extra": [1, {"deep": None}]}
-WORDS = dict.fromkeys(
-    ("worker_id", "worker_folder", "learnings_folder", "project", "project_path", "task"), "x"
-)
+_PLACES = ("worker_folder", "learnings_folder", "project", "project_path")
+WORDS = dict.fromkeys(("worker_id", "task", "rights", "commit", "committed", *_PLACES), "x")
 
 
 @pytest.mark.parametrize("cut", range(1, len(json.dumps(DONE))))
@@ -95,3 +95,40 @@ def test_templates_of_our_own_can_be_filled_and_a_broken_one_is_named(
     (tmp_path / f"{name}.md").write_text("costs 5$ of $nothing")
     with pytest.raises(HiveError, match=f"{name}.md"):
         prompt(tmp_path, name, WORDS)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"```" + b"\n" * 900_000, b"```json\n" * 100_000, b"```\n" + b" \n" * 400_000 + b"```x"],
+)
+def test_a_hostile_code_block_takes_linear_time(data: bytes) -> None:
+    """With a regular expression that backtracks this takes hours."""
+    status = parse(data)
+    assert status.word == ""
+    assert status.problems
+
+
+@pytest.mark.parametrize("block", ["```json\n{}\n```", "```\n{}```", "\n ```JSON  \n{}\n```\n\n"])
+def test_a_code_block_around_the_object_is_understood(block: str) -> None:
+    status = parse(block.replace("{}", '{"status": "working"}').encode())
+    assert (status.word, status.problems) == ("working", ())
+
+
+@pytest.mark.parametrize(
+    ("flags", "rights"),
+    [
+        ((), "edits"),
+        (("--permission-mode", "acceptEdits"), "edits"),
+        (("--permission-mode=bypassPermissions",), "all"),
+        (("--dangerously-skip-permissions",), "all"),
+        (("--allowedTools", "Bash(git status:*)", "Read"), "edits"),
+        (("--allowedTools", "Bash(npm test)", "Bash(git commit:*)"), "commits"),
+        (("--allowedTools", "Edit Bash(git *)"), "commits"),
+        (("--allowedTools=Edit,Bash",), "commits"),
+        (("--allowed-tools", "Bash(*)"), "commits"),
+        (("--disallowedTools", "Bash(git commit:*)"), "edits"),
+        (("--allowedTools", "BashOutput"), "edits"),
+    ],
+)
+def test_the_rights_follow_from_the_flags(flags: tuple[str, ...], rights: str) -> None:
+    assert rights_of(flags) == rights

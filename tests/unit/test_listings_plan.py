@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hivepipe.liveness import with_activity
+from hivepipe.reading.time_line import time_line
 from hivepipe.store import hive
 from hivepipe.store.database import Database
 from hivepipe.store.listings import _IDS, Listings, listings
@@ -22,9 +23,16 @@ class Explaining(Listings):
         self.plans: list[str] = []
 
     def rows(self, sql: str, parameters: Any) -> list[dict[str, Any]]:
+        self.explain(sql, parameters)
+        return super().rows(sql, parameters)
+
+    def each(self, sql: str, parameters: Any) -> Any:
+        self.explain(sql, parameters)
+        return super().each(sql, parameters)
+
+    def explain(self, sql: str, parameters: Any) -> None:
         explained = self._connection.execute(f"EXPLAIN QUERY PLAN {sql}", parameters)
         self.plans += [row["detail"] for row in explained]
-        return super().rows(sql, parameters)
 
 
 @contextmanager
@@ -49,6 +57,7 @@ def test_a_session_is_shown_without_reading_others(tmp_path: Path) -> None:
         store.log("7b1f")
         store.agents("7b1f")
         with_activity(store, [{"id": "7b1f", "status": "active", "updated_at": ""}])
+        time_line(str(tmp_path), store, "7b1f", 10)
     assert store.plans
     assert not scans(store.plans)
 

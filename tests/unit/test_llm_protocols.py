@@ -1,6 +1,7 @@
 """Each provider's real protocol, and each way it can fail, as the process that asks sees it."""
 
 import json
+import re
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -94,8 +95,27 @@ def test_an_answer_of_the_wrong_form_is_mended_once(server: Provider, kind: str)
     assert "`files` must be a list of texts" in json.dumps(server.requests[1][2])
     said = asked(server, kind, [success(WRONG), success(WRONG), success()])
     assert (said["failure"], said["requests"], len(server.requests)) == ("answer", 2, 2)
+    assert said["reason"] == (
+        "the answer was not in the form that was asked for: `files` must be a list of texts"
+    )
     said = asked(server, kind, [success(WRONG), success()], requests=1)
     assert (said["failure"], len(server.requests)) == ("answer", 1)
+
+
+def assert_sentence(reason: str) -> None:
+    """No name of a class, no dump, one line."""
+    assert re.match(r"the |no |too many ", reason), reason
+    assert not re.search(r"Error|Exception|Behavior|pydantic|validation|[{}\n]", reason), reason
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_short_summary_was_paid_for_and_is_kept(server: Provider, kind: str) -> None:
+    said = asked(server, kind, [success({**SUMMARY, "summary": "Done."})])
+    assert said["answer"]["summary"] == "Done."
+    assert read_answer(said["answer"]).summary == "Done."
+    said = asked(server, kind, [success({**SUMMARY, "summary": " "})] * 2)
+    assert said["failure"] == "answer"
+    assert said["reason"].endswith("`summary` must be a text")
 
 
 FAILING: dict[str, tuple[Answer, str]] = {
@@ -123,6 +143,9 @@ def test_failures_have_their_names(server: Provider, kind: str, name: str) -> No
     said = asked(server, kind, [answer, answer])
     assert said["failure"] == failure, said
     assert failure in FAILURES
+    assert_sentence(said["reason"])
+    if name.isdecimal():
+        assert f": HTTP {name}: " in said["reason"]
     if name == "429":
         assert said["retry_after_secs"] == 7
     assert len(server.requests) == said["requests"]
@@ -177,7 +200,7 @@ def test_a_transcript_cannot_leave_its_fence() -> None:
         None,
         [],
         {},
-        {**SUMMARY, "summary": "short"},
+        {**SUMMARY, "summary": " "},
         {**SUMMARY, "summary": 1},
         {**SUMMARY, "open_ends": None},
         {**SUMMARY, "files": [1]},

@@ -13,12 +13,14 @@ from hivepipe.periodic import (
     PERIODIC,
     TICK,
     Periodic,
+    extra_job,
     is_periodic,
     job_of,
     name_and_slot,
     next_due,
     runs_by_the_clock,
     slot_at,
+    takes_slot,
     tick_of,
 )
 from hivepipe.scheduler import LOCK_SECS, LONGEST_WAIT_SECS
@@ -27,22 +29,9 @@ ROW = Periodic("reaper", 60, "cleanup_agents", "a test")
 NOW_NS = 1_795_222_800_123_000_000
 
 
-@pytest.mark.parametrize(
-    ("now", "last", "slot"),
-    [
-        (0.0, None, 0),
-        (59.9, None, 0),
-        (60.0, None, 1),
-        (60.0, 0, 1),
-        (3600.0, 1, 60),  # away for an hour: one slot, not sixty
-        (61.0, 1, 2),  # the clock was set back within the slot
-        (61.0, 90, 91),  # and by half an hour
-    ],
-)
-def test_a_slot_is_the_time_by_the_interval_and_always_later(
-    now: float, last: int | None, slot: int
-) -> None:
-    assert slot_at(now, 60, last) == slot
+@pytest.mark.parametrize(("now", "slot"), [(0.0, 0), (59.9, 0), (60.0, 1), (3600.0, 60)])
+def test_a_slot_is_the_time_by_the_interval(now: float, slot: int) -> None:
+    assert slot_at(now, 60) == slot
 
 
 @pytest.mark.parametrize(("now", "due"), [(0.0, 60), (59.9, 60), (60.0, 120), (119.0, 120)])
@@ -58,8 +47,18 @@ def test_a_tick_becomes_one_job_named_by_its_slot() -> None:
     job = read_envelope(message.envelope)
     assert (job.id, job.operation, job.event_time_ns) == ("reaper-7", "cleanup_agents", NOW_NS)
     assert is_periodic(job)
+    assert takes_slot(job)
     assert job.session == ""
     assert message.queue == queue_of(PRIORITIES["cleanup_agents"])
+
+
+def test_an_extra_run_has_an_id_of_its_own_and_takes_no_slot() -> None:
+    message = extra_job("reaper", "cleanup_agents", "session_end", NOW_NS)
+    job = read_envelope(message.envelope)
+    assert (job.id, job.operation) == (f"reaper-at-{NOW_NS}", "cleanup_agents")
+    assert job.text("trigger") == "session_end"
+    assert is_periodic(job)
+    assert not takes_slot(job)
 
 
 @pytest.mark.parametrize(
@@ -83,6 +82,7 @@ def test_a_tick_that_names_nothing_of_ours_is_refused(row: Periodic) -> None:
         ("reaper-7", True, ("reaper", 7)),
         ("raise_alerts-29920750", True, ("raise_alerts", 29920750)),
         ("tick-reaper", True, None),
+        ("reaper-at-1795222800123000000", True, ("reaper-at", 1795222800123000000)),
         ("0123456789abcdef0123456789abcdef", False, None),
         ("reaper-7x", False, None),
         ("a-b-7", False, None),
@@ -100,7 +100,8 @@ def test_the_table_names_operations_that_exist_and_each_row_once() -> None:
     for row in PERIODIC:
         assert row.operation in PRIORITIES
         assert row.operation in HANDLERS or row.operation in SLOW_OPERATIONS
-        assert row.interval_secs >= 30
+        assert row.interval_secs >= (5 if row.stands_in_for else 60)
+        assert row.stands_in_for in ("", "writer", "slow")
         assert row.why
         assert name_and_slot(f"{row.name}-1") == (row.name, 1)
 

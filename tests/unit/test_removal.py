@@ -1,5 +1,6 @@
 """What `uninstall` takes for its own: never what a link or a forged list leads to."""
 
+import json
 import os
 import posix
 from pathlib import Path
@@ -11,6 +12,7 @@ from hivepipe.home import Place
 from hivepipe.install import claude_plugin, edits, installation, removal
 from hivepipe.install.claude_code import Scope
 from hivepipe.install.data import data_of
+from hivepipe.install.hook_entries import EVENTS, Form, entry
 
 
 @pytest.fixture
@@ -55,7 +57,8 @@ def test_nothing_behind_a_link_is_ours(project: Path, tmp_path: Path) -> None:
 def test_settings_that_lead_out_of_the_project_are_left_alone(project: Path) -> None:
     users = Path(home.user_folder(), ".claude", "settings.json")
     users.parent.mkdir(parents=True)
-    users.write_text('{"hooks": {"Stop": [{"hooks": [{"command": "x # hivepipe"}]}]}}')
+    ours = entry(EVENTS[0], Form.SHARED)
+    users.write_text(json.dumps({"hooks": {EVENTS[0].name: [ours]}}))
     (project / ".claude" / "settings.json").symlink_to(users)
     assert removal.plan(user=False).settings == []
     assert [edit.path for edit in removal.plan(user=True).settings] == [str(users)]

@@ -4,27 +4,88 @@ from typing import Any
 
 import pytest
 
+from hivepipe.alerts import Alert
 from hivepipe.cli.status import verdict
-from hivepipe.home import Place
+from hivepipe.stack import condition
+from hivepipe.stack.condition import Seen, condition_of
 
-NONE: dict[str, Any] = {"healthy": False, "redis": "down", "processes": [], "failed_start": None}
-KNOWN = {"python": "/usr/bin/python", "state": "on"}
+RESTING = Seen(
+    state="on",
+    is_registered=True,
+    runs=False,
+    is_ready=False,
+    is_unsupervised=False,
+    could_not_start=False,
+    has_trouble=False,
+    has_long_trouble=False,
+    alerts=(),
+)
+RUNNING = RESTING._replace(runs=True, is_ready=True)
+MINOR = Alert("failed", "1 failed job")
+URGENT = Alert("disk", "the disk is full", is_urgent=True)
+WAITING = Alert("spool", "3 events wait on disk")
 
 
 @pytest.mark.parametrize(
-    ("report", "record", "said"),
+    ("seen", "word"),
     [
-        ({"healthy": True, "redis": "up"}, KNOWN, "healthy"),
-        ({"redis": "up"}, KNOWN, "not healthy"),
-        ({"processes": [{"name": "redis"}]}, KNOWN, "not healthy"),
-        ({"failed_start": {"failures": 1}}, KNOWN, "not healthy"),
-        ({}, KNOWN, "the next event of a session starts it"),
-        ({}, {**KNOWN, "state": "down"}, "no stack runs, by `hivepipe down`"),
-        ({}, {}, "see `hivepipe init`"),
+        (RUNNING, "healthy"),
+        (RUNNING._replace(alerts=(MINOR,)), "degraded"),
+        (RUNNING._replace(has_trouble=True), "degraded"),
+        (RUNNING._replace(has_trouble=True, has_long_trouble=True), "unhealthy"),
+        (RUNNING._replace(alerts=(URGENT, MINOR)), "unhealthy"),
+        (RUNNING._replace(is_ready=False), "unhealthy"),
+        (RUNNING._replace(state="down"), "stopped"),
+        (RUNNING._replace(state="off"), "off"),
+        (RESTING, "resting"),
+        (RESTING._replace(alerts=(MINOR,)), "resting"),
+        (RESTING._replace(alerts=(URGENT,)), "unhealthy"),
+        (RESTING._replace(alerts=(WAITING,)), "broken"),
+        (RESTING._replace(could_not_start=True), "broken"),
+        (RESTING._replace(is_unsupervised=True), "broken"),
+        (RESTING._replace(state="down", could_not_start=True), "stopped"),
+        (RESTING._replace(state="off"), "off"),
+        (RESTING._replace(is_registered=False), "unregistered"),
+        (RESTING._replace(is_registered=False, alerts=(WAITING,)), "unregistered"),
     ],
 )
-def test_where_no_stack_runs_it_says_what_starts_one(
-    report: dict[str, Any], record: dict[str, str], said: str
-) -> None:
-    found = verdict(Place("/shop", "/shop/.hive-mind", record), {**NONE, **report})
-    assert found.removesuffix(", or `hivepipe up -d`").endswith(said)
+def test_each_condition_has_its_word(seen: Seen, word: str) -> None:
+    assert condition_of(seen) == word
+
+
+def said(word: str, alerts: int = 0) -> str:
+    report: dict[str, Any] = {"condition": word, "alerts": [{}] * alerts}
+    return verdict(report)
+
+
+def test_nothing_is_called_healthy_under_an_alert_or_trouble() -> None:
+    assert said("healthy") == "healthy"
+    assert said("degraded", 1) == "running, with 1 alert"
+    assert said("degraded", 2) == "running, with 2 alerts"
+    assert "healthy" not in said("degraded")
+
+
+@pytest.mark.parametrize(
+    ("word", "part"),
+    [
+        ("resting", "the next event of a session starts the stack"),
+        ("stopped", "`hivepipe up -d`"),
+        ("off", "`hivepipe on`"),
+        ("unregistered", "`hivepipe init`"),
+        ("broken", "hivepipe doctor"),
+        ("unhealthy", "hivepipe doctor"),
+    ],
+)
+def test_every_other_condition_is_said_with_what_changes_it(word: str, part: str) -> None:
+    assert said(word).startswith(f"{word}: ")
+    assert part in said(word)
+
+
+def test_alerts_of_a_stack_that_does_not_run_are_counted_behind_it() -> None:
+    assert said("resting", 1).endswith("; 1 alert")
+
+
+def test_only_what_needs_nobody_at_once_exits_with_zero() -> None:
+    words = {name for name in vars(condition) if name.isupper()} - {"FINE"}
+    assert words > {"HEALTHY", "RESTING", "STOPPED", "BROKEN"}
+    assert set(condition.FINE) == {"healthy", "degraded", "resting"}

@@ -25,7 +25,9 @@ HISTORY = {
     "instance_sessions (id, session_id, instance_id, status)": (
         "'i-' || i || ':old-' || i, 'old-' || i, 'i-' || i, 'detached'"
     ),
-    "agents (id, swarm_id, session_id, status)": "'a-' || i, 'swarm-shop', 'old-' || i, 'deleted'",
+    "agents (id, swarm_id, session_id, status, deleted_at)": (
+        "'a-' || i, 'swarm-shop', 'old-' || i, 'completed', '2026-11-01T00:00:00.000Z'"
+    ),
     "session_logs (session_id, log_level, job_id)": "'old-' || i, 'INFO', i",
     "prompts (session_id, prompt, job_id)": "'old-' || i, 'x', i",
     "skill_uses (session_id, skill, kind, success, job_id)": "'old-' || i, 'pdf', 'tool', 1, i",

@@ -19,7 +19,7 @@ from rich.console import Console
 from hivepipe.cli.demo import day, report
 from hivepipe.cli.demo.scene import Scene
 from hivepipe.errors import StackError
-from hivepipe.stack.hook_bundle import write_bundle_if_possible
+from hivepipe.plurals import counted
 
 LOCKED_SECS = 2.0
 KILL_AFTER_SECS = 0.1
@@ -31,7 +31,6 @@ console = Console(highlight=False)
 @click.command()
 def demo() -> None:
     """Live through a day of work with real hooks and a real stack, and show what landed."""
-    write_bundle_if_possible()
     with _scene() as scene:
         _morning(scene)
         _locked_database(scene)
@@ -91,7 +90,8 @@ def _locked_database(scene: Scene) -> None:
         _fire(scene, day.WHILE_LOCKED)
         time.sleep(max(LOCKED_SECS - (time.monotonic() - begun), 0))
         held = scene.status()["accounts"]
-        console.print(f"  {held['waiting'] + held['retrying']} jobs wait, {held['dead']} are dead")
+        waiting = counted(held["waiting"] + held["retrying"], "job", "wait")
+        console.print(f"  {waiting}, {held['failed']} failed")
         other.execute("ROLLBACK")
     for line in scene.log_lines("Database busy")[:2]:
         console.print(f"  [dim]{line}[/]")
@@ -105,14 +105,14 @@ def _missing_swarm(scene: Scene) -> None:
         swarm = other.execute("SELECT * FROM swarms").fetchone()
         other.execute("DELETE FROM swarms")
         _fire(scene, day.WITHOUT_SWARM)
-        scene.until(lambda: bool(scene.status()["accounts"]["dead"]), "no dead letter")
+        scene.until(lambda: bool(scene.status()["accounts"]["failed"]), "no failed job")
         scene.until_settled()
-        letters = json.loads(scene.command("failed", "list", "--json"))["failed"]
-        letter = letters[0]["id"]
-        shown = scene.command("failed", "show", letter)
+        jobs = json.loads(scene.command("failed", "list", "--json"))["failed"]
+        job = jobs[0]["id"]
+        shown = scene.command("failed", "show", job)
         reason = next(line for line in shown.splitlines() if line.startswith("reason"))
         steps = shown[shown.index("missing swarm") :].strip()
-        console.print(f"  {len(letters)} dead letters; $ hivepipe failed show {letter[:8]}")
+        console.print(f"  {counted(len(jobs), 'failed job')}; $ hivepipe failed show {job[:8]}")
         console.print(f"[dim]{reason}\n{steps}[/]", soft_wrap=True)
         marks = ", ".join("?" * len(columns))
         other.execute(f"INSERT INTO swarms ({', '.join(columns)}) VALUES ({marks})", swarm)
@@ -147,7 +147,7 @@ def _all_killed(scene: Scene) -> None:
     pids = scene.kill_all()
     console.print(f"  killed {', '.join(map(str, pids))}")
     _fire(scene, day.WHILE_ALL_IS_DEAD)
-    console.print(f"  {scene.spooled()} events on disk, whole")
+    console.print(f"  {counted(scene.spooled(), 'event')} on disk, whole")
     console.print(f"$ hivepipe up -d\n{scene.command('up', '-d').strip()}", soft_wrap=True)
     console.print(f"  all written {scene.until_settled():.1f} s after that")
 

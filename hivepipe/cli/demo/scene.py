@@ -16,7 +16,6 @@ import psutil
 from hivepipe.cli.demo.day import SESSION, Said
 from hivepipe.errors import StackError
 from hivepipe.settings import variable
-from hivepipe.stack import processes
 
 PATIENCE_SECS = 60
 
@@ -27,6 +26,7 @@ class Scene:
     def __init__(self, folder: str) -> None:
         self.project = f"{folder}/shop"
         self.home = f"{self.project}/.hive-mind"
+        self._hook = f"{folder}/state/hivepipe/hooks/default/hook"
         self.costs: dict[str, list[float]] = {}  # of hooks by event, of a bare interpreter, ms
         self._environment = {
             "HOME": folder,
@@ -110,8 +110,7 @@ class Scene:
         environment = {**self._environment, "HIVEPIPE_INSTANCE_ID": instance}
         for name, fields in events:
             event = {"session_id": SESSION, "cwd": self.project, **fields}
-            script = str(processes.hooks_folder() / f"{name}.py")
-            self._run(name, ["-S", script], json.dumps(event), environment)
+            self._run(name, [self._hook, name], json.dumps(event), environment)
 
     def measure(self, said: Said, times: int) -> None:
         """Run one hook and a bare interpreter in turn: a ratio, whatever the machine is doing."""
@@ -119,15 +118,15 @@ class Scene:
         environment = {**self._environment, "HIVEPIPE_INSTANCE_ID": "ann"}
         for _ in range(times):
             event = {"session_id": SESSION, "cwd": self.project, **fields}
-            script = str(processes.hooks_folder() / f"{name}.py")
-            self._run("measured", ["-S", script], json.dumps(event), environment)
-            self._run("bare", ["-S", "-c", "pass"], "", environment)
+            self._run("measured", [self._hook, name], json.dumps(event), environment)
+            # The interpreter itself, as the hook's first line names it: never a shim.
+            bare = [os.path.realpath(sys.executable), "-I", "-S", "-c", "pass"]
+            self._run("bare", bare, "", environment)
 
-    def _run(self, kind: str, arguments: list[str], text: str, env: dict[str, str]) -> None:
+    def _run(self, kind: str, command: list[str], text: str, env: dict[str, str]) -> None:
         begun = time.perf_counter()
         done = subprocess.run(
-            # The interpreter itself, as `init` registers it: never a shim.
-            [os.path.realpath(sys.executable), "-I", *arguments],
+            command,
             input=text,
             env=env,
             capture_output=True,

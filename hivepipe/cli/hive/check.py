@@ -15,6 +15,7 @@ from hivepipe.hive.orchestrator import Orchestrator
 from hivepipe.hive.plain_file import read_end
 from hivepipe.hive.projects import UUID
 from hivepipe.hive.standing import ORDER, Standing, ending
+from hivepipe.plurals import counted
 from hivepipe.redaction import redact_text
 from hivepipe.stored_times import stored_time
 
@@ -23,19 +24,19 @@ _WIDTH = 100
 _LAST_BYTES = 600
 _REPORT_BYTES = 1 << 16
 
-# Before a person's eyes: what it means that a worker stands so.
+# What a state means, after a number of workers.
 _MEANING = {
-    "need_input": "need an answer",
-    "error": "report an error",
-    "died": "ended without a last word",
-    "stale": "are silent",
-    "context_full": "filled their context",
-    "broken": "wrote a status.json that says nothing",
-    "not started": "were never started",
-    "working": "work",
-    "parking": "write down what they learned",
-    "done": "are done",
-    "unknown": "cannot be told",
+    "need_input": "waiting for an answer",
+    "error": "with an error",
+    "died": "ended without a result",
+    "stale": "silent",
+    "context_full": "out of context",
+    "broken": "with an unreadable status.json",
+    "not started": "never started",
+    "working": "working",
+    "parking": "writing down what was learned",
+    "done": "done",
+    "unknown": "unknown",
 }
 
 
@@ -45,7 +46,10 @@ _MEANING = {
 @json_option
 @utc_option
 def check(start: str, shows_all: bool, as_json: bool, utc: bool) -> None:
-    """Show how the workers stand, those first that wait for somebody; with ID one, in full."""
+    """Show the state of the workers, or one of them in full.
+
+    Workers that wait for a person come first.
+    """
     orchestrator = Orchestrator(here_hive())
     hive = orchestrator.hive
     found = orchestrator.check([hive.worker(start)] if start else None)
@@ -60,7 +64,7 @@ def check(start: str, shows_all: bool, as_json: bool, utc: bool) -> None:
 
 def _show_all(found: list[Standing], utc: bool, shows_all: bool) -> None:
     counts = Counter(standing.state for standing in found)
-    click.echo(f"{len(found)} workers")
+    click.echo(counted(len(found), "worker"))
     for state in ORDER:
         if counts[state]:
             click.echo(f"{counts[state]:>6} {_MEANING[state]}")
@@ -115,9 +119,9 @@ def _show_one(standing: Standing, utc: bool) -> None:
         _say("process", f"{standing.stranger}, started elsewhere, is on its session")
     for step in steps.taken(worker):
         _say("step", f"{moment(stored_time(step.at_ns), utc)}  {step.name} (run {step.run})")
-    _say("cost", f"{shown_dollars(cost_of(worker))} USD in {len(worker.runs())} runs")
+    _say("cost", f"{shown_dollars(cost_of(worker))} USD in {counted(len(worker.runs()), 'run')}")
     if unpriced := sum(run.is_unpriced for run in worker.runs()):
-        _say("", f"and what {unpriced} of them cost that ended without a result")
+        _say("", f"without {counted(unpriced, 'run')} that ended without a result: cost unknown")
     for name in standing.status.fields:
         if name != "status" and name != "options":
             _say(name, standing.status.fields[name])

@@ -7,24 +7,34 @@ from typing import BinaryIO
 
 import click
 
+from hivepipe.cli.aliases import GroupWithAliases
 from hivepipe.cli.hive.check import check
-from hivepipe.cli.hive.cost import costs
+from hivepipe.cli.hive.costs import costs
 from hivepipe.cli.hive.here import here_hive, say_troubles
 from hivepipe.cli.hive.learnings import learnings
-from hivepipe.cli.hive.log import log
 from hivepipe.cli.hive.monitor import monitor
 from hivepipe.cli.hive.projects import projects
+from hivepipe.cli.hive.rights import ask_once, rights
+from hivepipe.cli.hive.transcript import transcript
 from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.errors import HiveError
-from hivepipe.hive import command, keeping, prompts
-from hivepipe.hive.folder import make
+from hivepipe.hive import keeping, prompts
+from hivepipe.hive.folder import Hive, make
 from hivepipe.hive.orchestrator import Orchestrator
+from hivepipe.hive.rights import ALL
 from hivepipe.hive.worker import Worker
 from hivepipe.home import locate
+from hivepipe.store.listings import listings
+from hivepipe.store.location import database_path
+from hivepipe.store.tasks import find_task
 
 
-@click.group()
+class _Hive(GroupWithAliases):
+    aliases = {"cost": "costs", "log": "transcript"}  # noqa: RUF012
+
+
+@click.group(cls=_Hive)
 def hive() -> None:
     """Give work to other Claudes, see how far they are, answer them."""
 
@@ -32,7 +42,10 @@ def hive() -> None:
 @hive.command()
 @click.option("--adopt", is_flag=True, help="Take over a .hive that was not made here.")
 def init(adopt: bool) -> None:
-    """Make .hive in this folder, whose workers report to this project's home."""
+    """Make .hive in this folder.
+
+    Its workers report to this project's home.
+    """
     made, is_new = make(Path(), locate(".").home, adopt=adopt)
     click.echo(f"{short(str(made.root))} is {'ready' if is_new else 'there already'}")
     click.echo("next: hivepipe hive projects add NAME PATH, then hivepipe hive spawn NAME 'TASK'")
@@ -62,9 +75,14 @@ def spawn(
     skips: bool,
     as_json: bool,
 ) -> None:
-    """Start a worker in a project and print its id; else the task comes from --file or stdin."""
+    """Start a worker in a project and print its id.
+
+    Without TASK, the task comes from --file or stdin.
+    """
     orchestrator = Orchestrator(here_hive())
-    flags = (command.SKIP_PERMISSIONS,) if skips else None
+    if not skips:
+        ask_once()
+    flags = ALL.flags if skips else None
     worker = orchestrator.spawn(
         project,
         _task(task, path),
@@ -97,7 +115,10 @@ def _task(task: str, file: BinaryIO | None) -> str:
 @click.argument("start", metavar="ID")
 @click.argument("text")
 def resume(start: str, text: str) -> None:
-    """Start a worker's session again with a message; the beginning of an ID is enough."""
+    """Resume a worker's session with a message.
+
+    The beginning of an ID is enough.
+    """
     _do(start, lambda orchestrator, worker: orchestrator.resume(worker, _answer(text)))
 
 
@@ -106,7 +127,10 @@ def resume(start: str, text: str) -> None:
 @click.argument("text", default="")
 @click.option("--option", type=click.IntRange(1), default=None, help="The number of an option.")
 def answer(start: str, text: str, option: int | None) -> None:
-    """Answer a worker's question, with TEXT, with one of its options, or both."""
+    """Answer a worker's question.
+
+    With TEXT, with one of its options, or with both.
+    """
     _do(start, lambda orchestrator, worker: orchestrator.answer(worker, text, option or 0))
 
 
@@ -135,26 +159,46 @@ def _answer(text: str) -> str:
 @hive.command()
 @click.argument("starts", metavar="ID...", nargs=-1, required=True)
 def archive(starts: tuple[str, ...]) -> None:
-    """Move workers that are over into .hive/archive, redacted, their transcripts packed."""
+    """Move finished workers into .hive/archive.
+
+    Their texts are redacted, their transcripts compressed.
+    """
     found = here_hive()
     for worker in [found.worker(start) for start in starts]:
+        task = worker.card().task_id
         click.echo(short(str(keeping.archive(found, worker))))
+        _say_task(found, task)
 
 
 @hive.command()
 @click.argument("starts", metavar="ID...", nargs=-1, required=True)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete(starts: tuple[str, ...], yes: bool) -> None:
-    """Delete the folders of workers for good; what they cost stays known."""
+    """Delete the folders of workers.
+
+    What they cost stays known.
+    """
     found = here_hive()
     workers = [found.worker(start) for start in starts]
     if not yes:
         listed = "\n".join(worker.id for worker in workers)
         click.confirm(f"{listed}\ndelete for good?", abort=True)
     for worker in workers:
+        task = worker.card().task_id
         keeping.delete(found, worker)
         click.echo(f"{worker.id} is deleted")
+        _say_task(found, task)
 
 
-for each in (check, costs, learnings, log, monitor, projects):
+def _say_task(hive: Hive, task: str) -> None:
+    """The task that a spawn made is closed now; one of the user's own is still theirs to close."""
+    with listings(database_path(hive.home)) as store:
+        found = find_task(store, task) if task else None
+    if found and found["status"] == "open":
+        click.echo(f"task {task} stays open: hivepipe task done {task} closes it", err=True)
+    elif found and found["status"] == "cancelled":
+        click.echo(f"task {task} is cancelled: {found['reason'] or 'no reason given'}", err=True)
+
+
+for each in (check, costs, learnings, transcript, monitor, projects, rights):
     hive.add_command(each)

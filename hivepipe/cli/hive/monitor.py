@@ -31,9 +31,10 @@ _SHOWN = {
     help="Park a worker whose context is full, and let a fresh one go on; both cost money.",
 )
 def monitor(once: bool, respawn: bool) -> None:
-    """Print STATUS_CHANGE:<folder>/status.json when a worker said something, until Ctrl-C.
+    """Follow the workers until Ctrl-C.
 
-    PROCESS_ENDED:<folder> when its process ended. What it means stands on stderr.
+    Prints STATUS_CHANGE:<folder>/status.json when a worker changed its status, and
+    PROCESS_ENDED:<folder> when its process ended. Explanations go to stderr.
     """
     hive = here_hive()
     watch = Watch(hive)

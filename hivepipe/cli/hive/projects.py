@@ -11,7 +11,7 @@ from hivepipe.hive import projects as listed
 @json_option
 @click.pass_context
 def projects(ctx: click.Context, as_json: bool) -> None:
-    """List the projects of projects.json; `add NAME PATH` and `remove NAME` change it."""
+    """List, `add` and `remove` the projects of workers."""
     if ctx.invoked_subcommand:
         return
     found = listed.read(here_hive().projects_file)
@@ -25,12 +25,12 @@ def projects(ctx: click.Context, as_json: bool) -> None:
 @click.argument("name")
 @click.argument("path")
 def add(name: str, path: str) -> None:
-    """List a project."""
+    """Add a project to the list."""
     click.echo(f"{name}: {listed.add(here_hive().projects_file, name, path)}")
 
 
 @projects.command()
 @click.argument("name")
 def remove(name: str) -> None:
-    """List a project no more; its workers stay."""
+    """Remove a project from the list; its workers stay."""
     listed.remove(here_hive().projects_file, name)

@@ -41,8 +41,8 @@ def _hook(arena: Arena, wave: Wave) -> int:
 
 def _new_slot(arena: Arena) -> None:
     """What runs by the clock goes on: another slot, and a later one."""
-    before = arena.last_slot()
-    until(lambda: arena.last_slot() > before, "nothing comes by the clock")
+    before = arena.executed_slots()
+    until(lambda: arena.executed_slots() > before, "nothing comes by the clock")
 
 
 FAULTS = (

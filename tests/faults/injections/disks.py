@@ -1,8 +1,8 @@
 """A full disk under database, spool, archive, Redis' file; and a home that is read-only.
 
-Each has a small file system of its own, in memory. What neither Redis nor the spool took is lost,
-and its hook ended well; everything else is there when space returns. Read-only is a mount, or,
-where only root would get past them, the modes of all that is there.
+Each has a small file system of its own, in memory. What neither Redis nor the spool took waits in
+the runtime folder; all is there when space returns. Read-only is a mount, or, where only root would
+get past them, the modes of all that is there.
 """
 
 import errno
@@ -118,7 +118,7 @@ def takes_writes(arena: Arena) -> bool:
 
 
 def _fill_spool(arena: Arena, wave: Wave, rng: Random) -> str:
-    """And Redis is away: this event is lost, its hook ends well, and leaves nothing behind."""
+    """And Redis is away: this event waits in the runtime folder, and the disk has nothing of it."""
     arena.has_exact_times = False
     own = oracle.timed(own_events(wave)[:1])
     before = arena.hook_log.count(NO_SPACE)
@@ -132,6 +132,7 @@ def _fill_spool(arena: Arena, wave: Wave, rng: Random) -> str:
         free(arena, SPOOL)
         arena.server.start()
         arena.redis.connection_pool.disconnect()
+    arena.waves[-1] = Wave(wave.number, (*wave.events, *own))
     with under_way(arena, wave, rng):
         pass
     return SPOOL if arena.hook_log.count(NO_SPACE) > before else ""
@@ -139,7 +140,7 @@ def _fill_spool(arena: Arena, wave: Wave, rng: Random) -> str:
 
 # ---- read-only
 
-LOST, KEPT = "hook: Redis is away", "hook: Redis is there"
+AWAY, THERE = "hook: Redis is away", "hook: Redis is there"
 WRITER = "writer: started meanwhile"
 
 
@@ -169,7 +170,7 @@ def read_only(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
     events = oracle.timed(own_events(wave)[1:])  # a prompt: operations are counted in a file
     if step == WRITER:
         arena.processes["writer"].end(signal.SIGKILL)
-    if step == LOST:
+    if step == AWAY:
         arena.server.end(signal.SIGKILL)
     before = len(arena.hook_log)
     with unwritable(home) as reason:
@@ -188,10 +189,10 @@ def read_only(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
             hit = step if len(arena.hook_log) > before else ""
         for process in arena.processes.values():  # or what they opened keeps it mounted
             process.end(signal.SIGKILL)
-    if step == LOST:
+    if step == AWAY:
         arena.server.start()
         arena.redis.connection_pool.disconnect()
-    if step == KEPT:
+    if step != WRITER:
         arena.waves[-1] = Wave(wave.number, (*wave.events, *events))
     if step != WRITER:
         with under_way(arena, wave, rng):
@@ -207,5 +208,5 @@ FAULTS = (
         ("writer", "slow"),
         scene=small_disks,
     ),
-    Fault("a read-only home", (LOST, KEPT, WRITER), read_only),
+    Fault("a read-only home", (AWAY, THERE, WRITER), read_only),
 )

@@ -181,9 +181,9 @@ def kill_scheduler(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
     if step == BEGINS:
         scheduler.end(signal.SIGKILL)
     hit = kill_at(arena, wave, step, rng)
-    before = arena.last_slot()
+    before = arena.executed_slots()
     arena.keep("scheduler")
-    until(lambda: arena.last_slot() > before, "no slot any more")
+    until(lambda: arena.executed_slots() > before, "no slot any more")
     scheduler.signal(signal.SIGSTOP)
     return hit
 

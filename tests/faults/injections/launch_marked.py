@@ -84,7 +84,7 @@ marked_after(slow_worker, "execute_slow", "executed")
 marked_after(slow_worker, "hand_back", "handed back")
 if ROLE == "scheduler":
     scheduler.LOCK_SECS, scheduler.LONGEST_WAIT_SECS = 1, 0.2
-    scheduler.TickScheduler.__init__.__defaults__ = (TICKS,)  # type: ignore[attr-defined]
+    scheduler.TickScheduler.__init__.__defaults__ = (TICKS, "")  # type: ignore[attr-defined]
     marked_after(scheduler.TickScheduler, "acquire_lock", "lock held")
     marked_after(scheduler.TickScheduler, "_reconcile", "begins to act")
     marked_after(ticks, "fire", "tick fired")

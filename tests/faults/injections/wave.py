@@ -52,7 +52,9 @@ def wave(number: int, rng: random.Random, folder: str, first_ns: int) -> Wave:
     bulk.insert(rng.randrange(1, SIZE // 2), turn)
     last = [
         oracle.stop(first, session, names[0], background_tasks=[]),
+        # A session ends with its last instance.
         Fired(changed(SESSION_END, session_id=session, reason="clear"), names[1]),
+        Fired(changed(SESSION_END, session_id=session, reason="clear"), names[0]),
     ]
     for n in range(NOBODYS):
         edit = oracle.nobodys_edit(first + SIZE + 1 + n, f"inst-{number:05d}-n")

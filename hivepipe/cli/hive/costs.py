@@ -1,23 +1,28 @@
-"""Command `hive cost`: what workers cost, by worker or project, and in all."""
+"""Command `hive costs`: what workers cost, by worker or project, and in all."""
 
 from decimal import Decimal
 
 import click
 
+from hivepipe.cli.choice import Choice
 from hivepipe.cli.hive.here import here_hive, say_troubles, shown_dollars
 from hivepipe.cli.tables import json_option, show_json, show_table
 from hivepipe.hive.costs import MICRO, cost_of
 from hivepipe.hive.orchestrator import Orchestrator
+from hivepipe.plurals import counted
 from hivepipe.store.hive import workers_of
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
 
 
-@click.command(name="cost")
-@click.option("--by", type=click.Choice(["worker", "project"]), default="worker", show_default=True)
+@click.command()
+@click.option("--by", type=Choice(["worker", "project"]), default="worker", show_default=True)
 @json_option
 def costs(by: str, as_json: bool) -> None:
-    """Show what workers cost, also those whose folder is gone: all runs of each, added up."""
+    """Show what workers cost, deleted ones too.
+
+    All runs of a worker are added up.
+    """
     orchestrator = Orchestrator(here_hive())
     hive = orchestrator.hive
     there = {standing.worker.id: standing.worker for standing in orchestrator.check()}
@@ -41,6 +46,7 @@ def costs(by: str, as_json: bool) -> None:
         show_json(costs=entries, total_usd=shown_dollars(total), unpriced_runs=unpriced)
         return
     show_table((by, "workers", "USD"), [*lines])
-    click.echo(f"total {shown_dollars(total)} USD of {len(rows)} workers")
+    click.echo(f"total {shown_dollars(total)} USD of {counted(len(rows), 'worker')}")
     if unpriced:
-        click.echo(f"and what {unpriced} runs cost that ended without a result, killed say")
+        runs = counted(unpriced, "run")
+        click.echo(f"not included: {runs} that ended without a result (killed, for example)")

@@ -5,19 +5,23 @@ store. The lock's file holds the number of the last use that is in them.
 """
 
 import logging
+import os
 import time
 from datetime import UTC, datetime
 
 from hivepipe.errors import StoreError
 from hivepipe.export_folder import locked
-from hivepipe.handlers.stamps import Stamp, stamp
-from hivepipe.home import kept_folder
+from hivepipe.handlers.found_exports import USAGE, USAGE_INDEX, take_in_exports
+from hivepipe.home import kept_folder, logs_folder
+from hivepipe.hook_log import log_line
+from hivepipe.ownership.manifest import Manifest
 from hivepipe.retry import file_delay_secs
 from hivepipe.skills.exports import index_json, usage_json
-from hivepipe.skills.statistics import local_day, statistics
+from hivepipe.skills.statistics import local_day
+from hivepipe.stamps import Stamp, stamp
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
-from hivepipe.store.skills import last_skill_use, skill_uses, skill_uses_since
+from hivepipe.store.skills import last_skill_use, skill_statistics, skill_uses_since
 
 LOCK = "skill-usage"
 USES = 10
@@ -55,7 +59,7 @@ class SkillExports:
         except OSError as error:
             self._failures += 1
             delay = file_delay_secs(self._failures, is_disks_fault=True) or AGE_SECS
-            logger.warning("skills not exported, again in %.0f s: %s", delay, error)
+            self._warn(f"skills not exported, again in {delay:.0f} s: {error}")
             self._next_look = now + delay
         else:
             self._failures = 0
@@ -66,22 +70,29 @@ class SkillExports:
             if self._pending()[0]:
                 self.write()
         except (OSError, StoreError) as error:
-            logger.warning("skills not exported: %s", error)
+            self._warn(f"skills not exported: {error}")
+
+    def _warn(self, text: str) -> None:
+        logger.warning("%s", text)
+        if os.path.isdir(
+            self._home
+        ):  # else its project was deleted, and the log would make it anew
+            log_line(logs_folder(self._home), "SkillExport", "WARNING", text)
 
     def write(self) -> None:
         """Write both files; OSError, StoreError.
 
         The store is read under the lock: nobody's older view replaces a newer one.
         """
+        take_in_exports(self._home, kept_folder(self._home))
         with (
-            locked(kept_folder(self._home), LOCK) as folder,
+            locked(kept_folder(self._home), LOCK, Manifest(self._home)) as folder,
             listings(database_path(self._home)) as store,
         ):
             last = last_skill_use(store)
-            uses = (use for use in skill_uses(store) if use.is_skill)
-            skills = statistics(uses, local_day)
-            folder.replace("skill-usage.json", usage_json(skills))
-            folder.replace("skill-usage-index.json", index_json(skills))
+            skills = skill_statistics(store, local_day)
+            folder.replace(USAGE, usage_json(skills))
+            folder.replace(USAGE_INDEX, index_json(skills))
             folder.leave_mark(last)
         self._exported = last
 
@@ -102,7 +113,7 @@ class SkillExports:
         with listings(database_path(self._home)) as store:
             last = last_skill_use(store)
             if last and self._exported is None:
-                with locked(kept_folder(self._home), LOCK) as folder:
+                with locked(kept_folder(self._home), LOCK, Manifest(self._home)) as folder:
                     self._exported = folder.mark()
             if last < (self._exported or 0):  # of another database, or of uses that were forgotten
                 self._exported = 0

@@ -1,4 +1,4 @@
-"""Command `hive log`: what a worker did, out of its transcript."""
+"""Command `hive transcript`: what a worker did, out of its transcript."""
 
 import gzip
 import zlib
@@ -19,8 +19,11 @@ from hivepipe.hive.stream import lines_of, steps
 @click.argument("start", metavar="ID")
 @click.option("--calls", is_flag=True, help="Show the tool calls alone.")
 @json_option
-def log(start: str, calls: bool, as_json: bool) -> None:
-    """Show what a worker said, called and was told, archived or not; secrets are taken out."""
+def transcript(start: str, calls: bool, as_json: bool) -> None:
+    """Show what a worker said and called, without secrets.
+
+    Archived workers too.
+    """
     told = steps(_lines(here_hive(), start))
     found = [step for step in told if not calls or step.kind == "calls"]
     if as_json:

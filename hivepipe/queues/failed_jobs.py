@@ -1,7 +1,7 @@
-"""Dead letters: the jobs in RQ's failed registries, read warily, sent back or dropped.
+"""Failed jobs: the jobs in RQ's failed registries, read warily, sent back or dropped.
 
 RQ's `Job.fetch` unpickles what it finds; nothing here does. What cannot be read is still listed,
-with operation `?`: a letter that nobody can see can never be dealt with.
+with operation `?`: a job that nobody can see can never be dealt with.
 """
 
 import base64
@@ -33,7 +33,7 @@ UNREADABLE = "?"
 AT_A_TIME = 500
 REASON_BYTES = 1 << 16
 _FIELDS = ("data", "description", "ended_at", "hp_attempts", "hp_deaths", "retries_left")
-_MISSING = re.compile(r"\b(session|swarm) (.*) does not exist")
+_MISSING = re.compile(r"\b(session|swarm) (\S+) does not exist")
 
 # ARGV: now as RQ writes it; then id, queue of the registry, queue to go to
 _RETRY = f"""
@@ -75,7 +75,7 @@ return discarded
 
 
 @dataclass(frozen=True, slots=True)
-class DeadLetter:
+class FailedJob:
     """One job that failed for good; every text in it is redacted."""
 
     id: str
@@ -103,59 +103,59 @@ class DeadLetter:
 
 
 @contextmanager
-def dead_letters(address: str) -> Iterator["DeadLetters"]:
-    """Give access to the dead letters of a Redis; StackError: it cannot be reached."""
+def failed_jobs(address: str) -> Iterator["FailedJobs"]:
+    """Give access to the failed jobs of a Redis; StackError: it cannot be reached."""
     with connect(address) as connection:
         connection.set_retry(Retry(NoBackoff(), 0))  # somebody waits for the answer
         try:
-            yield DeadLetters(connection)
+            yield FailedJobs(connection)
         except RedisError as error:
             raise StackError(f"Redis does not answer ({error}): run `hivepipe up`") from error
 
 
-class DeadLetters:
+class FailedJobs:
     """The failed registries of our queues."""
 
     def __init__(self, connection: Redis) -> None:
         """Nothing is sent yet."""
         self._connection = connection
 
-    def letters(self, operation: str = "") -> list[DeadLetter]:
-        """Return all dead letters, or those of one operation."""
+    def jobs(self, operation: str = "") -> list[FailedJob]:
+        """Return all failed jobs, or those of one operation."""
         ids = self._ids()
-        found: list[DeadLetter] = []
+        found: list[FailedJob] = []
         for at in range(0, len(ids), AT_A_TIME):
             part = self._read(ids[at : at + AT_A_TIME])
-            found += (letter for letter in part if operation in ("", letter.operation))
+            found += (job for job in part if operation in ("", job.operation))
         return found
 
-    def letter(self, prefix: str) -> DeadLetter:
+    def job(self, prefix: str) -> FailedJob:
         """Return the one whose id begins so; HivepipeError: none does, or several do."""
         ids = [(id, queue) for id, queue in self._ids() if _text(id).startswith(prefix)]
         ids = [entry for entry in ids if _text(entry[0]) == prefix] or ids
         if not ids:
-            raise HivepipeError(f"no dead letter has the id {prefix}: see `hivepipe failed list`")
+            raise HivepipeError(f"no failed job has the id {prefix}: see `hivepipe failed list`")
         if len(ids) > 1:
-            raise HivepipeError(f"{len(ids)} dead letters have an id that begins with {prefix}")
+            raise HivepipeError(f"{len(ids)} failed jobs have an id that begins with {prefix}")
         return self._read(ids)[0]
 
-    def retry(self, letters: list[DeadLetter]) -> int:
-        """Send letters back to the queues of their original priority; return how many went."""
+    def retry(self, jobs: list[FailedJob]) -> int:
+        """Send jobs back to the queues of their original priority; return how many went."""
         script, retried = self._connection.register_script(_RETRY), 0
-        for at in range(0, len(letters), AT_A_TIME):
+        for at in range(0, len(jobs), AT_A_TIME):
             arguments: list[Any] = [datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")]
-            for letter in letters[at : at + AT_A_TIME]:
-                arguments += (_bytes(letter.id), letter.queue, letter.target)
+            for job in jobs[at : at + AT_A_TIME]:
+                arguments += (_bytes(job.id), job.queue, job.target)
             retried += int(script(args=arguments))
         return retried
 
-    def discard(self, letters: list[DeadLetter]) -> int:
-        """Remove letters for good; return how many were still there."""
+    def discard(self, jobs: list[FailedJob]) -> int:
+        """Remove jobs for good; return how many were still there."""
         script, discarded = self._connection.register_script(_DISCARD), 0
-        for at in range(0, len(letters), AT_A_TIME):
+        for at in range(0, len(jobs), AT_A_TIME):
             arguments: list[Any] = []
-            for letter in letters[at : at + AT_A_TIME]:
-                arguments += (_bytes(letter.id), letter.queue)
+            for job in jobs[at : at + AT_A_TIME]:
+                arguments += (_bytes(job.id), job.queue)
             discarded += int(script(args=arguments))
         return discarded
 
@@ -166,25 +166,25 @@ class DeadLetters:
             found += ((id, queue) for id in ids)
         return found
 
-    def _read(self, ids: list[tuple[bytes, str]]) -> list[DeadLetter]:
+    def _read(self, ids: list[tuple[bytes, str]]) -> list[FailedJob]:
         pipe = self._connection.pipeline(transaction=False)
         for id, _ in ids:
             pipe.hmget(b"rq:job:" + id, _FIELDS)
             pipe.xrevrange(b"rq:results:" + id, count=1)
-        # A key of another type is an answer like any other: that letter cannot be read.
+        # A key of another type is an answer like any other: that job cannot be read.
         answers = pipe.execute(raise_on_error=False)
         return [
-            _letter(id, queue, answers[2 * number], answers[2 * number + 1])
+            _job(id, queue, answers[2 * number], answers[2 * number + 1])
             for number, (id, queue) in enumerate(ids)
         ]
 
 
-def _letter(id: bytes, queue: str, fields: Any, results: Any) -> DeadLetter:
+def _job(id: bytes, queue: str, fields: Any, results: Any) -> FailedJob:
     values = fields if isinstance(fields, list) else [None] * len(_FIELDS)
     data, description, ended_at, attempts, deaths, retries_left = values
     envelope, payload, problem = _opened(data)
     by_rq = len(RETRY_SECS) - _number(retries_left, len(RETRY_SECS))
-    return DeadLetter(
+    return FailedJob(
         id=_text(id),
         queue=queue,
         target=queue_of(envelope.priority) if envelope else queue,

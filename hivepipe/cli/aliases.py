@@ -1,0 +1,13 @@
+"""A group whose renamed commands still answer to their old names."""
+
+import click
+
+
+class GroupWithAliases(click.Group):
+    """`aliases`: old name -> name. An old name is in no help."""
+
+    aliases: dict[str, str] = {}  # noqa: RUF012  each group sets its own
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Find a command by its name or an old one."""
+        return super().get_command(ctx, self.aliases.get(cmd_name, cmd_name))

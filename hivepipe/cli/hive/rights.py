@@ -1,0 +1,61 @@
+"""Command `hive rights`: what workers may do without asking, chosen once by the user."""
+
+import sys
+
+import click
+
+from hivepipe.cli.choice import Choice
+from hivepipe.cli.paths import short
+from hivepipe.cli.tables import json_option, show_json
+from hivepipe.config import here
+from hivepipe.errors import HiveError
+from hivepipe.hive.rights import CHOICES, chosen_rights, in_lines
+from hivepipe.install.user_config import config_path, put_setting
+
+_NAME = Choice(list(CHOICES))
+
+
+@click.command()
+@click.argument("name", metavar="[RIGHTS]", type=_NAME, required=False)
+@json_option
+def rights(name: str | None, as_json: bool) -> None:
+    """Show or choose what workers may do without asking.
+
+    edits, commits or all. It is chosen on a terminal only: no worker and no project does so for
+    the user.
+    """
+    if name or not chosen_rights():
+        choose(name)
+    now = CHOICES[chosen_rights()]
+    if as_json:
+        show_json(rights=now.name, text=f"workers may {now.meaning}")
+    else:
+        click.echo(f"{now.name}: workers may {now.meaning}")
+
+
+def ask_once() -> None:
+    """Let a person at a terminal choose, if nobody has; else the spawn itself is refused."""
+    if not chosen_rights() and _is_terminal():
+        choose(None)
+
+
+def choose(name: str | None) -> None:
+    """Take the user's choice into their config.toml; HiveError: nobody sits at a terminal."""
+    if not _is_terminal():
+        raise HiveError(
+            f"rights are chosen in a terminal, or by one line in {config_path()}:\n{in_lines()}"
+        )
+    if not name:
+        click.echo(
+            "What may workers do without asking? Nobody is there to be asked later.", err=True
+        )
+        for each in CHOICES.values():
+            click.echo(f"  {each.name:<8} {each.meaning}", err=True)
+        name = click.prompt("your choice", type=_NAME, err=True)
+    put_setting("hive_rights", str(name))
+    click.echo(f"kept in {short(config_path())}; `hivepipe hive rights` changes it", err=True)
+    here()  # the setting is in force from now on
+
+
+def _is_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()

@@ -1,0 +1,185 @@
+"""Command `migrate`: from the predecessor's hooks, database and queue to hivepipe, in one step."""
+
+import os
+import sys
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from hivepipe.cli.import_old import show_not_taken
+from hivepipe.cli.paths import short
+from hivepipe.cli.plain import printable
+from hivepipe.handlers.found_exports import Row
+from hivepipe.home import main_checkout, real_path
+from hivepipe.importing import BEFORE, TAKEN, Outcome
+from hivepipe.migration import plan as planning
+from hivepipe.migration.carry_out import Result, carry_out
+from hivepipe.migration.plan import Plan, refuse_foreign_database
+from hivepipe.migration.rows import Taken
+from hivepipe.migration.undo import undo as give_back
+from hivepipe.predecessor import record as records
+from hivepipe.predecessor.hooks import OldHooks, command_of
+from hivepipe.predecessor.record import Record
+from hivepipe.store.legacy_rows import TABLES
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--from",
+    "folders",
+    multiple=True,
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False),
+    help="An old .hive-mind in another place; it is read and stays there.",
+)
+@click.option("--undo", is_flag=True, help="Put the old home and the old hooks back.")
+def migrate(dry_run: bool, yes: bool, folders: tuple[str, ...], undo: bool) -> None:
+    """Move over from the bash hooks and the file queue that hivepipe replaces.
+
+    Takes the old hooks out of the settings files, moves the old .hive-mind aside, installs hivepipe
+    and imports the old database and queue. Nothing is deleted. Running it again is safe.
+    """
+    os.umask(0o077)
+    if undo:
+        _undo(yes)
+        return
+    plan = planning.plan(list(folders))
+    if plan.is_empty:
+        _show_nothing(plan)
+        return
+    refuse_foreign_database(plan)
+    rehearsed = plan.rehearsed()
+    if _is_done(plan, rehearsed):
+        click.echo(f"migrated already, nothing new; {_where(plan.record)}")
+        _show_doubtful(plan.hooks)
+        return
+    _show_plan(plan)
+    _show_rows(rehearsed, "import")
+    if dry_run:
+        click.echo("nothing was changed")
+        return
+    if not yes:
+        click.confirm("Go on?", abort=True)
+    _show_result(plan, carry_out(plan))
+
+
+def _undo(yes: bool) -> None:
+    project = main_checkout(real_path("."))
+    if not yes:
+        click.confirm("Put the old home and the old hooks back?", abort=True)
+    show_given_back(give_back(project))
+
+
+def show_given_back(record: Record) -> None:
+    """Show what `--undo` put back."""
+    for move in record.moves:
+        if os.path.lexists(move.source):
+            click.echo(f"home     {short(move.source)} is back")
+    for settings in record.settings:
+        click.echo(f"hooks    {len(settings.hooks)} old ones are back in {short(settings.path)}")
+
+
+def _is_done(plan: Plan, rehearsed: Taken) -> bool:
+    has_new = any(each.outcome == TAKEN for each in rehearsed.imported.outcomes)
+    return plan.record.is_complete and not (plan.old_hooks or plan.moves or has_new)
+
+
+def _show_nothing(plan: Plan) -> None:
+    click.echo(
+        f"{short(plan.project)} has nothing to migrate: no .hive-mind of the old hooks, and none "
+        "of the old hooks in the settings of Claude Code"
+    )
+    _show_doubtful(plan.hooks)
+    if not plan.is_registered:
+        click.echo("hivepipe init installs hivepipe here")
+
+
+def _show_plan(plan: Plan) -> None:
+    for hooks in plan.hooks:
+        if hooks.old:
+            click.echo(f"hooks    take {len(hooks.old)} old ones out of {short(hooks.path)}")
+            for event, entry in hooks.old:
+                click.echo(f"         {event}: {printable(command_of(entry))}")
+    _show_doubtful(plan.hooks)
+    for move in plan.moves:
+        click.echo(f"home     move {short(move.source)} to {short(move.target)}")
+    for each in plan.elsewhere:
+        click.echo(f"home     read {short(str(each.folder))}, which stays where it is")
+    for process in plan.processes():
+        text = printable(process.text)
+        click.echo(f"process  {process.pid} is still at work: {text}; end it first")
+    if not plan.is_registered:
+        click.echo(f"install  hivepipe, which records into {short(plan.home)}")
+    _show_queue(plan)
+    if plan.files:
+        named = [f"{plan.files.archives} archives", *plan.files.exports]
+        click.echo(f"files    {short(plan.files.folder)}: copy {', '.join(named)}")
+    _show_hive(plan.project)
+
+
+def _show_queue(plan: Plan) -> None:
+    for each in plan.homes():
+        if each.queue:
+            counts = ", ".join(f"{number} {part}" for part, number in each.queued.items())
+            click.echo(f"queue    {short(str(each.queue))}: {counts}")
+
+
+def _show_hive(project: str) -> None:
+    workers = Path(project, ".hive", "workers")
+    if workers.is_dir():
+        number = len(os.listdir(workers))
+        click.echo(f"hive     .hive stays as it is ({number} workers): hivepipe hive init --adopt")
+
+
+def _show_doubtful(found: list[OldHooks]) -> None:
+    for hooks in found:
+        if hooks.trouble:
+            click.echo(f"hooks    {short(hooks.path)} {hooks.trouble}: look yourself")
+        for event, entry in hooks.doubtful:
+            command = printable(command_of(entry))
+            click.echo(
+                f"hooks    left in {short(hooks.path)}, for it may be your own although it may "
+                f"write into .hive-mind: {event}: {command}"
+            )
+
+
+def _show_rows(taken: Taken, word: str) -> None:
+    show_not_taken(taken.imported, taken.left_out)
+    totals = Counter(each.outcome for each in taken.imported.outcomes)
+    rows = Counter(_kind(each) for each in taken.imported.outcomes if each.outcome == TAKEN)
+    said = ", ".join(f"{number} {kind}" for kind, number in rows.items())
+    before = f"; {totals[BEFORE]} are here already" if totals[BEFORE] else ""
+    click.echo(f"rows     {word} {said or 'nothing new'}{before}")
+
+
+def _kind(outcome: Outcome) -> str:
+    """Return the table of a row; entries of the queue are counted as such."""
+    return outcome.kind if outcome.kind in TABLES else "entries of the queue"
+
+
+def _show_files(rows: list[Row]) -> None:
+    totals = Counter(row.outcome for row in rows)
+    for row in rows:
+        if row.outcome not in (TAKEN, BEFORE):
+            click.echo(f"not taken: {short(row.path)}: {printable(row.reason)}")
+    if rows:
+        before = f"; {totals[BEFORE]} were here already" if totals[BEFORE] else ""
+        click.echo(f"files    {totals[TAKEN]} taken in, as copies{before}")
+
+
+def _where(record: Record) -> str:
+    kept = [short(each) for each in record.asides if os.path.isdir(each)]
+    return f"the old home is kept in {', '.join(kept)}" if kept else "there was no old home"
+
+
+def _show_result(plan: Plan, result: Result) -> None:
+    _show_rows(result.rows, "imported")
+    _show_files(result.files)
+    record = records.read(plan.project)
+    click.echo(f"done; {_where(record)}" if record else "done")
+    click.echo("restart the Claude Code sessions that are open: they still run the old hooks")
+    click.echo("hivepipe doctor shows whether all is well; hivepipe migrate --undo takes it back")
+    sys.exit(0)

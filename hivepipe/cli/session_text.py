@@ -1,0 +1,125 @@
+"""The time line of a session as people read it."""
+
+import sys
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.text import Text
+
+from hivepipe.cli.paths import short
+from hivepipe.cli.tables import moment, printable
+from hivepipe.plurals import counted
+from hivepipe.reading.session_events import Event
+from hivepipe.reading.time_line import Spent, TimeLine
+from hivepipe.store.listings import Entry
+
+_MOST_CHARS = 240  # of one event in a terminal; a pipe and --json get all
+_COLOURS = {"prompt": "bold", "error": "red", "warning": "yellow", "failed": "red", "lost": "red"}
+
+
+def show_time_line(found: TimeLine, session: str, utc: bool) -> None:
+    """Print head, events, files and summary."""
+    console = Console(highlight=False)
+    console.print(Text(session, "bold"))
+    for name, text in _head(found, utc):
+        if text:
+            _show(console, f"  {name:<10}  ", Text(printable(text)))
+    for day, events in _days(found.events, utc):
+        console.print(Text(f"\n{day}", "dim"))
+        for event in events:
+            _show(console, f"{moment(event.at, utc)[11:19]}  {event.kind:<10}  ", _text(event))
+    if found.left_out:
+        more = counted(found.left_out, "older event", "are not shown")
+        console.print(f"{more}: --limit {len(found.events) + found.left_out}")
+    _show_files(console, found)
+    _show_summary(console, found.summary, utc)
+
+
+def _show(console: Console, before: str, text: Text) -> None:
+    """Print a text behind a label; in a terminal its further lines stand below its first."""
+    width = max(console.width - len(before), 20)
+    for line in text.wrap(console, width) if is_terminal() else [text]:
+        line.rstrip()
+        console.print(Text.assemble((before, "dim"), line), soft_wrap=True)
+        before = " " * len(before)
+
+
+def _head(found: TimeLine, utc: bool) -> Iterator[tuple[str, str]]:
+    session = found.session
+    if session is None:
+        yield "state", "deleted; its events remain"
+        return
+    state = session["condition"]
+    yield "state", f"{state} ({session['end_reason']})" if session["end_reason"] else state
+    yield "title", session["objective"] or ""
+    yield "project", short(session["project"] or "")
+    yield "task", session["task_id"] or ""
+    began, last = moment(session["created_at"], utc), moment(session["last_active_at"], utc)
+    yield "time", f"{began} to {last}"
+    yield "work", ", ".join(_work(found, session))
+    yield "cost", _cost(found.cost)
+    yield "transcript", short(session["transcript_path"] or "")
+
+
+def _work(found: TimeLine, session: Entry) -> Iterator[str]:
+    yield counted(session["prompts"], "prompt")
+    failed = f" ({session['failed']} failed)" if session["failed"] else ""
+    yield counted(session["calls"], "tool call") + failed
+    for name, thing in (("agents", "agent"), ("skill_uses", "skill use")):
+        if session[name]:
+            yield counted(session[name], thing)
+    if len(found.instances) > 1:
+        yield counted(len(found.instances), "Claude Code process")
+
+
+def _cost(spent: Spent) -> str:
+    if not spent.messages:
+        return "not known yet"
+    dollars = "no price" if spent.dollars is None else f"{spent.dollars:.4f} USD"
+    return f"{dollars} ({counted(spent.messages, 'message')}, {counted(spent.tokens, 'token')})"
+
+
+def _days(events: list[Event], utc: bool) -> Iterator[tuple[str, list[Event]]]:
+    days: dict[str, list[Event]] = {}
+    for event in events:
+        days.setdefault(moment(event.at, utc)[:10], []).append(event)
+    for day, found in days.items():
+        yield f"{day} (UTC)" if utc else day, found
+
+
+def _text(event: Event) -> Text:
+    style = _COLOURS.get(event.outcome or "") or _COLOURS.get(event.kind, "")
+    flat = " ".join(printable(_said(event)).split())
+    is_long = is_terminal() and len(flat) > _MOST_CHARS
+    return Text(f"{flat[:_MOST_CHARS]}…" if is_long else flat, style)
+
+
+def _said(event: Event) -> str:
+    if event.kind == "checkpoint":
+        return f"{event.text} {short(event.file_path)}" if event.file_path else event.text
+    if event.agent_id:
+        said = f"{event.outcome} {event.text}"
+    else:
+        said = f"{event.text} (failed)" if event.outcome == "failed" else event.text
+    return f"{said}: {event.error}" if event.error else said
+
+
+def _show_files(console: Console, found: TimeLine) -> None:
+    if found.files:
+        console.print(f"\n{counted(len(found.files), 'file')} written")
+        for path in found.files:
+            _show(console, "  ", Text(printable(short(path))))
+
+
+def _show_summary(console: Console, summary: Entry | None, utc: bool) -> None:
+    if summary is None:
+        return
+    by = summary["model"] or "made of metadata"
+    console.print(f"\nsummary ({by}, {moment(summary['made_at'], utc)})")
+    for line in summary["summary"].splitlines():
+        _show(console, "  ", Text(printable(line)))
+
+
+def is_terminal() -> bool:
+    """Does a person read this?"""
+    return sys.stdout.isatty()

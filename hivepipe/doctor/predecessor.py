@@ -1,0 +1,56 @@
+"""Is anything of the bash hooks that hivepipe replaces still here, or at work?"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from hivepipe.doctor.patient import Finding, Patient
+from hivepipe.errors import MigrationError
+from hivepipe.home import real_path
+from hivepipe.predecessor import record as records
+from hivepipe.predecessor.home import find_home
+from hivepipe.predecessor.hooks import command_of, find_hooks
+from hivepipe.predecessor.processes import find_processes
+from hivepipe.store.foreign import is_foreign
+from hivepipe.store.location import database_path
+
+_MIGRATE = "hivepipe migrate"
+
+
+def database(patient: Patient) -> Iterator[Finding]:
+    """The predecessor's database stands where ours should."""
+    path = database_path(patient.place.home)
+    if is_foreign(path):
+        text = f"{path} is of the bash hooks that hivepipe replaces: nothing can be stored"
+        yield Finding(text, _MIGRATE)
+
+
+def home(patient: Patient) -> Iterator[Finding]:
+    """The predecessor's home was never taken over, or its hooks made it anew."""
+    try:
+        record = records.read(patient.place.project)
+        found = find_home(patient.place.project, is_moved=bool(record and record.is_moved))
+    except MigrationError as error:
+        yield Finding(str(error), is_note=True)
+        return
+    if found:
+        named = ", ".join(found.entries[:5])
+        text = f"{found.folder} holds files of the bash hooks that hivepipe replaces ({named})"
+        yield Finding(text, _MIGRATE)
+
+
+def hooks(patient: Patient) -> Iterator[Finding]:
+    """Old hooks still run: their worker writes into our database, past every check."""
+    for folder in dict.fromkeys((patient.place.project, real_path("."))):
+        for found in find_hooks(folder):
+            if found.old:
+                said = ", ".join(dict.fromkeys(command_of(entry) for _, entry in found.old))
+                yield Finding(f"{found.path} still runs old bash hooks: {said}", _MIGRATE)
+            for event, entry in found.doubtful:
+                text = f"{found.path} runs {command_of(entry)} on {event}"
+                yield Finding(f"{text}, which may write into .hive-mind; look", is_note=True)
+
+
+def processes(patient: Patient) -> Iterator[Finding]:
+    """The old worker runs on."""
+    for found in find_processes(patient.place.project, [Path(patient.place.home, "queue")]):
+        yield Finding(f"{found.text} (pid {found.pid})", f"kill {found.pid}")

@@ -1,0 +1,51 @@
+"""The only caller of git: read-only questions, and nothing that a repository says is run."""
+
+import os
+import subprocess
+
+from hivepipe import settings
+from hivepipe.programs import find_program
+
+ANSWER_SECS = 10.0
+# A repository's settings name no program to run, and a folder inside a work tree that looks like
+# a bare repository is not taken for one.
+_OPTIONS = (
+    "--no-optional-locks",
+    *("-c", "core.fsmonitor=false"),
+    *("-c", "safe.bareRepository=explicit"),
+)
+
+
+def ask(folder: str, *words: str) -> subprocess.CompletedProcess[bytes] | None:
+    """Run git in a folder; None: there is no git, or it did not answer in time."""
+    git = find_program("git")
+    if git is None:
+        return None
+    try:
+        return subprocess.run(
+            [git, *_OPTIONS, "-C", folder, *words],
+            env=_environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=ANSWER_SECS,
+            check=False,
+        )
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+
+
+def answer(folder: str, *words: str) -> str | None:
+    """Return what git prints, without the last line break; None: git failed or says no."""
+    asked = ask(folder, *words)
+    return os.fsdecode(asked.stdout).rstrip("\n") if asked and asked.returncode == 0 else None
+
+
+def tracked_files(folder: str, *paths: str) -> list[str]:
+    """Return the files below the paths that git tracks; none outside of a repository."""
+    found = answer(folder, "ls-files", "-z", "--", *paths)
+    return [name for name in (found or "").split("\0") if name]
+
+
+def _environment() -> dict[bytes, bytes]:
+    """Without GIT_DIR and the like, which a git hook sets, and without questions to a person."""
+    return settings.inherited() | {b"GIT_TERMINAL_PROMPT": b"0", b"LC_ALL": b"C"}

@@ -1,0 +1,91 @@
+"""session.yaml in `.claude-state`: the session of this project that was at work last.
+
+Homes inside a project have it, as the predecessor did. It follows the store, whoever writes there.
+A file of this name that hivepipe did not write, or that somebody changed, stays as it is.
+"""
+
+import logging
+import time
+from typing import Any
+
+from hivepipe.errors import StoreError
+from hivepipe.folders import Folder, make_root
+from hivepipe.home import kept_folder
+from hivepipe.ownership.manifest import SESSION_FILE, Manifest
+from hivepipe.stamps import Stamp, stamp
+from hivepipe.store.listings import listings
+from hivepipe.store.location import database_path
+
+NAME = "session.yaml"
+LOOK_EVERY_SECS = 5.0
+_FIELDS = ("id", "started_at", "last_turn_ended_at", "ended_at", "status")
+
+logger = logging.getLogger("hivepipe.exports")
+
+
+class SessionExport:
+    """The file of one home."""
+
+    def __init__(self, home: str) -> None:
+        """Nothing is looked at yet."""
+        self._home = home
+        self._next_look = 0.0
+        self._looked_at: tuple[Stamp, ...] | None = None
+
+    def tidy(self) -> None:
+        """Write the file if somebody wrote to the store; what goes wrong is tried again."""
+        now = time.monotonic()
+        if now < self._next_look or not state_folder_of(self._home):
+            return
+        self._next_look = now + LOOK_EVERY_SECS
+        path = database_path(self._home)
+        stamps = (stamp(path), stamp(f"{path}-wal"))
+        if stamps != self._looked_at and self.finish():
+            self._looked_at = stamps
+
+    def finish(self) -> bool:
+        """Write the file now, in a home that has one; False: it could not be, the log says why."""
+        try:
+            if state_folder_of(self._home):
+                self._write()
+        except StoreError:  # there is none yet, or the writer says what is wrong with it
+            return True
+        except OSError as error:
+            logger.warning("%s not exported: %s", NAME, error)
+            return False
+        return True
+
+    def _write(self) -> None:
+        with listings(database_path(self._home)) as store:
+            rows = store.rows(_NEWEST, {})
+        data = yaml_of(rows[0]) if rows else None
+        make_root(kept_folder(self._home))
+        manifest = Manifest(self._home)
+        with Folder(state_folder_of(self._home)) as folder:
+            before = folder.read(NAME) if folder.status(NAME) else None
+            if folder.status(NAME) and not manifest.wrote(SESSION_FILE, before or b""):
+                return
+            if data is None:  # its session was forgotten
+                folder.remove(NAME)
+                manifest.disown(SESSION_FILE)
+            elif data != before:
+                manifest.expect(SESSION_FILE, data, before)
+                folder.replace(NAME, data)
+
+
+_NEWEST = """
+    SELECT id, created_at AS started_at, turn_ended_at AS last_turn_ended_at, ended_at, status
+    FROM sessions WHERE status <> 'inferred' ORDER BY updated_at DESC, id LIMIT 1
+"""
+
+
+def state_folder_of(home: str) -> str:
+    """Return `.claude-state` of a home inside a project; empty for any other home."""
+    folder, inside, _ = kept_folder(home).rpartition("/.claude-state/")
+    return f"{folder}/.claude-state" if inside else ""
+
+
+def yaml_of(session: dict[str, Any]) -> bytes:
+    """Return a session as YAML: ids and times need no escaping."""
+    lines = [f'{name}: "{session[name]}"' if session[name] else f"{name}:" for name in _FIELDS]
+    return "".join(f"{line}\n" for line in ("# written by hivepipe", *lines)).encode()

@@ -1,0 +1,146 @@
+"""What `uninstall --purge` deletes, file by file, and what it leaves, with the reason."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from hivepipe.hive_list import known
+from hivepipe.home import Place, kept_folder, read_small, state_folder
+from hivepipe.install.data import size_of
+from hivepipe.install.export_files import ExportFiles
+from hivepipe.install.home_files import why_not_ours
+from hivepipe.ownership.manifest import FILE, SESSION_FILE, Manifest
+from hivepipe.store.location import database_path
+from hivepipe.summaries.consent import consent_path
+
+_DATABASE_SUFFIXES = ("", "-wal", "-shm", "-journal")
+_CARD = "worker.json"
+
+
+class Left(NamedTuple):
+    """A file, or a hive worker's folder, that stays."""
+
+    path: str
+    why: str
+
+
+class Holdings(NamedTuple):
+    """Files, and folders of hive workers, that hivepipe made; and what it found there beside."""
+
+    own: list[str]
+    left: list[Left]
+
+    def sizes(self) -> list[tuple[str, int]]:
+        """Return the size of each."""
+        return [(path, size_of(path)) for path in self.own if os.path.lexists(path)]
+
+
+def holdings(place: Place) -> Holdings:
+    """Look at every file; archives are read for that."""
+    own: list[str] = []
+    left: list[Left] = []
+    for path, why in _each(place):
+        if why:
+            left.append(Left(path, why))
+        else:
+            own.append(path)
+    return Holdings(own, left)
+
+
+def _each(place: Place) -> Iterator[tuple[str, str]]:
+    manifest = Manifest(place.home)
+    kept = kept_folder(place.home)
+    yield from _state_ignore(place.home, manifest)
+    yield from _session_file(kept, manifest)
+    if not os.path.islink(kept) and not os.path.islink(os.path.dirname(kept)):
+        yield from ExportFiles(kept, manifest).each()
+    yield from _hive_workers(place.home)
+    yield from ((path, "") for path in _elsewhere(place) if os.path.isfile(path))
+    for folder, _, names in os.walk(place.home):
+        if f"{folder}/".startswith(f"{kept}/"):
+            continue
+        for path in (f"{folder}/{name}" for name in sorted(names)):
+            name = os.path.relpath(path, place.home)
+            yield path, "" if name == FILE else why_not_ours(place.home, name)
+
+
+def _state_ignore(home: str, manifest: Manifest) -> Iterator[tuple[str, str]]:
+    """Yield `.claude-state/.gitignore`, if hivepipe made it."""
+    path = f"{os.path.dirname(kept_folder(home))}/.gitignore"
+    is_made = home.endswith("/.hive-mind") and manifest.made_at("../.gitignore") is not None
+    if is_made and read_small(path) == "*\n":
+        yield path, ""
+
+
+def _session_file(kept: str, manifest: Manifest) -> Iterator[tuple[str, str]]:
+    path = os.path.normpath(f"{kept}/{SESSION_FILE}")
+    if manifest.made_at(SESSION_FILE) is not None and os.path.isfile(path):
+        is_own = not os.path.islink(path) and manifest.wrote(SESSION_FILE, Path(path).read_bytes())
+        yield path, "" if is_own else "it was changed since hivepipe wrote it"
+
+
+def _hive_workers(home: str) -> Iterator[tuple[str, str]]:
+    """Yield the folders of workers; hivepipe started those that have a card in their state."""
+    for hive in known(home):
+        if not hive.endswith("/.hive") or os.path.islink(hive):
+            continue
+        for kind in ("workers", "archive", "state"):
+            for path in _folders_in(f"{hive}/{kind}"):
+                state = f"{path}/state" if kind == "archive" else f"{hive}/state/{path.name}"
+                is_own = os.path.isfile(f"{state}/{_CARD}")
+                yield str(path), "" if is_own else "hivepipe did not start this worker"
+
+
+def _folders_in(folder: str) -> list[Path]:
+    if os.path.islink(folder) or not os.path.isdir(folder):
+        return []
+    found = (path for path in Path(folder).iterdir() if not path.is_symlink())
+    return sorted(path for path in found if path.is_dir())
+
+
+def _elsewhere(place: Place) -> Iterator[str]:
+    yield str(consent_path(place.home))
+    database = str(database_path(place.home))
+    if database.startswith(f"{state_folder()}/databases/"):
+        yield from (f"{database}{suffix}" for suffix in _DATABASE_SUFFIXES)
+
+
+def bases_of(place: Place) -> list[str]:
+    """Return the folders that hivepipe made, or may have: they go when nothing is left in them."""
+    kept = kept_folder(place.home)
+    hives = [hive for hive in known(place.home) if hive.endswith("/.hive")]
+    found = [place.home, kept, os.path.dirname(consent_path(place.home))]
+    found += [f"{hive}/{kind}" for hive in hives for kind in ("workers", "archive", "state")]
+    if kept.endswith("/.claude-state/logs"):
+        found.append(os.path.dirname(kept))
+    database = str(database_path(place.home))
+    if database.startswith(f"{state_folder()}/databases/"):
+        found.append(os.path.dirname(database))
+    return found
+
+
+def delete(own: list[str], bases: list[str]) -> None:
+    """Delete these, and the folders below `bases` that are empty then; the manifest goes last."""
+    for path in sorted(own, key=lambda path: path.endswith(f"/{FILE}")):
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path)
+        else:
+            for suffix in _DATABASE_SUFFIXES if path.endswith(".db") else ("",):
+                Path(f"{path}{suffix}").unlink(missing_ok=True)  # whoever reads one makes others
+    inner = {folder for base in bases[:1] for folder, _, _ in os.walk(base)}  # the home's own
+    folders = {os.path.dirname(path) for path in own} | {*bases} | inner
+    for folder in sorted(folders, key=len, reverse=True):
+        _remove_empty(folder, bases)
+
+
+def _remove_empty(folder: str, bases: list[str]) -> None:
+    while any(f"{folder}/".startswith(f"{base}/") for base in bases):
+        try:
+            os.rmdir(folder)
+        except FileNotFoundError:
+            pass
+        except OSError:
+            return
+        folder = os.path.dirname(folder)

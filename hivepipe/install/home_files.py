@@ -1,0 +1,51 @@
+"""Which files of a home are hivepipe's. Whatever is not named here is a person's, and stays."""
+
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from hivepipe.stack.processes import PROCESSES
+
+_LOGS = ("supervisord", "forwarder", "hook-errors", "cleanup", "security-audit")
+_PROCESS = "|".join((*_LOGS, *(each.name for each in PROCESSES)))
+_DATABASE = r"hive\.db(-wal|-shm|-journal)?"
+_NAMES = (
+    r"\.gitignore",
+    _DATABASE,
+    r"(search|memory|manifest)\.db(-wal|-shm|-journal)?",
+    r"backups/hive-before-\d+-\d+\.db",
+    rf"logs/(({_PROCESS})\.log(\.\d+)?|deletions\.log(\.1)?)",
+    r"appendonly\.aof|appendonlydir/[\w.-]+|dump\.rdb|temp-[\w.-]+\.(aof|rdb)|redis\.lock",
+    r"kernel|stay|lost-events|notice|forgotten|hives|memory-server|(spool/)?call-notes(\.\d+)?",
+    r"followed-folders|claude-folders|guard-mode|shared-root-silent",
+    r"hook-settings\.json|\.active_session|sessions/\.session_\d+",
+    r"spool/(bad/)?\d+_\d+\.json(\.reason)?",
+    r"instances/\d+(\.checkpoint|\.settings)?",
+    r"context/(project|task|goal|profile|lead)-[\w.-]+\.txt",
+    r"recall/([\w.-]+\.txt|told-[0-9a-f]+|wanted)",
+    r"tasks/(cancelled|sessions|told)/[\w.-]+",
+    r"identity/\d{20}_\d+_[^/]+",
+)
+_OURS = re.compile(rf"({'|'.join(_NAMES)})(\.\d+)?(\.tmp)?", re.ASCII)
+
+
+def why_not_ours(home: str, name: str) -> str:
+    """Say why a file of a home stays; empty: hivepipe made it. `name` is relative to the home."""
+    path = Path(home, name)
+    if path.is_symlink() or not path.is_file():
+        return "it is a link, or no file"
+    if not _OURS.fullmatch(name):
+        return "hivepipe makes no file of this name"
+    if re.fullmatch(_DATABASE, name) and not _has_our_schema(Path(home, "hive.db")):
+        return "it is not hivepipe's database"
+    return ""
+
+
+def _has_our_schema(path: Path) -> bool:
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+            sql = "SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'"
+            return db.execute(sql).fetchone() is not None
+    except sqlite3.Error:  # damaged: a person may want to save what is in it
+        return False

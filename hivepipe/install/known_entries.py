@@ -1,0 +1,114 @@
+"""Which hooks in a settings file are ours: those that some version of hivepipe writes.
+
+Not any with our name in it: what is called ours is trusted, replaced by `init` and taken out by
+`uninstall`.
+"""
+
+import re
+import shlex
+
+from hivepipe.install.hook_entries import EVENTS, Form, entry
+
+_SCRIPTS = tuple(event.script for event in EVENTS)
+_LAUNCHER = re.compile(r"/.*/hivepipe/hooks/[0-9a-f]{16}/hook", re.DOTALL)
+
+# Of 1.0.0 and before, which named the interpreter and a script of the package.
+_OLD_SCRIPT = re.compile(rf"/.*/({'|'.join(_SCRIPTS)})\.py", re.DOTALL)
+_OLD_START = """import sys
+try:
+    hook = open(sys.argv[1], "rb")
+except OSError:
+    sys.exit()
+__file__ = sys.argv[1]
+exec(hook.read())
+"""
+_OLD_MARK = "# hivepipe"
+_OLD_HINT = f"{_OLD_MARK}: if this fails, run 'hivepipe init' again or delete this entry"
+_OLD_BY_NAME = frozenset(
+    f'h=$(command -v hivepipe-hook) && exec "$h" {script}; exit 0 {_OLD_MARK}'
+    for script in _SCRIPTS
+)
+_BY_NAME = frozenset(entry(event, Form.SHARED)["hooks"][0]["command"] for event in EVENTS)
+
+
+def is_ours(handler: object) -> bool:
+    """Is this handler one that `entry` made, of whatever version and form?"""
+    return bool(form_of(handler)) or is_old(handler)
+
+
+def form_of(handler: object) -> Form | None:
+    """Return the form of a handler that this version writes; None for all others."""
+    command, args = _parts(handler)
+    if args is None and command in _BY_NAME:
+        return Form.SHARED
+    words = [command, *args] if args is not None else _split(command)
+    if len(words) == 2 and _LAUNCHER.fullmatch(words[0]) and words[1] in _SCRIPTS:
+        return Form.SHELL if args is None else Form.EXEC
+    return None
+
+
+def is_old(handler: object) -> bool:
+    """Is this a handler that an older version made?"""
+    command, args = _parts(handler)
+    if args is not None:
+        return command.startswith("/") and _is_old_start(args)
+    return command in _OLD_BY_NAME or _is_old_shell(command)
+
+
+def launcher_of(handler: dict[str, object]) -> str:
+    """Return the program that a handler of ours names; empty if it names none."""
+    form = form_of(handler)
+    if form not in (Form.EXEC, Form.SHELL):
+        return ""
+    command = str(handler["command"])
+    return command if form is Form.EXEC else _split(command)[0]
+
+
+def old_paths(handler: dict[str, object]) -> list[str]:
+    """Return interpreter and script that a handler of an older version names."""
+    command, args = _parts(handler)
+    words = [command, *args] if args is not None else _split(command)
+    return list(dict.fromkeys(word for word in words if word.startswith("/")))
+
+
+def _parts(handler: object) -> tuple[str, list[str] | None]:
+    """Return command and arguments; an empty command for what is no handler."""
+    if not isinstance(handler, dict) or not isinstance(handler.get("command"), str):
+        return "", None
+    args = handler.get("args")
+    if args is None:
+        return handler["command"], None
+    if not isinstance(args, list) or not all(isinstance(word, str) for word in args):
+        return "", None
+    return handler["command"], args
+
+
+def _split(command: str) -> list[str]:
+    try:
+        return shlex.split(command, comments=True)
+    except ValueError:
+        return []
+
+
+def _is_old_start(args: list[str]) -> bool:
+    script, hint = args[-2:] if len(args) > 2 else ("", "")
+    flags = args[:-2]
+    started = flags in (["-I", "-S"], ["-I", "-S", "-c", _OLD_START])
+    return started and hint == _OLD_HINT and bool(_OLD_SCRIPT.fullmatch(script))
+
+
+def _is_old_shell(command: str) -> bool:
+    words = _split(command)
+    if not command.endswith(f" {_OLD_HINT}") or len(words) < 4:
+        return False
+    if words[0] != "[":
+        python, *rest = words
+        return rest[:2] == ["-I", "-S"] and _is_old_run(python, rest[2:])
+    python, script = words[2], words[7] if len(words) > 7 else ""
+    run = f"exec {shlex.join((python, '-I', '-S', script))} || exit 0 {_OLD_HINT}"
+    there = f"[ -x {shlex.quote(python)} ] && [ -r {shlex.quote(script)} ]"
+    return command == f"{there} && {run}" and _is_old_run(python, [script])
+
+
+def _is_old_run(python: str, script: list[str]) -> bool:
+    return python.startswith("/") and len(script) == 1 and bool(_OLD_SCRIPT.fullmatch(script[0]))

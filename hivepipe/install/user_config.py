@@ -1,0 +1,51 @@
+"""Putting one setting into the user's own config.toml; the rest of the file stays as it is."""
+
+import os
+import re
+import tomllib
+
+from hivepipe.config import NAME
+from hivepipe.errors import SettingsError
+from hivepipe.home import make_folders, user_config_folder, write_small
+from hivepipe.install.edits import Edit, make, read
+
+
+def config_path() -> str:
+    """Return where the user's own settings are."""
+    return f"{user_config_folder()}/{NAME}"
+
+
+def put_setting(name: str, value: str) -> None:
+    """Set a setting to a word; SettingsError: the file says something that cannot be changed."""
+    path, line = config_path(), f'{name} = "{value}"'
+    before = read(path)
+    after = _with_line(before or "", name, line)
+    said = _settings(path, before or "")
+    if _settings(path, after) != {**said, name: value}:
+        raise SettingsError(
+            f"{path} cannot be changed without doubt: put this line into it: {line}"
+        )
+    if before is not None:
+        make(Edit(path, before, after))
+        return
+    try:
+        make_folders(os.path.dirname(path))
+        write_small(path, after)
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _with_line(text: str, name: str, line: str) -> str:
+    """Return the text with this line: in the place of the old one, else before everything.
+
+    What stands behind a `[table]` is the table's.
+    """
+    changed, number = re.subn(rf"^{name}[ \t]*=.*$", line, text, count=1, flags=re.MULTILINE)
+    return changed if number else f"{line}\n{text}"
+
+
+def _settings(path: str, text: str) -> dict[str, object]:
+    try:
+        return tomllib.loads(text)
+    except ValueError as error:
+        raise SettingsError(f"{path} cannot be read: {error}") from None

@@ -1,0 +1,82 @@
+"""The guard's notes that hooks kept on disk go into Redis, each once.
+
+    <folder>/call-notes           what hooks append to, a line each (hivepipe.queues.spool)
+    <folder>/call-notes.<time>    taken: hooks append to a new file; removed when Redis has it all
+    hivepipe:notes:<time>         how many bytes of it are in Redis, set in their transaction
+
+A hook whose file was taken while it appended does so again. A note that comes twice changes
+nothing: Redis knows the call by its id.
+"""
+
+import logging
+import time
+from pathlib import Path
+from typing import Any
+
+import orjson
+from redis import Redis
+
+from hivepipe.guard.client import NOTE_FIELDS, SCRIPT, VERDICT_FIELDS, VERDICT_SCRIPT
+from hivepipe.queues.spool import NOTES, all_folders
+
+AT_A_TIME = 200
+KEPT_SECS = 30 * 86_400
+# A line is known by the number of its arguments.
+_SCRIPTS = {len(NOTE_FIELDS): SCRIPT, len(VERDICT_FIELDS): VERDICT_SCRIPT}
+
+logger = logging.getLogger(__name__)
+
+
+def take_in_notes(connection: Redis, home: str) -> None:
+    """Run what hooks noted while Redis was away. RedisError: the rest comes again."""
+    for folder in map(Path, all_folders(home)):
+        _take(folder)
+        for path in sorted(folder.glob(f"{NOTES}.*")):
+            _run_file(connection, path)
+
+
+def _take(folder: Path) -> None:
+    try:
+        (folder / NOTES).rename(folder / f"{NOTES}.{time.time_ns():020d}")
+    except OSError:  # nothing to take; or a folder that nobody may change: later
+        return
+
+
+def _run_file(connection: Redis, path: Path) -> None:
+    key = f"hivepipe:notes:{path.suffix[1:]}"
+    found: Any = connection.get(key)
+    offset = int(found or 0)
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            while lines := file.readlines(AT_A_TIME * 300):
+                offset += sum(map(len, lines))
+                _run(connection, lines, key, offset)
+        path.unlink()
+    except OSError as error:
+        logger.warning("%s stays: %s", path, error.strerror)
+        return
+    connection.delete(key)
+
+
+def _run(connection: Redis, lines: list[bytes], key: str, offset: int) -> None:
+    pipe = connection.pipeline()
+    for script, arguments in filter(None, map(_read, lines)):
+        pipe.eval(f"local said\n{script}", 0, str(len(arguments)), *arguments)
+    pipe.set(key, offset, ex=KEPT_SECS)
+    pipe.execute()
+
+
+def _read(line: bytes) -> tuple[str, list[str]] | None:
+    """Return a note's script and arguments; None: an empty line, or a torn one."""
+    if not line.strip():
+        return None
+    try:
+        arguments = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        arguments = None
+    is_list = isinstance(arguments, list) and all(isinstance(word, str) for word in arguments)
+    if is_list and len(arguments) in _SCRIPTS:
+        return _SCRIPTS[len(arguments)], arguments
+    logger.warning("a note of a tool call could not be read and is left out")
+    return None

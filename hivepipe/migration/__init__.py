@@ -1,0 +1,1 @@
+"""`hivepipe migrate`: the predecessor's files go aside, its rows come in, its hooks go out."""

@@ -1,0 +1,171 @@
+"""The steps of `migrate`. Each may be killed: the next run finds out how far this one came.
+
+The hooks go first, for they start the worker again and fill the queue. Then the old home makes
+room, hivepipe is installed, and the rows come in: what was imported is never imported again.
+"""
+
+import hashlib
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from hivepipe.errors import MigrationError
+from hivepipe.handlers.found_exports import Row
+from hivepipe.home import Place, read_record
+from hivepipe.install import (
+    claude_code,
+    edits,
+    git_exclude,
+    installation,
+    settings_text,
+    users_folder,
+)
+from hivepipe.install.claude_code import Scope
+from hivepipe.migration.files import take_in_files
+from hivepipe.migration.plan import Plan, refuse_foreign_database
+from hivepipe.migration.rows import Taken, take_in
+from hivepipe.predecessor import record as records
+from hivepipe.predecessor.home import old_home
+from hivepipe.predecessor.hooks import OldHooks, without_old
+from hivepipe.predecessor.record import Move, Record, Settings
+from hivepipe.stack import lifecycle, registration
+from hivepipe.stack.lock import Stack, make_private
+
+_MOVED_WITH_ITS_DATABASE = "/hive.db"
+
+
+class Result(NamedTuple):
+    """What became of everything."""
+
+    rows: Taken
+    files: list[Row]
+
+
+def carry_out(plan: Plan) -> Result:
+    """Do all of it; MigrationError: some process still works for the predecessor."""
+    refuse_foreign_database(plan)
+    users_folder.make()
+    record = plan.record
+    for hooks in plan.hooks:
+        record = _take_out(hooks, record)
+    _refuse_processes(plan)
+    record = _move_aside(plan, record)
+    _install(plan, record)
+    rows = _import(plan, record)
+    files = take_in_files(plan.home, plan.files) if plan.files else []
+    records.write(replace(record, is_complete=True))
+    return Result(rows, files)
+
+
+def _take_out(hooks: OldHooks, record: Record) -> Record:
+    """Take the old hooks out of one settings file."""
+    if not hooks.old:
+        return record
+    project = record.project
+    text = edits.read(hooks.path) or ""
+    base = _without_ours(hooks.path, text)
+    known = record.settings_of(hooks.path)
+    old = known.hooks if known else []
+    changed = Settings(
+        path=hooks.path,
+        before=base,
+        mtime_ns=os.stat(hooks.path).st_mtime_ns,
+        after_sha256=sha256(without_old(base, project)),
+        hooks=[*old, *(pair for pair in hooks.old if pair not in old)],
+    )
+    record = record.with_settings(changed)
+    records.write(record)
+    edit = edits.Edit(hooks.path, text, without_old(text, project))
+    edits.make_beneath(edit, lambda original: without_old(original, project))
+    return record
+
+
+def _without_ours(path: str, text: str) -> str:
+    """Return what a settings file would hold without hivepipe."""
+    known = edits.manifest_of(path)
+    if known is None:
+        return text
+    original = known.original if known.is_of(text) else None
+    return settings_text.without_entries(text) if original is None else original
+
+
+def sha256(text: str) -> str:
+    """Return the hash of a settings file's text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _refuse_processes(plan: Plan) -> None:
+    found = plan.processes()
+    if found:
+        said = "; ".join(f"{each.text} (pid {each.pid})" for each in found)
+        raise MigrationError(
+            f"still at work: {said}. End it, then run `hivepipe migrate` again: it goes on from "
+            "here. An old queue worker ends by itself five minutes after its last entry"
+        )
+
+
+def _move_aside(plan: Plan, record: Record) -> Record:
+    if not plan.moves:
+        return record
+    if any(move.source.endswith(_MOVED_WITH_ITS_DATABASE) for move in plan.moves):
+        _stop_stack(plan)
+    asides = [*record.asides, *([] if plan.aside in record.asides else [plan.aside])]
+    new = [move for move in plan.moves if move not in record.moves]
+    record = replace(record, moves=[*record.moves, *new], asides=asides, is_complete=False)
+    records.write(record)
+    _keep_out_of_git(plan.aside)
+    for move in plan.moves:
+        _move(move, plan.aside)
+    return record
+
+
+def _stop_stack(plan: Plan) -> None:
+    """Stop a stack that could not store anything; the next event starts it again."""
+    record = read_record(plan.project)
+    lifecycle.take_down(Stack.of(Place(plan.project, plan.home, record)))
+    registration.set_state(plan.home, record.get("state", "on"))
+
+
+def _move(move: Move, aside: str) -> None:
+    """Rename: contents, modes and times stay as they are."""
+    if move.target != aside:
+        make_private(aside)
+        make_private(os.path.dirname(move.target))
+    try:
+        os.rename(move.source, move.target)
+    except OSError as error:
+        raise MigrationError(f"{move.source} cannot be moved: {error.strerror}") from error
+
+
+def _keep_out_of_git(aside: str) -> None:
+    """The old home is ignored by its name, as a rule; its new name has to be, too."""
+    folder = f"{aside}/"
+    path = None if git_exclude.is_ignored(folder) else git_exclude.exclude_file(folder)
+    if path:
+        text = edits.read(path)
+        line = git_exclude.line_for(folder)
+        edits.make(edits.Edit(path, text, git_exclude.with_line(text or "", line)))
+
+
+def _install(plan: Plan, record: Record) -> None:
+    """Register the project, and add the hooks where no settings file has them."""
+    has_hooks = any(_has_our_hooks(scope, plan.project) for scope in Scope)
+    if plan.is_registered and has_hooks:
+        return
+    wanted = installation.plan(Scope.LOCAL)
+    if has_hooks:
+        settings = replace(wanted.settings, after=wanted.settings.before)
+        wanted = replace(wanted, settings=settings, exclude=None)
+    installation.carry_out(wanted, adopt=record.is_moved)
+
+
+def _has_our_hooks(scope: Scope, project: str) -> bool:
+    path = claude_code.settings_path(scope, project)
+    return os.path.exists(path) and bool(settings_text.entries(edits.read(path) or ""))
+
+
+def _import(plan: Plan, record: Record) -> Taken:
+    aside = [old_home(Path(each)) for each in record.asides if os.path.isdir(each)]
+    stays = [plan.found] if plan.found and not plan.moves else []
+    return take_in(plan.database, [*aside, *stays, *plan.elsewhere])

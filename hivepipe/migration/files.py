@@ -1,0 +1,58 @@
+"""The predecessor's archives and exports in `.claude-state/logs`: taken in as copies.
+
+The files stay as they are; the daily sweep takes in what comes later.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from hivepipe.handlers.found_archives import KINDS, take_in_archives
+from hivepipe.handlers.found_exports import (
+    ARCHIVE_INDEX,
+    USAGE,
+    USAGE_INDEX,
+    Row,
+    take_in_exports,
+)
+from hivepipe.handlers.slow import asked, at_once
+from hivepipe.home import kept_folder
+from hivepipe.ownership.manifest import Manifest
+
+_EXPORTS = (USAGE, USAGE_INDEX, ARCHIVE_INDEX)
+
+
+class OldFiles(NamedTuple):
+    """What a folder of logs holds of the predecessor."""
+
+    folder: str
+    exports: list[str]
+    archives: int
+
+
+def find_files(project: str, home: str) -> OldFiles | None:
+    """Return what the predecessor left in a project's `.claude-state/logs`; None: nothing."""
+    folder = f"{project}/.claude-state/logs"
+    if os.path.islink(folder) or os.path.islink(os.path.dirname(folder)):
+        return None
+    made = Manifest(home).made() if folder == kept_folder(home) else frozenset()
+    exports = [name for name in _EXPORTS if os.path.isfile(f"{folder}/{name}") and name not in made]
+    archives = sum(path not in made for path in _archives(folder))
+    return OldFiles(folder, exports, archives) if exports or archives else None
+
+
+def take_in_files(home: str, files: OldFiles) -> list[Row]:
+    """Take them in, each once; what of them cannot be read has a row of its own."""
+    with at_once(home) as workplace:
+        job = asked("sweep_transcripts")
+        exports = take_in_exports(home, files.folder)
+        return [*exports, *take_in_archives(workplace, job, files.folder)]
+
+
+def _archives(folder: str) -> Iterator[str]:
+    for kind in KINDS:
+        for path in Path(folder, kind).rglob("*.jsonl*"):
+            name = str(path.relative_to(folder)).removesuffix(".gz")
+            if name.endswith(".jsonl") and not path.name.startswith("."):
+                yield name

@@ -1,0 +1,135 @@
+"""What `migrate` finds, and what it would do about it. Nothing is changed here."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from hivepipe.errors import MigrationError
+from hivepipe.home import main_checkout, read_record, real_path
+from hivepipe.install import installation
+from hivepipe.install.claude_code import Scope
+from hivepipe.migration.files import OldFiles, find_files
+from hivepipe.migration.rows import Taken, rehearse
+from hivepipe.predecessor import record as records
+from hivepipe.predecessor.home import OldHome, find_home, old_home
+from hivepipe.predecessor.hooks import OldHooks, find_hooks
+from hivepipe.predecessor.processes import OldProcess, find_processes
+from hivepipe.predecessor.record import Move, Record
+from hivepipe.store.foreign import is_foreign
+from hivepipe.store.location import database_path
+
+ASIDE = ".hive-mind.before-hivepipe"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One project's migration, as far as it is not done yet.
+
+    `home`: hivepipe's, where the rows go. `found`: the old home in its place. `elsewhere`: homes
+    that stay where they are. `files`: archives and exports, which stay, too. `aside`: the folder
+    that `moves` lead to.
+    """
+
+    project: str
+    home: str
+    record: Record
+    hooks: list[OldHooks]
+    found: OldHome | None
+    files: OldFiles | None
+    elsewhere: list[OldHome]
+    aside: str
+    moves: list[Move]
+    is_registered: bool
+
+    @property
+    def database(self) -> Path:
+        """Hivepipe's database."""
+        return database_path(self.home)
+
+    @property
+    def old_hooks(self) -> int:
+        """How many hooks are to be taken out."""
+        return sum(len(each.old) for each in self.hooks)
+
+    @property
+    def is_empty(self) -> bool:
+        """Is there nothing of a predecessor's, now or moved aside before?"""
+        homes = self.found or self.elsewhere or self.record.asides
+        return not (homes or self.old_hooks or self.files)
+
+    def homes(self) -> list[OldHome]:
+        """Return the homes to import from, as they are now; the oldest first."""
+        aside = [old_home(Path(each)) for each in self.record.asides if os.path.isdir(each)]
+        return [*aside, *([self.found] if self.found else []), *self.elsewhere]
+
+    def processes(self) -> list[OldProcess]:
+        """Return who still works with what is to be moved, or for its queue."""
+        return find_processes(self.project, [Path(move.source) for move in self.moves])
+
+    def rehearsed(self) -> Taken:
+        """Return what the import would take."""
+        return rehearse(self.database, self.homes())
+
+
+def plan(elsewhere: list[str]) -> Plan:
+    """Look at the project of the current folder; `elsewhere`: homes in other places.
+
+    MigrationError, SettingsError: something has to be put right first; nothing was changed.
+    """
+    project = main_checkout(real_path("."))
+    registered = read_record(project).get("home", "")
+    home = registered or installation.plan(Scope.LOCAL).home
+    record = records.read(project) or Record(project)
+    found = find_home(project, is_moved=record.is_moved)
+    is_in_the_way = found and home == str(found.folder)
+    aside, moves = _moves(record, found) if found and is_in_the_way else ("", [])
+    if found and found.is_shared and not (registered or record.is_moved):
+        raise MigrationError(
+            f"{found.folder} holds files of hivepipe, and this project is not registered: "
+            "run `hivepipe init --adopt` if they are yours, then `hivepipe migrate`"
+        )
+    return Plan(
+        project=project,
+        home=home,
+        record=record,
+        hooks=find_hooks(project),
+        found=found,
+        files=find_files(project, home),
+        elsewhere=[old_home(Path(real_path(folder))) for folder in elsewhere],
+        aside=aside,
+        moves=moves,
+        is_registered=bool(registered),
+    )
+
+
+def refuse_foreign_database(plan: Plan) -> None:
+    """MigrationError: hivepipe is told to use the predecessor's database, which is not moved."""
+    moved = {move.source for move in plan.moves} | {f"{move.source}/hive.db" for move in plan.moves}
+    if str(plan.database) not in moved and is_foreign(plan.database):
+        raise MigrationError(
+            f"{plan.database} is the predecessor's, and HIVEPIPE_DB or HIVE_DB names it as "
+            "hivepipe's: unset the variable"
+        )
+
+
+def _moves(record: Record, found: OldHome) -> tuple[str, list[Move]]:
+    """Return where to move and what: where an interrupted run would have moved to, or anew."""
+    for aside in record.asides:
+        moves = _moves_to(aside, found)
+        if not any(os.path.lexists(move.target) for move in moves) and moves[0] in record.moves:
+            return aside, moves
+    number = 1
+    folder = str(found.folder.parent)
+    while os.path.lexists(aside := _numbered(folder, number)) or aside in record.asides:
+        number += 1
+    return aside, _moves_to(aside, found)
+
+
+def _numbered(project: str, number: int) -> str:
+    return f"{project}/{ASIDE}" + (f"-{number}" if number > 1 else "")
+
+
+def _moves_to(aside: str, found: OldHome) -> list[Move]:
+    if not found.is_shared:
+        return [Move(str(found.folder), aside)]
+    return [Move(f"{found.folder}/{name}", f"{aside}/{name}") for name in found.entries]

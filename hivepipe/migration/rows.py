@@ -1,0 +1,57 @@
+"""The rows of old homes on their way into the database, and a rehearsal that changes nothing."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from hivepipe.errors import StoreError
+from hivepipe.importing import Imported, Importer, Outcome, import_into
+from hivepipe.predecessor.home import QUEUE_PARTS, OldHome
+from hivepipe.store.copies import copy_to
+from hivepipe.store.foreign import is_own
+from hivepipe.store.legacy_database import LeftOut, LegacyDatabase
+
+
+class Taken(NamedTuple):
+    """What became of everything in some old homes."""
+
+    imported: Imported
+    left_out: list[LeftOut]
+
+
+def take_in(database: Path, homes: list[OldHome]) -> Taken:
+    """Import the databases, then the queues, in one transaction."""
+    left_out: list[LeftOut] = []
+
+    def take(importer: Importer) -> Iterator[Outcome]:
+        left_out.clear()
+        for home in homes:
+            yield from _rows(importer, home, left_out)
+            left_out.extend(home.left_out())
+        for home in homes:
+            if home.queue:
+                yield from importer.queue(home.queue, QUEUE_PARTS)
+
+    return Taken(import_into(database, take, is_dry=False), left_out)
+
+
+def rehearse(database: Path, homes: list[OldHome]) -> Taken:
+    """Import into a copy of the database and throw the copy away."""
+    with tempfile.TemporaryDirectory(prefix="hivepipe-") as folder:
+        copy = Path(folder, "hive.db")
+        if is_own(database):
+            copy_to(database, copy)
+        return take_in(copy, homes)
+
+
+def _rows(importer: Importer, home: OldHome, left_out: list[LeftOut]) -> Iterator[Outcome]:
+    if not home.database:
+        return
+    try:
+        with closing(LegacyDatabase(home.database)) as legacy:
+            yield from importer.database(legacy)
+            left_out.extend(legacy.left_out())
+    except StoreError as error:
+        left_out.append(LeftOut("database", None, str(error)))

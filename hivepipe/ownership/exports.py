@@ -1,0 +1,98 @@
+"""Exports: files that are replaced whole, under names that a predecessor's files may have.
+
+A predecessor's file is kept beside as it was, under another name, and given back by `uninstall`.
+One that somebody changed after hivepipe wrote it is a person's: it stays, and is written no more.
+"""
+
+import stat
+from collections.abc import Callable, Iterable
+from enum import Enum
+from itertools import count
+
+from hivepipe.folders import Folder
+from hivepipe.ownership.manifest import Manifest
+
+SUFFIX = ".before-hivepipe"
+
+
+class Owner(Enum):
+    """Whose file has a name."""
+
+    NOBODY = "there is none"
+    HIVEPIPE = "it is what hivepipe wrote last"
+    OTHER = "it was there before hivepipe"
+    PERSON = "it was changed after hivepipe wrote it"
+
+
+def owner_of(folder: Folder, manifest: Manifest, name: str) -> Owner:
+    """Say whose file has this name."""
+    status = folder.status(name)
+    if status is None:
+        return Owner.NOBODY
+    if stat.S_ISREG(status.st_mode) and manifest.wrote(name, folder.read(name) or b""):
+        return Owner.HIVEPIPE
+    return Owner.OTHER if manifest.made_at(name) is None else Owner.PERSON
+
+
+def replace_own(
+    folder: Folder,
+    manifest: Manifest,
+    name: str,
+    data: bytes,
+    is_damaged: Callable[[bytes], bool] = lambda _data: False,
+) -> bool:
+    """Write an export in one step; False: the file there is a person's, and stays.
+
+    `is_damaged`: nothing can be read of what hivepipe wrote, so nobody's work is lost.
+    """
+    owner = owner_of(folder, manifest, name)
+    if owner is Owner.OTHER and not set_aside(folder, manifest, name):
+        return False
+    if owner is Owner.PERSON and not is_damaged(folder.read(name) or b""):
+        return False
+    before = folder.read(name) if owner is Owner.HIVEPIPE else None
+    manifest.expect(name, data, before)
+    folder.replace(name, data)
+    return True
+
+
+def set_aside(folder: Folder, manifest: Manifest, name: str) -> bool:
+    """Give a file that was there before another name; False: one is set aside already.
+
+    The manifest knows the new name first: after a kill the file has one of the two.
+    """
+    copy = manifest.aside().get(name)
+    if copy is None:
+        copy = _free_name(folder, name)
+        manifest.put_aside(name, copy)
+    elif folder.status(copy) is not None:
+        return False
+    folder.rename(name, copy)
+    return True
+
+
+def give_back(folder: Folder, manifest: Manifest, name: str) -> bool:
+    """Give a file its name back; False: a person's file has it now.
+
+    The export that hivepipe wrote goes: the store has all that is in it.
+    """
+    copy = manifest.aside()[name]
+    if folder.status(copy) is not None:
+        if owner_of(folder, manifest, name) not in (Owner.NOBODY, Owner.HIVEPIPE):
+            return False
+        folder.rename(copy, name)
+    manifest.gave_back(name)
+    manifest.disown(name)
+    return True
+
+
+def give_back_all(path: str, manifest: Manifest, names: Iterable[str]) -> list[str]:
+    """Give these exports back; return those whose names a person's files have now."""
+    with Folder(path) as folder:
+        aside = manifest.aside()
+        return [n for n in names if n in aside and not give_back(folder, manifest, n)]
+
+
+def _free_name(folder: Folder, name: str) -> str:
+    names = (f"{name}{SUFFIX}{'' if number == 1 else f'.{number}'}" for number in count(1))
+    return next(each for each in names if folder.status(each) is None)

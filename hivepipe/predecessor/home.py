@@ -1,0 +1,133 @@
+"""What the predecessor left in its home, `.hive-mind`: the folder that is hivepipe's home, too."""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from hivepipe.errors import MigrationError
+from hivepipe.home import read_record
+from hivepipe.legacy_queue import count
+from hivepipe.store.foreign import is_foreign, is_own
+from hivepipe.store.legacy_database import LeftOut
+
+QUEUE_PARTS = ("pending", "processing", "failed")
+_OURS = {"appendonly.aof", "appendonlydir", "hives", "kernel", "manifest.db", "redis.lock", "spool"}
+# In the order in which they are moved: a log without its database harms no other.
+_DATABASE = ("hive.db-shm", "hive.db-wal", "hive.db-journal", "hive.db")
+# In `instances`, where hivepipe keeps files without a dot.
+_OLD_INSTANCES = (".instance_*", ".session_*", ".last_checkpoint_*", ".cleanup_checkpoint_*")
+_UNKNOWN = "hivepipe does not know this file"
+# What each file is, and why it is not imported; an empty reason: it is.
+_KINDS = (
+    (r"hive\.db(-wal|-shm|-journal)?", ""),
+    (r"queue/(pending|processing|failed)/[^/]+\.json", ""),
+    (r"queue/completed/.+", "done by the old worker: its rows are in the old database"),
+    (r"queue/\.tmp/.+", "never queued: its hook was killed"),
+    (r"queue/[^/]+", "state of the old worker"),
+    (r"\.active_session|\.session_.+|\.instance_.+|\.last_checkpoint_.+", "marker of a process"),
+    (r"(\.?sessions|\.?instances)/.+|\.cleanup_checkpoint_.*", "marker of a process"),
+    (r"(logs/)?[^/]+\.log", "log of the old hooks"),
+    (r"\.gitignore", "setting of git"),
+)
+
+
+@dataclass(frozen=True)
+class OldHome:
+    """A home of the predecessor.
+
+    `entries`: names in it that are the predecessor's. `is_shared`: hivepipe's own files lie there
+    as well, so that the entries are moved one by one and not the folder.
+    """
+
+    folder: Path
+    entries: list[str]
+    is_shared: bool = False
+
+    @property
+    def database(self) -> Path | None:
+        """The old database."""
+        return self.folder / "hive.db" if "hive.db" in self.entries else None
+
+    @property
+    def queue(self) -> Path | None:
+        """The folder with `pending` in it."""
+        folder = self.folder / "queue"
+        is_real = "queue" in self.entries and folder.is_dir() and not folder.is_symlink()
+        return folder if is_real else None
+
+    @property
+    def queued(self) -> dict[str, int]:
+        """How many files each part of the queue holds."""
+        parts = (*QUEUE_PARTS, "completed")
+        return {part: count(self.queue, part) for part in parts} if self.queue else {}
+
+    def left_out(self) -> list[LeftOut]:
+        """Return the files that are not imported: unknown ones each, others by their kind."""
+        reasons = Counter[str]()
+        unknown = []
+        for name in self._files():
+            reason = _reason(name)
+            if reason == _UNKNOWN:
+                unknown.append(LeftOut(f"file {name}", 1, reason))
+            elif reason:
+                reasons[reason] += 1
+        return [*(LeftOut("files", number, text) for text, number in reasons.items()), *unknown]
+
+    def _files(self) -> Iterator[str]:
+        for entry in self.entries:
+            path = self.folder / entry
+            if path.is_symlink() or not path.is_dir():
+                yield entry
+                continue
+            for folder, _, names in os.walk(path):
+                for name in sorted(names):
+                    yield os.path.relpath(f"{folder}/{name}", self.folder)
+
+
+def find_home(project: str, is_moved: bool = False) -> OldHome | None:
+    """Return what the predecessor left in `.hive-mind`; MigrationError: that is a link.
+
+    `is_moved`: the old home was moved away before, and what is there now hivepipe made.
+    """
+    folder = Path(project, ".hive-mind")
+    if folder.is_symlink():
+        target = os.readlink(folder)
+        text = f"{folder} is a link to {target}, which is not followed"
+        raise MigrationError(f"{text}: remove the link and run `hivepipe migrate --from {target}`")
+    names = sorted(os.listdir(folder)) if folder.is_dir() else []
+    if not set(names) - {".gitignore"}:
+        return None
+    if not is_moved and not _is_ours(folder, names):
+        return OldHome(folder, names)
+    entries = _old_entries(folder, names)
+    return OldHome(folder, entries, is_shared=True) if entries else None
+
+
+def old_home(folder: Path) -> OldHome:
+    """Return a home of the predecessor that lies elsewhere, or was moved aside."""
+    if folder.is_symlink() or not folder.is_dir():
+        raise MigrationError(f"{folder} is not a folder")
+    return OldHome(folder, sorted(os.listdir(folder)))
+
+
+def _is_ours(folder: Path, names: list[str]) -> bool:
+    """Did hivepipe ever work in this folder?"""
+    record = read_record(str(folder.parent))
+    has_ours = record.get("home") == str(folder) or bool(_OURS & set(names))
+    return has_ours or is_own(folder / "hive.db")
+
+
+def _old_entries(folder: Path, names: list[str]) -> list[str]:
+    found = [name for name in names if name == "queue"]
+    if is_foreign(folder / "hive.db"):
+        found += [name for name in _DATABASE if name in names]
+    for pattern in _OLD_INSTANCES:
+        found += [f"instances/{path.name}" for path in folder.glob(f"instances/{pattern}")]
+    return found
+
+
+def _reason(name: str) -> str:
+    return next((reason for pattern, reason in _KINDS if re.fullmatch(pattern, name)), _UNKNOWN)

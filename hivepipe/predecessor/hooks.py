@@ -1,0 +1,83 @@
+"""Hooks of the predecessor in the settings files of Claude Code: found, taken out, put back."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from hivepipe.errors import SettingsError
+from hivepipe.home import real_path
+from hivepipe.install import claude_code, settings_text
+from hivepipe.install.claude_code import Scope
+from hivepipe.install.hook_entries import Entry
+from hivepipe.install.known_entries import is_ours
+from hivepipe.predecessor.scripts import Verdict, judge
+
+Pair = tuple[str, Entry]  # an event, and an entry with one handler
+
+
+@dataclass(frozen=True)
+class OldHooks:
+    """What one settings file holds of the predecessor; `trouble`: why it cannot be read."""
+
+    path: str
+    old: list[Pair]
+    doubtful: list[Pair]
+    trouble: str = ""
+
+
+def find_hooks(project: str) -> list[OldHooks]:
+    """Look through all settings files of a project and of the user; only those with a finding."""
+    found = [_look(path, project) for path in _settings_paths(project)]
+    return [each for each in found if each.old or each.doubtful or each.trouble]
+
+
+def without_old(text: str, project: str) -> str:
+    """Return the text of a settings file without the predecessor's hooks."""
+    return settings_text.without_entries(text, lambda one: verdict(one, project) is Verdict.OLD)
+
+
+def with_again(text: str, pairs: Iterable[Pair]) -> str:
+    """Return the text with those of these entries that it lacks, behind the others."""
+    there = settings_text.entries(text, lambda _: True)
+    missing = [pair for pair in pairs if pair not in there]
+    return settings_text.with_added(text, missing) if missing else text
+
+
+def verdict(handler: object, project: str) -> Verdict:
+    """Judge a handler of a settings file; none of ours is anything of the predecessor's."""
+    return Verdict.OTHER if is_ours(handler) else judge(handler, project)
+
+
+def command_of(entry: Entry) -> str:
+    """Return what an entry runs, as it is shown to people."""
+    handler = entry["hooks"][0]
+    arguments = handler.get("args")
+    words = [handler["command"], *(arguments if isinstance(arguments, list) else [])]
+    return " ".join(map(str, words))
+
+
+def _settings_paths(project: str) -> list[str]:
+    """Return the files that exist; of several names of one file the first."""
+    folders = dict.fromkeys((project, real_path(".")))
+    paths = [
+        claude_code.settings_path(scope, folder)
+        for scope in (Scope.PROJECT, Scope.LOCAL)
+        for folder in folders
+        if folder == project or folder.startswith(f"{project}/")
+    ]
+    paths.append(claude_code.settings_path(Scope.USER, ""))
+    found = {os.path.realpath(path): path for path in reversed(paths) if os.path.lexists(path)}
+    return list(reversed(found.values()))
+
+
+def _look(path: str, project: str) -> OldHooks:
+    try:
+        text = Path(path).read_bytes().decode("utf-8", "surrogateescape")
+        old = settings_text.entries(text, lambda one: verdict(one, project) is Verdict.OLD)
+        unsure = settings_text.entries(text, lambda one: verdict(one, project) is Verdict.DOUBTFUL)
+    except OSError as error:
+        return OldHooks(path, [], [], f"cannot be read: {error.strerror}")
+    except SettingsError as error:
+        return OldHooks(path, [], [], str(error))
+    return OldHooks(path, old, unsure)

@@ -1,0 +1,44 @@
+"""Which events no disk and no memory took: hooks count them, `status` and `doctor` say so."""
+
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from hivepipe.queues.spool import LOST, all_folders
+from hivepipe.regular_file import regular
+
+SHOWN_SECS = 7 * 86_400
+_HEADER = "# events that could not be kept: when, in nanoseconds of 1970\n"
+
+
+class Lost(NamedTuple):
+    """How many events were lost lately, and between which times (seconds of 1970)."""
+
+    number: int
+    first: float
+    last: float
+
+
+def lost_events(home: str) -> Lost | None:
+    """Return what was lost in the last week; None if nothing was."""
+    since = time.time() - SHOWN_SECS
+    times = sorted(at for path in lost_files(home) for at in _times(path) if at >= since)
+    return Lost(len(times), times[0], times[-1]) if times else None
+
+
+def lost_files(home: str) -> list[Path]:
+    """Return the files that count lost events."""
+    paths = [Path(folder, LOST) for folder in all_folders(home)]
+    return [path for path in paths if path.is_file()]
+
+
+def prepare(home: str) -> None:
+    """Give the file of the home a block of its own: a full disk then still takes a line."""
+    path = Path(home, LOST)
+    if not path.exists():
+        path.write_text(_HEADER, encoding="ascii")
+
+
+def _times(path: Path) -> list[float]:
+    with open(path, encoding="ascii", errors="replace", opener=regular) as file:
+        return [int(line) / 1e9 for line in file.read().splitlines() if line.isdigit()]

@@ -1,0 +1,1 @@
+"""What the commands and pages read: typed functions whose results are bounded."""

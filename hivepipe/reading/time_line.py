@@ -1,0 +1,84 @@
+"""All that is known of one session: its row, its events, its files, its cost, its summary."""
+
+from typing import Any, NamedTuple
+
+from hivepipe.costs.bill import Bill
+from hivepipe.errors import HivepipeError
+from hivepipe.handlers.archive import archives_of
+from hivepipe.liveness import with_activity
+from hivepipe.price_table import prices_in_force
+from hivepipe.reading.session_events import Event, events_of
+from hivepipe.store.listings import Entry, Listings
+from hivepipe.store.summaries import list_summaries
+from hivepipe.store.usage import charges
+
+MOST_FILES = 200
+_HIDDEN = ("checkpoint_data",)
+
+
+class Spent(NamedTuple):
+    """What the messages of a session used; dollars None: no model has a price."""
+
+    messages: int
+    tokens: int
+    dollars: float | None
+    models_without_price: list[str]
+
+
+class TimeLine(NamedTuple):
+    """One session; `session` is None once its row was deleted."""
+
+    session: Entry | None
+    instances: list[Entry]
+    events: list[Event]
+    left_out: int
+    files: list[str]
+    cost: Spent
+    summary: Entry | None
+
+
+def time_line(home: str, store: Listings, session: str, limit: int) -> TimeLine:
+    """Return the time line of a session with its newest `limit` events."""
+    events = events_of(store, session, limit)
+    summaries = list_summaries(store, session)
+    return TimeLine(
+        session=_session(store, session),
+        instances=store.instances(session),
+        events=events.shown,
+        left_out=events.left_out,
+        files=_files(home, session, events.shown),
+        cost=_cost(home, store, session),
+        summary=summaries[0] if summaries else None,
+    )
+
+
+def _session(store: Listings, session: str) -> Entry | None:
+    known = store.session(session)
+    if known is None:
+        return None
+    (found,) = with_activity(store, [known])
+    return {name: value for name, value in found.items() if name not in _HIDDEN}
+
+
+def _files(home: str, session: str, events: list[Event]) -> list[str]:
+    """Return the files that were written: by the transcript, and by the checkpoints."""
+    found = dict.fromkeys(event.file_path for event in events if event.file_path)
+    found |= dict.fromkeys(_archived(home, session).get("files_modified") or ())
+    return [str(path) for path in found][:MOST_FILES]
+
+
+def _archived(home: str, session: str) -> dict[str, Any]:
+    archives = archives_of(home)
+    try:
+        return archives.meta_of(archives.find(session)[1]) or {}
+    except (HivepipeError, OSError):  # nothing was archived yet
+        return {}
+
+
+def _cost(home: str, store: Listings, session: str) -> Spent:
+    bill = Bill()
+    for charge in charges(store, session=session):
+        bill.add(charge.rate, charge.tokens)
+    cost = bill.cost(prices_in_force(home))
+    tokens = bill.tokens()
+    return Spent(bill.messages, tokens.prompt + tokens.output, cost.rounded, cost.without_price)

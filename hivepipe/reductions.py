@@ -1,0 +1,49 @@
+"""What a stack does later, or not at all, because a process of it does not run: in sentences."""
+
+from typing import NamedTuple
+
+_LATE = (
+    "`rq worker` executes the jobs one at a time, in place of hivepipe's writer: the scheduler's "
+    "jobs try failed jobs again, store events that wait on disk and activity (within 15 s), bring "
+    "back jobs of killed workers (35 s) and write briefings (65 s)"
+)
+_NEVER = (
+    "`rq worker` executes the jobs one at a time, and no scheduler runs: failed jobs are not tried "
+    "again (but by `rq worker --with-scheduler`), events that wait on disk stay there, jobs of "
+    "killed workers stay lost, activity, briefings and skill-usage.json are not written; start "
+    "workers/scheduler.py"
+)
+_NO_CLOCK = (
+    "no scheduler runs: sessions whose Claude Code was killed stay open, nothing is cleaned up, "
+    "pruned or swept, and no alert is raised; start workers/scheduler.py"
+)
+_SLOW = (
+    "no slow worker runs: `rq worker` archives transcripts and indexes memory itself, other jobs "
+    "wait meanwhile, and a job that takes longer than 60 s fails"
+)
+_LLM = (
+    "no llm worker runs: `rq worker` asks for summaries itself, and other jobs wait meanwhile; "
+    "a job that takes longer than 60 s fails"
+)
+
+
+class Reduction(NamedTuple):
+    """One thing that runs reduced, and why."""
+
+    name: str
+    text: str
+
+
+def reductions(is_stock: bool, roles: set[str], clock_runs: bool) -> list[Reduction]:
+    """Return what runs reduced; `is_stock`: workers of RQ's own serve the queues, no writer does.
+
+    `roles`: which of hivepipe's own workers live.
+    """
+    judged = (
+        (is_stock and clock_runs, Reduction("stock_workers", _LATE)),
+        (is_stock and not clock_runs, Reduction("stock_workers", _NEVER)),
+        (not clock_runs, Reduction("no_scheduler", _NO_CLOCK)),
+        (is_stock and "slow" not in roles, Reduction("no_slow_worker", _SLOW)),
+        (is_stock and "llm" not in roles, Reduction("no_llm_worker", _LLM)),
+    )
+    return [reduction for applies, reduction in judged if applies]

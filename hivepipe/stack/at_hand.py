@@ -1,0 +1,50 @@
+"""The Redis of a home for a command, also while its stack rests."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from hivepipe.errors import LockHeldError, StackError
+from hivepipe.home import Place
+from hivepipe.stack.lifecycle import start_by_itself
+from hivepipe.stack.lock import Stack
+from hivepipe.stack.lone_redis import has_file, lone_redis
+from hivepipe.stack.ping import answers
+
+
+@contextmanager
+def redis_at_hand(stack: Stack) -> Iterator[str]:
+    """Yield the address of a Redis with the jobs of a home; empty: there never was a job.
+
+    Where no stack runs, a server reads the home's file for as long as the command takes.
+    """
+    with ExitStack() as opened:
+        yield _address(stack, opened)
+
+
+def _address(stack: Stack, opened: ExitStack) -> str:
+    if stack.url or answers(stack.socket):
+        return stack.address
+    if not has_file(stack.home):
+        return ""
+    try:
+        return opened.enter_context(lone_redis(stack))
+    except LockHeldError:
+        if answers(stack.socket):  # a hook started the stack in this moment
+            return stack.address
+        raise
+
+
+def wake(place: Place) -> str:
+    """Start a resting stack as a hook would, so that it ends by itself; return its address.
+
+    StackError: the user stopped it, or there is none.
+    """
+    stack = Stack.of(place)
+    if not answers(stack.address):
+        if not place.python:
+            raise StackError("there is no stack: hivepipe is not set up here; run `hivepipe init`")
+        if place.state != "on":
+            said = f"the stack is stopped by `hivepipe {place.state}`"
+            raise StackError(f"{said}: run `hivepipe {'on' if place.state == 'off' else 'up -d'}`")
+        start_by_itself(stack)
+    return stack.address

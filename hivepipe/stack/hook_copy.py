@@ -1,0 +1,152 @@
+"""The program that Claude Code runs on every event: a copy of the hook path in the state folder.
+
+Claude Code's settings name it, and nothing of the package: pip replaces the package's files one
+by one, and deletes the folder of a virtual environment whole. The copy is there throughout.
+
+    <state>/hivepipe/hooks/<hash of the package's folder>/
+        hook         `hook EVENT`, started by the interpreter in its first line
+        hook_path    the modules (hivepipe.stack.hook_bundle)
+    <state>/hivepipe/hooks/default -> the one that `init` made last, for hooks by name
+
+`init` and every start of a stack make it anew where the package has changed; each file is
+replaced in one step.
+"""
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from hivepipe.errors import StackError
+from hivepipe.home import read_small, short_hash, state_folder
+from hivepipe.stack.hook_bundle import INDEX_BYTES, PACKAGE, bundle, is_current
+from hivepipe.stack.installed import installed
+from hivepipe.stack.lock import make_private
+
+_LONGEST_SHEBANG = 120  # older kernels cut the line at 127
+# `-IS` is `-I -S`: the kernel hands over one argument.
+_SHEBANG = "#!{python} -IS\n"
+# A program in sh, and a string in Python: for paths that the kernel does not take.
+_BY_SHELL = "#!/bin/sh\n'''exec' {python} -I -S \"$0\" \"$@\"\n' '''\n"
+_PROGRAM = """\
+# Claude Code runs this on every event: `hook EVENT`. `hivepipe init` makes it, of the package in
+# {root}.
+import marshal
+import posix
+import sys
+from _frozen_importlib_external import MAGIC_NUMBER as magic
+
+root = {root!r}
+try:
+    here = __file__.rpartition("/")[0]
+    state = here.rpartition("/hivepipe/hooks/")[0]
+    if state:  # the records are beside this file, whatever HOME says in a session
+        posix.environ[b"XDG_STATE_HOME"] = state.encode("utf-8", "surrogateescape")
+    event = sys.argv.pop(1).title().replace("_", "")
+    sys.path.append(root)
+    try:
+        file = posix.open(f"{{here}}/hook_path", posix.O_RDONLY | posix.O_CLOEXEC)
+        bundle = marshal.loads(posix.read(file, {index_bytes}))
+        exec(marshal.loads(bundle[1]) if bundle[0] == magic else bundle[2])
+    except Exception:
+        pass  # the package itself may be there
+    from hivepipe.intake.hook import run
+except BaseException as error:
+    sys.exit(f"hivepipe records nothing ({{error}}): run `hivepipe init`")
+run(event)
+"""
+
+
+def launcher() -> str:
+    """Return the program of this installation."""
+    return f"{_folder()}/{short_hash(str(PACKAGE))}/hook"
+
+
+def default_launcher() -> str:
+    """Return the program that hooks by name run."""
+    return f"{_folder()}/default/hook"
+
+
+def _folder() -> str:
+    return f"{state_folder()}/hooks"
+
+
+def write(as_default: bool = False) -> None:
+    """Make the copy; the one that hooks by name run if asked, or if there is none.
+
+    StackError: it cannot be made, or cannot be executed there.
+    """
+    path = Path(launcher())
+    make_private(str(path.parent))
+    try:
+        if not is_fresh():
+            _replace(path.with_name("hook_path"), bundle(), 0o600)
+            _replace(path, program().encode("utf-8", "surrogateescape"), 0o700)
+        if as_default or not os.path.exists(default_launcher()):
+            _link(path.parent)
+    except OSError as error:
+        raise StackError(f"cannot write {path}: {error.strerror}") from None
+    if not os.access(path, os.X_OK):
+        raise StackError(f"{path} cannot be executed: is its file system mounted noexec?")
+
+
+def refresh() -> None:
+    """Make the copy anew if the package has changed; where it cannot be, the old one stays.
+
+    Nor in the middle of an upgrade, when half of the modules are new.
+    """
+    if installed() and not is_fresh():
+        try:
+            write()
+        except StackError:
+            return
+
+
+def is_fresh() -> bool:
+    """Is the copy there, of the package as it is now?"""
+    path = Path(launcher())
+    try:
+        with path.with_name("hook_path").open("rb") as file:
+            data = file.read(INDEX_BYTES)
+        is_ours = path.read_text("utf-8", "surrogateescape") == program()
+        return is_ours and os.access(path, os.X_OK) and is_current(data)
+    except OSError:
+        return False
+
+
+def interpreter_of(path: str) -> list[str]:
+    """Return the interpreter that a program names; nothing where the program is not there."""
+    first, second, *_ = *read_small(path).splitlines(), "", ""
+    if first.startswith("#!/bin/sh"):
+        return shlex.split(second.removeprefix("'''exec'"))[:1]
+    return first.removeprefix("#!").rsplit(" ", 1)[:1] if first else []
+
+
+def program() -> str:
+    """Return the text of the program."""
+    # Not a shim, as pyenv's, which makes a hook several times slower.
+    python = os.path.realpath(sys.executable)
+    is_plain = " " not in python and "\t" not in python
+    fits = is_plain and len(os.fsencode(python)) <= _LONGEST_SHEBANG
+    first = _SHEBANG.format(python=python) if fits else _BY_SHELL.format(python=shlex.quote(python))
+    return first + _PROGRAM.format(root=str(PACKAGE.parent), index_bytes=INDEX_BYTES)
+
+
+def _replace(path: Path, data: bytes, mode: int) -> None:
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        with open(os.open(temporary, flags, mode), "wb") as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(data)
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _link(folder: Path) -> None:
+    temporary = Path(f"{_folder()}/default.{os.getpid()}.tmp")
+    temporary.unlink(missing_ok=True)
+    temporary.symlink_to(folder.name)
+    temporary.replace(f"{_folder()}/default")

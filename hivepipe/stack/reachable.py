@@ -1,0 +1,90 @@
+"""Inside supervisord: a stack that lost its sockets is started anew.
+
+A cleaner of /run or /tmp removes a socket or the whole runtime folder; the processes go on and
+nobody reaches them. supervisord loads this as an `rpcinterface`, its place for code of one's own,
+and calls it every five seconds:
+
+    redis.sock         nobody listens there: Redis gets SIGTERM, syncs its file, and is restarted
+    supervisor.sock    nobody listens there: the starter replaces this supervisor and its programs
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from typing import Any
+
+from supervisor import events
+from supervisor.process import Subprocess
+from supervisor.states import SupervisorStates
+
+from hivepipe.settings import inherited
+from hivepipe.stack.listening import listens
+
+LOOKS = 2  # in a row that find nobody: a server that has just been started may not listen yet
+LAST_LOOKS = 6  # a server that hangs gets SIGKILL: it wrote what it took before it answered
+
+
+class NoCalls:
+    """An empty namespace."""
+
+
+def make(supervisord: Any, **_config: str) -> NoCalls:
+    """Look at the sockets while supervisord runs."""
+    watch = _Watch(supervisord)
+    events.subscribe(events.Tick5Event, lambda _event: watch.look())
+    return NoCalls()
+
+
+class _Watch:
+    def __init__(self, supervisord: Any) -> None:
+        self._supervisord = supervisord
+        self._folder = os.path.dirname(os.path.abspath(supervisord.options.configfile))
+        self._redis_pid = 0
+        self._redis_missed = self._supervisor_missed = 0
+
+    def look(self) -> None:
+        """Restart what nobody can reach."""
+        if self._supervisord.options.mood < SupervisorStates.RUNNING:
+            return
+        self._look_at_redis()
+        self._look_at_supervisor()
+
+    def _look_at_redis(self) -> None:
+        pid = self._pid_of_redis()
+        is_lost = pid and pid == self._redis_pid and not listens(f"{self._folder}/redis.sock")
+        self._redis_missed = self._redis_missed + 1 if is_lost else 0
+        self._redis_pid = pid
+        if self._redis_missed >= LOOKS:
+            self._say("nobody listens at redis.sock: Redis is restarted")
+            last = self._redis_missed >= LAST_LOOKS
+            os.kill(pid, signal.SIGKILL if last else signal.SIGTERM)
+
+    def _look_at_supervisor(self) -> None:
+        is_lost = not listens(f"{self._folder}/supervisor.sock")
+        self._supervisor_missed = self._supervisor_missed + 1 if is_lost else 0
+        if self._supervisor_missed and self._supervisor_missed % LOOKS == 0:
+            self._say("nobody listens at supervisor.sock: the stack is restarted")
+            _start_anew(self._folder)
+
+    def _pid_of_redis(self) -> int:
+        for group in self._supervisord.process_groups.values():
+            process: Subprocess | None = group.processes.get("redis")
+            if process is not None:
+                return int(process.pid)
+        return 0
+
+    def _say(self, text: str) -> None:
+        self._supervisord.options.logger.warn(text)  # noqa: G010  supervisord's own
+
+
+def _start_anew(folder: str) -> None:
+    """Let the starter do it, which the end of this process does not end."""
+    subprocess.Popen(
+        [sys.executable, "-I", "-m", "hivepipe.stack.starter", f"{folder}/starting"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=inherited(),
+        start_new_session=True,
+    )

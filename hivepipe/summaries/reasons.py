@@ -1,0 +1,56 @@
+"""Why a call failed, in a sentence for people: no name of a class, no dump of a library's."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from hivepipe.errors import AnswerError
+
+_SENTENCES = {
+    "quota": "the account has no credit left",
+    "auth": "the key was not accepted",
+    "rate limit": "too many requests were made",
+    "refused": "the provider refused the request",
+    "timeout": "no answer came in time",
+    "unreachable": "the server could not be reached",
+    "cut off": "the connection ended before the answer was complete",
+    "server": "the provider had an error",
+    "answer": "the answer was not in the form that was asked for",
+    "broken": "the question could not be sent",
+}
+_BY_THE_SYSTEM = ("unreachable", "cut off", "broken")
+
+
+def sentence(kind: str, chain: Sequence[BaseException]) -> str:
+    """Return what went wrong; `chain` is the error and what caused it."""
+    details = (_of_answer(chain), _of_provider(chain), _of_system(kind, chain))
+    detail = next(filter(None, details), "")
+    return f"{_SENTENCES[kind]}: {detail}" if detail else _SENTENCES[kind]
+
+
+def _of_answer(chain: Sequence[BaseException]) -> str:
+    """What our own check of the answer said."""
+    return next((str(each) for each in chain if isinstance(each, AnswerError)), "")
+
+
+def _of_provider(chain: Sequence[BaseException]) -> str:
+    """The status and the provider's own words."""
+    for each in chain:
+        status = getattr(each, "status_code", None)
+        if isinstance(status, int):
+            words = _message(getattr(each, "body", None))
+            return f"HTTP {status}: {words}" if words else f"HTTP {status}"
+    return ""
+
+
+def _message(body: Any) -> str:
+    if isinstance(body, dict):
+        inner = body.get("error", body)
+        words = inner.get("message") if isinstance(inner, dict) else inner
+        return " ".join(words.split()) if isinstance(words, str) else ""
+    return ""
+
+
+def _of_system(kind: str, chain: Sequence[BaseException]) -> str:
+    """What the operating system, or Python, said first."""
+    words = str(chain[-1]).strip().splitlines()
+    return words[0] if words and kind in _BY_THE_SYSTEM else ""

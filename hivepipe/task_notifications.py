@@ -1,0 +1,31 @@
+"""What a task notification says of a subagent that ran in the background.
+
+It alone tells tokens and duration of such an agent. On the hook path, for such prompts.
+"""
+
+from hivepipe.events import FAILED_OUTCOMES, valid_id
+
+
+def finished_agent(prompt: str) -> dict[str, object] | None:
+    """Return what is known of the agent; None: the prompt is not of a subagent that ended."""
+    head, _, rest = prompt.partition("<result>")  # what follows is the agent's own text
+    usage = (rest or head).rpartition("<usage>")[2]
+    agent, tokens = valid_id(_element(head, "task-id")), _number(usage, "subagent_tokens")
+    if not agent or tokens is None:
+        return None
+    return {
+        "agent_id": agent,
+        "type": "",
+        "failed": _element(head, "status").lower() in FAILED_OUTCOMES,
+        "tokens": tokens,
+        "duration_ms": _number(usage, "duration_ms"),
+    }
+
+
+def _element(text: str, name: str) -> str:
+    return text.partition(f"<{name}>")[2].partition(f"</{name}>")[0].strip()
+
+
+def _number(text: str, name: str) -> int | None:
+    found = _element(text, name)
+    return int(found) if found.isascii() and found.isdigit() and len(found) < 16 else None

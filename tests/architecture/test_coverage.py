@@ -1,0 +1,43 @@
+"""docs/coverage.md: every system of the source documents works, and its tests exist."""
+
+import ast
+import functools
+import re
+
+import pytest
+
+from tests.architecture.test_docs import ROOT, cells
+
+PAGE = (ROOT / "docs" / "coverage.md").read_text()
+SYSTEMS = cells(PAGE, "## Systems")
+DEPARTURES = cells(PAGE, "## Where hivepipe departs from a line of theirs")
+WORKS = ("W", "D+")
+
+
+@functools.cache
+def functions_of(file: str) -> frozenset[str]:
+    path = ROOT / "tests" / f"{file}.py"
+    return frozenset(
+        node.name
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+    )
+
+
+def test_every_system_has_a_row() -> None:
+    assert [row[0] for row in SYSTEMS] == [*map(str, range(1, 33)), *"abcdefghijkl"]
+
+
+@pytest.mark.parametrize("row", [*SYSTEMS, *DEPARTURES], ids=lambda row: f"{row[0]} {row[1]}")
+def test_a_row_works_and_its_tests_exist(row: list[str]) -> None:
+    assert row[3] in WORKS
+    named = re.findall(r"`([a-z_]+/test_\w+)::(\w+)`", row[4])
+    assert named, "a row without a test shows nothing"
+    for file, name in named:
+        assert name in functions_of(file), f"{file}::{name}"
+
+
+@pytest.mark.parametrize("row", SYSTEMS, ids=lambda row: f"{row[0]} {row[1]}")
+def test_the_modules_of_a_row_exist(row: list[str]) -> None:
+    for name in re.findall(r"`([a-z_/]+(?:/|\.py))`", row[2]):
+        assert any((ROOT / top / name).exists() for top in ("hivepipe", ".")), name

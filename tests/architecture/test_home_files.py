@@ -1,0 +1,55 @@
+"""`uninstall --purge` knows every file of a home that the documentation names."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from hivepipe.install.home_files import why_not_ours
+from tests.conftest import ROOT
+
+# A person's own: they stay.
+PERSONS = {"config.toml", "prices.toml", "profiles/<id>/", "identity/before/"}
+# What a placeholder, or a folder, stands for.
+EXAMPLES = {
+    "spool/<event time>_<pid>.json": "spool/01234567890123456789_42.json",
+    "spool/bad/": "spool/bad/01234567890123456789_42.json.reason",
+    "call-notes.<time>": "call-notes.1234567",
+    "instances/<key>": "instances/42",
+    "instances/<key>.checkpoint": "instances/42.checkpoint",
+    "sessions/.session_<pid>": "sessions/.session_42",
+    "tasks/cancelled/<task>": "tasks/cancelled/T-88",
+    "tasks/sessions/<session>": "tasks/sessions/abc",
+    "tasks/told/": "tasks/told/0123456789abcdef",
+    "backups/": "backups/hive-before-0050-42.db",
+    "recall/": "recall/told-0123456789abcdef",
+    "context/": "context/project-0123456789abcdef.txt",
+    "identity/": "identity/01234567890123456789_42_CLAUDE.md",
+    "logs/": "logs/writer.log.1",
+    "-wal": "search.db-wal",
+    "-shm": "search.db-shm",
+}
+
+
+def documented() -> list[str]:
+    text = (ROOT / "docs/architecture.md").read_text()
+    table = text.split("\n## Files\n", 1)[1].split("\nThe exports lie", 1)[0]
+    cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
+
+
+@pytest.mark.parametrize("name", sorted({*documented()} - PERSONS))
+def test_a_documented_file_is_hivepipes(tmp_path: Path, name: str) -> None:
+    path = tmp_path / EXAMPLES.get(name, name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    said = why_not_ours(str(tmp_path), str(path.relative_to(tmp_path)))
+    assert said in ("", "it is not hivepipe's database")
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "hive.db.mine", "spool/mine.json", "logs/a.log"])
+def test_any_other_file_is_a_persons(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    assert why_not_ours(str(tmp_path), name)

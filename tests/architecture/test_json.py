@@ -1,0 +1,87 @@
+"""Every command that prints a listing or an entry has --json."""
+
+import ast
+import inspect
+import sys
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from hivepipe.cli.main import commands
+
+# Why a command has none.
+WITHOUT = {
+    "it acts, and says in a line or two what it did": (
+        *("init", "uninstall", "off", "on", "up", "down", "restart"),
+        *("summaries enable", "summaries disable", "credentials set", "credentials remove"),
+        *("memory forget", "archive rebuild-index", "failed retry", "failed discard"),
+        *("task progress", "task assign", "task done", "task cancel", "task reopen"),
+        *("profile add", "profile put", "profile remove"),
+        *("hive init", "hive resume", "hive answer", "hive park"),
+        *("hive archive", "hive delete", "hive projects add", "hive projects remove"),
+    ),
+    "it shows what it will do, asks, and does it": ("migrate",),
+    "it prints text for another program": (
+        *("completion", "redact", "root", "url", "rq", "hive monitor", "export"),
+    ),
+    "it runs for as long as somebody looks": ("dashboard", "demo"),
+}
+REASONED = {path for paths in WITHOUT.values() for path in paths}
+PRINTERS = {"show_table", "show_entries", "show_entry", "show_lines"}
+
+
+def below(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    if isinstance(command, click.Group):
+        for name, inner in command.commands.items():
+            yield from below(f"{path} {name}", inner)
+        if not command.invoke_without_command:
+            return
+    yield path, command
+
+
+CALLABLE = dict(pair for name, command in commands().items() for pair in below(name, command))
+
+
+def has_json(command: click.Command) -> bool:
+    return any("--json" in param.opts for param in command.params)
+
+
+def called_by(command: click.Command) -> set[str]:
+    """Return the names that a command calls, in its own function and those of its module."""
+    function = inspect.unwrap(command.callback)  # type: ignore[arg-type]
+    source = inspect.getsource(sys.modules[function.__module__])
+    bodies = {
+        node.name: {
+            each.id for line in node.body for each in ast.walk(line) if isinstance(each, ast.Name)
+        }
+        for node in ast.parse(source).body
+        if isinstance(node, ast.FunctionDef)
+    }
+    waiting, seen = [function.__name__], set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            waiting += bodies.get(name, ())
+    return seen
+
+
+@pytest.mark.parametrize("path", CALLABLE)
+def test_a_command_has_json_or_a_reason_why_not(path: str) -> None:
+    assert has_json(CALLABLE[path]) != (path in REASONED)
+
+
+def test_no_reason_is_given_for_a_command_that_is_gone() -> None:
+    assert set(CALLABLE) >= REASONED
+
+
+@pytest.mark.parametrize("path", CALLABLE)
+def test_a_command_that_prints_a_listing_or_an_entry_has_json(path: str) -> None:
+    if called_by(CALLABLE[path]) & PRINTERS and path not in ("up",):  # its processes' own lines
+        assert has_json(CALLABLE[path])
+
+
+def test_the_search_for_printers_finds_some() -> None:
+    found = {path for path, command in CALLABLE.items() if called_by(command) & PRINTERS}
+    assert {"sessions", "agent show", "task list", "costs", "hive projects"} <= found

@@ -1,0 +1,164 @@
+"""Every tool call is counted once, whatever is killed while hooks note it."""
+
+import os
+import random
+import signal
+import sqlite3
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+
+import pytest
+
+from hivepipe.stack.ping import ping
+from tests.conftest import Process, fire, until
+from tests.faults.harness import Bench
+from tests.faults.test_stock_workers import StockStack
+from tests.integration.test_stack import (  # noqa: F401  a fixture
+    Sandbox,
+    eventually,
+    sandbox,
+)
+from tests.payloads import POST_BASH, PRE_BASH, changed
+from tests.rounds import SEED, rounds
+
+SESSIONS = tuple(f"c0a11000-0000-4000-8000-00000000000{n}" for n in range(5))
+CALLS = 8  # of each session, in each round
+
+
+class Callers:
+    """Five sessions that make tool calls, with real hooks."""
+
+    def __init__(self, env: dict[str, str]) -> None:
+        self.env = env
+        self.fired = dict.fromkeys(SESSIONS, 0)
+
+    def call(self, session: str) -> None:
+        """Make the calls of a round; each has an event before and one after."""
+        for _ in range(CALLS):
+            self.fired[session] += 1
+            number = self.fired[session]
+            call = {
+                "session_id": session,
+                "tool_use_id": f"toolu_{session[-1]}_{number}",
+                "tool_input": {"command": f"echo {number}"},
+            }
+            for payload in (PRE_BASH, POST_BASH):
+                fire(payload["hook_event_name"], changed(payload, **call), self.env)
+
+    def call_while(self, fault: Callable[[], None]) -> None:
+        with ThreadPoolExecutor(len(SESSIONS)) as pool:
+            calling = [pool.submit(self.call, session) for session in SESSIONS]
+            fault()
+            for each in calling:
+                each.result()
+
+
+def counted(database: os.PathLike[str]) -> dict[str, int]:
+    sql = "SELECT session_id, sum(calls) FROM activity GROUP BY session_id"
+    with closing(sqlite3.connect(database)) as asked, suppress(sqlite3.OperationalError):
+        return dict(asked.execute(sql).fetchall())
+    return {}  # no writer was ready yet
+
+
+def all_counted(database: os.PathLike[str], callers: Callers) -> None:
+    try:
+        until(lambda: counted(database) == callers.fired, "other counts")
+    except pytest.fail.Exception:
+        assert counted(database) == callers.fired
+    time.sleep(0.1)
+    assert counted(database) == callers.fired  # and not one more
+
+
+# ---- a whole stack
+
+
+def kill(sandbox: Sandbox, kinds: tuple[str, ...]) -> None:  # noqa: F811
+    for kind, group in sandbox.processes().items():
+        if kind in kinds or not kinds:
+            for process in group:
+                process.kill()
+
+
+@pytest.mark.parametrize(
+    "kinds", [("redis",), ("supervisord",), ("redis", "writer"), ()], ids=lambda k: "-".join(k)
+)
+def test_all_calls_are_counted_whatever_is_killed(
+    sandbox: Sandbox,  # noqa: F811
+    kinds: tuple[str, ...],
+) -> None:
+    order = random.Random(SEED)
+    sandbox.run("up", "-d")
+    callers = Callers(sandbox.env | {"CLAUDE_PROJECT_DIR": str(sandbox.project)})
+
+    def fault() -> None:
+        time.sleep(order.random())
+        kill(sandbox, kinds)
+
+    for _ in range(rounds(2)):
+        callers.call_while(fault)
+        sandbox.run("up", "-d")
+    all_counted(sandbox.home / "hive.db", callers)
+    assert not list(sandbox.home.glob("call-notes*"))
+
+
+# ---- a Redis that says no
+
+
+def refuse_by_memory(bench: Bench) -> Callable[[], None]:
+    bench.redis.config_set("maxmemory", 1)
+    return lambda: bench.redis.config_set("maxmemory", 0)
+
+
+def refuse_as_a_copy(bench: Bench) -> Callable[[], None]:
+    bench.redis.replicaof("127.0.0.1", "1")
+    return lambda: bench.redis.replicaof("no", "one")
+
+
+def load_for_long(bench: Bench) -> Callable[[], None]:
+    """Redis answers LOADING for as long as it reads its file."""
+    bench.server.end()
+    bench.server.command += ["--key-load-delay", "1000"]
+    pad = bench.home.path / "appendonly.aof"
+    with pad.open("ab") as file:
+        for number in range(4000):
+            key = b"pad:%d" % number
+            file.write(b"*3\r\n$3\r\nSET\r\n$%d\r\n%b\r\n$2\r\nxx\r\n" % (len(key), key))
+    Process.start(bench.server)
+    until(lambda: ping(bench.server.address).startswith(b"-LOADING"), "it does not load")
+    return lambda: None
+
+
+def stop_for_a_while(bench: Bench) -> Callable[[], None]:
+    bench.server.signal(signal.SIGSTOP)
+    return lambda: bench.server.signal(signal.SIGCONT)
+
+
+@pytest.mark.parametrize(
+    "refuse", [refuse_by_memory, refuse_as_a_copy, load_for_long, stop_for_a_while]
+)
+def test_calls_that_redis_refuses_are_counted_later(
+    bench: Bench, refuse: Callable[[Bench], Callable[[], None]]
+) -> None:
+    callers = Callers(bench.home.env)
+    bench.plain_writer()
+    callers.call(SESSIONS[0])
+    for _ in range(rounds(1)):
+        take_again = refuse(bench)
+        callers.call_while(lambda: None)
+        take_again()
+        callers.call(SESSIONS[1])
+    all_counted(bench.home.database, callers)
+
+
+def test_stock_workers_alone_count_them_too(bench: Bench) -> None:
+    """The scheduler's rows do what our writer does."""
+    callers = Callers(bench.home.env)
+    bench.redis.config_set("maxmemory", 1)
+    callers.call_while(lambda: None)
+    bench.redis.config_set("maxmemory", 0)
+    assert (bench.home.path / "call-notes").exists()
+    StockStack(bench).start()
+    all_counted(bench.home.database, callers)
+    assert not list(bench.home.path.glob("call-notes*"))

@@ -1,0 +1,139 @@
+"""kill -9 of `migrate`, and of its undoing, at calls that touch files: the next run finishes it."""
+
+import json
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hivepipe.home import state_folder
+from hivepipe.install import removal
+from hivepipe.migration.carry_out import carry_out
+from hivepipe.migration.plan import ASIDE, plan
+from hivepipe.migration.undo import undo
+from hivepipe.predecessor import record as records
+from tests.conftest import Home
+from tests.faults.harness import killed_at, random_of
+from tests.old_project import OldProject, states
+from tests.rounds import rounds
+
+ROUNDS = rounds(25)
+TABLES = (
+    *("swarms", "sessions", "agents", "instance_sessions", "session_logs", "tasks", "prompts"),
+    *("skill_uses", "imported_skills", "imported_skill_sessions"),
+)
+# What differs from run to run, and means nothing.
+_TIMES = {"applied_at", "imported_at", "job_id"}
+
+
+class Scene:
+    """A predecessor's project, put back to where it began before each round."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.project = home.project
+        self._kept = home.root / "kept"
+        shutil.copytree(self.project, self._kept, copy_function=shutil.copy2)
+        self.before = states(self.project)
+
+    def again(self) -> None:
+        os.chdir("/")
+        shutil.rmtree(self.project)
+        shutil.rmtree(state_folder(), ignore_errors=True)
+        shutil.copytree(self._kept, self.project, copy_function=shutil.copy2)
+        os.chdir(self.project)
+
+    def migrate(self) -> None:
+        carry_out(plan([]))
+
+    def uninstall(self) -> None:
+        removal.carry_out(removal.plan(user=False), purge=True)
+
+    def undo(self) -> None:
+        if records.read(str(self.project)):
+            undo(str(self.project))
+
+    def state(self) -> dict[str, Any]:
+        """Return all that matters in the end."""
+        claude = self.project / ".claude"
+        record = json.loads(next(Path(state_folder(), "migrated").iterdir()).read_text())
+        return {
+            "aside": states(self.project / ASIDE),
+            "others": [path.name for path in self.project.glob(f"{ASIDE}*")],
+            "settings": {path.name: path.read_bytes() for path in claude.glob("settings*.json")},
+            "record": record,
+            "archives": self._archives(),
+            "rows": self._rows(),
+        }
+
+    def _archives(self) -> dict[str, bytes]:
+        """Return the originals, which stay, and the copies."""
+        logs = self.project / ".claude-state" / "logs"
+        return {str(path.relative_to(logs)): path.read_bytes() for path in logs.rglob("*.jsonl")}
+
+    def _rows(self) -> dict[str, list[Any]]:
+        with closing(sqlite3.connect(self.home.path / "hive.db")) as db:
+            db.row_factory = sqlite3.Row
+            return {table: self._rows_of(db, table) for table in (*TABLES, "imported")}
+
+    def _rows_of(self, db: sqlite3.Connection, table: str) -> list[Any]:
+        rows = [dict(row) for row in db.execute(f"SELECT * FROM {table}")]
+        return sorted(str({name: row[name] for name in row if name not in _TIMES}) for row in rows)
+
+
+@pytest.fixture
+def scene(private_home: Home, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    del private_home.env["HIVEPIPE_HOME"]
+    private_home.inside(monkeypatch)
+    monkeypatch.chdir(private_home.project)
+    OldProject(private_home.project).whole("claude-flow")
+    return Scene(private_home)
+
+
+def calls_of(scene: Scene, work: Any) -> int:
+    """Return about how many calls the work makes, found by halving."""
+    low, high = 1, 2
+    while killed_at(high, work):
+        scene.again()
+        low, high = high, high * 2
+    return low
+
+
+def test_a_killed_migration_ends_as_an_undisturbed_one(scene: Scene) -> None:
+    scene.again()
+    scene.migrate()
+    undisturbed = scene.state()
+    assert undisturbed["record"]["is_complete"]
+    random = random_of("migrate")
+    scene.again()
+    longest = calls_of(scene, scene.migrate)
+    killed = 0
+    for _ in range(ROUNDS):
+        scene.again()
+        while killed_at(random.randrange(1, longest * 2), scene.migrate):
+            killed += 1
+        assert scene.state() == undisturbed
+        scene.migrate()
+        assert scene.state() == undisturbed
+    assert killed >= ROUNDS // 4
+
+
+def test_a_killed_undoing_gives_everything_back(scene: Scene) -> None:
+    random = random_of("undo")
+    killed = 0
+    for _ in range(max(ROUNDS // 5, 5)):
+        scene.again()
+        scene.migrate()
+        scene.uninstall()
+        while killed_at(random.randrange(1, 200), scene.undo):
+            killed += 1
+        after = states(scene.project)
+        assert {name: state for name, state in after.items() if ".claude-state" not in name} == {
+            name: state for name, state in scene.before.items() if ".claude-state" not in name
+        }
+        assert {path.name for path in Path(state_folder()).glob("*")} <= {"made"}
+    assert killed

@@ -1,0 +1,153 @@
+"""Neither Redis nor the home takes an event: memory keeps it, and what nobody keeps is counted."""
+
+import os
+import random
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from hivepipe.queues.lost_events import lost_events
+from hivepipe.queues.spool import MOST_SPARE_FILES, all_folders
+from tests.conftest import until
+from tests.faults import oracle
+from tests.faults.harness import Bench
+from tests.integration.test_stack import (  # noqa: F401  a fixture
+    Sandbox,
+    eventually,
+    sandbox,
+)
+from tests.rounds import SEED, rounds
+
+NUMBER = 10
+
+
+@contextmanager
+def immutable(*folders: Path) -> Iterator[None]:
+    """Let nobody make, rename or remove a file there; root is not exempt."""
+    present = [folder for folder in folders if folder.is_dir()]
+    if os.geteuid() or not all(chattr("+i", folder) for folder in present):
+        pytest.skip("this file system has no immutable folders, or not for us")
+    try:
+        for folder in present:
+            with pytest.raises(PermissionError):
+                (folder / "probe").write_bytes(b"x")
+        yield
+    finally:
+        for folder in present:
+            chattr("-i", folder)
+
+
+def chattr(flag: str, folder: Path) -> bool:
+    done = subprocess.run(["chattr", flag, str(folder)], capture_output=True, check=False)
+    return done.returncode == 0
+
+
+def prompts(number: int, first: int = 0) -> tuple[oracle.Fired, ...]:
+    session = oracle.SESSIONS[0]
+    made = (oracle.prompt(n, session, "inst-a") for n in range(first, first + number))
+    return oracle.timed(made)
+
+
+@pytest.fixture
+def folders(bench: Bench) -> Iterator[list[Path]]:
+    """The folders that take events of this home; nothing is left in memory."""
+    runtime = Path(bench.server.address).parent
+    memory = Path(all_folders(str(bench.home.path))[2])
+    yield [bench.home.path, runtime, memory]
+    subprocess.run(["rm", "-rf", str(memory)], check=True)
+
+
+def redis_is_gone(bench: Bench) -> None:
+    bench.server.end(signal.SIGKILL)
+    bench.redis.connection_pool.disconnect()
+
+
+@pytest.mark.parametrize("denied", [1, 2], ids=["home", "home and runtime folder"])
+def test_memory_keeps_what_the_home_does_not_take(
+    bench: Bench, folders: list[Path], denied: int
+) -> None:
+    fired = prompts(NUMBER)
+    redis_is_gone(bench)
+    with immutable(*folders[:denied], bench.home.path / "spool"):
+        bench.fire(fired, 4)
+        kept = list((folders[denied] / "spool").glob("*.json"))
+        assert len(kept) == NUMBER
+        said = bench.command("status", expect=None)
+        assert f"{NUMBER} of them in memory" in said
+    bench.server.start()
+    writer = bench.plain_writer()
+    until(lambda: not list((folders[denied] / "spool").glob("*")), "it stays in memory")
+    bench.settle(writer)
+    bench.assert_tables(fired, exact_times=False)
+    assert lost_events(str(bench.home.path)) is None
+
+
+def test_what_nobody_keeps_is_counted_and_shown(bench: Bench, folders: list[Path]) -> None:
+    writer = bench.plain_writer()
+    until(lambda: (folders[0] / "lost-events").exists(), "no file for the count")
+    writer.end()
+    redis_is_gone(bench)
+    full = folders[2] / "spool"
+    full.mkdir(parents=True, mode=0o700)
+    for folder in (folders[2], folders[2].parent):
+        folder.chmod(0o700)
+    for number in range(MOST_SPARE_FILES):
+        (full / f"{number}.other").touch()
+    with immutable(*folders[:2], folders[0] / "spool"):
+        bench.fire(prompts(NUMBER), 4)
+        text = f"{NUMBER} events could not be kept between 20"
+        assert text in bench.command("status", expect=None)
+        assert text in bench.command("doctor", expect=None)
+    assert bench.hook_log.count("the event is lost") == NUMBER
+    found = lost_events(str(bench.home.path))
+    assert found
+    assert found.number == NUMBER
+
+
+def test_down_leaves_events_that_only_memory_has(sandbox: Sandbox) -> None:  # noqa: F811
+    sandbox.run("up", "-d")
+    spool = Path(sandbox.socket).parent / "spool"
+    sandbox.run("down")
+    with immutable(sandbox.home, sandbox.home / "spool"):
+        sandbox.fire("s-1")
+    assert len(list(spool.glob("*.json"))) == 1
+    sandbox.run("down")
+    assert len(list(spool.glob("*.json"))) == 1
+    sandbox.run("up", "-d")
+    eventually(lambda: sandbox.sessions() == {"s-1"})
+    eventually(lambda: not list(spool.glob("*.json")))
+
+
+@pytest.mark.parametrize("kind", ["redis", "writer"])
+def test_folders_immutable_and_a_process_killed(
+    sandbox: Sandbox,  # noqa: F811
+    kind: str,
+) -> None:
+    """The sessions of all events are there afterwards, those of the worst moment among them."""
+    order = random.Random(SEED)
+    sandbox.run("up", "-d")
+    fired: set[str] = set()
+
+    def fire_some(number: int) -> None:
+        for _ in range(number):
+            name = f"s-{len(fired)}"
+            sandbox.fire(name)
+            fired.add(name)
+
+    for _ in range(rounds(1)):
+        fire_some(3)
+        home = sandbox.home
+        subfolders = order.sample([home, home / "spool", home / "logs", home / "instances"], 4)
+        with immutable(*subfolders):
+            fire_some(2)
+            os.kill(sandbox.pid(kind), signal.SIGKILL)
+            fire_some(10)
+        fire_some(3)
+    eventually(lambda: sandbox.report()["healthy"])
+    eventually(lambda: sandbox.sessions() == fired)
+    eventually(lambda: sandbox.report()["spool"] == 0)
+    assert lost_events(str(home)) is None

@@ -1,0 +1,362 @@
+"""Instances on one session that end, are killed and come back, in every order: one final state.
+
+Every scenario is told to a model that knows nothing of the product, and to the product: its own
+plan, its handlers and its reaper, with jobs that arrive in any order and twice.
+"""
+
+import itertools
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hivepipe import jobs
+from hivepipe.envelope import Envelope, follow_ups, read_envelope
+from hivepipe.errors import MissingParentError
+from hivepipe.events import parse_event
+from hivepipe.handlers import conclusion, reaper
+from hivepipe.handlers.registry import HANDLERS, execute
+from hivepipe.handlers.workplace import Workplace
+from hivepipe.intake.fate import Fate
+from hivepipe.jobs import Job, Message
+from hivepipe.store.database import Database
+from tests.payloads import CWD, SESSION, TRANSCRIPT
+from tests.rounds import ASKED_ROUNDS, SEED
+
+FIRST_NS = 1_790_000_000_000_000_000
+STEP_NS = 7_003_000_000  # beyond the window in which a doubled event is known by its bytes
+OTHER = "5e551011-0000-4000-8000-0000000000ff"
+STEPS_OF_TWO = ("end A", "end B", "kill A", "kill B", "resume A", "event A", "event B", "clear B")
+SHUFFLES = 4 if ASKED_ROUNDS >= 20 else 1
+
+Step = str  # "<what> <instance>"
+
+
+# ---- the model
+
+
+@dataclass
+class Model:
+    """What a session is after these steps, told in their order."""
+
+    inside: set[str] = field(default_factory=set)
+    killed: set[str] = field(default_factory=set)
+    ends: int = 0  # how often no instance was left
+
+    def tell(self, step: Step) -> None:
+        what, who = step.split()
+        was_inside = who in self.inside
+        if what in ("start", "resume", "event"):
+            self.inside.add(who)
+            self.killed.discard(who)
+            return
+        self.inside.discard(who)
+        if what == "kill":
+            self.killed.add(who)
+        if was_inside and not self.inside:
+            self.ends += 1
+
+    @property
+    def status(self) -> str:
+        return "active" if self.inside else "ended"
+
+
+def possible(steps: Sequence[Step]) -> bool:
+    """Can this happen? Who ends is in the session, who comes back is not, the dead do no more."""
+    model = Model({"A", "B"})
+    for step in steps:
+        what, who = step.split()
+        is_inside, is_dead = who in model.inside, who in model.killed
+        if {
+            "end": not is_inside,
+            "clear": not is_inside,
+            "resume": is_inside,
+            "event": is_dead,
+            "kill": is_dead,
+        }[what]:
+            return False
+        model.tell(step)
+    return True
+
+
+# ---- the product
+
+
+class Product:
+    """One home's store, and whatever its hooks hand over."""
+
+    def __init__(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.home = home
+        self.db = Database(home / "hive.db")
+        self.time_ns = FIRST_NS
+        self.processes = {"A": "instance-a", "B": "instance-b", "C": "instance-c"}
+        self.marks: dict[str, tuple[str, bool]] = {}  # by instance: its session; has it ended?
+        self.dead: set[str] = set()
+        self.started = 0
+        self.followed: Counter[str] = Counter()
+        self.known: dict[str, None] = {}
+        self.reaped: list[Message] = []
+        self.waiting: list[Envelope] = []
+        monkeypatch.setattr(reaper, "fate_of", self._fate)
+        monkeypatch.setattr(reaper, "_enqueue", self.reaped.extend)
+        monkeypatch.setattr(reaper, "database_path", lambda _home: home / "hive.db")
+        monkeypatch.setattr(conclusion, "database_path", lambda _home: home / "hive.db")
+
+    def _fate(self, row: Any, _machine: object) -> Fate:
+        gone = row["id"] in self.dead
+        return Fate(False, "process gone") if gone else Fate(True)
+
+    def messages(self, step: Step) -> list[Message]:
+        """Return what the hook of this step hands over; a kill has no hook."""
+        what, who = step.split()
+        self.time_ns += STEP_NS
+        if what == "kill":
+            self.dead.add(self.processes[who])
+            return []
+        if what == "resume":
+            self.started += 1
+            self.processes[who] = f"instance-{who.lower()}{self.started}"
+        sent = self._fire(_EVENTS[what], self.processes[who])
+        if what == "clear":
+            self.time_ns += 1_000_000
+            sent += self._fire(_EVENTS["start"] | {"session_id": OTHER}, self.processes[who])
+        return sent
+
+    def _fire(self, said: dict[str, Any], instance: str) -> list[Message]:
+        payload = {"session_id": SESSION, "transcript_path": TRANSCRIPT, "cwd": CWD, **said}
+        name, session = said["hook_event_name"], payload["session_id"]
+        event = parse_event(name, json.dumps(payload).encode())
+        assert event
+        marked, has_ended = self.marks.get(instance, ("", False))
+        context = jobs.Context(
+            event_time_ns=self.time_ns,
+            session=session,
+            own_session=session,
+            instance=instance,
+            newcomer=marked != session or (has_ended and name != "SessionEnd"),
+            project=CWD,
+            cwd=CWD,
+            swarm="swarm-1",
+            pid=1,
+        )
+        self.marks[instance] = (session, name == "SessionEnd")
+        return jobs.encode(jobs.plan(event, context), event, context)
+
+    def deliver(self, messages: Sequence[Message], *, is_all: bool = True) -> None:
+        """Execute jobs in this order; what misses its parent comes again with the next ones."""
+        self.waiting += [read_envelope(message.envelope) for message in messages]
+        for _ in range(50 if is_all else 1):
+            self.waiting = [job for job in self.waiting if not self._execute(job)]
+            if not self.waiting:
+                return
+        assert not is_all, f"no parent of {Counter(job.operation for job in self.waiting)}"
+
+    def _execute(self, job: Envelope) -> bool:
+        try:
+            if job.operation in HANDLERS:
+                with self.db.transaction():
+                    execute(self.db, job)
+            elif job.operation == "conclude_session":
+                conclusion.conclude_session(Workplace(str(self.home), self._follow), job)
+        except MissingParentError:
+            return False
+        return True
+
+    def _follow(self, parent: Envelope, follows: list[Job]) -> None:
+        """Redis knows for a minute which ids it has had."""
+        assert self.session(parent.session)["status"] == "ended"
+        for message, job in zip(follow_ups(parent, follows), follows, strict=True):
+            if message.id not in self.known:
+                self.known[message.id] = None
+                self.followed[f"{job.operation} {parent.session}"] += 1
+
+    def reap(self, *, is_all: bool = True) -> None:
+        """Let the reaper look until it finds nothing more."""
+        for turn in range(10):
+            self.reaped.clear()
+            self.time_ns += 120 * 10**9
+            slot = Envelope(
+                f"reap-{self.time_ns}", "reap_sessions", 4, {}, "", "", "", self.time_ns
+            )
+            reaper.reap_sessions(Workplace(str(self.home), self._follow), slot)
+            if not self.reaped:
+                assert turn < 5
+                return
+            self.deliver(list(self.reaped), is_all=is_all)
+
+    def session(self, id: str = SESSION) -> dict[str, Any]:
+        (row,) = self.db.rows("SELECT * FROM sessions WHERE id = :id", {"id": id})
+        return dict(row)
+
+    def inside(self) -> set[str]:
+        sql = (
+            "SELECT instance_id FROM instance_sessions WHERE session_id = :id AND status = 'active'"
+        )
+        return {row["instance_id"] for row in self.db.rows(sql, {"id": SESSION})}
+
+
+_EVENTS: dict[str, dict[str, Any]] = {
+    "start": {"hook_event_name": "SessionStart", "source": "startup"},
+    "resume": {"hook_event_name": "SessionStart", "source": "resume"},
+    "end": {"hook_event_name": "SessionEnd", "reason": "prompt_input_exit"},
+    "clear": {"hook_event_name": "SessionEnd", "reason": "clear"},
+    "event": {"hook_event_name": "PreToolUse", "tool_name": "Read", "tool_input": {}},
+}
+
+
+@pytest.fixture
+def product(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator["Products"]:
+    made = Products(tmp_path, monkeypatch)
+    yield made
+    made.close()
+
+
+class Products:
+    """A new one for each order."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._folder = folder
+        self._monkeypatch = monkeypatch
+        self._made: list[Product] = []
+
+    def new(self) -> Product:
+        home = self._folder / str(len(self._made))
+        home.mkdir()
+        self._made.append(Product(home, self._monkeypatch))
+        return self._made[-1]
+
+    def close(self) -> None:
+        for product in self._made:
+            product.db.close()
+
+
+def scenarios(count: int) -> list[tuple[Step, ...]]:
+    """Return every order of so many of the steps that can happen, after both instances started."""
+    return [steps for steps in itertools.permutations(STEPS_OF_TWO, count) if possible(steps)]
+
+
+def check_state(found: Product, model: Model, said: object) -> None:
+    assert found.session()["status"] == model.status, said
+    assert found.inside() == {found.processes[who] for who in model.inside}, said
+    row = found.session()
+    ended = row["status"] == "ended"
+    assert (row["ended_at"] is not None, row["end_reason"] is not None) == (ended, ended), said
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_every_order_of_ends_kills_and_returns_told_at_once(product: Products, count: int) -> None:
+    """Each job arrives at once; the reaper looks after every step."""
+    chosen = scenarios(count)
+    random.Random(SEED).shuffle(chosen)
+    for steps in chosen[: 20 * SHUFFLES]:
+        found, model = product.new(), Model()
+        for step in ("start A", "start B", *steps):
+            model.tell(step)
+            found.deliver(found.messages(step))
+            found.reap()
+            check_state(found, model, (steps, step))
+            summaries = found.followed[f"archive_transcript {SESSION}"]
+            assert summaries == model.ends, (steps, step)
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5])
+def test_jobs_that_arrive_shuffled_and_twice_come_to_the_same(
+    product: Products, count: int
+) -> None:
+    chosen = scenarios(count)
+    rng = random.Random(SEED + count)
+    for steps in rng.sample(chosen, min(len(chosen), 15 * SHUFFLES)):
+        in_order, model = product.new(), Model()
+        for step in ("start A", "start B", *steps):
+            model.tell(step)
+            in_order.deliver(in_order.messages(step))
+        in_order.reap()
+        check_state(in_order, model, steps)
+        shuffled = product.new()
+        sent = [m for step in ("start A", "start B", *steps) for m in shuffled.messages(step)]
+        order = [*sent, *sent]
+        rng.shuffle(order)
+        cut = rng.randrange(len(order))
+        shuffled.deliver(order[:cut], is_all=False)
+        if cut % 2 and shuffled.db.row("SELECT 1 FROM sessions", {}):
+            shuffled.reap(is_all=False)
+        shuffled.deliver(order[cut:])
+        shuffled.reap()
+        check_state(shuffled, model, steps)
+        for column in ("status", "ended_at", "end_reason", "paused_at", "turn"):
+            assert shuffled.session()[column] == in_order.session()[column], (steps, column)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(("end A", "end B", "end C"))))
+def test_three_instances_end_and_what_follows_does_so_once(
+    product: Products, order: tuple[Step, ...]
+) -> None:
+    """In whatever order the events happened, and in every order in which the jobs arrive."""
+    for arrival in itertools.permutations(range(3)):
+        found = product.new()
+        for who in "ABC":
+            found.deliver(found.messages(f"start {who}"))
+        sent = [found.messages(step) for step in order]
+        for number, index in enumerate(arrival):
+            assert not found.followed, "while an instance is in it nothing follows"
+            found.deliver([*sent[index], *sent[index]])
+            is_last = number == 2
+            assert found.session()["status"] == ("ended" if is_last else "active")
+        assert found.followed == {
+            f"archive_transcript {SESSION}": 1,
+            f"finish_process {SESSION}": 1,
+        }
+
+
+def test_a_process_that_goes_on_elsewhere_is_not_cleaned_up_after(product: Products) -> None:
+    found = product.new()
+    for step in ("start A", "clear A"):
+        found.deliver(found.messages(step))
+    assert found.session()["end_reason"] == "clear"
+    assert found.followed == {f"archive_transcript {SESSION}": 1}
+
+
+def test_an_exit_before_another_instance_clears_is_cleaned_up_after(product: Products) -> None:
+    found = product.new()
+    for step in ("start A", "start B", "end A", "clear B"):
+        found.deliver(found.messages(step))
+    assert found.session()["end_reason"] == "clear"
+    assert found.followed[f"finish_process {SESSION}"] == 1
+
+
+def test_an_end_that_nothing_followed_from_is_found_by_the_reaper(product: Products) -> None:
+    """B ends while A, which was killed, still counts; then A's loss is noted, without an end."""
+    found = product.new()
+    for step in ("start A", "start B", "kill A", "end B"):
+        found.deliver(found.messages(step))
+    assert found.session()["status"] == "active"
+    job = Envelope("lost", "lose_instance", 5, {}, "", "instance-a", "", found.time_ns)
+    assert found._execute(job)
+    assert found.session()["status"] == "ended"
+    assert not found.followed
+    found.reap()
+    assert found.followed[f"archive_transcript {SESSION}"] == 1
+    found.reap()
+    assert found.followed[f"archive_transcript {SESSION}"] == 1
+
+
+def test_the_migration_leaves_ended_sessions_ended(tmp_path: Path) -> None:
+    """Sessions of 1.0 that ended are concluded; an event opens one again."""
+    with closing(Database(tmp_path / "hive.db")) as db:
+        db.execute(
+            """INSERT INTO sessions (id, status, turn, state_time_ns, last_end_ns, concluded_ns)
+               VALUES (:id, 'ended', 'active', 41, 42, 42)""",
+            {"id": SESSION},
+        )
+        job = Envelope("j", "activate_session", 1, {}, SESSION, "instance-a", CWD, FIRST_NS)
+        with db.transaction():
+            execute(db, job)
+        row = db.row("SELECT status, ended_at FROM sessions", {})
+        assert row is not None
+        assert tuple(row) == ("active", None)

@@ -1,0 +1,190 @@
+"""`rq worker high medium low` alone, with our scheduler: what it stores is what our writer stores.
+
+HIVEPIPE_TEST_ROUNDS: so many waves of events, each with its faults.
+"""
+
+import json
+import math
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hivepipe.periodic import PERIODIC
+from hivepipe.queues.client import RefusedError
+from hivepipe.queues.spool import write_spool
+from tests.conftest import QUEUES, Process, until
+from tests.faults import oracle
+from tests.faults.harness import Bench, random_of
+from tests.rounds import SEED, rounds
+
+RQ = str(Path(sys.executable).with_name("rq"))
+LAUNCHER = Path(__file__).with_name("launch_scheduler.py")
+STAND_INS = [row for row in PERIODIC if row.stands_in_for]
+SETTLE_SECS = 300.0
+
+
+class StockStack:
+    """A stock worker and a scheduler that fires nothing but the rows that stand in for ours.
+
+    The rows are faster than they are, and no cleanup deletes what the events made.
+    """
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        rows = [
+            (row.name, min(row.interval_secs, 5), row.operation, row.stands_in_for)
+            for row in STAND_INS
+        ]
+        said = json.dumps({"rows": rows, "lock": 4, "home": str(bench.home.path)})
+        command = [sys.executable, "-I", str(LAUNCHER), bench.server.address, said]
+        self.scheduler = self._process(command, "scheduler")
+        self.worker = self._process([RQ, "worker", "-u", bench.server.url, *QUEUES], "stock")
+
+    def _process(self, command: list[str], name: str) -> Process:
+        made = Process(
+            command, self.bench.home.root / f"{name}.log", self.bench.home.env, self.bench.home.root
+        )
+        self.bench.writers.append(made)
+        return made
+
+    def start(self) -> None:
+        self.worker.start()
+        self.scheduler.start()
+
+    def keep(self) -> None:
+        """What a Procfile's supervisor does."""
+        for process in (self.worker, self.scheduler):
+            if not process.is_running:
+                process.start()
+
+    def horses(self) -> list[int]:
+        """Return the pids of the work horses, which outlive a kill -9 of their worker."""
+        said = subprocess.run(
+            ["ps", "-o", "pid=", "--ppid", str(self.worker.pid)],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        return [int(pid) for pid in said.stdout.split()]
+
+    def is_settled(self) -> bool:
+        """Is all that the events became done, and nothing on disk?"""
+        self.keep()
+        with closing(self.bench.server.client()) as client:
+            lists = [client.lrange(f"rq:queue:{queue}", 0, -1) for queue in QUEUES]
+            for kind in ("wip", "scheduled"):
+                lists += [client.zrange(f"rq:{kind}:{queue}", 0, -1) for queue in QUEUES]
+        ids = {id.decode().partition(":")[0] for found in lists for id in found}
+        return not self.bench.home.spool and not any(len(id) == 32 for id in ids)
+
+    def settle(self) -> None:
+        until(self.is_settled, "not settled", SETTLE_SECS)
+
+
+@pytest.fixture
+def stock(bench: Bench) -> StockStack:
+    return StockStack(bench)
+
+
+def feed(bench: Bench, sent: list[Any], rng: random.Random) -> None:
+    """Hand over as hooks do: to disk when Redis does not answer, and now and then."""
+    for jobs in filter(None, sent):
+        try:
+            if rng.random() < 0.1:
+                raise RefusedError("chance")
+            bench.send(jobs)
+        except RefusedError:
+            write_spool(f"{bench.home.path}/spool", time.time_ns(), jobs)
+
+
+# ---- the faults
+
+
+def kill_the_worker(stock: StockStack, rng: random.Random) -> None:
+    """kill -9 between jobs or in one; sometimes its work horse, too."""
+    horses = stock.horses()
+    stock.worker.end(signal.SIGKILL)
+    for pid in horses if rng.random() < 0.5 else ():
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    stock.worker.start()
+
+
+def kill_the_work_horse(stock: StockStack, _rng: random.Random) -> None:
+    for pid in stock.horses():
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def kill_the_scheduler(stock: StockStack, _rng: random.Random) -> None:
+    stock.scheduler.end(signal.SIGKILL)
+    stock.scheduler.start()
+
+
+def lock_the_database(stock: StockStack, rng: random.Random) -> None:
+    if not stock.bench.home.database.exists():
+        return
+    with closing(sqlite3.connect(stock.bench.home.database, timeout=30)) as db:
+        db.isolation_level = None
+        db.execute("BEGIN IMMEDIATE")
+        time.sleep(rng.uniform(1, 9))
+        db.execute("ROLLBACK")
+
+
+def restart_redis(stock: StockStack, rng: random.Random) -> None:
+    stock.bench.server.end(signal.SIGKILL if rng.random() < 0.7 else signal.SIGTERM)
+    time.sleep(rng.uniform(0, 2))
+    stock.bench.server.start()
+    stock.keep()
+
+
+FAULTS: tuple[Callable[[StockStack, random.Random], None], ...] = (
+    kill_the_worker, kill_the_worker, kill_the_work_horse, kill_the_scheduler,
+    lock_the_database, restart_redis,
+)  # fmt: skip
+
+
+def test_under_faults_it_stores_what_our_writer_stores(bench: Bench, stock: StockStack) -> None:
+    rng = random_of("stock")
+    mix = oracle.mix(SEED, 45 * rounds(1))
+    sent = oracle.messages(mix.all, bench.project, bench.swarm)
+    opening, bulk = sent[: len(mix.opening)], sent[len(mix.opening) : -len(mix.closing)]
+    stock.start()
+    feed(bench, opening, random.Random(1))
+    stock.settle()
+    size = math.ceil(len(bulk) / rounds(1))
+    for at in range(0, len(bulk), size):
+        feeder = threading.Thread(target=feed, args=(bench, bulk[at : at + size], rng))
+        feeder.start()
+        for fault in rng.sample(FAULTS, 4):
+            time.sleep(rng.uniform(0.5, 5))
+            stock.keep()
+            fault(stock, rng)
+        feeder.join()
+        stock.settle()
+    feed(bench, sent[-len(mix.closing) :], rng)
+    stock.settle()
+    assert bench.dead() == {}
+    bench.assert_tables(mix.all)
+    by_stock = oracle.comparable(bench.tables())
+    assert bench.accounts["accepted"] == len({job.id for jobs in sent for job in jobs})
+    # The same events, our writer.
+    stock.scheduler.end()
+    stock.worker.end(signal.SIGKILL)
+    bench.forget()
+    bench.push(mix.all)
+    bench.settle(bench.plain_writer())
+    assert oracle.differences(oracle.comparable(bench.tables()), by_stock) == []

@@ -1,0 +1,285 @@
+"""What a predecessor left is taken in once, as copies, and stays as it was."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hivepipe.archive.upkeep import verify
+from hivepipe.handlers.archive import archives_of
+from hivepipe.handlers.found_archives import not_taken_in, take_in_archives
+from hivepipe.handlers.found_exports import KNOWN, LEFT, REFUSED, TAKEN, Row, take_in_exports
+from hivepipe.handlers.skill_exports import SkillExports
+from hivepipe.handlers.slow import asked, at_once
+from hivepipe.store.database import Database
+from hivepipe.store.listings import listings
+from tests import predecessor_scene as old
+from tests.conftest import ROOT, Home
+
+
+@pytest.fixture
+def home(private_home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    private_home.path.mkdir(mode=0o700, exist_ok=True)
+    archives_of.cache_clear()
+    yield private_home
+    archives_of.cache_clear()
+
+
+def logs(home: Home) -> Path:
+    return home.project / ".claude-state" / "logs"
+
+
+def take_in(home: Home, folder: Path) -> list[Row]:
+    exports = take_in_exports(str(home.path), str(folder))
+    with at_once(str(home.path)) as workplace:
+        job = asked("sweep_transcripts")
+        return [*exports, *take_in_archives(workplace, job, str(folder))]
+
+
+def outcomes(rows: list[Row]) -> dict[str, str]:
+    return {Path(row.path).name: row.outcome for row in rows}
+
+
+@pytest.mark.parametrize("is_elsewhere", [False, True])
+def test_everything_is_taken_in_once_and_nothing_is_touched(
+    home: Home, tmp_path: Path, is_elsewhere: bool
+) -> None:
+    folder = tmp_path / "moved" / "logs" if is_elsewhere else logs(home)
+    before = old.make(folder)
+    rows = take_in(home, folder)
+    assert outcomes(rows) == {
+        "skill-usage.json": TAKEN,
+        "skill-usage-index.json": LEFT,
+        "archive-index.json": LEFT,
+        "2025-01-10_14-30-00_abc123.jsonl": TAKEN,
+        "2025-01-10_14-35-00_task-xyz.jsonl": TAKEN,
+        "2025-02-01_08-00-00_fresh1.jsonl": TAKEN,
+        "2024-12-24_20-00-00_xmas.jsonl.gz": TAKEN,
+    }
+    after = old.state(folder)
+    for name, wanted in before.items():
+        assert after.get(f"{name}.before-hivepipe", after.get(name)) == wanted
+    again = take_in(home, folder)
+    assert {row.outcome for row in again} <= {KNOWN, LEFT}
+    archives = archives_of(str(home.path))
+    assert archives.index.entries().keys() == {"abc123", "abc123/task-xyz", "fresh1", "xmas"}
+    if not is_elsewhere:
+        aside = logs(home) / "archive-index.json.before-hivepipe"
+        assert aside.read_bytes() == before["archive-index.json"][0]
+
+
+def test_a_copy_has_the_predecessors_metadata_and_no_secret(home: Home) -> None:
+    old.make(logs(home))
+    rows = take_in(home, logs(home))
+    archives = archives_of(str(home.path))
+    meta = archives.meta_of(archives.index.entries()["abc123/task-xyz"])
+    assert meta
+    counted = {"deliverables"}
+    assert {name: meta[name] for name in old.SUBAGENT_META.keys() - counted} == {
+        name: value for name, value in old.SUBAGENT_META.items() if name not in counted
+    }
+    assert meta["found"]["deliverables"] == ["api.md"]
+    with archives.opened(archives.index.entries()["abc123"]) as kept, kept.open_to_read() as lines:
+        text = lines.read()
+    assert b"oldword" in text
+    assert old.TOKEN.encode() not in text
+    assert [*verify(archives)] == [(entry["path"], []) for entry in _by_key(archives)]
+    assert [*not_taken_in(str(home.path))] == []
+    (damaged,) = (row for row in rows if row.path.endswith(".gz"))
+    assert damaged.reason == "its metadata are no JSON"
+
+
+def _by_key(archives: object) -> list[dict[str, str]]:
+    entries = archives.index.entries()  # type: ignore[attr-defined]
+    return [entries[key] for key in sorted(entries)]
+
+
+def test_a_copy_grows_with_the_session_and_keeps_what_was_found(home: Home) -> None:
+    old.make(logs(home))
+    take_in(home, logs(home))
+    claude = Path(os.environ["HOME"]) / ".claude" / "projects" / "-shop"
+    claude.mkdir(parents=True)
+    transcript = claude / "fresh1.jsonl"
+    line = {"sessionId": "fresh1", "cwd": str(home.project), "timestamp": "2025-02-01T08:00:00Z"}
+    transcript.write_bytes(old.said("freshword", sessionId="fresh1") + old.said("more", **line))
+    before = old.state(logs(home))
+    with at_once(str(home.path)) as workplace:
+        from hivepipe.archive.sources import open_source  # noqa: PLC0415
+        from hivepipe.handlers.archive import desk_of  # noqa: PLC0415
+
+        with open_source(str(transcript)) as source:
+            desk = desk_of(workplace, asked("archive_transcript"))
+            assert archives_of(str(home.path)).extend(source, desk, settled=True) == 1
+    archives = archives_of(str(home.path))
+    assert archives.meta_of(archives.index.entries()["fresh1"])["found"]["path"]  # type: ignore[index]
+    original = "main-session/2025-02/2025-02-01_08-00-00_fresh1.jsonl"
+    assert old.state(logs(home))[original] == before[original]
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [b"", b"null", b"[]", b'{"session_id": 7}', b'{"session_id": "../../etc"}', b"\xff\xfe", b"{}"],
+)
+def test_odd_metadata_are_named_and_the_lines_taken(home: Home, meta: bytes) -> None:
+    old.write(logs(home) / f"{old.MAIN}.jsonl", old.said("word"), 400)
+    old.write(logs(home) / f"{old.MAIN}.meta.json", meta, 400)
+    (row,) = take_in(home, logs(home))
+    assert (row.outcome, row.key) == (TAKEN, "abc123")
+
+
+def test_hostile_values_of_metadata_change_no_type(home: Home) -> None:
+    meta = {"session_id": "abc123", "tokens": 5, "tools": [], "archive": 1, "source": {"path": 1}}
+    old.write(logs(home) / f"{old.MAIN}.jsonl", old.said("word"), 400)
+    old.write(logs(home) / f"{old.MAIN}.meta.json", old.as_json(meta), 400)
+    take_in(home, logs(home))
+    archives = archives_of(str(home.path))
+    found = archives.meta_of(archives.index.entries()["abc123"])
+    assert found
+    assert isinstance(found["tokens"], dict)
+    assert isinstance(found["source"]["path"], str)
+
+
+def test_what_cannot_be_read_is_refused_by_name(home: Home) -> None:
+    victim = home.project / "victim"
+    victim.write_bytes(old.said("mine"))
+    folder = logs(home) / "main-session" / "2025-01"
+    folder.mkdir(parents=True)
+    (folder / "2025-01-01_00-00-00_link.jsonl").symlink_to(victim)
+    (folder / "2025-01-01_00-00-00_empty.jsonl").touch()
+    (folder / "2025-01-01_00-00-00_broken.jsonl.gz").write_bytes(b"\x1f\x8b no")
+    os.mkfifo(folder / "2025-01-01_00-00-00_pipe.jsonl")
+    rows = take_in(home, logs(home))
+    assert len(rows) == 4
+    assert {row.outcome for row in rows} == {REFUSED}
+    assert archives_of(str(home.path)).index.entries() == {}
+    assert len([*not_taken_in(str(home.path))]) == 4
+
+
+def test_skills_are_old_and_new_in_the_export_and_the_old_file_lies_beside(home: Home) -> None:
+    before = old.make(logs(home))
+    SkillExports(str(home.path)).write() if home.database.exists() else None
+    with_use(home)
+    for _ in range(2):
+        SkillExports(str(home.path)).write()
+    export = json.loads((logs(home) / "skill-usage.json").read_text())["skills"]
+    assert export[old.SKILL]["count"] == 43
+    assert export[old.SKILL]["success_rate"] == round(41 / 43, 4)
+    assert {"abc123", "def456", "0ld", "s"} == set(export[old.SKILL]["sessions"])
+    assert len(export[old.SKILL]["invocations"]) == 3
+    assert old.TOKEN not in json.dumps(export)
+    assert export["brainstorming"]["count"] == 3
+    after = old.state(logs(home))
+    for name in ("skill-usage.json", "skill-usage-index.json"):
+        assert after[f"{name}.before-hivepipe"] == before[name]
+
+
+def with_use(home: Home) -> None:
+    db = Database(home.database)
+    sql = """
+        INSERT INTO skill_uses (skill, kind, session_id, success, arguments, created_at)
+        VALUES (:skill, 'tool', 's', 1, '', '2026-11-20T23:00:00.000Z')
+    """
+    with db.transaction():
+        db.execute(sql, {"skill": old.SKILL})
+    db.close()
+
+
+def test_a_later_version_of_a_file_counts_once(home: Home, tmp_path: Path) -> None:
+    old.make(tmp_path / "a")
+    take_in_exports(str(home.path), str(tmp_path / "a"))
+    later = json.loads(json.dumps(old.USAGE))
+    later["skills"][old.SKILL]["count"] = 50
+    old.write(tmp_path / "b" / "skill-usage.json", old.as_json(later), 0)
+    take_in_exports(str(home.path), str(tmp_path / "b"))
+    with listings(home.database) as store:
+        (row,) = store.rows("SELECT * FROM imported_skills WHERE skill = :s", {"s": old.SKILL})
+    assert row["uses"] == 50
+
+
+def test_an_export_that_a_person_changed_stays(home: Home) -> None:
+    with_use(home)
+    SkillExports(str(home.path)).write()
+    path = logs(home) / "skill-usage.json"
+    path.write_text(path.read_text().replace("{", '{"note": "mine",', 1))
+    before = path.read_bytes()
+    with_use(home)
+    SkillExports(str(home.path)).write()
+    assert path.read_bytes() == before
+    assert not list(logs(home).glob("*.before-hivepipe"))
+
+
+def test_an_export_of_the_version_without_a_manifest_is_its_own(home: Home) -> None:
+    with_use(home)
+    SkillExports(str(home.path)).write()
+    (home.path / "manifest.db").unlink()
+    with_use(home)
+    SkillExports(str(home.path)).write()
+    export = json.loads((logs(home) / "skill-usage.json").read_text())["skills"]
+    assert export[old.SKILL]["count"] == 2
+    assert not list(logs(home).glob("skill-usage.json.*"))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (b"", "skills"),
+        (b"[]", "skills"),
+        (b'{"skills": 7}', "skills"),
+        (b'{"skills": {"x": 7}}', "no object"),
+        (b'{"skills": {"x": {"count": -1}}}', "count"),
+        (b'{"skills": {"x": {"count": 1e400}}}', ""),
+    ],
+)
+def test_an_odd_export_is_refused_by_name(home: Home, text: bytes, reason: str) -> None:
+    old.write(logs(home) / "skill-usage.json", text, 10)
+    rows = take_in_exports(str(home.path), str(logs(home)))
+    (refused,) = (row for row in rows if row.outcome == REFUSED)
+    assert reason in refused.reason
+
+
+CHILD = """
+import sys
+from hivepipe.handlers.found_archives import take_in_archives
+from hivepipe.handlers.slow import asked, at_once
+from hivepipe.handlers.skill_exports import SkillExports
+home, folder = sys.argv[1:]
+with at_once(home) as workplace:
+    SkillExports(home).write()
+    list(take_in_archives(workplace, asked("sweep_transcripts"), folder))
+"""
+
+
+def test_killed_at_any_moment_it_goes_on(home: Home) -> None:
+    chance = random.Random(16)
+    before = old.make(logs(home))
+    with_use(home)
+    command = [sys.executable, "-c", CHILD, str(home.path), str(logs(home))]
+    started = time.monotonic()
+    subprocess.run(
+        [sys.executable, "-c", "import " + "hivepipe.handlers.skill_exports"], check=True
+    )
+    import_secs = time.monotonic() - started
+    for _ in range(8):
+        child = subprocess.Popen(command, cwd=ROOT)
+        time.sleep(chance.uniform(0.5, 2) * import_secs)
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    subprocess.run(command, cwd=ROOT, check=True)
+    archives = archives_of(str(home.path))
+    assert archives.index.entries().keys() == {"abc123", "abc123/task-xyz", "fresh1", "xmas"}
+    assert all(not problems for _, problems in verify(archives))
+    export = json.loads((logs(home) / "skill-usage.json").read_text())["skills"]
+    assert (export[old.SKILL]["count"], export["brainstorming"]["count"]) == (43, 3)
+    after = old.state(logs(home))
+    for name, wanted in before.items():
+        assert after.get(f"{name}.before-hivepipe", after.get(name)) == wanted
+    with archives.opened(archives.index.entries()["abc123"]) as kept, kept.open_to_read() as lines:
+        assert len(lines.readlines()) == 2

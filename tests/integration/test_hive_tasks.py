@@ -1,0 +1,123 @@
+"""The task of a hive worker ends with it, unless somebody else has it or it is the user's own."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from hivepipe.hive.folder import find
+from hivepipe.hive.orchestrator import Orchestrator
+from tests.conftest import Home, until
+from tests.hive_scene import DONE, Scene, script
+
+ERROR = 'status {"status": "error", "error": "no such file"}'
+
+
+@pytest.fixture
+def scene(private_home: Home) -> Iterator[Scene]:
+    made = Scene(private_home)
+    made.begin()
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+def tasks(scene: Scene) -> dict[str, tuple[str, str | None]]:
+    found = json.loads(scene.hivepipe("task", "list", "--all", "--json").stdout)["tasks"]
+    return {task["id"]: (task["status"], task["reason"]) for task in found}
+
+
+def failed(scene: Scene, *options: str) -> str:
+    """Spawn a worker that reports an error, and wait for its end."""
+    worker = scene.spawn(script([ERROR]), "project-a", *options)
+    scene.becomes(worker, "error")
+    until(lambda: not scene.processes(), "its runner goes on")
+    return worker
+
+
+def archive(scene: Scene, worker: str) -> None:
+    scene.run("archive", worker)
+
+
+def delete(scene: Scene, worker: str) -> None:
+    scene.run("delete", worker, "--yes")
+
+
+def move(scene: Scene, worker: str) -> None:
+    scene.folder(worker).rename(scene.hive / "archive" / worker)
+    scene.check()
+
+
+def remove(scene: Scene, worker: str) -> None:
+    shutil.rmtree(scene.folder(worker))
+    scene.check()
+
+
+def remove_all(scene: Scene, worker: str) -> None:
+    shutil.rmtree(scene.state(worker))
+    remove(scene, worker)
+
+
+def forget(scene: Scene, worker: str) -> None:
+    scene.hivepipe("forget", scene.played()[0]["session"], "--yes")
+
+
+@pytest.mark.parametrize(
+    ("end", "word"),
+    [
+        (archive, "archived"),
+        (delete, "deleted"),
+        (move, "archived"),
+        (remove, "deleted"),
+        (remove_all, "deleted"),
+        (forget, "deleted"),
+    ],
+)
+def test_a_worker_that_goes_takes_its_task_along(
+    scene: Scene, end: Callable[[Scene, str], None], word: str
+) -> None:
+    worker = failed(scene)
+    assert tasks(scene) == {worker: ("open", None)}
+    end(scene, worker)
+    reason = f"its worker was {word} before it said done"
+    assert tasks(scene) == {worker: ("cancelled", reason)}
+    assert scene.hivepipe("task", "list").stdout.strip() == "none"
+    scene.hivepipe("task", "reopen", worker)
+    scene.check()
+    assert tasks(scene)[worker] == ("open", None)
+
+
+def test_the_command_says_what_became_of_the_task(scene: Scene) -> None:
+    worker = failed(scene)
+    said = scene.said("delete", worker, "--yes").stderr
+    assert said == f"task {worker} is cancelled: its worker was deleted before it said done\n"
+
+
+def test_a_task_that_is_done_stays_done(scene: Scene) -> None:
+    worker = scene.spawn(script([DONE]))
+    scene.becomes(worker, "done")
+    delete(scene, worker)
+    assert tasks(scene) == {worker: ("done", None)}
+
+
+def test_a_task_that_a_successor_has_stays_open_until_that_one_goes(scene: Scene) -> None:
+    worker = failed(scene)
+    with scene.inside({}):
+        hive = find(str(scene.home.project), str(scene.home.path))
+        fresh = Orchestrator(hive).respawn(hive.worker(worker))
+    scene.becomes(fresh.id, "error")
+    until(lambda: not scene.processes(), "its runner goes on")
+    delete(scene, worker)
+    assert tasks(scene)[worker][0] == "open"
+    delete(scene, fresh.id)
+    assert tasks(scene)[worker][0] == "cancelled"
+
+
+def test_a_task_of_the_users_own_stays_open_and_is_named(scene: Scene) -> None:
+    scene.hivepipe("task", "add", "Mend it.", "--id", "T-88")
+    worker = failed(scene, "--task-id", "T-88")
+    said = scene.said("archive", worker).stderr
+    assert said == "task T-88 stays open: hivepipe task done T-88 closes it\n"
+    assert tasks(scene)["T-88"] == ("open", None)

@@ -1,0 +1,162 @@
+"""Ratings of memories, against a server that takes agent-swarm's form and no other."""
+
+import json
+import uuid
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from hivepipe.store.database import Database
+from hivepipe.store.tasks import add_task, assign_task
+from tests.conftest import Home, Server
+from tests.llm_server import SUMMARY, Handler, Provider, provider, success
+from tests.summary_scene import CANARY, Scene
+
+KEY = "the-key-of-the-swarm-0123456789"
+TASK = "5f0c7f0e-3a52-4d0e-9c55-0d6a1f2be111"
+SESSION = "codex-1"
+KNOWN = ("parser", "lexer")
+
+
+@pytest.fixture
+def scene(private_home: Home, redis_server: Server) -> Iterator[Scene]:
+    made = Scene(private_home, redis_server)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def llm() -> Iterator[Provider]:
+    useful = [{"name": "parser", "useful": True}, {"name": "lexer", "useful": False}]
+    with provider() as server:
+        server.otherwise = success({**SUMMARY, "memories": useful})
+        yield server
+
+
+@pytest.fixture
+def swarm() -> Iterator[Provider]:
+    with provider() as server:
+        server.otherwise = strict
+        yield server
+
+
+def strict(handler: Handler, known: tuple[str, ...] = KNOWN) -> None:
+    """Answer as agent-swarm's server does."""
+    headers = {name.lower(): value for name, value in handler.headers.items()}
+    if headers.get("authorization") != f"Bearer {KEY}":
+        return handler.send(401, b'{"error": "Unauthorized"}')
+    if not headers.get("x-agent-id"):
+        return handler.send(400, b'{"error": "Missing X-Agent-ID header"}')
+    events = handler.body.get("events")
+    if handler.path != "/api/memory/rate" or not isinstance(events, list) or not events:
+        return handler.send(400, b'{"error": "events: Required"}')
+    wrong = next((text for text in map(trouble_of, events) if text), "")
+    if wrong:
+        return handler.send(400, json.dumps({"error": wrong}).encode())
+    refused = [each["memoryId"] for each in events if each["memoryId"] not in known]
+    rejected = [{"memoryId": id, "reason": "memory not found"} for id in refused]
+    said = {"applied": len(events) - len(rejected), "rejected": rejected}
+    return handler.send(200, json.dumps(said).encode())
+
+
+def trouble_of(event: dict[str, Any]) -> str:
+    if not isinstance(event.get("memoryId"), str) or not event["memoryId"]:
+        return "memoryId: Required"
+    if type(event.get("signal")) not in (int, float) or not -1 <= event["signal"] <= 1:
+        return "signal: must be a number from -1 to 1"
+    if type(event.get("weight")) not in (int, float) or not 0 <= event["weight"] <= 1:
+        return "weight: must be a number from 0 to 1"
+    if event.get("source") not in ("llm", "explicit-self"):
+        return "source: Invalid enum value"
+    if "taskId" in event and str(uuid.UUID(event["taskId"])) != event["taskId"]:
+        return "taskId: Invalid uuid"
+    return (
+        "" if set(event) <= {"memoryId", "signal", "weight", "source", "taskId"} else "unknown key"
+    )
+
+
+def rate(scene: Scene, **env: str) -> str:
+    """Summarise a text by hand, two memories with it; return all that is printed."""
+    text, memories = scene.home.root / "text", scene.home.root / "memories"
+    text.write_text("Mend the parser.\n" * 100)
+    memories.write_text("".join(json.dumps({"name": it, "text": "x"}) + "\n" for it in KNOWN))
+    words = ("summaries", "run", SESSION, "--file", str(text), "--memories", str(memories))
+    return scene.command(*words, **env)
+
+
+def alerts(scene: Scene) -> list[str]:
+    shown = json.loads(scene.home.command("status", "--json", expect=None))
+    return [each["text"] for each in shown["alerts"] if each["name"] == "memory_server"]
+
+
+def give_task(scene: Scene, task: str) -> None:
+    with closing(Database(scene.home.database)) as db, db.transaction():
+        add_task(db, task, "Mend it.", "2026-11-21T00:00:00.000Z")
+        assign_task(db, task, SESSION, "2026-11-21T00:00:00.000Z", 1)
+
+
+@pytest.mark.parametrize(("task", "told"), [("", {}), ("T-88", {}), (TASK, {"taskId": TASK})])
+def test_ratings_are_sent_once_in_the_servers_form(
+    scene: Scene, llm: Provider, swarm: Provider, task: str, told: dict[str, str]
+) -> None:
+    scene.use(llm, memory_rating=True, memory_server=f"{swarm.url}/")
+    scene.keep("HIVEPIPE_MEMORY_SERVER_KEY", KEY)
+    if task:
+        give_task(scene, task)
+    assert "memory server" not in rate(scene)
+    ((path, headers, body),) = swarm.requests
+    assert path == "/api/memory/rate"
+    assert {name.lower(): value for name, value in headers.items()}["x-agent-id"] == SESSION
+    one = {"weight": 0.8, "source": "llm", **told}
+    assert body == {
+        "events": [
+            {"memoryId": "lexer", "signal": -1, **one},
+            {"memoryId": "parser", "signal": 1, **one},
+        ]
+    }
+    assert alerts(scene) == []
+
+
+def test_a_refusal_is_shown_with_its_reason_and_over_when_ratings_are_taken(
+    scene: Scene, llm: Provider, swarm: Provider
+) -> None:
+    scene.use(llm, memory_rating=True, memory_server=swarm.url)
+    said = rate(scene)
+    reason = "HTTP 401: Unauthorized (no key was sent: `hivepipe credentials set "
+    assert f"the memory server did not take the ratings: {reason}" in said
+    (text,) = alerts(scene)
+    assert reason in text
+    assert len(swarm.requests) == 1  # not tried again
+    scene.keep("HIVEPIPE_MEMORY_SERVER_KEY", KEY + "x")
+    rate(scene)
+    assert alerts(scene) == ["the memory server did not take ratings: HTTP 401: Unauthorized"]
+    scene.keep("HIVEPIPE_MEMORY_SERVER_KEY", KEY)
+    swarm.otherwise = lambda handler: strict(handler, known=("lexer",))
+    rate(scene)
+    (text,) = alerts(scene)
+    assert text.endswith("1 of 2 ratings were refused: parser: memory not found")
+    swarm.otherwise = strict
+    rate(scene)
+    assert alerts(scene) == []
+    assert len(scene.home.rows("SELECT * FROM memory_ratings")) == 2
+
+
+def test_the_key_goes_to_the_users_own_address_alone(
+    scene: Scene, llm: Provider, swarm: Provider
+) -> None:
+    """A project can set the environment: it gets no key by that, whatever its server says of it."""
+    scene.use(llm, memory_rating=True)
+    scene.keep("HIVEPIPE_MEMORY_SERVER_KEY", KEY)
+    assert "HTTP 401" in rate(scene, HIVEPIPE_MEMORY_SERVER=swarm.url)
+    ((_, headers, _),) = swarm.requests
+    assert "authorization" not in {name.lower() for name in headers}
+    scene.configure(openai_url=f"{llm.url}/v1", memory_rating=True, memory_server=swarm.url)
+    swarm.otherwise = lambda handler: handler.send(
+        400, json.dumps({"error": f"never heard of {KEY}"}).encode()
+    )
+    said = rate(scene) + "".join(alerts(scene))
+    assert "HTTP 400: never heard of " in said
+    assert KEY not in said
+    assert CANARY not in said

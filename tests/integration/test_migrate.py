@@ -1,0 +1,456 @@
+"""`hivepipe migrate`, as an unprivileged user: nothing is lost, everything comes once."""
+
+import json
+import os
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import pytest
+
+from tests.conftest import until
+from tests.installed import AS_USER, UID, Installation, User
+from tests.integration.test_doctor import examined
+from tests.old_project import SESSION, OldProject, agent, states
+
+ASIDE = ".hive-mind.before-hivepipe"
+
+
+@pytest.fixture
+def old(user: User) -> OldProject:
+    user.env["HIVEPIPE_AUTOSTART"] = "0"
+    return OldProject(user.project)
+
+
+def rows(user: User, sql: str) -> list[Any]:
+    with closing(sqlite3.connect(user.project / ".hive-mind" / "hive.db")) as db:
+        return db.execute(sql).fetchall()
+
+
+def counts(user: User) -> dict[str, int]:
+    names = ("swarms", "sessions", "agents", "instance_sessions", "session_logs", "tasks")
+    return {name: rows(user, f"SELECT count(*) FROM {name}")[0][0] for name in names}
+
+
+def without_state(found: dict[str, Any]) -> dict[str, Any]:
+    """Leave out archives and exports, and the times of git's files."""
+    return {
+        name: (*state[:2], state[3]) if name.startswith(".git/") else state
+        for name, state in found.items()
+        if not name.startswith(".claude-state")
+    }
+
+
+@pytest.mark.parametrize("shape", ["seed", "claude-flow"])
+def test_everything_comes_once_and_nothing_is_lost(user: User, old: OldProject, shape: str) -> None:
+    old.whole(shape)
+    user.own(user.project)
+    user.git("init", "-q")
+    user.own(user.project)
+    before = states(user.project)
+    home = states(old.home)
+    dry = user.hivepipe("migrate", "--dry-run")
+    assert states(user.project) == before
+    said = user.hivepipe("migrate", "--yes")
+    assert states(user.project / ASIDE) == home
+    found = {"swarms": 1, "sessions": 1, "agents": 5, "instance_sessions": 1, "session_logs": 2}
+    found["tasks"] = int(shape == "claude-flow")
+    assert counts(user) == found
+    assert rows(user, "SELECT checkpoint_count, operation_count FROM instance_sessions") == [
+        (6, 12)
+    ]
+    assert {row[0] for row in rows(user, "SELECT session_id FROM agents")} == {SESSION}
+    for text in (dry, said):
+        assert "failed/5_1736500108N_8.json" in text
+        assert "DROP is not INSERT, UPDATE or DELETE" in text
+        assert "file config.json (1): hivepipe does not know this file" in text
+        assert "files (3): done by the old worker" in text
+        if shape == "claude-flow":
+            assert "table collective_memory (2): hivepipe keeps memories as files" in text
+    shared = (user.project / ".claude/settings.json").read_text()
+    assert "npm run lint" in shared
+    assert "auto-checkpoint" not in shared + user.settings.read_text()
+    assert ASIDE not in user.git("status", "--short")
+    assert "nothing wrong found" in user.hivepipe("doctor")
+    assert "nothing new" in user.hivepipe("migrate", "--yes")
+    assert counts(user) == found
+    said = user.hivepipe("uninstall", "--purge", "--yes")
+    assert ".hive-mind is back" in said
+    assert without_state(states(user.project)) == without_state(before)
+
+
+def test_a_plain_uninstall_keeps_both_and_undo_waits_for_the_place(
+    user: User, old: OldProject
+) -> None:
+    old.whole()
+    user.own(user.project)
+    before = states(user.project)
+    user.hivepipe("migrate", "--yes")
+    assert "uninstall" in user.hivepipe("migrate", "--undo", "--yes", expect=1)
+    said = user.hivepipe("uninstall")
+    assert ASIDE in said
+    assert "hivepipe migrate --undo" in said
+    assert "auto-checkpoint" not in (user.project / ".claude/settings.json").read_text()
+    assert "is in the way" in user.hivepipe("migrate", "--undo", "--yes", expect=1)
+    (user.project / ".hive-mind").rename(user.home / "hivepipe-data")
+    user.hivepipe("migrate", "--undo", "--yes")
+    assert without_state(states(user.project)) == without_state(before)
+    assert "nothing to undo" in user.hivepipe("migrate", "--undo", "--yes", expect=1)
+
+
+def test_hooks_that_were_edited_meanwhile_keep_the_edit(user: User, old: OldProject) -> None:
+    old.whole()
+    user.own(user.project)
+    shared = user.project / ".claude/settings.json"
+    user.hivepipe("migrate", "--yes")
+    shared.write_text(shared.read_text().replace("opus", "haiku"))
+    user.hivepipe("uninstall", "--purge", "--yes")
+    settings = json.loads(shared.read_text())
+    assert settings["model"] == "haiku"
+    assert shared.read_text().count("auto-checkpoint.sh") == 2
+    assert "task-agent-tracker.sh" in shared.read_text()
+
+
+def test_hivepipe_was_installed_beside_the_old_hooks(user: User, old: OldProject) -> None:
+    old.hooks()
+    user.own(user.project)
+    before = states(user.project)
+    said = user.hivepipe("init")
+    assert "3 old bash hooks are still in .claude/settings.json: hivepipe migrate" in said
+    said = user.hivepipe("doctor", expect=1)
+    assert "old-hooks" in examined(user)
+    assert "still runs old bash hooks" in said
+    assert "hivepipe migrate\n" in said
+    user.hivepipe("migrate", "--yes")
+    assert "nothing wrong found" in user.hivepipe("doctor")
+    local = user.settings.read_text()
+    assert "session-checkpoint" not in local
+    user.hivepipe("uninstall")
+    assert "session-checkpoint" not in user.settings.read_text()
+    user.hivepipe("uninstall", "--purge", "--yes")
+    after = states(user.project)
+    assert {name: state[3] for name, state in after.items()} == {
+        name: state[3] for name, state in before.items()
+    } | {name: b"" for name in after if name.startswith(".claude-state")}
+
+
+def test_nothing_to_migrate_is_said(user: User, old: OldProject) -> None:
+    before = user.files()
+    for words in (("migrate",), ("migrate", "--yes"), ("migrate", "--dry-run")):
+        said = user.hivepipe(*words)
+        assert "has nothing to migrate" in said
+        assert "hivepipe init installs hivepipe here" in said
+    assert user.files() == before
+
+
+def test_a_no_changes_nothing(user: User, old: OldProject) -> None:
+    old.whole()
+    user.own(user.project)
+    before = user.files()
+    assert user.do("hivepipe", "migrate", data="n\n").returncode == 1
+    assert user.files() == before
+
+
+def test_only_a_queue(user: User, old: OldProject) -> None:
+    old.entry(agent("queued-1"))
+    user.own(user.project)
+    said = user.hivepipe("migrate", "--yes")
+    assert "swarm swarm-1 does not exist" in said
+    assert (user.project / ASIDE / "queue/pending").is_dir()
+    assert counts(user)["agents"] == 0
+
+
+def test_only_hooks(user: User, old: OldProject) -> None:
+    old.hooks()
+    user.own(user.project)
+    said = user.hivepipe("migrate", "--yes")
+    assert "there was no old home" in said
+    assert "auto-checkpoint" not in (user.project / ".claude/settings.json").read_text()
+    assert not (user.project / ASIDE).exists()
+    assert "nothing wrong found" in user.hivepipe("doctor")
+
+
+def test_only_archives_and_skills(user: User, old: OldProject) -> None:
+    old.archives()
+    user.own(user.project)
+    before = states(user.project)
+    dry = user.hivepipe("migrate", "--dry-run")
+    assert "copy 2 archives, skill-usage.json" in dry
+    assert states(user.project) == before
+    said = user.hivepipe("migrate", "--yes")
+    assert "3 taken in, as copies" in said
+    assert "archive-index.json: hivepipe makes its own index" in said
+    assert "oldword" in user.hivepipe("search", "oldword")
+    assert "42" in user.hivepipe("skills")
+    assert "nothing new" in user.hivepipe("migrate", "--yes")
+
+
+def test_hooks_of_the_users_own_settings_are_found(user: User, old: OldProject) -> None:
+    old.scripts()
+    path = user.home / ".claude/settings.json"
+    path.parent.mkdir()
+    handler = {"type": "command", "command": "$CLAUDE_PROJECT_DIR/.claude/hooks/auto-checkpoint.sh"}
+    text = json.dumps({"hooks": {"Stop": [{"hooks": [handler]}]}, "model": "opus"}, indent=2)
+    path.write_text(text)
+    user.own(user.home)
+    user.hivepipe("migrate", "--yes")
+    assert json.loads(path.read_text()) == {"model": "opus"}
+    user.hivepipe("uninstall", "--purge", "--yes")
+    assert path.read_text() == text
+
+
+def test_a_hook_that_may_be_the_users_own_is_named_and_stays(user: User, old: OldProject) -> None:
+    old.whole()
+    command = "sqlite3 .hive-mind/hive.db 'DELETE FROM agents'"
+    handler = {"type": "command", "command": command}
+    old.write(".claude/settings.json", json.dumps({"hooks": {"Stop": [{"hooks": [handler]}]}}))
+    user.own(user.project)
+    said = user.hivepipe("migrate", "--yes")
+    assert f"Stop: {command}" in said
+    assert command in (user.project / ".claude/settings.json").read_text()
+    said = user.hivepipe("doctor")
+    assert "which may write into .hive-mind" in said
+
+
+@pytest.mark.parametrize("content", [b"not a database\n" * 10, b""])
+def test_a_database_that_is_none_is_named_and_kept(
+    user: User, old: OldProject, content: bytes
+) -> None:
+    old.entries()
+    (old.home / "hive.db").write_bytes(content)
+    user.own(user.project)
+    said = user.hivepipe("migrate", "--yes")
+    if content:
+        assert "file is not a database" in said
+    assert (user.project / ASIDE / "hive.db").read_bytes() == content
+    assert "nothing wrong found" in user.hivepipe("doctor")
+
+
+def test_a_damaged_table_costs_no_other(user: User, old: OldProject) -> None:
+    path = old.database()
+    with closing(sqlite3.connect(path)) as db:
+        (page,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'agents'").fetchone()
+    data = bytearray(path.read_bytes())
+    data[(page - 1) * 4096 : (page - 1) * 4096 + 100] = b"\xff" * 100
+    path.write_bytes(data)
+    user.own(user.project)
+    said = user.hivepipe("migrate", "--yes")
+    assert "table agents" in said
+    assert "cannot be read" in said
+    assert counts(user)["sessions"] == 1
+
+
+@contextmanager
+def process(user: User, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """Run something as the user, in the project; it says a line when it is ready."""
+    with subprocess.Popen(
+        [*AS_USER, *words], cwd=user.project, stdout=subprocess.PIPE, text=True, env=user.env
+    ) as found:
+        try:
+            assert found.stdout
+            assert found.stdout.readline()
+            yield found
+        finally:
+            found.kill()
+
+
+LOCK = """
+import sqlite3, time
+db = sqlite3.connect(".hive-mind/hive.db", isolation_level=None)
+db.execute("BEGIN EXCLUSIVE")
+print("locked", flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_database_that_is_in_use_waits_and_the_next_run_goes_on(
+    user: User, old: OldProject, installation: Installation
+) -> None:
+    old.whole()
+    user.own(user.project)
+    home = states(old.home)
+    with process(user, str(installation.python), "-c", LOCK) as holder:
+        said = user.hivepipe("migrate", "--yes", expect=1)
+        assert f"(pid {holder.pid})" in said
+        assert f"{old.home}/hive.db" in said
+        assert old.home.is_dir()
+    user.hivepipe("migrate", "--yes")
+    assert states(user.project / ASIDE) == home
+    assert counts(user)["agents"] == 5
+
+
+def test_an_old_worker_that_runs_is_named_and_left_alone(user: User, old: OldProject) -> None:
+    old.whole()
+    worker = old.write(
+        ".claude/hooks/queue-worker.sh", "#!/bin/bash\necho ready\nwhile true; do sleep 1; done\n"
+    )
+    user.own(user.project)
+    with process(user, "bash", str(worker)) as running:
+        assert f"{running.pid} is still at work" in user.hivepipe("migrate", "--dry-run")
+        assert f"(pid {running.pid})" in user.hivepipe("migrate", "--yes", expect=1)
+        assert running.poll() is None
+        said = user.hivepipe("doctor", expect=1)
+        assert f"kill {running.pid}" in said
+        assert "old-worker" in examined(user)
+    user.hivepipe("migrate", "--yes")
+    assert counts(user)["agents"] == 5
+
+
+def test_a_worker_that_comes_back_later_is_taken_in_again(user: User, old: OldProject) -> None:
+    old.whole()
+    user.own(user.project)
+    user.hivepipe("migrate", "--yes")
+    before = counts(user)
+    late = OldProject(user.project)
+    late.number = 50
+    late.entry(agent("late-1"))
+    (late.home / "instances").mkdir(mode=0o700)
+    late.write(".hive-mind/instances/.instance_pts_9", "instance-9\n")
+    user.own(user.project)
+    said = user.hivepipe("doctor", expect=1)
+    assert "holds files of the bash hooks" in said
+    user.hivepipe("migrate", "--yes")
+    assert counts(user) == before | {"agents": before["agents"] + 1}
+    assert (user.project / f"{ASIDE}-2/queue/pending").is_dir()
+    assert not late.queue.exists()
+    assert "nothing wrong found" in user.hivepipe("doctor")
+    assert "nothing new" in user.hivepipe("migrate", "--yes")
+
+
+def test_init_and_up_lead_to_migrate_and_change_nothing(user: User, old: OldProject) -> None:
+    old.whole()
+    user.own(user.project)
+    before = user.files(user.home)
+    for words in (
+        ("init",),
+        ("init", "--adopt"),
+        ("init", "--dry-run"),
+        ("up", "-d"),
+        ("up", "-d", "--adopt"),
+    ):
+        assert "run `hivepipe migrate`" in user.hivepipe(*words, expect=1)
+        assert user.files(user.home) == before
+    said = user.hivepipe("doctor", expect=1)
+    assert "hivepipe migrate\n" in said
+    assert "damaged" not in said
+    assert "old-home" in examined(user)
+
+
+def test_a_home_that_was_adopted_by_an_earlier_release(user: User, old: OldProject) -> None:
+    """1.0.0 took the old folder as its own with --adopt, and could store nothing there."""
+    user.hivepipe("init")
+    user.live_through_a_session()
+    spooled = len(list((user.project / ".hive-mind/spool").iterdir()))
+    assert spooled
+    old.database()
+    old.entries()
+    user.own(user.project)
+    said = user.hivepipe("doctor", expect=1)
+    assert "nothing can be stored" in said
+    assert "damaged" not in said
+    assert "old-database" in examined(user)
+    assert "hivepipe migrate" in user.hivepipe("drain", expect=1)
+    user.hivepipe("migrate", "--yes")
+    assert (user.project / ASIDE / "hive.db").is_file()
+    user.hivepipe("drain")
+    assert counts(user)["sessions"] == 2
+    assert "nothing wrong found" in user.hivepipe("doctor")
+
+
+def test_a_home_of_hivepipes_own_stays_where_it_is(user: User, old: OldProject) -> None:
+    user.hivepipe("init")
+    user.live_through_a_session()
+    user.hivepipe("drain")
+    old.entry(agent("queued-1"))
+    old.hooks()
+    user.own(user.project)
+    user.hivepipe("migrate", "--yes")
+    assert rows(user, "SELECT id FROM sessions") == [("s1",)]
+    assert not old.queue.exists()
+    assert (user.project / ASIDE / "queue/pending").is_dir()
+
+
+def test_a_home_that_is_a_link_is_not_followed(user: User, old: OldProject) -> None:
+    elsewhere = OldProject(user.home / "elsewhere")
+    elsewhere.folder.mkdir()
+    elsewhere.database()
+    old.home.symlink_to(elsewhere.home)
+    user.own(user.home)
+    before = user.files()
+    assert "is a link" in user.hivepipe("migrate", "--yes", expect=1)
+    assert user.files() == before
+    old.home.unlink()
+    home = states(elsewhere.home)
+    user.hivepipe("migrate", "--yes", "--from", str(elsewhere.home))
+    assert states(elsewhere.home) == home
+    assert counts(user)["agents"] == 1
+    user.hivepipe("migrate", "--yes", "--from", str(elsewhere.home))
+    assert counts(user)["agents"] == 1
+
+
+def test_links_inside_the_old_home_are_moved_and_not_followed(user: User, old: OldProject) -> None:
+    old.entries()
+    secret = old.write("../secret.db", "")
+    with closing(sqlite3.connect(secret)) as db:
+        db.executescript("CREATE TABLE sessions (id TEXT); INSERT INTO sessions VALUES ('secret')")
+    (old.home / "hive.db").symlink_to(secret)
+    user.own(user.home)
+    said = user.hivepipe("migrate", "--yes")
+    assert "is not a regular file" in said
+    assert os.readlink(user.project / ASIDE / "hive.db") == str(secret)
+    assert counts(user)["sessions"] == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of somebody else")
+def test_files_of_somebody_else_are_named_and_moved(user: User, old: OldProject) -> None:
+    old.whole()
+    user.own(user.project)
+    database, torn = old.home / "hive.db", next((old.queue / "pending").glob("3_*"))
+    for path in (database, torn):
+        os.chown(path, 0, 0)
+        path.chmod(0o600)
+        assert user.do("cat", path).returncode != 0
+    said = user.hivepipe("migrate", "--yes")
+    assert "Permission denied" in said
+    assert torn.name in said
+    assert (user.project / ASIDE / "hive.db").stat().st_uid == 0
+    assert UID != 0
+
+
+def test_an_old_home_that_cannot_be_moved_stays_and_is_named(user: User, old: OldProject) -> None:
+    old.database()
+    user.own(user.home)
+    user.project.chmod(0o555)
+    assert user.do("touch", user.project / "x").returncode != 0
+    before = states(old.home)
+    said = user.hivepipe("migrate", "--yes", expect=1)
+    assert str(user.project) in said
+    assert states(old.home) == before
+    user.project.chmod(0o755)
+    user.hivepipe("migrate", "--yes")
+    assert counts(user)["sessions"] == 1
+
+
+def test_the_variable_of_the_old_database_is_no_trap(user: User, old: OldProject) -> None:
+    path = old.database().rename(user.home / "elsewhere.db")
+    old.hooks()
+    user.own(user.home)
+    said = user.hivepipe("migrate", "--yes", expect=1, HIVE_DB=str(path))
+    assert "unset the variable" in said
+    assert "hivepipe migrate" in user.hivepipe("init", expect=1, HIVE_DB=str(path))
+
+
+def test_a_days_work_after_it(user: User, old: OldProject) -> None:
+    old.whole()
+    user.own(user.project)
+    del user.env["HIVEPIPE_AUTOSTART"]
+    user.hivepipe("migrate", "--yes")
+    before = counts(user)
+    user.hivepipe("up", "-d")
+    user.fire("SessionStart", source="startup")
+    user.fire("UserPromptSubmit", prompt="hello", prompt_id="p1")
+    until(lambda: counts(user)["sessions"] == before["sessions"] + 1, "no session was recorded")
+    assert "nothing new" in user.hivepipe("migrate", "--yes")
+    user.hivepipe("down")

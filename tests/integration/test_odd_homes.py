@@ -1,0 +1,191 @@
+"""An odd HOME, a small `ulimit -f`, open modes, a Procfile: doctor says what is wrong, and that."""
+
+import json
+import resource
+from pathlib import Path
+from typing import Any
+
+import psutil  # type: ignore[import-untyped]
+import pytest
+
+from tests.conftest import NEUTRAL, until
+from tests.installed import AS_USER, User
+
+HOMES = {
+    "none": None,
+    "empty": "",
+    "relative": "relative",
+    "missing": "/nonexistent/ana",
+    "not writable": "{closed}",
+    "below one that is not writable": "{closed}/ana",
+    "a file": "/etc/passwd",
+}
+each_home = pytest.mark.parametrize("home", HOMES.values(), ids=HOMES)
+
+
+def move(user: User, home: str | None) -> None:
+    """Give the user another HOME."""
+    closed = user.project.parent / "closed"
+    closed.mkdir(exist_ok=True)
+    closed.chmod(0o555)
+    assert user.do("sh", "-c", f"echo x > '{closed}/probe'").returncode, "it proves nothing"
+    del user.env["HOME"]
+    if home is not None:
+        user.env["HOME"] = home.format(closed=closed)
+
+
+def examined(user: User) -> dict[str, dict[str, Any]]:
+    said = user.do("hivepipe", "doctor", "--json").stdout
+    return {entry["check"]: entry for entry in json.loads(said)["findings"]}
+
+
+# ---- HOME
+
+
+@pytest.mark.skipif(not AS_USER, reason="the tests run as a user whose password entry has a home")
+@each_home
+def test_init_says_what_is_wrong_with_home_and_doctor_finds_it(
+    user: User, home: str | None
+) -> None:
+    """`nobody` has no home in the password database either."""
+    move(user, home)
+    done = user.do("hivepipe", "init")
+    assert done.returncode == 1
+    assert "keeps its records in" in done.stderr
+    assert "set HOME or XDG_STATE_HOME" in done.stderr
+    assert ("HOME is not set" in done.stderr) == (not home)
+    assert not user.settings.exists()
+    assert "keeps its records in" in examined(user)["state-folder"]["text"]
+    user.env["XDG_STATE_HOME"] = str(user.run_folder / "state")
+    assert "12 of 12 hooks recorded" in user.hivepipe("init", "--probe")
+    assert "state-folder" not in examined(user)
+
+
+@each_home
+def test_a_hook_keeps_its_event_whatever_home_the_session_has(user: User, home: str | None) -> None:
+    user.env["HIVEPIPE_AUTOSTART"] = "0"
+    user.hivepipe("init")
+    move(user, home)
+    assert user.fire("SessionStart", source="startup") == [NEUTRAL]
+    assert len(list((user.project / ".hive-mind" / "spool").glob("*.json"))) == 1
+
+
+# ---- ulimit -f
+
+
+def limited(user: User, limit: int, *words: str) -> Any:
+    """Run a command of a shell with a limit, soft and hard."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    blocks = limit // 1024
+    shell = ["bash", "-c", f'ulimit -f {blocks}; exec "$@"', "sh", *words]
+    assert resource.getrlimit(resource.RLIMIT_FSIZE) == before
+    return user.do(*shell)
+
+
+def small(user: User) -> None:
+    """Make a small database, with no stack."""
+    user.env["HIVEPIPE_AUTOSTART"] = "0"
+    user.hivepipe("init")
+    user.fire("SessionStart", source="startup")
+    user.hivepipe("drain")
+
+
+@pytest.mark.parametrize("kb", [4, 40])
+def test_a_small_limit_is_named_and_no_database_called_damaged(user: User, kb: int) -> None:
+    small(user)
+    done = limited(user, kb * 1024, "hivepipe", "doctor", "--json")
+    found = {entry["check"]: entry for entry in json.loads(done.stdout)["findings"]}
+    assert "ulimit -f" in found["file-size"]["text"]
+    assert f"{kb * 1024:,} bytes" in found["file-size"]["text"]
+    assert not any("damaged" in entry["text"] for entry in found.values())
+    assert not any("mv " in entry["mend"] for entry in found.values())
+    user.fire("UserPromptSubmit", prompt="hello", prompt_id="p1")
+    done = limited(user, kb * 1024, "hivepipe", "drain")
+    assert done.returncode == 0 or "ulimit -f" in done.stderr
+    assert "file-size" not in examined(user)
+    assert "database" not in examined(user)
+
+
+def test_a_soft_limit_is_raised(user: User) -> None:
+    small(user)
+    done = user.do("bash", "-c", "ulimit -S -f 40; exec hivepipe up -d")
+    assert done.returncode == 0, done.stderr
+    assert "file-size" not in examined(user)
+    user.live_through_a_session()
+    until(lambda: user.sessions()[0]["status"] == "ended", "the writer could not write")
+    user.hivepipe("down")
+
+
+def test_a_stack_with_a_small_limit_is_named_by_doctor(user: User) -> None:
+    small(user)
+    limited(user, 40 * 1024, "hivepipe", "up", "-d")
+    found = examined(user)
+    assert "file-size" in found, found
+    assert "database is whole" in found["file-size"]["text"]
+    user.hivepipe("down")
+
+
+def test_a_database_that_is_damaged_is_still_called_so(user: User) -> None:
+    small(user)
+    (user.project / ".hive-mind" / "hive.db").write_bytes(b"no database " * 1000)
+    assert "damaged" in examined(user)["database"]["text"]
+
+
+# ---- modes
+
+
+def test_a_config_that_an_editor_wrote_is_safe_in_a_folder_of_ones_own(user: User) -> None:
+    user.hivepipe("init")
+    config = user.project / ".hive-mind" / "config.toml"
+    config.write_text("idle_secs = 60\n")
+    config.chmod(0o644)
+    user.own(config)
+    assert "modes" not in examined(user)
+    config.parent.chmod(0o755)
+    assert "modes" in examined(user)
+
+
+def test_a_hive_that_others_may_read_is_named_and_mended(user: User) -> None:
+    user.hivepipe("init")
+    hive = user.project / ".hive"
+    (hive / "workers").mkdir(parents=True)
+    user.own(hive)
+    user.hivepipe("hive", "init", "--adopt")
+    hive.chmod(0o755)
+    found = examined(user)["modes"]
+    assert str(hive) in found["text"]
+    assert user.do("sh", "-c", found["mend"]).returncode == 0
+    assert "modes" not in examined(user)
+
+
+# ---- a Procfile
+
+
+def test_processes_of_a_procfile_need_no_supervisor_of_ours(user: User, folder: Path) -> None:
+    user.hivepipe("init")
+    script = folder / "procfile.sh"
+    workers = user.installation.folder / "workers"
+    python = user.installation.bin / "python"
+    lines = [
+        f"'{python}' -I '{workers}/{name}.py' >/dev/null 2>&1 &"
+        for name in ("redis", "writer", "slow", "llm", "scheduler")
+    ]
+    script.write_text("\n".join([*lines, ""]))
+    home = str(user.project / ".hive-mind")
+    assert user.do("sh", script, HIVEPIPE_HOME=home).returncode == 0
+    until(lambda: "redis" in " ".join(user.processes()), "Redis did not start")
+    user.live_through_a_session()
+    until(lambda: [each["id"] for each in user.sessions()] == ["s1"], "no session was recorded")
+    found = examined(user)
+    assert [entry for entry in found.values() if not entry["is_note"]] == []
+    assert user.do("hivepipe", "status").returncode == 0
+    user.end_all()
+
+
+def test_a_stack_whose_supervisor_was_killed_is_still_named(user: User) -> None:
+    user.hivepipe("init")
+    user.hivepipe("up", "-d")
+    psutil.Process(user.pid("supervisord")).kill()
+    found = examined(user)
+    assert "nobody supervises" in found["supervisor"]["text"]
+    user.end_all()

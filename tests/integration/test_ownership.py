@@ -1,0 +1,198 @@
+"""What hivepipe did not make is as it was, after everything that hivepipe does."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from hivepipe.handlers.prune_files import prune_files
+from hivepipe.handlers.slow import asked, at_once
+from hivepipe.ownership.manifest import Manifest
+from tests import predecessor_scene as old
+from tests.conftest import Home, until
+from tests.installed import User, changed
+
+DAY = 86_400
+KEYS = {"abc123", "task-xyz", "fresh1", "xmas"}
+
+
+def logs(user: User) -> Path:
+    return user.project / ".claude-state" / "logs"
+
+
+def with_predecessor(user: User) -> tuple[old.State, dict[str, str]]:
+    before = old.make(logs(user))
+    user.own(user.project)
+    return before, user.files()
+
+
+def live(user: User) -> None:
+    """Have a stack that takes everything in, and a skill used."""
+    user.hivepipe("init")
+    user.hivepipe("up", "-d")
+    user.fire(
+        "PostToolUse",
+        tool_name="Skill",
+        tool_input={"skill": old.SKILL},
+        tool_response={"success": True},
+        tool_use_id="toolu_1",
+    )
+    until(lambda: listed(user) == KEYS, "the archives were not taken in")
+    until(lambda: exported(user) == 43, "the export does not have old and new")
+
+
+def listed(user: User) -> set[str]:
+    found = json.loads(user.hivepipe("archive", "list", "--agents", "--json"))["archives"]
+    return {entry["agent_id"] or entry["session_id"] for entry in found}
+
+
+def exported(user: User) -> int:
+    path = logs(user) / "skill-usage.json"
+    try:
+        count: int = json.loads(path.read_text())["skills"][old.SKILL]["count"]
+    except (FileNotFoundError, KeyError):
+        return 0
+    return count
+
+
+def test_what_was_there_is_there_after_a_day_and_a_purge(user: User) -> None:
+    before, files = with_predecessor(user)
+    live(user)
+    user.hivepipe("disk", "--prune")
+    assert "oldword" in user.hivepipe("search", "oldword")
+    assert old.TOKEN not in user.hivepipe("search", "oldword")
+    user.hivepipe("archive", "verify")
+    for name, wanted in before.items():
+        now = old.state(logs(user))
+        assert now.get(f"{name}.before-hivepipe", now.get(name)) == wanted, name
+
+    said = user.hivepipe("uninstall", "--purge", "--dry-run")
+    assert "hive.db" in said
+    assert "left     .claude-state/logs/notes.txt: hivepipe did not make it" in said
+    said = user.hivepipe("uninstall", "--purge", "--yes")
+    assert "notes.txt: hivepipe did not make it" in said
+    assert old.state(logs(user)) == before
+    assert changed(files, user.files()) == {}
+
+
+def test_an_uninstall_gives_back_what_was_there_and_keeps_what_was_recorded(user: User) -> None:
+    before, _ = with_predecessor(user)
+    live(user)
+    user.hivepipe("uninstall")
+    assert old.state(logs(user), before) == before
+    assert (user.project / ".hive-mind" / "hive.db").exists()
+    user.hivepipe("init", "--adopt")
+    user.hivepipe("up", "-d")
+    until(lambda: listed(user) == KEYS, "the archives are not known any more")
+    user.hivepipe("uninstall", "--purge", "--yes")
+    assert old.state(logs(user)) == before
+
+
+def test_a_purge_leaves_what_a_person_put_there_or_changed(user: User) -> None:
+    before, _ = with_predecessor(user)
+    live(user)
+    user.hivepipe("down")
+    home, month = user.project / ".hive-mind", logs(user) / "main-session" / "2025-01"
+    (copy,) = month.glob("*abc123_*.jsonl")
+    dropped = [
+        home / "mine.txt",
+        home / "spool" / "mine.json",
+        home / "instances" / "mine",
+        month / "mine.jsonl",
+        home / "logs" / "mine.log.1",
+    ]
+    for path in dropped:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("mine\n")
+    (home / "link.db").symlink_to(user.project / "nowhere")
+    with copy.open("a") as archive:
+        archive.write('{"note": "mine"}\n')
+    export = logs(user) / "skill-usage.json"
+    export.write_text(f"{export.read_text()}\n")
+    edited = {path: path.read_bytes() for path in (copy, export)}
+    user.own(user.project)
+    said = user.hivepipe("uninstall", "--purge", "--yes")
+    assert {path: path.read_bytes() for path in edited} == edited
+    assert all(path.read_text() == "mine\n" for path in dropped)
+    assert (home / "link.db").is_symlink()
+    assert said.count("was changed since") >= 2
+    aside = logs(user) / "skill-usage.json.before-hivepipe"
+    assert (aside.read_bytes(), aside.stat().st_mode) == before["skill-usage.json"][:2]
+    assert not (home / "hive.db").exists()
+
+
+# ---- by age
+
+
+def old_archive(home: Home) -> Path:
+    """Have an archive of hivepipe's own that is over its time."""
+    claude = home.root / ".claude" / "projects" / "-shop"
+    claude.mkdir(parents=True)
+    transcript = claude / "0ld.jsonl"
+    line = {"sessionId": "0ld", "cwd": str(home.project), "timestamp": "2025-01-01T00:00:00Z"}
+    transcript.write_bytes(old.said("word", **line))
+    home.command("init")
+    home.command("archive", "sweep")
+    (path,) = (home.project / ".claude-state" / "logs").rglob("*_0ld.jsonl")
+    for each in (path, transcript):
+        os.utime(each, (time.time() - 400 * DAY,) * 2)
+    return path
+
+
+def test_the_first_day_announces_and_a_log_says_what_went(private_home: Home) -> None:
+    path = old_archive(private_home)
+    (entry,) = json.loads(private_home.command("status", "--json", expect=None))["deletions"]
+    assert (entry["kind"], entry["number"], entry["paths"]) == ("archive", 1, [str(path)])
+    assert entry["oldest_days"] >= 400
+    assert entry["rule"] == "[retention] archives = 365"
+    said = private_home.command("status", expect=None)
+    assert "1 archive of hivepipe's" in said
+    assert "[retention] archives = 365 in config.toml" in said
+
+    home = str(private_home.path)
+    with at_once(home) as workplace:
+        prune_files(workplace, asked("prune_files"))
+    assert path.exists()
+    private_home.installed_long_ago()
+    with at_once(home) as workplace:
+        prune_files(workplace, asked("prune_files"))
+    assert not path.exists()
+    (deleted,) = json.loads(private_home.command("disk", "--log", "--json"))["deletions"]
+    assert (deleted["kind"], deleted["path"]) == ("archive", str(path))
+    assert deleted["rule"] == "[retention] archives = 365"
+    assert "400" in private_home.command("disk", "--log", "--utc")
+    assert not json.loads(private_home.command("status", "--json", expect=None))["deletions"]
+
+
+@pytest.mark.parametrize("name", ["hook-errors.log.1", "security-audit.log.2025-01-09"])
+def test_a_rotated_log_of_another_program_is_never_deleted(private_home: Home, name: str) -> None:
+    before = old.make(private_home.project / ".claude-state" / "logs")
+    private_home.command("up", "-d")
+    private_home.command("down")
+    private_home.command("disk", "--prune")
+    after = old.state(private_home.project / ".claude-state" / "logs")
+    assert after[name] == before[name]
+
+
+def test_a_manifest_that_was_killed_while_it_was_made_is_made_again(tmp_path: Path) -> None:
+    (tmp_path / "manifest.db").touch()
+    manifest = Manifest(str(tmp_path))
+    assert manifest.installed_at() > 0
+    assert not manifest.adopts
+
+
+def test_forgetting_a_session_leaves_logs_of_another_program(user: User) -> None:
+    before, _ = with_predecessor(user)
+    live(user)
+    theirs = logs(user) / "security-audit.log.2025-01-09"
+    theirs.write_text("[2025-01-09T14:30:00Z] Redacted 1 API key from session abc123\n")
+    user.own(user.project)
+    wanted = theirs.read_bytes()
+    said = user.hivepipe("forget", "abc123", "--yes")
+    assert theirs.read_bytes() == wanted
+    assert "abc123" not in listed(user)
+    original = f"{old.MAIN}.jsonl"
+    assert original in said
+    assert old.state(logs(user))[original] == before[original]

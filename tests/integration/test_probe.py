@@ -1,0 +1,228 @@
+"""The probe: an event through every registered hook, and is it a row? No trace of it stays."""
+
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.installed import User, changed
+from tests.integration.test_plugin import Plugin
+
+RECORDED = {"recorded"}
+
+
+def probed(user: User, expect: int = 0, **env: str) -> list[dict[str, Any]]:
+    """Return what `doctor --probe` says of each hook."""
+    said = json.loads(user.do("hivepipe", "doctor", "--probe", "--json", **env).stdout)
+    wrong = [entry for entry in said["findings"] if entry["check"] == "probe"]
+    assert bool(wrong) == bool(expect), wrong
+    return list(said["probe"])
+
+
+def verdicts(found: list[dict[str, Any]]) -> set[str]:
+    return {each["verdict"] for each in found}
+
+
+def traces(user: User) -> dict[str, int]:
+    """Return how many rows every table of the home has."""
+    with sqlite3.connect(user.project / ".hive-mind" / "hive.db") as db:
+        names = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type='table'")]
+        return {name: db.execute(f"SELECT count(*) FROM [{name}]").fetchone()[0] for name in names}
+
+
+# ---- what works
+
+
+def test_init_ends_with_a_probe_and_leaves_nothing_after_uninstall(user: User) -> None:
+    before = user.files()
+    said = user.hivepipe("init", "--probe")
+    assert "12 of 12 hooks recorded" in said
+    assert user.processes() == [], "init starts nothing"
+    assert user.hivepipe("sessions", "--all", "--json").count('"id"') == 0
+    user.hivepipe("uninstall")
+    assert changed(before, user.files()) == {}
+
+
+def test_init_can_do_without_it(user: User) -> None:
+    assert "probe" not in user.hivepipe("init")
+    assert not (user.project / ".hive-mind" / "hive.db").exists()
+
+
+@pytest.mark.parametrize("scope", ["--local", "--project", "--user"])
+def test_every_scope_is_probed(user: User, scope: str) -> None:
+    assert "12 of 12 hooks recorded" in user.hivepipe("init", scope, "--probe")
+
+
+def test_doctor_starts_the_stack_as_a_hook_would(user: User) -> None:
+    user.hivepipe("init")
+    found = probed(user)
+    assert len(found) == 12
+    assert verdicts(found) == RECORDED
+    assert not any(each["by_hand"] for each in found)
+    assert user.processes()
+    user.hivepipe("down")
+
+
+def test_a_probe_leaves_no_row_no_marker_and_no_file(user: User) -> None:
+    user.hivepipe("init")
+    user.hivepipe("up", "-d")
+    user.live_through_a_session()
+    user.hivepipe("down")
+    user.hivepipe("drain")
+    (user.project / ".hive-mind" / "spool").mkdir(mode=0o700, exist_ok=True)
+    user.own(user.project)
+    before, files = traces(user), set(user.files(user.project / ".hive-mind"))
+    found = probed(user)  # stopped by the user: nothing is started
+    assert verdicts(found) == RECORDED
+    assert all(each["by_hand"] for each in found)
+    assert traces(user) == before
+    assert set(user.files(user.project / ".hive-mind")) <= files
+    assert [session["id"] for session in user.sessions()] == ["s1"]
+
+
+def test_events_that_wait_are_left_to_the_stack(user: User) -> None:
+    user.env["HIVEPIPE_AUTOSTART"] = "0"
+    user.hivepipe("init")
+    user.fire("SessionStart", source="startup")
+    before = set((user.project / ".hive-mind" / "spool").iterdir())
+    user.hivepipe("init", "--probe")
+    assert set((user.project / ".hive-mind" / "spool").iterdir()) == before
+
+
+def test_the_direct_path_is_probed(user: User) -> None:
+    user.hivepipe("init")
+    assert verdicts(probed(user, HIVEPIPE_USE_QUEUE="false")) == RECORDED
+
+
+def test_the_plugin_is_probed_with_its_package_and_beside_settings(user: User) -> None:
+    plugin = Plugin(user)
+    said = user.hivepipe("init", "--probe")
+    assert "12 of 12 hooks recorded" in said
+    found = probed(user, HIVEPIPE_AUTOSTART="0")
+    assert {each["source"] for each in found} == {f"{plugin.root}/hooks/hooks.json"}
+    plugin.switch(False)
+    user.hivepipe("init")
+    plugin.switch(True)
+    found = probed(user, HIVEPIPE_AUTOSTART="0")
+    assert len(found) == 24
+    assert verdicts(found) == RECORDED
+
+
+# ---- what does not
+
+
+def launcher(user: User) -> Path:
+    return Path(user.hooks()["Stop"][0]["command"])
+
+
+def neutral(user: User) -> None:
+    """What `hivepipe-hook` of an editable installation did: it answers and keeps nothing."""
+    launcher(user).write_text("#!/bin/sh\necho '{\"continue\": true}'\n")
+
+
+def hang(user: User) -> None:
+    settings = user.settings.read_text().replace('"timeout": 5', '"timeout": 1')
+    user.settings.write_text(settings.replace('"timeout": 2', '"timeout": 1'))
+    launcher(user).write_text("#!/bin/sh\nsleep 600 &\nsleep 600\n")
+
+
+def locked_home(user: User) -> None:
+    shutil.rmtree(user.project / ".hive-mind" / "spool", ignore_errors=True)
+    user.own(user.project)
+    (user.project / ".hive-mind").chmod(0o500)
+
+
+BROKEN = {
+    "the program is gone": (lambda u: launcher(u).unlink(), "failed", "cannot start"),
+    "the program may not run": (lambda u: launcher(u).chmod(0o600), "failed", "cannot start"),
+    "another Python": (
+        lambda u: launcher(u).write_text("#!/bin/false\n"),
+        "failed",
+        "exit code 1",
+    ),
+    "it answers and keeps nothing": (neutral, "answered, but not recorded", "neither in"),
+    "it hangs": (hang, "failed", "no answer within 1 s"),
+    "the home cannot be written": (locked_home, "answered, but not recorded", "cannot be written"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_records_nothing_is_named(user: User, name: str) -> None:
+    make, verdict, words = BROKEN[name]
+    user.env["HIVEPIPE_AUTOSTART"] = "0"
+    user.hivepipe("init")
+    make(user)
+    found = probed(user, expect=1)
+    assert len(found) == 12
+    assert verdicts(found) == {verdict}
+    assert all(words in each["trouble"] for each in found), found[0]
+    said = user.do("hivepipe", "doctor", "--probe")
+    assert said.returncode == 1
+    assert "all is well" not in said.stdout
+    (user.project / ".hive-mind").chmod(0o700)
+
+
+def test_plain_doctor_never_says_that_all_is_well_of_hooks_that_it_did_not_fire(
+    user: User,
+) -> None:
+    user.hivepipe("init")
+    neutral(user)
+    assert "all is well" not in user.do("hivepipe", "doctor").stdout
+
+
+def test_one_hook_of_twelve_is_named(user: User) -> None:
+    user.env["HIVEPIPE_AUTOSTART"] = "0"
+    user.hivepipe("init")
+    text = user.settings.read_text().replace('["stop"]', '["stop_it"]')
+    user.settings.write_text(text)
+    found = {each["event"]: each["verdict"] for each in probed(user)}
+    assert "Stop" not in found, "that is no command of ours: the check hook-events names it"
+    assert set(found.values()) == RECORDED
+
+
+def test_settings_that_switch_hooks_off_are_heard(user: User) -> None:
+    user.env["HIVEPIPE_AUTOSTART"] = "0"
+    user.hivepipe("init")
+    settings = json.loads(user.settings.read_text()) | {"env": {"HIVEPIPE_DISABLED": "1"}}
+    user.settings.write_text(json.dumps(settings))
+    found = probed(user, expect=1)
+    assert verdicts(found) == {"answered, but not recorded"}
+    assert "HIVEPIPE_DISABLED is set" in found[0]["trouble"]
+
+
+def test_a_project_that_is_switched_off_is_not_probed(user: User) -> None:
+    user.hivepipe("init")
+    user.hivepipe("off")
+    before = user.files()
+    said = user.do("hivepipe", "doctor", "--probe", "--json").stdout
+    assert verdicts(json.loads(said)["probe"]) == {"not fired"}
+    assert changed(before, user.files()) == {}
+    user.hivepipe("init", "--probe")  # still a success: off is the user's own word
+
+
+def test_hooks_of_an_older_installation_are_not_fired(user: User) -> None:
+    """They would take the event for a session's."""
+    user.env["HIVEPIPE_AUTOSTART"] = "0"
+    user.hivepipe("init")
+    settings = json.loads(user.settings.read_text())
+    hint = "# hivepipe: if this fails, run 'hivepipe init' again or delete this entry"
+    args = ["-I", "-S", "/opt/old/hivepipe/_hooks/stop.py", hint]
+    settings["hooks"]["Stop"][0]["hooks"][0] |= {"command": "/usr/bin/python3", "args": args}
+    user.settings.write_text(json.dumps(settings))
+    found = {each["event"]: each["verdict"] for each in probed(user, expect=1)}
+    assert found.pop("Stop") == "not fired"
+    assert set(found.values()) == RECORDED
+
+
+def test_a_database_that_takes_nothing_is_named_by_init(user: User) -> None:
+    user.hivepipe("init")
+    database = user.project / ".hive-mind" / "hive.db"
+    database.write_bytes(b"no database " * 1000)
+    database.chmod(0o600)
+    user.own(database)
+    said = user.hivepipe("init", "--probe", expect=1)
+    assert "0 of 12 hooks recorded" in said
+    assert "file is not a database" in said

@@ -1,0 +1,95 @@
+"""A stack that rests between sessions: every command works, and none leaves it running."""
+
+import json
+from typing import Any
+
+import pytest
+
+from hivepipe.queues.connection import connect
+from tests.integration.test_autostart import Resting
+from tests.integration.test_stack import ONE_OF_EACH, Sandbox, eventually, sandbox  # noqa: F401
+
+BRIEFLY = {"HIVEPIPE_IDLE_SECS": "1"}
+
+
+@pytest.fixture
+def resting(sandbox: Sandbox) -> Resting:  # noqa: F811
+    """A project that is registered, whose stack never ran."""
+    return Resting(sandbox)
+
+
+@pytest.fixture
+def rested(resting: Resting) -> Resting:
+    """A project whose stack ran, left a failed job behind, and rests."""
+    resting.sandbox.fire(**BRIEFLY)
+    eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
+    with connect(resting.sandbox.socket) as client:
+        client.hset("rq:job:dead1", mapping={"data": "{}", "status": "failed"})
+        client.zadd("rq:failed:medium", {"dead1": 1})
+    resting.sandbox.fire("s-1", "SessionEnd", **BRIEFLY)
+    eventually(lambda: resting.sandbox.processes() == {})
+    return resting
+
+
+def failed_jobs(sandbox: Sandbox, *words: str) -> list[str]:  # noqa: F811
+    return [job["id"] for job in json.loads(sandbox.run("failed", "list", "--json"))["failed"]]
+
+
+def test_a_stack_that_never_ran_rests_and_has_no_failed_jobs(resting: Resting) -> None:
+    report: dict[str, Any] = resting.sandbox.status(expect=0)
+    assert (report["condition"], report["healthy"]) == ("resting", False)
+    said = resting.sandbox.run("status")
+    assert said.splitlines()[-1].startswith("resting: ")
+    assert "down" not in said
+    assert "unknown while" not in said
+    assert resting.sandbox.run("failed", "list") == "no failed jobs\n"
+    assert "no failed job has the id x" in resting.sandbox.run("failed", "show", "x", expect=1)
+    assert resting.sandbox.processes() == {}
+
+
+def test_failed_jobs_of_a_resting_stack_are_read_and_deleted_without_it(rested: Resting) -> None:
+    assert rested.sandbox.status(expect=0)["condition"] == "resting"
+    assert failed_jobs(rested.sandbox) == ["dead1"]
+    assert "dead1" in rested.sandbox.run("failed", "list")
+    assert "dead1" in rested.sandbox.run("failed", "show", "dead")
+    assert json.loads(rested.sandbox.run("failed", "show", "dead", "--json"))["id"] == "dead1"
+    assert rested.sandbox.run("failed", "discard", "dead", "--yes") == "1 discarded\n"
+    assert failed_jobs(rested.sandbox) == []
+    assert rested.sandbox.processes() == {}, "nothing was left running"
+
+
+def test_a_retry_starts_the_stack_which_leaves_again(rested: Resting) -> None:
+    assert "1 sent back" in rested.sandbox.run("failed", "retry", "--all", **BRIEFLY)
+    report = rested.sandbox.report()
+    assert report["leaves_when_idle"] is True
+    eventually(lambda: rested.sandbox.processes() == {})
+    assert failed_jobs(rested.sandbox) == ["dead1"], "it was executed, and cannot be read"
+
+
+def test_rq_starts_the_stack_which_leaves_again(rested: Resting) -> None:
+    said = rested.sandbox.run("rq", "--", "info", **BRIEFLY)
+    assert "medium" in said
+    assert "workers" in said
+    eventually(lambda: rested.sandbox.processes() == {})
+
+
+def test_a_stopped_stack_is_not_started_by_a_question(rested: Resting) -> None:
+    rested.sandbox.run("down")
+    report = rested.sandbox.status(expect=1)
+    assert report["condition"] == "stopped"
+    assert rested.sandbox.run("status", expect=1).splitlines()[-1].startswith("stopped: ")
+    assert failed_jobs(rested.sandbox) == ["dead1"]
+    assert "hivepipe up -d" in rested.sandbox.run("rq", "--", "info", expect=1)
+    said = rested.sandbox.run("failed", "retry", "--all")
+    assert "1 sent back" in said
+    assert "until `hivepipe up`" in said
+    assert rested.sandbox.processes() == {}
+
+
+def test_a_stack_that_hooks_cannot_start_is_broken(resting: Resting) -> None:
+    resting.sandbox.fire(HIVEPIPE_REDIS_SERVER="/bin/true")
+    eventually(lambda: resting.sandbox.report()["condition"] == "broken")
+    said = resting.sandbox.run("status", expect=1)
+    assert "hooks could not start the stack, 1 time:" in said
+    assert said.splitlines()[-1].startswith("broken: ")
+    assert "hivepipe doctor" in said

@@ -1,0 +1,95 @@
+"""No command writes into the default home without saying so, or makes it by a mistake."""
+
+import posix
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from hivepipe import settings
+from hivepipe.cli.default_home import WRITING
+from hivepipe.cli.examples import EXAMPLES
+from hivepipe.cli.main import commands, main
+
+# They register the folder that they are called in, make a folder of their own, or go on for ever.
+_APART = ("init", "uninstall", "up", "down", "restart", "demo", "dashboard", "on", "off", "rq")
+_READS_ON = ("tail", "logs", "hive monitor", "doctor")
+
+
+@pytest.fixture
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A user with a folder that nobody registered, and nothing else."""
+    folder = tmp_path / "unregistered"
+    folder.mkdir()
+    names = {"HOME": tmp_path, "XDG_RUNTIME_DIR": tmp_path / "run", "PATH": "/usr/bin:/bin"}
+    seen = {name.encode(): str(value).encode() for name, value in names.items()}
+    monkeypatch.setattr(posix, "environ", seen)
+    monkeypatch.chdir(folder)
+    for name in ("soul.md", "notes.txt", "task.md", "shop.hivepipe"):
+        (folder / name).write_text("x" * 120)
+    (tmp_path / "old" / "queue").mkdir(parents=True)
+    (tmp_path / "old" / "hive.db").touch()
+    yield tmp_path
+    settings.use({})
+
+
+def home_of(user: Path) -> Path:
+    return user / ".local" / "state" / "hivepipe" / "default"
+
+
+def run(user: Path, example: str) -> Result:
+    words = example.split(" <")[0].split(" >")[0].replace("~", str(user))
+    return CliRunner().invoke(main, shlex.split(words)[1:], input="y\n")
+
+
+def writes(path: str, example: str) -> bool:
+    return path in WRITING and (not WRITING[path] or example != f"hivepipe {path}")
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Return what is in a home, but for the list of the files that hivepipe made there."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(it): it.read_bytes() for it in files if not it.name.startswith("manifest.db")}
+
+
+def called() -> list[str]:
+    return [
+        path
+        for path in EXAMPLES
+        if path.split()[0] not in _APART and path not in _READS_ON and "completion" not in path
+    ]
+
+
+@pytest.mark.parametrize("path", called())
+def test_no_command_makes_the_default_home(user: Path, path: str) -> None:
+    for example in EXAMPLES[path]:
+        done = run(user, example)
+        assert not home_of(user).exists(), example
+        if writes(path, example):
+            assert done.exit_code == 1
+            assert "hivepipe init" in done.stderr
+
+
+@pytest.mark.parametrize("path", called())
+def test_a_command_that_writes_to_the_default_home_names_it(user: Path, path: str) -> None:
+    home = home_of(user)
+    home.mkdir(parents=True, mode=0o700)
+    for example in EXAMPLES[path]:
+        before = content(home)
+        done = run(user, example)
+        is_told = "acts on the default home, ~/.local/state/hivepipe/default" in done.stderr
+        assert is_told == writes(path, example), done.stderr
+        assert is_told or content(home) == before, example
+
+
+def test_every_name_is_a_commands() -> None:
+    def paths(command: click.Command, path: str) -> Iterator[str]:
+        yield path
+        for name, below in getattr(command, "commands", {}).items():
+            yield from paths(below, f"{path} {name}")
+
+    there = {each for name, command in commands().items() for each in paths(command, name)}
+    assert there >= set(WRITING)

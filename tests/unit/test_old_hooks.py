@@ -1,0 +1,110 @@
+"""Which hooks are the predecessor's: by name and by content, and when it is left to the user."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hivepipe.install.hook_entries import EVENTS, Form, entry
+from hivepipe.predecessor.hooks import find_hooks, verdict, with_again, without_old
+from hivepipe.predecessor.scripts import Verdict, judge
+from tests.old_project import LOCAL_SETTINGS, SHARED_SETTINGS, OldProject
+
+OLD, DOUBTFUL, OTHER = Verdict.OLD, Verdict.DOUBTFUL, Verdict.OTHER
+
+
+@pytest.fixture
+def old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OldProject:
+    monkeypatch.chdir(tmp_path)
+    project = OldProject(tmp_path)
+    project.hooks()
+    return project
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (".claude/hooks/auto-checkpoint.sh", OLD),
+        ("./.claude/hooks/auto-checkpoint.sh", OLD),
+        ("bash .claude/hooks/auto-checkpoint.sh", OLD),
+        ("/bin/bash -e .claude/hooks/auto-checkpoint.sh post", OLD),
+        ("bash -c '.claude/hooks/auto-checkpoint.sh'", OLD),
+        ('"$CLAUDE_PROJECT_DIR"/.claude/hooks/auto-checkpoint.sh', OLD),
+        ("${CLAUDE_PROJECT_DIR}/.claude/hooks/auto-checkpoint.sh >/dev/null 2>&1", OLD),
+        ("$(git rev-parse --show-toplevel)/.claude/hooks/auto-checkpoint.sh", OLD),
+        ("cd $CLAUDE_PROJECT_DIR && .claude/hooks/auto-checkpoint.sh || true", OLD),
+        ("cat | .claude/hooks/task-agent-tracker.sh 2>/dev/null; exit 0", OLD),
+        ("USE_QUEUE=true .claude/hooks/task-agent-tracker.sh", OLD),
+        ("[ -x .claude/hooks/stop ] && .claude/hooks/stop", OLD),
+        ("python3 .claude/hooks/stop", OLD),
+        # Something of the user's in the same command.
+        (".claude/hooks/auto-checkpoint.sh && npm run lint", DOUBTFUL),
+        ("npm run lint; .claude/hooks/auto-checkpoint.sh", DOUBTFUL),
+        (".claude/hooks/auto-checkpoint.sh > notes.txt", DOUBTFUL),
+        # Writes there by itself.
+        ("sqlite3 .hive-mind/hive.db 'DELETE FROM agents'", DOUBTFUL),
+        ("mine/tracker.sh", DOUBTFUL),
+        # Of a name that is known, and gone, or with nothing of the predecessor's in it.
+        ("old/auto-checkpoint.sh", DOUBTFUL),
+        ("mine/session-start.sh", OTHER),
+        ("mine/stop", OTHER),
+        ("mine/stop.py", OTHER),
+        ("npm run lint", OTHER),
+        ("echo .hive-mind", OTHER),
+        ("echo 'not closed", OTHER),
+        ("", OTHER),
+        ("mine/../../../../../dev/zero", OTHER),
+    ],
+)
+def test_a_command_is_judged_by_name_and_content(
+    old: OldProject, command: str, expected: Verdict
+) -> None:
+    old.write("mine/session-start.sh", "#!/bin/bash\necho hello\n")
+    old.write("mine/stop", "#!/bin/bash\nsay done\n")
+    old.write("mine/stop.py", "print('done')\n")
+    old.write("mine/tracker.sh", "sqlite3 .hive-mind/hive.db 'INSERT ...'\n")
+    assert judge({"type": "command", "command": command}, str(old.folder)) is expected
+
+
+def test_a_command_with_arguments_of_its_own_is_judged_too(old: OldProject) -> None:
+    handler = {"command": "bash", "args": [".claude/hooks/auto-checkpoint.sh"]}
+    assert judge(handler, str(old.folder)) is OLD
+
+
+@pytest.mark.parametrize("handler", [None, "x", [], {}, {"command": 5}, {"type": "prompt"}])
+def test_what_runs_no_command_is_nothing_old(old: OldProject, handler: object) -> None:
+    assert judge(handler, str(old.folder)) is OTHER
+
+
+@pytest.mark.parametrize("form", Form)
+def test_none_of_ours_is_taken_for_an_old_one(old: OldProject, form: Form) -> None:
+    for event in EVENTS:
+        made = entry(event, form, "/x/hivepipe/hooks/0123456789abcdef/hook")
+        assert verdict(made["hooks"][0], str(old.folder)) is OTHER
+
+
+@pytest.mark.parametrize("text", [SHARED_SETTINGS, LOCAL_SETTINGS])
+def test_only_the_old_hooks_leave_the_text_and_come_back(old: OldProject, text: str) -> None:
+    project = str(old.folder)
+    (found,) = [each for each in find_hooks(project) if Path(each.path).read_text() == text]
+    left = without_old(text, project)
+    settings = json.loads(left)
+    assert "auto-checkpoint" not in left
+    assert "session-checkpoint" not in left
+    assert ("npm run lint" in left) == ("npm run lint" in text)
+    others = {key: value for key, value in json.loads(text).items() if key != "hooks"}
+    assert {key: value for key, value in settings.items() if key != "hooks"} == others
+    again = with_again(left, found.old)
+    assert with_again(again, found.old) == again
+
+    def commands(said: str) -> list[str]:
+        groups = [group for groups in json.loads(said)["hooks"].values() for group in groups]
+        return sorted(handler["command"] for group in groups for handler in group["hooks"])
+
+    assert commands(again) == commands(text)
+
+
+def test_a_settings_file_that_cannot_be_read_is_named(old: OldProject) -> None:
+    old.write(".claude/settings.json", "{torn")
+    trouble = {Path(found.path).name: found.trouble for found in find_hooks(str(old.folder))}
+    assert "is not valid JSON" in trouble["settings.json"]

@@ -1,0 +1,20 @@
+"""The summary that costs nothing, of a text of which nothing else is known."""
+
+from hivepipe.summaries.plain import plain_text_summary
+
+
+def test_a_text_is_told_by_its_size_and_its_end() -> None:
+    text = "".join(f"line {number} of the talk\n" for number in range(100))
+    said = plain_text_summary(text, "codex").summary
+    assert said.startswith("A text of codex, 100 lines. Its last words: ... ")
+    assert said.endswith("line 99 of the talk")
+    assert "0 messages" not in said
+    first = said.partition("... ")[2].split()[0]
+    assert first in text.split()  # no half of a word
+
+
+def test_a_short_one_is_told_whole() -> None:
+    assert plain_text_summary("Done.\n", "other").summary == (
+        "A text, 1 line. Its last words: Done."
+    )
+    assert plain_text_summary("", "other").summary == "A text, 0 lines."

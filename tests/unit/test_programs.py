@@ -1,0 +1,118 @@
+"""A program is found in absolute folders of PATH only; git runs nothing of a repository's."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hivepipe import git
+from hivepipe.handlers.identity_files import is_tracked
+from hivepipe.hive.command import claude
+from hivepipe.install import claude_code, git_exclude
+from hivepipe.programs import find_program
+from hivepipe.settings import inherited
+from hivepipe.stack.redis_server import find_server
+
+
+@pytest.fixture
+def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A clone with programs of its own, the current folder; return the file that they make."""
+    proof = tmp_path / "proof"
+    clone = tmp_path / "clone"
+    for folder in (clone, clone / "node_modules" / ".bin"):
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in ("git", "claude", "pm2", "redis-server", "valkey-server"):
+            program = folder / name
+            program.write_text(f"#!/bin/sh\ntouch '{proof}'\necho 2.1.0 server v=9.9.9\n")
+            program.chmod(0o755)
+    monkeypatch.chdir(clone)
+    monkeypatch.setenv("PATH", f".:./node_modules/.bin::{os.environ['PATH']}:node_modules/.bin")
+    return proof
+
+
+def test_a_shipped_program_is_what_the_shell_would_run(shipped: Path) -> None:
+    subprocess.run(["sh", "-c", "git --version"], check=True, stdout=subprocess.DEVNULL)
+    assert shipped.exists()
+
+
+def test_relative_entries_of_path_are_passed_over(shipped: Path) -> None:
+    assert find_program("pm2") is None or "clone" not in str(find_program("pm2"))
+    assert str(find_program("git")).startswith("/")
+    find_server()
+    claude_code.version()
+    git.answer(".", "--version")
+    assert not shipped.exists()
+
+
+def test_a_program_named_by_its_path_is_taken(shipped: Path, tmp_path: Path) -> None:
+    assert find_program("./claude") == f"{tmp_path}/clone/claude"
+    assert find_program("./missing") is None
+
+
+def test_a_worker_is_not_started_by_the_clones_claude(
+    shipped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "bin"
+    own.mkdir()
+    (own / "claude").symlink_to("/bin/true")
+    monkeypatch.setenv("PATH", f"./node_modules/.bin:{own}")
+    assert claude() == f"{own}/claude"
+
+
+def test_children_get_absolute_folders_only(shipped: Path) -> None:
+    folders = os.fsdecode(inherited()[b"PATH"]).split(":")
+    assert folders
+    assert all(folder.startswith("/") for folder in folders)
+
+
+def test_without_any_absolute_folder_there_is_no_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", ".:bin")
+    assert b"PATH" not in inherited()
+    assert find_program("sh") is None
+
+
+def repository(folder: Path) -> Path:
+    folder.mkdir(exist_ok=True)
+    plain = ["git", "-c", "init.defaultBranch=main", "-C", str(folder)]
+    subprocess.run([*plain, "init", "--quiet"], check=True)
+    return folder
+
+
+def test_a_repository_names_no_program(tmp_path: Path) -> None:
+    clone, proof = repository(tmp_path / "clone"), tmp_path / "proof"
+    monitor = clone / "monitor"
+    monitor.write_text(f"#!/bin/sh\ntouch '{proof}'\n")
+    monitor.chmod(0o755)
+    subprocess.run(["git", "-C", str(clone), "config", "core.fsmonitor", str(monitor)], check=True)
+    (clone / "SOUL.md").write_text("x")
+    git_exclude.is_ignored(str(clone / ".claude" / "settings.local.json"))
+    assert is_tracked(clone / "SOUL.md") is False
+    assert git.tracked_files(str(clone), ".") == []
+    assert not proof.exists()
+
+
+def test_a_folder_that_looks_like_a_bare_repository_runs_nothing(tmp_path: Path) -> None:
+    """A profile's folder inside a fresh clone that ships HEAD, config, objects and refs."""
+    clone, proof = repository(tmp_path / "clone"), tmp_path / "proof"
+    program = clone / "run.sh"
+    program.write_text(f"#!/bin/sh\ntouch '{proof}'\n")
+    program.chmod(0o755)
+    bare = clone / "agents" / "bob"
+    for name in ("objects", "refs"):
+        (bare / name).mkdir(parents=True)
+    (bare / "HEAD").write_text("ref: refs/heads/main\n")
+    config = f'[core]\n\tbare = false\n\tworktree = "{clone}"\n\tfsmonitor = "{program}"\n'
+    (bare / "config").write_text(config)
+    (bare / "SOUL.md").write_text("x")
+    assert is_tracked(bare / "SOUL.md") is True, "who cannot tell says yes: nothing is written"
+    assert not proof.exists()
+
+
+def test_a_git_hooks_own_variables_mislead_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clone, other = repository(tmp_path / "clone"), repository(tmp_path / "other")
+    monkeypatch.setenv("GIT_DIR", str(other / ".git"))
+    settings = str(clone / ".claude" / "settings.local.json")
+    assert git_exclude.exclude_file(settings) == f"{clone}/.git/info/exclude"

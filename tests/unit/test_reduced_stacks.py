@@ -1,0 +1,270 @@
+"""Which workers there are, what the scheduler does in their place, and what `status` says of it.
+
+Redis is fakeredis; workers register themselves as RQ and hivepipe do it.
+"""
+
+import math
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import fakeredis
+import pytest
+from rq import Queue, Worker
+
+from hivepipe import status_report as product
+from hivepipe.doctor import stack as checks
+from hivepipe.doctor.checks import CHECKS
+from hivepipe.doctor.patient import Patient
+from hivepipe.home import Place
+from hivepipe.periodic import PERIODIC, tick_id
+from hivepipe.queues import ticks
+from hivepipe.queues.claims import accounts
+from hivepipe.queues.figures import figures
+from hivepipe.queues.names import ALL_QUEUES, QUEUES
+from hivepipe.queues.rq_workers import missing_queues, rq_workers
+from hivepipe.queues.spool import NOTES
+from hivepipe.scheduler import TickScheduler
+from hivepipe.slow_worker import LlmWorker, SlowWorker
+from hivepipe.stack.lock import Stack
+from hivepipe.writer import Writer
+
+STAND_INS = {row.name for row in PERIODIC if row.stands_in_for}
+ALWAYS = {row.name for row in PERIODIC if not row.stands_in_for}
+CONDITIONAL = {"retries", "spool", "activity"}
+
+
+@pytest.fixture
+def redis() -> fakeredis.FakeRedis:
+    return fakeredis.FakeRedis()
+
+
+def stock(redis: fakeredis.FakeRedis, *queues: str) -> Worker:
+    worker = Worker([Queue(name, connection=redis) for name in queues or QUEUES], connection=redis)
+    worker.register_birth()
+    return worker
+
+
+def ours(redis: fakeredis.FakeRedis, *kinds: type[Writer | SlowWorker]) -> None:
+    for kind in kinds:
+        queues = [Queue(name, connection=redis) for name in kind.own_queues]
+        kind(queues, connection=redis).register_birth()
+
+
+def fired(redis: fakeredis.FakeRedis, home: Path) -> set[str]:
+    """Return which rows the scheduler fires, once it has seen long enough who is there."""
+    scheduler = TickScheduler(redis, home=str(home))
+    scheduler._seen_at = dict.fromkeys(scheduler._seen_at, -math.inf)
+    scheduler._cycle()
+    scheduler.remove_lock()
+    waiting = redis.lrange("rq:queue:medium", 0, -1)
+    redis.delete("rq:queue:medium")
+    return {id.decode().removeprefix("tick-") for id in waiting}
+
+
+# ---- what the scheduler does
+
+
+def test_beside_our_workers_it_stands_in_for_nobody(
+    redis: fakeredis.FakeRedis, tmp_path: Path
+) -> None:
+    ours(redis, Writer, SlowWorker, LlmWorker)
+    stock(redis)
+    assert fired(redis, tmp_path) == ALWAYS
+
+
+def test_with_stock_workers_alone_it_does_what_ours_would(
+    redis: fakeredis.FakeRedis, tmp_path: Path
+) -> None:
+    stock(redis)
+    assert fired(redis, tmp_path) == ALWAYS | STAND_INS - CONDITIONAL
+
+
+def test_workers_that_start_beside_it_have_time_to_come(redis: fakeredis.FakeRedis) -> None:
+    TickScheduler(redis)._cycle()
+    waiting = redis.lrange("rq:queue:medium", 0, -1)
+    assert {id.decode().removeprefix("tick-") for id in waiting} == ALWAYS
+
+
+def test_without_a_slow_worker_it_exports_skills(
+    redis: fakeredis.FakeRedis, tmp_path: Path
+) -> None:
+    ours(redis, Writer)
+    assert fired(redis, tmp_path) == ALWAYS | {"exports"}
+
+
+def a_due_retry(redis: fakeredis.FakeRedis, _home: Path) -> None:
+    redis.zadd("rq:scheduled:low", {"0" * 32: 1})
+
+
+def an_event_on_disk(_redis: fakeredis.FakeRedis, home: Path) -> None:
+    (home / "spool").mkdir()
+    (home / "spool" / "1_1.json").write_text("{}")
+
+
+def a_note_on_disk(_redis: fakeredis.FakeRedis, home: Path) -> None:
+    (home / NOTES).write_text("[]\n")
+
+
+def a_heartbeat(redis: fakeredis.FakeRedis, _home: Path) -> None:
+    redis.sadd("hivepipe:active", "s-1")
+
+
+@pytest.mark.parametrize(
+    ("work", "row"),
+    [
+        (a_due_retry, "retries"),
+        (an_event_on_disk, "spool"),
+        (a_note_on_disk, "spool"),
+        (a_heartbeat, "activity"),
+    ],
+)
+def test_what_finds_nothing_is_not_fired(
+    redis: fakeredis.FakeRedis,
+    tmp_path: Path,
+    work: Callable[[fakeredis.FakeRedis, Path], None],
+    row: str,
+) -> None:
+    stock(redis)
+    assert row not in fired(redis, tmp_path)
+    work(redis, tmp_path)
+    assert row in fired(redis, tmp_path)
+
+
+def test_a_writer_that_is_silent_is_stood_in_for(
+    redis: fakeredis.FakeRedis, tmp_path: Path
+) -> None:
+    ours(redis, Writer, SlowWorker)
+    (key,) = [key for key in redis.smembers("rq:workers") if b"writer." in key]
+    redis.hset(key, "last_heartbeat", "2026-01-01T00:00:00.000000Z")
+    assert fired(redis, tmp_path) >= STAND_INS - CONDITIONAL - {"exports"}
+
+
+def test_a_tick_whose_job_is_lost_is_made_anew(redis: fakeredis.FakeRedis) -> None:
+    scheduler = TickScheduler(redis)
+    scheduler._cycle()
+    redis.delete("rq:queue:medium", f"rq:job:{tick_id('cleanup')}")
+    redis.zadd(ticks.SCHEDULED_KEY, {tick_id("cleanup"): 1})
+    scheduler._cycle()
+    scheduler._cycle()
+    assert redis.lrange("rq:queue:medium", 0, -1) == [tick_id("cleanup").encode()]
+    assert redis.hget(f"rq:job:{tick_id('cleanup')}", "timeout")
+
+
+def test_a_tick_that_died_with_its_worker_is_tried_again_and_does_not_stay_failed(
+    redis: fakeredis.FakeRedis,
+) -> None:
+    row = next(row for row in PERIODIC if row.name == "sweep")
+    scheduler = TickScheduler(redis)
+    scheduler._cycle()
+    id = tick_id(row.name)
+    assert redis.hmget(f"rq:job:{id}", "retries_left", "retry_intervals") == [b"3", b"[1, 2, 4]"]
+    redis.delete("rq:queue:medium")
+    redis.zadd("rq:failed:medium", {id: -1})
+    redis.zadd(ticks.SCHEDULED_KEY, {id: 1})
+    before = accounts(redis)
+    scheduler._cycle()
+    after = accounts(redis)
+    assert (after["failed"], after["waiting"]) == (0, 1)
+    assert after["accepted"] - before["accepted"] == 1
+    assert after["discarded"] == 1
+
+
+# ---- who is there
+
+
+def test_our_workers_have_speaking_names_and_show_their_queues_before_a_job(
+    redis: fakeredis.FakeRedis,
+) -> None:
+    ours(redis, Writer, SlowWorker, LlmWorker)
+    found = {worker.role: worker for worker in rq_workers(redis)}
+    assert set(found) == {"writer", "slow", "llm"}
+    assert found["llm"].name == f"llm.{os.uname().nodename}.{os.getpid()}"
+    assert redis.smembers("rq:queues") == {f"rq:queue:{name}".encode() for name in ALL_QUEUES}
+    ours(redis, LlmWorker)  # after a kill -9, with the same pid
+    assert len(rq_workers(redis)) == 3
+
+
+def test_a_stock_worker_that_rests_lives(redis: fakeredis.FakeRedis) -> None:
+    worker = stock(redis)
+    redis.hset(worker.key, "last_heartbeat", _ago(300))
+    assert rq_workers(redis)[0].is_alive
+    redis.hset(worker.key, "pid", 2**22 + 1)  # no process has it
+    assert not rq_workers(redis)[0].is_alive
+
+
+def _ago(secs: float) -> str:
+    at = datetime.now(UTC) - timedelta(seconds=secs)
+    return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+@pytest.mark.parametrize(
+    ("has_stock", "kinds", "waiting", "missing"),
+    [
+        (True, (), {}, ()),
+        (True, (), {"slow": 3}, ("slow",)),  # a writer was there before
+        (True, (Writer,), {}, ("slow", "llm")),
+        (False, (Writer, SlowWorker), {}, ("llm",)),
+        (False, (Writer, SlowWorker, LlmWorker), {}, ()),
+        (False, (), {}, ALL_QUEUES),
+    ],
+)
+def test_slow_and_llm_need_a_worker_where_a_writer_hands_on(
+    redis: fakeredis.FakeRedis,
+    has_stock: bool,
+    kinds: tuple[type[Writer | SlowWorker], ...],
+    waiting: dict[str, int],
+    missing: tuple[str, ...],
+) -> None:
+    if has_stock:
+        stock(redis)
+    ours(redis, *kinds)
+    assert missing_queues(rq_workers(redis), waiting) == missing
+
+
+# ---- what is said
+
+
+@pytest.mark.parametrize(
+    ("has_stock", "kinds", "clock", "names"),
+    [
+        (True, (), True, ["stock_workers", "no_slow_worker", "no_llm_worker"]),
+        (
+            True,
+            (),
+            False,
+            ["stock_workers", "no_scheduler", "no_slow_worker", "no_llm_worker"],
+        ),
+        (True, (SlowWorker,), True, ["stock_workers", "no_llm_worker"]),
+        (True, (Writer, SlowWorker, LlmWorker), True, []),
+        (False, (Writer, SlowWorker, LlmWorker), False, ["no_scheduler"]),
+        (False, (Writer, SlowWorker, LlmWorker), True, []),
+        (False, (), False, []),  # nothing runs at all
+    ],
+)
+def test_what_runs_reduced_is_said_in_sentences(
+    redis: fakeredis.FakeRedis,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    has_stock: bool,
+    kinds: tuple[type[Writer | SlowWorker], ...],
+    clock: bool,
+    names: list[str],
+) -> None:
+    if has_stock:
+        stock(redis)
+    ours(redis, *kinds)
+    if clock:
+        redis.set(ticks.LOCK_KEY, "somebody", ex=20)
+    home = Stack(str(tmp_path), str(tmp_path))
+    found = product._reductions(home, figures(redis))
+    assert [reduction.name for reduction in found] == names
+    assert all(reduction.text.endswith((".py", ")", "fails")) for reduction in found)
+    monkeypatch.setattr(checks.connection, "connect", lambda _address: redis)
+    monkeypatch.setattr(Patient, "is_alive", True)
+    monkeypatch.setattr(Patient, "programs", [])
+    (check,) = [check for check in CHECKS if check.name == "reduced"]
+    told = list(check.look(Patient(Place(str(tmp_path), str(tmp_path), {}), home)))
+    assert [finding.text for finding in told] == [reduction.text for reduction in found]
+    assert any(not finding.is_note for finding in told) is ("no_scheduler" in names)

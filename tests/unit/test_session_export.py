@@ -1,0 +1,109 @@
+"""session.yaml says how the last session stands, and is never written over somebody's file."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hivepipe.envelope import Envelope
+from hivepipe.handlers.registry import execute
+from hivepipe.handlers.session_export import SessionExport
+from hivepipe.home import locate
+from hivepipe.install.holdings import holdings
+from hivepipe.ownership.manifest import Manifest
+from hivepipe.store.database import Database
+
+AT_NS = 1_795_222_800 * 10**9  # 2026-11-21 01:00 UTC
+MINUTE_NS = 60 * 10**9
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    made = tmp_path / "shop" / ".hive-mind"
+    made.mkdir(parents=True)
+    monkeypatch.setenv("HIVEPIPE_HOME", str(made))
+    monkeypatch.setattr(
+        "hivepipe.handlers.session_export.database_path", lambda _home: made / "hive.db"
+    )
+    Manifest(str(made)).begin()
+    return made
+
+
+@pytest.fixture
+def db(home: Path) -> Iterator[Database]:
+    with closing(Database(home / "hive.db")) as made:
+        yield made
+
+
+def tell(db: Database, operation: str, minute: int, session: str = "s-1", **said: Any) -> None:
+    at_ns = AT_NS + minute * MINUTE_NS
+    payload = {"swarm": "swarm-1", **said}
+    job = Envelope(f"{operation}-{at_ns}", operation, 1, payload, session, "i-1", "/shop", at_ns)
+    with db.transaction():
+        execute(db, job)
+
+
+def exported(home: Path) -> dict[str, str]:
+    assert SessionExport(str(home)).finish()
+    lines = (home.parent / ".claude-state" / "session.yaml").read_text().splitlines()
+    assert lines.pop(0) == "# written by hivepipe"
+    found = (line.partition(":") for line in lines)
+    return {name: value.strip().strip('"') for name, _, value in found}
+
+
+def test_the_file_follows_the_session(db: Database, home: Path) -> None:
+    tell(db, "start_session", 0, source="startup")
+    known = {"id": "s-1", "started_at": "2026-11-21T01:00:00.000Z"}
+    open_session = {**known, "last_turn_ended_at": "", "ended_at": "", "status": "active"}
+    assert exported(home) == open_session
+    tell(db, "pause_session", 1)
+    turn_ended = {"last_turn_ended_at": "2026-11-21T01:01:00.000Z"}
+    assert exported(home) == {**open_session, **turn_ended, "status": "paused"}
+    tell(db, "activate_session", 2)
+    assert exported(home) == {**open_session, **turn_ended}
+    tell(db, "end_session", 3, reason="other")
+    ended = {"ended_at": "2026-11-21T01:03:00.000Z", "status": "ended"}
+    assert exported(home) == {**known, **turn_ended, **ended}
+    tell(db, "start_session", 4, "s-2", source="startup")
+    assert exported(home)["id"] == "s-2"
+    assert not [*(home.parent / ".claude-state").glob("*.tmp")]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_file_of_somebody_elses_stays(db: Database, home: Path, when: str) -> None:
+    tell(db, "start_session", 0, source="startup")
+    path = home.parent / ".claude-state" / "session.yaml"
+    if when == "after":
+        exported(home)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("id: mine\n")
+    tell(db, "pause_session", 1)
+    assert SessionExport(str(home)).finish()
+    assert path.read_text() == "id: mine\n"
+    assert str(path) not in holdings(locate(str(home.parent))).own
+
+
+def test_a_purge_takes_along_what_hivepipe_wrote(db: Database, home: Path) -> None:
+    tell(db, "start_session", 0, source="startup")
+    exported(home)
+    path = home.parent / ".claude-state" / "session.yaml"
+    assert str(path) in holdings(locate(str(home.parent))).own
+
+
+def test_of_a_session_that_was_forgotten_nothing_stays(db: Database, home: Path) -> None:
+    tell(db, "start_session", 0, source="startup")
+    exported(home)
+    db.execute("DELETE FROM sessions", {})
+    assert SessionExport(str(home)).finish()
+    assert not (home.parent / ".claude-state" / "session.yaml").exists()
+
+
+def test_a_home_outside_of_a_project_has_none(tmp_path: Path) -> None:
+    home = tmp_path / "data" / "shop"
+    home.mkdir(parents=True)
+    with closing(Database(home / "hive.db")) as db:
+        tell(db, "start_session", 0, source="startup")
+    assert SessionExport(str(home)).finish()
+    assert not [*tmp_path.rglob("session.yaml")]
