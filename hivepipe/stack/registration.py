@@ -21,12 +21,13 @@ from hivepipe.home import (
 )
 from hivepipe.ownership.logs import NAMES, take_names
 from hivepipe.ownership.manifest import Manifest
-from hivepipe.stack.lock import Stack, make_private
+from hivepipe.stack.lock import Stack, locked_folder, make_private
 from hivepipe.stack.root import refuse_root
 from hivepipe.store.foreign import is_foreign
 from hivepipe.store.location import database_path
 
 LARGEST_RECORD_BYTES = 4096  # what a hook reads of it
+WAIT_SECS = 10.0  # for another process that registers; it writes a few small files
 IGNORE_ALL = "*\n"  # of a `.gitignore`
 STATE_MODE = "mode of .claude-state"  # before it was closed to others
 _FOLDERS = (".hive-mind", ".claude-state")
@@ -57,8 +58,18 @@ def register(
     }
     text = _text(record)  # refused before anything is made
     refuse_predecessor(home)
-    if not adopt:
-        _refuse_shipped(project)
+    make_private(_records_folder())
+    with locked_folder(_records_folder(), WAIT_SECS):  # what another made is not somebody else's
+        if not adopt:
+            _refuse_shipped(project)
+        _make_folders(project, home)
+        if home != project:  # off is a project's own word: its home's record keeps the stack's
+            wanted = read_record(home).get("state", "on") if state == "off" else state
+            _write(home, _text({**record, "state": wanted}))
+        _write(project, text)
+
+
+def _make_folders(project: str, home: str) -> None:
     manifest = Manifest(home)
     if home == f"{project}/.hive-mind":
         _take_folders(project, manifest)
@@ -67,10 +78,6 @@ def register(
         _claim(home)
         manifest.begin()
     take_names(kept_folder(home), manifest, NAMES)
-    if home != project:  # off is a project's own word: the home's record keeps what its stack is
-        wanted = read_record(home).get("state", "on") if state == "off" else state
-        _write(home, _text({**record, "state": wanted}))
-    _write(project, text)
 
 
 def refuse_predecessor(home: str) -> None:
@@ -108,12 +115,10 @@ def _mode(folder: str) -> str:
 
 def _refuse_shipped(project: str) -> None:
     """A folder that came with the project is somebody else's: Redis runs what its file says."""
-    home = f"{project}/.hive-mind"
-    is_filled = os.path.isdir(home) and set(os.listdir(home)) - {".gitignore"}
-    # Asked after looking: another `up` registers before it starts what fills the folder.
     if read_record(project):
         return
-    if is_filled:
+    home = f"{project}/.hive-mind"
+    if os.path.isdir(home) and set(os.listdir(home)) - {".gitignore"}:
         raise RegistrationError(
             f"{home} is not empty, and this project was never registered here. If it is yours "
             "(moved, renamed, or uninstalled before), add --adopt; if the bash hooks made it, run "
@@ -201,8 +206,12 @@ def records() -> list[dict[str, str]]:
     return [record for record in map(parse_record, _record_files()) if record.get("home")]
 
 
+def _records_folder() -> str:
+    return f"{state_folder()}/projects"
+
+
 def _record_files() -> list[str]:
-    folder = f"{state_folder()}/projects"
+    folder = _records_folder()
     try:
         return [f"{folder}/{name}" for name in sorted(os.listdir(folder)) if "." not in name]
     except FileNotFoundError:

@@ -1,6 +1,5 @@
 """Somebody removes what the processes of a stack listen at, or lock, while they run."""
 
-import os
 import random
 import shutil
 from collections.abc import Callable
@@ -135,7 +134,6 @@ def test_the_stack_mends_itself_and_nothing_is_lost(
 
 def lives(pid: int) -> bool:
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):  # it may end between `open` and `read`
         return False
-    return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
