@@ -36,4 +36,4 @@ case $tool in
     ;;
   *) enqueue 5 insert_prompt ;;
 esac
-echo '{"continue": true}'
+exit 0

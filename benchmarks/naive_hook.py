@@ -20,4 +20,3 @@ for name in queues:
         result_ttl=60,
         retry=Retry(max=3, interval=[1, 2, 4]),
     )
-print('{"continue": true}')

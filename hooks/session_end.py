@@ -9,4 +9,4 @@ try:
 
     run("SessionEnd")
 except BaseException:  # noqa: BLE001  a broken installation must not stop Claude Code
-    print('{"continue": true}')
+    pass

@@ -26,7 +26,7 @@ import redis
 pytest.register_assert_rewrite("tests.faults.harness")  # before any test file imports it
 
 ROOT = Path(__file__).resolve().parent.parent
-NEUTRAL = '{"continue": true}\n'
+NEUTRAL = ""  # what a hook prints that has nothing to say
 QUEUES = ("high", "medium", "low")
 ALL_QUEUES = (*QUEUES, "slow", "llm")
 PATIENCE_SECS = 60.0
@@ -124,7 +124,7 @@ def fire(
     env: Mapping[str, str],
     hooks: Path = ROOT / "hooks",
 ) -> None:
-    """Run the real hook on one event, which it has to answer neutrally; a start may be briefed."""
+    """Run the real hook on one event, on which it has nothing to say; a start may be briefed."""
     said = answered(event_name, payload, env, hooks)
     if event_name == "SessionStart" and said != NEUTRAL:
         (told,) = json.loads(said).values()

@@ -7,7 +7,7 @@ go on is not in it: on those events the neutral answer is the only one.
 import json
 from typing import Any
 
-NEUTRAL = '{"continue": true}\n'
+NEUTRAL = ""
 MOST_CHARS = 10_000
 
 CONTEXT = {"additionalContext": str}

@@ -1,6 +1,6 @@
 """What every hook executable does: read, plan, hand over, answer.
 
-Three promises: the answer is neutral unless there is something to say; the exit code is 0 and
+Three promises: a hook prints nothing unless there is something to say; the exit code is 0 and
 stderr stays empty, whatever happens; the whole ends within a second, but for time in which
 the machine had no processor for it.
 
@@ -44,7 +44,7 @@ WAITING_SHARE = 0.3
 MOST_GAINS = 4  # Claude Code gives a hook 5 s
 SETTINGS_BYTES = 1 << 20
 _UNASKED = ("", "", "")
-NEUTRAL = b'{"continue": true}\n'
+NEUTRAL = b""  # Claude Code shows what a hook prints
 
 # What shows that a session is alive, begins or ends a call or a turn.
 _GUARDED = (
@@ -96,7 +96,8 @@ def _answer_and_end(answer: bytes) -> None:
 def _answer(answer: bytes) -> None:
     """Give the answer; the hard stop, which would give another one, is called off first."""
     setitimer(ITIMER_REAL, 0)
-    posix.write(1, answer)
+    if answer:
+        posix.write(1, answer)
 
 
 def _read() -> stdin.Input:
@@ -149,8 +150,7 @@ _came_at_ns = 0
 
 
 def _stop_hard(*_signal: object) -> None:
-    """Answer, keep the event, leave a line in the log, end; should the disk hang, end without."""
-    posix.write(1, NEUTRAL)
+    """Keep the event, leave a line in the log, end; should the disk hang, end without."""
     signal(SIGALRM, _stop_at_last)
     setitimer(ITIMER_REAL, LAST_SECS)
     try:
@@ -203,7 +203,8 @@ def _take_in(name: str, received: stdin.Input) -> bytes:
     if event.session_id.startswith(PROBE):
         from hivepipe.intake.probe import hand_over_probe
 
-        return hand_over_probe(event, place, event_time_ns, NEUTRAL)
+        hand_over_probe(event, place, event_time_ns)
+        return NEUTRAL
     instance = instances.this_instance(place.home)
     context = _context(event, event_time_ns, place, instance)
     _keep_identity(event, place, context)
@@ -232,8 +233,7 @@ def _take_in(name: str, received: stdin.Input) -> bytes:
     elif watch and watch.may_be_answered:
         answer = _judged(watch, said, place)
     else:
-        answer = b""
-    answer = answer or NEUTRAL
+        answer = NEUTRAL
     if direct:
         _answer(answer)
         apply_and_end(name, place, direct)

@@ -6,23 +6,17 @@ event a session id of this form, and looks for the job's id.
 On the hook path, for such events only.
 """
 
-import posix
-from _signal import ITIMER_REAL, setitimer
-
 from hivepipe.events import PROBE, Event, clean
 from hivepipe.home import Place
 from hivepipe.intake.hand_over import apply_and_end, hand_over
 from hivepipe.jobs import Context, Job, encode
 
 
-def hand_over_probe(event: Event, place: Place, event_time_ns: int, answer: bytes) -> bytes:
-    """Hand the probe's job over and return the answer; the direct path answers before it writes."""
+def hand_over_probe(event: Event, place: Place, event_time_ns: int) -> None:
+    """Hand the probe's job over."""
     job = Job("probe", {"event": event.name}, event.session_id[len(PROBE) :])
     context = Context(event_time_ns=event_time_ns, project=clean(place.project), cwd=event.cwd)
     messages = encode([job], event, context)
     direct = hand_over(event.name, place, event_time_ns, messages)[0]
     if direct:
-        setitimer(ITIMER_REAL, 0)  # the hard stop, which would give another answer
-        posix.write(1, answer)
         apply_and_end(event.name, place, direct)
-    return answer

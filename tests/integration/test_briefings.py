@@ -52,7 +52,7 @@ def test_a_goal_survives_a_compaction(
     writer.start()
     run(private_home, monkeypatch, "task", "add", "Split checkout.py", "--id", "t-1")
     run(private_home, monkeypatch, "task", "progress", "t-1", "two of three modules")
-    assert answered("SessionStart", payloads.SESSION_START, env)
+    fire("SessionStart", payloads.SESSION_START, env)
     fire("UserPromptSubmit", payloads.USER_PROMPT_SUBMIT, env)
     until(lambda: "two of three" in told(payloads.SESSION_START, env), "no task at the start")
     fire("PreCompact", payloads.PRE_COMPACT, env)

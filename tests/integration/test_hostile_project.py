@@ -117,7 +117,7 @@ def test_a_direct_run_that_cannot_start_is_no_failure_of_the_hook(
         capture_output=True,
         text=True,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, '{"continue": true}\n', "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert len(home.spool) == 1, "nothing is lost"
     logs = list(home.root.rglob("hook-errors.log"))
     assert "direct run failed" in logs[0].read_text()

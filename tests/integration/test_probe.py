@@ -120,7 +120,7 @@ def launcher(user: User) -> Path:
 
 def neutral(user: User) -> None:
     """What `hivepipe-hook` of an editable installation did: it answers and keeps nothing."""
-    launcher(user).write_text("#!/bin/sh\necho '{\"continue\": true}'\n")
+    launcher(user).write_text("#!/bin/sh\n")
 
 
 def hang(user: User) -> None:

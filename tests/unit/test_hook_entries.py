@@ -82,7 +82,7 @@ def test_every_entry_runs_its_hook(form: Form, state: Path) -> None:
     for event in EVENTS:
         handler = entry(event, form, hook_copy.launcher())["hooks"][0]
         done = run(handler, XDG_STATE_HOME=str(state))
-        assert (done.returncode, done.stdout, done.stderr) == (0, '{"continue": true}\n', "")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_an_interpreter_whose_path_the_kernel_does_not_take_is_started_by_a_shell(
@@ -95,7 +95,7 @@ def test_an_interpreter_whose_path_the_kernel_does_not_take_is_started_by_a_shel
     hook_copy.write()
     assert hook_copy.interpreter_of(hook_copy.launcher()) == [str(python)]
     done = run(entry(EVENTS[3], Form.EXEC, hook_copy.launcher())["hooks"][0])
-    assert (done.returncode, done.stdout, done.stderr) == (0, '{"continue": true}\n', "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_the_program_is_the_users_alone_under_any_umask(state: Path) -> None:
