@@ -139,10 +139,11 @@ class User:
         )
 
     def hivepipe(self, *words: str, expect: int = 0, cwd: Path | None = None, **env: str) -> str:
-        """Run `hivepipe` as this user and return what it says; `init` without its probe."""
-        if words[0] == "init" and not {"--probe", "--help"}.intersection(words):
-            words = (*words, "--no-probe")
-        words = tuple(word for word in words if word != "--probe" or words[0] != "init")
+        """Run `hivepipe` as this user and return what it says; probes are to be asked for."""
+        if words[0] in ("init", "migrate"):
+            asked = {"--probe", "--help"}.intersection(words)
+            words = tuple(word for word in words if word != "--probe")
+            words = words if asked else (*words, "--no-probe")
         done = self.do("hivepipe", *words, cwd=cwd, **env)
         assert done.returncode == expect, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stdout + done.stderr

@@ -9,11 +9,10 @@ import click
 from hivepipe.cli.migrate import show_given_back
 from hivepipe.cli.paths import short
 from hivepipe.cli.plain import printable
-from hivepipe.cli.probe import findings, summary
+from hivepipe.cli.probe import is_good, no_probe_option, probe_here, show_probe
 from hivepipe.cli.tables import size
-from hivepipe.doctor.patient import Patient
 from hivepipe.errors import NoRedisServerError
-from hivepipe.home import Place, locate, read_record, record_path
+from hivepipe.home import Place, read_record, record_path
 from hivepipe.install import edits, installation, removal
 from hivepipe.install.claude_code import Scope
 from hivepipe.install.hook_entries import EVENTS, Form
@@ -21,8 +20,6 @@ from hivepipe.migration.undo import undo as give_back
 from hivepipe.predecessor import record as records
 from hivepipe.predecessor.hooks import find_hooks
 from hivepipe.predecessor.record import Record
-from hivepipe.probing import probe
-from hivepipe.stack.lock import Stack
 from hivepipe.stack.redis_server import find_server
 from hivepipe.stack.registration import refuse_predecessor
 
@@ -36,7 +33,7 @@ dry_run_option = click.option(
 @click.option("--project", is_flag=True, help="For all who work on this project, by git.")
 @click.option("--user", is_flag=True, help="For you, in all your projects.")
 @click.option("--adopt", is_flag=True, help="Take over a .hive-mind that this project came with.")
-@click.option("--no-probe", is_flag=True, help="Do not fire an event through the hooks at the end.")
+@no_probe_option
 @dry_run_option
 def init(
     local: bool, project: bool, user: bool, adopt: bool, no_probe: bool, dry_run: bool
@@ -54,9 +51,11 @@ def init(
     installation.carry_out(plan, adopt)
     _show_installed(plan, scope)
     _show_old_hooks(plan)
-    recorded = no_probe or _probe()
+    probed = [] if no_probe else probe_here()
+    if not no_probe:
+        show_probe(probed)
     _show_what_is_next(plan, scope)
-    sys.exit(0 if recorded else 1)
+    sys.exit(0 if is_good(probed) else 1)
 
 
 @click.command()
@@ -142,19 +141,6 @@ def _show_old_hooks(plan: installation.Plan) -> None:
         if found.old:
             said = f"{len(found.old)} old bash hooks are still in {short(found.path)}"
             click.echo(f"         {said}: hivepipe migrate takes them out")
-
-
-def _probe() -> bool:
-    """Fire an event through every hook, and say in a line whether that is recorded."""
-    os.umask(0o077)
-    place = locate(".")
-    found = probe(Patient(place, Stack.of(place)), with_stack=False)
-    click.echo(f"probe    {printable(summary(found))}")
-    if place.state == "off":
-        return True
-    for finding in findings(found):
-        click.echo(f"         {printable(finding.text)}", err=True)
-    return all(each.recorded for each in found)
 
 
 def _show_what_is_next(plan: installation.Plan, scope: Scope) -> None:

@@ -8,19 +8,23 @@ from pathlib import Path
 import click
 
 from hivepipe.cli.import_old import show_not_taken
+from hivepipe.cli.migrate_json import given_back_entry, plan_entry, result_entry
 from hivepipe.cli.paths import short
 from hivepipe.cli.plain import printable
+from hivepipe.cli.probe import entries, is_good, no_probe_option, probe_here, show_probe
+from hivepipe.cli.tables import json_option, show_json
 from hivepipe.handlers.found_exports import Row
 from hivepipe.home import main_checkout, real_path
 from hivepipe.importing import BEFORE, TAKEN, Outcome
 from hivepipe.migration import plan as planning
 from hivepipe.migration.carry_out import Result, carry_out
 from hivepipe.migration.plan import Plan, refuse_foreign_database
-from hivepipe.migration.rows import Taken
+from hivepipe.migration.rows import NOTHING, Taken
 from hivepipe.migration.undo import undo as give_back
 from hivepipe.predecessor import record as records
 from hivepipe.predecessor.hooks import OldHooks, command_of
 from hivepipe.predecessor.record import Record
+from hivepipe.probing import Probe
 from hivepipe.store.legacy_rows import TABLES
 
 
@@ -36,7 +40,11 @@ from hivepipe.store.legacy_rows import TABLES
     help="An old .hive-mind in another place; it is read and stays there.",
 )
 @click.option("--undo", is_flag=True, help="Put the old home and the old hooks back.")
-def migrate(dry_run: bool, yes: bool, folders: tuple[str, ...], undo: bool) -> None:
+@no_probe_option
+@json_option
+def migrate(
+    dry_run: bool, yes: bool, folders: tuple[str, ...], undo: bool, no_probe: bool, as_json: bool
+) -> None:
     """Move over from the bash hooks and the file queue that hivepipe replaces.
 
     Takes the old hooks out of the settings files, moves the old .hive-mind aside, installs hivepipe
@@ -44,33 +52,48 @@ def migrate(dry_run: bool, yes: bool, folders: tuple[str, ...], undo: bool) -> N
     """
     os.umask(0o077)
     if undo:
-        _undo(yes)
+        _undo(yes, as_json)
         return
     plan = planning.plan(list(folders))
-    if plan.is_empty:
-        _show_nothing(plan)
-        return
-    refuse_foreign_database(plan)
-    rehearsed = plan.rehearsed()
-    if _is_done(plan, rehearsed):
-        click.echo(f"migrated already, nothing new; {_where(plan.record)}")
-        _show_doubtful(plan.hooks)
-        return
-    _show_plan(plan)
-    _show_rows(rehearsed, "import")
-    if dry_run:
-        click.echo("nothing was changed")
+    rehearsed = NOTHING if plan.is_empty else _rehearsed(plan)
+    is_to_do = not (plan.is_empty or _is_done(plan, rehearsed))
+    planned = plan_entry(plan, rehearsed) if as_json else {}  # as it is before anything changes
+    if not as_json:
+        _show_found(plan, rehearsed, is_to_do)
+    if dry_run or not is_to_do:
+        if as_json:
+            show_json(changed=False, plan=planned, result=None, probe=None)
+        elif is_to_do:
+            click.echo("nothing was changed")
         return
     if not yes:
-        click.confirm("Go on?", abort=True)
-    _show_result(plan, carry_out(plan))
+        click.confirm("Go on?", abort=True, err=as_json)
+    result = carry_out(plan)
+    if not as_json:
+        _show_result(plan, result)
+    probed = None if no_probe else probe_here()
+    if as_json:
+        said = None if probed is None else entries(probed)
+        show_json(changed=True, plan=planned, result=result_entry(plan, result), probe=said)
+    else:
+        _show_end(probed)
+    sys.exit(0 if is_good(probed or []) else 1)
 
 
-def _undo(yes: bool) -> None:
+def _rehearsed(plan: Plan) -> Taken:
+    refuse_foreign_database(plan)
+    return plan.rehearsed()
+
+
+def _undo(yes: bool, as_json: bool) -> None:
     project = main_checkout(real_path("."))
     if not yes:
-        click.confirm("Put the old home and the old hooks back?", abort=True)
-    show_given_back(give_back(project))
+        click.confirm("Put the old home and the old hooks back?", abort=True, err=as_json)
+    record = give_back(project)
+    if as_json:
+        show_json(**given_back_entry(record))
+    else:
+        show_given_back(record)
 
 
 def show_given_back(record: Record) -> None:
@@ -85,6 +108,18 @@ def show_given_back(record: Record) -> None:
 def _is_done(plan: Plan, rehearsed: Taken) -> bool:
     has_new = any(each.outcome == TAKEN for each in rehearsed.imported.outcomes)
     return plan.record.is_complete and not (plan.old_hooks or plan.moves or has_new)
+
+
+def _show_found(plan: Plan, rehearsed: Taken, is_to_do: bool) -> None:
+    """Show what is to be done, if anything is."""
+    if plan.is_empty:
+        _show_nothing(plan)
+    elif not is_to_do:
+        click.echo(f"migrated already, nothing new; {_where(plan.record)}")
+        _show_doubtful(plan.hooks)
+    else:
+        _show_plan(plan)
+        _show_rows(rehearsed, "import")
 
 
 def _show_nothing(plan: Plan) -> None:
@@ -180,6 +215,10 @@ def _show_result(plan: Plan, result: Result) -> None:
     _show_files(result.files)
     record = records.read(plan.project)
     click.echo(f"done; {_where(record)}" if record else "done")
+
+
+def _show_end(probed: list[Probe] | None) -> None:
+    if probed is not None:
+        show_probe(probed)
     click.echo("restart the Claude Code sessions that are open: they still run the old hooks")
     click.echo("hivepipe doctor shows whether all is well; hivepipe migrate --undo takes it back")
-    sys.exit(0)

@@ -1,10 +1,40 @@
-"""What a probe found, for `doctor --probe` and the end of `init`."""
+"""What a probe found, for `doctor --probe` and the end of `init` and `migrate`."""
 
+import os
 from collections import Counter
 from typing import Any
 
-from hivepipe.doctor.patient import Finding
-from hivepipe.probing import Probe
+import click
+
+from hivepipe.cli.plain import printable
+from hivepipe.doctor.patient import Finding, Patient
+from hivepipe.home import locate
+from hivepipe.probing import Probe, probe
+from hivepipe.stack.lock import Stack
+
+no_probe_option = click.option(
+    "--no-probe", is_flag=True, help="Do not fire an event through the hooks at the end."
+)
+
+
+def probe_here() -> list[Probe]:
+    """Fire an event through every hook of the project of the current folder; start no stack."""
+    os.umask(0o077)
+    place = locate(".")
+    return probe(Patient(place, Stack.of(place)), with_stack=False)
+
+
+def is_good(found: list[Probe]) -> bool:
+    """Is every event recorded that is to be recorded? Of a project that is off, none is."""
+    return locate(".").state == "off" or all(each.recorded for each in found)
+
+
+def show_probe(found: list[Probe]) -> None:
+    """Say in a line how it went, and below it what is wrong."""
+    click.echo(f"probe    {printable(summary(found))}")
+    if not is_good(found):
+        for finding in findings(found):
+            click.echo(f"         {printable(finding.text)}", err=True)
 
 
 def findings(found: list[Probe]) -> list[Finding]:

@@ -21,6 +21,9 @@ class Taken(NamedTuple):
     left_out: list[LeftOut]
 
 
+NOTHING = Taken(Imported([], 0), [])
+
+
 def take_in(database: Path, homes: list[OldHome]) -> Taken:
     """Import the databases, then the queues, in one transaction."""
     left_out: list[LeftOut] = []

@@ -21,7 +21,6 @@ WITHOUT = {
         *("hive init", "hive resume", "hive answer", "hive park"),
         *("hive archive", "hive delete", "hive projects add", "hive projects remove"),
     ),
-    "it shows what it will do, asks, and does it": ("migrate",),
     "it prints text for another program": (
         *("completion", "redact", "root", "url", "rq", "hive monitor", "export"),
     ),

@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,6 +79,49 @@ def test_everything_comes_once_and_nothing_is_lost(user: User, old: OldProject, 
     assert counts(user) == found
     said = user.hivepipe("uninstall", "--purge", "--yes")
     assert ".hive-mind is back" in said
+    assert without_state(states(user.project)) == without_state(before)
+
+
+def test_it_ends_with_the_probe(user: User, old: OldProject) -> None:
+    old.hooks()
+    user.own(user.project)
+    said = user.hivepipe("migrate", "--yes", "--probe", expect=1, HIVEPIPE_DISABLED="1")
+    assert "probe    0 of 12 hooks recorded an event, 12 answered, but not recorded" in said
+    assert "HIVEPIPE_DISABLED is set" in said
+    user.hivepipe("uninstall", "--purge", "--yes")
+    said = user.hivepipe("migrate", "--yes", "--probe")
+    assert "probe    12 of 12 hooks recorded an event" in said
+
+
+def test_json_is_one_object_before_and_after(user: User, old: OldProject) -> None:
+    old.whole()
+    user.own(user.project)
+    before = states(user.project)
+    dry = json.loads(user.hivepipe("migrate", "--dry-run", "--json"))
+    assert states(user.project) == before
+    assert (dry["changed"], dry["result"], dry["probe"]) == (False, None, None)
+    plan = dry["plan"]
+    assert plan["moves"] == [{"source": str(old.home), "target": str(user.project / ASIDE)}]
+    assert {Path(each["path"]).name for each in plan["hooks"]} >= {"settings.json"}
+    assert all(each["command"] for file in plan["hooks"] for each in file["old"])
+    assert [each["folder"] for each in plan["queues"]] == [str(old.queue)]
+    done = user.do("hivepipe", "migrate", "--json", data="y\n")
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["changed"] is True
+    assert said["plan"] == plan
+    rows = said["result"]["rows"]
+    assert rows["totals"] == plan["rows"]["totals"]
+    assert rows["totals"]["taken"] > 5
+    assert [each["reason"] for each in rows["entries"] if each["outcome"] == "refused"]
+    assert said["result"]["kept"] == [str(user.project / ASIDE)]
+    assert {each["verdict"] for each in said["probe"]} == {"recorded"}
+    again = json.loads(user.hivepipe("migrate", "--yes", "--json"))
+    assert (again["changed"], again["result"]) == (False, None)
+    user.hivepipe("uninstall")
+    (user.project / ".hive-mind").rename(user.home / "hivepipe-data")
+    undone = json.loads(user.hivepipe("migrate", "--undo", "--yes", "--json"))
+    assert undone["homes"] == [str(old.home)]
     assert without_state(states(user.project)) == without_state(before)
 
 
