@@ -10,6 +10,7 @@ from hivepipe.queues.activity import Activity, settle_activity, take_activity
 from hivepipe.store.activity import record_activity
 from hivepipe.store.database import Database
 from hivepipe.store.forgetting import is_forgotten
+from hivepipe.store.session_state import note_work
 from hivepipe.stored_times import stored_time
 
 EVERY_SECS = 5.0
@@ -53,6 +54,7 @@ def _record(db: Database, activity: Activity) -> None:
         session=activity.session,
         since_ms=activity.since_ms,
         last_active_at=stored_time(activity.last_ms * 1_000_000),
+        last_work_at=stored_time(activity.work_ms * 1_000_000) if activity.work_ms else None,
         totals={
             "calls": activity.calls,
             "failed": activity.failed,
@@ -64,3 +66,4 @@ def _record(db: Database, activity: Activity) -> None:
         task=activity.task,
         profile=activity.profile,
     )
+    note_work(db, activity.session)

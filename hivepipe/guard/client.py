@@ -62,6 +62,7 @@ local is_newest = last <= tonumber(at) or last > ahead
 if is_newest then
   redis.call('HSET', activity, 'last_ms', at, 'task', task, 'profile', profile)
   if turn ~= '' then redis.call('HSET', activity, 'turn', turn) end
+  if verb ~= 'stop' then redis.call('HSET', activity, 'work_ms', at) end
 end
 redis.call('SADD', 'hivepipe:active', session)
 if verb == 'prompt' or (is_newest and last_task and last_task ~= task) then

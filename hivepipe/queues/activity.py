@@ -34,6 +34,7 @@ class Activity:
     session: str
     since_ms: int
     last_ms: int
+    work_ms: int  # of the last sign that was no end of a turn; 0: there was none
     calls: int
     failed: int
     denied: int
@@ -79,6 +80,7 @@ def _read(session: str, totals: dict[bytes, bytes], calls: list[bytes]) -> Activ
         session=session,
         since_ms=since_ms,
         last_ms=_number(totals, "last_ms"),
+        work_ms=_number(totals, "work_ms"),
         calls=_number(totals, "calls"),
         failed=_number(totals, "failed"),
         denied=_number(totals, "denied"),

@@ -6,7 +6,7 @@ loses its data, and a session's total is the sum. Totals only rise, times only m
 
 from hivepipe.store.database import Database
 from hivepipe.store.listings import Entry, Listings
-from hivepipe.stored_times import ahead_ns, stored_time
+from hivepipe.stored_times import ahead_ns, now, stored_time
 
 _TOTALS = ("calls", "failed", "denied", "warned")
 
@@ -17,6 +17,7 @@ def record_activity(
     session: str,
     since_ms: int,
     last_active_at: str,
+    last_work_at: str | None,
     totals: dict[str, int],
     open_calls: int,
     turn_is_open: bool,
@@ -28,16 +29,17 @@ def record_activity(
         "(excluded.last_active_at >= activity.last_active_at OR activity.last_active_at > :ahead)"
     )
     sql = f"""
-        INSERT INTO activity (session_id, since_ms, last_active_at, calls, failed, denied, warned,
-          open_calls, turn_is_open, task_id, profile)
-        VALUES (:session, :since_ms, :last_active_at, :calls, :failed, :denied, :warned,
-          :open_calls, :turn_is_open, :task, :profile)
+        INSERT INTO activity (session_id, since_ms, last_active_at, last_work_at, calls, failed,
+          denied, warned, open_calls, turn_is_open, task_id, profile)
+        VALUES (:session, :since_ms, :last_active_at, :last_work_at, :calls, :failed,
+          :denied, :warned, :open_calls, :turn_is_open, :task, :profile)
         ON CONFLICT (session_id, since_ms) DO UPDATE SET
           {", ".join(_rising(column) for column in _TOTALS)},
           open_calls = CASE WHEN {newer} THEN excluded.open_calls ELSE open_calls END,
           turn_is_open = CASE WHEN {newer} THEN excluded.turn_is_open ELSE turn_is_open END,
           task_id = CASE WHEN {newer} THEN excluded.task_id ELSE task_id END,
           profile = CASE WHEN {newer} THEN excluded.profile ELSE profile END,
+          last_work_at = CASE WHEN {newer} THEN excluded.last_work_at ELSE last_work_at END,
           last_active_at = CASE WHEN {newer} THEN excluded.last_active_at
             ELSE last_active_at END
     """
@@ -45,6 +47,7 @@ def record_activity(
         "session": session,
         "since_ms": since_ms,
         "last_active_at": last_active_at,
+        "last_work_at": last_work_at,
         **totals,
         "open_calls": open_calls,
         "turn_is_open": turn_is_open,
@@ -73,6 +76,17 @@ def activity_of(store: Listings, session: str) -> Entry:
     return (
         {**rows[-1], **{name: sum(row[name] for row in rows) for name in _TOTALS}} if rows else {}
     )
+
+
+def has_worked_since(db: Database, session: str, time_ns: int) -> bool:
+    """Was a sign of life heard after this time that was no end of a turn?"""
+    sql = """
+        SELECT 1 FROM activity
+        WHERE session_id = :id AND last_work_at > :time AND last_work_at <= :now
+    """
+    # What lies ahead is of a clock that was set back.
+    times = {"time": stored_time(time_ns), "now": now()[0]}
+    return db.row(sql, {"id": session, **times}) is not None
 
 
 def processes_of(store: Listings, session: str) -> list[Entry]:

@@ -339,6 +339,9 @@ ALTER TABLE sessions ADD COLUMN turn_ended_at TEXT;
 UPDATE sessions SET turn_ended_at = paused_at;
 """
 
+# A heartbeat after the end of a turn makes a session active again, a doubled end does not.
+WORK = "ALTER TABLE activity ADD COLUMN last_work_at TEXT;"
+
 MIGRATIONS = (
     ("0001 initial", INITIAL),
     ("0002 usage", USAGE),
@@ -365,6 +368,7 @@ MIGRATIONS = (
     ("0083 outcomes", OUTCOMES),
     ("0090 imported skills", IMPORTED_SKILLS),
     ("0091 turn ends", TURN_ENDS),
+    ("0092 work", WORK),
 )
 
 _RECORDS = """

@@ -1,14 +1,16 @@
 """The state of a session: computed from facts, the same in whatever order they arrive.
 
     sign    an event: the session is at work (active), or its turn is over (paused)
+    work    a heartbeat, which makes no job: `activity`
     end     a SessionEnd, the client's or the reaper's
     inside  the instances that are in the session: `assignments`
 
 A session has ended when no instance is inside and its newest end is newer than its newest sign.
-Otherwise it is what its newest sign said.
+Otherwise it is what its newest sign said; paused only until the next heartbeat.
 """
 
 from hivepipe.envelope import Envelope
+from hivepipe.store.activity import has_worked_since
 from hivepipe.store.database import Database
 from hivepipe.store.listings import Listings
 from hivepipe.stored_times import stored_time
@@ -23,15 +25,33 @@ def note_sign(db: Database, job: Envelope, turn: str, time_ns: int = 0) -> None:
     sql = f"""
         UPDATE sessions SET
           turn = :turn, state_time_ns = :time_ns,
-          status = CASE WHEN {still_ended} THEN status ELSE :turn END,
+          status = CASE WHEN {still_ended} THEN status ELSE :status END,
           ended_at = CASE WHEN {still_ended} THEN ended_at END,
           end_reason = CASE WHEN {still_ended} THEN end_reason END,
-          paused_at = CASE WHEN {still_ended} THEN NULL WHEN :turn = 'paused' THEN :time END,
+          paused_at = CASE WHEN {still_ended} THEN NULL WHEN :status = 'paused' THEN :time END,
           updated_at = CASE WHEN updated_at > :time THEN updated_at ELSE :time END
         WHERE id = :id AND state_time_ns < :time_ns
     """
     time_ns = time_ns or job.event_time_ns
-    db.execute(sql, {"id": job.session, "turn": turn, "time": job.time, "time_ns": time_ns})
+    status = _status(db, job.session, turn, time_ns)
+    said = {"turn": turn, "status": status, "time": job.time, "time_ns": time_ns}
+    db.execute(sql, {"id": job.session, **said})
+
+
+def note_work(db: Database, session: str) -> None:
+    """A heartbeat came: a paused session is active again, if it came after the end of the turn."""
+    sql = "SELECT state_time_ns FROM sessions WHERE id = :id AND status = 'paused'"
+    row = db.row(sql, {"id": session})
+    if row and has_worked_since(db, session, row["state_time_ns"]):
+        sql = "UPDATE sessions SET status = 'active', paused_at = NULL WHERE id = :id"
+        db.execute(sql, {"id": session})
+
+
+def _status(db: Database, session: str, turn: str, sign_ns: int) -> str:
+    """Return the status of an open session whose newest sign said so much of its turn."""
+    if turn == PAUSED and has_worked_since(db, session, sign_ns):
+        return ACTIVE
+    return turn
 
 
 def note_turn_end(db: Database, job: Envelope) -> None:
@@ -90,11 +110,12 @@ def _end(db: Database, session: str, end_ns: int, reason: str) -> None:
 
 def _open(db: Database, session: str, turn: str, sign_ns: int) -> None:
     sql = """
-        UPDATE sessions SET status = :turn, ended_at = NULL, end_reason = NULL,
-          paused_at = CASE WHEN :turn = 'paused' THEN :time END
+        UPDATE sessions SET status = :status, ended_at = NULL, end_reason = NULL,
+          paused_at = CASE WHEN :status = 'paused' THEN :time END
         WHERE id = :id
     """
-    db.execute(sql, {"id": session, "turn": turn, "time": stored_time(sign_ns)})
+    status = _status(db, session, turn, sign_ns)
+    db.execute(sql, {"id": session, "status": status, "time": stored_time(sign_ns)})
 
 
 def is_open(store: Listings, session: str) -> bool:

@@ -1,5 +1,6 @@
 """Heartbeats: every tool call counts, exactly, without a job of its own; and who stalls is seen."""
 
+import itertools
 import json
 import signal
 import sqlite3
@@ -7,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,11 +20,15 @@ from hypothesis import strategies as st
 
 from hivepipe import heartbeats
 from hivepipe.cli.main import main
+from hivepipe.envelope import Envelope
+from hivepipe.handlers.registry import execute
 from hivepipe.liveness import condition
 from hivepipe.queues.activity import take_activity
 from hivepipe.settings import use as set_in_files
 from hivepipe.store.activity import record_activity
 from hivepipe.store.database import Database
+from hivepipe.store.session_state import note_work
+from hivepipe.stored_times import stored_time
 from tests import payloads
 from tests.conftest import (
     Home,
@@ -126,6 +132,68 @@ def test_what_runs_and_whose_turn_it_is(
     until(lambda: stored(private_home)["turn_is_open"] == 0, "the turn did not end")
 
 
+def state_of(home: Home) -> tuple[str, bool]:
+    """Return a session's status, and whether it is known when it paused."""
+    rows = home.rows(f"SELECT status, paused_at FROM sessions WHERE id = '{SESSION}'")
+    return (rows[0]["status"], rows[0]["paused_at"] is not None) if rows else ("", False)
+
+
+def test_a_heartbeat_after_the_end_of_a_turn_makes_a_session_active_again(
+    private_home: Home, redis_server: Server, writer: Writer
+) -> None:
+    writer.start()
+    say(payloads.USER_PROMPT_SUBMIT, private_home.env)
+    in_background = {"agent_id": "a1", "agent_type": "Explore", "tool_use_id": "t-background"}
+    for number, call in enumerate((payloads.PRE_BASH, changed(payloads.PRE_BASH, **in_background))):
+        end = changed(payloads.STOP, prompt_id=f"p{number}", background_tasks=[])
+        say_all([end, end], private_home.env, at_once=1)  # doubled: the second one is no work
+        until(lambda: stored(private_home).get("turn_is_open") == 0, "not flushed")
+        until(lambda: state_of(private_home) == ("paused", True), "not paused")
+        say(call, private_home.env)
+        until(lambda: state_of(private_home) == ("active", False), "still paused")
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(("pause", "work", "end"))))
+@pytest.mark.parametrize("worked_at", [1, 3])
+def test_a_heartbeat_and_the_end_of_a_turn_in_any_order(
+    tmp_path: Path, order: tuple[str, ...], worked_at: int
+) -> None:
+    """The session had ended, and a later event opened it again."""
+    first_ns = time.time_ns() - 60 * 10**9
+
+    def job(operation: str, at: int, **payload: Any) -> Envelope:
+        time_ns = first_ns + at * 10**9
+        return Envelope(f"{operation}", operation, 1, payload, SESSION, "i-1", "/shop", time_ns)
+
+    with closing(Database(tmp_path / "hive.db")) as db, db.transaction():
+        execute(db, job("start_session", 0, swarm="s", source="startup"))
+        for step in order:
+            if step == "pause":
+                execute(db, job("pause_session", 2))
+            elif step == "end":
+                execute(db, job("end_session", 1, reason="other"))
+            else:
+                at = stored_time(first_ns + worked_at * 10**9)
+                record_activity(
+                    db,
+                    session=SESSION,
+                    since_ms=1,
+                    last_active_at=at,
+                    last_work_at=at,
+                    totals={"calls": 1, "failed": 0, "denied": 0, "warned": 0},
+                    open_calls=0,
+                    turn_is_open=True,
+                    task="",
+                    profile="",
+                )
+                note_work(db, SESSION)
+        row = db.row("SELECT status, paused_at FROM sessions", {})
+    assert row is not None
+    is_active = worked_at > 2
+    assert row["status"] == ("active" if is_active else "paused")
+    assert (row["paused_at"] is None) == is_active
+
+
 @pytest.mark.parametrize("again", ["writer", "redis"])
 def test_totals_survive_a_kill(
     private_home: Home, redis_server: Server, writer: Writer, again: str
@@ -219,6 +287,7 @@ def test_times_only_move_forward_and_totals_only_rise(
                     session="s",
                     since_ms=since,
                     last_active_at=f"2026-11-21T01:00:0{second}.000Z",
+                    last_work_at=f"2026-11-21T01:00:0{second}.000Z" if second % 2 else None,
                     totals={"calls": calls + second, "failed": calls, "denied": 0, "warned": 0},
                     open_calls=second % 3,
                     turn_is_open=bool(second % 2),

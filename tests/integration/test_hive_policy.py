@@ -118,6 +118,7 @@ def note_call(db: Database, session: str, at: datetime) -> None:
             session=session,
             since_ms=since_ms,
             last_active_at=f"{utc(since_ms * 1_000_000)[:-4]}Z",
+            last_work_at=None,
             totals=totals,
             open_calls=0,
             turn_is_open=True,
