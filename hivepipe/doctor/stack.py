@@ -1,5 +1,6 @@
 """Does the stack run, and does work go through it?"""
 
+import os
 import shlex
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
@@ -21,6 +22,7 @@ from hivepipe.queues.ticks import clock_runs
 from hivepipe.regular_file import regular
 from hivepipe.settings import environment
 from hivepipe.stack import supervisor
+from hivepipe.stack.listening import listens
 from hivepipe.stack.members import SUPERVISOR, asked, members
 from hivepipe.stack.processes import identity
 from hivepipe.stack.redis_server import find_server, install_command
@@ -79,15 +81,35 @@ def autostart(patient: Patient) -> Iterator[Finding]:
 
 def answering(patient: Patient) -> Iterator[Finding]:
     """The stack runs, but its Redis does not answer."""
-    if not patient.programs or patient.is_alive:
+    if patient.is_alive:
         return
-    if patient.stack.url:
+    if not patient.programs:
+        yield from _unsupervised(patient)
+    elif patient.stack.url:
         where = endpoint.shown(patient.stack.url)
         yield Finding(f"the Redis at {where}, which is not ours, does not answer; events wait")
     else:
         why = "Redis does not answer (`hivepipe logs redis` may say why)"
         text = f"{supervisor.redis_trouble(patient.stack) or why}; events wait on disk"
         yield Finding(text, "hivepipe restart")
+
+
+def _unsupervised(patient: Patient) -> Iterator[Finding]:
+    """Processes of a Procfile, whose manager sees no more than whether they run."""
+    found = members(patient.stack)
+    if patient.stack.url or SUPERVISOR in found or any(map(_had_supervisor, found.values())):
+        return  # `supervised` tells of these
+    if "redis" in found:
+        pid = found["redis"][0].pid
+        what = "does not answer" if listens(patient.stack.socket) else "cannot be reached"
+        why = "" if os.path.lexists(patient.stack.socket) else ": its socket is gone"
+        said = f"Redis (pid {pid}), which hivepipe does not supervise, {what}{why}"
+        text = f"{said}; events wait on disk. Start it again where it was started"
+        yield Finding(text, f"kill {pid}")
+    elif found:
+        names = ", ".join(sorted(found))
+        text = f"no Redis runs beside these processes: {names}; events wait on disk"
+        yield Finding(f"{text}. Start it again where they were started")
 
 
 def programs(patient: Patient) -> Iterator[Finding]:

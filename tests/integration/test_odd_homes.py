@@ -161,24 +161,43 @@ def test_a_hive_that_others_may_read_is_named_and_mended(user: User) -> None:
 # ---- a Procfile
 
 
-def test_processes_of_a_procfile_need_no_supervisor_of_ours(user: User, folder: Path) -> None:
-    user.hivepipe("init")
+def start(user: User, folder: Path, *names: str) -> None:
+    """Start processes as the manager of a Procfile does."""
     script = folder / "procfile.sh"
     workers = user.installation.folder / "workers"
     python = user.installation.bin / "python"
-    lines = [
-        f"'{python}' -I '{workers}/{name}.py' >/dev/null 2>&1 &"
-        for name in ("redis", "writer", "slow", "llm", "scheduler")
-    ]
+    lines = [f"'{python}' -I '{workers}/{name}.py' >/dev/null 2>&1 &" for name in names]
     script.write_text("\n".join([*lines, ""]))
     home = str(user.project / ".hive-mind")
     assert user.do("sh", script, HIVEPIPE_HOME=home).returncode == 0
+
+
+def test_processes_of_a_procfile_need_no_supervisor_of_ours(user: User, folder: Path) -> None:
+    user.hivepipe("init")
+    start(user, folder, "redis", "writer", "slow", "llm", "scheduler")
     until(lambda: "redis" in " ".join(user.processes()), "Redis did not start")
     user.live_through_a_session()
     until(lambda: [each["id"] for each in user.sessions()] == ["s1"], "no session was recorded")
     found = examined(user)
     assert [entry for entry in found.values() if not entry["is_note"]] == []
     assert user.do("hivepipe", "status").returncode == 0
+    user.end_all()
+
+
+def test_a_redis_of_a_procfile_that_nothing_reaches_is_named(user: User, folder: Path) -> None:
+    user.hivepipe("init")
+    start(user, folder, "redis", "scheduler")
+    runtime = Path(user.env["XDG_RUNTIME_DIR"], "hivepipe")
+    until(lambda: "redis" not in examined(user) and list(runtime.glob("*/redis.sock")), "no Redis")
+    (sock,) = runtime.glob("*/redis.sock")
+    sock.unlink()
+    found = examined(user)["redis"]
+    assert "its socket is gone; events wait on disk" in found["text"]
+    assert user.do("hivepipe", "status").returncode == 1
+    assert user.do("sh", "-c", found["mend"]).returncode == 0
+    until(lambda: "no Redis runs beside" in examined(user)["redis"]["text"], "it stays")
+    start(user, folder, "redis")
+    until(lambda: "redis" not in examined(user), "it is not found again")
     user.end_all()
 
 
