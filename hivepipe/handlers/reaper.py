@@ -165,11 +165,21 @@ def _remove_files(home: str, gone: set[str]) -> None:
     """Remove what hooks kept of these instances, and of any that wrote nothing for a month."""
     with suppress(FileNotFoundError):
         for path in Path(home, "instances").iterdir():
-            if path.suffix in _BESIDE:
+            text = read_small(str(path))
+            if path.suffix in _BESIDE or not _is_hooks(path, text):
                 continue
-            owner = read_small(str(path)).partition("\n")[0].removeprefix("id=")
+            owner = text.partition("\n")[0].removeprefix("id=")
             is_old = time.time() - path.stat().st_mtime > FORGOTTEN_DAYS * 86_400
             if owner in gone or is_old:
                 for each in (path, *[path.with_name(path.name + end) for end in _BESIDE]):
                     with suppress(OSError):
                         os.unlink(each)
+
+
+def _is_hooks(path: Path, text: str) -> bool:
+    """Did a hook write this file? Its name is a pid, or that of the instance that it tells of."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    if path.name.isascii() and path.name.isdigit():
+        return not text or text.startswith("id=")  # empty: the hook was killed
+    return text.startswith(f"id={path.name}\n")

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from hivepipe.handlers import reaper
 from hivepipe.intake.fate import fate_of, lives
 from hivepipe.intake.instance import this_machine
 from hivepipe.periodic import PERIODIC
@@ -24,12 +25,12 @@ from tests.conftest import Home, Server, Writer, hook_path, until
 (REAPER,) = [row for row in PERIODIC if row.operation == "reap_sessions"]
 # A Claude Code that runs a hook for each line it is sent: `<executable> <file with the event>`.
 CLAUDE = """
-import subprocess, sys
+import json, subprocess, sys
 for line in sys.stdin:
     hook, event = line.split()
     with open(event, "rb") as data:
         done = subprocess.run([sys.executable, "-I", "-S", hook], stdin=data, capture_output=True)
-    print(done.returncode, done.stdout.decode(), flush=True)
+    print(json.dumps([done.returncode, done.stdout.decode()]), flush=True)
 """
 
 
@@ -54,9 +55,9 @@ class Claude:
         assert self.process.stdout
         self.process.stdin.write(f"{hook_path(name)} {event}\n")
         self.process.stdin.flush()
-        # Neutral, or what a session that goes on is told.
-        assert self.process.stdout.readline().startswith('0 {"')
-        self.process.stdout.readline()
+        code, said = json.loads(self.process.stdout.readline())
+        assert code == 0
+        assert said == "" or "hookSpecificOutput" in json.loads(said)  # a session that goes on
 
     def kill(self) -> None:
         self.process.kill()
@@ -339,6 +340,39 @@ def test_a_thousand_dead_sessions_in_one_run(stack: Stack) -> None:
     assert gone == [{"n": 1000}]
     with stack.server.client() as client:
         assert not client.zcard("rq:failed:high") + client.zcard("rq:failed:medium")
+
+
+def test_files_of_a_month_ago_go_if_a_hook_wrote_them(tmp_path: Path) -> None:
+    folder = tmp_path / "instances"
+    folder.mkdir()
+    (tmp_path / "elsewhere").write_text("id=linked\n")
+    marker = "id=instance-1-0000002a\npid=42\nstarted=1\nsession=s-1\nend\n"
+    ours = {
+        "42": marker,
+        "42.checkpoint": "1 2 3",
+        "42.settings": "pid=42\nstarted=1\n",
+        "43": "",  # its hook was killed
+        "a-launchers": marker.replace("instance-1-0000002a", "a-launchers"),
+    }
+    persons = {
+        "1984": "notes on a book",
+        "notes.txt": "id=notes\n",
+        ".instance_pts_9": "instance-9\n",
+        "todo.checkpoint": "mine",
+        "empty": "",
+    }
+    for name, text in (ours | persons).items():
+        (folder / name).write_text(text)
+    for name in (*ours, *persons):
+        os.utime(folder / name, (time.time() - 40 * 86_400,) * 2)
+    (folder / "44").write_text(marker.replace("42", "44"))  # of today
+    (folder / "linked").symlink_to(tmp_path / "elsewhere")
+    (folder / "45").mkdir()
+    os.utime(tmp_path / "elsewhere", (time.time() - 40 * 86_400,) * 2)
+    reaper._remove_files(str(tmp_path), set())
+    assert {path.name for path in folder.iterdir()} == {*persons, "44", "linked", "45"}
+    reaper._remove_files(str(tmp_path), {"instance-1-0000002a", "notes"})
+    assert {path.name for path in folder.iterdir()} == {*persons, "linked", "45"}
 
 
 # ---- who is dead
