@@ -24,7 +24,7 @@ from hivepipe.cli.tables import (
 )
 from hivepipe.handlers.archive import archives_of
 from hivepipe.handlers.found_archives import not_taken_in
-from hivepipe.handlers.found_exports import REFUSED, TAKEN, Row
+from hivepipe.handlers.found_exports import KNOWN, REFUSED, TAKEN, Row
 from hivepipe.handlers.slow import asked, at_once
 from hivepipe.handlers.sweep import Swept, take_in
 from hivepipe.handlers.sweep import sweep as sweep_transcripts
@@ -145,6 +145,8 @@ def _show_swept(swept: Swept, found: list[Row]) -> None:
     for row in found:
         if row.outcome == REFUSED:
             click.echo(f"not taken in: {printable(row.path)}: {row.reason}", err=True)
+        elif row.outcome == KNOWN and row.reason:
+            click.echo(f"{printable(row.path)}: {printable(row.reason)}")
     for path, reason in swept.failed.items():
         click.echo(f"not archived: {printable(path)}: {reason}", err=True)
 

@@ -200,6 +200,8 @@ def _show_files(rows: list[Row]) -> None:
     for row in rows:
         if row.outcome not in (TAKEN, BEFORE):
             click.echo(f"not taken: {short(row.path)}: {printable(row.reason)}")
+        elif row.outcome == BEFORE and row.reason:
+            click.echo(f"files    {short(row.path)}: {printable(row.reason)}")
     if rows:
         before = f"; {totals[BEFORE]} were here already" if totals[BEFORE] else ""
         click.echo(f"files    {totals[TAKEN]} taken in, as copies{before}")

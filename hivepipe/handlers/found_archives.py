@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from hashlib import file_digest
@@ -59,7 +59,9 @@ def take_in_archives(workplace: Workplace, job: Envelope, folder: str) -> Iterat
     as they were under `found`. Lines of a session that hivepipe archives too go into one archive,
     each once. What the messages cost is not booked.
 
-    Once, however often it is called: a file is known by its content. After a kill it goes on.
+    Once, however often it is called: a file is known by its content, and by whose it is. After a
+    kill it goes on. Two files of the same bytes are two archives, unless both are of one session or
+    agent: then the second row names the first file.
     Metadata that are missing or damaged are named, and the lines are taken by name. Other
     exceptions (StoreError, StoppedError) mean: not now.
     """
@@ -121,22 +123,35 @@ def _take_in(home: str, archives: Archives, desk: Desk, folder: str, path: str) 
             return Row(whole, ARCHIVE, KNOWN, key=known[whole].key)
         digest = file_digest(file, "sha256").hexdigest()
         file.seek(0)
-        same = next((each for each in known.values() if each.digest == digest), None)
-        if same:
-            archives.manifest.find(same._replace(path=whole, stamp=stamp))
-            return Row(whole, ARCHIVE, KNOWN, key=same.key)
         meta, trouble = _meta(folder, path)
         with _plain(home, path, file) as lines:
             source = _source(whole, path, meta, lines)
             if desk.is_forgotten(source.session):
                 return Row(whole, ARCHIVE, REFUSED, "its session was forgotten")
             said = _redacted(meta, desk)
+            text = orjson.dumps(said).decode()
+            found = Found(digest, ARCHIVE, whole, stamp, source.key, text, time())
+            same = _same(found, known.values())
+            if same:
+                archives.manifest.find(found)
+                return Row(whole, ARCHIVE, KNOWN, _as_other(found, same), found.key)
             archives.extend(source, _desk_for(desk, source, said), settled=True)
     if source.key not in archives.index.entries():
         return Row(whole, ARCHIVE, REFUSED, "it has no line")
-    text = orjson.dumps(said).decode()
-    archives.manifest.find(Found(digest, ARCHIVE, whole, stamp, source.key, text, time()))
+    archives.manifest.find(found)
     return Row(whole, ARCHIVE, TAKEN, trouble, source.key)
+
+
+def _same(found: Found, known: Iterable[Found]) -> Found | None:
+    """Return one that was taken in with the same bytes as the same session or agent."""
+    whose = (found.digest, found.key)
+    return next((each for each in known if (each.digest, each.key) == whose), None)
+
+
+def _as_other(found: Found, same: Found) -> str:
+    """Say so of a file whose other name still leads to the same bytes: one archive has both."""
+    is_moved = same.path == found.path or not os.path.lexists(same.path)
+    return "" if is_moved else f"the same as {clean(same.path)}"
 
 
 @contextmanager

@@ -76,6 +76,39 @@ def test_everything_is_taken_in_once_and_nothing_is_touched(
         assert aside.read_bytes() == before["archive-index.json"][0]
 
 
+def test_files_of_the_same_bytes_are_told_apart_by_whose_they_are(home: Home) -> None:
+    folder = logs(home) / "main-session" / "2025-01"
+    agents = logs(home) / "subagent" / "architect" / "2025-01"
+    one, other = "2025-01-10_14-30-00_abc123", "2025-01-11_09-00-00_def456"
+    line = old.said("sameword")
+    old.write(folder / f"{one}.jsonl", line, 400)
+    old.write(folder / f"{other}.jsonl", line, 400)
+    old.write(agents / f"{one}.jsonl", line, 400)
+    old.write(agents / f"{one}.meta.json", old.as_json(old.SUBAGENT_META), 400)
+    again = "2025-01-12_10-00-00_abc123"  # of the same session
+    old.write(folder / f"{again}.jsonl", line, 400)
+    rows = {row.path: row for row in take_in(home, logs(home))}
+    archives = archives_of(str(home.path))
+    assert archives.index.entries().keys() == {"abc123", "def456", "abc123/task-xyz"}
+    second = rows.pop(str(folder / f"{again}.jsonl"))
+    assert {row.outcome for row in rows.values()} == {TAKEN}
+    assert (second.outcome, second.key) == (KNOWN, "abc123")
+    assert second.reason == f"the same as {folder / one}.jsonl"
+    later = take_in(home, logs(home))
+    assert {(row.outcome, row.reason) for row in later} == {(KNOWN, "")}
+    assert list(not_taken_in(str(home.path))) == []
+    assert not any(problems for _, problems in verify(archives))
+
+
+def test_files_that_were_moved_are_known_again(home: Home, tmp_path: Path) -> None:
+    old.make(tmp_path / "before")
+    take_in(home, tmp_path / "before")
+    (tmp_path / "before").rename(tmp_path / "after")
+    rows = [row for row in take_in(home, tmp_path / "after") if row.kind == "archive"]
+    assert len(rows) == 4
+    assert {(row.outcome, row.reason) for row in rows} == {(KNOWN, "")}
+
+
 def test_a_copy_has_the_predecessors_metadata_and_no_secret(home: Home) -> None:
     old.make(logs(home))
     rows = take_in(home, logs(home))
