@@ -12,6 +12,7 @@ from hivepipe.install.data import size_of
 from hivepipe.install.export_files import ExportFiles
 from hivepipe.install.home_files import why_not_ours
 from hivepipe.ownership.manifest import FILE, SESSION_FILE, Manifest
+from hivepipe.stack.own_home import is_marked
 from hivepipe.store.location import database_path
 from hivepipe.summaries.consent import consent_path
 
@@ -50,6 +51,10 @@ def holdings(place: Place) -> Holdings:
 
 
 def _each(place: Place) -> Iterator[tuple[str, str]]:
+    if not _is_used(place):
+        if os.path.lexists(place.home):
+            yield place.home, "hivepipe never worked in this folder"
+        return
     manifest = Manifest(place.home)
     kept = kept_folder(place.home)
     yield from _state_ignore(place.home, manifest)
@@ -64,6 +69,14 @@ def _each(place: Place) -> Iterator[tuple[str, str]]:
         for path in (f"{folder}/{name}" for name in sorted(names)):
             name = os.path.relpath(path, place.home)
             yield path, "" if name == FILE else why_not_ours(place.home, name)
+
+
+def _is_used(place: Place) -> bool:
+    """Did hivepipe work in this home? A predecessor's, or a link to one, may have its place."""
+    if os.path.islink(place.home):
+        return False
+    names = set(os.listdir(place.home)) if os.path.isdir(place.home) else set()
+    return not names - {".gitignore"} or is_marked(place.home)
 
 
 def _state_ignore(home: str, manifest: Manifest) -> Iterator[tuple[str, str]]:
@@ -109,6 +122,8 @@ def _elsewhere(place: Place) -> Iterator[str]:
 
 def bases_of(place: Place) -> list[str]:
     """Return the folders that hivepipe made, or may have: they go when nothing is left in them."""
+    if not _is_used(place):
+        return []
     kept = kept_folder(place.home)
     hives = [hive for hive in known(place.home) if hive.endswith("/.hive")]
     found = [place.home, kept, os.path.dirname(consent_path(place.home))]

@@ -10,11 +10,11 @@ from pathlib import Path
 from hivepipe.errors import MigrationError
 from hivepipe.home import read_record
 from hivepipe.legacy_queue import count
-from hivepipe.store.foreign import is_foreign, is_own
+from hivepipe.stack.own_home import is_marked
+from hivepipe.store.foreign import is_foreign
 from hivepipe.store.legacy_database import LeftOut
 
 QUEUE_PARTS = ("pending", "processing", "failed")
-_OURS = {"appendonly.aof", "appendonlydir", "hives", "kernel", "manifest.db", "redis.lock", "spool"}
 # In the order in which they are moved: a log without its database harms no other.
 _DATABASE = ("hive.db-shm", "hive.db-wal", "hive.db-journal", "hive.db")
 # In `instances`, where hivepipe keeps files without a dot.
@@ -100,7 +100,7 @@ def find_home(project: str, is_moved: bool = False) -> OldHome | None:
     names = sorted(os.listdir(folder)) if folder.is_dir() else []
     if not set(names) - {".gitignore"}:
         return None
-    if not is_moved and not _is_ours(folder, names):
+    if not is_moved and not _is_ours(folder):
         return OldHome(folder, names)
     entries = _old_entries(folder, names)
     return OldHome(folder, entries, is_shared=True) if entries else None
@@ -113,11 +113,9 @@ def old_home(folder: Path) -> OldHome:
     return OldHome(folder, sorted(os.listdir(folder)))
 
 
-def _is_ours(folder: Path, names: list[str]) -> bool:
+def _is_ours(folder: Path) -> bool:
     """Did hivepipe ever work in this folder?"""
-    record = read_record(str(folder.parent))
-    has_ours = record.get("home") == str(folder) or bool(_OURS & set(names))
-    return has_ours or is_own(folder / "hive.db")
+    return read_record(str(folder.parent)).get("home") == str(folder) or is_marked(str(folder))
 
 
 def _old_entries(folder: Path, names: list[str]) -> list[str]:

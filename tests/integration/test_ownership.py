@@ -13,6 +13,7 @@ from hivepipe.ownership.manifest import Manifest
 from tests import predecessor_scene as old
 from tests.conftest import Home, until
 from tests.installed import User, changed
+from tests.old_project import OldProject, states
 
 DAY = 86_400
 KEYS = {"abc123", "task-xyz", "fresh1", "xmas"}
@@ -196,3 +197,26 @@ def test_forgetting_a_session_leaves_logs_of_another_program(user: User) -> None
     original = f"{old.MAIN}.jsonl"
     assert original in said
     assert old.state(logs(user))[original] == before[original]
+
+
+@pytest.mark.parametrize("without", ["", "hive.db", "queue"])
+def test_a_purge_where_hivepipe_never_worked_deletes_nothing(user: User, without: str) -> None:
+    project = OldProject(user.project).whole()
+    (project.home / "empty").mkdir()
+    if without:
+        (project.home / without).rename(user.project / without)
+    user.own(user.project)
+    before = states(user.project)
+    assert "hivepipe never worked in this folder" in user.hivepipe("uninstall", "--purge", "--yes")
+    assert states(user.project) == before
+
+
+def test_a_purge_follows_no_link_to_a_home(user: User) -> None:
+    project = OldProject(user.home / "elsewhere")
+    project.folder.mkdir()
+    project.whole()
+    (user.project / ".hive-mind").symlink_to(project.home)
+    user.own(user.home)
+    before = states(user.home)
+    user.hivepipe("uninstall", "--purge", "--yes")
+    assert states(user.home) == before
