@@ -76,12 +76,22 @@ class Scene:
         input: str = "",
     ) -> Result:
         """Run any command so."""
-        with self.inside(env or {}), chdir(cwd or self.home.project):
-            done = CliRunner().invoke(main, [*arguments], input=input)
+        done = self.tried(*arguments, env=env, cwd=cwd, input=input)
         if done.exception and not isinstance(done.exception, SystemExit):
             raise done.exception
         assert done.exit_code == expect, done.stdout + done.stderr
         return done
+
+    def tried(
+        self,
+        *arguments: str,
+        env: dict[str, str] | None = None,
+        cwd: Path | None = None,
+        input: str = "",
+    ) -> Result:
+        """Run any command so, whatever becomes of it."""
+        with self.inside(env or {}), chdir(cwd or self.home.project):
+            return CliRunner().invoke(main, [*arguments], input=input)
 
     @contextmanager
     def inside(self, more: dict[str, str]) -> Iterator[None]:

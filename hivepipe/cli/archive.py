@@ -1,8 +1,8 @@
 """Command `archive`: the kept transcripts."""
 
 import os
-import shutil
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
@@ -22,6 +22,7 @@ from hivepipe.cli.tables import (
     size,
     utc_option,
 )
+from hivepipe.cli.terminal import say, say_kept, until_enough
 from hivepipe.handlers.archive import archives_of
 from hivepipe.handlers.found_archives import not_taken_in
 from hivepipe.handlers.found_exports import KNOWN, REFUSED, TAKEN, Row
@@ -95,22 +96,30 @@ def show(archive_id: str, with_lines: bool, as_json: bool, utc: bool) -> None:
         return
     plain = {name: value for name, value in meta.items() if not isinstance(value, dict)}
     show_entry({**plain, **{k: v for k, v in entry.items() if v}}, utc)
-    for name, value in (meta.get("tokens") or {}).items():
-        click.echo(f"{name + ' tokens':<16} {value}")
-    for name, calls in (meta.get("tools") or {}).items():
-        click.echo(
-            f"{printable(name):<16} {counted(calls.get('calls', 0), 'call')}, "
+    for name, value in _counts(meta, "tokens"):
+        say(f"{printable(name) + ' tokens':<16} {value}")
+    for name, calls in _counts(meta, "tools"):
+        if not isinstance(calls, dict):  # somebody else wrote it
+            continue
+        say(
+            f"{printable(name):<16} {counted(_number(calls.get('calls')), 'call')}, "
             f"{calls.get('failed')} failed"
         )
 
 
+def _counts(meta: Meta, name: str) -> Iterable[tuple[str, Any]]:
+    found = meta.get(name)
+    return found.items() if isinstance(found, dict) else ()
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
 def _print_lines(archives: Archives, entry: Entry) -> None:
-    with archives.opened(entry) as kept, kept.open_to_read() as lines:
-        try:
-            shutil.copyfileobj(lines, sys.stdout.buffer)
-            sys.stdout.buffer.flush()
-        except BrokenPipeError:  # `| head` has seen enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with archives.opened(entry) as kept, kept.open_to_read() as lines, until_enough():
+        for line in lines:
+            say_kept(line)
 
 
 @archive.command()
@@ -135,20 +144,20 @@ def sweep(as_json: bool) -> None:
 
 
 def _show_swept(swept: Swept, found: list[Row]) -> None:
-    click.echo(
+    say(
         f"{counted(swept.taken, 'transcript')} archived ({counted(swept.lines, 'new line')}), "
         f"{swept.unchanged} unchanged, {swept.foreign} of other projects"
     )
     taken = sum(row.outcome == TAKEN for row in found)
     if taken:
-        click.echo(f"{counted(taken, 'file')} of another program copied into the archive")
+        say(f"{counted(taken, 'file')} of another program copied into the archive")
     for row in found:
         if row.outcome == REFUSED:
-            click.echo(f"not taken in: {printable(row.path)}: {row.reason}", err=True)
+            say(f"not taken in: {row.path}: {row.reason}", err=True)
         elif row.outcome == KNOWN and row.reason:
-            click.echo(f"{printable(row.path)}: {printable(row.reason)}")
+            say(f"{row.path}: {row.reason}")
     for path, reason in swept.failed.items():
-        click.echo(f"not archived: {printable(path)}: {reason}", err=True)
+        say(f"not archived: {path}: {reason}", err=True)
 
 
 @archive.command()
@@ -166,8 +175,8 @@ def verify(as_json: bool) -> None:
     else:
         for path, problems in wrong:
             for problem in problems:
-                click.echo(f"{printable(path)}: {problem}")
-        click.echo(f"{counted(len(checks), 'archive')}, {len(wrong)} with problems")
+                say(f"{path}: {problem}")
+        say(f"{counted(len(checks), 'archive')}, {len(wrong)} with problems")
     sys.exit(1 if wrong else 0)
 
 
@@ -177,7 +186,7 @@ def rebuild_index() -> None:
     archives = _archives()
     changed = upkeep.rebuild_index(archives)
     said = "was another" if changed else "was right"
-    click.echo(f"{counted(len(archives.index.entries()), 'archive')}; the index {said}")
+    say(f"{counted(len(archives.index.entries()), 'archive')}; the index {said}")
 
 
 @archive.command()
@@ -201,7 +210,7 @@ def follow(folder: str | None, stop: bool, as_json: bool) -> None:
         show_json(folders=found)
         return
     for each in found:
-        click.echo(printable(each))
+        say(each)
 
 
 def _archives() -> Archives:

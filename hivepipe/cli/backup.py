@@ -10,6 +10,7 @@ import click
 from hivepipe.backup import back_up
 from hivepipe.backup import restore as put_back
 from hivepipe.cli.tables import json_option, show_json, size
+from hivepipe.cli.terminal import say
 from hivepipe.errors import BackupError
 from hivepipe.home import locate
 from hivepipe.plurals import counted
@@ -38,7 +39,7 @@ def backup(file: str | None, as_json: bool) -> None:
     if as_json:
         show_json(file=str(target), bytes=found, files=len(manifest["sha256"]))
     else:
-        click.echo(f"{target}: {counted(len(manifest['sha256']), 'file')}, {size(found)}")
+        say(f"{target}: {counted(len(manifest['sha256']), 'file')}, {size(found)}")
 
 
 @click.command()
@@ -58,6 +59,6 @@ def restore(file: str, replace: bool, as_json: bool) -> None:
     if as_json:
         show_json(home=place.home, files=len(found["sha256"]), before=found["before"])
         return
-    click.echo(f"{place.home}: {counted(len(found['sha256']), 'file')} as of {found['created_at']}")
+    say(f"{place.home}: {counted(len(found['sha256']), 'file')} as of {found['created_at']}")
     if found["before"]:
-        click.echo(f"what was here before: {shlex.quote(found['before'])}")
+        say(f"what was here before: {shlex.quote(found['before'])}")

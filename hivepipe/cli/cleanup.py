@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import click
 
 from hivepipe.cli.tables import json_option, show_json, show_table
+from hivepipe.cli.terminal import say
 from hivepipe.errors import NothingRecordedError
 from hivepipe.handlers.cleanup import clean, write_log
 from hivepipe.home import locate
@@ -42,7 +43,7 @@ def _deleted(home: str, db: Database) -> list[tuple[str, Verdict]]:
     try:
         write_log(home, db)
     except OSError as error:  # the rows are deleted; the next run writes the lines
-        click.echo(f"hivepipe: cleanup.log not written: {error}", err=True)
+        say(f"hivepipe: cleanup.log not written: {error}", err=True)
     return judged
 
 
@@ -57,4 +58,4 @@ def _show(judged: list[tuple[str, Verdict]], dry_run: bool, as_json: bool) -> No
         show_table(("agent", "reason"), gone)
     terms = ", ".join(f"{count} {reason}" for reason, count in sorted(kept.items()))
     kept_line = f"kept {kept.total()}" + (f" ({terms})" if terms else "")
-    click.echo(f"{'would delete' if dry_run else 'deleted'} {len(gone)}, {kept_line}")
+    say(f"{'would delete' if dry_run else 'deleted'} {len(gone)}, {kept_line}")

@@ -4,6 +4,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from hivepipe.cli.choice import Choice
+from hivepipe.cli.terminal import say_text
 
 SHELLS = ("bash", "zsh", "fish")
 _VARIABLE = "_HIVEPIPE_COMPLETE"  # as click reads it in a command of this name
@@ -16,4 +17,4 @@ def completion(shell: str) -> None:
     kind = get_completion_class(shell)
     root = click.get_current_context().find_root().command
     if kind is not None:
-        click.echo(kind(root, {}, "hivepipe", _VARIABLE).source())
+        say_text(kind(root, {}, "hivepipe", _VARIABLE).source(), margin="")

@@ -6,6 +6,7 @@ import sys
 import click
 
 from hivepipe.cli.tables import json_option, show_json, show_table
+from hivepipe.cli.terminal import say
 from hivepipe.config import Config, files
 from hivepipe.home import locate
 from hivepipe.redaction_config import use_rules
@@ -27,7 +28,7 @@ def config(as_json: bool) -> None:
     else:
         show_table(("setting", "value", "from"), rows)
         for path in files(home):
-            click.echo(f"{'read' if os.path.exists(path) else 'none'}  {path}")
+            say(f"{'read' if os.path.exists(path) else 'none'}  {path}")
     for problem in problems:
-        click.echo(f"hivepipe: {problem}", err=True)
+        say(f"hivepipe: {problem}", err=True)
     sys.exit(1 if problems else 0)

@@ -8,6 +8,7 @@ from hivepipe.briefing_files import BriefingFiles
 from hivepipe.cli.choice import Choice
 from hivepipe.cli.own import own_profile, own_swarm
 from hivepipe.cli.tables import json_option, show_json
+from hivepipe.cli.terminal import say, say_text
 from hivepipe.config import Config
 from hivepipe.guard.client import task_of
 from hivepipe.home import locate
@@ -42,7 +43,8 @@ def context(source: str, session: str, task: str, profile: str, prompt: str, as_
     if as_json:
         show_json(characters=len(text), text=text)
     elif text:
-        click.echo(text)
-        click.echo(f"\n{len(text):,} of at most {MOST_CHARS:,} characters", err=True)
+        say_text(text)
+        say(err=True)
+        say(f"{len(text):,} of at most {MOST_CHARS:,} characters", err=True)
     else:
-        click.echo("nothing", err=True)
+        say("nothing", err=True)

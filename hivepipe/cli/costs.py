@@ -15,6 +15,7 @@ from hivepipe.cli.tables import (
     stored,
     utc_option,
 )
+from hivepipe.cli.terminal import say
 from hivepipe.costs.bill import Bill, Cost
 from hivepipe.home import locate
 from hivepipe.plurals import counted
@@ -92,9 +93,9 @@ def costs(by: str, since: datetime | None, as_json: bool, utc: bool) -> None:
     rows = [(*key, *_cells(bill, cost)) for key, bill, cost in found]
     empty = [""] * (len(_COLUMNS[by]) - 1)
     show_table((*_COLUMNS[by], *heads), [*rows, ("total", *empty, *_cells(total, whole))])
-    click.echo(f"List prices of {prices.date}, {prices.source}")
+    say(f"List prices of {prices.date}, {prices.source}")
     if whole.without_price:
-        click.echo(f"No price is known for: {', '.join(whole.without_price)}")
+        say(f"No price is known for: {', '.join(whole.without_price)}")
     _show_own(_own())
 
 
@@ -117,7 +118,7 @@ def _show_own(own: dict[str, Any]) -> None:
     if not own["ever"]["calls"]:
         return
     today, most = own["today"], own["caps"]
-    click.echo(
+    say(
         f"hivepipe's own summaries, in all projects: {counted(own['ever']['calls'], 'call')}, "
         f"{own['ever']['cost_usd']:.4f} USD; today {today['calls']} of {most['calls']} calls, "
         f"{today['tokens']:,} of {most['tokens']:,} tokens, "

@@ -7,6 +7,7 @@ import click
 from hivepipe.cli.choice import Choice
 from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, show_json, show_table
+from hivepipe.cli.terminal import ask, say
 from hivepipe.errors import CredentialsError
 from hivepipe.settings import environment
 from hivepipe.summaries.providers import (
@@ -39,18 +40,18 @@ def set_credential(name: str, from_environment: bool, command: str | None) -> No
         if from_environment:
             raise click.UsageError("--command and --from-environment exclude each other")
         write_credential(name, command.strip(), by_command=True)
-        click.echo(f"{name} is printed by that command at the next call; it was not run now")
+        say(f"{name} is printed by that command at the next call; it was not run now")
         return
     if from_environment:
         secret = environment(name) or ""
         if not secret:
             raise CredentialsError(f"{name} is not set in this environment")
     elif sys.stdin.isatty():
-        secret = click.prompt(name, hide_input=True)
+        secret = ask(name, hide_input=True)
     else:
         secret = sys.stdin.read(LIMIT_BYTES)
     write_credential(name, secret.strip())
-    click.echo(f"{name} is kept in {short(str(credentials_path()))} (0600); the next call uses it")
+    say(f"{name} is kept in {short(str(credentials_path()))} (0600); the next call uses it")
 
 
 @credentials.command()
@@ -58,7 +59,7 @@ def set_credential(name: str, from_environment: bool, command: str | None) -> No
 def remove(name: str) -> None:
     """Forget a key."""
     write_credential(name, None)
-    click.echo(f"{name} is not kept any more")
+    say(f"{name} is not kept any more")
 
 
 @credentials.command(name="list")
@@ -100,4 +101,4 @@ def list_credentials(as_json: bool) -> None:
         for entry in entries
     ]
     show_table(("name", "file", "this shell", "by the stack"), rows)
-    click.echo(f"The stack reads {short(str(credentials_path()))}, and no shell's environment.")
+    say(f"The stack reads {short(str(credentials_path()))}, and no shell's environment.")

@@ -4,11 +4,11 @@ import importlib.util
 import logging
 import os
 import secrets
-import sys
 from urllib.parse import quote
 
 import click
 
+from hivepipe.cli.terminal import say
 from hivepipe.errors import StackError
 from hivepipe.home import locate
 from hivepipe.settings import variable
@@ -60,10 +60,9 @@ def dashboard(port: int, bind: str) -> None:
         raise StackError(f"cannot listen on {bind}:{port}: {said}") from error
     logging.getLogger("werkzeug").setLevel(logging.WARNING)  # its lines would hold the token
     host = f"[{bind}]" if ":" in bind else bind
-    click.echo(f"http://{host}:{server.port}/?token={quote(token, safe='')}")
+    say(f"http://{host}:{server.port}/?token={quote(token, safe='')}")
     if not is_local:
-        click.echo("other machines can ask: whoever has the token can send jobs back", err=True)
-    sys.stdout.flush()
+        say("other machines can ask: whoever has the token can send jobs back", err=True)
     try:
         server.serve_forever()
     except KeyboardInterrupt:

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from hivepipe.cli.paths import short
+from hivepipe.cli.terminal import say
 from hivepipe.errors import RegistrationError
 from hivepipe.home import default_home, locate, read_record
 
@@ -59,7 +60,7 @@ def _name_default_home() -> None:
             f"{place.project} belongs to no registered project, and there is no default home: run "
             f"`hivepipe init` in the project, or `hivepipe init --user` for all of them"
         )
-    click.echo(
+    say(
         f"hivepipe: {place.project} belongs to no registered project (`hivepipe init`): this acts "
         f"on the default home, {short(place.home)}",
         err=True,

@@ -6,6 +6,7 @@ import click
 
 from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, moment, show_json, show_table, size, utc_option
+from hivepipe.cli.terminal import say
 from hivepipe.deletion_log import Deletion, deletions
 from hivepipe.errors import HivepipeError
 from hivepipe.handlers.prune_files import Dropped, drop_outdated
@@ -41,12 +42,12 @@ def disk(prune: bool, with_log: bool, as_json: bool, utc: bool) -> None:
         return
     rows = [(store.name, size(store.size_bytes), store.keeps) for store in found]
     show_table(("store", "size", "keeps"), [*rows, ("total", size(total), "")])
-    click.echo(
+    say(
         f"kept: archives {limits.archives:g} days, logs {limits.logs:g}, events on disk "
         f"{limits.spool:g} or {limits.spool_mb:g} MB, archived workers {limits.workers:g}"
     )
     if dropped:
-        click.echo(
+        say(
             f"deleted: {counted(dropped.archives, 'archive')}, {counted(dropped.logs, 'log')}, "
             f"{counted(dropped.events, 'event')}, {counted(dropped.workers, 'archived worker')}"
         )

@@ -7,7 +7,8 @@ import click
 
 from hivepipe.cli.probe import entries as shown
 from hivepipe.cli.probe import findings, summary
-from hivepipe.cli.tables import json_option, printable, show_json
+from hivepipe.cli.tables import json_option, show_json
+from hivepipe.cli.terminal import say
 from hivepipe.doctor.checks import CHECKS, examine
 from hivepipe.doctor.patient import Finding, Patient
 from hivepipe.home import locate
@@ -37,16 +38,16 @@ def doctor(fire: bool, as_json: bool) -> None:
         fired = {"probe": shown(probes)} if fire else {}
         show_json(home=place.home, hooks=hooks, healthy=healthy, findings=entries, **fired)
     else:
-        click.echo(f"home {place.home} ({place.state})")
+        say(f"home {place.home} ({place.state})")
         for runner in patient.who_runs_hooks:
-            click.echo(f"hooks run by {printable(runner)}")
+            say(f"hooks run by {runner}")
         for _, finding in sorted(found, key=lambda pair: pair[1].is_note):
             _show(finding)
         wrong = len([entry for _, entry in found if not entry.is_note])
         if fire:
-            click.echo(f"probe: {summary(probes)}")
+            say(f"probe: {summary(probes)}")
         said = counted(wrong, "problem") if wrong else _well(fire)
-        click.echo(f"{len(CHECKS)} checks: {said}")
+        say(f"{len(CHECKS)} checks: {said}")
     sys.exit(0 if healthy else 1)
 
 
@@ -58,6 +59,6 @@ def _well(fired: bool) -> str:
 
 
 def _show(finding: Finding) -> None:
-    click.echo(f"{'note ' if finding.is_note else 'WRONG'} {printable(finding.text)}")
+    say(f"{'note ' if finding.is_note else 'WRONG'} {finding.text}")
     if finding.mend:
-        click.echo(f"      repair: {printable(finding.mend)}")
+        say(f"      repair: {finding.mend}")

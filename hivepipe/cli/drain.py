@@ -8,6 +8,7 @@ import click
 
 from hivepipe import direct
 from hivepipe.cli.tables import json_option, show_json
+from hivepipe.cli.terminal import say
 from hivepipe.errors import StoreError
 from hivepipe.file_size import with_limit
 from hivepipe.home import locate
@@ -40,8 +41,8 @@ def drain(as_json: bool) -> None:
 
 
 def _show(report: direct.Report) -> None:
-    click.echo(f"{counted(report.applied, 'event')} applied")
+    say(f"{counted(report.applied, 'event')} applied")
     for path, reason in report.failed.items():
-        click.echo(f"kept in the spool: {path.name}: {reason}", err=True)
+        say(f"kept in the spool: {path.name}: {reason}", err=True)
     for path, reason in report.set_aside.items():
-        click.echo(f"unreadable, moved to {path.parent}/bad: {path.name}: {reason}", err=True)
+        say(f"unreadable, moved to {path.parent}/bad: {path.name}: {reason}", err=True)

@@ -1,13 +1,11 @@
 """Command `export`: all that is kept, a line each."""
 
-import json
-import os
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import click
 
+from hivepipe.cli.terminal import say_json, until_enough
 from hivepipe.errors import StoreError
 from hivepipe.handlers.archive import archives_of
 from hivepipe.home import kept_folder, locate
@@ -27,13 +25,10 @@ def export(as_jsonl: bool, session: str | None) -> None:
     """Print every row of every table and the metadata of every archive; times in UTC."""
     if not as_jsonl:
         raise click.UsageError("say the form: --jsonl")
-    try:
-        home = locate(".").home
+    home = locate(".").home
+    with until_enough():
         for line in _lines(home, "" if session is None else _full_id(home, session)):
-            sys.stdout.write(json.dumps({"schema": 1, **line}) + "\n")
-        sys.stdout.flush()
-    except BrokenPipeError:  # `| head` has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            say_json({"schema": 1, **line}, at_once=False)
 
 
 def _full_id(home: str, start: str) -> str:

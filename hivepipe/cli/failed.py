@@ -1,6 +1,5 @@
 """Command `failed`: list failed jobs, send them back, or delete them."""
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +14,7 @@ from hivepipe.cli.tables import (
     show_table,
     utc_option,
 )
+from hivepipe.cli.terminal import confirm_or_end, say, say_field, say_json
 from hivepipe.errors import HivepipeError
 from hivepipe.home import Place, locate
 from hivepipe.plurals import counted
@@ -94,13 +94,14 @@ def show(job_id: str, as_json: bool, utc: bool) -> None:
         ("failed", moment(job.failed_at, utc)),
         ("reason", job.reason),
     ):
-        click.echo(f"{name:<12} {printable(value)}")
+        say_field(name, str(value), 12)
     if job.payload is None:
-        click.echo("payload      cannot be read")
+        say("payload      cannot be read")
     else:
-        click.echo(f"payload      {json.dumps(job.payload, indent=2)}")
+        say("payload")
+        say_json(job.payload, indent=2)
     for line in _steps(job, str(database_path(place.home))):
-        click.echo(printable(line))
+        say(line)
 
 
 @failed.command()
@@ -113,12 +114,12 @@ def retry(job_id: str | None, everything: bool, operation: str | None) -> None:
     with _failed_jobs(place) as store:
         jobs = _selected(store, job_id, everything, operation)
         retried = store.retry(jobs) if store else 0
-    click.echo(f"{retried} sent back to the queues")
+    say(f"{retried} sent back to the queues")
     if retried:
         _have_them_run(place)
     if retried < len(jobs):
         lost = counted(len(jobs) - retried, "job", "have")
-        click.echo(f"{lost} no data any more: discard with `hivepipe failed discard`", err=True)
+        say(f"{lost} no data any more: discard with `hivepipe failed discard`", err=True)
         click.get_current_context().exit(1)
 
 
@@ -130,8 +131,8 @@ def discard(job_id: str | None, everything: bool, operation: str | None, yes: bo
     with _failed_jobs(locate(".")) as store:
         jobs = _selected(store, job_id, everything, operation)
         if jobs and not yes:
-            click.confirm(f"Discard {_named(jobs)}?", abort=True)
-        click.echo(f"{store.discard(jobs) if store else 0} discarded")
+            confirm_or_end(f"Discard {_named(jobs)}?")
+        say(f"{store.discard(jobs) if store else 0} discarded")
 
 
 @contextmanager
@@ -150,7 +151,7 @@ def _have_them_run(place: Place) -> None:
     if place.state == "on" and place.python:
         wake(place)
     elif not answers(place.socket):
-        click.echo("no stack runs: they wait until `hivepipe up`", err=True)
+        say("no stack runs: they wait until `hivepipe up`", err=True)
 
 
 def _found(store: FailedJobs | None, job_id: str) -> FailedJob:

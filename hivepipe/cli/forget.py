@@ -12,6 +12,7 @@ from functools import partial
 import click
 
 from hivepipe.cli.tables import json_option, printable, show_json, stored
+from hivepipe.cli.terminal import confirm_or_end, say
 from hivepipe.errors import HivepipeError
 from hivepipe.forgetting import Forgetting, Gone
 from hivepipe.home import locate
@@ -114,18 +115,16 @@ def _forget(forgetting: Forgetting, wanted: Wanted, dry_run: bool, yes: bool) ->
     transcripts = forgetting.transcripts(wanted.sessions)
     folders = forgetting.hive_folders(wanted.sessions)
     for each in sorted(wanted.sessions):
-        click.echo(f"session {printable(each)}")
+        say(f"session {each}")
     if not wanted.sessions:
-        click.echo("no session is that old" if not wanted.spellings else "no session says so")
+        say("no session is that old" if not wanted.spellings else "no session says so")
         if not _is_something(wanted):
             return
     _ask_and_do(partial(_all_of_it, forgetting, wanted), dry_run, yes)
     for path in transcripts:
-        click.echo(
-            f"Claude Code's own transcript is still there: rm {printable(shlex.quote(path))}"
-        )
+        say(f"Claude Code's own transcript is still there: rm {shlex.quote(path)}")
     for path in filter(os.path.isdir, () if dry_run else folders):
-        click.echo(f"A hive worker's folder is still there: rm -r {printable(shlex.quote(path))}")
+        say(f"A hive worker's folder is still there: rm -r {shlex.quote(path)}")
     left = forgetting.files_with(wanted) if wanted.spellings and not dry_run else []
     if left:
         raise HivepipeError(f"the text is still in {', '.join(map(printable, left))}")
@@ -136,7 +135,7 @@ def _ask_and_do(go: Callable[[bool], Iterable[Gone]], dry_run: bool, yes: bool) 
         _show(go(True), "would go")
     if not dry_run:
         if not yes:
-            click.confirm("Forget all this, and every backup of the database?", abort=True)
+            confirm_or_end("Forget all this, and every backup of the database?")
         _show(go(False), "gone")
 
 
@@ -146,4 +145,4 @@ def _show(places: Iterable[Gone], said: str) -> None:
         found[place, what] += number
     for (place, what), number in found.items():
         if number:
-            click.echo(f"{said}: {place}: {counted(number, what)}")
+            say(f"{said}: {place}: {counted(number, what)}")

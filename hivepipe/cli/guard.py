@@ -6,6 +6,7 @@ import click
 
 from hivepipe.cli.choice import Choice
 from hivepipe.cli.tables import json_option, show_json, show_table
+from hivepipe.cli.terminal import say
 from hivepipe.errors import GuardError
 from hivepipe.guard import rules, words
 from hivepipe.guard.check import MODES, guard_mode, limits, mode_path
@@ -40,7 +41,7 @@ def list_rules(as_json: bool) -> None:
     if as_json:
         show_json(mode=mode, rules=entries)
         return
-    click.echo(f"mode {mode}: {_MODES_IN_WORDS[mode]}")
+    say(f"mode {mode}: {_MODES_IN_WORDS[mode]}")
     rows = [(entry["rule"], entry["warns_at"], entry["denies_from"]) for entry in entries]
     show_table(("rule", "warns at", "denies from"), rows)
 
@@ -66,7 +67,8 @@ def explain(rule: str, as_json: bool) -> None:
         warns, denies = _numbers(now)[rule]
         show_json(rule=rule, warns_at=warns, denies_from=denies, text=text)
     else:
-        click.echo(text)
+        for line in lines:
+            say(line)
 
 
 @guard.command(name="try")
@@ -92,7 +94,7 @@ def try_file(file: Path, as_json: bool) -> None:
         ]
         show_json(calls=report.calls, denied=len(report.denied), warned=warned, findings=findings)
         return
-    click.echo(f"{counted(report.calls, 'call')}, {len(report.denied)} denied, {warned} warned")
+    say(f"{counted(report.calls, 'call')}, {len(report.denied)} denied, {warned} warned")
     rows = [
         (f.line, "denied" if f.denied else "warned", f.rule, f.count, f.tool)
         for f in report.findings
@@ -120,7 +122,7 @@ def mode(mode: str | None, as_json: bool) -> None:
     if as_json:
         show_json(mode=now, text=_MODES_IN_WORDS[now])
     else:
-        click.echo(f"{now}: {_MODES_IN_WORDS[now]}")
+        say(f"{now}: {_MODES_IN_WORDS[now]}")
 
 
 def _numbers(now: Limits) -> dict[str, tuple[int | None, int | None]]:

@@ -12,6 +12,7 @@ import click
 
 from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, printable, show_json, show_table
+from hivepipe.cli.terminal import say
 from hivepipe.errors import StoreError
 from hivepipe.home import locate
 from hivepipe.importing import BEFORE, TAKEN, Imported, Importer, Outcome, import_into
@@ -93,7 +94,7 @@ def _show(imported: Imported, left_out: list[LeftOut], is_dry: bool, as_json: bo
     show_not_taken(imported, left_out)
     said = ", ".join(f"{number} {name}" for name, number in sorted(totals.items()))
     would_be = "would be: " if is_dry else ""
-    click.echo(f"{would_be}{said or 'nothing to import'}; into {short(str(database))}")
+    say(f"{would_be}{said or 'nothing to import'}; into {short(str(database))}")
 
 
 def show_not_taken(imported: Imported, left_out: list[LeftOut]) -> None:
@@ -105,9 +106,9 @@ def show_not_taken(imported: Imported, left_out: list[LeftOut]) -> None:
     for each in left_out:
         if each.rows != 0:
             number = "" if each.rows is None else f" ({each.rows})"
-            click.echo(f"not taken: {printable(each.name)}{number}: {printable(each.reason)}")
+            say(f"not taken: {each.name}{number}: {each.reason}")
     if imported.local_times:
         zone = time.strftime("%Z")
         times = counted(imported.local_times, "time")
         said = f"{times} without a zone: taken as local ({zone})"
-        click.echo(f"{said}, kept in UTC")
+        say(f"{said}, kept in UTC")

@@ -8,9 +8,9 @@ import click
 
 from hivepipe.cli.migrate import show_given_back
 from hivepipe.cli.paths import short
-from hivepipe.cli.plain import printable
 from hivepipe.cli.probe import is_good, no_probe_option, probe_here, show_probe
 from hivepipe.cli.tables import size
+from hivepipe.cli.terminal import confirm_or_end, say
 from hivepipe.errors import NoRedisServerError
 from hivepipe.home import Place, read_record, record_path
 from hivepipe.install import edits, installation, removal
@@ -46,7 +46,7 @@ def init(
     if dry_run:
         refuse_predecessor(plan.home)
         _show_diffs(plan.changes)
-        click.echo(f"would record into {short(plan.home)}; nothing was changed")
+        say(f"would record into {short(plan.home)}; nothing was changed")
         return
     installation.carry_out(plan, adopt)
     _show_installed(plan, scope)
@@ -69,24 +69,24 @@ def uninstall(user: bool, purge: bool, yes: bool, dry_run: bool) -> None:
     purge = purge and not plan.is_shared
     migrated = None if user else records.read(plan.place.project)
     if plan.is_empty and not (purge and (plan.data or migrated)):
-        click.echo(_nothing_to_do(plan.place, user))
+        say(_nothing_to_do(plan.place, user))
         return
     if dry_run:
         _show_diffs([*plan.settings, *plan.excludes])
-        click.echo(_about_data(plan, purge, "would be "))
+        _say_all(_about_data(plan, purge, "would be "))
         if purge:
             _show_files(plan)
         if migrated:
             _show_migrated(migrated)
-        click.echo("nothing was changed")
+        say("nothing was changed")
         return
     if purge and plan.data and not yes:
         _show_data(plan)
-        click.confirm("Delete all of it, for good?", abort=True)
+        confirm_or_end("Delete all of it, for good?")
     refused = removal.carry_out(plan, purge)
     _show_removed(plan, purge)
     for path in refused:
-        click.echo(f"left     {short(path)} was changed since: what was there before lies beside")
+        say(f"left     {short(path)} was changed since: what was there before lies beside")
     if migrated and purge:
         show_given_back(give_back(plan.place.project))
     elif migrated:
@@ -96,7 +96,7 @@ def uninstall(user: bool, purge: bool, yes: bool, dry_run: bool) -> None:
 def _show_migrated(record: Record) -> None:
     kept = [short(each) for each in record.asides if os.path.isdir(each)]
     said = f"kept in {', '.join(kept)}" if kept else "out of the settings"
-    click.echo(
+    say(
         f"old      what `hivepipe migrate` found is {said}: hivepipe migrate --undo, or "
         "uninstall --purge, puts it back"
     )
@@ -109,73 +109,71 @@ def _show_diffs(changes: list[edits.Edit]) -> None:
         before, after = ((text or "").splitlines() for text in (edit.before, edit.after))
         name = short(edit.path)
         for line in difflib.unified_diff(before, after, name, name, lineterm=""):
-            click.echo(printable(line.expandtabs(2)))
+            say(line.expandtabs(2))
 
 
 def _show_installed(plan: installation.Plan, scope: Scope) -> None:
     kept = ", beside what was there" if plan.settings.before else ""
     if plan.plugin:
-        click.echo(f"hooks    run by the plugin {plan.plugin.id} {plan.plugin.version}")
+        say(f"hooks    run by the plugin {plan.plugin.id} {plan.plugin.version}")
         if plan.settings in plan.changes:
-            click.echo(
-                f"         those in {short(plan.settings.path)} are taken out: one is enough"
-            )
+            say(f"         those in {short(plan.settings.path)} are taken out: one is enough")
     elif plan.settings in plan.changes:
-        click.echo(f"hooks    {len(EVENTS)} added to {short(plan.settings.path)}{kept}")
+        say(f"hooks    {len(EVENTS)} added to {short(plan.settings.path)}{kept}")
     else:
-        click.echo(f"hooks    already in {short(plan.settings.path)}")
+        say(f"hooks    already in {short(plan.settings.path)}")
     if plan.exclude in plan.changes:
-        click.echo(f"git      {short(plan.exclude.path)} leaves that file out")
+        say(f"git      {short(plan.exclude.path)} leaves that file out")
     if plan.is_committed:
-        click.echo("         git has this file, and the paths in it are those of this machine")
-    click.echo(f"data     {short(plan.home)}, for you alone{_ignored(plan)}")
-    click.echo(f"record   {short(record_path(plan.project))}")
+        say("         git has this file, and the paths in it are those of this machine")
+    say(f"data     {short(plan.home)}, for you alone{_ignored(plan)}")
+    say(f"record   {short(record_path(plan.project))}")
     if plan.form is Form.SHELL:
-        click.echo("form     through a shell: this Claude Code is older than 2.1.139")
+        say("form     through a shell: this Claude Code is older than 2.1.139")
     if scope is Scope.PROJECT:
-        click.echo("form     by name: these hooks do nothing on a machine without hivepipe")
+        say("form     by name: these hooks do nothing on a machine without hivepipe")
 
 
 def _show_old_hooks(plan: installation.Plan) -> None:
     for found in find_hooks(plan.project):
         if found.old:
             said = f"{len(found.old)} old bash hooks are still in {short(found.path)}"
-            click.echo(f"         {said}: hivepipe migrate takes them out")
+            say(f"         {said}: hivepipe migrate takes them out")
 
 
 def _show_what_is_next(plan: installation.Plan, scope: Scope) -> None:
     state = read_record(plan.project).get("state")
-    click.echo("\nNext")
+    say()
+    say("Next")
     if state == "off":
-        click.echo("  hivepipe on        this project is switched off: hooks do nothing")
+        say("  hivepipe on        this project is switched off: hooks do nothing")
     try:
         find_server()
     except NoRedisServerError as error:
-        click.echo(f"  {error}")
-        click.echo("  until then events wait on disk; `hivepipe drain` applies them without Redis")
+        say(f"  {error}")
+        say("  until then events wait on disk; `hivepipe drain` applies them without Redis")
     where = "in any project" if scope is Scope.USER else "in this folder"
-    click.echo(f"  claude             {where}: its first event starts the stack")
-    click.echo("  hivepipe sessions  shows what was recorded; hivepipe doctor, whether all is well")
-    click.echo(
-        "\n`hivepipe what` shows what is recorded, `hivepipe off` pauses recording,\n"
-        "`hivepipe uninstall` removes the hooks."
-    )
+    say(f"  claude             {where}: its first event starts the stack")
+    say("  hivepipe sessions  shows what was recorded; hivepipe doctor, whether all is well")
+    say()
+    say("`hivepipe what` shows what is recorded, `hivepipe off` pauses recording,")
+    say("`hivepipe uninstall` removes the hooks.")
 
 
 def _show_removed(plan: removal.Removal, purge: bool) -> None:
     for edit in plan.settings:
-        click.echo(f"hooks    {short(edit.path)} {_became(edit)}")
+        say(f"hooks    {short(edit.path)} {_became(edit)}")
     if plan.plugin and plan.plugin.is_there:
-        click.echo(f"hooks    those of the plugin stay: claude plugin uninstall {plan.plugin.id}")
+        say(f"hooks    those of the plugin stay: claude plugin uninstall {plan.plugin.id}")
     for edit in plan.excludes:
-        click.echo(f"git      {short(edit.path)} is as it was")
+        say(f"git      {short(edit.path)} is as it was")
     if plan.is_registered:
-        click.echo("record   removed")
+        say("record   removed")
     if plan.is_shared:
-        click.echo("stack    goes on: other projects use it")
+        say("stack    goes on: other projects use it")
     elif plan.is_registered:
-        click.echo("stack    stopped")
-    click.echo(_about_data(plan, purge, ""))
+        say("stack    stopped")
+    _say_all(_about_data(plan, purge, ""))
 
 
 def _became(edit: edits.Edit) -> str:
@@ -189,40 +187,45 @@ def _became(edit: edits.Edit) -> str:
     )
 
 
-def _about_data(plan: removal.Removal, purge: bool, would_be: str) -> str:
+def _about_data(plan: removal.Removal, purge: bool, would_be: str) -> list[str]:
     if plan.is_shared:
-        return "data     stays: other projects use it"
+        return ["data     stays: other projects use it"]
     if not plan.data:
-        return "data     there is none"
+        return ["data     there is none"]
     total = size(sum(entry.size_bytes for entry in plan.data))
     if purge:
         total = size(sum(each for _, each in plan.sizes))
-        return "\n".join([f"data     {would_be}deleted: {total}", *_left(plan)])
+        return [f"data     {would_be}deleted: {total}", *_left(plan)]
     if plan.holds_nothing:
-        return f"data     nothing was recorded: {would_be}removed"
+        return [f"data     nothing was recorded: {would_be}removed"]
     shown = [entry.path for entry in plan.data if not entry.path.endswith("/.gitignore")]
-    kept = "\n".join(f"         {short(path)}" for path in shown)
+    kept = [f"         {short(path)}" for path in shown]
     how = "hivepipe uninstall --purge deletes it"
-    return f"data     {would_be}kept, {total}; {how}\n{kept}"
+    return [f"data     {would_be}kept, {total}; {how}", *kept]
+
+
+def _say_all(lines: list[str]) -> None:
+    for line in lines:
+        say(line)
 
 
 def _left(plan: removal.Removal) -> list[str]:
     """Return a line for each file that stays, with the reason."""
-    return [f"left     {printable(short(path))}: {why}" for path, why in plan.holdings.left]
+    return [f"left     {short(path)}: {why}" for path, why in plan.holdings.left]
 
 
 def _show_files(plan: removal.Removal) -> None:
     """Show every file, and every hive worker's folder, that `--purge` deletes."""
     for path, size_bytes in plan.sizes:
-        click.echo(f"{size(size_bytes):>9}  {printable(short(path))}")
+        say(f"{size(size_bytes):>9}  {short(path)}")
 
 
 def _show_data(plan: removal.Removal) -> None:
     for entry in plan.data:
         if not entry.path.endswith("/.gitignore"):
-            click.echo(f"{size(entry.size_bytes):>9}  {short(entry.path)}")
+            say(f"{size(entry.size_bytes):>9}  {short(entry.path)}")
     for line in _left(plan):
-        click.echo(line)
+        say(line)
 
 
 def _nothing_to_do(place: Place, user: bool) -> str:

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from hivepipe.cli.choice import Choice
-from hivepipe.cli.tables import json_lines_option, printable, show_json
+from hivepipe.cli.tables import json_lines_option, show_json
+from hivepipe.cli.terminal import say
 from hivepipe.home import locate
 from hivepipe.stack.processes import PROCESSES
 
@@ -87,7 +88,7 @@ class Tail:
 def show_lines(lines: list[tuple[str, str]]) -> None:
     """Print lines behind the names of the processes that said them."""
     for name, line in lines:
-        click.echo(f"{name:<11} {printable(line)}")
+        say(f"{name:<11} {line}")
 
 
 def show_lines_as_json(lines: list[tuple[str, str]]) -> None:

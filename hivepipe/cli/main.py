@@ -1,8 +1,6 @@
 """The command `hivepipe`: the list of its commands, and how it fails."""
 
-import io
 import os
-import sys
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
@@ -13,6 +11,7 @@ from hivepipe.cli.command_table import COMMANDS, GROUPS
 from hivepipe.cli.default_home import naming_home
 from hivepipe.cli.examples import with_examples
 from hivepipe.cli.plain import printable
+from hivepipe.cli.terminal import drop_what_waits, flush, guard_streams, say
 from hivepipe.config import compile_for_hooks, here
 from hivepipe.errors import HivepipeError
 from hivepipe.file_size import raise_limit
@@ -61,14 +60,13 @@ class _Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
-        if isinstance(
-            sys.stdout, io.TextIOWrapper
-        ):  # a name of bytes that are no text is shown too
-            sys.stdout.reconfigure(errors="backslashreplace")
         try:
             return super().invoke(ctx)
         except HivepipeError as error:
             said = str(error)
+        except click.ClickException as error:  # a word of the command line is data as well
+            error.message = printable(error.message)  # type: ignore[misc]
+            raise
         except UnicodeError as error:
             said = f"not UTF-8: {error}"
         except BrokenPipeError:
@@ -76,16 +74,21 @@ class _Commands(click.Group):
         except OSError as error:
             said = f"{error.filename}: {error.strerror}" if error.filename else str(error)
             _drop_what_cannot_be_written()
-        click.echo(f"hivepipe: {printable(said)}", err=True)
+        say(f"hivepipe: {said}", err=True)
         return ctx.exit(1)
+
+    def main(self, *words: Any, **options: Any) -> Any:
+        """Run a command line; whoever prints, nothing reaches the terminal that steers it."""
+        guard_streams()
+        return super().main(*words, **options)
 
 
 def _drop_what_cannot_be_written() -> None:
     """Keep Python from trying again when it ends: that would be a traceback, and exit code 120."""
     try:
-        sys.stdout.flush()
+        flush()
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_what_waits()
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -103,11 +106,11 @@ def main() -> None:
     if click.get_current_context().invoked_subcommand not in SAYING_IT_THEMSELVES:
         # Of a file that cannot be read both complain, in the same words.
         for problem in filter(None, dict.fromkeys((*found.problems, use_rules(found.home)))):
-            click.echo(f"hivepipe: {printable(problem)}; left out", err=True)
+            say(f"hivepipe: {problem}; left out", err=True)
     try:
         compile_for_hooks(found)
     except OSError as error:
-        click.echo(f"hivepipe: the hooks are not told of {found.home}: {error.strerror}", err=True)
+        say(f"hivepipe: the hooks are not told of {found.home}: {error.strerror}", err=True)
 
 
 def commands() -> Mapping[str, click.Command]:

@@ -9,7 +9,8 @@ from hivepipe import settings
 from hivepipe.cli.choice import Choice
 from hivepipe.cli.own import own_profile, own_swarm
 from hivepipe.cli.paths import short
-from hivepipe.cli.tables import json_option, printable, show_json, show_table
+from hivepipe.cli.tables import json_option, show_json, show_table
+from hivepipe.cli.terminal import say
 from hivepipe.errors import MemoryIndexError, SearchError
 from hivepipe.events import valid_id
 from hivepipe.handlers import memory as memories
@@ -63,9 +64,9 @@ def search(
         show_json(memories=[_entry(hit) for hit in found])
         return
     for hit in found:
-        click.echo(click.style(f"{short(hit.path)}  ({hit.scope})", bold=True))
-        click.echo(printable(" ".join(hit.text.split()))[:_SHOWN_CHARS])
-    click.echo(f"{len(found)} found")
+        say(f"{short(hit.path)}  ({hit.scope})", bold=True)
+        say(" ".join(hit.text.split())[:_SHOWN_CHARS])
+    say(f"{len(found)} found")
 
 
 @memory.command(name="list")
@@ -108,7 +109,7 @@ def forget(path: str) -> None:
     if database_path(place.home).exists():
         with opened(database_path(place.home)) as db, db.transaction():
             forget_retrievals(db, os.path.basename(full))
-    click.echo(f"{short(full)} is forgotten; the file is still there")
+    say(f"{short(full)} is forgotten; the file is still there")
 
 
 def _caught_up(place: Place) -> MemoryIndex:

@@ -13,6 +13,7 @@ from hivepipe.cli.paths import short
 from hivepipe.cli.plain import printable
 from hivepipe.cli.probe import entries, is_good, no_probe_option, probe_here, show_probe
 from hivepipe.cli.tables import json_option, show_json
+from hivepipe.cli.terminal import confirm_or_end, say
 from hivepipe.handlers.found_exports import Row
 from hivepipe.home import main_checkout, real_path
 from hivepipe.importing import BEFORE, TAKEN, Outcome
@@ -64,10 +65,10 @@ def migrate(
         if as_json:
             show_json(changed=False, plan=planned, result=None, probe=None)
         elif is_to_do:
-            click.echo("nothing was changed")
+            say("nothing was changed")
         return
     if not yes:
-        click.confirm("Go on?", abort=True, err=as_json)
+        confirm_or_end("Go on?", err=as_json)
     result = carry_out(plan)
     if not as_json:
         _show_result(plan, result)
@@ -88,7 +89,7 @@ def _rehearsed(plan: Plan) -> Taken:
 def _undo(yes: bool, as_json: bool) -> None:
     project = main_checkout(real_path("."))
     if not yes:
-        click.confirm("Put the old home and the old hooks back?", abort=True, err=as_json)
+        confirm_or_end("Put the old home and the old hooks back?", err=as_json)
     record = give_back(project)
     if as_json:
         show_json(**given_back_entry(record))
@@ -100,9 +101,9 @@ def show_given_back(record: Record) -> None:
     """Show what `--undo` put back."""
     for move in record.moves:
         if os.path.lexists(move.source):
-            click.echo(f"home     {short(move.source)} is back")
+            say(f"home     {short(move.source)} is back")
     for settings in record.settings:
-        click.echo(f"hooks    {len(settings.hooks)} old ones are back in {short(settings.path)}")
+        say(f"hooks    {len(settings.hooks)} old ones are back in {short(settings.path)}")
 
 
 def _is_done(plan: Plan, rehearsed: Taken) -> bool:
@@ -115,7 +116,7 @@ def _show_found(plan: Plan, rehearsed: Taken, is_to_do: bool) -> None:
     if plan.is_empty:
         _show_nothing(plan)
     elif not is_to_do:
-        click.echo(f"migrated already, nothing new; {_where(plan.record)}")
+        say(f"migrated already, nothing new; {_where(plan.record)}")
         _show_doubtful(plan.hooks)
     else:
         _show_plan(plan)
@@ -123,35 +124,35 @@ def _show_found(plan: Plan, rehearsed: Taken, is_to_do: bool) -> None:
 
 
 def _show_nothing(plan: Plan) -> None:
-    click.echo(
+    say(
         f"{short(plan.project)} has nothing to migrate: no .hive-mind of the old hooks, and none "
         "of the old hooks in the settings of Claude Code"
     )
     _show_doubtful(plan.hooks)
     if not plan.is_registered:
-        click.echo("hivepipe init installs hivepipe here")
+        say("hivepipe init installs hivepipe here")
 
 
 def _show_plan(plan: Plan) -> None:
     for hooks in plan.hooks:
         if hooks.old:
-            click.echo(f"hooks    take {len(hooks.old)} old ones out of {short(hooks.path)}")
+            say(f"hooks    take {len(hooks.old)} old ones out of {short(hooks.path)}")
             for event, entry in hooks.old:
-                click.echo(f"         {event}: {printable(command_of(entry))}")
+                say(f"         {event}: {command_of(entry)}")
     _show_doubtful(plan.hooks)
     for move in plan.moves:
-        click.echo(f"home     move {short(move.source)} to {short(move.target)}")
+        say(f"home     move {short(move.source)} to {short(move.target)}")
     for each in plan.elsewhere:
-        click.echo(f"home     read {short(str(each.folder))}, which stays where it is")
+        say(f"home     read {short(str(each.folder))}, which stays where it is")
     for process in plan.processes():
         text = printable(process.text)
-        click.echo(f"process  {process.pid} is still at work: {text}; end it first")
+        say(f"process  {process.pid} is still at work: {text}; end it first")
     if not plan.is_registered:
-        click.echo(f"install  hivepipe, which records into {short(plan.home)}")
+        say(f"install  hivepipe, which records into {short(plan.home)}")
     _show_queue(plan)
     if plan.files:
         named = [f"{plan.files.archives} archives", *plan.files.exports]
-        click.echo(f"files    {short(plan.files.folder)}: copy {', '.join(named)}")
+        say(f"files    {short(plan.files.folder)}: copy {', '.join(named)}")
     _show_hive(plan.project)
 
 
@@ -159,23 +160,23 @@ def _show_queue(plan: Plan) -> None:
     for each in plan.homes():
         if each.queue:
             counts = ", ".join(f"{number} {part}" for part, number in each.queued.items())
-            click.echo(f"queue    {short(str(each.queue))}: {counts}")
+            say(f"queue    {short(str(each.queue))}: {counts}")
 
 
 def _show_hive(project: str) -> None:
     workers = Path(project, ".hive", "workers")
     if workers.is_dir():
         number = len(os.listdir(workers))
-        click.echo(f"hive     .hive stays as it is ({number} workers): hivepipe hive init --adopt")
+        say(f"hive     .hive stays as it is ({number} workers): hivepipe hive init --adopt")
 
 
 def _show_doubtful(found: list[OldHooks]) -> None:
     for hooks in found:
         if hooks.trouble:
-            click.echo(f"hooks    {short(hooks.path)} {hooks.trouble}: look yourself")
+            say(f"hooks    {short(hooks.path)} {hooks.trouble}: look yourself")
         for event, entry in hooks.doubtful:
             command = printable(command_of(entry))
-            click.echo(
+            say(
                 f"hooks    left in {short(hooks.path)}, for it may be your own although it may "
                 f"write into .hive-mind: {event}: {command}"
             )
@@ -187,7 +188,7 @@ def _show_rows(taken: Taken, word: str) -> None:
     rows = Counter(_kind(each) for each in taken.imported.outcomes if each.outcome == TAKEN)
     said = ", ".join(f"{number} {kind}" for kind, number in rows.items())
     before = f"; {totals[BEFORE]} are here already" if totals[BEFORE] else ""
-    click.echo(f"rows     {word} {said or 'nothing new'}{before}")
+    say(f"rows     {word} {said or 'nothing new'}{before}")
 
 
 def _kind(outcome: Outcome) -> str:
@@ -199,12 +200,12 @@ def _show_files(rows: list[Row]) -> None:
     totals = Counter(row.outcome for row in rows)
     for row in rows:
         if row.outcome not in (TAKEN, BEFORE):
-            click.echo(f"not taken: {short(row.path)}: {printable(row.reason)}")
+            say(f"not taken: {short(row.path)}: {row.reason}")
         elif row.outcome == BEFORE and row.reason:
-            click.echo(f"files    {short(row.path)}: {printable(row.reason)}")
+            say(f"files    {short(row.path)}: {row.reason}")
     if rows:
         before = f"; {totals[BEFORE]} were here already" if totals[BEFORE] else ""
-        click.echo(f"files    {totals[TAKEN]} taken in, as copies{before}")
+        say(f"files    {totals[TAKEN]} taken in, as copies{before}")
 
 
 def _where(record: Record) -> str:
@@ -216,11 +217,11 @@ def _show_result(plan: Plan, result: Result) -> None:
     _show_rows(result.rows, "imported")
     _show_files(result.files)
     record = records.read(plan.project)
-    click.echo(f"done; {_where(record)}" if record else "done")
+    say(f"done; {_where(record)}" if record else "done")
 
 
 def _show_end(probed: list[Probe] | None) -> None:
     if probed is not None:
         show_probe(probed)
-    click.echo("restart the Claude Code sessions that are open: they still run the old hooks")
-    click.echo("hivepipe doctor shows whether all is well; hivepipe migrate --undo takes it back")
+    say("restart the Claude Code sessions that are open: they still run the old hooks")
+    say("hivepipe doctor shows whether all is well; hivepipe migrate --undo takes it back")

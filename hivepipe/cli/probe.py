@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from hivepipe.cli.plain import printable
+from hivepipe.cli.terminal import say
 from hivepipe.doctor.patient import Finding, Patient
 from hivepipe.home import locate
 from hivepipe.probing import Probe, probe
@@ -31,10 +31,10 @@ def is_good(found: list[Probe]) -> bool:
 
 def show_probe(found: list[Probe]) -> None:
     """Say in a line how it went, and below it what is wrong."""
-    click.echo(f"probe    {printable(summary(found))}")
+    say(f"probe    {summary(found)}")
     if not is_good(found):
         for finding in findings(found):
-            click.echo(f"         {printable(finding.text)}", err=True)
+            say(f"         {finding.text}", err=True)
 
 
 def findings(found: list[Probe]) -> list[Finding]:

@@ -7,6 +7,7 @@ import click
 
 from hivepipe.cli.choice import Choice
 from hivepipe.cli.tables import json_option, moment, show_json, show_table, utc_option
+from hivepipe.cli.terminal import confirm_or_end, say, say_text
 from hivepipe.errors import ProfileError
 from hivepipe.events import IDENTITY_FILES
 from hivepipe.handlers.profiles import profile_book
@@ -62,7 +63,7 @@ def add(profile_id: str, role: str | None, write_claude_md: bool | None) -> None
     A session started with HIVEPIPE_AGENT_ID=ID works as this profile.
     """
     with profile_book(locate(".").home) as book:
-        click.echo(book.change(profile_id, role, write_claude_md))
+        say(book.change(profile_id, role, write_claude_md))
 
 
 @profile.command()
@@ -93,8 +94,8 @@ def show(profile_id: str, name: str | None, version: int | None, as_json: bool) 
         return
     for entry in found:
         if name is None:
-            click.echo(f"---- {entry['name']}")
-        click.echo(entry["text"], nl=not entry["text"].endswith("\n"))
+            say(f"---- {entry['name']}")
+        say_text(entry["text"].removesuffix("\n"))
 
 
 @profile.command()
@@ -140,7 +141,7 @@ def put(profile_id: str, name: str, path: Path, as_lead: bool) -> None:
         raise ProfileError(f"cannot read {path}: {error.strerror}") from error
     with profile_book(locate(".").home) as book:
         is_new = book.put(book.named(profile_id), name, data, "lead" if as_lead else "cli")
-    click.echo(f"{name} of {profile_id}" + ("" if is_new else " says so already"))
+    say(f"{name} of {profile_id}" + ("" if is_new else " says so already"))
 
 
 @profile.command()
@@ -155,9 +156,9 @@ def remove(profile_id: str, yes: bool) -> None:
         versions = book.versions(profile_id)
         if not yes:
             said = f"{profile_id} has {counted(versions, 'version')} of files. Remove for good?"
-            click.confirm(said, abort=True)
+            confirm_or_end(said)
         book.remove(profile_id)
-    click.echo(f"{profile_id} is removed")
+    say(f"{profile_id} is removed")
 
 
 def _version(store: Listings, profile_id: str, name: str | None, version: int) -> Entry:

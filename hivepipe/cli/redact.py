@@ -1,6 +1,5 @@
 """Command `redact`: a transcript without its secrets, and what was taken out of it."""
 
-import os
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
@@ -8,6 +7,7 @@ from typing import BinaryIO
 
 import click
 
+from hivepipe.cli.terminal import drop_what_waits, flush, say, say_bytes
 from hivepipe.errors import HivepipeError
 from hivepipe.home import locate
 from hivepipe.plurals import counted
@@ -38,13 +38,13 @@ class Report:
 
     def show(self) -> None:
         """Print it to stderr."""
-        click.echo(f"{self.changed} of {counted(self.lines, 'line')} changed", err=True)
+        say(f"{self.changed} of {counted(self.lines, 'line')} changed", err=True)
         width = max(map(len, self.secrets), default=0)
         for rule, number in self.secrets.most_common():
             shown = self.lines_with[rule]
             more = " ..." if len(shown) > LINES_SHOWN else ""
             lines = ", ".join(map(str, shown[:LINES_SHOWN]))
-            click.echo(f"{rule:<{width}} {number:>6}  line {lines}{more}", err=True)
+            say(f"{rule:<{width}} {number:>6}  line {lines}{more}", err=True)
 
 
 @click.command()
@@ -57,18 +57,18 @@ def redact(file: str, with_report: bool) -> None:
     with _opened(file) as source:
         try:
             for line, rules in redactor.redact_stream(source):
-                sys.stdout.buffer.write(line)
+                say_bytes(line)
                 report.add(rules)
-            sys.stdout.buffer.flush()
+            flush()
         except BrokenPipeError:  # `| head` has seen enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            drop_what_waits()
             return
         except OSError as error:
             raise HivepipeError(f"{file}: {error.strerror}") from error
     if with_report:
         report.show()
     elif report.secrets[UNREDACTABLE]:
-        click.echo(
+        say(
             f"{counted(report.secrets[UNREDACTABLE], 'text')} could not be redacted and left out",
             err=True,
         )

@@ -4,6 +4,7 @@ import sys
 
 import click
 
+from hivepipe.cli.terminal import lines_of_others
 from hivepipe.home import locate
 from hivepipe.stack.at_hand import wake
 
@@ -28,4 +29,5 @@ def rq(context: click.Context) -> None:
     place = locate(".")
     asked = context.args or ["--help"]
     address = place.socket if asked[0].startswith("-") else wake(place)
-    sys.exit(run(address, asked))
+    with lines_of_others():
+        sys.exit(run(address, asked))

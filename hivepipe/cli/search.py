@@ -7,11 +7,12 @@ from itertools import chain
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.progress import Progress
 from rich.text import Text
 
+from hivepipe.cli.rich_terminal import console
 from hivepipe.cli.tables import json_option, moment, printable, show_json, stored, utc_option
+from hivepipe.cli.terminal import say
 from hivepipe.handlers.archive import archives_of
 from hivepipe.handlers.search import all_archived, all_summaries, catch_up, index_path, line_at
 from hivepipe.home import locate
@@ -72,17 +73,16 @@ def search(
     if as_json:
         show_json(total=total, hits=[_entry(hit, text, asked) for hit, text in found])
         return
-    console = Console(highlight=False)
+    screen = console()
     for hit, text in found:
-        console.print(_line(hit, text, asked, utc), soft_wrap=True)
-    click.echo(f"{total} found" if total == len(found) else f"{len(found)} of {total} found")
+        screen.print(_line(hit, text, asked, utc), soft_wrap=True)
+    say(f"{total} found" if total == len(found) else f"{len(found)} of {total} found")
 
 
 def _catch_up(index: SearchIndex, archived: list[Archived]) -> None:
     """Index what is new first; a bar shows how much, where somebody looks and it is much."""
     missing = sum(index.missing_bytes(entry) for entry in archived)
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=missing < 10_000_000) as bar:
+    with Progress(console=console(err=True), transient=True, disable=missing < 10_000_000) as bar:
         task = bar.add_task("indexing what is new", total=missing)
         catch_up(index, archived, lambda done: bar.advance(task, done))
 

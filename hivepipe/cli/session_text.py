@@ -1,13 +1,15 @@
 """The time line of a session as people read it."""
 
-import sys
 from collections.abc import Iterator
 
-from rich.console import Console
+from rich.console import Console  # noqa: TID251  a type
 from rich.text import Text
 
 from hivepipe.cli.paths import short
+from hivepipe.cli.plain import printable_lines
+from hivepipe.cli.rich_terminal import console as new_console
 from hivepipe.cli.tables import moment, printable
+from hivepipe.cli.terminal import MARGIN, is_terminal
 from hivepipe.plurals import counted
 from hivepipe.reading.session_events import Event
 from hivepipe.reading.time_line import Spent, TimeLine
@@ -19,13 +21,14 @@ _COLOURS = {"prompt": "bold", "error": "red", "warning": "yellow", "failed": "re
 
 def show_time_line(found: TimeLine, session: str, utc: bool) -> None:
     """Print head, events, files and summary."""
-    console = Console(highlight=False)
-    console.print(Text(session, "bold"))
+    console = new_console()
+    console.print(Text(printable(session), "bold"))
     for name, text in _head(found, utc):
         if text:
             _show(console, f"  {name:<10}  ", Text(printable(text)))
     for day, events in _days(found.events, utc):
-        console.print(Text(f"\n{day}", "dim"))
+        console.print()
+        console.print(Text(printable(day), "dim"))
         for event in events:
             _show(console, f"{moment(event.at, utc)[11:19]}  {event.kind:<10}  ", _text(event))
     if found.left_out:
@@ -89,7 +92,7 @@ def _days(events: list[Event], utc: bool) -> Iterator[tuple[str, list[Event]]]:
 
 def _text(event: Event) -> Text:
     style = _COLOURS.get(event.outcome or "") or _COLOURS.get(event.kind, "")
-    flat = " ".join(printable(_said(event)).split())
+    flat = printable(" ".join(_said(event).split()))
     is_long = is_terminal() and len(flat) > _MOST_CHARS
     return Text(f"{flat[:_MOST_CHARS]}…" if is_long else flat, style)
 
@@ -106,7 +109,8 @@ def _said(event: Event) -> str:
 
 def _show_files(console: Console, found: TimeLine) -> None:
     if found.files:
-        console.print(f"\n{counted(len(found.files), 'file')} written")
+        console.print()
+        console.print(f"{counted(len(found.files), 'file')} written")
         for path in found.files:
             _show(console, "  ", Text(printable(short(path))))
 
@@ -115,11 +119,7 @@ def _show_summary(console: Console, summary: Entry | None, utc: bool) -> None:
     if summary is None:
         return
     by = summary["model"] or "made of metadata"
-    console.print(f"\nsummary ({by}, {moment(summary['made_at'], utc)})")
-    for line in summary["summary"].splitlines():
-        _show(console, "  ", Text(printable(line)))
-
-
-def is_terminal() -> bool:
-    """Does a person read this?"""
-    return sys.stdout.isatty()
+    console.print()
+    console.print(Text(printable(f"summary ({by}, {moment(summary['made_at'], utc)})")))
+    for line in printable_lines(summary["summary"]):
+        _show(console, MARGIN, Text(line))

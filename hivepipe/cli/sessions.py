@@ -5,6 +5,7 @@ import click
 from hivepipe.cli.paths import short
 from hivepipe.cli.session_text import show_time_line
 from hivepipe.cli.tables import Entry, json_option, show_entries, show_json, utc_option
+from hivepipe.cli.terminal import say
 from hivepipe.home import locate
 from hivepipe.liveness import with_activity
 from hivepipe.reading.session_events import file_of
@@ -91,7 +92,7 @@ def log(session_id: str, as_json: bool, utc: bool) -> None:
         show_json(id=full_id, log=found)
         return
     show_entries(_OF_LOG, [_readable(entry) for entry in found], utc)
-    click.echo(f"prompts, agents, skills and cost: hivepipe session show {full_id[:8]}", err=True)
+    say(f"prompts, agents, skills and cost: hivepipe session show {full_id[:8]}", err=True)
 
 
 def _readable(entry: Entry) -> Entry:

@@ -8,6 +8,7 @@ import time
 import click
 
 from hivepipe.cli.logs import PROGRAMS, Tail, show_lines
+from hivepipe.cli.terminal import say
 from hivepipe.config import unseen
 from hivepipe.errors import HivepipeError
 from hivepipe.hive.folder import at_work
@@ -40,13 +41,13 @@ def up(
     owner = registration.owner_id(home)
     if stack.url:  # before it is recorded: hooks speak to whatever the record names
         for warning in other_redis.take(stack.url, home, owner):
-            click.echo(f"warning: {warning}", err=True)
+            say(f"warning: {warning}", err=True)
     registration.register(project, stack, sys.executable, adopt=adopt, owner=owner)
     for said in unseen(home):
-        click.echo(f"note: {said}", err=True)
+        say(f"note: {said}", err=True)
     begun = time.monotonic()
     lifecycle.bring_up(project, stack)
-    click.echo(f"ready after {time.monotonic() - begun:.2f} s: {home}")
+    say(f"ready after {time.monotonic() - begun:.2f} s: {home}")
     if detach:
         return
     tail = Tail(home, PROGRAMS, from_end=True)
@@ -69,25 +70,25 @@ def down(every: bool) -> None:
         place = locate(".")
         _registered(place)
         lifecycle.take_down(Stack.of(place))
-        click.echo(f"down: {place.home}; hooks keep events on disk until `hivepipe up`")
+        say(f"down: {place.home}; hooks keep events on disk until `hivepipe up`")
         _name_workers(place.home)
         return
     failed = False
     for known in known_stacks():
         try:
             lifecycle.take_down(known.stack)
-            click.echo(known.stack.home)
+            say(known.stack.home)
             _name_workers(known.stack.home)
         except HivepipeError as error:  # the others all the same
             failed = True
-            click.echo(f"{known.stack.home}: {error}", err=True)
+            say(f"{known.stack.home}: {error}", err=True)
     sys.exit(1 if failed else 0)
 
 
 def _name_workers(home: str) -> None:
     """They go on: what they do costs money, and is theirs to end."""
     for worker in at_work(home):
-        click.echo(f"the hive worker {worker.id} goes on")
+        say(f"the hive worker {worker.id} goes on")
 
 
 @click.command()
@@ -96,22 +97,22 @@ def restart() -> None:
     os.umask(0o077)
     place = locate(".")
     for said in unseen(place.home):
-        click.echo(f"note: {said}", err=True)
+        say(f"note: {said}", err=True)
     begun = time.monotonic()
     lifecycle.restart(_registered(place), Stack.of(place))
-    click.echo(f"ready after {time.monotonic() - begun:.2f} s: {place.home}")
+    say(f"ready after {time.monotonic() - begun:.2f} s: {place.home}")
 
 
 @click.command()
 def url() -> None:
     """Print the address of Redis, as RQ's own tools take it."""
-    click.echo(connection.url(locate(".").socket))
+    say(connection.url(locate(".").socket))
 
 
 @click.command()
 def root() -> None:
     """Print the folder of the hooks and the workers."""
-    click.echo(processes.root_folder())
+    say(processes.root_folder())
 
 
 def _to_register() -> tuple[str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from hivepipe.cli.tables import json_option, moment, printable, show_json, stored, utc_option
+from hivepipe.cli.terminal import is_terminal, say
 from hivepipe.errors import HivepipeError
 from hivepipe.handlers.prune_files import Outdated, announced, first_deletion
 from hivepipe.home import locate
@@ -45,7 +46,7 @@ def status(live: bool, as_json: bool, utc: bool) -> None:
     """
     place = locate(".")
     if live:
-        if as_json or not sys.stdout.isatty():
+        if as_json or not is_terminal():
             raise click.UsageError("--watch needs a terminal, and goes without --json")
         from hivepipe.cli.watch import watch  # noqa: PLC0415  rich.live costs 40 ms to import
 
@@ -56,7 +57,7 @@ def status(live: bool, as_json: bool, utc: bool) -> None:
         show_json(**report)
     else:
         _show(report, utc)
-        click.echo(verdict(report))
+        say(verdict(report))
     sys.exit(0 if report["condition"] in condition.FINE else 1)
 
 
@@ -69,21 +70,21 @@ def _show(report: dict[str, Any], utc: bool) -> None:
 
 
 def _show_stack(report: dict[str, Any]) -> None:
-    click.echo(f"home      {report['home']}")
+    say(f"home      {report['home']}")
     if report["condition"] not in NOT_RUNNING or report["redis"] == "up":
-        click.echo(f"redis     {report['redis']}, {report['address']}")
+        say(f"redis     {report['redis']}, {report['address']}")
     if report["trouble"]:
-        click.echo(f"          {report['trouble']}")
+        say(f"          {report['trouble']}")
     if report["leaves_when_idle"]:
-        click.echo(f"started   by a hook; leaves after {idle_secs():.0f} s with nothing to do")
+        say(f"started   by a hook; leaves after {idle_secs():.0f} s with nothing to do")
     failed = report["failed_start"]
     if failed:
         times = counted(failed["failures"], "time")
-        click.echo(f"hooks could not start the stack, {times}: {failed['reason']}")
-        click.echo(f"the next hook after {failed['again_in_secs']} s tries again")
+        say(f"hooks could not start the stack, {times}: {failed['reason']}")
+        say(f"the next hook after {failed['again_in_secs']} s tries again")
     for entry in report["processes"]:
         line = f"{entry['name']:<9} {entry['state']}, pid {entry['pid']}"
-        click.echo(f"{line}, up {entry['uptime_secs']} s{silence(report, entry['pid'])}")
+        say(f"{line}, up {entry['uptime_secs']} s{silence(report, entry['pid'])}")
     if not report["processes"]:
         _show_workers(report)
 
@@ -91,16 +92,14 @@ def _show_stack(report: dict[str, Any]) -> None:
 def _show_what_is_wrong(report: dict[str, Any], utc: bool) -> None:
     if report["store_trouble"]:
         trouble = report["store_trouble"]
-        click.echo(f"database  has not answered for {trouble['secs']} s: {trouble['reason']}")
+        say(f"database  has not answered for {trouble['secs']} s: {trouble['reason']}")
     if report["newer_version"]:
-        click.echo(
-            f"jobs of a newer hivepipe wait (version {report['newer_version']}): upgrade this one"
-        )
+        say(f"jobs of a newer hivepipe wait (version {report['newer_version']}): upgrade this one")
     for reduction in report["reduced"]:
-        click.echo(f"reduced   {reduction['text']}")
+        say(f"reduced   {reduction['text']}")
     for alert in report["alerts"]:
         since = f" (since {moment(alert['since'], utc)})" if alert["since"] else ""
-        click.echo(f"alert     {alert['name']}: {printable(alert['text'])}{since}")
+        say(f"alert     {alert['name']}: {alert['text']}{since}")
     _show_deletions(report["deletions"], utc)
 
 
@@ -130,7 +129,7 @@ def _announced(home: str) -> list[dict[str, Any]]:
 def _show_deletions(deletions: list[dict[str, Any]], utc: bool) -> None:
     for each in deletions:
         things = counted(each["number"], each["kind"])
-        click.echo(
+        say(
             f"deletion  {things} of hivepipe's, up to {each['oldest_days']:g} days old, will be "
             f"deleted after {moment(each['at'], utc)}: {each['rule']} in config.toml changes that"
         )
@@ -149,10 +148,10 @@ def verdict(report: dict[str, Any]) -> str:
 def _show_spool(report: dict[str, Any]) -> None:
     spool, set_aside = report["spool"], report["set_aside"]
     unreadable = f", {set_aside} unreadable in spool/bad" if set_aside else ""
-    click.echo(f"spool     {counted(spool, 'event', 'wait')} on disk{unreadable}")
+    say(f"spool     {counted(spool, 'event', 'wait')} on disk{unreadable}")
     if report["in_memory"]:
         text = f"{report['in_memory']} of them in memory: the home took no file"
-        click.echo(f"          {text}; they are gone if the machine stops now")
+        say(f"          {text}; they are gone if the machine stops now")
 
 
 def _show_workers(report: dict[str, Any]) -> None:
@@ -163,7 +162,7 @@ def _show_workers(report: dict[str, Any]) -> None:
         if worker["heartbeat_secs"] is not None:
             heard = f"heard {worker['heartbeat_secs']:.0f} s ago"
         where = f"on {printable(worker['host'])}, pid {worker['pid']}"
-        click.echo(f"worker    of {printable(queues)} {where}, {heard}")
+        say(f"worker    of {queues} {where}, {heard}")
 
 
 def silence(report: dict[str, Any], pid: int) -> str:
@@ -177,26 +176,26 @@ def silence(report: dict[str, Any], pid: int) -> str:
 def _show_effectless(counters: dict[str, int] | None) -> None:
     """A checkpoint without effect is one somebody will miss: it has its own line, always."""
     if counters is None:
-        click.echo("no effect unknown without a database")
+        say("no effect unknown without a database")
         return
     of_checkpoints = sum(n for name, n in counters.items() if name.endswith(":update_checkpoint"))
-    click.echo(f"no effect {counted(of_checkpoints, 'checkpoint update')}")
+    say(f"no effect {counted(of_checkpoints, 'checkpoint update')}")
     others = [f"{name} {n}" for name, n in counters.items() if "update_checkpoint" not in name]
     if others:
-        click.echo(f"no effect {', '.join(others)}")
+        say(f"no effect {', '.join(others)}")
 
 
 def _show_jobs(report: dict[str, Any]) -> None:
     if report["accounts"] is None:
         if report["condition"] not in NOT_RUNNING:
-            click.echo("jobs      unknown while Redis is down")
+            say("jobs      unknown while Redis is down")
         return
     for name, count in report["queues"].items():
-        click.echo(f"{name:<9} {count} waiting")
+        say(f"{name:<9} {count} waiting")
     if report["oldest_waiting_secs"] is not None:
-        click.echo(f"oldest    waits for {report['oldest_waiting_secs']:.0f} s")
-    click.echo(f"accepted  {accounted(report)}")
-    click.echo(f"retried   {report['retried']}")
+        say(f"oldest    waits for {report['oldest_waiting_secs']:.0f} s")
+    say(f"accepted  {accounted(report)}")
+    say(f"retried   {report['retried']}")
 
 
 def accounted(report: dict[str, Any]) -> str:

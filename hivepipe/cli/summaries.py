@@ -19,6 +19,7 @@ from hivepipe.cli.tables import (
     show_table,
     utc_option,
 )
+from hivepipe.cli.terminal import confirm, say, say_json, say_text
 from hivepipe.config import unseen
 from hivepipe.costs.tokens import Tokens
 from hivepipe.envelope import Envelope
@@ -61,18 +62,19 @@ def enable(yes: bool) -> None:
     """
     home = locate(".").home
     for said in unseen(home):
-        click.echo(f"note: {said}", err=True)
+        say(f"note: {said}", err=True)
     offer = find_offer(with_environment=False)
     if offer is None:
         raise SummaryError(_no_credential())
     refused = offer.trouble or terms.trouble()
     if refused:
         raise SummaryError(refused)
-    click.echo(_terms(home, offer))
-    if not yes and not click.confirm("Agreed?"):
+    for line in _terms(home, offer):
+        say(line)
+    if not yes and not confirm("Agreed?"):
         raise SummaryError("nothing is enabled")
     give_consent(home, offer, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}.000Z")
-    click.echo("enabled; `hivepipe summaries disable` takes it back at once")
+    say("enabled; `hivepipe summaries disable` takes it back at once")
 
 
 def _no_credential() -> str:
@@ -86,24 +88,25 @@ def _no_credential() -> str:
     return f"there is no credential: `hivepipe credentials set {SETTABLE[0]}`, or another one"
 
 
-def _terms(home: str, offer: Offer) -> str:
+def _terms(home: str, offer: Offer) -> list[str]:
     usual = terms.usual_tokens(LIMIT_BYTES)
     caps = terms.caps()
     each = _dollars(home, offer, usual)
     sent = (
         f"the last {LIMIT_BYTES // 1000} kB of each session's redacted transcript, once, when it "
-        "has ended:\n          what you and Claude said, tool calls, the beginning of their answers"
+        "has ended:"
     )
     a_day = f"{caps.calls} calls, {caps.tokens:,} tokens, {caps.dollars:.2f} USD"
     lines = (
         ("sent", sent),
+        ("", "what you and Claude said, tool calls, the beginning of their answers"),
         ("to", f"{offer.receiver} ({offer.url or 'claude'}){_in_clear(offer)}"),
         ("with", f"{offer.name}, from {offer.source}"),
         ("model", offer.model),
         ("price", f"about {each} a session ({usual.prompt:,} tokens in, {usual.output:,} out)"),
         ("a day", f"at most {a_day}, for all your projects together; then plain summaries"),
     )
-    return "\n".join(f"{name:<9} {text}" for name, text in lines)
+    return [f"{name:<9} {text}" for name, text in lines]
 
 
 def _in_clear(offer: Offer) -> str:
@@ -124,9 +127,9 @@ def disable() -> None:
     home = locate(".").home
     withdraw_consent(home)
     if is_enabled(home, with_environment=False):
-        click.echo("still on, by `summaries` in config.toml")
+        say("still on, by `summaries` in config.toml")
     else:
-        click.echo("disabled: nothing is sent to anybody")
+        say("disabled: nothing is sent to anybody")
 
 
 @summaries.command(name="list")
@@ -180,12 +183,14 @@ def show(session: str, as_json: bool, utc: bool) -> None:
         "cost": "" if entry["cost_usd"] is None else f"{entry['cost_usd']:.6f} USD",
     }
     show_entry(shown, utc)
-    click.echo(f"\n{printable(entry['summary'])}")
+    say()
+    say_text(entry["summary"])
     for title in ("key_learnings", "files", "open_ends"):
         if entry[title]:
-            click.echo(f"\n{title.replace('_', ' ')}")
+            say()
+            say(title.replace("_", " "))
             for line in entry[title]:
-                click.echo(f"  {printable(line)}")
+                say(f"  {line}")
 
 
 @summaries.command()
@@ -224,7 +229,7 @@ def run(
         _show_request(home, question_of(material.excerpt.text, material.memories))
         return
     if not is_enabled(home) and not as_json:  # JSON has the reason
-        click.echo("a plain summary: language models are off (`hivepipe summaries enable`)")
+        say("a plain summary: language models are off (`hivepipe summaries enable`)")
     with opened(database_path(home)) as db:
         workplace = Workplace(home, partial(execute_at_once, home, db))
         job = _asked(home, material.session)
@@ -237,15 +242,15 @@ def run(
     else:
         _show_made(made)
     if problem:
-        click.echo(f"the memory server did not take the ratings: {printable(problem)}", err=True)
+        say(f"the memory server did not take the ratings: {problem}", err=True)
 
 
 def _show_made(made: Made) -> None:
     summary = made.summary
-    click.echo(f"{summary.model or 'plain'}{f' ({summary.reason})' if summary.reason else ''}")
-    click.echo(printable(summary.summary))
+    say(f"{summary.model or 'plain'}{f' ({summary.reason})' if summary.reason else ''}")
+    say_text(summary.summary)
     for name, useful in sorted(made.useful.items()):
-        click.echo(f"{printable(name)}: {'of use' if useful else 'of no use'}")
+        say(f"{name}: {'of use' if useful else 'of no use'}")
 
 
 def _memories(file: str) -> list[Memory]:
@@ -304,4 +309,4 @@ def _show_request(home: str, question: Question) -> None:
         "text": question.text,
         "schema": question.schema,
     }
-    click.echo(json.dumps(request, indent=2, ensure_ascii=False))
+    say_json(request, indent=2, readable=True)

@@ -2,6 +2,7 @@
 
 import click
 
+from hivepipe.cli.terminal import say
 from hivepipe.home import locate, read_record
 from hivepipe.install import users_folder
 from hivepipe.stack import registration
@@ -13,8 +14,8 @@ def off() -> None:
     project = locate(".").project
     users_folder.make()
     registration.switch_off(project)
-    click.echo(f"off: hooks do nothing in {project} (`hivepipe on` takes it back)")
-    click.echo("what was recorded before stays; `hivepipe uninstall --purge` deletes it")
+    say(f"off: hooks do nothing in {project} (`hivepipe on` takes it back)")
+    say("what was recorded before stays; `hivepipe uninstall --purge` deletes it")
 
 
 @click.command()
@@ -22,8 +23,8 @@ def on() -> None:
     """Record this project again."""
     project = locate(".").project
     if read_record(project).get("state") != "off":
-        click.echo(f"{project} is not switched off: nothing to do")
+        say(f"{project} is not switched off: nothing to do")
         return
     registration.switch_on(project)
     users_folder.tidy()
-    click.echo(f"on: hooks record {project} again")
+    say(f"on: hooks record {project} again")

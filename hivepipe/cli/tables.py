@@ -1,18 +1,17 @@
 """How commands print: tables, entries, times, JSON."""
 
-import json
-import sys
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 import click
 from rich.cells import cell_len
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from hivepipe.cli.plain import printable as printable  # for those that print tables, too
+from hivepipe.cli.rich_terminal import console
+from hivepipe.cli.terminal import is_terminal, say, say_json
 
 Entry = dict[str, Any]
 
@@ -27,7 +26,7 @@ json_lines_option = click.option("--json", "as_json", is_flag=True, help="Print 
 
 def show_json(**content: Any) -> None:
     """Print one JSON object, times in UTC as they are stored."""
-    click.echo(json.dumps({"schema": 1, **content}))
+    say_json({"schema": 1, **content})
 
 
 def show_table(
@@ -38,22 +37,22 @@ def show_table(
     In a terminal that is too narrow for it each row is a paragraph; `without` any row it is said.
     """
     if not rows:
-        click.echo(without)
+        say(without)
         return
     texts = [tuple(printable(value) for value in row) for row in rows]
-    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    screen = console(width=None if is_terminal() else WIDTH)
     widths = [_least_width(*column) for column in zip(columns, *texts, strict=True)]
     widths[0] = max(map(cell_len, (columns[0], *(row[0] for row in texts))))  # never folded
-    if sys.stdout.isatty() and sum(widths) + 3 * len(widths) + 1 > console.width:
+    if is_terminal() and sum(widths) + 3 * len(widths) + 1 > screen.width:
         for row in texts:
-            console.print(Text(_paragraph(columns, row, console.width)))
+            screen.print(Text(_paragraph(columns, row, screen.width)))
         return
     table = Table(show_lines=False)
     for number, (column, width) in enumerate(zip(columns, widths, strict=True)):
         table.add_column(column, no_wrap=number == 0, overflow="fold", min_width=width)
     for row in texts:
         table.add_row(*map(Text, row))
-    console.print(table)
+    screen.print(table)
 
 
 def _least_width(heading: str, first: str, *others: str) -> int:
@@ -90,7 +89,7 @@ def show_entry(entry: Entry, utc: bool) -> None:
     for name, value in entry.items():
         if value is None or value == "":
             continue
-        click.echo(f"{name:<16} {printable(_shown(name, value, utc))}")
+        say(f"{name:<16} {_shown(name, value, utc)}")
 
 
 def _shown(name: str, value: Any, utc: bool) -> Any:

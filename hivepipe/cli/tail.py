@@ -5,6 +5,7 @@ import time
 import click
 
 from hivepipe.cli.tables import json_lines_option, moment, printable, show_json, utc_option
+from hivepipe.cli.terminal import say
 from hivepipe.errors import StoreError
 from hivepipe.home import locate
 from hivepipe.store.listings import listings
@@ -54,6 +55,6 @@ def _show(lines: list[Line], as_json: bool, utc: bool) -> None:
         if as_json:
             show_json(**line._asdict())
             continue
-        what = " ".join(printable(line.what).split())[:_SHOWN]
+        what = printable(" ".join(line.what.split()))[:_SHOWN]
         at = moment(line.created_at, utc)
-        click.echo(f"{at}  {line.session_id[:8]:<8}  {line.kind:<7}  {what}")
+        say(f"{at}  {line.session_id[:8]:<8}  {line.kind:<7}  {what}")

@@ -5,6 +5,7 @@ import os
 import click
 
 from hivepipe.cli.tables import json_option, show_entries, show_entry, show_json, utc_option
+from hivepipe.cli.terminal import say
 from hivepipe.handlers.tasks import task_board
 from hivepipe.home import locate
 from hivepipe.store import tasks
@@ -52,7 +53,7 @@ def add(text: str, named: str, session: str, unknown: bool, as_json: bool) -> No
     if as_json:
         show_json(id=added, session=session or None)
     else:
-        click.echo(added)
+        say(added)
 
 
 @task.command(name="list")
@@ -89,7 +90,7 @@ def show(task_id: str, as_json: bool, utc: bool) -> None:
 def progress(task_id: str, text: str) -> None:
     """Say how far a task has come."""
     with task_board(locate(".").home) as board:
-        click.echo(f"{board.progress(task_id, text)}: {text}")
+        say(f"{board.progress(task_id, text)}: {text}")
 
 
 @task.command()
@@ -103,7 +104,7 @@ def assign(task_id: str, session: str, unknown: bool) -> None:
     """
     with task_board(locate(".").home) as board:
         assigned, session = board.assign(task_id, session, unknown=unknown)
-    click.echo(f"{assigned} is the task of session {session}")
+    say(f"{assigned} is the task of session {session}")
 
 
 @task.command()
@@ -111,7 +112,7 @@ def assign(task_id: str, session: str, unknown: bool) -> None:
 def done(task_id: str) -> None:
     """Say that a task is done."""
     with task_board(locate(".").home) as board:
-        click.echo(f"{board.finish(task_id)} is done")
+        say(f"{board.finish(task_id)} is done")
 
 
 @task.command()
@@ -122,7 +123,7 @@ def cancel(task_id: str, reason: str, unknown: bool) -> None:
     """Cancel a task: its sessions are denied every further tool call."""
     with task_board(locate(".").home) as board:
         cancelled = board.cancel(task_id, reason, unknown=unknown)
-    click.echo(f"{cancelled} is cancelled; `hivepipe task reopen {cancelled}` takes that back")
+    say(f"{cancelled} is cancelled; `hivepipe task reopen {cancelled}` takes that back")
 
 
 @task.command()
@@ -130,4 +131,4 @@ def cancel(task_id: str, reason: str, unknown: bool) -> None:
 def reopen(task_id: str) -> None:
     """Take `cancel` or `done` back."""
     with task_board(locate(".").home) as board:
-        click.echo(f"{board.reopen(task_id)} is open")
+        say(f"{board.reopen(task_id)} is open")

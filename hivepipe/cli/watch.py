@@ -8,12 +8,13 @@ import time
 from typing import Any
 
 from rich.columns import Columns
-from rich.console import Console, Group, JustifyMethod, RenderableType
+from rich.console import Group, JustifyMethod, RenderableType
 from rich.live import Live
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from hivepipe.cli.rich_terminal import console
 from hivepipe.cli.status import NOT_RUNNING, accounted, silence, verdict
 from hivepipe.cli.tables import moment, printable
 from hivepipe.errors import StoreError
@@ -40,7 +41,7 @@ def watch(place: Place, utc: bool) -> None:
     looked_at = time.monotonic()
     for number in (signal.SIGTERM, signal.SIGHUP):  # the terminal gets its own screen back
         signal.signal(number, signal.default_int_handler)
-    with Live(console=Console(), screen=True, auto_refresh=False) as live:
+    with Live(console=console(), screen=True, auto_refresh=False) as live:
         try:
             while True:
                 report = status_report(place, stack)

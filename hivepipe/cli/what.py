@@ -6,6 +6,7 @@ import click
 
 from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, show_json, size
+from hivepipe.cli.terminal import say
 from hivepipe.doctor.patient import Patient
 from hivepipe.errors import StoreError
 from hivepipe.home import Place, kept_folder, locate
@@ -77,15 +78,16 @@ def what(as_json: bool) -> None:
             leaves=_leaves(place),
         )
         return
-    click.echo(f"{short(place.project)}: {_state(place, hooks)}\n")
-    click.echo("kept       " + f"{'so far':>69}")
+    say(f"{short(place.project)}: {_state(place, hooks)}")
+    say()
+    say("kept       " + f"{'so far':>69}")
     rows = [(*row, counts.get(table, 0)) for table, row in KEPT.items()]
     for name, kept, count in [*rows, (*TRANSCRIPTS, _transcripts(place))]:
-        click.echo(f"  {name:<16} {kept:<52} {count:>8,}")
-    click.echo(f"secrets    {_SECRETS}")
+        say(f"  {name:<16} {kept:<52} {count:>8,}")
+    say(f"secrets    {_SECRETS}")
     _show_places(place, data, hooks)
-    click.echo(f"leaves     {_leaves(place)}")
-    click.echo("pause      hivepipe off    delete  hivepipe forget ID, hivepipe uninstall --purge")
+    say(f"leaves     {_leaves(place)}")
+    say("pause      hivepipe off    delete  hivepipe forget ID, hivepipe uninstall --purge")
 
 
 def _counts(place: Place) -> dict[str, int]:
@@ -123,9 +125,9 @@ def _show_places(place: Place, data: list[Data], hooks: list[str]) -> None:
     is_own = place.home.endswith("/.hive-mind")
     lines.append("for you alone (0700, 0600)" + (", ignored by git" if is_own else ""))
     for number, line in enumerate(lines):
-        click.echo(f"{'' if number else 'lies in':<10} {line}")
+        say(f"{'' if number else 'lies in':<10} {line}")
     for path in hooks:
-        click.echo(f"hooks      {short(path)}")
+        say(f"hooks      {short(path)}")
 
 
 def _leaves(place: Place) -> str:

@@ -62,14 +62,13 @@ def default_flags() -> tuple[str, ...]:
         return flags
     raise HiveError(
         f"what may workers do without asking? The user has to choose it once: `hivepipe hive "
-        f"rights` in a terminal, or one line in {config_path()}:\n{in_lines()}"
+        f"rights` in a terminal, or one line in {config_path()}: {in_words()}"
     )
 
 
-def in_lines() -> str:
-    """Return the choices, one a line, as config.toml has them."""
-    quoted = {f'"{each.name}"': each.meaning for each in CHOICES.values()}
-    return "\n".join(f"  hive_rights = {name:<10} # {text}" for name, text in quoted.items())
+def in_words() -> str:
+    """Return the choices as config.toml has them."""
+    return "; ".join(f'hive_rights = "{it.name}" ({it.meaning})' for it in CHOICES.values())
 
 
 def rights_of(flags: tuple[str, ...]) -> str:

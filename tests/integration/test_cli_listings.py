@@ -60,7 +60,7 @@ def test_sessions_shows_the_open_ones_or_all(day: Home) -> None:
     assert {entry["id"] for entry in objects(day, "sessions", "--all")} == {SESSION, OTHER}
     table = command(day, "sessions", "--all")
     assert SESSION in table
-    assert "[bold]other?[2J" in table
+    assert "[bold]other\\x1b[2J" in table
 
 
 def test_times_are_local_unless_utc_is_asked_for(day: Home) -> None:

@@ -311,7 +311,7 @@ def test_a_version_is_shown_of_its_own_file_alone(scene: Scene) -> None:
     (row,) = scene.home.rows("SELECT id FROM identity_versions WHERE name = 'CLAUDE.md'")
     version = ("--version", str(row["id"]))
     for words in (("CLAUDE.md", *version), version):
-        assert scene.run("profile", "show", "bot-2", *words).stdout == "c" * 120 + "\n"
+        assert scene.run("profile", "show", "bot-2", *words).stdout == "| " + "c" * 120 + "\n"
     refused = scene.run("profile", "show", "bot-2", "SOUL.md", *version)
     assert refused.exit_code == 1
     assert f"version {row['id']} is one of CLAUDE.md, not of SOUL.md" in refused.stderr

@@ -150,7 +150,7 @@ def test_logs_follow_over_a_rotation_and_show_no_escape_sequence(
         stream.write("evil \x1b[31m")
         stream.flush()
         stream.write("line\n")
-    assert following.stdout.readline() == "writer      evil ?[31mline\n"
+    assert following.stdout.readline() == "writer      evil \\x1b[31mline\n"
     log.rename(log.with_name("writer.log.1"))
     log.write_text("new\n")
     assert following.stdout.readline() == "writer      new\n"

@@ -14,10 +14,10 @@ from contextlib import closing, contextmanager
 from types import FrameType
 
 import click
-from rich.console import Console
 
 from hivepipe.cli.demo import day, report
 from hivepipe.cli.demo.scene import Scene
+from hivepipe.cli.rich_terminal import console as new_console
 from hivepipe.errors import StackError
 from hivepipe.plurals import counted
 
@@ -25,7 +25,7 @@ LOCKED_SECS = 2.0
 KILL_AFTER_SECS = 0.1
 MEASURED = 20
 
-console = Console(highlight=False)
+console = new_console()
 
 
 @click.command()

@@ -4,7 +4,7 @@ import sqlite3
 import statistics
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console  # noqa: TID251  a type
 from rich.table import Table
 
 from hivepipe.cli.demo.day import EXPECTED, SECRET

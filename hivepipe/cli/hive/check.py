@@ -1,7 +1,6 @@
 """Command `hive check`: how all workers stand, on one screen; or one of them, in full."""
 
 import shutil
-import sys
 from collections import Counter
 from typing import Any
 
@@ -9,6 +8,7 @@ import click
 
 from hivepipe.cli.hive.here import here_hive, say_troubles, shown_dollars
 from hivepipe.cli.tables import json_option, moment, printable, show_json, utc_option
+from hivepipe.cli.terminal import is_terminal, say, say_field, say_text
 from hivepipe.hive import records, steps
 from hivepipe.hive.costs import cost_of
 from hivepipe.hive.orchestrator import Orchestrator
@@ -64,25 +64,25 @@ def check(start: str, shows_all: bool, as_json: bool, utc: bool) -> None:
 
 def _show_all(found: list[Standing], utc: bool, shows_all: bool) -> None:
     counts = Counter(standing.state for standing in found)
-    click.echo(counted(len(found), "worker"))
+    say(counted(len(found), "worker"))
     for state in ORDER:
         if counts[state]:
-            click.echo(f"{counts[state]:>6} {_MEANING[state]}")
+            say(f"{counts[state]:>6} {_MEANING[state]}")
     width, height = _screen()
     ordered = sorted(found, key=lambda it: (ORDER.index(it.state), -it.heard_ns))
     room = len(ordered) if shows_all else max(height - len(counts) - 5, 3)
     shown = ordered if len(ordered) <= room else ordered[: room - 1]
     if shown:
-        click.echo("")
+        say()
     longest = max((len(_short(standing)) for standing in shown), default=0)
     for standing in shown:
-        click.echo(_line(standing, utc, longest)[:width].rstrip())
+        say(_line(standing, utc, longest)[:width].rstrip())
     if rest := len(ordered) - len(shown):
-        click.echo(f"... and {rest} more: hivepipe hive check --all")
+        say(f"... and {rest} more: hivepipe hive check --all")
 
 
 def _screen() -> tuple[int, int]:
-    if not sys.stdout.isatty():
+    if not is_terminal():
         return 200, _LINES
     size = shutil.get_terminal_size((_WIDTH, _LINES))
     return size.columns, size.lines
@@ -103,7 +103,7 @@ def _line(standing: Standing, utc: bool, id_width: int) -> str:
 def _show_one(standing: Standing, utc: bool) -> None:
     worker, run = standing.worker, standing.run
     card = worker.card()
-    click.echo(f"=== {worker.id} ===")
+    say(f"=== {worker.id} ===")
     _say("state", f"{standing.state}: {standing.note}" if standing.note else standing.state)
     _say("heard", moment(stored_time(standing.heard_ns), utc) if standing.heard_ns else "")
     _say("project", card.path)
@@ -128,7 +128,7 @@ def _show_one(standing: Standing, utc: bool) -> None:
     for number, option in enumerate(standing.status.texts("options"), 1):
         _say(f"option {number}", option)
     if standing.state == "need_input":
-        click.echo(f"answer with: hivepipe hive answer {worker.id} TEXT (or --option N)")
+        say(f"answer with: hivepipe hive answer {worker.id} TEXT (or --option N)")
     _show_end(standing)
 
 
@@ -136,20 +136,22 @@ def _show_end(standing: Standing) -> None:
     """The report, and the end of stderr where something went wrong."""
     worker = standing.worker
     if said := read_end(worker.report, _REPORT_BYTES).strip():
-        click.echo(f"\n--- {worker.report.name}")
-        click.echo(printable(redact_text(said)))
+        say()
+        say(f"--- {worker.report.name}")
+        say_text(redact_text(said))
     if standing.state not in ("died", "error", "not started"):
         return
     if said := read_end(worker.stderr, _LAST_BYTES).strip():
-        click.echo(f"\n--- the end of {worker.stderr.name}")
-        click.echo(printable(redact_text(said)))
+        say()
+        say(f"--- the end of {worker.stderr.name}")
+        say_text(redact_text(said))
 
 
 def _say(name: str, value: object) -> None:
     if value in (None, "", [], ()):
         return
     text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-    click.echo(f"{name:<14} {printable(redact_text(text))}")
+    say_field(redact_text(name), redact_text(text), 14)
 
 
 def _as_json(standing: Standing) -> dict[str, Any]:

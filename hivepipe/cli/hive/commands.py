@@ -18,6 +18,7 @@ from hivepipe.cli.hive.rights import ask_once, rights
 from hivepipe.cli.hive.transcript import transcript
 from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, show_json
+from hivepipe.cli.terminal import confirm_or_end, say
 from hivepipe.errors import HiveError
 from hivepipe.hive import keeping, prompts
 from hivepipe.hive.folder import Hive, make
@@ -47,8 +48,8 @@ def init(adopt: bool) -> None:
     Its workers report to this project's home.
     """
     made, is_new = make(Path(), locate(".").home, adopt=adopt)
-    click.echo(f"{short(str(made.root))} is {'ready' if is_new else 'there already'}")
-    click.echo("next: hivepipe hive projects add NAME PATH, then hivepipe hive spawn NAME 'TASK'")
+    say(f"{short(str(made.root))} is {'ready' if is_new else 'there already'}")
+    say("next: hivepipe hive projects add NAME PATH, then hivepipe hive spawn NAME 'TASK'")
 
 
 @hive.command()
@@ -96,7 +97,7 @@ def spawn(
         run = worker.last_run()
         show_json(id=worker.id, folder=str(worker.folder), pid=run.pid if run else None)
     else:
-        click.echo(worker.id)
+        say(worker.id)
 
 
 def _task(task: str, file: BinaryIO | None) -> str:
@@ -147,7 +148,7 @@ def _do(start: str, act: Callable[[Orchestrator, Worker], None]) -> None:
     act(orchestrator, worker)
     say_troubles(orchestrator)
     run = worker.last_run()
-    click.echo(f"{worker.id} works (run {run.number if run else 0})")
+    say(f"{worker.id} works (run {run.number if run else 0})")
 
 
 def _answer(text: str) -> str:
@@ -166,7 +167,7 @@ def archive(starts: tuple[str, ...]) -> None:
     found = here_hive()
     for worker in [found.worker(start) for start in starts]:
         task = worker.card().task_id
-        click.echo(short(str(keeping.archive(found, worker))))
+        say(short(str(keeping.archive(found, worker))))
         _say_task(found, task)
 
 
@@ -181,12 +182,13 @@ def delete(starts: tuple[str, ...], yes: bool) -> None:
     found = here_hive()
     workers = [found.worker(start) for start in starts]
     if not yes:
-        listed = "\n".join(worker.id for worker in workers)
-        click.confirm(f"{listed}\ndelete for good?", abort=True)
+        for worker in workers:
+            say(worker.id)
+        confirm_or_end("delete for good?")
     for worker in workers:
         task = worker.card().task_id
         keeping.delete(found, worker)
-        click.echo(f"{worker.id} is deleted")
+        say(f"{worker.id} is deleted")
         _say_task(found, task)
 
 
@@ -195,9 +197,9 @@ def _say_task(hive: Hive, task: str) -> None:
     with listings(database_path(hive.home)) as store:
         found = find_task(store, task) if task else None
     if found and found["status"] == "open":
-        click.echo(f"task {task} stays open: hivepipe task done {task} closes it", err=True)
+        say(f"task {task} stays open: hivepipe task done {task} closes it", err=True)
     elif found and found["status"] == "cancelled":
-        click.echo(f"task {task} is cancelled: {found['reason'] or 'no reason given'}", err=True)
+        say(f"task {task} is cancelled: {found['reason'] or 'no reason given'}", err=True)
 
 
 for each in (check, costs, learnings, transcript, monitor, projects, rights):

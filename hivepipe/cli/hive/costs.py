@@ -7,6 +7,7 @@ import click
 from hivepipe.cli.choice import Choice
 from hivepipe.cli.hive.here import here_hive, say_troubles, shown_dollars
 from hivepipe.cli.tables import json_option, show_json, show_table
+from hivepipe.cli.terminal import say
 from hivepipe.hive.costs import MICRO, cost_of
 from hivepipe.hive.orchestrator import Orchestrator
 from hivepipe.plurals import counted
@@ -46,7 +47,7 @@ def costs(by: str, as_json: bool) -> None:
         show_json(costs=entries, total_usd=shown_dollars(total), unpriced_runs=unpriced)
         return
     show_table((by, "workers", "USD"), [*lines])
-    click.echo(f"total {shown_dollars(total)} USD of {counted(len(rows), 'worker')}")
+    say(f"total {shown_dollars(total)} USD of {counted(len(rows), 'worker')}")
     if unpriced:
         runs = counted(unpriced, "run")
-        click.echo(f"not included: {runs} that ended without a result (killed, for example)")
+        say(f"not included: {runs} that ended without a result (killed, for example)")

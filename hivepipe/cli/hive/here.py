@@ -2,8 +2,7 @@
 
 from decimal import Decimal
 
-import click
-
+from hivepipe.cli.terminal import say
 from hivepipe.hive.folder import Hive, find
 from hivepipe.hive.orchestrator import Orchestrator
 from hivepipe.home import locate
@@ -17,7 +16,7 @@ def here_hive() -> Hive:
 def say_troubles(orchestrator: Orchestrator) -> None:
     """Say what went wrong beside the work."""
     for trouble in orchestrator.troubles:
-        click.echo(f"hivepipe: {trouble}", err=True)
+        say(f"hivepipe: {trouble}", err=True)
 
 
 def shown_dollars(amount: Decimal) -> str:

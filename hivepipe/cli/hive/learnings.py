@@ -3,7 +3,8 @@
 import click
 
 from hivepipe.cli.hive.here import here_hive
-from hivepipe.cli.tables import json_option, printable, show_json
+from hivepipe.cli.tables import json_option, show_json
+from hivepipe.cli.terminal import say, say_text
 from hivepipe.errors import HiveError
 from hivepipe.hive.plain_file import read_end
 from hivepipe.redaction import redact_text
@@ -34,4 +35,6 @@ def learnings(project: str, as_json: bool) -> None:
         show_json(learnings=texts)
         return
     for name, text in texts.items():
-        click.echo(f"--- {name}\n{printable(text)}\n")
+        say(f"--- {name}")
+        say_text(text)
+        say()

@@ -3,7 +3,7 @@
 import click
 
 from hivepipe.cli.hive.here import here_hive, say_troubles
-from hivepipe.cli.tables import printable
+from hivepipe.cli.terminal import say
 from hivepipe.errors import HivepipeError
 from hivepipe.hive import acting, telling
 from hivepipe.hive.folder import Hive
@@ -54,9 +54,9 @@ def _react(hive: Hive, change: Change, respawn: bool) -> None:
         try:  # first: once the line is out the worker may be answered, and its word replaced
             telling.tell(locate("."), hive, worker, status)
         finally:
-            click.echo(f"STATUS_CHANGE:{worker.status_file}")
+            say(f"STATUS_CHANGE:{worker.status_file}")
     else:
-        click.echo(f"PROCESS_ENDED:{worker.folder}")
+        say(f"PROCESS_ENDED:{worker.folder}")
     orchestrator = Orchestrator(hive)
     (standing,) = orchestrator.check([worker])
     _explain(standing, change)
@@ -84,4 +84,4 @@ def _explain(standing: Standing, change: Change) -> None:
 
 
 def _tell(text: str) -> None:
-    click.echo(printable(redact_text(text)), err=True)
+    say(redact_text(text), err=True)

@@ -4,6 +4,7 @@ import click
 
 from hivepipe.cli.hive.here import here_hive
 from hivepipe.cli.tables import json_option, show_json, show_table
+from hivepipe.cli.terminal import say
 from hivepipe.hive import projects as listed
 
 
@@ -26,7 +27,7 @@ def projects(ctx: click.Context, as_json: bool) -> None:
 @click.argument("path")
 def add(name: str, path: str) -> None:
     """Add a project to the list."""
-    click.echo(f"{name}: {listed.add(here_hive().projects_file, name, path)}")
+    say(f"{name}: {listed.add(here_hive().projects_file, name, path)}")
 
 
 @projects.command()

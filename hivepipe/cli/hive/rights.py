@@ -7,9 +7,10 @@ import click
 from hivepipe.cli.choice import Choice
 from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, show_json
+from hivepipe.cli.terminal import ask, is_terminal, say
 from hivepipe.config import here
 from hivepipe.errors import HiveError
-from hivepipe.hive.rights import CHOICES, chosen_rights, in_lines
+from hivepipe.hive.rights import CHOICES, chosen_rights, in_words
 from hivepipe.install.user_config import config_path, put_setting
 
 _NAME = Choice(list(CHOICES))
@@ -30,7 +31,7 @@ def rights(name: str | None, as_json: bool) -> None:
     if as_json:
         show_json(rights=now.name, text=f"workers may {now.meaning}")
     else:
-        click.echo(f"{now.name}: workers may {now.meaning}")
+        say(f"{now.name}: workers may {now.meaning}")
 
 
 def ask_once() -> None:
@@ -43,19 +44,17 @@ def choose(name: str | None) -> None:
     """Take the user's choice into their config.toml; HiveError: nobody sits at a terminal."""
     if not _is_terminal():
         raise HiveError(
-            f"rights are chosen in a terminal, or by one line in {config_path()}:\n{in_lines()}"
+            f"rights are chosen in a terminal, or by one line in {config_path()}: {in_words()}"
         )
     if not name:
-        click.echo(
-            "What may workers do without asking? Nobody is there to be asked later.", err=True
-        )
+        say("What may workers do without asking? Nobody is there to be asked later.", err=True)
         for each in CHOICES.values():
-            click.echo(f"  {each.name:<8} {each.meaning}", err=True)
-        name = click.prompt("your choice", type=_NAME, err=True)
+            say(f"  {each.name:<8} {each.meaning}", err=True)
+        name = ask("your choice", type=_NAME, err=True)
     put_setting("hive_rights", str(name))
-    click.echo(f"kept in {short(config_path())}; `hivepipe hive rights` changes it", err=True)
+    say(f"kept in {short(config_path())}; `hivepipe hive rights` changes it", err=True)
     here()  # the setting is in force from now on
 
 
 def _is_terminal() -> bool:
-    return sys.stdin.isatty() and sys.stderr.isatty()
+    return sys.stdin.isatty() and is_terminal(err=True)

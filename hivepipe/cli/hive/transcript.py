@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import click
 
 from hivepipe.cli.hive.here import here_hive
-from hivepipe.cli.tables import json_option, printable, show_json
+from hivepipe.cli.tables import json_option, show_json
+from hivepipe.cli.terminal import say
 from hivepipe.errors import HiveError
 from hivepipe.hive import keeping
 from hivepipe.hive.folder import Hive
@@ -30,7 +31,7 @@ def transcript(start: str, calls: bool, as_json: bool) -> None:
         show_json(steps=[step._asdict() for step in found])
         return
     for step in found:
-        click.echo(f"{step.kind:<7} {printable(step.words)}")
+        say(f"{step.kind:<7} {step.words}")
 
 
 def _lines(hive: Hive, start: str) -> Iterator[bytes]:

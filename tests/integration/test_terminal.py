@@ -1,0 +1,380 @@
+"""Whatever a home holds, no command lets it steer the terminal or begin a line of its own."""
+
+import json
+import os
+import pty
+import re
+import sqlite3
+import subprocess
+import tarfile
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.archive_scene import line
+from tests.conftest import CLI, Home, Process, Server, Writer, fire_all, is_drained, until
+from tests.hive_scene import DONE, Scene, script
+from tests.integration.test_failed import bury_by_hand
+from tests.payloads import AGENT, ALL, POST_EDIT, SESSION, changed
+from tests.unit.test_cli_help import CALLABLE
+
+FORGED = "FORGED"
+STEERING = "\x1b[2J\x1b]0;x\x07\x9b31m\x85\x7f\r\b\u202e\u2066\u200b\u200d\ufeff\u2028\u2029\u3164"
+HOSTILE = f"{STEERING}\n{FORGED} all is well\n\n\t{FORGED} too"
+IN_A_NAME = HOSTILE.replace("/", "")[:120]  # of a file
+TIMES = ("_at", "time", "day", "since", "until")
+# Words that only hivepipe writes there, and decides by; everything else of every table is hostile.
+DECIDING = {
+    ("sessions", "status"),
+    ("agents", "status"),
+    ("tasks", "status"),
+    ("summaries", "kind"),
+    ("summaries", "key_learnings"),
+    ("summaries", "files"),
+    ("summaries", "open_ends"),
+}
+# What each command is called with; several calls where it prints several forms.
+CALLS: dict[str, list[list[str]]] = {
+    "agent show": [[AGENT], [AGENT, "--json"], [HOSTILE]],
+    "agents": [[], ["--json"], ["--session", SESSION]],
+    "archive follow": [[], ["--json"], [HOSTILE]],
+    "archive list": [["--agents"], ["--json"]],
+    "archive rebuild-index": [[]],
+    "archive show": [[SESSION], [SESSION, "--json"], [SESSION, "--lines"], [AGENT], [HOSTILE]],
+    "archive sweep": [[], ["--json"]],
+    "archive verify": [[], ["--json"]],
+    "backup": [["kept.hivepipe"], [f"no/{IN_A_NAME}"]],
+    "cleanup": [["--dry-run"], []],
+    "completion": [["bash"], ["zsh"], ["fish"]],
+    "config": [[], ["--json"]],
+    "context": [[], ["--json"], ["--prompt", "the invisible word"], ["--session", SESSION]],
+    "costs": [[], ["--json"], ["--by", "model"], ["--by", "session"], ["--by", "agent"]],
+    "credentials list": [[], ["--json"]],
+    "credentials remove": [[HOSTILE]],
+    "credentials set": [[HOSTILE]],
+    "dashboard": [["--port", HOSTILE]],
+    "demo": [[HOSTILE]],
+    "disk": [[], ["--json"]],
+    "doctor": [[], ["--json"]],
+    "down": [[]],
+    "drain": [[], ["--json"]],
+    "export": [["--jsonl"], ["--jsonl", "--session", HOSTILE]],
+    "failed discard": [["none" + HOSTILE], ["evil", "--yes"]],
+    "failed list": [[], ["--json"]],
+    "failed retry": [["none" + HOSTILE], ["evil"]],
+    "failed show": [["evil"], ["evil", "--json"], [HOSTILE]],
+    "forget": [[SESSION, "--dry-run"], [SESSION, "--dry-run", "--json"], [HOSTILE]],
+    "guard explain": [["loop"], ["loop", "--json"], [HOSTILE]],
+    "guard list": [[], ["--json"]],
+    "guard mode": [[], ["--json"], [HOSTILE]],
+    "guard try": [["calls.jsonl"], ["calls.jsonl", "--json"], ["odd.txt"]],
+    "hive answer": [[HOSTILE, "x"], ["WORKER", HOSTILE]],
+    "hive archive": [[HOSTILE], ["WORKER"]],
+    "hive check": [[], ["--json"], ["WORKER"], ["WORKER", "--json"], [HOSTILE]],
+    "hive costs": [[], ["--json"], ["--by", "project"]],
+    "hive delete": [[HOSTILE, "--yes"], ["WORKER"]],
+    "hive init": [[]],
+    "hive learnings": [[], ["--json"], [HOSTILE]],
+    "hive monitor": [["--once"]],
+    "hive park": [[HOSTILE]],
+    "hive projects": [[], ["--json"]],
+    "hive projects add": [[HOSTILE, "."], ["odd", IN_A_NAME]],
+    "hive projects remove": [[HOSTILE]],
+    "hive resume": [[HOSTILE, "x"]],
+    "hive rights": [[], [HOSTILE]],
+    "hive spawn": [[HOSTILE, "x"], ["project-a", ""]],
+    "hive transcript": [["WORKER"], ["WORKER", "--json"], [HOSTILE]],
+    "import-db": [["old.db", "--dry-run"], ["old.db", "--dry-run", "--json"], ["odd.txt"]],
+    "import-queue": [["queue", "--dry-run"], ["queue", "--dry-run", "--json"]],
+    "init": [["--dry-run"], ["--local"]],
+    "logs": [[], ["--json"], ["writer"], [HOSTILE]],
+    "memory forget": [[HOSTILE], [f"memory/{IN_A_NAME}.md"]],
+    "memory list": [[], ["--json"]],
+    "memory search": [["invisible"], ["invisible", "--json"], [HOSTILE]],
+    "migrate": [["--dry-run"]],
+    "off": [[]],
+    "on": [[]],
+    "profile add": [["p" + HOSTILE], ["ana", "--role", "lead"]],
+    "profile history": [["ana"], ["ana", "--json"], [HOSTILE]],
+    "profile list": [[], ["--json"]],
+    "profile put": [["ana", "SOUL.md", "odd.txt"], ["ana", "SOUL.md", HOSTILE]],
+    "profile remove": [["ana"], [HOSTILE, "--yes"]],
+    "profile show": [["ana"], ["ana", "SOUL.md"], ["ana", "--json"], [HOSTILE]],
+    "redact": [[HOSTILE]],
+    "restart": [[HOSTILE]],
+    "restore": [["evil.hivepipe"], [IN_A_NAME]],
+    "root": [[]],
+    "rq": [["--", "info"], ["--", HOSTILE]],
+    "search": [["invisible"], ["invisible", "--json"], [HOSTILE]],
+    "session log": [[SESSION], [SESSION, "--json"], [HOSTILE]],
+    "session show": [[SESSION], [SESSION, "--json"], [HOSTILE]],
+    "sessions": [["--all"], ["--all", "--json"], []],
+    "skills": [[], ["--json"], ["--commands"]],
+    "stacks": [[], ["--json"]],
+    "status": [[], ["--json"]],
+    "summaries disable": [[]],
+    "summaries enable": [["--yes"]],
+    "summaries list": [[], ["--json"]],
+    "summaries run": [[SESSION], [SESSION, "--dry-run"], [HOSTILE]],
+    "summaries show": [[SESSION], [SESSION, "--json"], [HOSTILE]],
+    "tail": [["--once"], ["--once", "--json"], ["--session", HOSTILE]],
+    "task add": [[HOSTILE, "--id", "t2"], ["x", "--id", HOSTILE], ["x", "--session", HOSTILE]],
+    "task assign": [["t1", HOSTILE]],
+    "task cancel": [["t1", "--reason", HOSTILE], [HOSTILE]],
+    "task done": [["t1"], [HOSTILE]],
+    "task list": [["--all"], ["--all", "--json"]],
+    "task progress": [["t1", HOSTILE], [HOSTILE, "x"]],
+    "task reopen": [["t1"], [HOSTILE]],
+    "task show": [["t1"], ["t1", "--json"], [HOSTILE]],
+    "uninstall": [["--dry-run"], ["--purge"]],
+    "up": [["--redis-url", HOSTILE]],
+    "url": [[]],
+    "what": [[], ["--json"]],
+}
+# Read by a person at a terminal: colours, and lines that are folded.
+AT_A_TERMINAL = (
+    ["sessions", "--all"],
+    ["session", "show", SESSION],
+    ["search", "invisible"],
+    ["memory", "search", "invisible"],
+    ["archive", "show", SESSION],
+    ["archive", "show", SESSION, "--lines"],
+    ["redact", "odd.txt"],
+    ["status"],
+)
+
+
+def test_every_command_is_among_the_calls() -> None:
+    assert set(CALLS) == set(CALLABLE)
+
+
+@pytest.fixture
+def hostile(
+    private_home: Home,
+    new_server: Callable[[Home], Server],
+    writer: Writer,
+    slow_worker: Process,
+) -> tuple[Scene, str]:
+    """A day of every event and a worker of a hive; afterwards every field is hostile."""
+    scene = Scene(private_home)
+    home = private_home
+    scene.hivepipe("init", "--local")
+    redis_server = new_server(home)
+    folder = home.root / ".claude" / "projects" / "-shop"
+    folder.mkdir(parents=True)
+    said = [line(n, f"an invisible word {HOSTILE}", cwd=str(home.project)) for n in range(3)]
+    (folder / f"{SESSION}.jsonl").write_bytes(b"".join(said))
+    memory = folder / "memory"
+    memory.mkdir()
+    (memory / f"{IN_A_NAME}.md").write_text(f"# {HOSTILE}\nan invisible word {HOSTILE}")
+    writer.start()
+    slow_worker.start()
+    transcript = str(folder / f"{SESSION}.jsonl")
+    fire_all([changed(event, transcript_path=transcript) for event in ALL.values()], home.env)
+    until(lambda: is_drained(home, redis_server, writer), "not drained")
+    scene.begin()
+    worker = scene.spawn(script([DONE]))
+    scene.becomes(worker, "done")
+    scene.hivepipe("archive", "sweep")
+    scene.hivepipe("task", "add", "pay", "--id", "t1")
+    soul = home.root / "soul.md"
+    soul.write_text("I am Ana. " * 20 + HOSTILE)
+    scene.hivepipe("profile", "add", "ana")
+    scene.hivepipe("profile", "put", "ana", "SOUL.md", str(soul))
+    scene.hivepipe("summaries", "run", SESSION)
+    until(lambda: is_drained(home, redis_server, writer), "not drained")
+    for process in (slow_worker, writer):
+        process.end()
+    make_rows_hostile(home.database)
+    make_files_hostile(scene, worker)
+    bury_by_hand(
+        redis_server,
+        "evil",
+        b"\xff",
+        description=HOSTILE,
+        origin=HOSTILE,
+        hp_operation=HOSTILE,
+        hp_session=HOSTILE,
+        exc_info=HOSTILE,
+    )
+    with redis_server.client() as client:
+        client.zadd("rq:failed:high", {f"odd {HOSTILE}": -1})
+        client.sadd("rq:queues", f"rq:queue:{HOSTILE}")
+        client.rpush(f"rq:queue:{HOSTILE}", "evil", HOSTILE)
+    return scene, worker
+
+
+def make_rows_hostile(database: Path) -> None:
+    """Append to every text of every table: what refers to an id goes on doing so."""
+    with closing(sqlite3.connect(database)) as db:
+        found = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        for (table,) in found:
+            if table.startswith("sqlite_") or table in ("schema_migrations", "applied"):
+                continue
+            for _, name, kind, *_ in db.execute(f"PRAGMA table_info({table})").fetchall():
+                if "TEXT" not in kind or name.endswith(TIMES) or (table, name) in DECIDING:
+                    continue
+                try:
+                    db.execute(
+                        f"UPDATE {table} SET {name} = {name} || ? WHERE {name} IS NOT NULL",
+                        (HOSTILE,),
+                    )
+                except sqlite3.IntegrityError:  # a word of a fixed list
+                    continue
+        listed = json.dumps([HOSTILE])
+        db.execute("UPDATE summaries SET key_learnings = ?1, files = ?1, open_ends = ?1", (listed,))
+        db.commit()
+
+
+def make_files_hostile(scene: Scene, worker: str) -> None:
+    """Everything else that commands read."""
+    home = scene.home
+    logs = home.project / ".claude-state" / "logs"
+    for path in logs.rglob("*.meta.json"):
+        path.chmod(0o600)
+        path.write_text(json.dumps(spoilt(json.loads(path.read_text()))))
+    folder = scene.folder(worker)
+    status = {"status": "need_input", "question": HOSTILE, "options": [HOSTILE], HOSTILE: HOSTILE}
+    (folder / "status.json").write_text(json.dumps(status))
+    (folder / "run-report.md").write_text(f"done\n{HOSTILE}")
+    (folder / "stderr.log").write_text(HOSTILE)
+    (scene.hive / "learnings" / f"{IN_A_NAME}-insights.md").write_text(HOSTILE)
+    (scene.hive / "learnings" / "patterns.md").write_text(HOSTILE)
+    (scene.hive / "projects.json").write_text(json.dumps({HOSTILE: f"/x{HOSTILE}"}))
+    spool = home.path / "spool"
+    spool.mkdir(exist_ok=True)
+    (spool / f"1_{IN_A_NAME}.json").write_text(HOSTILE)
+    (spool / "1_2.json").write_text(json.dumps({"v": 1, "jobs": [HOSTILE]}))
+    for name in ("writer", "supervisord"):
+        (home.path / "logs").mkdir(exist_ok=True)
+        (home.path / "logs" / f"{name}.log").write_text(f"one {HOSTILE}\n")
+    (logs / "hook-errors.log").write_text(f"[2026-01-10T00:00:00Z] [stop] [ERROR] x {HOSTILE}\n")
+    (home.project / "calls.jsonl").write_text(
+        "".join(
+            f"{json.dumps(changed(POST_EDIT, tool_name=HOSTILE, tool_use_id=str(number)))}\n"
+            for number in range(20)
+        )
+    )
+    (home.project / "odd.txt").write_text(HOSTILE)
+    settings = home.project / ".claude" / "settings.json"
+    hook = {"type": "command", "command": f"x.sh {HOSTILE}"}
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_text(json.dumps({"hooks": {HOSTILE: [{"hooks": [hook]}], "Stop": HOSTILE}}))
+    with closing(sqlite3.connect(home.project / "old.db")) as db:
+        db.execute('CREATE TABLE "odd\x1b[2J\nFORGED" (x TEXT)')
+        db.commit()
+    (home.project / "queue").mkdir()
+    (home.project / "queue" / f"1-{IN_A_NAME}.json").write_text(HOSTILE)
+    with tarfile.open(home.project / "evil.hivepipe", "w:gz") as tar:
+        tar.addfile(tarfile.TarInfo(HOSTILE))
+    config = scene.config.read_text() + f"{json.dumps('odd' + HOSTILE)} = 1\n"
+    scene.config.write_text(config)
+    prices = home.root / ".config" / "hivepipe" / "prices.toml"
+    prices.write_text(f"source = {json.dumps(HOSTILE)}\n")
+
+
+def spoilt(value: Any, name: str = "") -> Any:
+    """Append to every key and text but times and what names the file itself."""
+    if isinstance(value, dict):
+        return {
+            key if key in KEPT_KEYS else key + HOSTILE: spoilt(inner, key)
+            for key, inner in value.items()
+        } | {f"tokens{HOSTILE}": 1}
+    if isinstance(value, list):
+        return [spoilt(inner) for inner in value]
+    is_kept = not isinstance(value, str) or name.endswith(TIMES) or name in KEPT_KEYS - {"title"}
+    return value if is_kept else value + HOSTILE
+
+
+KEPT_KEYS = {"schema", "archive", "tokens", "tools", "calls", "failed", "path", "sha256", "title"}
+KEPT_KEYS |= {"session_id", "agent_id", "started_at", "ended_at", "message_count", "bytes", "lines"}
+
+
+def wrong_with(said: str) -> list[str]:
+    """Return what in it steers a terminal, and the lines that data began."""
+    steering = {char for char in said if not char.isprintable() and char != "\n"}
+    steering |= {char for char in said if not char.isascii() and char in STEERING}
+    forged = [each for each in said.split("\n") if each.lstrip().startswith(FORGED)]
+    return [*map(ascii, steering), *forged]
+
+
+def wrong_with_json(said: str) -> list[str]:
+    """Return what is no JSON."""
+    try:
+        for each in said.splitlines():
+            json.loads(each)
+    except ValueError as error:
+        return [f"no JSON: {error}"]
+    return []
+
+
+def test_no_command_lets_data_steer_the_terminal(hostile: tuple[Scene, str]) -> None:
+    scene, worker = hostile
+    trouble = []
+    shown = 0
+    late = ("hive archive", "failed retry", "failed discard", "init", "up", "off", "on", "down")
+    for path in sorted(CALLS, key=lambda each: (each in late, each)):
+        for more in CALLS[path]:
+            words = [*path.split(), *(worker if it == "WORKER" else it for it in more)]
+            done = scene.tried(*words)
+            shown += FORGED in done.stdout + done.stderr
+            wrong = wrong_with(done.stdout) + wrong_with(done.stderr)
+            if done.exception and not isinstance(done.exception, SystemExit):
+                wrong.append(repr(done.exception))
+            if "--json" in words and done.exit_code == 0:
+                wrong += wrong_with_json(done.stdout)
+            trouble += [(words, each) for each in wrong]
+    assert not trouble
+    assert shown > 60  # it is there to be seen
+
+
+def test_lines_of_an_archive_are_json_and_say_the_same(hostile: tuple[Scene, str]) -> None:
+    scene, _ = hostile
+    lines = scene.hivepipe("archive", "show", SESSION, "--lines").stdout.splitlines()
+    said = [json.loads(each)["message"]["content"][0]["text"] for each in lines]
+    assert said == [f"an invisible word {HOSTILE}"] * 3
+
+
+def test_nor_at_a_terminal(hostile: tuple[Scene, str]) -> None:
+    scene, _ = hostile
+    for words in AT_A_TERMINAL:
+        said = on_a_terminal(scene, *words)
+        assert FORGED in said or words[0] == "status"
+        wrong = wrong_with(without_styles(said))
+        if words[0] == "redact":  # a file's lines are its own
+            wrong = [each for each in wrong if FORGED not in each]
+        assert not wrong, words
+
+
+def without_styles(said: str) -> str:
+    """Take out rich's own colours and a terminal's line ends, and nothing else."""
+    return re.sub(r"\x1b\[[0-9;]*m|\x1b\[\?25[lh]", "", said).replace("\r\n", "\n")
+
+
+def on_a_terminal(scene: Scene, *words: str) -> str:
+    """Run a command on a terminal of its own and return all that arrives there."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*CLI, *words],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**scene.env, "TERM": "xterm-256color", "COLUMNS": "80"},
+        cwd=scene.home.project,
+    )
+    os.close(theirs)
+    said = b""
+    while True:
+        try:
+            data = os.read(ours, 1 << 16)
+        except OSError:
+            break
+        if not data:
+            break
+        said += data
+    process.wait(60)
+    os.close(ours)
+    return said.decode()

@@ -1,0 +1,88 @@
+"""What commands print cannot steer a terminal, and says the same when a program reads it."""
+
+import json
+import sys
+import unicodedata
+
+import pytest
+
+from hivepipe.cli.plain import printable, printable_json, printable_lines
+from hivepipe.cli.terminal import guard_streams, say, say_field, say_kept, say_text
+
+EVERY = [chr(code) for code in range(sys.maxunicode + 1)]
+STEERING = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+UNSEEN = "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u3164\ufe00\ufe0f\uffa0"
+
+
+def test_of_all_characters_none_that_steers_or_is_unseen_comes_through() -> None:
+    said = printable("".join(EVERY))
+    assert {unicodedata.category(char) for char in said}.isdisjoint(STEERING)
+    assert not set(said) & set(UNSEEN)
+    assert {"a", "ß", "漢", "😀", "é"} <= set(said)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\x1b[2J", r"a\x1b[2J"),
+        ("a\nb\tc\r", r"a\nb\tc\r"),
+        ("\x9b31m\u202e\u200b\udcff\U000e0041", r"\x9b31m\u202e\u200b\udcff\U000e0041"),
+        ("1\u00a0000\u3000m", "1 000 m"),
+        (None, ""),
+    ],
+)
+def test_what_steers_is_written_out(text: str | None, shown: str) -> None:
+    assert printable(text) == shown
+
+
+def test_a_text_keeps_its_lines() -> None:
+    assert printable_lines("a\r\n\tb\x0bc\n") == ["a", "    b\\x0bc", ""]
+
+
+@pytest.mark.parametrize("ascii_only", [True, False])
+def test_json_says_the_same(ascii_only: bool) -> None:
+    sound = "".join(char for char in EVERY if unicodedata.category(char) != "Cs")
+    texts = {"every": sound, "key\x7f\u202e": ["\U000e0041", "\udcff"]}
+    document = json.dumps(texts, ensure_ascii=ascii_only, indent=2)
+    said = printable_json(document)
+    assert {unicodedata.category(char) for char in said.replace("\n", "")}.isdisjoint(STEERING)
+    assert not set(said) & set(UNSEEN)
+    assert json.loads(said) == json.loads(document)
+
+
+def test_a_call_prints_one_line_and_a_text_stands_behind_a_margin(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    say("a\nb", err=True)
+    say_text("a\nb\n")
+    say_field("name\n", "a\nb", 6)
+    told = capsys.readouterr()
+    assert told.err == "a\\nb\n"
+    assert told.out == "| a\n| b\n|\nname\\n a\n       | b\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        (b'{"a": "\xe2\x80\xae\x7f"}\n', '{"a": "\\u202e\\u007f"}\n'),
+        (b'{"a":\t1}\r\n', '{"a": 1} \n'),
+        (b"no JSON \x1b[2J\xff\n", "| no JSON \\x1b[2J\\udcff\n"),
+        (b"[" * 100_000, "| " + "[" * 100_000 + "\n"),
+    ],
+)
+def test_a_kept_line(line: bytes, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+    say_kept(line)
+    assert capsys.readouterr().out == shown
+
+
+def test_whoever_writes_to_a_standard_stream_is_guarded(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, getattr(sys, name))
+    guard_streams()
+    guard_streams()  # once is enough
+    print("a\x1b[2J\nb")
+    sys.stderr.writelines(["\u202e"])
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ("a\\x1b[2J\nb\n", "\\u202e")
