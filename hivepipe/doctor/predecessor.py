@@ -32,6 +32,8 @@ def home(patient: Patient) -> Iterator[Finding]:
     except MigrationError as error:
         yield Finding(str(error), is_note=True)
         return
+    if record and not record.is_complete:
+        yield Finding("a migration from the bash hooks was begun and did not end", _MIGRATE)
     if found:
         named = ", ".join(found.entries[:5])
         text = f"{found.folder} holds files of the bash hooks that hivepipe replaces ({named})"

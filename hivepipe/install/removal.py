@@ -123,7 +123,7 @@ def _give_back(place: Place, own: list[str]) -> list[str]:
     kept, manifest = kept_folder(place.home), Manifest(place.home)
     before = manifest.aside()
     _give_back_mode(os.path.dirname(kept), manifest)
-    if not os.path.isdir(kept):
+    if not os.path.isdir(kept) or os.path.islink(kept) or os.path.islink(os.path.dirname(kept)):
         return []
     if not own and ARCHIVE_INDEX in before:
         Index(kept, manifest).move_to_journal()

@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from hivepipe.errors import MigrationError
+from hivepipe.errors import HivepipeError, MigrationError
 from hivepipe.handlers.found_exports import Row
-from hivepipe.home import Place, read_record
+from hivepipe.home import Place, kept_folder, read_record
 from hivepipe.install import (
     claude_code,
     edits,
@@ -45,17 +45,51 @@ class Result(NamedTuple):
 def carry_out(plan: Plan) -> Result:
     """Do all of it; MigrationError: some process still works for the predecessor."""
     refuse_foreign_database(plan)
+    _refuse_settings(plan)
+    _refuse_links(plan)
     users_folder.make()
     record = plan.record
     for hooks in plan.hooks:
         record = _take_out(hooks, record)
     _refuse_processes(plan)
     record = _move_aside(plan, record)
-    _install(plan, record)
+    try:
+        _install(plan, record)
+    except HivepipeError as error:
+        raise MigrationError(
+            f"{error}. hivepipe is not installed, and the old hooks are out of the settings. Put "
+            "this right, then run `hivepipe migrate` again: it goes on from here. Or run "
+            "`hivepipe uninstall --purge`, which gives the old home and the old hooks back"
+        ) from error
     rows = _import(plan, record)
     files = take_in_files(plan.home, plan.files) if plan.files else []
     records.write(replace(record, is_complete=True))
     return Result(rows, files)
+
+
+def _refuse_settings(plan: Plan) -> None:
+    """MigrationError, SettingsError: a settings file has to be put right first."""
+    for hooks in plan.hooks:
+        if hooks.trouble:
+            raise MigrationError(
+                f"{hooks.path} {hooks.trouble}: put it right first, for it may name old hooks; "
+                "nothing was changed"
+            )
+        if hooks.old:
+            edits.read(hooks.path)
+
+
+def _refuse_links(plan: Plan) -> None:
+    """MigrationError: the exports of a home inside the project would lie behind a link."""
+    if plan.is_registered or not plan.home.endswith("/.hive-mind"):
+        return
+    logs = kept_folder(plan.home)
+    for folder in (os.path.dirname(logs), logs):
+        if os.path.islink(folder):
+            raise MigrationError(
+                f"{folder} is a link to {os.readlink(folder)}, which is not followed: put the "
+                "folder itself in its place; nothing was changed"
+            )
 
 
 def _take_out(hooks: OldHooks, record: Record) -> Record:

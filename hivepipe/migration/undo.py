@@ -1,6 +1,8 @@
 """Taking a migration back: the old home to its place, the old hooks into the settings files."""
 
 import os
+import shutil
+from collections.abc import Iterator
 
 from hivepipe.errors import MigrationError
 from hivepipe.home import read_record
@@ -9,6 +11,7 @@ from hivepipe.migration.carry_out import sha256
 from hivepipe.predecessor import record as records
 from hivepipe.predecessor.hooks import with_again
 from hivepipe.predecessor.record import Move, Record, Settings
+from hivepipe.stack.own_home import is_marked
 
 
 def undo(project: str) -> Record:
@@ -22,29 +25,67 @@ def undo(project: str) -> Record:
             "recorded and gives everything back; or run `hivepipe uninstall`, move .hive-mind "
             "away, then `hivepipe migrate --undo`"
         )
-    for move in reversed(record.moves):
-        _move_back(move)
+    _refuse_hivepipes_home(record)
+    in_the_way = [pair for move in record.moves for pair in _move_back(move)]
+    for settings in record.settings:
+        _give_back(settings)
+    if in_the_way:
+        said = "; ".join(f"{source} is in the way of {target}" for source, target in in_the_way[:5])
+        raise MigrationError(
+            f"{said}. Move away what has the place, then run `hivepipe migrate --undo`. The rest "
+            "of the old home and the old hooks are back"
+        )
     for aside in record.asides:
         edits.remove_if_empty(aside)
         _take_out_of_exclude(aside)
-    for settings in record.settings:
-        _give_back(settings)
     records.forget(project)
     users_folder.tidy()
     return record
 
 
-def _move_back(move: Move) -> None:
+def _refuse_hivepipes_home(record: Record) -> None:
+    """MigrationError: what hivepipe recorded has the old home's place."""
+    for move in record.moves:
+        home = move.source if move.target in record.asides else os.path.dirname(move.source)
+        if os.path.lexists(move.target) and is_marked(home):
+            raise MigrationError(
+                f"{home} holds what hivepipe recorded and is in the way of {move.target}: run "
+                "`hivepipe uninstall --purge`, which deletes it, or move it away"
+            )
+
+
+def _move_back(move: Move) -> list[tuple[str, str]]:
+    """Give a file or folder its place back; return what has a place, with what it keeps from it.
+
+    The oldest go first: an old hook may have made a file anew that was moved once more.
+    """
     if not os.path.lexists(move.target):
-        return
-    if os.path.lexists(move.source):
-        raise MigrationError(f"{move.source} is in the way of {move.target}: move it away")
+        return []
     try:
         os.makedirs(os.path.dirname(move.source), mode=0o700, exist_ok=True)
-        os.rename(move.target, move.source)
+        in_the_way = list(_merge(move.target, move.source))
     except OSError as error:
         raise MigrationError(f"{move.target} cannot be moved: {error.strerror}") from error
     edits.remove_if_empty(os.path.dirname(move.target))
+    return in_the_way
+
+
+def _merge(kept: str, place: str) -> Iterator[tuple[str, str]]:
+    """Move what is kept to its place; a person's files that lie there by now stay."""
+    if not os.path.lexists(place):
+        os.rename(kept, place)
+    elif _is_folder(kept) and _is_folder(place):
+        for name in sorted(os.listdir(kept)):
+            yield from _merge(f"{kept}/{name}", f"{place}/{name}")
+        if not os.listdir(kept):
+            shutil.copystat(kept, place)
+            os.rmdir(kept)
+    else:
+        yield place, kept
+
+
+def _is_folder(path: str) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path)
 
 
 def _take_out_of_exclude(aside: str) -> None:

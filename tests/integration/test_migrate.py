@@ -498,3 +498,83 @@ def test_a_days_work_after_it(user: User, old: OldProject) -> None:
     until(lambda: counts(user)["sessions"] == before["sessions"] + 1, "no session was recorded")
     assert "nothing new" in user.hivepipe("migrate", "--yes")
     user.hivepipe("down")
+
+
+@pytest.mark.parametrize("whose", ["project", "user"])
+def test_settings_that_cannot_be_read_are_named_before_anything_changes(
+    user: User, old: OldProject, whose: str
+) -> None:
+    old.whole()
+    path = {"project": user.project, "user": user.home}[whose] / ".claude" / "settings.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text('// mine\n{"model": "opus",}\n')
+    user.own(user.home)
+    before = states(user.project)
+    said = user.hivepipe("migrate", "--yes", expect=1)
+    assert f"{path} is not valid JSON" in said
+    assert "nothing was changed" in said
+    assert states(user.project) == before
+    path.write_text("{}")
+    user.own(user.home)
+    user.hivepipe("migrate", "--yes")
+    assert counts(user)["agents"] == 5
+
+
+@pytest.mark.parametrize("name", [".claude-state", ".claude-state/logs"])
+def test_exports_behind_a_link_are_named_before_anything_changes(
+    user: User, old: OldProject, name: str
+) -> None:
+    old.whole()
+    (user.project / name).rename(user.home / "elsewhere")
+    (user.project / name).symlink_to(user.home / "elsewhere")
+    user.own(user.home)
+    before = states(user.home)
+    assert "is a link to" in user.hivepipe("migrate", "--yes", expect=1)
+    assert states(user.home) == before
+
+
+def test_an_installation_that_fails_goes_on_or_goes_back(user: User, old: OldProject) -> None:
+    old.whole()
+    (user.project / ".claude-state").rename(user.home / "state")
+    old.write(".claude-state", "a file")
+    user.own(user.home)
+    before = states(user.project)
+    said = user.hivepipe("migrate", "--yes", expect=1)
+    assert "run `hivepipe migrate` again" in said
+    assert "begun and did not end" in user.hivepipe("doctor", expect=1)
+    user.hivepipe("uninstall", "--purge", "--yes")
+    assert states(user.project) == before
+    user.hivepipe("migrate", "--yes", expect=1)
+    (user.project / ".claude-state").unlink()
+    user.hivepipe("migrate", "--yes")
+    assert counts(user)["agents"] == 5
+    assert "did not end" not in user.hivepipe("doctor")
+
+
+def test_what_came_later_is_no_obstacle_for_the_old_home(user: User, old: OldProject) -> None:
+    old.whole()
+    user.own(user.project)
+    before = without_state(states(user.project))
+    user.hivepipe("migrate", "--yes")
+    late = OldProject(user.project)
+    late.number = 50
+    entry = late.entry(agent("late-1"))
+    old.write(".hive-mind/instances/.instance_pts_9", "instance-9\n")
+    user.own(user.project)
+    user.hivepipe("migrate", "--yes")
+    mine = old.write(".hive-mind/mine/notes.txt", "a person's\n")
+    clash = old.write(".hive-mind/config.json", "a person's\n")
+    user.own(user.project)
+    said = user.hivepipe("uninstall", "--purge", "--yes", expect=1)
+    assert f"{clash} is in the way of {user.project / ASIDE / 'config.json'}" in said
+    assert "auto-checkpoint" in (user.project / ".claude/settings.json").read_text()
+    assert clash.read_text() == "a person's\n"
+    clash.unlink()
+    user.hivepipe("migrate", "--undo", "--yes")
+    after = without_state(states(user.project))
+    own = ".hive-mind/queue/pending", ".hive-mind/instances/.instance_pts_9", ".hive-mind/mine"
+    assert {name for name in after if name not in before} == {
+        *(f"{mine.parent.relative_to(user.project)}", f"{mine.relative_to(user.project)}"),
+        *(f"{own[0]}/{entry.name}", own[1]),
+    }
+    assert {name: after[name] for name in before} == before
