@@ -576,7 +576,7 @@ def _message(number: int, job: Job, event: Event, context: Context, created_at: 
         "created_at": f"{created_at[:-4]}Z",
         "retries": 0,
     }
-    subject = "".join(c if c.isprintable() else "?" for c in job.subject[:60])
+    subject = "".join(c if c.isprintable() and c not in "<>&\"'" else "?" for c in job.subject[:60])
     description = f"{job.operation} {subject}".rstrip()
     return Message(id, twins, queue_of(priority), description, created_at, dumps(envelope))
 

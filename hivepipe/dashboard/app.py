@@ -19,6 +19,7 @@ from rq_dashboard.web import setup_rq_connection
 from werkzeug.serving import BaseWSGIServer, make_server
 
 from hivepipe.dashboard.metrics import exposition
+from hivepipe.dashboard.templates import policy, use_strict_templates
 from hivepipe.queues.connection import url
 from hivepipe.queues.names import ALL_QUEUES
 from hivepipe.queues.restricted_rq import restrict
@@ -26,11 +27,6 @@ from hivepipe.queues.restricted_rq import restrict
 _CHANGES_ALLOWED = ("rq_dashboard.requeue_job_view", "rq_dashboard.requeue_all")
 _REFUSED = "not from here: `hivepipe failed discard` removes a job and keeps the accounts\n"
 _HEADERS = {
-    # rq-dashboard's pages hold scripts, which compile templates; nothing is loaded from elsewhere.
-    "Content-Security-Policy": (
-        "default-src 'self' 'unsafe-inline'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; "
-        "img-src 'self' data:"
-    ),
     "Referrer-Policy": "no-referrer",
     "X-Frame-Options": "DENY",
     "X-Content-Type-Options": "nosniff",
@@ -53,6 +49,7 @@ def dashboard(
     app.config["RQ_DASHBOARD_DISABLE_DELETE"] = True
     app.register_blueprint(rq_dashboard.blueprint)
     setup_rq_connection(app)
+    use_strict_templates(app)
 
     @app.before_request
     def _admit() -> Response | None:
@@ -68,6 +65,7 @@ def dashboard(
     @app.after_request
     def _harden(response: Response) -> Response:
         response.headers.update(_HEADERS)
+        response.headers["Content-Security-Policy"] = policy()
         return response
 
     @app.get("/metrics")

@@ -1,13 +1,19 @@
 """`hivepipe dashboard`: nobody without the token, nothing run that a job carries, true figures."""
 
+import base64
 import json
+import os
+import re
+import shutil
 import subprocess
 import time
 import urllib.error
 import urllib.request
+import zlib
 from collections.abc import Callable, Iterator
 from http.client import HTTPResponse
 from typing import Any
+from urllib.parse import quote
 
 import psutil  # type: ignore[import-untyped]
 import pytest
@@ -43,6 +49,7 @@ class Browser:
     def _read(self, answer: HTTPResponse) -> tuple[int, str]:
         given = answer.headers.get("Set-Cookie", "")
         self.cookie = given.partition(";")[0] or self.cookie
+        self.headers = answer.headers
         return answer.status, answer.read().decode()
 
     def enter(self) -> None:
@@ -229,3 +236,86 @@ def test_a_port_that_is_taken_is_said_in_one_line(
     )
     assert done.returncode == 1
     assert done.stderr == f"hivepipe: cannot listen on 127.0.0.1:{taken}: Address already in use\n"
+
+
+# ---- what is shown is text
+
+
+MARKUP = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>'&"
+PAGES = ("", "0/view/workers", "0/view/jobs/medium/failed/8/asc/1", "0/view/job/dead")
+
+
+def plant_markup(server: Server) -> None:
+    """A failed job of anybody's, every field of it markup, and a worker and a queue so."""
+    reason = base64.b64encode(zlib.compress(MARKUP.encode()))
+    fields = {
+        "data": zlib.compress(b'["hivepipe.run_job.run", null, ["x"], {}]'),
+        "status": "failed",
+        "description": MARKUP,
+        "origin": MARKUP,
+        "exc_info": zlib.compress(MARKUP.encode()),
+        "created_at": "2026-01-10T00:00:00.000000Z",
+        "ended_at": "2026-01-10T00:00:00.000000Z",
+    }
+    with server.client() as client:
+        client.hset("rq:job:dead", mapping=fields)  # type: ignore[arg-type]
+        client.zadd("rq:failed:medium", {"dead": time.time() + 900})
+        client.xadd("rq:results:dead", {"type": 2, "exc_string": reason})
+        client.sadd("rq:queues", "rq:queue:medium", f"rq:queue:{MARKUP}")
+        client.sadd("rq:workers", f"rq:worker:{MARKUP}")
+        worker = {"birth": "2026-01-10T00:00:00.000000Z", "queues": MARKUP, "version": MARKUP}
+        client.hset(f"rq:worker:{MARKUP}", mapping=worker)
+
+
+def test_the_pages_hold_no_markup_of_data_and_a_strict_policy(
+    redis_server: Server, open_dashboard: Callable[..., Browser]
+) -> None:
+    plant_markup(redis_server)
+    browser = open_dashboard()
+    browser.enter()
+    said = set()
+    odd = quote(MARKUP.replace("/", ""), safe="")
+    for path in (*PAGES, f"0/view/jobs/{odd}/failed/8/asc/1"):
+        status, page = browser.ask(path)
+        assert status == 200
+        policy = browser.headers["Content-Security-Policy"]
+        assert "unsafe-inline" not in policy
+        (nonce,) = set(re.findall(r"'nonce-([^']+)'", policy))
+        said.add(nonce)
+        scripts = re.findall(r"<script([^>]*)>", page)
+        assert scripts
+        assert all(f'nonce="{nonce}"' in each for each in scripts)
+        assert not re.search(r"\sstyle=|\son\w+=\"|<%=", page)
+        assert "<img src=x" not in page
+    assert len(said) == len(PAGES) + 1  # a new one for each answer
+
+
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="no browser of Chromium's kind")
+def test_in_a_browser_nothing_of_data_runs_and_the_pages_work(
+    private_home: Home, redis_server: Server, open_dashboard: Callable[..., Browser]
+) -> None:
+    plant_markup(redis_server)
+    for path in PAGES:
+        dashboard = open_dashboard()
+        done = subprocess.run(
+            [
+                str(CHROMIUM),
+                *("--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"),
+                *("--enable-logging=stderr", "--virtual-time-budget=6000"),
+                f"--user-data-dir={private_home.root}/browser",
+                f"{dashboard.base}{path}?{dashboard.query}",
+            ],
+            env={**os.environ, "HOME": str(private_home.root)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        )
+        assert "<title>RQ dashboard</title>" in done.stdout, path
+        assert "Content Security Policy" not in done.stderr, done.stderr
+        assert "<img src=" not in done.stdout
+        assert "&lt;img src=x" in done.stdout, path  # the script ran and the text is there

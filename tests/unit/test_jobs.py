@@ -530,9 +530,10 @@ def test_a_description_without_a_subject_ends_with_the_operation() -> None:
 
 
 def test_a_description_is_short_and_printable() -> None:
-    payload = changed(payloads.POST_SKILL, tool_input={"skill": "a\n\x1b[31m" + "x" * 190})
+    payload = changed(payloads.POST_SKILL, tool_input={"skill": "a\n\x1b[31m<b>&\"'" + "x" * 190})
     (message,) = messages(payload)
     assert message.description.isprintable()
+    assert not set(message.description) & set("<>&\"'")
     assert len(message.description) <= len("record_skill ") + 60
 
 
