@@ -2,6 +2,7 @@
 
 import difflib
 import os
+import shlex
 import sys
 
 import click
@@ -70,9 +71,11 @@ def uninstall(user: bool, purge: bool, yes: bool, dry_run: bool) -> None:
     migrated = None if user else records.read(plan.place.project)
     if plan.is_empty and not (purge and (plan.data or migrated)):
         say(_nothing_to_do(plan.place, user))
+        _show_copies(plan)
         return
     if dry_run:
         _show_diffs([*plan.settings, *plan.excludes])
+        _show_copies(plan)
         _say_all(_about_data(plan, purge, "would be "))
         if purge:
             _show_files(plan)
@@ -163,6 +166,7 @@ def _show_what_is_next(plan: installation.Plan, scope: Scope) -> None:
 def _show_removed(plan: removal.Removal, purge: bool) -> None:
     for edit in plan.settings:
         say(f"hooks    {short(edit.path)} {_became(edit)}")
+    _show_copies(plan)
     if plan.plugin and plan.plugin.is_there:
         say(f"hooks    those of the plugin stay: claude plugin uninstall {plan.plugin.id}")
     for edit in plan.excludes:
@@ -174,6 +178,16 @@ def _show_removed(plan: removal.Removal, purge: bool) -> None:
     elif plan.is_registered:
         say("stack    stopped")
     _say_all(_about_data(plan, purge, ""))
+
+
+def _show_copies(plan: removal.Removal) -> None:
+    """Name settings that somebody copied into worktrees: their hooks would fail from now on."""
+    for path in plan.copies:
+        folder = shlex.quote(os.path.dirname(os.path.dirname(path)))
+        say(
+            f"hooks    {short(path)} has a copy of them, and Claude Code would show an error on "
+            f"each event there: cd {folder} && hivepipe uninstall"
+        )
 
 
 def _became(edit: edits.Edit) -> str:

@@ -21,6 +21,7 @@ from hivepipe.install import (
     git_exclude,
     settings_text,
     users_folder,
+    worktrees,
 )
 from hivepipe.install.claude_code import Scope
 from hivepipe.install.claude_plugin import Plugin
@@ -41,6 +42,7 @@ class Removal:
 
     `settings`: an edit for each settings file, also where it was edited since and keeps the edits.
     `is_shared`: other projects use this home, which therefore stays. `plugin`: its hooks go on.
+    `copies`: settings files of worktrees that name hooks of ours, and stay as they are.
     """
 
     place: Place
@@ -53,6 +55,7 @@ class Removal:
     holdings: Holdings
     sizes: list[tuple[str, int]]
     plugin: Plugin | None
+    copies: list[str]
 
     @property
     def is_empty(self) -> bool:
@@ -83,6 +86,7 @@ def plan(user: bool, *, purge: bool = False) -> Removal:
         holdings=found,
         sizes=found.sizes(),
         plugin=claude_plugin.switched_on(place.project, real_path(".")),
+        copies=[] if user else _copies(place, settings),
     )
 
 
@@ -179,6 +183,11 @@ def _settings_paths(place: Place, user: bool) -> list[str]:
         if claude_code.is_inside(path := claude_code.settings_path(scope, folder), folder)
     ]
     return list(dict.fromkeys([*changed, *found]))
+
+
+def _copies(place: Place, settings: list[edits.Edit]) -> list[str]:
+    ours = {edit.path for edit in settings}
+    return [path for path in worktrees.settings_with_hooks(place.project) if path not in ours]
 
 
 def _settings_edit(path: str) -> edits.Edit:

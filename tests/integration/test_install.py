@@ -355,6 +355,7 @@ def test_a_worktree_is_recorded_in_its_main_checkout_and_uninstalled_with_it(use
     assert len(list((user.project / ".hive-mind" / "spool").glob("*.json"))) == 1
     assert not (tree / ".hive-mind").exists()
     assert user.git("status", "--short", cwd=tree) == ""
+    assert "has a copy" not in user.hivepipe("uninstall", "--dry-run")
     user.hivepipe("uninstall", cwd=tree)
     assert not user.settings.exists()
     assert not local.exists()
@@ -389,6 +390,31 @@ def test_a_project_without_a_home_of_its_own_opts_out_of_the_common_one(user: Us
     user.hivepipe("on")
     user.fire("SessionStart", path=settings, source="startup")
     assert len(list(user.home.glob(".local/state/hivepipe/default/spool/*.json"))) == 1
+
+
+def test_uninstall_names_copies_of_the_hooks_in_worktrees(user: User) -> None:
+    """Claude Code and people copy settings.local.json into a new worktree."""
+    user.git("init", "-q")
+    user.git("commit", "-q", "--allow-empty", "-m", "first")
+    user.hivepipe("init")
+    trees = [user.home / "tree one", user.home / "tree"]
+    for number, tree in enumerate(trees):
+        user.git("worktree", "add", "-q", "-b", f"branch-{number}", str(tree))
+        (tree / ".claude").mkdir()
+        text = user.settings.read_text() if number == 0 else '{"model": "opus"}'
+        (tree / ".claude" / "settings.local.json").write_text(text)
+        user.own(tree)
+    copy = trees[0] / ".claude" / "settings.local.json"
+    before = copy.read_text()
+    for words in (("--dry-run",), ()):
+        said = user.hivepipe("uninstall", *words)
+        assert said.count("has a copy of them") == 1
+        assert f"cd '{trees[0]}' && hivepipe uninstall" in said
+    assert copy.read_text() == before
+    assert "has a copy of them" in user.hivepipe("uninstall")  # and nothing else to do
+    assert user.do("sh", "-c", f"cd '{trees[0]}' && hivepipe uninstall").returncode == 0
+    assert "hooks" not in json.loads(copy.read_text())
+    assert "has a copy" not in user.hivepipe("uninstall")
 
 
 def test_off_in_a_worktree_is_off_in_all_of_the_repository(user: User) -> None:

@@ -1,0 +1,36 @@
+"""Settings files in worktrees of a project that name hooks of ours, as copies of the project's.
+
+`uninstall` names those that hivepipe did not change, and leaves them.
+"""
+
+from pathlib import Path
+
+from hivepipe import git
+from hivepipe.errors import SettingsError
+from hivepipe.home import real_path
+from hivepipe.install import claude_code, settings_text
+from hivepipe.install.claude_code import Scope
+
+_WORD = "worktree "
+
+
+def settings_with_hooks(project: str) -> list[str]:
+    """Return them, but for those of the project itself and of the current folder."""
+    listed = (git.answer(project, "worktree", "list", "--porcelain") or "").splitlines()
+    folders = [line.removeprefix(_WORD) for line in listed if line.startswith(_WORD)]
+    return [
+        path
+        for folder in folders
+        if folder not in (project, real_path("."))
+        for scope in (Scope.LOCAL, Scope.PROJECT)
+        if _has_hooks(path := claude_code.settings_path(scope, folder))
+    ]
+
+
+def _has_hooks(path: str) -> bool:
+    try:
+        is_file = Path(path).is_file()
+        text = Path(path).read_text("utf-8", "surrogateescape") if is_file else ""
+        return bool(settings_text.entries(text))
+    except (OSError, SettingsError):  # it runs no hook either
+        return False
