@@ -58,7 +58,7 @@ def _read(path: Path) -> Entry:
         return Entry(path, "", "", "", f"it cannot be read: {error.strerror}")
     if len(data) > LIMIT_BYTES:
         return Entry(path, "", "", "", "larger than any entry")
-    found = _parsed(data.decode("utf-8", "replace"))
+    found = _parsed(data.decode("utf-8-sig", "replace"))
     if found is None:
         return Entry(path, "", "", "", "broken JSON")
     sql, operation = found.get("sql"), found.get("operation")

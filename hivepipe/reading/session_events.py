@@ -103,11 +103,10 @@ def _agent_began(at: str, row: Entry) -> Event:
 
 
 def _agent_ended(at: str, row: Entry) -> Event:
-    span = _span(row["began_at"] or row["created_at"], at)
+    outcome = _outcome(row)
+    span = "" if outcome == "lost" else _span(row["began_at"] or row["created_at"], at)
     text = f"{_called(row)} ({span})" if span else _called(row)
-    return Event(
-        at, "agent", text, agent_id=row["id"], outcome=_outcome(row), error=row.get("error")
-    )
+    return Event(at, "agent", text, agent_id=row["id"], outcome=outcome, error=row.get("error"))
 
 
 def _called(row: Entry) -> str:
@@ -126,7 +125,7 @@ def _span(began: str | None, ended: str) -> str:
     """Return how long an agent worked; empty if its start is not known."""
     try:
         delta = datetime.fromisoformat(ended) - datetime.fromisoformat(began or "")
-    except ValueError:
+    except (ValueError, TypeError):  # no time, or one without a zone
         return ""
     secs = delta.total_seconds()
     return f"{secs:.0f} s" if secs < 120 else f"{secs / 60:.0f} min"

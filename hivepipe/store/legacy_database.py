@@ -55,9 +55,8 @@ class LegacyDatabase:
             self._tables = self._find_tables()
         except sqlite3.Error as error:
             raise StoreError(f"cannot read {path}: {error}") from error
-        self._columns = {
-            table: _source_columns(table, self._tables.get(table, [])) for table in TABLES
-        }
+        named = {name.lower(): columns for name, columns in self._tables.items()}
+        self._columns = {table: _source_columns(table, named.get(table, [])) for table in TABLES}
         self._db.set_authorizer(
             lambda action, *_: sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
         )
@@ -89,15 +88,17 @@ class LegacyDatabase:
 
     def _tables_left_out(self) -> Iterator[LeftOut]:
         for table, columns in sorted(self._tables.items()):
-            if _OF_SQLITE.fullmatch(table) or "id" in self._columns.get(table, {}):
+            name = table.lower()
+            if _OF_SQLITE.fullmatch(name) or "id" in self._columns.get(name, {}):
                 continue
             rows = self._count(table) if columns else None
-            reason = _NO_ID if table in TABLES else _REASONS.get(table, _UNKNOWN)
+            reason = _NO_ID if name in TABLES else _REASONS.get(name, _UNKNOWN)
             yield LeftOut(f"table {table}", rows, reason if columns else _NO_TABLE)
 
     def _columns_left_out(self) -> Iterator[LeftOut]:
-        for table, taken in self._columns.items():
-            others = [name for name in self._tables.get(table, []) if name not in taken.values()]
+        for table, columns in sorted(self._tables.items()):
+            taken = self._columns.get(table.lower(), {})
+            others = [name for name in columns if name not in taken.values()]
             if "id" in taken and others:
                 said = ", ".join(others)
                 reason = f"hivepipe has no such columns: {said}"
@@ -172,11 +173,15 @@ def _states(path: Path) -> dict[str, tuple[int, int, int]]:
 
 
 def _source_columns(table: str, there: list[str]) -> dict[str, str]:
-    """Return our column -> the column of the old table that holds the same."""
+    """Return our column -> the column of the old table that holds the same.
+
+    SQLite does not tell `ID` from `id`.
+    """
+    known = {name.lower(): name for name in there}
     found = {}
     for name in TABLES[table]:
         names = (name, *OTHER_NAMES.get((table, name), ()))
-        source = next((each for each in names if each in there), None)
+        source = next((known[each] for each in names if each in known), None)
         if source:
             found[name] = source
     return found

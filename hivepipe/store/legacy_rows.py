@@ -4,8 +4,10 @@ What a hook of ours wrote wins over anything imported; of what was imported, the
 """
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from math import isfinite
 
 from hivepipe.envelope import Envelope
 from hivepipe.errors import BadEnvelopeError, MissingParentError
@@ -54,6 +56,7 @@ TIMES = {
     *("created_at", "updated_at", "deleted_at", "paused_at", "last_active"),
     *("started_at", "last_seen", "finished_at"),
 }
+_EARLIEST_SECS, _LATEST_SECS = 10**8, 10**10  # 1973, 2286
 _AGENT_STATES = ("spawned", "running", "completed", "failed", "deleted")
 _TASK_STATES = {
     **dict.fromkeys(("completed", "complete", "done", "finished", "success"), "done"),
@@ -64,10 +67,24 @@ _TASK_STATES = {
 def utc_time(text: str) -> str:
     """Return a stored time as the store writes it; one without a zone was this machine's."""
     try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError:
+        moment = datetime.fromisoformat(text.strip()).astimezone(UTC)
+    except (ValueError, OverflowError):
         return text
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _time(value: object) -> object:
+    """Return a time in UTC; a number counts from 1970, in seconds or in a thousandth of them."""
+    if isinstance(value, str) and not re.fullmatch(r"\s*\d{9,19}(\.\d*)?\s*", value, re.ASCII):
+        return utc_time(value)
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return value
+    secs = float(value)
+    while isfinite(secs) and secs > _LATEST_SECS:
+        secs /= 1000
+    if not _EARLIEST_SECS <= secs <= _LATEST_SECS:
+        return value
+    return utc_time(datetime.fromtimestamp(secs, UTC).isoformat())
 
 
 def is_local(text: object) -> bool:
@@ -80,10 +97,7 @@ def is_local(text: object) -> bool:
 
 def in_utc(row: Mapping[str, object]) -> dict[str, object]:
     """Return the row with its times in UTC."""
-    return {
-        name: utc_time(value) if name in TIMES and isinstance(value, str) else value
-        for name, value in row.items()
-    }
+    return {name: _time(value) if name in TIMES else value for name, value in row.items()}
 
 
 def known_rows(db: Database) -> dict[str, list[dict[str, object]]]:

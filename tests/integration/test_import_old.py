@@ -232,6 +232,11 @@ def test_what_the_old_queue_broke_itself_is_mended(queue: OldQueue) -> None:
     assert [(entry.sql, entry.problem) for entry in found] == [("DELETE FROM agents", "")] * 2
 
 
+def test_an_entry_with_a_mark_of_its_encoding_is_read(queue: OldQueue) -> None:
+    queue.raw('\ufeff{"sql": "DELETE FROM agents"}')
+    assert [entry.sql for entry in entries(queue.folder, ("pending",))] == ["DELETE FROM agents"]
+
+
 def test_what_is_no_file_of_the_queue_is_not_followed(queue: OldQueue) -> None:
     secret = queue.folder.parent / "secret.json"
     secret.write_text('{"sql": "DELETE FROM agents"}')
@@ -400,6 +405,50 @@ def test_metadata_that_name_no_session_cost_no_agent(private_home: Home, metadat
     run(private_home, "import-db", str(old_database(private_home, "claude-flow", more)))
     (agent,) = private_home.rows("SELECT session_id FROM agents")
     assert agent["session_id"] is None
+
+
+def test_names_of_tables_and_columns_are_known_in_any_case(private_home: Home) -> None:
+    path = private_home.root / "old.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript("""
+            CREATE TABLE Swarms (ID TEXT PRIMARY KEY, Name TEXT);
+            CREATE TABLE AGENTS (Id TEXT, SWARM_ID TEXT, Type TEXT, Status TEXT, Mood TEXT);
+            CREATE TABLE Collective_Memory (key TEXT);
+            INSERT INTO Swarms VALUES ('w-1', 'shop');
+            INSERT INTO AGENTS VALUES ('a-1', 'w-1', 'Explore', 'spawned', 'good');
+            INSERT INTO Collective_Memory VALUES ('style');
+        """)
+    assert run(private_home, "import-db", str(path))["totals"] == {"taken": 2}
+    (agent,) = private_home.rows("SELECT * FROM agents")
+    assert (agent["id"], agent["type"]) == ("a-1", "Explore")
+    said = text(private_home.another("other"), "import-db", str(path))
+    assert "Mood" in said
+    assert "Collective_Memory (1): hivepipe keeps memories as files" in said
+
+
+@pytest.mark.parametrize(
+    ("stored", "kept"),
+    [
+        ("1736500000", "2025-01-10T09:06:40.000Z"),
+        ("1736500000.25", "2025-01-10T09:06:40.250Z"),
+        ("1736500000250", "2025-01-10T09:06:40.250Z"),
+        ("1736500000250000000", "2025-01-10T09:06:40.250Z"),
+        ("'1736500000'", "2025-01-10T09:06:40.000Z"),
+        ("7", "7"),
+        ("'some day'", "some day"),
+        ("'0001-01-01 00:00:00+10:00'", "0001-01-01 00:00:00+10:00"),
+    ],
+)
+def test_times_that_are_numbers_are_times(private_home: Home, stored: str, kept: str) -> None:
+    path = old_database(private_home)
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("CREATE TABLE numbers AS SELECT * FROM agents")
+        db.execute(f"UPDATE numbers SET created_at = {stored}")
+        db.execute("DROP TABLE agents")
+        db.execute("ALTER TABLE numbers RENAME TO agents")
+    run(private_home, "import-db", str(path))
+    (agent,) = private_home.rows("SELECT created_at FROM agents")
+    assert agent["created_at"] == kept
 
 
 def test_rows_that_lie_in_the_log_of_an_old_database_come_too_and_no_byte_changes(
