@@ -32,6 +32,7 @@ CHECKS = (
     Check("old-home", predecessor.home),
     Check("old-database", predecessor.database),
     Check("old-worker", predecessor.processes),
+    Check("old-rows", predecessor.rows),
     Check("settings", claude.readable),
     Check("managed-settings", claude.managed),
     Check("all-hooks-off", claude.switched_off),

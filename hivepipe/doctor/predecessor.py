@@ -10,8 +10,10 @@ from hivepipe.predecessor import record as records
 from hivepipe.predecessor.home import find_home
 from hivepipe.predecessor.hooks import command_of, find_hooks
 from hivepipe.predecessor.processes import find_processes
-from hivepipe.store.foreign import is_foreign
+from hivepipe.store.foreign import is_foreign, is_own
+from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
+from hivepipe.store.others_rows import written_by_others
 
 _MIGRATE = "hivepipe migrate"
 
@@ -50,6 +52,22 @@ def hooks(patient: Patient) -> Iterator[Finding]:
             for event, entry in found.doubtful:
                 text = f"{found.path} runs {command_of(entry)} on {event}"
                 yield Finding(f"{text}, which may write into .hive-mind; look", is_note=True)
+
+
+def rows(patient: Patient) -> Iterator[Finding]:
+    """Somebody writes into our database past hivepipe: hooks of a session that is still open."""
+    path = database_path(patient.place.home)
+    if not is_own(path):
+        return
+    with listings(path) as store:
+        found = written_by_others(store)
+    if found:
+        said = ", ".join(f"{number} of {table}" for table, number in found.items())
+        text = f"another program wrote rows into {path} within two days ({said})"
+        yield Finding(
+            f"{text}: old bash hooks, as a rule. A session of Claude Code that was open when they "
+            "were taken out runs them until it is started anew"
+        )
 
 
 def processes(patient: Patient) -> Iterator[Finding]:

@@ -25,8 +25,12 @@ def old(user: User) -> OldProject:
     return OldProject(user.project)
 
 
+def database(user: User) -> Path:
+    return user.project / ".hive-mind" / "hive.db"
+
+
 def rows(user: User, sql: str) -> list[Any]:
-    with closing(sqlite3.connect(user.project / ".hive-mind" / "hive.db")) as db:
+    with closing(sqlite3.connect(database(user))) as db:
         return db.execute(sql).fetchall()
 
 
@@ -361,6 +365,29 @@ def test_a_worker_that_comes_back_later_is_taken_in_again(user: User, old: OldPr
     assert not late.queue.exists()
     assert "nothing wrong found" in user.hivepipe("doctor")
     assert "nothing new" in user.hivepipe("migrate", "--yes")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        """INSERT INTO agents (id, swarm_id, status, created_at)
+          SELECT 'late', id, 'spawned', datetime('now', 'localtime') FROM swarms LIMIT 1""",
+        "UPDATE sessions SET checkpoint_data = '{}', updated_at = datetime('now')",
+    ],
+)
+def test_old_hooks_that_write_into_our_database_are_named(
+    user: User, old: OldProject, statement: str
+) -> None:
+    old.whole()
+    user.own(user.project)
+    user.hivepipe("migrate", "--yes")
+    user.live_through_a_session()
+    user.hivepipe("drain")
+    assert "nothing wrong found" in user.hivepipe("doctor")
+    with closing(sqlite3.connect(database(user))) as db, db:
+        db.execute(statement)
+    user.own(database(user).parent)
+    assert "another program wrote rows" in examined(user)["old-rows"]["text"]
 
 
 def test_init_and_up_lead_to_migrate_and_change_nothing(user: User, old: OldProject) -> None:
