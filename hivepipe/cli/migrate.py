@@ -108,7 +108,8 @@ def show_given_back(record: Record) -> None:
 
 def _is_done(plan: Plan, rehearsed: Taken) -> bool:
     has_new = any(each.outcome == TAKEN for each in rehearsed.imported.outcomes)
-    return plan.record.is_complete and not (plan.old_hooks or plan.moves or has_new)
+    is_over = plan.record.is_complete and plan.is_registered
+    return is_over and not (plan.old_hooks or plan.moves or has_new)
 
 
 def _show_found(plan: Plan, rehearsed: Taken, is_to_do: bool) -> None:

@@ -148,6 +148,19 @@ def test_a_plain_uninstall_keeps_both_and_undo_waits_for_the_place(
     assert "nothing to undo" in user.hivepipe("migrate", "--undo", "--yes", expect=1)
 
 
+def test_after_a_plain_uninstall_it_installs_hivepipe_again(user: User, old: OldProject) -> None:
+    old.whole()
+    user.own(user.project)
+    user.hivepipe("migrate", "--yes")
+    before = counts(user)
+    user.hivepipe("uninstall")
+    said = user.hivepipe("migrate", "--yes")
+    assert "install  hivepipe" in said
+    assert counts(user) == before
+    assert "nothing wrong found" in user.hivepipe("doctor")
+    assert "migrated already" in user.hivepipe("migrate", "--yes")
+
+
 def test_hooks_that_were_edited_meanwhile_keep_the_edit(user: User, old: OldProject) -> None:
     old.whole()
     user.own(user.project)
