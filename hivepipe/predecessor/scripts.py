@@ -28,7 +28,33 @@ _PYTHON_MARKS = re.compile(
     r"|\.claude-state\b"
 )
 _WRITES_HERE = re.compile(r"\.hive-mind/(hive\.db|queue)|\bqueue_db_write\b")
-_INTERPRETERS = {"bash", "sh", "zsh", "dash", "env", "python", "python3", "exec", "command"}
+# What runs the command that follows it, or reads the script.
+_RUNNERS = {
+    *(
+        "bash",
+        "sh",
+        "zsh",
+        "dash",
+        "ksh",
+        "env",
+        "exec",
+        "command",
+        "builtin",
+        "source",
+        ".",
+        "eval",
+    ),
+    *("nohup", "time", "timeout", "nice", "ionice", "setsid", "stdbuf", "uv"),
+}
+_PYTHON = re.compile(r"python(3(\.\d+)?)?")
+_KEYWORDS = {"if", "then", "elif", "else", "fi", "do", "done", "while", "until", "{", "}", "!"}
+_WORDS_BEFORE = {"timeout": 1, "uv": 1}  # a duration, `run`
+_OPTIONS_WITH_VALUE = {
+    *(f"{shell} -{letter}" for shell in ("bash", "sh", "zsh", "dash", "ksh") for letter in "oO"),
+    *("nice -n", "ionice -c", "ionice -n", "timeout -k", "timeout -s", "env -u", "env -C"),
+    *("stdbuf -i", "stdbuf -o", "stdbuf -e", "uv --project", "uv --with", "uv --python", "uv -p"),
+}
+_ONLY_NAME_IT = {"echo", "printf", "ls", "chmod", "grep", "head", "tail", "wc", "stat"}
 _HARMLESS = {"cd", "true", ":", "exit", "cat", "test", "[", "export", "set"}
 _OPERATORS = re.compile(r"[;&|()]+")
 _PROJECT = re.compile(
@@ -99,19 +125,40 @@ def _kind(words: list[str], project: str) -> Verdict | None:
     """Judge one simple command; None: it does nothing by itself."""
     writes_elsewhere = any(character in "<>" for word in words for character in word)
     words = list(words)
-    while words and (re.fullmatch(r"\w+=.*", words[0]) or _is_interpreter(words[0])):
-        words.pop(0)
-        while words and words[0].startswith("-"):
-            if re.fullmatch(r"-[a-z]*c", words.pop(0)) and words:
-                return judge({"command": words[0]}, project)
+    while words:
+        if words[0] in _KEYWORDS or re.fullmatch(r"\w+=.*", words[0]):
+            words.pop(0)
+        elif not _is_runner(words[0]):
+            break
+        elif shell_text := _without_runner(words):
+            return judge({"command": shell_text}, project)
     if not words or words[0] in _HARMLESS:
         return Verdict.OTHER if writes_elsewhere else None
     kind = _kind_of_script(words[0], project)
+    if kind is Verdict.OTHER and words[0] not in _ONLY_NAME_IT:
+        is_among = any(_kind_of_script(each, project) is Verdict.OLD for each in words[1:])
+        return Verdict.DOUBTFUL if is_among else kind
     return Verdict.DOUBTFUL if writes_elsewhere and kind is Verdict.OLD else kind
 
 
-def _is_interpreter(word: str) -> bool:
-    return PurePath(word).name in _INTERPRETERS
+def _is_runner(word: str) -> bool:
+    name = PurePath(word).name
+    return word in _RUNNERS or name in _RUNNERS or bool(_PYTHON.fullmatch(name))
+
+
+def _without_runner(words: list[str]) -> str:
+    """Drop what runs a command, with its options; return the text that a shell is given with -c."""
+    name = PurePath(words.pop(0)).name
+    operands = _WORDS_BEFORE.get(name, 0)
+    while words and (operands or words[0].startswith("-")):
+        word = words.pop(0)
+        if not word.startswith("-"):
+            operands -= 1
+        elif f"{name} {word}" in _OPTIONS_WITH_VALUE:
+            del words[:1]
+        elif re.fullmatch(r"-[a-z]*c", word) and words and name not in ("ionice", "uv"):
+            return words[0]
+    return ""
 
 
 def _kind_of_script(word: str, project: str) -> Verdict:
