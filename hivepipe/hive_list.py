@@ -6,7 +6,7 @@ with a repository, is not believed.
 
 import os
 
-from hivepipe.home import make_folders, read_small
+from hivepipe.home import make_folders, read_small, short_hash, state_folder
 
 _NAME = "hives"
 _LARGEST_BYTES = 1 << 16
@@ -15,6 +15,11 @@ _LARGEST_BYTES = 1 << 16
 def known(home: str) -> list[str]:
     """Return the `.hive` folders that report to a home."""
     return [line for line in read_small(f"{home}/{_NAME}", _LARGEST_BYTES).split("\n") if line]
+
+
+def belief_folder(root: str) -> str:
+    """Return where the state of a `.hive` lies, by its real path: hivepipe.hive.belief."""
+    return f"{state_folder()}/hives/{short_hash(root)}"
 
 
 def add(home: str, root: str) -> None:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import chdir, contextmanager
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +152,13 @@ class Scene:
 
     def state(self, worker: str) -> Path:
         """Return what hivepipe keeps of a worker."""
-        return self.hive / "state" / worker
+        return self.belief / "workers" / worker
+
+    @property
+    def belief(self) -> Path:
+        """Return what hivepipe keeps of the hive, out of every worker's reach."""
+        folder = blake2b(str(self.hive).encode(), digest_size=8).hexdigest()
+        return self.home.root / "state" / "hivepipe" / "hives" / folder
 
     def played(self) -> list[dict[str, Any]]:
         """Return every run that the stand-in began."""
@@ -178,7 +185,7 @@ class Scene:
 
     def end_processes(self) -> None:
         """End every process that this scene's workers are, by the pids that they wrote down."""
-        for path in [*self.hive.glob("*/*/runs/*.json")]:
+        for path in [*self.belief.glob("*/*/runs/*.json")]:
             run = json.loads(path.read_text())
             # The runner first: it would write down the end of what it runs.
             for pid in (run.get("runner_pid"), run["pid"]):

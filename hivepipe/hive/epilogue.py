@@ -22,7 +22,11 @@ def main() -> None:
     """Finish the last run of a worker."""
     place, _ = here()  # HIVEPIPE_HOME, which the runner was given
     use_rules(place.home)
-    worker = Worker(Path(sys.argv[1]))
+    folder = Path(sys.argv[1])
+    hive = Hive(folder.parents[1], place.home)
+    worker = hive.new_worker(folder.name)
+    if sys.argv[2:]:  # a runner of 1.0.0 says it not
+        worker = Worker(folder, Path(sys.argv[2]))
     run = worker.last_run()
     if run is None:
         return
@@ -32,7 +36,7 @@ def main() -> None:
         print(error, file=sys.stderr)  # noqa: T201  runner.log
     costs.book(worker, run)
     try:
-        records.record(Hive(worker.folder.parents[1], place.home), [worker])
+        records.record(hive, [worker])
     except HivepipeError as error:
         print(error, file=sys.stderr)  # noqa: T201  runner.log
 

@@ -2,13 +2,13 @@
 
     .hive/
       workers/<project>-<uuid>/   one worker: hivepipe.hive.worker
-      state/<project>-<uuid>/     what we know of it
       archive/<project>-<uuid>/   one that is over
-      projects.json               name -> path
+      projects.json               name -> path, a copy
       learnings/patterns.md, learnings/<project>-insights.md
       prompts/worker.md, prompts/park.md
 
-Believed are those that `hivepipe hive init` made: hivepipe.hive_list.
+Believed are those that `hivepipe hive init` made: hivepipe.hive_list. What is believed of a worker
+lies elsewhere: hivepipe.hive.belief.
 """
 
 import os
@@ -16,6 +16,7 @@ from pathlib import Path
 
 from hivepipe.errors import HiveError
 from hivepipe.events import valid_id
+from hivepipe.hive import belief
 from hivepipe.hive.prompts import DEFAULTS
 from hivepipe.hive.worker import ARCHIVE, Worker
 from hivepipe.hive_list import add, known
@@ -32,24 +33,26 @@ class Hive:
         """`root` is the `.hive` folder itself."""
         self.root = root
         self.home = home
+        self.notes: list[str] = []  # for the user
         self.workers_folder = root / "workers"
         self.archive_folder = root / ARCHIVE
-        self.state_folder = root / "state"
+        self.belief = belief.folder_of(root)
+        self.state_folder = self.belief / "workers"
         self.learnings_folder = root / "learnings"
-        self.projects_file = root / "projects.json"
+        self.projects_file = self.belief / belief.PROJECTS
 
     def workers(self) -> list[Worker]:
         """Return every worker that is not archived, by name."""
-        return _workers_in(self.workers_folder)
+        return _workers_in(self.workers_folder, self.state_folder)
 
     def archived(self) -> list[Worker]:
         """Return every archived worker, by name."""
-        return _workers_in(self.archive_folder)
+        return _workers_in(self.archive_folder, self.belief / ARCHIVE)
 
     def left(self) -> list[Worker]:
         """Return every worker whose folder somebody moved or removed, and whose state is there."""
         there = {worker.id for worker in self.workers()}
-        states = _workers_in(self.state_folder)
+        states = _workers_in(self.state_folder, self.state_folder)
         return [self.new_worker(each.id) for each in states if each.id not in there]
 
     def worker(self, start: str) -> Worker:
@@ -70,16 +73,29 @@ class Hive:
         """Return a worker that is about to be; HiveError: its id cannot name a folder."""
         if valid_id(id) != id:
             raise HiveError(f"{id!r} cannot be a worker's id: letters, digits, '.', '_', '-'")
-        return Worker(self.workers_folder / id)
+        return Worker(self.workers_folder / id, self.state_folder / id)
+
+    def archived_worker(self, id: str) -> Worker:
+        """Return a worker as it is in the archive, there or not."""
+        return Worker(self.archive_folder / id, self.belief / ARCHIVE / id)
+
+    def show_projects(self) -> None:
+        """Copy the list of projects into the `.hive`, for those who read it there."""
+        write_small(str(self.root / belief.PROJECTS), self.projects_file.read_text("utf-8"))
+
+    def ready(self) -> "Hive":
+        """Take over the state that an earlier version kept within it."""
+        self.notes += belief.take_over(self.root)
+        return self
 
 
-def _workers_in(folder: Path) -> list[Worker]:
+def _workers_in(folder: Path, states: Path) -> list[Worker]:
     try:
         with os.scandir(folder) as entries:
             names = sorted(each.name for each in entries if each.is_dir(follow_symlinks=False))
     except FileNotFoundError:
         return []
-    return [Worker(folder / name) for name in names if valid_id(name) == name]
+    return [Worker(folder / name, states / name) for name in names if valid_id(name) == name]
 
 
 def make(parent: Path, home: str, *, adopt: bool = False) -> tuple[Hive, bool]:
@@ -99,15 +115,16 @@ def make(parent: Path, home: str, *, adopt: bool = False) -> tuple[Hive, bool]:
             f"prompts are run and its processes signalled; else move it away"
         )
     hive = Hive(root, home)
-    folders = (hive.workers_folder, hive.state_folder, hive.archive_folder, hive.learnings_folder)
+    folders = (hive.workers_folder, hive.archive_folder, hive.learnings_folder)
     for folder in folders:
         make_folders(str(folder))
     _write_new(root / ".gitignore", "*\n")
-    _write_new(hive.projects_file, "{}\n")
+    _write_new(root / belief.PROJECTS, "{}\n")
     _write_new(hive.learnings_folder / "patterns.md", "# Patterns\n")
     make_folders(str(root / "prompts"))
     for name, text in DEFAULTS.items():
         _write_new(root / "prompts" / f"{name}.md", text)
+    hive.ready()
     add(home, str(root))
     return hive, not is_known
 
@@ -124,7 +141,7 @@ def find(start: str, home: str) -> Hive:
         root = folder / NAME
         if root.is_dir():
             if str(root) in known(home):
-                return Hive(root, home)
+                return Hive(root, home).ready()
             raise HiveError(f"{root} was not made here: `hivepipe hive init --adopt` takes it over")
     raise HiveError("there is no .hive here, nor in a folder above: run `hivepipe hive init`")
 
@@ -137,4 +154,4 @@ def at_work(home: str) -> list[Worker]:
 
 def hives(home: str) -> list[Hive]:
     """Return every hive of a home that is still there."""
-    return [Hive(Path(path), home) for path in known(home) if os.path.isdir(path)]
+    return [Hive(Path(path), home).ready() for path in known(home) if os.path.isdir(path)]

@@ -32,7 +32,8 @@ def archive(hive: Hive, worker: Worker) -> Path:
 
     HiveError: it has a process, or the store does not know of it yet.
     """
-    target = hive.archive_folder / worker.id
+    archived = hive.archived_worker(worker.id)
+    target = archived.folder
     if target.exists():
         raise HiveError(f"{target} is there already")
     lock = _of_nobody(hive.home, worker)
@@ -48,7 +49,7 @@ def archive(hive: Hive, worker: Worker) -> Path:
             _pack(worker.transcript)
         # The folder first: if this is killed in between, `follow` finishes it.
         worker.folder.rename(target)
-        worker.state.rename(target / "state")
+        worker.state.rename(archived.state)
     finally:
         os.close(lock)
     return target
@@ -97,15 +98,15 @@ def _follow(hive: Hive, worker: Worker) -> None:
     except HiveError:
         return  # its runner is at it
     try:
-        moved = hive.archive_folder / worker.id
-        if not moved.is_dir():
+        moved = hive.archived_worker(worker.id)
+        if not moved.folder.is_dir():
             _note(hive, worker, "deleted_at")
             shutil.rmtree(worker.state)
-        elif (moved / "state").exists():
+        elif moved.state.exists():
             shutil.rmtree(worker.state)
         else:
-            worker.state.rename(moved / "state")
-            _note(hive, Worker(moved), "archived_at")
+            worker.state.rename(moved.state)
+            _note(hive, moved, "archived_at")
     finally:
         os.close(lock)
 
@@ -125,7 +126,7 @@ def drop_archived(hive: Hive, before: str) -> list[Path]:
     since = datetime.fromisoformat(before).timestamp()
     over = [each for each in archived if each.id in old - at_work and each.changed_at() < since]
     for worker in over:
-        shutil.rmtree(worker.folder)
+        _remove(worker)
     return [worker.folder for worker in over]
 
 

@@ -38,7 +38,7 @@ class Orchestrator:
     def __init__(self, hive: Hive) -> None:
         """Nothing is looked at yet."""
         self.hive = hive
-        self.troubles: list[str] = []
+        self.troubles: list[str] = [*hive.notes]
 
     # ---- acting
 

@@ -5,7 +5,13 @@ import re
 from pathlib import Path
 
 from hivepipe.errors import HiveError
-from hivepipe.home import absolute, real_path, write_small
+from hivepipe.home import (
+    absolute,
+    real_path,
+    state_folder,
+    user_config_folder,
+    write_small,
+)
 
 UUID = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
@@ -33,6 +39,7 @@ def folder_of(path: Path, name: str) -> str:
     folder = real_path(absolute(projects[name]))
     if not Path(folder).is_dir():
         raise HiveError(f"{name} is {projects[name]} in {path}, which is not a folder")
+    _refuse_our_own(folder)
     return folder
 
 
@@ -43,8 +50,18 @@ def add(path: Path, name: str, folder: str) -> str:
     real = real_path(absolute(folder))
     if not Path(real).is_dir():
         raise HiveError(f"{folder} is not a folder")
+    _refuse_our_own(real)
     _write(path, {**read(path), name: real})
     return real
+
+
+def _refuse_our_own(folder: str) -> None:
+    """HiveError: a worker there could write what decides about its rights."""
+    for held in (state_folder(), user_config_folder()):
+        if f"{real_path(held)}/".startswith(f"{folder.rstrip('/')}/"):
+            raise HiveError(
+                f"{folder} holds {held}, which says what workers may do: name a folder within it"
+            )
 
 
 def remove(path: Path, name: str) -> None:

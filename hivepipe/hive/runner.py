@@ -1,6 +1,6 @@
 """The process beside a worker's Claude Code: starts it, waits for it, writes down how it ended.
 
-    python -I -m hivepipe.hive.runner <worker's folder> <number of the run> <lock> <answer>
+    python -I -m hivepipe.hive.runner <worker's folder> <its state> <run> <lock> <answer>
 
 It outlives whoever started it, holds the worker's lock for as long as it lives, and reads nothing:
 Claude Code writes into the files itself, so that nothing is lost or blocked if this process is
@@ -31,8 +31,8 @@ def main() -> None:
     """Run one run to its end, then leave the rest to the epilogue."""
     if os.fork():
         os._exit(0)
-    worker = Worker(Path(sys.argv[1]))
-    number, lock, answer = map(int, sys.argv[2:])
+    worker = Worker(Path(sys.argv[1]), Path(sys.argv[2]))
+    number, lock, answer = map(int, sys.argv[3:])
     path = worker.run_file(number)
     run = read_run(path)
     if run is None:
@@ -50,7 +50,8 @@ def main() -> None:
     ended.left_behind = not trouble and group_lives(pid)
     worker.write_run(ended)
     module = "hivepipe.hive.epilogue"
-    os.execv(sys.executable, [sys.executable, "-I", "-m", module, str(worker.folder)])
+    folders = (str(worker.folder), str(worker.state))
+    os.execv(sys.executable, [sys.executable, "-I", "-m", module, *folders])
 
 
 def _start(worker: Worker, run: Run, own: tuple[int, int]) -> tuple[str, int]:

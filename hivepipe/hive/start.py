@@ -118,6 +118,7 @@ def _start_runner(worker: Worker, number: int, lock: int, env: dict[bytes, bytes
                 "-m",
                 "hivepipe.hive.runner",
                 str(worker.folder),
+                str(worker.state),
                 str(number),
                 str(lock),
                 str(writer),

@@ -8,7 +8,7 @@
       transcript.jsonl   Claude Code: all that it says, of all runs, one JSON object to a line
       stderr.log         Claude Code: what it complains of
       process.json       we: a copy of its last run, for whoever looks here
-    state/<project>-<uuid>/     ours alone: what is run and signalled is not the worker's to say
+    state of the worker         ours alone, out of every project: hivepipe.hive.belief
       worker.json        session, project, path, flags
       runs/1.json        one process; hivepipe.hive.run
       runs/1.prompt.md   what that process was told
@@ -53,12 +53,11 @@ class Card(NamedTuple):
 class Worker:
     """A worker's folder; nothing is read before it is asked for."""
 
-    def __init__(self, folder: Path) -> None:
-        """The folder need not be there yet."""
+    def __init__(self, folder: Path, state: Path) -> None:
+        """Neither folder need be there yet; what is run and signalled stands in its state."""
         self.folder = folder
         self.id = folder.name
-        is_archived = folder.parent.name == ARCHIVE
-        self.state = folder / "state" if is_archived else folder.parents[1] / "state" / folder.name
+        self.state = state
 
     def __repr__(self) -> str:
         """Return its id."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from hivepipe.archive import index
 from hivepipe.errors import StoreError
-from hivepipe.hive_list import known
+from hivepipe.hive_list import belief_folder, known
 from hivepipe.home import Place, read_small, state_folder
 from hivepipe.ownership import logs
 from hivepipe.ownership.manifest import Manifest
@@ -52,6 +52,7 @@ def data_of(place: Place) -> list[Data]:
     for hive in known(place.home):  # by a file that a `git pull` may have brought
         if hive.endswith("/.hive") and not os.path.islink(hive):
             found += [f"{hive}/{name}" for name in _OURS_OF_HIVE]
+            found.append(belief_folder(hive))
     return [Data(path, size_of(path)) for path in found if os.path.lexists(path)]
 
 

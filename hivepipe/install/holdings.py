@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from hivepipe.hive_list import known
+from hivepipe.hive_list import belief_folder, known
 from hivepipe.home import Place, kept_folder, read_small, state_folder
 from hivepipe.install.data import size_of
 from hivepipe.install.export_files import ExportFiles
@@ -99,11 +99,15 @@ def _hive_workers(home: str) -> Iterator[tuple[str, str]]:
     for hive in known(home):
         if not hive.endswith("/.hive") or os.path.islink(hive):
             continue
-        for kind in ("workers", "archive", "state"):
+        belief = belief_folder(hive)
+        for kind in ("workers", "archive"):
             for path in _folders_in(f"{hive}/{kind}"):
-                state = f"{path}/state" if kind == "archive" else f"{hive}/state/{path.name}"
-                is_own = os.path.isfile(f"{state}/{_CARD}")
+                is_own = os.path.isfile(f"{belief}/{kind}/{path.name}/{_CARD}")
                 yield str(path), "" if is_own else "hivepipe did not start this worker"
+            for path in _folders_in(f"{belief}/{kind}"):
+                yield str(path), ""
+        for file in (*_files_in(belief), f"{belief}.lock"):
+            yield file, ""
 
 
 def _folders_in(folder: str) -> list[Path]:
@@ -111,6 +115,10 @@ def _folders_in(folder: str) -> list[Path]:
         return []
     found = (path for path in Path(folder).iterdir() if not path.is_symlink())
     return sorted(path for path in found if path.is_dir())
+
+
+def _files_in(folder: str) -> list[str]:
+    return sorted(str(path) for path in Path(folder).glob("*") if path.is_file())
 
 
 def _elsewhere(place: Place) -> Iterator[str]:
@@ -127,7 +135,12 @@ def bases_of(place: Place) -> list[str]:
     kept = kept_folder(place.home)
     hives = [hive for hive in known(place.home) if hive.endswith("/.hive")]
     found = [place.home, kept, os.path.dirname(consent_path(place.home))]
-    found += [f"{hive}/{kind}" for hive in hives for kind in ("workers", "archive", "state")]
+    for hive in hives:
+        belief = belief_folder(hive)
+        found += [
+            f"{folder}/{kind}" for folder in (hive, belief) for kind in ("workers", "archive")
+        ]
+        found += [f"{hive}/state", belief]
     if kept.endswith("/.claude-state/logs"):
         found.append(os.path.dirname(kept))
     database = str(database_path(place.home))

@@ -41,7 +41,7 @@ def unusable_state_folder() -> str:
 
 def tidy() -> None:
     """Remove the folder if nothing of any project is in it, and those made for it."""
-    for name in ("projects", "changed", "databases", "default", "migrated"):
+    for name in ("projects", "changed", "databases", "default", "migrated", "hives"):
         remove_if_empty(f"{state_folder()}/{name}")
     if not os.path.lexists(f"{state_folder()}/projects"):  # nobody is left who has hooks
         shutil.rmtree(f"{state_folder()}/hooks", ignore_errors=True)

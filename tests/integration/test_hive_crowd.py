@@ -35,16 +35,15 @@ def crowd(private_home: Home) -> Iterator[Scene]:
             session = str(uuid.UUID(int=some.getrandbits(128), version=4))
             project = some.choice([*scene.projects])
             folder = scene.hive / "workers" / f"{project}-{session}"
-            write(folder, session, {"status": word, **SAID[word]})
+            write(folder, scene.state(folder.name), session, {"status": word, **SAID[word]})
     try:
         yield scene
     finally:
         scene.end()
 
 
-def write(folder: Path, session: str, status: dict[str, object]) -> None:
+def write(folder: Path, state: Path, session: str, status: dict[str, object]) -> None:
     """Leave the folder of a worker whose only run is over."""
-    state = folder.parents[1] / "state" / folder.name
     (state / "runs").mkdir(parents=True)
     folder.mkdir()
     (folder / "session-id").write_text(f"{session}\n")

@@ -288,7 +288,7 @@ def test_an_archiving_that_was_killed_is_finished_by_whoever_looks(
         patched.setattr(Path, "rename", killed)
         scene.run("archive", worker, expect=9)
     assert scene.check() == []
-    assert (scene.hive / "archive" / worker / "state" / "runs" / "1.json").exists()
+    assert (scene.belief / "archive" / worker / "runs" / "1.json").exists()
     assert not scene.state(worker).exists()
     assert "result" in scene.run("log", worker)
 
@@ -452,5 +452,5 @@ def test_what_names_the_folders_that_hold_what_workers_said(scene: Scene) -> Non
     scene.becomes(worker, "done")
     found = json.loads(scene.hivepipe("what", "--json").stdout)
     paths = {entry["path"] for entry in found["data"]}
-    assert {str(scene.hive / name) for name in ("workers", "state", "archive")} <= paths
+    assert {str(scene.hive / "workers"), str(scene.hive / "archive"), str(scene.belief)} <= paths
     assert found["kept"]["hive_statuses"] == 1

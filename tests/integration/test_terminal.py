@@ -243,7 +243,7 @@ def make_files_hostile(scene: Scene, worker: str) -> None:
     (folder / "stderr.log").write_text(HOSTILE)
     (scene.hive / "learnings" / f"{IN_A_NAME}-insights.md").write_text(HOSTILE)
     (scene.hive / "learnings" / "patterns.md").write_text(HOSTILE)
-    (scene.hive / "projects.json").write_text(json.dumps({HOSTILE: f"/x{HOSTILE}"}))
+    (scene.belief / "projects.json").write_text(json.dumps({HOSTILE: f"/x{HOSTILE}"}))
     spool = home.path / "spool"
     spool.mkdir(exist_ok=True)
     (spool / f"1_{IN_A_NAME}.json").write_text(HOSTILE)

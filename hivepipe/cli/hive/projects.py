@@ -27,11 +27,16 @@ def projects(ctx: click.Context, as_json: bool) -> None:
 @click.argument("path")
 def add(name: str, path: str) -> None:
     """Add a project to the list."""
-    say(f"{name}: {listed.add(here_hive().projects_file, name, path)}")
+    hive = here_hive()
+    added = listed.add(hive.projects_file, name, path)
+    hive.show_projects()
+    say(f"{name}: {added}")
 
 
 @projects.command()
 @click.argument("name")
 def remove(name: str) -> None:
     """Remove a project from the list; its workers stay."""
-    listed.remove(here_hive().projects_file, name)
+    hive = here_hive()
+    listed.remove(hive.projects_file, name)
+    hive.show_projects()
