@@ -24,6 +24,7 @@ from hivepipe.install import (
 from hivepipe.install.claude_code import Scope
 from hivepipe.migration.files import take_in_files
 from hivepipe.migration.plan import Plan, refuse_foreign_database
+from hivepipe.migration.plan import plan as planned
 from hivepipe.migration.rows import Taken, take_in
 from hivepipe.predecessor import record as records
 from hivepipe.predecessor.home import old_home
@@ -48,6 +49,25 @@ def carry_out(plan: Plan) -> Result:
     _refuse_settings(plan)
     _refuse_links(plan)
     users_folder.make()
+    try:
+        with records.alone():
+            _refuse_another_state(plan)
+            return _carry_out(plan)
+    finally:
+        users_folder.tidy()
+
+
+def _refuse_another_state(plan: Plan) -> None:
+    """MigrationError: another run changed what this one was about to change."""
+    now = planned([str(each.folder) for each in plan.elsewhere])
+    if (now.record, now.hooks, now.moves) != (plan.record, plan.hooks, plan.moves):
+        raise MigrationError(
+            f"{plan.project} was changed meanwhile: run `hivepipe migrate` again; nothing was "
+            "changed by this run"
+        )
+
+
+def _carry_out(plan: Plan) -> Result:
     record = plan.record
     for hooks in plan.hooks:
         record = _take_out(hooks, record)

@@ -16,9 +16,22 @@ from hivepipe.stack.own_home import is_marked
 
 def undo(project: str) -> Record:
     """Give everything back; MigrationError: hivepipe is in the way. A second call goes on."""
+    if records.read(project) is None:
+        raise _nothing_to_undo(project)
+    with records.alone():
+        record = _undo(project)
+    users_folder.tidy()
+    return record
+
+
+def _nothing_to_undo(project: str) -> MigrationError:
+    return MigrationError(f"nothing was migrated in {project}: nothing to undo")
+
+
+def _undo(project: str) -> Record:
     record = records.read(project)
     if record is None:
-        raise MigrationError(f"nothing was migrated in {project}: nothing to undo")
+        raise _nothing_to_undo(project)
     if read_record(project).get("home"):
         raise MigrationError(
             f"hivepipe still records {project}: `hivepipe uninstall --purge` deletes what it "
@@ -39,7 +52,6 @@ def undo(project: str) -> Record:
         edits.remove_if_empty(aside)
         _take_out_of_exclude(aside)
     records.forget(project)
-    users_folder.tidy()
     return record
 
 

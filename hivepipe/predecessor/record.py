@@ -6,16 +6,19 @@ that it names; whether that change was made, the files themselves say.
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from hivepipe.errors import MigrationError
+from hivepipe.errors import LockHeldError, MigrationError
 from hivepipe.folders import Folder
 from hivepipe.home import short_hash, state_folder
 from hivepipe.install.edits import remove_if_empty
 from hivepipe.predecessor.hooks import Pair
-from hivepipe.stack.lock import make_private
+from hivepipe.stack.lock import locked_folder, make_private
 
+WAIT_SECS = 30.0  # for another process that migrates
 _FOLDER = "migrated"
 
 
@@ -61,6 +64,18 @@ class Record:
         """Return the record with one settings file added, or replaced."""
         others = [each for each in self.settings if each.path != changed.path]
         return replace(self, settings=[*others, changed])
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Let no other process migrate, or take a migration back; MigrationError: one does."""
+    folder = os.path.join(state_folder(), _FOLDER)
+    make_private(folder)
+    try:
+        with locked_folder(folder, WAIT_SECS):
+            yield
+    except LockHeldError as error:
+        raise MigrationError("another `hivepipe migrate` is at work: wait for its end") from error
 
 
 def read(project: str) -> Record | None:

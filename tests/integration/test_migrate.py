@@ -5,6 +5,7 @@ import os
 import sqlite3
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -589,6 +590,21 @@ def test_an_installation_that_fails_goes_on_or_goes_back(user: User, old: OldPro
     user.hivepipe("migrate", "--yes")
     assert counts(user)["agents"] == 5
     assert "did not end" not in user.hivepipe("doctor")
+
+
+def test_of_several_at_once_one_migrates(user: User, old: OldProject) -> None:
+    old.whole()
+    user.own(user.project)
+    before = states(user.project)
+    with ThreadPoolExecutor(3) as pool:
+        migrate = ("hivepipe", "migrate", "--yes", "--no-probe")
+        done = list(pool.map(lambda _: user.do(*migrate), range(3)))
+    assert 0 in [each.returncode for each in done]
+    for each in done:
+        assert each.returncode == 0 or "was changed meanwhile" in each.stderr, each.stderr
+    assert counts(user)["agents"] == 5
+    user.hivepipe("uninstall", "--purge", "--yes")
+    assert states(user.project) == before
 
 
 def test_what_came_later_is_no_obstacle_for_the_old_home(user: User, old: OldProject) -> None:
