@@ -126,9 +126,9 @@ class Worker:
         return (self.state / "worker.json").is_file()
 
     def changed_at(self) -> float:
-        """Return when any of its files was changed last, in seconds of 1970."""
-        files = [path for folder in self.folders for path in folder.rglob("*")]
-        return max((path.lstat().st_mtime for path in files if not path.is_dir()), default=0.0)
+        """Return when any of its files was changed last, in seconds of 1970; its state is ours."""
+        files = (path for path in self.folder.rglob("*") if not path.is_dir())
+        return max((path.lstat().st_mtime for path in files), default=0.0)
 
     def make(self, card: Card, task: str) -> None:
         """Make the folder; the card comes last and makes it whole."""

@@ -127,7 +127,7 @@ def test_a_time_that_no_calendar_has_stops_nobody(scene: Scene) -> None:
 
 
 def test_a_disk_that_fills_while_a_transcript_is_tidied_leaves_no_copy(tmp_path: Path) -> None:
-    worker = Worker(tmp_path / "workers" / "project-a-1")
+    worker = Worker(tmp_path / "workers" / "project-a-1", tmp_path / "state")
     worker.folder.mkdir(parents=True)
     text = "Warning: not a line\n" + '{"type": "user"}\n' * 10_000
     worker.transcript.write_text(text)
@@ -162,9 +162,11 @@ def test_a_session_that_is_none_has_no_successor(scene: Scene) -> None:
     folder = scene.hive / "workers" / "project-a-1"
     folder.mkdir()
     (folder / "session-id").write_text("the one of yesterday\n")
-    hive = Hive(scene.hive, str(scene.home.path))
-    with pytest.raises(HiveError, match="no UUID"):
-        Orchestrator(hive).has_successor(Worker(folder))
+    worker = Worker(folder, scene.state(folder.name))
+    with scene.inside({}):
+        orchestrator = Orchestrator(Hive(scene.hive, str(scene.home.path)))
+        with pytest.raises(HiveError, match="no UUID"):
+            orchestrator.has_successor(worker)
 
 
 def test_a_folder_whose_name_breaks_the_line_is_no_hive(scene: Scene) -> None:

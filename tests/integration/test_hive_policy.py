@@ -249,7 +249,7 @@ def test_a_step_that_was_noted_is_not_taken_again_by_another(scene: Scene) -> No
     """The clock and a monitor may look at the same worker at the same moment."""
     worker = scene.spawn(script([DONE]))
     scene.becomes(worker, "done")
-    found = Worker(scene.folder(worker))
+    found = Worker(scene.folder(worker), scene.state(worker))
     with ThreadPoolExecutor(8) as pool:
         noted = list(pool.map(lambda _: note(found, "ask", 1), range(32)))
     assert noted.count(True) == 1
