@@ -68,6 +68,7 @@ CHECKS = (
     Check("database", disk.database),
     Check("file-system", disk.file_system),
     Check("git", disk.tracked),
+    Check("git-ignore", disk.unignored),
     Check("config", disk.config),
     Check("credentials", summaries.credentials),
     Check("summaries", summaries.agreed),

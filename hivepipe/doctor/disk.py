@@ -14,7 +14,9 @@ from hivepipe.errors import StoreError
 from hivepipe.file_size import ENOUGH_BYTES, small_limit
 from hivepipe.hive_list import known
 from hivepipe.home import is_private_folder, read_small, record_path, user_folder
+from hivepipe.install.git_exclude import is_ignored
 from hivepipe.install.users_folder import unusable_state_folder
+from hivepipe.stack.registration import IGNORE_ALL
 from hivepipe.store.foreign import is_foreign
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path, is_on_shared_file_system
@@ -157,12 +159,26 @@ def tracked(patient: Patient) -> Iterator[Finding]:
     if not patient.place.home.endswith("/.hive-mind"):
         return
     folder = patient.place.project
-    found = git.tracked_files(folder, ".hive-mind", ".claude-state/logs")
+    tracked = git.tracked_files(folder, ".hive-mind", ".claude-state/logs")
+    found = [name for name in tracked if not name.endswith("/.gitignore")]  # never believed
     if found:
         text = f"git has {found[0]}: what others commit there would be taken for ours"
         where = shlex.quote(folder)
         mend = f"git -C {where} rm -r --cached --ignore-unmatch .hive-mind .claude-state/logs"
         yield Finding(text, mend)
+
+
+def unignored(patient: Patient) -> Iterator[Finding]:
+    """Git would take in what is recorded: a `.gitignore` in our folder is a person's."""
+    path = f"{patient.place.project}/.hive-mind/.gitignore"
+    is_ours = not os.path.lexists(path) or read_small(path) == IGNORE_ALL
+    if not patient.place.home.endswith("/.hive-mind") or is_ours:
+        return
+    for name in ("hive.db", "hive.db-wal", "appendonly.aof", "spool/1_1.json"):
+        if not is_ignored(f"{patient.home}/{name}"):
+            text = f"git does not ignore {patient.home}/{name}, which `git add -A` would take in"
+            yield Finding(f"{text}: add the line * to {path}, which is yours")
+            return
 
 
 def config(patient: Patient) -> Iterator[Finding]:

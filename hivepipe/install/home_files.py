@@ -5,6 +5,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from hivepipe import git
+from hivepipe.home import read_small
 from hivepipe.stack.processes import PROCESSES
 
 _LOGS = ("supervisord", "forwarder", "hook-errors", "cleanup", "security-audit")
@@ -37,6 +39,8 @@ def why_not_ours(home: str, name: str) -> str:
         return "it is a link, or no file"
     if not _OURS.fullmatch(name):
         return "hivepipe makes no file of this name"
+    if name == ".gitignore" and (read_small(str(path)) != "*\n" or git.tracked_files(home, name)):
+        return "it is not hivepipe's"
     if re.fullmatch(_DATABASE, name) and not _has_our_schema(Path(home, "hive.db")):
         return "it is not hivepipe's database"
     return ""

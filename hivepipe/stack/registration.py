@@ -137,7 +137,7 @@ def _refuse_users_folder(home: str) -> None:
 
 def _keep_out_of_git(project: str, manifest: Manifest) -> None:
     """Inside the folders, so that no `.gitignore` of anybody's has to change."""
-    if read_small(f"{project}/.hive-mind/.gitignore") != IGNORE_ALL:
+    if not os.path.lexists(f"{project}/.hive-mind/.gitignore"):  # else a person's
         write_small(f"{project}/.hive-mind/.gitignore", IGNORE_ALL)
     state = f"{project}/.claude-state"
     if not os.path.lexists(f"{state}/.gitignore"):

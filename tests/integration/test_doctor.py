@@ -438,6 +438,18 @@ def test_a_database_of_a_later_version_is_no_damage_and_named(healthy: User) -> 
     assert ("newer hivepipe" in finding["text"], finding["mend"]) == (True, "")
 
 
+def test_an_ignore_file_of_a_person_that_leaves_our_files_to_git_is_named(user: User) -> None:
+    ignore = user.project / ".hive-mind" / ".gitignore"
+    ignore.parent.mkdir()
+    ignore.write_text("hive.db*\n")
+    user.own(user.project)
+    user.git("init", "-q")
+    user.hivepipe("init")
+    assert "appendonly.aof" in examined(user)["git-ignore"]["text"]
+    ignore.write_text("hive.db*\n*\n")
+    assert "git-ignore" not in examined(user)
+
+
 def test_every_check_has_a_test() -> None:
     here, unit = Path(__file__), Path(__file__).parents[1] / "unit"
     files = (

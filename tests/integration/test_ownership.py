@@ -220,3 +220,20 @@ def test_a_purge_follows_no_link_to_a_home(user: User) -> None:
     before = states(user.home)
     user.hivepipe("uninstall", "--purge", "--yes")
     assert states(user.home) == before
+
+
+@pytest.mark.parametrize("text", ["hive.db*\n!.gitignore\n", "*\n"])
+def test_a_projects_own_ignore_files_stay_as_they_are(user: User, text: str) -> None:
+    for name in (".hive-mind", ".claude-state"):
+        (user.project / name).mkdir()
+        (user.project / name / ".gitignore").write_text(text)
+    user.own(user.project)
+    user.git("init", "-q")
+    user.git("add", "-A", "-f")
+    user.git("commit", "-qm", "x")
+    user.hivepipe("init")
+    user.fire("SessionStart", source="startup")
+    assert user.git("status", "--porcelain", "-uno") == ""
+    assert "others commit" not in user.do("hivepipe", "doctor").stdout
+    user.hivepipe("uninstall", "--purge", "--yes")
+    assert user.git("status", "--porcelain") == ""
