@@ -23,6 +23,7 @@ from hivepipe.migration.plan import Plan, refuse_foreign_database
 from hivepipe.migration.rows import NOTHING, Taken
 from hivepipe.migration.undo import undo as give_back
 from hivepipe.predecessor import record as records
+from hivepipe.predecessor.home import find_above
 from hivepipe.predecessor.hooks import OldHooks, command_of
 from hivepipe.predecessor.record import Record
 from hivepipe.probing import Probe
@@ -130,7 +131,10 @@ def _show_nothing(plan: Plan) -> None:
         "of the old hooks in the settings of Claude Code"
     )
     _show_doubtful(plan.hooks)
-    if not plan.is_registered:
+    above = find_above(plan.project)
+    if above:
+        say(f"{short(above)} has one: run `hivepipe migrate` there")
+    elif not plan.is_registered:
         say("hivepipe init installs hivepipe here")
 
 

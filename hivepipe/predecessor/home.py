@@ -106,6 +106,15 @@ def find_home(project: str, is_moved: bool = False) -> OldHome | None:
     return OldHome(folder, entries, is_shared=True) if entries else None
 
 
+def find_above(project: str) -> str:
+    """Return the nearest folder above that has a home of the predecessor; empty: none has."""
+    for folder in map(str, Path(project).parents):
+        old = Path(folder, ".hive-mind")
+        if is_foreign(old / "hive.db") or (old / "queue" / "pending").is_dir():
+            return folder
+    return ""
+
+
 def old_home(folder: Path) -> OldHome:
     """Return a home of the predecessor that lies elsewhere, or was moved aside."""
     if folder.is_symlink() or not folder.is_dir():

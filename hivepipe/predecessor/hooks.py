@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hivepipe.errors import SettingsError
-from hivepipe.home import real_path
+from hivepipe.home import main_checkout, real_path
 from hivepipe.install import claude_code, settings_text
 from hivepipe.install.claude_code import Scope
 from hivepipe.install.hook_entries import Entry
@@ -64,7 +64,7 @@ def _settings_paths(project: str) -> list[str]:
         claude_code.settings_path(scope, folder)
         for scope in (Scope.PROJECT, Scope.LOCAL)
         for folder in folders
-        if folder == project or folder.startswith(f"{project}/")
+        if f"{folder}/".startswith(f"{project}/") or main_checkout(folder) == project
     ]
     paths.append(claude_code.settings_path(Scope.USER, ""))
     found = {os.path.realpath(path): path for path in reversed(paths) if os.path.lexists(path)}

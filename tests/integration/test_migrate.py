@@ -207,6 +207,16 @@ def test_nothing_to_migrate_is_said(user: User, old: OldProject) -> None:
     assert user.files() == before
 
 
+def test_below_the_old_project_its_folder_is_named(user: User, old: OldProject) -> None:
+    old.whole()
+    below = user.project / "src" / "deep"
+    below.mkdir(parents=True)
+    user.own(user.project)
+    said = user.hivepipe("migrate", "--yes", cwd=below)
+    assert "shop has one: run `hivepipe migrate` there" in said
+    assert "init" not in said
+
+
 def test_a_no_changes_nothing(user: User, old: OldProject) -> None:
     old.whole()
     user.own(user.project)
@@ -590,6 +600,24 @@ def test_an_installation_that_fails_goes_on_or_goes_back(user: User, old: OldPro
     user.hivepipe("migrate", "--yes")
     assert counts(user)["agents"] == 5
     assert "did not end" not in user.hivepipe("doctor")
+
+
+def test_the_hooks_of_a_worktree_are_taken_out_from_there(user: User, old: OldProject) -> None:
+    old.whole()
+    user.own(user.project)
+    user.git("init", "-q")
+    user.git("add", "-f", ".claude/settings.json", ".claude/hooks")
+    user.git("commit", "-qm", "x")
+    tree = user.home / "tree"
+    user.git("worktree", "add", "-q", str(tree))
+    user.hivepipe("migrate", "--yes")
+    assert "still runs old bash hooks" in user.hivepipe("doctor", cwd=tree, expect=1)
+    user.hivepipe("migrate", "--yes", cwd=tree)
+    assert "old bash hooks" not in user.do("hivepipe", "doctor", cwd=tree).stdout
+    assert "migrated already" in user.hivepipe("migrate", "--yes", cwd=tree)
+    user.hivepipe("uninstall", "--purge", "--yes")
+    assert user.git("status", "--porcelain", "-uno", cwd=tree) == ""
+    assert user.git("status", "--porcelain", "-uno") == ""
 
 
 def test_of_several_at_once_one_migrates(user: User, old: OldProject) -> None:
