@@ -80,10 +80,18 @@ def give_back(folder: Folder, manifest: Manifest, name: str) -> bool:
     if folder.status(copy) is not None:
         if owner_of(folder, manifest, name) not in (Owner.NOBODY, Owner.HIVEPIPE):
             return False
-        folder.rename(copy, name)
+        put_back(folder, copy, name)
     manifest.gave_back(name)
     manifest.disown(name)
     return True
+
+
+def put_back(folder: Folder, copy: str, name: str) -> None:
+    """Rename what was set aside over a file of hivepipe's, which a folder cannot replace."""
+    status = folder.status(copy)
+    if status is not None and stat.S_ISDIR(status.st_mode):
+        folder.remove(name)
+    folder.rename(copy, name)
 
 
 def give_back_all(path: str, manifest: Manifest, names: Iterable[str]) -> list[str]:

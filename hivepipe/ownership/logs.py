@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hivepipe.folders import Folder
 from hivepipe.home import make_folders
-from hivepipe.ownership.exports import set_aside
+from hivepipe.ownership.exports import put_back, set_aside
 from hivepipe.ownership.manifest import Manifest
 
 HOOK_LOG, AUDIT_LOG, CLEANUP_LOG = "hook-errors.log", "security-audit.log", "cleanup.log"
@@ -66,7 +66,7 @@ def give_back_logs(path: str, manifest: Manifest, home: str) -> list[str]:
                     continue
                 if folder.status(name) is not None:
                     _keep(log, home)
-                folder.rename(copy, name)
+                put_back(folder, copy, name)
             manifest.gave_back(name)
             manifest.disown(name)
     return refused

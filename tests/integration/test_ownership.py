@@ -237,3 +237,22 @@ def test_a_projects_own_ignore_files_stay_as_they_are(user: User, text: str) -> 
     assert "others commit" not in user.do("hivepipe", "doctor").stdout
     user.hivepipe("uninstall", "--purge", "--yes")
     assert user.git("status", "--porcelain") == ""
+
+
+def test_folders_that_have_the_names_of_exports_and_logs_come_back(user: User) -> None:
+    old.make(logs(user))
+    for name in ("skill-usage.json", "archive-index.json", "cleanup.log"):
+        (logs(user) / name).unlink()
+        (logs(user) / name).mkdir()
+        (logs(user) / name / "theirs").write_text("x")
+    user.own(user.project)
+    before = states(user.project)
+    user.env["HIVEPIPE_AUTOSTART"] = "0"
+    user.hivepipe("init")
+    user.live_through_a_session()
+    used = {"tool_input": {"skill": old.SKILL}, "tool_response": {}, "tool_use_id": "t2"}
+    user.fire("PostToolUse", tool_name="Skill", **used)
+    user.hivepipe("drain")
+    assert (logs(user) / "skill-usage.json").is_file()
+    user.hivepipe("uninstall", "--purge", "--yes")
+    assert states(user.project) == before
