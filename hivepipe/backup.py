@@ -26,6 +26,7 @@ from typing import Any
 from hivepipe.errors import BackupError, StoreError
 from hivepipe.home import kept_folder
 from hivepipe.ownership.manifest import Manifest
+from hivepipe.regular_file import read_bytes, regular
 from hivepipe.store.copies import copy_to, trouble_of
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
@@ -91,7 +92,7 @@ def _parts(home: str, database: Path | None) -> Iterator[tuple[Path, str]]:
 def _add(tar: tarfile.TarFile, path: Path, name: str, sums: dict[str, str]) -> None:
     """Add a file as it is at this moment: one that grows meanwhile ends where it ended."""
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=regular) as file:
             member = tarfile.TarInfo(name)
             member.size, member.mtime = os.fstat(file.fileno()).st_size, int(path.stat().st_mtime)
             member.mode = 0o600
@@ -201,7 +202,7 @@ def _read_manifest(path: Path, source: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > _MANIFEST_BYTES:
             raise ValueError
-        found = json.loads(path.read_bytes())
+        found = json.loads(read_bytes(path))
         names = found["sha256"]
         if found["format"] != FORMAT:
             raise BackupError(f"{source} is of a newer hivepipe ({found['hivepipe']})")
@@ -221,7 +222,7 @@ def _is_ours(name: str) -> bool:
 def _sum(path: Path) -> str:
     if not path.is_file() or path.is_symlink():
         return ""
-    with path.open("rb") as file:
+    with open(path, "rb", opener=regular) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

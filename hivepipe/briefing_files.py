@@ -23,6 +23,7 @@ from hivepipe.home import make_folders, read_record, read_small, write_small
 from hivepipe.intake.greeting import PART_BYTES, lead_part, part_path, project_part
 from hivepipe.liveness import with_activity
 from hivepipe.redaction import redact_text
+from hivepipe.regular_file import regular
 from hivepipe.store import briefing, profiles
 from hivepipe.store.database import Database
 from hivepipe.store.listings import Entry, Listings, listings
@@ -187,10 +188,8 @@ def _note_files(project: str) -> Iterator[Path]:
 
 def _read_note(path: Path) -> str:
     """Read a note, but not through a link: it might lead anywhere."""
-    with suppress(OSError):
-        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        with open(os.open(path, flags), "rb") as file:
-            return file.read(4 * _MOST_NOTE_CHARS).decode("utf-8", "replace")
+    with suppress(OSError), open(regular(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+        return file.read(4 * _MOST_NOTE_CHARS).decode("utf-8", "replace")
     return ""
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import orjson
 
 from hivepipe.home import make_folders
+from hivepipe.regular_file import regular
 
 NAME = "deletions.log"
 LARGEST_BYTES = 4_000_000
@@ -50,7 +51,7 @@ def deletions(home: str) -> list[Deletion]:
     found = []
     for name in (f"{NAME}.1", NAME):
         try:
-            with open(f"{home}/logs/{name}", "rb") as file:
+            with open(f"{home}/logs/{name}", "rb", opener=regular) as file:
                 lines = file.read().splitlines()
         except FileNotFoundError:
             continue

@@ -10,9 +10,11 @@ from contextlib import suppress
 from types import TracebackType
 
 from hivepipe.home import make_folders
+from hivepipe.regular_file import refuse_special, whole
 
 _IN_PROJECT = "/.claude-state/logs"
 
+_LARGEST_BYTES = 1 << 28  # the index of an archive of years has a tenth of it
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # O_NONBLOCK: a named pipe in a file's place must not hang the reader.
 _FILE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -72,20 +74,21 @@ class Folder:
         os.close(self._descriptor)
 
     def open(self, name: str, flags: int = os.O_RDONLY) -> int:
-        """Return a descriptor of a file; one that is made is the user's alone."""
+        """Return a descriptor of a regular file; one that is made is the user's alone."""
         descriptor = os.open(name, flags | _FILE, 0o600, dir_fd=self._descriptor)
+        refuse_special(descriptor, f"{self.path}/{name}")
         if flags & os.O_CREAT:
             os.fchmod(descriptor, 0o600)
         return descriptor
 
     def read(self, name: str) -> bytes | None:
-        """Return a whole file; None: there is none."""
+        """Return a whole file; None: there is none. OSError: it is none of a size we make."""
         try:
             descriptor = self.open(name)
         except FileNotFoundError:
             return None
-        with os.fdopen(descriptor, "rb") as file:
-            return file.read()
+        with os.fdopen(descriptor, "rb", buffering=0) as file:
+            return whole(file, f"{self.path}/{name}", _LARGEST_BYTES)
 
     def replace(self, name: str, data: bytes) -> None:
         """Write a file in one step: a reader, and whoever comes after a kill, sees old or new."""

@@ -32,6 +32,7 @@ from hivepipe.memory.index import MemoryIndex
 from hivepipe.ownership.logs import NAMES, is_own
 from hivepipe.queues import forgetting as queued
 from hivepipe.queues.connection import connect
+from hivepipe.regular_file import ANY_SIZE, read_bytes, regular
 from hivepipe.search.index import remove_index
 from hivepipe.stack.at_hand import redis_at_hand
 from hivepipe.stack.lock import Stack
@@ -287,7 +288,9 @@ class Forgetting:
 
 
 def _is_named(path: Path, wanted: Wanted) -> bool:
-    return path.is_file() and (wanted.names(path.name.encode()) or wanted.names(path.read_bytes()))
+    return path.is_file() and (
+        wanted.names(path.name.encode()) or wanted.names(read_bytes(path, ANY_SIZE))
+    )
 
 
 def _files_of(folders: Iterable[Path]) -> Iterator[Path]:
@@ -300,7 +303,7 @@ def _holds(path: Path, wanted: Wanted) -> bool:
     """Read a file of any size; what lies across two reads is seen in the second."""
     overlap = max(map(len, wanted.spellings), default=1) - 1
     rest = b""
-    with path.open("rb") as file:
+    with open(path, "rb", opener=regular) as file:
         while chunk := file.read(READ_BYTES):
             if wanted.holds_text(rest + chunk):
                 return True

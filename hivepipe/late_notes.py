@@ -18,6 +18,7 @@ from redis import Redis
 
 from hivepipe.guard.client import NOTE_FIELDS, SCRIPT, VERDICT_FIELDS, VERDICT_SCRIPT
 from hivepipe.queues.spool import NOTES, all_folders
+from hivepipe.regular_file import regular
 
 AT_A_TIME = 200
 KEPT_SECS = 30 * 86_400
@@ -47,7 +48,7 @@ def _run_file(connection: Redis, path: Path) -> None:
     found: Any = connection.get(key)
     offset = int(found or 0)
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=regular) as file:
             file.seek(offset)
             while lines := file.readlines(AT_A_TIME * 300):
                 offset += sum(map(len, lines))

@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hivepipe.regular_file import regular
+
 LIMIT_BYTES = 1 << 20
 _NAME = re.compile(r"([0-9]{0,3})_([0-9]{1,20})N?(?:_([0-9]{1,20}))?\.json")
 # Its retries wrote `"retries":1 0`, its failures text with quotes behind `"error":`.
@@ -52,7 +54,7 @@ def _read(path: Path) -> Entry:
     if path.is_symlink() or not path.is_file():
         return Entry(path, "", "", "", "no regular file")
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=regular) as file:
             data = file.read(LIMIT_BYTES + 1)
     except OSError as error:
         return Entry(path, "", "", "", f"it cannot be read: {error.strerror}")

@@ -6,7 +6,7 @@ from pathlib import Path
 from hivepipe.costs.prices import PriceTable, read_prices
 from hivepipe.errors import PricesError
 from hivepipe.home import user_config_folder
-from hivepipe.regular_file import read_regular
+from hivepipe.regular_file import read_text
 
 FILE_NAME = "prices.toml"
 
@@ -25,7 +25,7 @@ def prices_in_force(home: str) -> PriceTable:
     for folder in (user_config_folder(), home):
         path = Path(folder, FILE_NAME)
         try:
-            table = table.with_overrides(read_prices(read_regular(path)))
+            table = table.with_overrides(read_prices(read_text(path)))
         except (FileNotFoundError, NotADirectoryError):
             continue
         except (OSError, UnicodeDecodeError, PricesError) as error:

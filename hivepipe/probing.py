@@ -29,6 +29,7 @@ from hivepipe.file_size import with_limit
 from hivepipe.home import real_path
 from hivepipe.install.known_entries import is_old, old_paths
 from hivepipe.queues.spooled import spool_files
+from hivepipe.regular_file import read_bytes, read_text
 from hivepipe.settings import everything, means_yes
 from hivepipe.stack import supervisor
 from hivepipe.stack.processes import hooks_folder, identity
@@ -102,7 +103,7 @@ def _registered(patient: Patient) -> Iterator[Probe]:
     plugin = patient.plugin
     if plugin and plugin.is_there:
         path = f"{plugin.folder}/hooks/hooks.json"
-        for event, groups in json.loads(Path(path).read_text("utf-8"))["hooks"].items():
+        for event, groups in json.loads(read_text(path, "utf-8"))["hooks"].items():
             for group in groups:
                 for handler in group["hooks"]:
                     yield Probe(path, event, handler, plugin.folder, token_hex(16))
@@ -257,7 +258,7 @@ def _spooled(home: str, tokens: set[str]) -> list[Path]:
     found = []
     for path in reversed(spool_files(Path(home, "spool"))):
         try:
-            text = path.read_bytes()
+            text = read_bytes(path)
         except OSError:
             continue
         if any(token.encode() in text for token in tokens):
@@ -288,7 +289,7 @@ def _logged(patient: Patient) -> str:
     try:
         if log.stat().st_mtime < patient.now:
             return ""
-        return log.read_text("utf-8", "replace").splitlines()[-1].rpartition("] ")[2]
+        return read_text(log, "utf-8", "replace").splitlines()[-1].rpartition("] ")[2]
     except (OSError, IndexError):
         return ""
 

@@ -6,7 +6,7 @@ from hivepipe import config, redaction
 from hivepipe.errors import RedactionRuleError
 from hivepipe.redaction.redactor import Redactor
 from hivepipe.redaction.user_rules import Section, parse, redactor
-from hivepipe.regular_file import read_regular
+from hivepipe.regular_file import read_text
 
 
 def load_redactor(home: str) -> Redactor:
@@ -34,7 +34,7 @@ def use_rules(home: str) -> str:
 
 def _section(path: Path) -> Section:
     try:
-        return parse(read_regular(path))
+        return parse(read_text(path))
     except FileNotFoundError:
         return Section()
     except (OSError, UnicodeDecodeError) as error:

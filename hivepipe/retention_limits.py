@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from hivepipe import config
 from hivepipe.errors import RetentionError
-from hivepipe.regular_file import read_regular
+from hivepipe.regular_file import read_text
 
 
 class Limits(NamedTuple):
@@ -59,7 +59,7 @@ def _section(path: str) -> dict[str, float]:
 
 def _read(path: str) -> dict[str, Any]:
     try:
-        section = tomllib.loads(read_regular(path)).get("retention", {})
+        section = tomllib.loads(read_text(path)).get("retention", {})
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:

@@ -8,7 +8,6 @@ Whatever an event says, a file is read only if its real path lies there.
 """
 
 import os
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from hivepipe.events import valid_id
 from hivepipe.folders import Folder
 from hivepipe.home import absolute, read_small, user_folder
 from hivepipe.redaction import redact_text
+from hivepipe.regular_file import SpecialFileError
 from hivepipe.transcripts.lines import CAP_PATH, id_of, moment, read_line, text
 
 UNKNOWN_TYPE = "unknown"
@@ -99,10 +99,11 @@ def open_source(
     real = os.path.realpath(absolute(path))
     root, names = _inside_claude(real, claude_folder)
     source = _described(real, names, session, agent_type)
-    descriptor = _open_below(root, names)
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise RefusedTranscriptError("it is no file")
+        descriptor = _open_below(root, names)
+    except SpecialFileError:
+        raise RefusedTranscriptError("it is no file") from None
+    try:
         source = replace(source, descriptor=descriptor)
         if not source.session:
             source = replace(source, session=source.head().session)

@@ -10,9 +10,11 @@ from hivepipe.cli.choice import Choice
 from hivepipe.cli.tables import json_lines_option, show_json
 from hivepipe.cli.terminal import say
 from hivepipe.home import locate
+from hivepipe.regular_file import regular
 from hivepipe.stack.processes import PROCESSES
 
 FOLLOW_SECS = 0.2
+_MOST_BYTES = 16 << 20
 PROGRAMS = tuple(entry.name for entry in PROCESSES)
 NAMES = ("supervisord", *PROGRAMS)
 
@@ -78,9 +80,9 @@ class Tail:
 
     def _read(self, log: Path, start: int) -> bytes:
         try:
-            with log.open("rb") as stream:
+            with open(log, "rb", opener=regular) as stream:
                 stream.seek(start)
-                return stream.read()  # supervisord begins a new file at 1 MB
+                return stream.read(_MOST_BYTES)  # supervisord begins a new file at 1 MB
         except FileNotFoundError:
             return b""
 

@@ -13,6 +13,7 @@ from hivepipe.events import IDENTITY_FILES
 from hivepipe.handlers.profiles import profile_book
 from hivepipe.home import locate
 from hivepipe.plurals import counted
+from hivepipe.regular_file import read_given
 from hivepipe.store import profiles
 from hivepipe.store.listings import Entry, Listings, listings
 from hivepipe.store.location import database_path
@@ -136,7 +137,7 @@ def put(profile_id: str, name: str, path: Path, as_lead: bool) -> None:
     PATH holds the text; the next session of the profile starts with it.
     """
     try:
-        data = path.read_bytes()
+        data = read_given(path)
     except OSError as error:
         raise ProfileError(f"cannot read {path}: {error.strerror}") from error
     with profile_book(locate(".").home) as book:

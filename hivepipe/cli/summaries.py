@@ -5,7 +5,6 @@ import os
 import time
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import click
@@ -32,6 +31,7 @@ from hivepipe.handlers.workplace import Workplace
 from hivepipe.home import locate
 from hivepipe.price_table import prices_in_force
 from hivepipe.redaction import redact_text
+from hivepipe.regular_file import ANY_SIZE, read_given
 from hivepipe.settings import environment, switched_on
 from hivepipe.store import summaries as stored
 from hivepipe.store.database import Database, opened
@@ -255,7 +255,7 @@ def _show_made(made: Made) -> None:
 
 def _memories(file: str) -> list[Memory]:
     try:
-        lines = Path(file).read_text("utf-8").splitlines()
+        lines = read_given(file).decode().splitlines()
         said = [json.loads(line) for line in lines if line.strip()]
         return [Memory(str(one["name"]), redact_text(str(one["text"]))) for one in said]
     except (OSError, ValueError, LookupError, TypeError) as error:
@@ -283,7 +283,7 @@ def _of_file(session: str, file: str, harness: str) -> Material:
     if not named:
         raise SummaryError(f"{session!r} cannot be a session")
     try:
-        text = Path(file).read_bytes()[-4 * LIMIT_BYTES :].decode("utf-8", "replace")
+        text = read_given(file, ANY_SIZE)[-4 * LIMIT_BYTES :].decode("utf-8", "replace")
     except OSError as error:
         raise SummaryError(f"{file} cannot be read: {error.strerror}") from error
     clean = last_bytes(redact_text(text), LIMIT_BYTES)

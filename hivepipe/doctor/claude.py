@@ -8,6 +8,7 @@ from typing import Any
 from hivepipe.doctor.patient import Finding, Patient
 from hivepipe.home import user_folder
 from hivepipe.install import claude_code
+from hivepipe.regular_file import read_bytes
 from hivepipe.settings import environment
 
 _MANAGED = (
@@ -120,7 +121,7 @@ def _state_file() -> str:
 
 def _json(path: str) -> dict[str, Any]:
     try:
-        found = json.loads(Path(path).read_bytes())
+        found = json.loads(read_bytes(path))
     except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

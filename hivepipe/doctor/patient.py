@@ -16,6 +16,7 @@ from hivepipe.install.claude_plugin import Plugin
 from hivepipe.install.hook_entries import Entry
 from hivepipe.queues.spool import spool_folders
 from hivepipe.queues.spooled import spool_files
+from hivepipe.regular_file import read_text
 from hivepipe.settings import environment
 from hivepipe.stack import supervisor
 from hivepipe.stack.lock import Stack
@@ -127,7 +128,7 @@ class Patient:
 
 def _settings_file(scope: Scope, path: str) -> SettingsFile:
     try:
-        text = Path(path).read_text("utf-8-sig")
+        text = read_text(path, "utf-8-sig")
         entries = settings_text.entries(text)
         settings = json_text.parse(text) if text.strip() else {}
     except (OSError, UnicodeDecodeError, SettingsError) as error:

@@ -20,6 +20,7 @@ from hivepipe.install.claude_code import Scope
 from hivepipe.install.hook_entries import Form
 from hivepipe.install.installation import wanted_entries
 from hivepipe.programs import find_program
+from hivepipe.regular_file import read_text
 from hivepipe.settings import inherited, variable
 from hivepipe.stack import hook_copy
 
@@ -81,7 +82,7 @@ def _settings_paths(project: str) -> list[str]:
 
 def _has_our_hooks(path: str) -> bool:
     try:
-        return bool(settings_text.entries(Path(path).read_text("utf-8-sig")))
+        return bool(settings_text.entries(read_text(path, "utf-8-sig")))
     except (OSError, UnicodeDecodeError, SettingsError):
         return False
 

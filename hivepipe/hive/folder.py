@@ -21,6 +21,7 @@ from hivepipe.hive.prompts import DEFAULTS
 from hivepipe.hive.worker import ARCHIVE, Worker
 from hivepipe.hive_list import add, known
 from hivepipe.home import make_folders, write_small
+from hivepipe.regular_file import read_text
 
 NAME = ".hive"
 _SHOWN = 5
@@ -81,7 +82,7 @@ class Hive:
 
     def show_projects(self) -> None:
         """Copy the list of projects into the `.hive`, for those who read it there."""
-        write_small(str(self.root / belief.PROJECTS), self.projects_file.read_text("utf-8"))
+        write_small(str(self.root / belief.PROJECTS), read_text(self.projects_file, "utf-8"))
 
     def ready(self) -> "Hive":
         """Take over the state that an earlier version kept within it."""

@@ -14,12 +14,13 @@ from pathlib import Path
 from hivepipe.errors import HiveError
 from hivepipe.hive import costs, records
 from hivepipe.hive.folder import Hive, hives
-from hivepipe.hive.plain_file import plain
+from hivepipe.hive.plain_file import lines_in, plain
 from hivepipe.hive.start import locked, refuse_living
 from hivepipe.hive.transcript import tidy
 from hivepipe.hive.worker import Worker
 from hivepipe.home import write_small
 from hivepipe.redaction import redact_line, redact_text
+from hivepipe.regular_file import MOST_BYTES, whole
 from hivepipe.store import hive as store
 
 PACKED = "transcript.jsonl.gz"
@@ -186,8 +187,8 @@ def _redact(path: Path) -> None:
     """Take the secrets out of a text; what is no text stays, and a link is not followed."""
     if path.is_symlink() or not path.is_file():
         return
-    with open(path, "rb", opener=plain) as file:
-        data = file.read()
+    with open(path, "rb", buffering=0, opener=plain) as file:
+        data = whole(file, path, MOST_BYTES)
     if b"\0" in data:
         return
     text = data.decode("utf-8", "replace")
@@ -206,7 +207,7 @@ def _pack(path: Path) -> None:
             open(path, "rb", opener=plain) as lines,
             gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed,
         ):
-            for line in lines:
+            for line in lines_in(lines, path):
                 packed.write(redact_line(line)[0])
         file.flush()
         os.fsync(file.fileno())

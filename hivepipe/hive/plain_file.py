@@ -4,10 +4,15 @@ A pipe would block whoever reads it, a link would let us write into somebody els
 """
 
 import os
+from collections.abc import Iterator
+from errno import EFBIG
+from gzip import GzipFile
 from pathlib import Path
+from typing import IO
 
 from hivepipe.regular_file import regular
 
+_LONGEST_LINE = 64 << 20
 _LATEST_NS = 1 << 62  # in 2116: the store's numbers end in 2262, and dates in 9999
 
 
@@ -17,6 +22,14 @@ def plain(path: str | Path, flags: int = os.O_RDONLY) -> int:
     An `opener` of `open`, too.
     """
     return regular(path, flags | os.O_NOFOLLOW)
+
+
+def lines_in(file: IO[bytes] | GzipFile, path: str | Path) -> Iterator[bytes]:
+    """Yield the lines of a file; OSError: one is longer than any that Claude Code writes."""
+    while line := file.readline(_LONGEST_LINE + 1):
+        if len(line) > _LONGEST_LINE:
+            raise OSError(EFBIG, "a line is longer than 64 MB", str(path))
+        yield line
 
 
 def changed_ns(file: int | Path) -> int:

@@ -12,6 +12,7 @@ from hivepipe.home import (
     user_config_folder,
     write_small,
 )
+from hivepipe.regular_file import read_text
 
 UUID = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
@@ -20,7 +21,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 def read(path: Path) -> dict[str, str]:
     """Return all projects; HiveError: the file cannot be read."""
     try:
-        found = json.loads(path.read_text("utf-8"))
+        found = json.loads(read_text(path, "utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

@@ -6,6 +6,7 @@ from pathlib import Path
 from string import Template
 
 from hivepipe.errors import HiveError
+from hivepipe.regular_file import read_text
 
 WORKER = """\
 You are worker $worker_id of project $project, in $project_path. You work alone: nobody reads along,
@@ -87,7 +88,7 @@ def prompt(folder: Path, name: str, words: Mapping[str, str]) -> str:
     """
     path = folder / f"{name}.md"
     try:
-        text = path.read_text("utf-8")
+        text = read_text(path, "utf-8")
         if sha256(text.encode()).hexdigest() in _FORMER:
             text = DEFAULTS[name]
     except FileNotFoundError:

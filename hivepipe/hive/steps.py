@@ -28,6 +28,7 @@ from typing import NamedTuple
 from hivepipe.hive.run import Run
 from hivepipe.hive.standing import Standing
 from hivepipe.hive.worker import Worker
+from hivepipe.regular_file import read_text
 from hivepipe.settings import hive_grace_secs, hive_limit_usd, hive_policy, hive_respawns
 
 BY_US = "hivepipe"
@@ -61,7 +62,7 @@ def taken(worker: Worker) -> list[Step]:
     """Return the steps that were taken, the oldest first; half a line counts for nothing."""
     found = []
     try:
-        lines = (worker.state / "steps.jsonl").read_text("utf-8", "replace").splitlines()
+        lines = read_text(worker.state / "steps.jsonl", "utf-8", "replace").splitlines()
     except FileNotFoundError:
         return []
     for line in lines:

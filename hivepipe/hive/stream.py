@@ -10,7 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
 
-from hivepipe.hive.plain_file import plain
+from hivepipe.hive.plain_file import lines_in, plain
 from hivepipe.redaction import redact_text
 from hivepipe.transcripts.lines import CAP_TEXT, Fields, blocks, part, read_line, said, text
 
@@ -89,7 +89,7 @@ def lines_of(path: Path, start: int = 0, end: int | None = None) -> Iterator[byt
     try:
         with open(path, "rb", opener=plain) as file:
             at = file.seek(start)
-            for raw in file:
+            for raw in lines_in(file, path):
                 at += len(raw)
                 if end is not None and at > end:
                     return

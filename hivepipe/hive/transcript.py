@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from hivepipe.errors import HiveError
-from hivepipe.hive.plain_file import plain
+from hivepipe.hive.plain_file import lines_in, plain
 from hivepipe.hive.worker import Worker
 from hivepipe.transcripts.lines import read_line
 
@@ -40,7 +40,7 @@ def _stray_lines(path: Path, since: int) -> list[tuple[int, bytes]]:
     at = since
     with open(path, "rb", opener=plain) as file:
         file.seek(since)
-        for line in file:
+        for line in lines_in(file, path):
             if read_line(line) is None:
                 found.append((at, line))
             elif not line.endswith(b"\n"):

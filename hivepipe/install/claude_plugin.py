@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from hivepipe.install import claude_code
 from hivepipe.install.claude_code import Scope
+from hivepipe.regular_file import read_text
 
 _NAME = "hivepipe@"  # and the marketplace it came from
 
@@ -62,7 +63,7 @@ def _json(path: str) -> dict[str, Any]:
     if not Path(path).is_file():
         return {}
     try:
-        found = json.loads(Path(path).read_text("utf-8-sig"))
+        found = json.loads(read_text(path, "utf-8-sig"))
     except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

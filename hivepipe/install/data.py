@@ -11,6 +11,7 @@ from hivepipe.home import Place, read_small, state_folder
 from hivepipe.ownership import logs
 from hivepipe.ownership.manifest import Manifest
 from hivepipe.queues.connection import ACCEPTED_KEY, connect
+from hivepipe.regular_file import ANY_SIZE, read_bytes
 from hivepipe.stack.ping import answers
 from hivepipe.stack.registration import IGNORE_ALL
 from hivepipe.store.listings import listings
@@ -92,7 +93,9 @@ def _redis_took_any(place: Place) -> bool:
             return bool(client.exists(ACCEPTED_KEY))
     home = Path(place.home)
     files = [home / "appendonly.aof", *home.glob("append*/**/*")]
-    return any(ACCEPTED_KEY.encode() in path.read_bytes() for path in files if path.is_file())
+    return any(
+        ACCEPTED_KEY.encode() in read_bytes(path, ANY_SIZE) for path in files if path.is_file()
+    )
 
 
 def size_of(path: str) -> int:

@@ -26,6 +26,7 @@ from pathlib import Path
 
 from hivepipe.errors import SettingsError
 from hivepipe.home import short_hash, state_folder
+from hivepipe.regular_file import read_bytes
 from hivepipe.stack.lock import make_private
 
 Cleaner = Callable[[str], str]  # text -> the text without what is ours
@@ -54,7 +55,7 @@ class Manifest:
     @property
     def original(self) -> str | None:
         """Return what the file held before; None if it was not there."""
-        return _text((_folder(self.path) / "original").read_bytes()) if self.existed else None
+        return _text(read_bytes(_folder(self.path) / "original")) if self.existed else None
 
     def is_of(self, text: str | None) -> bool:
         """Is this what we made of the file, and is there a way back?"""
@@ -82,7 +83,7 @@ def read(path: str) -> str | None:
     if not os.access(target, os.W_OK):
         raise SettingsError(f"{path} is read-only")
     try:
-        return _text(Path(target).read_bytes())
+        return _text(read_bytes(target))
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror}") from None
 
@@ -172,7 +173,7 @@ def manifest_of(path: str) -> Manifest | None:
 
 def _manifest(folder: Path) -> Manifest | None:
     try:
-        return Manifest(**json.loads((folder / "manifest.json").read_bytes()))
+        return Manifest(**json.loads(read_bytes(folder / "manifest.json")))
     except (OSError, ValueError, TypeError):
         return None  # not ours, or of a later version
 

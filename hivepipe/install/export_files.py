@@ -10,6 +10,7 @@ from hivepipe.folders import Folder
 from hivepipe.ownership import logs
 from hivepipe.ownership.exports import Owner, owner_of
 from hivepipe.ownership.manifest import Manifest
+from hivepipe.regular_file import read_text
 
 _HELPERS = re.compile(
     r"\.archive-index\.new|\.archive-locks/([0-9a-f]{2}|index)|\.(skill-usage|cleanup)\.lock"
@@ -48,7 +49,7 @@ class ExportFiles:
             return ""
         if name == ".gitignore":
             made = self._manifest.made_at(name) is not None
-            return "" if made and path.read_text() == _IGNORE_ALL else "hivepipe did not make it"
+            return "" if made and read_text(path) == _IGNORE_ALL else "hivepipe did not make it"
         if path.name.startswith(logs.NAMES) and "/" not in name:
             return "" if logs.is_own(path, self._manifest) else "hivepipe did not write all of it"
         if name.startswith(("main-session/", "subagent/")):

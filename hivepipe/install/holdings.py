@@ -12,6 +12,7 @@ from hivepipe.install.data import size_of
 from hivepipe.install.export_files import ExportFiles
 from hivepipe.install.home_files import why_not_ours
 from hivepipe.ownership.manifest import FILE, SESSION_FILE, Manifest
+from hivepipe.regular_file import read_bytes
 from hivepipe.stack.own_home import is_marked
 from hivepipe.store.location import database_path
 from hivepipe.summaries.consent import consent_path
@@ -90,7 +91,7 @@ def _state_ignore(home: str, manifest: Manifest) -> Iterator[tuple[str, str]]:
 def _session_file(kept: str, manifest: Manifest) -> Iterator[tuple[str, str]]:
     path = os.path.normpath(f"{kept}/{SESSION_FILE}")
     if manifest.made_at(SESSION_FILE) is not None and os.path.isfile(path):
-        is_own = not os.path.islink(path) and manifest.wrote(SESSION_FILE, Path(path).read_bytes())
+        is_own = not os.path.islink(path) and manifest.wrote(SESSION_FILE, read_bytes(path))
         yield path, "" if is_own else "it was changed since hivepipe wrote it"
 
 

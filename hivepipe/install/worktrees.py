@@ -10,6 +10,7 @@ from hivepipe.errors import SettingsError
 from hivepipe.home import real_path
 from hivepipe.install import claude_code, settings_text
 from hivepipe.install.claude_code import Scope
+from hivepipe.regular_file import read_text
 
 _WORD = "worktree "
 
@@ -30,7 +31,7 @@ def settings_with_hooks(project: str) -> list[str]:
 def _has_hooks(path: str) -> bool:
     try:
         is_file = Path(path).is_file()
-        text = Path(path).read_text("utf-8", "surrogateescape") if is_file else ""
+        text = read_text(path, "utf-8", "surrogateescape") if is_file else ""
         return bool(settings_text.entries(text))
     except (OSError, SettingsError):  # it runs no hook either
         return False

@@ -16,6 +16,7 @@ from hivepipe.folders import Folder
 from hivepipe.home import make_folders
 from hivepipe.ownership.exports import put_back, set_aside
 from hivepipe.ownership.manifest import Manifest
+from hivepipe.regular_file import regular
 
 HOOK_LOG, AUDIT_LOG, CLEANUP_LOG = "hook-errors.log", "security-audit.log", "cleanup.log"
 WORKERS_LOGS = (AUDIT_LOG, CLEANUP_LOG)
@@ -77,7 +78,7 @@ def _keep(log: Path, home: str) -> None:
     make_folders(f"{home}/logs")
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     with (
-        log.open("rb") as old,
+        open(log, "rb", opener=regular) as old,
         os.fdopen(os.open(f"{home}/logs/{log.name}", flags, 0o600), "ab") as new,
     ):
         shutil.copyfileobj(old, new)
@@ -103,7 +104,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _times(path: Path, form: re.Pattern[bytes]) -> Iterator[datetime | None]:
-    with path.open("rb") as file:
+    with open(path, "rb", opener=regular) as file:
         for line in file:
             found = form.fullmatch(line)
             try:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from hivepipe.errors import StoreError
 from hivepipe.home import make_folders, short_hash, state_folder
+from hivepipe.regular_file import regular
 
 FILE = "manifest.db"
 SESSION_FILE = "../session.yaml"  # beside the exports' folder, of a home inside a project
@@ -181,7 +182,9 @@ class Manifest:
     def stamp(self) -> tuple[int, ...]:
         """Return what changes with every transaction: SQLite counts them in the file's head."""
         try:
-            with open(self.path, "rb", buffering=0) as file:  # it is asked at every turn
+            with open(
+                self.path, "rb", buffering=0, opener=regular
+            ) as file:  # it is asked at every turn
                 return (os.fstat(file.fileno()).st_ino, *file.read(28)[24:])
         except FileNotFoundError:
             return ()

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 from hivepipe.errors import SettingsError
 from hivepipe.home import main_checkout, real_path
@@ -12,6 +11,7 @@ from hivepipe.install.claude_code import Scope
 from hivepipe.install.hook_entries import Entry
 from hivepipe.install.known_entries import is_ours
 from hivepipe.predecessor.scripts import Verdict, judge
+from hivepipe.regular_file import read_bytes
 
 Pair = tuple[str, Entry]  # an event, and an entry with one handler
 
@@ -73,7 +73,7 @@ def _settings_paths(project: str) -> list[str]:
 
 def _look(path: str, project: str) -> OldHooks:
     try:
-        text = Path(path).read_bytes().decode("utf-8", "surrogateescape")
+        text = read_bytes(path).decode("utf-8", "surrogateescape")
         old = settings_text.entries(text, lambda one: verdict(one, project) is Verdict.OLD)
         unsure = settings_text.entries(text, lambda one: verdict(one, project) is Verdict.DOUBTFUL)
     except OSError as error:

@@ -16,6 +16,7 @@ from hivepipe.folders import Folder
 from hivepipe.home import short_hash, state_folder
 from hivepipe.install.edits import remove_if_empty
 from hivepipe.predecessor.hooks import Pair
+from hivepipe.regular_file import read_bytes
 from hivepipe.stack.lock import locked_folder, make_private
 
 WAIT_SECS = 30.0  # for another process that migrates
@@ -82,7 +83,7 @@ def read(project: str) -> Record | None:
     """Return the record of a project; None: nothing was migrated. MigrationError: damaged."""
     path = _path(project)
     try:
-        said = json.loads(path.read_bytes())
+        said = json.loads(read_bytes(path))
         return Record(
             project=said["project"],
             settings=[

@@ -19,7 +19,7 @@ from hivepipe.queues.job_data import envelope_text, inflated
 from hivepipe.queues.names import ALL_QUEUES
 from hivepipe.queues.spooled import spool_files
 from hivepipe.queues.stock_jobs import EXECUTED_KEY
-from hivepipe.regular_file import regular
+from hivepipe.regular_file import ANY_SIZE, read_bytes, regular
 from hivepipe.wanted import Wanted
 
 AT_ONCE = 500
@@ -205,7 +205,7 @@ def remove_spooled(folder: Path, wanted: Wanted, *, dry_run: bool = False) -> in
     removed = 0
     for path in _spool_files(folder):
         try:
-            if not wanted.names(path.read_bytes()):
+            if not wanted.names(read_bytes(path, ANY_SIZE)):
                 continue
             entries = _entries(path)
             others = [entry for entry in entries if not _is_entry_wanted(entry, wanted)]
@@ -235,7 +235,7 @@ def _spool_files(folder: Path) -> list[Path]:
 
 def _bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_bytes(path, ANY_SIZE)
     except FileNotFoundError:
         return b""
 

@@ -15,6 +15,7 @@ from hivepipe.errors import BadEnvelopeError, NewerEnvelopeError
 from hivepipe.folders import Folder
 from hivepipe.jobs import Message, utc
 from hivepipe.queues.spool import NOTES, all_folders, spool_folders
+from hivepipe.regular_file import read_bytes
 
 LIMIT_BYTES = 1 << 20
 SPOOL_VERSION = 1  # of the file around the envelopes
@@ -71,7 +72,7 @@ def read_spool_file(path: Path) -> list[SpooledJob]:
     if found.st_size > LIMIT_BYTES:
         raise BadEnvelopeError("larger than any event's jobs")
     try:
-        content = orjson.loads(path.read_bytes())
+        content = orjson.loads(read_bytes(path, LIMIT_BYTES))
     except orjson.JSONDecodeError as error:
         raise BadEnvelopeError("torn, or not JSON") from error
     version = content.get("v") if isinstance(content, dict) else None

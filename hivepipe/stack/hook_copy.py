@@ -19,6 +19,7 @@ from pathlib import Path
 
 from hivepipe.errors import StackError
 from hivepipe.home import read_small, short_hash, state_folder
+from hivepipe.regular_file import read_text, regular
 from hivepipe.stack.hook_bundle import INDEX_BYTES, PACKAGE, bundle, is_current
 from hivepipe.stack.installed import installed
 from hivepipe.stack.lock import make_private
@@ -106,9 +107,9 @@ def is_fresh() -> bool:
     """Is the copy there, of the package as it is now?"""
     path = Path(launcher())
     try:
-        with path.with_name("hook_path").open("rb") as file:
+        with open(path.with_name("hook_path"), "rb", opener=regular) as file:
             data = file.read(INDEX_BYTES)
-        is_ours = path.read_text("utf-8", "surrogateescape") == program()
+        is_ours = read_text(path, "utf-8", "surrogateescape") == program()
         return is_ours and os.access(path, os.X_OK) and is_current(data)
     except OSError:
         return False

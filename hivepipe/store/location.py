@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 from hivepipe.home import absolute, short_hash, state_folder
+from hivepipe.regular_file import read_text
 from hivepipe.settings import variable
 
 LONGEST_HOME_BYTES = 512 - len("/hive.db-journal") - 16
@@ -67,6 +68,6 @@ def file_system_of(path: str, mounts: str) -> str:
 
 def _mounts() -> str:
     try:
-        return _MOUNTS.read_text("utf-8", "surrogateescape")
+        return read_text(_MOUNTS, "utf-8", "surrogateescape")
     except OSError:
         return ""

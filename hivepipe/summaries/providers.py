@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from hivepipe.errors import CredentialsError
 from hivepipe.home import make_folders, user_config_folder, user_folder, write_small
+from hivepipe.regular_file import read_bytes
 from hivepipe.settings import environment, of_files, variable
 from hivepipe.summaries.key_command import is_key, key_printed_by
 from hivepipe.web_address import KIND, is_local, is_web_address
@@ -236,7 +237,7 @@ def _codex(provider: Provider, said: Said) -> Offer | None:
     """Read Codex's access token; it is never refreshed, for that would log the user out there."""
     path = Path(environment("CODEX_HOME") or f"{user_folder()}/.codex", "auth.json")
     try:
-        tokens = json.loads(path.read_bytes()[:LIMIT_BYTES])["tokens"]
+        tokens = json.loads(read_bytes(path)[:LIMIT_BYTES])["tokens"]
         secret, account = tokens["access_token"], tokens["account_id"]
     except (OSError, ValueError, LookupError, TypeError):
         return None

@@ -8,6 +8,7 @@ from rich.console import Console  # noqa: TID251  a type
 from rich.table import Table
 
 from hivepipe.cli.demo.day import EXPECTED, SECRET
+from hivepipe.regular_file import regular
 
 Rows = list[tuple[Any, ...]]
 
@@ -75,7 +76,7 @@ def secrets_found(database: str) -> int:
     found = 0
     for suffix in ("", "-wal"):
         try:
-            with open(f"{database}{suffix}", "rb") as file:
+            with open(f"{database}{suffix}", "rb", opener=regular) as file:
                 found += SECRET.encode() in file.read()
         except FileNotFoundError:
             continue

@@ -15,6 +15,7 @@ import psutil
 
 from hivepipe.cli.demo.day import SESSION, Said
 from hivepipe.errors import StackError
+from hivepipe.regular_file import read_text
 from hivepipe.settings import variable
 
 PATIENCE_SECS = 60
@@ -145,7 +146,7 @@ class Scene:
     def log_lines(self, containing: str) -> list[str]:
         """Return what the writer said, without the time."""
         try:
-            lines = Path(self.home, "logs", "writer.log").read_text("utf-8").splitlines()
+            lines = read_text(Path(self.home, "logs", "writer.log"), "utf-8").splitlines()
         except FileNotFoundError:
             return []
         return [line.split(" ", 3)[-1] for line in lines if containing in line]

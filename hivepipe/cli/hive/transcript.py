@@ -12,7 +12,7 @@ from hivepipe.cli.terminal import say
 from hivepipe.errors import HiveError
 from hivepipe.hive import keeping
 from hivepipe.hive.folder import Hive
-from hivepipe.hive.plain_file import plain
+from hivepipe.hive.plain_file import lines_in, plain
 from hivepipe.hive.stream import lines_of, steps
 
 
@@ -49,6 +49,6 @@ def _lines(hive: Hive, start: str) -> Iterator[bytes]:
         return
     try:
         with open(path, "rb", opener=plain) as packed, gzip.open(packed) as lines:
-            yield from lines
+            yield from lines_in(lines, path)
     except (OSError, EOFError, zlib.error) as error:
         raise HiveError(f"{path} cannot be read: {error}") from None

@@ -1,0 +1,48 @@
+"""Whole files are read by hivepipe.regular_file: no pipe, device or endless file holds a reader."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[2] / "hivepipe"
+FILES = sorted(PACKAGE.rglob("*.py"))
+# The module itself; files of the package; what the user names on the command line, as a stream.
+OTHERS = {
+    "regular_file.py",
+    "price_table.py",
+    "stack/hook_bundle.py",
+    "install/known_entries.py",
+    "cli/redact.py",
+    "cli/guard.py",
+}
+
+
+def reads(tree: ast.AST) -> list[int]:
+    """Return the lines that open or read a file by its path, for reading, in another way."""
+    found = []
+    for call in ast.walk(tree):
+        if not isinstance(call, ast.Call):
+            continue
+        named = {word.arg for word in call.keywords}
+        modes = [each.value for each in call.args if isinstance(each, ast.Constant)]
+        is_method = isinstance(call.func, ast.Attribute)
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        if isinstance(call.func, ast.Name):
+            name = call.func.id
+        if is_method and name in ("read_text", "read_bytes"):
+            found.append(call.lineno)
+        if name == "open" and "opener" not in named and "fileobj" not in named:
+            opened = ast.unparse(call.args[0]) if call.args else ""
+            if opened.startswith("regular("):
+                continue
+            is_builtin = not is_method and call.args and not isinstance(call.args[0], ast.Name)
+            if modes == ["rb"] or (is_builtin and modes in ([], ["r"])):
+                found.append(call.lineno)
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_file_is_read_in_another_way(path: Path) -> None:
+    if str(path.relative_to(PACKAGE)) not in OTHERS:
+        assert reads(ast.parse(path.read_text())) == []

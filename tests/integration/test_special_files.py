@@ -1,0 +1,135 @@
+"""A device, a pipe, a socket or an endless file in a file's place holds up no command."""
+
+import os
+import resource
+import shutil
+import socket
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import CLI, Home
+from tests.hive_scene import Scene
+
+MEMORY_BYTES = 3 << 30
+LIMIT_SECS = 40
+
+
+def device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def listening(path: Path) -> None:
+    before = Path.cwd()
+    os.chdir(path.parent)  # a socket's path is short
+    try:
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind(path.name)
+    finally:
+        os.chdir(before)
+
+
+def endless(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+
+
+KINDS = (device, pipe, listening, endless)
+# Below the home folder, and below the project: what a clone, a worker, a program may put there.
+OF_THE_USER = (
+    ".claude.json",
+    ".claude/settings.json",
+    ".config/hivepipe/prices.toml",
+    ".claude/projects/-shop/memory/one.md",
+    ".codex/auth.json",
+    "profile/SOUL.md",
+    "profile/CLAUDE.md",
+)
+OF_THE_PROJECT = (
+    ".claude/settings.json",
+    ".claude/settings.local.json",
+    ".claude-state/preferences.md",
+    ".claude-state/progress.md",
+    ".hive/projects.json",
+    ".hive/prompts/worker.md",
+    ".hive/prompts/park.md",
+    ".hive/learnings/patterns.md",
+    ".hive/workers/project-a-1/status.json",
+    ".hive/workers/project-a-1/run-report.md",
+    ".hive/workers/project-a-1/session-id",
+    ".hive/workers/project-a-1/task.md",
+    ".hive/workers/project-a-1/transcript.jsonl",
+    ".hive-mind/logs/writer.log",
+    ".hive-mind/logs/deletions.jsonl",
+    ".hive-mind/spool/00000000000000000001_7.json",
+    ".hive-mind/config.toml",
+    ".claude-state/logs/archive-index.json",
+    ".claude-state/logs/main-session/2026-01-10/one.meta.json",
+    "queue/1-1.json",
+)
+COMMANDS = (
+    ["doctor"],
+    ["what"],
+    ["init", "--dry-run"],
+    ["uninstall", "--dry-run"],
+    ["migrate", "--dry-run"],
+    ["config"],
+    ["costs"],
+    ["context"],
+    ["archive", "list"],
+    ["archive", "verify"],
+    ["archive", "sweep"],
+    ["drain"],
+    ["logs"],
+    ["memory", "list"],
+    ["disk"],
+    ["import-queue", "queue", "--dry-run"],
+    ["forget", "--matching", "something", "--dry-run"],
+    ["hive", "check"],
+    ["hive", "check", "project-a-1"],
+    ["hive", "transcript", "project-a-1"],
+    ["hive", "learnings"],
+    ["hive", "spawn", "project-a", "Do it."],
+    ["hive", "archive", "project-a-1"],
+    ["backup", "kept.tar.gz"],
+)
+
+
+@pytest.mark.parametrize("make", KINDS, ids=lambda make: str(make.__name__))
+def test_no_command_waits_for_it(private_home: Home, make: Callable[[Path], None]) -> None:
+    scene = Scene(private_home)
+    scene.begin()
+    (private_home.path).mkdir(exist_ok=True)
+    for root, names in ((private_home.root, OF_THE_USER), (private_home.project, OF_THE_PROJECT)):
+        for name in names:
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)
+            make(path)
+    env = {**scene.env, "HIVEPIPE_PROFILE_DIR": str(private_home.root / "profile")}
+    for words in COMMANDS:
+        if make is endless and words[0] == "backup":  # it takes what is there, a terabyte too
+            continue
+        done = subprocess.run(
+            [*CLI, *words],
+            env=env,
+            cwd=private_home.project,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=LIMIT_SECS,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES,) * 2),
+            check=False,
+        )
+        said = done.stdout + done.stderr
+        assert "Traceback" not in said, (words, said)
+        assert "MemoryError" not in said, (words, said)
+        assert done.returncode in (0, 1), (words, said)
+    scene.end()
+    shutil.rmtree(private_home.root / "profile")
