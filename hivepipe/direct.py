@@ -49,6 +49,7 @@ class Report:
     applied: int = 0
     failed: dict[Path, str] = field(default_factory=dict)
     set_aside: dict[Path, str] = field(default_factory=dict)
+    bad: dict[Path, str] = field(default_factory=dict)  # to be set aside, when others are applied
 
 
 def apply_files(home: str, db: Database, paths: list[Path]) -> Report:
@@ -57,6 +58,8 @@ def apply_files(home: str, db: Database, paths: list[Path]) -> Report:
     for at in range(0, len(paths), FILES_PER_TRANSACTION):
         read = {path: _read(path, report) for path in paths[at : at + FILES_PER_TRANSACTION]}
         reasons: dict[Path, list[str]] = {path: [] for path, jobs in read.items() if jobs}
+        if not reasons:
+            continue
         with db.transaction():
             for path in reasons:
                 reasons[path] += [_write(db, job) for job in read[path] if not _is_slow(job)]
@@ -69,6 +72,8 @@ def apply_files(home: str, db: Database, paths: list[Path]) -> Report:
             else:
                 path.unlink(missing_ok=True)
                 report.applied += 1
+    for path, reason in report.bad.items():
+        _set_aside(path, reason, report)
     return report
 
 
@@ -81,7 +86,7 @@ def _read(path: Path, report: Report) -> list[SpooledJob]:
         report.failed[path] = str(error)
         return []
     except (BadEnvelopeError, OSError) as error:
-        _set_aside(path, str(error), report)
+        report.bad[path] = str(error)
         return []
 
 

@@ -33,7 +33,7 @@ def drain_spool(workplace: Workplace, _job: Envelope) -> None:
     with connect(address) as connection:
         take_in_notes(connection, workplace.home)
         keeper = Housekeeper(connection, Path(workplace.home), address)
-        while keeper.drain():
+        while keeper.drain() or keeper.has_bad_ones:
             workplace.check_stop()
 
 

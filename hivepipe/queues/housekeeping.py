@@ -25,6 +25,8 @@ from hivepipe.queues.stock_jobs import count_executed
 from hivepipe.queues.ticks import drop_superseded
 
 FILES_PER_TURN = 500
+TURN_SECS = 1.0  # of one turn: jobs wait meanwhile
+ASIDES_SECS = 0.2
 QUIET_SECS = 2.0
 REWRITE_EVERY_SECS = 10.0
 RECONCILE_EVERY_SECS = 30.0
@@ -48,6 +50,7 @@ class Housekeeper:
         self._manifest = Manifest(str(home))
         self._hook_log = Path(logs_folder(str(home)), "hook-errors.log")
         self._too_new: dict[str, int] = {}  # spool file -> version that this hivepipe cannot read
+        self._bad: dict[Path, str] = {}  # what is to be set aside, and why
         self._stuck: dict[Path, float] = {}  # what cannot be read or moved -> until when
         self._cleansed = -1  # accepted jobs at the last rewrite
         self._rewritten_at = 0.0
@@ -57,37 +60,61 @@ class Housekeeper:
     def drain(self) -> int:
         """Move spooled events into Redis, oldest first; return how many files of this turn.
 
+        What cannot be read is set aside afterwards, a few in each turn: it holds up no event.
+
         RefusedError: Redis went away; what was not moved is still there. The ids are those the
         hook gave: an event that had arrived after all is known, and enters once.
         """
         moved = 0
-        for path in self._waiting(time.monotonic())[:FILES_PER_TURN]:
-            try:
-                spooled = read_spool_file(path)
-                messages = [job.message for job in spooled]
-                send(self._connection, self._address, messages, PUSH_SECS)
-                path.unlink(missing_ok=True)
-                moved += 1
-            except FileNotFoundError:  # `hivepipe drain` was quicker
-                continue
-            except NewerEnvelopeError as error:  # waits for the next release
-                if not self._too_new:
-                    logger.warning("the spool has events of a newer hivepipe: upgrade this one")
-                self._too_new[path.name] = error.version
-            except BadEnvelopeError as error:
-                self._set_aside(path, str(error))
-            except OSError as error:
-                self._pass_over(path, "cannot be read", error)
+        end = time.monotonic() + TURN_SECS
+        for path in self._waiting(time.monotonic()):
+            if moved == FILES_PER_TURN:
+                break
+            if time.monotonic() > end:  # the rest is looked at before anything newer
+                moved = moved or 1
+                break
+            moved += self._move(path)
+        end = time.monotonic() + ASIDES_SECS
+        while self._bad and time.monotonic() < end:
+            path = next(iter(self._bad))
+            self._set_aside(path, self._bad.pop(path))
         if self._too_new:
             self._connection.set(NEWER_KEY, max(self._too_new.values()), ex=NEWER_SECS)
         return moved
+
+    def _move(self, path: Path) -> bool:
+        """Move one file; False: it stays, or was gone."""
+        try:
+            messages = [job.message for job in read_spool_file(path)]
+            send(self._connection, self._address, messages, PUSH_SECS)
+            path.unlink(missing_ok=True)
+        except FileNotFoundError:  # `hivepipe drain` was quicker
+            return False
+        except NewerEnvelopeError as error:  # waits for the next release
+            if not self._too_new:
+                logger.warning("the spool has events of a newer hivepipe: upgrade this one")
+            self._too_new[path.name] = error.version
+            return False
+        except BadEnvelopeError as error:
+            self._bad[path] = str(error)  # a slow move each: what can be read goes first
+            return False
+        except OSError as error:
+            self._pass_over(path, "cannot be read", error)
+            return False
+        return True
+
+    @property
+    def has_bad_ones(self) -> bool:
+        """Are there files left that the next turn sets aside?"""
+        return bool(self._bad)
 
     def _waiting(self, now: float) -> list[Path]:
         """Return the files that can be moved, as far as is known, oldest first."""
         self._stuck = {path: until for path, until in self._stuck.items() if until > now}
         found = [path for spool in self._spools for path in self._in(spool)]
+        known = {*self._stuck, *self._bad}
         return sorted(
-            (p for p in found if p.name not in self._too_new and p not in self._stuck),
+            (p for p in found if p.name not in self._too_new and p not in known),
             key=lambda path: path.name,
         )
 

@@ -6,13 +6,14 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
-from hivepipe import config, redaction_config
+from hivepipe import config, direct, redaction_config
 from hivepipe.archive import scope
 from hivepipe.errors import HivepipeError
 from hivepipe.price_table import prices_in_force
@@ -20,11 +21,13 @@ from hivepipe.queues import forgetting
 from hivepipe.queues.housekeeping import Housekeeper
 from hivepipe.queues.spool import write_spool
 from hivepipe.retention_limits import limits_of
+from hivepipe.store.database import Database
 from tests.conftest import Home, fire
 from tests.faults import oracle
 from tests.faults.harness import Bench
 from tests.payloads import SESSION_START
 
+TORN = 1000
 LONGEST_SECS = 20  # a guard: who opens a pipe waits for ever
 
 
@@ -85,6 +88,45 @@ def test_what_cannot_be_moved_stops_no_other_event(
     assert sorted(path.name for path in spool.glob("*.json")) == ["1_1.json"]
     assert sum("stays" in record.message for record in caplog.records) == 1
     assert (spool / "bad" / "0_1.json.reason").read_text() == "torn, or not JSON\n"
+
+
+def test_thousands_of_torn_files_hold_up_no_newer_event(bench: Bench) -> None:
+    spool = bench.home.path / "spool"
+    (sent,) = oracle.messages(oracle.timed([oracle.start(0, "inst-a")]), bench.project, bench.swarm)
+    keeper = Housekeeper(bench.redis, bench.home.path, bench.server.address)
+    spool.mkdir(exist_ok=True)
+    for number in range(TORN):
+        (spool / f"{number:020d}_1.json").write_text("{")
+    write_spool(str(spool), time.time_ns(), sent)
+    began = time.monotonic()
+    assert keeper.drain() == 1
+    assert keeper.has_bad_ones
+    assert len(list(spool.glob("*.json"))) > TORN // 2  # they wait, the event does not
+    assert time.monotonic() - began < LONGEST_SECS / 4
+    while keeper.has_bad_ones:
+        assert keeper.drain() == 0
+    assert len(list(spool.glob("bad/*.json"))) == TORN
+
+
+def test_nor_on_the_direct_path(private_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    spool = private_home.path / "spool"
+    env = private_home.with_env(AUTOSTART="0")
+    fire("SessionStart", SESSION_START, env)
+    (good,) = spool.glob("*.json")
+    for number in range(3):
+        (spool / f"{number:020d}_1.json").write_text("{")
+    waiting = []
+
+    def look(path: Path, _reason: str) -> None:
+        waiting.append(good.exists())
+        path.unlink()
+
+    monkeypatch.setattr(direct, "set_aside", look)
+    private_home.inside(monkeypatch)
+    with closing(Database(private_home.database)) as db:
+        report = direct.apply_files(str(private_home.path), db, sorted(spool.glob("*.json")))
+    assert (report.applied, len(report.set_aside)) == (1, 3)
+    assert waiting == [False] * 3
 
 
 def test_a_spool_that_is_no_folder_stops_no_writer(bench: Bench) -> None:
