@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from hivepipe.doctor import claude, disk, hooks, predecessor, stack, summaries
+from hivepipe.doctor import claude, disk, exports, hooks, predecessor, stack, summaries
 from hivepipe.doctor.patient import Finding, Patient
 
 
@@ -63,6 +63,7 @@ CHECKS = (
     Check("state-folder", disk.state_folder_usable),
     Check("file-size", disk.file_size),
     Check("sockets", disk.runtime),
+    Check("exports", exports.usable),
     Check("disk", disk.room),
     Check("wal", disk.wal),
     Check("database", disk.database),

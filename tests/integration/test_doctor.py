@@ -438,6 +438,36 @@ def test_a_database_of_a_later_version_is_no_damage_and_named(healthy: User) -> 
     assert ("newer hivepipe" in finding["text"], finding["mend"]) == (True, "")
 
 
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        (".archive-locks", "file"),
+        ("main-session", "link"),
+        ("subagent", "closed"),
+        ("archive-index.json", "link"),
+        ("archive-index.json", "folder"),
+        ("", "file"),
+    ],
+)
+def test_what_keeps_transcripts_from_the_archive_is_named(
+    healthy: User, name: str, kind: str
+) -> None:
+    folder = healthy.project / ".claude-state" / "logs"
+    path = folder / name
+    if not name:
+        shutil.rmtree(folder, ignore_errors=True)
+    path.parent.mkdir(exist_ok=True)
+    make: dict[str, Callable[[], object]] = {
+        "file": path.touch,
+        "folder": path.mkdir,
+        "link": lambda: path.symlink_to("elsewhere"),
+        "closed": lambda: path.mkdir(0o500),
+    }
+    make[kind]()
+    healthy.own(healthy.project / ".claude-state")
+    assert examined(healthy)["exports"]["text"].startswith(str(path))
+
+
 def test_an_ignore_file_of_a_person_that_leaves_our_files_to_git_is_named(user: User) -> None:
     ignore = user.project / ".hive-mind" / ".gitignore"
     ignore.parent.mkdir()

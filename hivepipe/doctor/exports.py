@@ -1,0 +1,27 @@
+"""Can transcripts be archived, and exports be written?"""
+
+import os
+from collections.abc import Iterator
+
+from hivepipe.archive.index import FILE as ARCHIVE_INDEX
+from hivepipe.doctor.patient import Finding, Patient
+from hivepipe.home import kept_folder
+
+_FOLDERS = (".archive-locks", "main-session", "subagent")
+
+
+def usable(patient: Patient) -> Iterator[Finding]:
+    """Something stands in the way: archiving is tried again and again, and never done."""
+    kept = kept_folder(patient.place.home)
+    wanted = [os.path.dirname(kept), kept, *(f"{kept}/{name}" for name in _FOLDERS)]
+    said = "so transcripts are not archived"
+    for path in filter(os.path.lexists, wanted):
+        if os.path.islink(path) or not os.path.isdir(path):
+            yield Finding(f"{path} is not a folder, {said}: move it away")
+            return
+        if not os.access(path, os.W_OK | os.X_OK):
+            yield Finding(f"{path} cannot be written, {said}: it has to be a folder of yours")
+            return
+    index = f"{kept}/{ARCHIVE_INDEX}"
+    if os.path.islink(index) or (os.path.lexists(index) and not os.path.isfile(index)):
+        yield Finding(f"{index} is not a file, {said}: move it away")
