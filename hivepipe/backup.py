@@ -7,6 +7,7 @@
     kept/...          archives, indexes, exports, audit log
 """
 
+import gzip
 import hashlib
 import io
 import json
@@ -16,6 +17,7 @@ import sqlite3
 import tarfile
 import tempfile
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
@@ -37,6 +39,10 @@ SETTINGS = "config.toml"
 FORMAT = 1
 _LEFT_OUT = (".lock", ".tmp")
 _MANIFEST_BYTES = 64 << 20
+_MEMBER_BYTES = 4096  # what a file takes at least, however small
+MOST_TIMES = 100  # texts shrink to a tenth, zeros to a thousandth
+LEAST_ROOM_BYTES = 64 << 20
+LEFT_FREE_BYTES = 256 << 20
 
 
 def back_up(home: str, target: Path) -> dict[str, Any]:
@@ -139,16 +145,29 @@ def _manifest(home: str, sums: dict[str, str]) -> dict[str, Any]:
 # ---- the way back
 
 
-def restore(home: str, source: Path, *, replace: bool) -> dict[str, Any]:
+def restore(
+    home: str,
+    source: Path,
+    *,
+    replace: bool,
+    with_settings: bool = False,
+    any_size: bool = False,
+) -> dict[str, Any]:
     """Put back what a file holds; what was there before is moved aside. BackupError, OSError.
+
+    The settings in it are put in force if that is asked for: who made the file wrote them, and
+    they name programs and addresses. Else they lie beside, where `settings` of the answer says.
 
     The caller makes sure that no process of the stack runs, and sets the umask.
     """
     os.makedirs(home, mode=0o700, exist_ok=True)
-    with _unpacked(home, source) as (folder, manifest):
-        places = {DATABASE: database_path(home), SETTINGS: Path(home, SETTINGS)}
+    with _unpacked(home, source, any_size) as (folder, manifest):
+        places = {DATABASE: database_path(home)}
+        if with_settings:
+            places[SETTINGS] = Path(home, SETTINGS)
         brought = {name: place for name, place in places.items() if Path(folder, name).is_file()}
         before = _moved_aside(home, brought.get(SETTINGS), replace)
+        settings = None if with_settings else _settings_beside(home, Path(folder, SETTINGS))
         for name, place in brought.items():
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _move(Path(folder, name), place)
@@ -157,20 +176,34 @@ def restore(home: str, source: Path, *, replace: bool) -> dict[str, Any]:
         if Path(folder, "kept").is_dir():
             shutil.copytree(Path(folder, "kept"), kept, dirs_exist_ok=True)
     Manifest(home).set_adopts(adopts=True)  # archives that their own checksums prove
-    return {**manifest, "before": str(before) if before else None}
+    beside = {"before": before, "settings": settings}
+    return {**manifest, **{name: str(path) if path else None for name, path in beside.items()}}
+
+
+def _settings_beside(home: str, settings: Path) -> Path | None:
+    """Keep the settings of a backup where nobody reads them but a person; None: it has none."""
+    if not settings.is_file():
+        return None
+    folder = Path(home, "backups", f"settings-of-restore-{time.time_ns()}")
+    folder.mkdir(mode=0o700, parents=True)
+    _move(settings, folder / SETTINGS)
+    return folder / SETTINGS
 
 
 @contextmanager
-def _unpacked(home: str, source: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _unpacked(home: str, source: Path, any_size: bool) -> Iterator[tuple[str, dict[str, Any]]]:
     """Unpack beside the home and look whether everything is whole, before anything is touched."""
     with tempfile.TemporaryDirectory(dir=home, prefix=".restore-") as folder:
         try:
-            with tarfile.open(source, "r:gz") as tar:
-                for member in tar:
-                    _extract(tar, member, folder)
+            with gzip.open(source) as packed:
+                room = _Room(home, source, any_size, packed)
+                with tarfile.open(fileobj=room, mode="r|") as tar:
+                    for member in tar:
+                        room.take(_MEMBER_BYTES)
+                        _extract(tar, member, folder)
         except ValueError as error:
             raise BackupError(f"{source} is damaged: {error}") from None
-        except (OSError, EOFError, tarfile.TarError) as error:
+        except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
             raise BackupError(f"{source} cannot be read: {error}") from error
         manifest = _read_manifest(Path(folder, MANIFEST), source)
         unpacked = (path for path in Path(folder).rglob("*") if path.is_file())
@@ -183,6 +216,37 @@ def _unpacked(home: str, source: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         if trouble := trouble_of(Path(folder, DATABASE)):
             raise BackupError(f"the database in {source} cannot be used: {trouble}")
         yield folder, manifest
+
+
+class _Room(io.RawIOBase):
+    """A file's unpacked bytes, as far as they may go: a small one that fills a disk is not ours."""
+
+    def __init__(self, home: str, source: Path, any_size: bool, packed: gzip.GzipFile) -> None:
+        self._packed = packed
+        self._source = source
+        self._taken = 0
+        of_file = source.stat().st_size * MOST_TIMES + LEAST_ROOM_BYTES
+        free = shutil.disk_usage(home).free - LEFT_FREE_BYTES
+        self._disk_is_full = free < of_file or any_size
+        self._most = free if self._disk_is_full else of_file
+
+    def read(self, size: int = -1) -> bytes:
+        """Return what comes next; tarfile asks for a few kB at a time."""
+        data = self._packed.read(size)
+        self.take(len(data))
+        return data
+
+    def take(self, count: int) -> None:
+        """Count what is unpacked; BackupError: it is too much."""
+        self._taken += count
+        if self._taken <= self._most:
+            return
+        if self._disk_is_full:
+            raise BackupError(f"{self._source} unpacks to more than the disk has room for")
+        raise BackupError(
+            f"{self._source} unpacks to more than {MOST_TIMES} times its size, as no backup of "
+            "hivepipe's does: look at it, and add --any-size if it is yours"
+        )
 
 
 def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: str) -> None:

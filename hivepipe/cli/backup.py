@@ -45,20 +45,35 @@ def backup(file: str | None, as_json: bool) -> None:
 @click.command()
 @click.argument("file", metavar="FILE", type=click.Path(exists=True, dir_okay=False))
 @click.option("--replace", is_flag=True, help="Move aside what this home has.")
+@click.option("--with-settings", is_flag=True, help="Put its config.toml in force, too.")
+@click.option("--any-size", is_flag=True, help="However much it unpacks to.")
 @json_option
-def restore(file: str, replace: bool, as_json: bool) -> None:
-    """Put back what `backup` wrote, once all of it was found whole; the stack must be down."""
+def restore(file: str, replace: bool, with_settings: bool, any_size: bool, as_json: bool) -> None:
+    """Put back what `backup` wrote, once all of it was found whole; the stack must be down.
+
+    Settings in it are kept beside, and not put in force, unless you say --with-settings.
+    """
     os.umask(0o077)
     place = locate(".")
     if members(Stack.of(place)):
         raise BackupError("the stack runs: `hivepipe down` first")
     try:
-        found = put_back(place.home, Path(file), replace=replace)
+        found = put_back(
+            place.home,
+            Path(file),
+            replace=replace,
+            with_settings=with_settings,
+            any_size=any_size,
+        )
     except OSError as error:
         raise BackupError(f"{place.home} cannot be restored: {error}") from error
     if as_json:
-        show_json(home=place.home, files=len(found["sha256"]), before=found["before"])
+        beside = {name: found[name] for name in ("before", "settings")}
+        show_json(home=place.home, files=len(found["sha256"]), **beside)
         return
     say(f"{place.home}: {counted(len(found['sha256']), 'file')} as of {found['created_at']}")
     if found["before"]:
         say(f"what was here before: {shlex.quote(found['before'])}")
+    if found["settings"]:
+        path = shlex.quote(found["settings"])
+        say(f"its settings are not in force (--with-settings): {path}")

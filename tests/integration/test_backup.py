@@ -4,7 +4,9 @@ import errno
 import io
 import json
 import os
+import re
 import select
+import shutil
 import sqlite3
 import subprocess
 import tarfile
@@ -16,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from hivepipe import backup
 from hivepipe.backup import back_up, restore
 from hivepipe.errors import BackupError
 from hivepipe.home import kept_folder
@@ -80,7 +83,7 @@ def test_into_an_empty_home(full: Home) -> None:
     full.command("backup", str(target))
     other = full.another("other")
     os.umask(0)
-    other.command("restore", str(target))
+    other.command("restore", str(target), "--with-settings")
     assert other.rows("SELECT prompt FROM prompts") == full.rows("SELECT prompt FROM prompts")
     assert (other.path / "config.toml").read_text() == "idle_secs = 7\n"
     month = other.path / "archive" / "main-session" / "2026-11"
@@ -187,7 +190,8 @@ def test_a_damaged_database_is_what_one_restores_over(saved: tuple[Home, Path]) 
     before = dump(home)
     home.database.write_bytes(b"torn" * 5_000)
     (home.path / "config.toml").write_text("idle_secs = 8\n")
-    aside = Path(restore(str(home.path), target, replace=True)["before"])
+    found = restore(str(home.path), target, replace=True, with_settings=True)
+    aside = Path(found["before"])
     assert dump(home) == before
     assert (aside / "hive.db").read_bytes().startswith(b"torn")
     assert (aside / "config.toml").read_text() == "idle_secs = 8\n"
@@ -202,7 +206,7 @@ def test_settings_alone_are_not_overwritten_either(saved: tuple[Home, Path]) -> 
     (other.path / "config.toml").write_text("idle_secs = 8\n")
     before = sorted(os.listdir(other.path))
     with pytest.raises(BackupError, match="toml is there already"):
-        restore(str(other.path), target, replace=False)
+        restore(str(other.path), target, replace=False, with_settings=True)
     assert sorted(os.listdir(other.path)) == before
 
 
@@ -219,8 +223,10 @@ def test_the_database_may_lie_on_a_file_system_of_its_own(
         database = Path(elsewhere, "new", "hive.db")
         other.env["HIVEPIPE_DB"] = str(database)
         other.inside(monkeypatch)
-        assert restore(str(other.path), target, replace=False)["before"] is None
-        aside = Path(restore(str(other.path), target, replace=True)["before"])
+        found = restore(str(other.path), target, replace=False, with_settings=True)
+        assert found["before"] is None
+        found = restore(str(other.path), target, replace=True, with_settings=True)
+        aside = Path(found["before"])
         assert os.listdir(database.parent) == ["hive.db"]
         assert database.stat().st_mode & 0o777 == 0o600
         assert sorted(os.listdir(aside)) == ["config.toml", "hive.db"]
@@ -284,3 +290,62 @@ def test_tail_goes_on(full: Home) -> None:
 def _has_line(process: "subprocess.Popen[str]") -> bool:
 
     return bool(select.select([process.stdout], [], [], 1)[0])
+
+
+def test_settings_of_a_backup_are_not_in_force_unless_asked_for(full: Home) -> None:
+    target = full.root / "b.tar.gz"
+    full.command("backup", str(target))
+    other = full.another("other")
+    said = other.command("restore", str(target))
+    assert not (other.path / "config.toml").exists()
+    (beside,) = other.path.glob("backups/settings-of-restore-*/config.toml")
+    assert f"not in force (--with-settings): {beside}" in said
+    assert beside.read_text() == "idle_secs = 7\n"
+    assert "idle_secs" in other.command("config")
+    assert "7" not in re.findall(r"idle_secs.*", other.command("config"))[0].split()
+
+
+def test_own_settings_stay_when_those_of_a_backup_are_not_asked_for(
+    saved: tuple[Home, Path],
+) -> None:
+    home, target = saved
+    (home.path / "config.toml").write_text("idle_secs = 8\n")
+    restore(str(home.path), target, replace=True)
+    assert (home.path / "config.toml").read_text() == "idle_secs = 8\n"
+
+
+@pytest.mark.parametrize("what", ["zeros", "header", "names"])
+def test_a_small_file_that_unpacks_to_much_is_refused(saved: tuple[Home, Path], what: str) -> None:
+    home, _ = saved
+    bomb = home.root / "bomb.tar.gz"
+    with tarfile.open(bomb, "w:gz", format=tarfile.PAX_FORMAT) as tar:
+        if what == "zeros":
+            member = tarfile.TarInfo("kept/zeros")
+            member.size = 400 << 20
+            with open("/dev/zero", "rb") as zeros:
+                tar.addfile(member, zeros)
+        elif what == "header":
+            member = tarfile.TarInfo("kept/one")
+            member.pax_headers = {"comment": "x" * (400 << 20)}
+            tar.addfile(member)
+        else:
+            for number in range(30_000):
+                tar.addfile(tarfile.TarInfo(f"kept/{number}"))
+    before = dump(home)
+    with pytest.raises(BackupError, match="--any-size"):
+        restore(str(home.path), bomb, replace=True)
+    assert dump(home) == before
+    assert not list(home.path.glob(".restore-*"))
+
+
+def test_what_the_disk_has_no_room_for_is_refused_before_it_is_full(
+    saved: tuple[Home, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, target = saved
+    before = dump(home)
+    full = shutil._ntuple_diskusage(1 << 40, 1 << 40, backup.LEFT_FREE_BYTES + 1000)  # type: ignore[attr-defined]
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: full)
+    for any_size in (False, True):
+        with pytest.raises(BackupError, match="the disk has room for"):
+            restore(str(home.path), target, replace=True, any_size=any_size)
+    assert dump(home) == before
