@@ -3,7 +3,7 @@
 from hivepipe.guard import client, rules
 from hivepipe.guard.rules import Limits, Verdict
 
-SWITCH_OFF = "A person switches this off with `hivepipe guard mode off`."
+SWITCH_OFF = "A person switches this off with `hivepipe guard mode off`."  # told to people alone
 
 _FINDINGS = {
     rules.LOOP: (
@@ -49,17 +49,18 @@ EXPLANATIONS = {
 
 
 def reason(verdict: Verdict, tool: str, task: str) -> str:
-    """Say why a call is denied: the rule, how often, and how a person switches it off."""
+    """Say why a call is denied: the rule, and how often; no command that would lift it."""
     if verdict.rule == rules.CANCELLED:
         return (
             f"{cancelled(verdict, task)} Stop here, call no more tools, and say how far you got. "
-            f"A person takes it back with `hivepipe task reopen {task}`."
+            "The user can take it back."
         )
     if verdict.rule == rules.SHARED_DISK:
-        return f"Denied by the hivepipe guard, rule {verdict.rule}: {verdict.subject}. {SWITCH_OFF}"
+        said = f"Denied by the hivepipe guard, rule {verdict.rule}: {verdict.subject}."
+        return f"{said} If that is wrong, ask the user."
     return (
         f"Denied by the hivepipe guard, rule {verdict.rule}: {_found(verdict, tool)}. "
-        f"Do something else, or ask the user. {SWITCH_OFF}"
+        "Do something else, or ask the user."
     )
 
 

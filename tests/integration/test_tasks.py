@@ -85,11 +85,10 @@ def test_cancelled_in_one_terminal_denied_in_the_other(
 
 def test_what_was_cancelled_can_be_reopened(private_home: Home, command: Command) -> None:
     task = command("add", "x").strip()
-    command("cancel", task)
+    told = command("cancel", task)
     said = ask(payloads.PRE_BASH, private_home.with_env(TASK_ID=task))
-    (way_back,) = [
-        text for text in said["permissionDecisionReason"].split("`") if text.startswith("hivepipe")
-    ]
+    assert "`" not in said["permissionDecisionReason"]  # the agent reads it, and could run it
+    (way_back,) = [text for text in told.split("`") if text.startswith("hivepipe")]
     command(*way_back.split()[2:])
     assert not is_denied(private_home, TASK_ID=task)
     assert listed(command)[0]["status"] == "open"

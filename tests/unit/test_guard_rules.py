@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hivepipe import config
+from hivepipe.guard import rules, words
 from hivepipe.guard.client import DENIED, EDIT, OTHER, POLL, WAITING, WINDOW
 from hivepipe.guard.rules import Call, Limits, Verdict, judge, kind_of, matches
 
@@ -194,3 +195,13 @@ def test_a_verdict_has_a_count_that_its_rule_speaks_at(entries: list[tuple[str, 
     warn, deny = {"loop": (8, 15), "alternation": (6, 12)}[verdict.rule]
     assert warn <= verdict.count <= WINDOW
     assert verdict.deny == (verdict.count >= deny)
+
+
+@pytest.mark.parametrize(
+    "rule", [rules.CANCELLED, rules.SHARED_DISK, rules.LOOP, rules.ALTERNATION, rules.POLLING]
+)
+def test_no_denial_names_a_command_that_lifts_it(rule: str) -> None:
+    said = words.reason(Verdict(rule, 15, True, "it"), "Bash", "task-1")
+    assert "`" not in said
+    for command in ("guard mode", "task reopen", "hivepipe off", "GUARD="):
+        assert command not in said
