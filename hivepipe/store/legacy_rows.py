@@ -150,7 +150,7 @@ def _session(db: Database, _job: Envelope, row: dict[str, object]) -> None:
 def _agent(db: Database, _job: Envelope, row: dict[str, object]) -> None:
     swarm = row["swarm_id"]
     if db.row("SELECT 1 FROM swarms WHERE id = :id", {"id": swarm}) is None:
-        raise MissingParentError(f"swarm {swarm} does not exist")
+        raise MissingParentError(f"swarm {swarm} does not exist" if swarm else "it has no swarm")
     status = row["status"] if row["status"] in _AGENT_STATES else "completed"
     _insert(db, "agents", row | {"status": "deleted" if row["deleted_at"] else status})
 

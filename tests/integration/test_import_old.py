@@ -399,6 +399,15 @@ def test_the_session_of_an_agent_is_in_its_metadata(
     assert agent["session_id"] == "old-1"
 
 
+def test_an_agent_without_a_swarm_is_refused_in_words(private_home: Home) -> None:
+    path = old_database(private_home)
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE agents SET swarm_id = NULL")
+    said = run(private_home, "import-db", str(path), expect=1)
+    refused = [each["reason"] for each in said["entries"] if each["outcome"] == "refused"]
+    assert refused == ["it has no swarm"]
+
+
 @pytest.mark.parametrize("metadata", ["{torn", "[1]", '{"sessionId": 5}', '{"sessionId": "../x"}'])
 def test_metadata_that_name_no_session_cost_no_agent(private_home: Home, metadata: str) -> None:
     more = f"UPDATE agents SET metadata = '{metadata}'"
