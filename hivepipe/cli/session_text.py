@@ -44,7 +44,7 @@ def _show(console: Console, before: str, text: Text) -> None:
     for line in text.wrap(console, width) if is_terminal() else [text]:
         line.rstrip()
         console.print(Text.assemble((before, "dim"), line), soft_wrap=True)
-        before = " " * len(before)
+        before = before if before == MARGIN else " " * len(before)
 
 
 def _head(found: TimeLine, utc: bool) -> Iterator[tuple[str, str]]:
