@@ -78,7 +78,7 @@ class Setting:
 
     def __init__(self, folder: str) -> None:
         self.project = f"{folder}/shop"
-        self.home = f"{self.project}/.hive-mind"
+        self.home = f"{folder}/home"
         self.environment = {
             "HOME": folder,
             "PATH": os.environ["PATH"],

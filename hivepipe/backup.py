@@ -26,9 +26,10 @@ from pathlib import Path
 from typing import Any
 
 from hivepipe.errors import BackupError, StoreError
-from hivepipe.home import kept_folder
+from hivepipe.home import kept_folder, tree_of
 from hivepipe.ownership.manifest import Manifest
 from hivepipe.regular_file import read_bytes, regular
+from hivepipe.stack.tree import mark
 from hivepipe.store.copies import copy_to, trouble_of
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
@@ -168,6 +169,8 @@ def restore(
         brought = {name: place for name, place in places.items() if Path(folder, name).is_file()}
         before = _moved_aside(home, brought.get(SETTINGS), replace)
         settings = None if with_settings else _settings_beside(home, Path(folder, SETTINGS))
+        if DATABASE in brought and tree_of(home):
+            mark(home, Path(folder, DATABASE))
         for name, place in brought.items():
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _move(Path(folder, name), place)

@@ -19,7 +19,7 @@ from hivepipe.briefing import words
 from hivepipe.briefing.words import Notes
 from hivepipe.errors import StoreError
 from hivepipe.events import CLAUDE_MD, IDENTITY_FILES
-from hivepipe.home import make_folders, read_record, read_small, write_small
+from hivepipe.home import make_folders, project_of, read_record, read_small, write_small
 from hivepipe.intake.greeting import PART_BYTES, lead_part, part_path, project_part
 from hivepipe.liveness import with_activity
 from hivepipe.redaction import redact_text
@@ -51,8 +51,7 @@ class BriefingFiles:
     def __init__(self, home: str) -> None:
         """Nothing is looked at yet."""
         self._home = home
-        own = home.removesuffix("/.hive-mind")
-        self._own_project = own if own != home else ""
+        self._own_project = project_of(home)
         self._looked_at = self._written_at = float("-inf")
         self._seen: Signature = ()
         self._projects: list[str] = []

@@ -3,6 +3,7 @@
 HivepipeError
 ├── NoRedisServerError
 ├── RegistrationError
+├── TreeError
 ├── MigrationError
 ├── StackError
 ├── SettingsError
@@ -46,6 +47,10 @@ class HivepipeError(Exception):
 
 class NoRedisServerError(HivepipeError):
     """No Redis or Valkey server (6.2 or later) was found."""
+
+
+class TreeError(HivepipeError):
+    """What lies in the work tree is not, or may not be, what hivepipe put there."""
 
 
 class RegistrationError(HivepipeError):

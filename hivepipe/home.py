@@ -9,7 +9,13 @@ One small file per known project, outside the project, is the only thing believe
         python   interpreter that has hivepipe installed
         state    on | down (hooks spool, nothing is started) | off (hooks do nothing)
         version  of hivepipe that wrote the record
+        was      of a home that has moved: where it was, while something of it may be there
+        alias    this is no home any more: it has moved to `home`
+        tree     the project in whose work tree database, archives and exports lie, if it is so
+        project  in the record of a home: the project whose own it is
 
+A project's home lies in the user's data folder: git overwrites and deletes what it ignores. A home
+of 1.0.0 is `.hive-mind` of the project.
 `HIVEPIPE_HOME` overrides the record's home; its socket comes from the record of that home.
 On the hook path: `posix` only.
 """
@@ -22,7 +28,10 @@ from hivepipe.settings import variable
 # Of 103 bytes of a socket's path (macOS), what `/hivepipe/<hash>/supervisor.sock.<pid>` leaves.
 LONGEST_RUNTIME_DIR = 45
 
-OWN_FOLDERS = ("/.hive-mind", "/.claude-state")
+IN_PROJECT = "/.hive-mind"  # of a project: the home of 1.0.0, or the database of one in the tree
+KEPT_IN_PROJECT = "/.claude-state/logs"
+OWN_FOLDERS = (IN_PROJECT, "/.claude-state")
+LONGEST_NAME = 40  # of a project, in the name of its home
 
 _IS_FOLDER = 0o040000
 _FILE_KIND = 0o170000
@@ -31,12 +40,12 @@ _FILE_KIND = 0o170000
 class Place:
     """Where one event's work belongs."""
 
-    __slots__ = ("home", "logs", "project", "python", "runtime", "socket", "state")
+    __slots__ = ("home", "logs", "project", "python", "recorded", "runtime", "socket", "state")
 
     def __init__(self, project: str, home: str, record: dict[str, str]) -> None:
         """Take the defaults for what the record does not say."""
         self.project = project
-        self.home = home
+        self.home = self.recorded = home
         self.logs = logs_folder(home)
         socket = record.get("socket", "")
         own = socket.rpartition("/")[0] if socket.startswith("/") else ""
@@ -55,6 +64,7 @@ def locate(project: str) -> Place:
         home = real_path(absolute(override))
         off = record.get("state") == "off"
         record = read_record(home)
+        home = record.get("home", home)  # it has moved
         if off:  # an opted-out project stays opted out, whatever its home
             record = {**record, "state": "off"}
         return Place(checkout, home, record)
@@ -65,21 +75,61 @@ def locate(project: str) -> Place:
     return Place(checkout, home, record)
 
 
+def locate_for_hook(project: str) -> Place:
+    """Find the place of a project as a hook uses it: it touches nothing in a work tree."""
+    place = locate(project)
+    if is_in_project(place.home):
+        outside = home_of_project(project_of(place.home))
+        place.home, place.logs = outside, logs_folder(outside)
+    return place
+
+
 def default_home() -> str:
     """Return the home of what belongs to no registered project."""
     return f"{state_folder()}/default"
 
 
+def home_of_project(project: str) -> str:
+    """Return where the home of a project is made; its name tells people whose it is."""
+    name = project.rsplit("/", 1)[1]
+    plain = "".join([c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in name])
+    return f"{data_folder()}/projects/{plain[:LONGEST_NAME]}-{short_hash(project)}"
+
+
+def is_in_project(home: str) -> bool:
+    """Is this a home of 1.0.0, which lies in the work tree of its project?"""
+    return home.endswith(IN_PROJECT)
+
+
+def tree_of(home: str) -> str:
+    """Return the project in whose work tree a home has database, archives and exports, or none."""
+    if is_in_project(home):
+        return home.removesuffix(IN_PROJECT)
+    return read_record(home).get("tree", "")
+
+
+def project_of(home: str) -> str:
+    """Return the project whose own home this is; empty: several share it, or nobody has it."""
+    if is_in_project(home):
+        return home.removesuffix(IN_PROJECT)
+    return read_record(home).get("project", "")
+
+
 def logs_folder(home: str) -> str:
-    """Return where the hooks of a home log: in the project only if the home is a project's own."""
-    if home.endswith("/.hive-mind"):
-        return home.removesuffix(".hive-mind") + ".claude-state/logs"
+    """Return where the hooks of a home log."""
+    if is_in_project(home):
+        return home.removesuffix(IN_PROJECT) + KEPT_IN_PROJECT
     return f"{home}/logs"
 
 
 def kept_folder(home: str) -> str:
-    """Return where a home keeps archives and exports: in the project, like its hooks' log."""
-    return logs_folder(home) if home.endswith("/.hive-mind") else f"{home}/archive"
+    """Return where a home keeps archives and exports."""
+    return kept_in(home, tree_of(home))
+
+
+def kept_in(home: str, tree: str) -> str:
+    """Return where it keeps them in a project's work tree, or in the home itself."""
+    return f"{tree}{KEPT_IN_PROJECT}" if tree else f"{home}/archive"
 
 
 def nearest_record(root: str) -> tuple[str, dict[str, str]]:
@@ -162,6 +212,14 @@ def state_folder() -> str:
     if not state.startswith("/"):
         state = f"{user_folder()}/.local/state"
     return f"{state}/hivepipe"
+
+
+def data_folder() -> str:
+    """Return the user's own folder of homes: what sessions left behind."""
+    data = variable("XDG_DATA_HOME") or ""
+    if not data.startswith("/"):
+        data = f"{user_folder()}/.local/share"
+    return f"{data}/hivepipe"
 
 
 def user_config_folder() -> str:

@@ -20,6 +20,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 import redis
 
@@ -55,6 +56,9 @@ def _obey_an_interrupt() -> None:
 
 _forget_the_developers_shell()
 _obey_an_interrupt()
+# Machines are shared: an example that takes longer than others says nothing about the code.
+hypothesis.settings.register_profile("shared", deadline=None)
+hypothesis.settings.load_profile("shared")
 
 
 @pytest.fixture(autouse=True)
@@ -66,6 +70,8 @@ def _own_umask() -> Iterator[None]:
 
 
 IN_CI = b"CI" in posix.environ
+# Database, archives and exports in the project's work tree, as `init --in-tree` has it.
+IN_TREE = posix.environ.get(b"TEST_LAYOUT") == b"in-tree"
 
 
 def until(check: Callable[[], Any], what: str, secs: float = PATIENCE_SECS) -> Any:
@@ -143,12 +149,23 @@ def fire_all(events: Iterable[Mapping[str, Any]], env: Mapping[str, str], at_onc
 # ---- a home
 
 
+def home_name(project: Path) -> str:
+    """Return how the folder of a project's home is called."""
+    name = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in project.name)
+    return f"{name[:40]}-{hashed(project)}"
+
+
+def hashed(path: Path) -> str:
+    """Return the name of this path's record."""
+    return blake2b(os.fsencode(path), digest_size=8).hexdigest()
+
+
 def undisturbed(home: "Home", wave: Callable[[str], None], attempts: int = 10) -> str:
     """Run a wave of hooks in new sessions until all of them got their answer from Redis in time.
 
     Return that session. A hook gives Redis 50 ms; fifty at once on a busy machine may need more.
     """
-    log = home.project / ".claude-state" / "logs" / "hook-errors.log"
+    log = home.logs / "hook-errors.log"
     for attempt in range(attempts):
         session = f"wave-{attempt}"
         log.unlink(missing_ok=True)
@@ -161,11 +178,15 @@ def undisturbed(home: "Home", wave: Callable[[str], None], attempts: int = 10) -
 class Home:
     """The folders and the environment of one user with one project."""
 
-    def __init__(self, root: Path, name: str = ".hive-mind") -> None:
+    def __init__(self, root: Path, name: str = "") -> None:
         """`name` tells apart several homes of one project."""
         self.root = root
         self.project = root / "shop"
-        self.path = self.project / name
+        self.path = root / f"home{name}"
+        self.logs = self.path / "logs"
+        self.is_in_tree = IN_TREE and not name
+        inside = self.project / ".claude-state" / "logs"
+        self.kept = inside if self.is_in_tree else self.path / "archive"
         self.env = {
             "PATH": posix.environ.get(b"PATH", b"/usr/bin:/bin").decode(),
             "HOME": str(root),
@@ -174,6 +195,20 @@ class Home:
             "CLAUDE_PROJECT_DIR": str(self.project),
             "HIVEPIPE_HOME": str(self.path),
         }
+
+    def make(self) -> None:
+        """Make the folders, and the record of the home."""
+        for folder in (self.project, self.root / "state", self.root / "run"):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        text = f"home={self.path}\nproject={self.project}\n"
+        if self.is_in_tree:
+            text += f"tree={self.project}\n"
+            for folder in (self.project / ".hive-mind", self.project / ".claude-state"):
+                folder.mkdir(mode=0o700, exist_ok=True)
+                (folder / ".gitignore").write_text("*\n")
+        records = self.root / "state" / "hivepipe" / "projects"
+        records.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (records / hashed(self.path)).write_text(text)
 
     def another(self, name: str) -> "Home":
         """Return another home of the same project."""
@@ -238,7 +273,8 @@ class Home:
     @property
     def database(self) -> Path:
         """Where the rows are."""
-        return self.path / "hive.db"
+        inside = self.project / ".hive-mind" / "hive.db"
+        return inside if self.is_in_tree else self.path / "hive.db"
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """Ask the database over a connection of its own; empty while it is not made."""
@@ -266,8 +302,7 @@ def private_home() -> Iterator[Home]:
     """A home nobody else uses; short, for a socket path has 103 bytes."""
     root = Path(tempfile.mkdtemp(prefix="hp-", dir="/tmp")).resolve()
     home = Home(root)
-    for folder in (home.project, root / "state", root / "run"):
-        folder.mkdir(mode=0o700)
+    home.make()
     try:
         yield home
     finally:

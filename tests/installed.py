@@ -19,7 +19,7 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from tests.conftest import NEUTRAL, ROOT, find_server
+from tests.conftest import NEUTRAL, ROOT, find_server, hashed, home_name
 
 UID = 65534 if os.geteuid() == 0 else os.geteuid()
 AS_USER = (
@@ -117,6 +117,25 @@ class User:
             path.mkdir(parents=True)
         (self.home / ".bashrc").write_text("# mine\n")
         self.own(folder)
+
+    @property
+    def recorded(self) -> Path:
+        """Where the project's home is made."""
+        return self.home / f".local/share/hivepipe/projects/{home_name(self.project)}"
+
+    def has_a_home_of_1_0(self) -> Path:
+        """Have the home where 1.0.0 made it, inside the project; return it."""
+        self.hivepipe("init")
+        home = self.project / ".hive-mind"
+        self.recorded.rename(home)
+        (home / ".gitignore").write_text("*\n")
+        records = self.home / ".local/state/hivepipe/projects"
+        for file in list(records.iterdir()):
+            kept = [line for line in file.read_text().splitlines() if "project=" not in line]
+            file.write_text("\n".join(kept).replace(str(self.recorded), str(home)) + "\n")
+        (records / hashed(self.recorded)).rename(records / hashed(home))
+        self.own(self.home)
+        return home
 
     def own(self, path: Path) -> None:
         """Give a tree to the user."""

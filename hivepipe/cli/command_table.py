@@ -22,6 +22,8 @@ GROUPS = {
         "doctor": Entry("doctor", "Check the installation and say how to repair it."),
         "config": Entry("config", "Show every setting and where it comes from."),
         "what": Entry("what", "Show what is recorded here and where it is kept."),
+        "home": Entry("stack", "Print the folder of what was recorded."),
+        "move-home": Entry("move_home", "Move the data out of the work tree, or into it."),
         "off": Entry("switch", "Stop recording this project."),
         "on": Entry("switch", "Record this project again."),
         "completion": Entry("completion", "Print the shell completion script."),

@@ -27,6 +27,12 @@ EXAMPLES = {
     "stacks": ("hivepipe stacks",),
     "tail": ("hivepipe tail", "hivepipe tail --session 7b1f0c9e --lines 50 --once"),
     "logs": ("hivepipe logs", "hivepipe logs writer --follow"),
+    "home": ("hivepipe home",),
+    "move-home": (
+        "hivepipe move-home",
+        "hivepipe move-home --in-tree",
+        "hivepipe move-home --from ~/shop",
+    ),
     "url": ("hivepipe url",),
     "root": ("hivepipe root",),
     "sessions": ("hivepipe sessions", "hivepipe sessions --all --json"),

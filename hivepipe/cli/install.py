@@ -13,7 +13,7 @@ from hivepipe.cli.probe import is_good, no_probe_option, probe_here, show_probe
 from hivepipe.cli.tables import size
 from hivepipe.cli.terminal import confirm_or_end, say
 from hivepipe.errors import NoRedisServerError
-from hivepipe.home import Place, read_record, record_path
+from hivepipe.home import Place, is_in_project, read_record, record_path
 from hivepipe.install import edits, installation, removal
 from hivepipe.install.claude_code import Scope
 from hivepipe.install.hook_entries import EVENTS, Form
@@ -34,18 +34,25 @@ dry_run_option = click.option(
 @click.option("--project", is_flag=True, help="For all who work on this project, by git.")
 @click.option("--user", is_flag=True, help="For you, in all your projects.")
 @click.option("--adopt", is_flag=True, help="Take over a .hive-mind that this project came with.")
+@click.option("--in-tree", is_flag=True, help="Keep database, archives and exports in the project.")
 @no_probe_option
 @dry_run_option
 def init(
-    local: bool, project: bool, user: bool, adopt: bool, no_probe: bool, dry_run: bool
+    local: bool,
+    project: bool,
+    user: bool,
+    adopt: bool,
+    in_tree: bool,
+    no_probe: bool,
+    dry_run: bool,
 ) -> None:
     """Have Claude Code run hivepipe's hooks: in this project, or in all of yours."""
     if local + project + user > 1:
         raise click.UsageError("one of --local, --project and --user")
     scope = Scope.USER if user else Scope.PROJECT if project else Scope.LOCAL
-    plan = installation.plan(scope)
+    plan = installation.plan(scope, adopt=adopt, in_tree=in_tree)
     if dry_run:
-        refuse_predecessor(plan.home)
+        refuse_predecessor(plan.project, plan.home)
         _show_diffs(plan.changes)
         say(f"would record into {short(plan.home)}; nothing was changed")
         return
@@ -252,4 +259,4 @@ def _nothing_to_do(place: Place, user: bool) -> str:
 
 
 def _ignored(plan: installation.Plan) -> str:
-    return ", ignored by git" if plan.home.endswith("/.hive-mind") else ""
+    return ", ignored by git" if is_in_project(plan.home) else ""

@@ -12,12 +12,22 @@ from hivepipe.cli.terminal import say
 from hivepipe.config import unseen
 from hivepipe.errors import HivepipeError
 from hivepipe.hive.folder import at_work
-from hivepipe.home import Place, absolute, locate, main_checkout, read_record, real_path
+from hivepipe.home import (
+    Place,
+    absolute,
+    is_in_project,
+    locate,
+    main_checkout,
+    read_record,
+    real_path,
+    tree_of,
+)
 from hivepipe.queues import connection
 from hivepipe.settings import variable
 from hivepipe.stack import lifecycle, other_redis, processes, registration, supervisor
 from hivepipe.stack.known import known_stacks
 from hivepipe.stack.lock import Stack, make_private
+from hivepipe.stack.tree import recorded_tree
 
 FOLLOW_SECS = 0.2
 
@@ -33,7 +43,7 @@ def up(
 ) -> None:
     """Register the current project and start its stack, or join the one that runs."""
     os.umask(0o077)
-    project, home = _to_register()
+    project, home = _to_register(adopt=adopt)
     registration.refuse_switched_off(project)
     stack = Stack.prepared(home)._replace(
         url=_chosen_redis(home, redis_url, use_env_redis, embedded)
@@ -42,15 +52,16 @@ def up(
     if stack.url:  # before it is recorded: hooks speak to whatever the record names
         for warning in other_redis.take(stack.url, home, owner):
             say(f"warning: {warning}", err=True)
-    registration.register(project, stack, sys.executable, adopt=adopt, owner=owner)
+    tree = tree_of(home) or recorded_tree(project, home)
+    registration.register(project, stack, sys.executable, adopt=adopt, owner=owner, tree=tree)
     for said in unseen(home):
         say(f"note: {said}", err=True)
     begun = time.monotonic()
-    lifecycle.bring_up(project, stack)
-    say(f"ready after {time.monotonic() - begun:.2f} s: {home}")
+    stack = lifecycle.bring_up(project, stack)
+    say(f"ready after {time.monotonic() - begun:.2f} s: {stack.home}")
     if detach:
         return
-    tail = Tail(home, PROGRAMS, from_end=True)
+    tail = Tail(stack.home, PROGRAMS, from_end=True)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     try:
@@ -99,8 +110,8 @@ def restart() -> None:
     for said in unseen(place.home):
         say(f"note: {said}", err=True)
     begun = time.monotonic()
-    lifecycle.restart(_registered(place), Stack.of(place))
-    say(f"ready after {time.monotonic() - begun:.2f} s: {place.home}")
+    stack = lifecycle.restart(_registered(place), Stack.of(place))
+    say(f"ready after {time.monotonic() - begun:.2f} s: {stack.home}")
 
 
 @click.command()
@@ -110,22 +121,27 @@ def url() -> None:
 
 
 @click.command()
+def home() -> None:
+    """Print the folder of what was recorded for this project."""
+    say(locate(".").home)
+
+
+@click.command()
 def root() -> None:
     """Print the folder of the hooks and the workers."""
     say(processes.root_folder())
 
 
-def _to_register() -> tuple[str, str]:
+def _to_register(*, adopt: bool) -> tuple[str, str]:
     """Return the project and the home that `up` is about."""
     override = variable("HIVEPIPE_HOME")
-    if override:
-        home = absolute(override)
+    project = main_checkout(real_path("."))  # where hooks in a linked git worktree look
+    home = absolute(override) if override else registration.own_home(project, adopt=adopt)
+    registration.refuse_predecessor(home if override else project, home)
+    if not is_in_project(home):
         make_private(home)  # before it is resolved, or a link above it would stay in the name
         home = real_path(home)
-        return home, home
-    here = real_path(".")
-    here = main_checkout(here)  # where hooks in a linked git worktree look
-    return here, f"{here}/.hive-mind"
+    return (home if override else project), home
 
 
 def _chosen_redis(home: str, url: str | None, use_env: bool, embedded: bool) -> str:

@@ -9,7 +9,7 @@ from hivepipe.cli.tables import json_option, show_json, size
 from hivepipe.cli.terminal import say
 from hivepipe.doctor.patient import Patient
 from hivepipe.errors import StoreError
-from hivepipe.home import Place, kept_folder, locate
+from hivepipe.home import Place, kept_folder, locate, tree_of
 from hivepipe.install.data import Data, data_of
 from hivepipe.queues import endpoint
 from hivepipe.settings import switched_on, variable
@@ -122,8 +122,8 @@ def _show_places(place: Place, data: list[Data], hooks: list[str]) -> None:
     shown = [entry for entry in data if not entry.path.endswith("/.gitignore")]
     lines = [f"{short(entry.path)}  {size(entry.size_bytes)}" for entry in shown]
     lines = lines or [f"{short(place.home)}, which is not there yet"]
-    is_own = place.home.endswith("/.hive-mind")
-    lines.append("for you alone (0700, 0600)" + (", ignored by git" if is_own else ""))
+    is_ignored = bool(tree_of(place.home))
+    lines.append("for you alone (0700, 0600)" + (", ignored by git" if is_ignored else ""))
     for number, line in enumerate(lines):
         say(f"{'' if number else 'lies in':<10} {line}")
     for path in hooks:

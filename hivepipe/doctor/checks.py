@@ -70,6 +70,7 @@ CHECKS = (
     Check("file-system", disk.file_system),
     Check("git", disk.tracked),
     Check("git-ignore", disk.unignored),
+    Check("tree", disk.data_replaced),
     Check("config", disk.config),
     Check("credentials", summaries.credentials),
     Check("summaries", summaries.agreed),

@@ -13,10 +13,19 @@ from hivepipe.doctor.patient import Finding, Patient
 from hivepipe.errors import StoreError
 from hivepipe.file_size import ENOUGH_BYTES, small_limit
 from hivepipe.hive_list import known
-from hivepipe.home import is_private_folder, read_small, record_path, user_folder
+from hivepipe.home import (
+    IN_PROJECT,
+    OWN_FOLDERS,
+    is_private_folder,
+    read_small,
+    record_path,
+    tree_of,
+    user_folder,
+)
 from hivepipe.install.git_exclude import is_ignored
 from hivepipe.install.users_folder import unusable_state_folder
 from hivepipe.stack.registration import IGNORE_ALL
+from hivepipe.stack.tree import replaced
 from hivepipe.store.foreign import is_foreign
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path, is_on_shared_file_system
@@ -156,9 +165,9 @@ def file_system(patient: Patient) -> Iterator[Finding]:
 
 def tracked(patient: Patient) -> Iterator[Finding]:
     """Git tracks something in our folders: it was committed by force, or came with a pull."""
-    if not patient.place.home.endswith("/.hive-mind"):
+    folder = tree_of(patient.place.home)
+    if not folder:
         return
-    folder = patient.place.project
     tracked = git.tracked_files(folder, ".hive-mind", ".claude-state/logs")
     found = [name for name in tracked if not name.endswith("/.gitignore")]  # never believed
     if found:
@@ -170,15 +179,24 @@ def tracked(patient: Patient) -> Iterator[Finding]:
 
 def unignored(patient: Patient) -> Iterator[Finding]:
     """Git would take in what is recorded: a `.gitignore` in our folder is a person's."""
-    path = f"{patient.place.project}/.hive-mind/.gitignore"
-    is_ours = not os.path.lexists(path) or read_small(path) == IGNORE_ALL
-    if not patient.place.home.endswith("/.hive-mind") or is_ours:
+    tree = tree_of(patient.place.home)
+    path = f"{tree}{IN_PROJECT}/.gitignore"
+    if not tree or not os.path.lexists(path) or read_small(path) == IGNORE_ALL:
         return
-    for name in ("hive.db", "hive.db-wal", "appendonly.aof", "spool/1_1.json"):
-        if not is_ignored(f"{patient.home}/{name}"):
-            text = f"git does not ignore {patient.home}/{name}, which `git add -A` would take in"
+    for name in ("hive.db", "hive.db-wal"):
+        if not is_ignored(f"{tree}{IN_PROJECT}/{name}"):
+            text = (
+                f"git does not ignore {tree}{IN_PROJECT}/{name}, which `git add -A` would take in"
+            )
             yield Finding(f"{text}: add the line * to {path}, which is yours")
             return
+
+
+def data_replaced(patient: Patient) -> Iterator[Finding]:
+    """A link or another database is in the place of the data in the work tree."""
+    trouble = replaced(patient.place.home)
+    if trouble:
+        yield Finding(trouble)
 
 
 def config(patient: Patient) -> Iterator[Finding]:
@@ -191,8 +209,9 @@ def _ours(patient: Patient) -> list[Path]:
     """Return what is private: the folders, what lies in the home, the record, every `.hive`."""
     found = [patient.home, Path(record_path(patient.place.project))]
     found += map(Path, known(patient.place.home))
-    if patient.place.home.endswith("/.hive-mind"):
-        found.append(patient.home.parent / ".claude-state")
+    tree = tree_of(patient.place.home)
+    if tree:
+        found += [Path(f"{tree}{each}") for each in OWN_FOLDERS]
     if patient.home.is_dir() and os.access(patient.home, os.R_OK):
         found += sorted(patient.home.iterdir())
     return [path for path in found if os.path.lexists(path)]

@@ -9,7 +9,7 @@ from typing import Any
 
 from hivepipe.config import Config
 from hivepipe.errors import SettingsError
-from hivepipe.home import Place, read_record, real_path
+from hivepipe.home import Place, project_of, read_record, real_path
 from hivepipe.install import claude_code, claude_plugin, json_text, settings_text
 from hivepipe.install.claude_code import Scope
 from hivepipe.install.claude_plugin import Plugin
@@ -120,7 +120,7 @@ class Patient:
     @property
     def up(self) -> str:
         """The command that starts this home's stack."""
-        is_own = self.place.home == f"{self.place.project}/.hive-mind"
+        is_own = self.place.project in (project_of(self.place.home), self.place.home)
         if is_own or environment("HIVEPIPE_HOME"):
             return "hivepipe up -d"
         return f"HIVEPIPE_HOME={shlex.quote(self.place.home)} hivepipe up -d"

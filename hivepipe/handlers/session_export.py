@@ -10,7 +10,7 @@ from typing import Any
 
 from hivepipe.errors import StoreError
 from hivepipe.folders import Folder, make_root
-from hivepipe.home import kept_folder
+from hivepipe.home import kept_folder, tree_of
 from hivepipe.ownership.manifest import SESSION_FILE, Manifest
 from hivepipe.stamps import Stamp, stamp
 from hivepipe.store.listings import listings
@@ -81,8 +81,8 @@ _NEWEST = """
 
 def state_folder_of(home: str) -> str:
     """Return `.claude-state` of a home inside a project; empty for any other home."""
-    folder, inside, _ = kept_folder(home).rpartition("/.claude-state/")
-    return f"{folder}/.claude-state" if inside else ""
+    tree = tree_of(home)
+    return f"{tree}/.claude-state" if tree else ""
 
 
 def yaml_of(session: dict[str, Any]) -> bytes:

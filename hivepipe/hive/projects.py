@@ -7,6 +7,7 @@ from pathlib import Path
 from hivepipe.errors import HiveError
 from hivepipe.home import (
     absolute,
+    data_folder,
     real_path,
     state_folder,
     user_config_folder,
@@ -58,7 +59,7 @@ def add(path: Path, name: str, folder: str) -> str:
 
 def _refuse_our_own(folder: str) -> None:
     """HiveError: a worker there could write what decides about its rights."""
-    for held in (state_folder(), user_config_folder()):
+    for held in (state_folder(), data_folder(), user_config_folder()):
         if f"{real_path(held)}/".startswith(f"{folder.rstrip('/')}/"):
             raise HiveError(
                 f"{folder} holds {held}, which says what workers may do: name a folder within it"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from hivepipe.archive import index
 from hivepipe.errors import StoreError
 from hivepipe.hive_list import belief_folder, known
-from hivepipe.home import Place, read_small, state_folder
+from hivepipe.home import IN_PROJECT, Place, is_in_project, read_small, state_folder, tree_of
 from hivepipe.ownership import logs
 from hivepipe.ownership.manifest import Manifest
 from hivepipe.queues.connection import ACCEPTED_KEY, connect
@@ -48,8 +48,10 @@ def data_of(place: Place) -> list[Data]:
     database = str(database_path(place.home))
     if database.startswith(f"{state_folder()}/databases/"):
         found.append(os.path.dirname(database))
-    if place.home.endswith("/.hive-mind"):
-        found += _of_state(f"{os.path.dirname(place.home)}/.claude-state")
+    tree = tree_of(place.home)
+    if tree:
+        found += [] if is_in_project(place.home) else [f"{tree}{IN_PROJECT}"]
+        found += _of_state(f"{tree}/.claude-state")
     for hive in known(place.home):  # by a file that a `git pull` may have brought
         if hive.endswith("/.hive") and not os.path.islink(hive):
             found += [f"{hive}/{name}" for name in _OURS_OF_HIVE]

@@ -7,12 +7,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hivepipe.hive_list import belief_folder, known
-from hivepipe.home import Place, kept_folder, read_small, state_folder
+from hivepipe.home import (
+    IN_PROJECT,
+    Place,
+    kept_folder,
+    read_small,
+    short_hash,
+    state_folder,
+    tree_of,
+)
 from hivepipe.install.data import size_of
 from hivepipe.install.export_files import ExportFiles
-from hivepipe.install.home_files import why_not_ours
 from hivepipe.ownership.manifest import FILE, SESSION_FILE, Manifest
 from hivepipe.regular_file import read_bytes
+from hivepipe.stack.home_files import why_not_ours
 from hivepipe.stack.own_home import is_marked
 from hivepipe.store.location import database_path
 from hivepipe.summaries.consent import consent_path
@@ -83,7 +91,7 @@ def _is_used(place: Place) -> bool:
 def _state_ignore(home: str, manifest: Manifest) -> Iterator[tuple[str, str]]:
     """Yield `.claude-state/.gitignore`, if hivepipe made it."""
     path = f"{os.path.dirname(kept_folder(home))}/.gitignore"
-    is_made = home.endswith("/.hive-mind") and manifest.made_at("../.gitignore") is not None
+    is_made = bool(tree_of(home)) and manifest.made_at("../.gitignore") is not None
     if is_made and read_small(path) == "*\n":
         yield path, ""
 
@@ -124,9 +132,20 @@ def _files_in(folder: str) -> list[str]:
 
 def _elsewhere(place: Place) -> Iterator[str]:
     yield str(consent_path(place.home))
-    database = str(database_path(place.home))
-    if database.startswith(f"{state_folder()}/databases/"):
-        yield from (f"{database}{suffix}" for suffix in _DATABASE_SUFFIXES)
+    for folder in _database_folders(place.home):
+        yield from (f"{folder}/hive.db{suffix}" for suffix in _DATABASE_SUFFIXES)
+        if read_small(f"{folder}/.gitignore") == "*\n":
+            yield f"{folder}/.gitignore"
+
+
+def _database_folders(home: str) -> list[str]:
+    """Return the folder that hivepipe made for the database, if that is not the home."""
+    folder = os.path.dirname(database_path(home))
+    is_made = folder in (
+        f"{tree_of(home)}{IN_PROJECT}",
+        f"{state_folder()}/databases/{short_hash(home)}",
+    )
+    return [folder] if is_made and folder != home else []
 
 
 def bases_of(place: Place) -> list[str]:
@@ -144,10 +163,7 @@ def bases_of(place: Place) -> list[str]:
         found += [f"{hive}/state", belief]
     if kept.endswith("/.claude-state/logs"):
         found.append(os.path.dirname(kept))
-    database = str(database_path(place.home))
-    if database.startswith(f"{state_folder()}/databases/"):
-        found.append(os.path.dirname(database))
-    return found
+    return found + _database_folders(place.home)
 
 
 def delete(own: list[str], bases: list[str]) -> None:

@@ -5,7 +5,17 @@ import sys
 from dataclasses import dataclass
 
 from hivepipe.errors import HivepipeError, SettingsError
-from hivepipe.home import absolute, main_checkout, read_record, real_path, state_folder, user_folder
+from hivepipe.home import (
+    absolute,
+    default_home,
+    home_of_project,
+    is_in_project,
+    main_checkout,
+    read_record,
+    real_path,
+    tree_of,
+    user_folder,
+)
 from hivepipe.install import (
     claude_code,
     claude_plugin,
@@ -20,13 +30,16 @@ from hivepipe.install.hook_entries import EVENTS, Form, entry
 from hivepipe.settings import variable
 from hivepipe.stack import hook_copy, registration
 from hivepipe.stack.lock import Stack, make_private
+from hivepipe.stack.tree import recorded_tree
+from hivepipe.store.location import database_path
 
 
 @dataclass(frozen=True)
 class Plan:
     """What `init` is about to do; `exclude` keeps the settings file out of git where needed.
 
-    With a `plugin`, which runs the hooks, none of ours are to be in the settings.
+    With a `plugin`, which runs the hooks, none of ours are to be in the settings. `tree`: database,
+    archives and exports lie in its work tree.
     """
 
     project: str
@@ -36,6 +49,7 @@ class Plan:
     exclude: edits.Edit | None
     is_committed: bool
     plugin: Plugin | None = None
+    tree: str = ""
 
     @property
     def changes(self) -> list[edits.Edit]:
@@ -44,18 +58,22 @@ class Plan:
         return [edit for edit in both if edit.after != edit.before]
 
 
-def plan(scope: Scope) -> Plan:
-    """Look at the current folder; SettingsError: the settings cannot be changed."""
+def plan(scope: Scope, *, adopt: bool = False, in_tree: bool = False) -> Plan:
+    """Look at the current folder; SettingsError: the settings cannot be changed.
+
+    `adopt`: a home of 1.0.0 in the project is taken. `in_tree`: the data is to lie in the project.
+    """
     here = real_path(".")
     path = claude_code.settings_path(scope, here)
     if scope is not Scope.USER:
         _refuse_home_folder(here)
         _refuse_link_outside(path, here)
-    project, home = _project_and_home(scope, here)
+    project, home = _project_and_home(scope, here, adopt=adopt)
+    tree = _tree(scope, project, home, in_tree=in_tree)
     form = _form(scope)
     plugin = claude_plugin.switched_on(*(() if scope is Scope.USER else (here, project)))
     if plugin and plugin.is_there and scope is not Scope.PROJECT:
-        return Plan(project, home, form, _without_hooks(path), None, False, plugin)
+        return Plan(project, home, form, _without_hooks(path), None, False, plugin, tree)
     text = edits.read(path)
     try:
         after = settings_text.with_entries(text or "", wanted_entries(form))
@@ -63,22 +81,23 @@ def plan(scope: Scope) -> Plan:
         raise SettingsError(f"{path} {error}; nothing was changed") from None
     exclude = _exclusion(path) if scope is Scope.LOCAL else None
     committed = scope is Scope.LOCAL and git_exclude.is_tracked(path)
-    return Plan(project, home, form, edits.Edit(path, text, after), exclude, committed)
+    return Plan(project, home, form, edits.Edit(path, text, after), exclude, committed, None, tree)
 
 
 def carry_out(plan: Plan, adopt: bool = False) -> None:
     """Register the project and copy the hook path; then let Claude Code know of the hooks."""
+    registration.refuse_predecessor(plan.project, plan.home)
     users_folder.make()
     home = plan.home
-    if home != f"{plan.project}/.hive-mind":
+    if not is_in_project(home):
         make_private(home)  # before it is resolved, or a link above it would stay in the name
         home = real_path(home)
     stack = Stack.prepared(home)
     state = read_record(plan.project).get("state", "on")  # `off` and `down` are the user's word
     try:
-        registration.register(plan.project, stack, sys.executable, state, adopt)
+        registration.register(plan.project, stack, sys.executable, state, adopt, tree=plan.tree)
     except HivepipeError:
-        for folder in (stack.folder, os.path.dirname(stack.folder)):
+        for folder in (stack.folder, os.path.dirname(stack.folder), home):
             edits.remove_if_empty(folder)
         users_folder.tidy()
         raise
@@ -110,15 +129,29 @@ def _form(scope: Scope) -> Form:
     return Form.EXEC if claude_code.takes_exec_form(claude_code.version()) else Form.SHELL
 
 
-def _project_and_home(scope: Scope, here: str) -> tuple[str, str]:
+def _tree(scope: Scope, project: str, home: str, *, in_tree: bool) -> str:
+    """Return the project whose work tree holds the data of this home, or is to hold it."""
+    tree = tree_of(home) or recorded_tree(project, home)
+    if not in_tree or tree:
+        return tree
+    if scope is Scope.USER or home != home_of_project(project):
+        raise SettingsError("--in-tree is for a project and a home of its own")
+    if os.path.lexists(database_path(home)):
+        raise SettingsError(
+            f"{home} holds what was recorded: run `hivepipe move-home --in-tree`, which moves it"
+        )
+    return project
+
+
+def _project_and_home(scope: Scope, here: str, *, adopt: bool) -> tuple[str, str]:
     """Return whose record is written, and the home that it names."""
     if scope is Scope.USER:
-        home = f"{state_folder()}/default"
+        home = default_home()
         return home, home
     project = main_checkout(here)
     override = variable("HIVEPIPE_HOME")
     if not override:
-        return project, f"{project}/.hive-mind"
+        return project, registration.own_home(project, adopt=adopt)
     home = absolute(override)
     if f"{project}/".startswith(f"{real_path(home).rstrip('/')}/"):
         raise SettingsError(

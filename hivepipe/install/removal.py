@@ -8,11 +8,12 @@ from hivepipe.archive.index import Index
 from hivepipe.errors import SettingsError, StackError
 from hivepipe.home import (
     Place,
+    default_home,
+    home_of_project,
     kept_folder,
     locate,
     read_record,
     real_path,
-    state_folder,
 )
 from hivepipe.install import (
     claude_code,
@@ -92,7 +93,7 @@ def plan(user: bool, *, purge: bool = False) -> Removal:
 
 def _is_shared(place: Place) -> bool:
     """Has any other project this home? Its own record and this project's may be one, or gone."""
-    if place.home == f"{state_folder()}/default" and place.project != place.home:
+    if place.home == default_home() and place.project != place.home:
         return True  # by everyone who has no record
     mine = {path for path in (place.project, place.home) if read_record(path).get("home")}
     return len([1 for each in registration.records() if each["home"] == place.home]) > len(mine)
@@ -112,12 +113,12 @@ def carry_out(removal: Removal, purge: bool) -> list[str]:
     if removal.is_registered and not removal.is_shared:
         lifecycle.take_down(Stack.of(place))
         _clear_foreign_redis(place, purge)
-    registration.forget(place.project, place.home)
     is_over = purge or (removal.holds_nothing and holds_nothing(place))  # still
     bases = bases_of(place)
     own = holdings(place).own if is_over else []
     refused = [] if removal.is_shared else _give_back(place, own)
     delete(own, bases if is_over else [])
+    registration.forget(place.project, place.home)  # until now it says where the data lies
     users_folder.tidy()
     return refused
 
@@ -160,7 +161,7 @@ def _give_back_mode(folder: str, manifest: Manifest) -> None:
 
 
 def _users_place() -> Place:
-    home = f"{state_folder()}/default"
+    home = default_home()
     return Place(home, home, read_record(home))
 
 
@@ -168,7 +169,7 @@ def _projects_place() -> Place:
     """Return the place by its record alone: HIVEPIPE_HOME is not what `init` wrote down."""
     project = locate(".").project
     record = read_record(project)
-    return Place(project, record.get("home") or f"{project}/.hive-mind", record)
+    return Place(project, record.get("home") or home_of_project(project), record)
 
 
 def _settings_paths(place: Place, user: bool) -> list[str]:

@@ -1,11 +1,11 @@
-"""The user's state folder: made by the first `init`, gone after the last `uninstall`."""
+"""The user's state folder: made by the first `init`, gone with the last thing that was recorded."""
 
 import os
 import shutil
 from pathlib import Path
 
 from hivepipe.errors import SettingsError
-from hivepipe.home import read_small, state_folder, write_small
+from hivepipe.home import data_folder, read_small, state_folder, write_small
 from hivepipe.install.edits import missing_folders, remove_if_empty
 from hivepipe.settings import variable
 from hivepipe.stack.lock import make_private
@@ -18,29 +18,37 @@ def make() -> None:
     trouble = unusable_state_folder()
     if trouble:
         raise SettingsError(f"{trouble}; nothing was changed")
-    missing = missing_folders(f"{state_folder()}/{_MADE}")
+    note = f"{state_folder()}/{_MADE}"
+    missing = [*missing_folders(note), *missing_folders(f"{data_folder()}/projects")]
     make_private(state_folder())
-    if missing:
-        write_small(f"{state_folder()}/{_MADE}", "".join(f"{path}\n" for path in missing))
+    known = read_small(note).splitlines()
+    if set(missing) - set(known):
+        write_small(note, "".join(f"{path}\n" for path in dict.fromkeys([*known, *missing])))
 
 
 def unusable_state_folder() -> str:
     """Say why the folder cannot be made or written; empty if it can be."""
-    folder = Path(state_folder())
-    there = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
-    if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
-        return ""
+    for folder in (Path(state_folder()), Path(data_folder())):
+        there = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
+        if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
+            return _unusable(folder, there)
+    return ""
+
+
+def _unusable(folder: Path, there: Path) -> str:
     said = variable("HOME")
     named = f"HOME is {said}" if said else "HOME is not set"
     why = "cannot be written" if there.is_dir() else "is not a folder"
     return (
         f"hivepipe keeps its records in {folder}, and {there} {why} ({named}): "
-        "set HOME or XDG_STATE_HOME to a folder of yours"
+        "set HOME, or XDG_STATE_HOME and XDG_DATA_HOME, to a folder of yours"
     )
 
 
 def tidy() -> None:
     """Remove the folder if nothing of any project is in it, and those made for it."""
+    for folder in (f"{data_folder()}/projects", data_folder()):
+        remove_if_empty(folder)
     for name in ("projects", "changed", "databases", "default", "migrated", "hives"):
         remove_if_empty(f"{state_folder()}/{name}")
     if not os.path.lexists(f"{state_folder()}/projects"):  # nobody is left who has hooks
@@ -48,7 +56,9 @@ def tidy() -> None:
     note = f"{state_folder()}/{_MADE}"
     made = read_small(note).splitlines() or [state_folder()]
     try:
-        if os.listdir(state_folder()) not in ([], [_MADE]):
+        if os.listdir(state_folder()) not in ([], [_MADE]) or os.path.lexists(
+            f"{data_folder()}/projects"
+        ):
             return
     except FileNotFoundError:
         return

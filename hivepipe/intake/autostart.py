@@ -91,7 +91,7 @@ def _become_starter(place: Place, path: str) -> None:
                 posix.close(int(name))
             except OSError:  # the one that listed them
                 continue
-    home = place.home.encode("utf-8", "surrogateescape")
+    home = place.recorded.encode("utf-8", "surrogateescape")
     environment = settings.inherited() | {b"HIVEPIPE_HOME": home}
     # The full path: by the name alone Python does not find its virtual environment.
     posix.execve(place.python, [place.python, "-I", "-m", _MODULE, path], environment)

@@ -174,7 +174,7 @@ def _keep_after(name: str, failure: str) -> None:
 def _count_lost() -> None:
     from hivepipe.queues.spool import count_lost
 
-    count_lost(_place or home.locate(settings.variable("CLAUDE_PROJECT_DIR") or "."), _came_at_ns)
+    count_lost(_place or _locate(None), _came_at_ns)
 
 
 def _stop_at_last(*_signal: object) -> None:
@@ -263,7 +263,7 @@ def _refusal(event: Event | None, place: home.Place) -> bytes:
 
 
 def _locate(event: Event | None) -> home.Place:
-    return home.locate(
+    return home.locate_for_hook(
         settings.variable("CLAUDE_PROJECT_DIR") or (event.cwd if event else "") or "."
     )
 
@@ -488,7 +488,7 @@ def _log(place: home.Place, name: str, message: str) -> None:
 def _log_failure(name: str, what: str) -> None:
     """Write the failure to the log of wherever this event would have gone."""
     try:
-        _log(home.locate(settings.variable("CLAUDE_PROJECT_DIR") or "."), name, what)
+        _log(_locate(None), name, what)
     except BaseException:  # noqa: BLE001  there is nobody left to tell
         return
 

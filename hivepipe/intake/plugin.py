@@ -99,6 +99,6 @@ def _command(is_copy: bool) -> str:
     for installer in ("pipx install", "uv tool install"):
         if any([posix.access(f"{at}/{installer.split()[0]}", posix.X_OK) for at in folders]):
             return f"{installer} {package} && hivepipe init --user"
-    venv = "~/.local/share/hivepipe"
+    venv = "~/.local/venvs/hivepipe"
     install = f"python3 -m venv {venv} && {venv}/bin/pip install {package}"
     return f"{install} && {venv}/bin/hivepipe init --user"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from hivepipe.errors import HivepipeError, MigrationError
 from hivepipe.handlers.found_exports import Row
-from hivepipe.home import Place, kept_folder, read_record
+from hivepipe.home import KEPT_IN_PROJECT, Place, read_record
 from hivepipe.install import (
     claude_code,
     edits,
@@ -100,10 +100,10 @@ def _refuse_settings(plan: Plan) -> None:
 
 
 def _refuse_links(plan: Plan) -> None:
-    """MigrationError: the exports of a home inside the project would lie behind a link."""
-    if plan.is_registered or not plan.home.endswith("/.hive-mind"):
+    """MigrationError: the old archives and exports lie behind a link."""
+    if plan.is_registered:
         return
-    logs = kept_folder(plan.home)
+    logs = f"{plan.project}{KEPT_IN_PROJECT}"
     for folder in (os.path.dirname(logs), logs):
         if os.path.islink(folder):
             raise MigrationError(

@@ -81,8 +81,7 @@ def plan(elsewhere: list[str]) -> Plan:
     home = registered or installation.plan(Scope.LOCAL).home
     record = records.read(project) or Record(project)
     found = find_home(project, is_moved=record.is_moved)
-    is_in_the_way = found and home == str(found.folder)
-    aside, moves = _moves(record, found) if found and is_in_the_way else ("", [])
+    aside, moves = _moves(record, found) if found else ("", [])
     if found and found.is_shared and not (registered or record.is_moved):
         raise MigrationError(
             f"{found.folder} holds files of hivepipe, and this project is not registered: "

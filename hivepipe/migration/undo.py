@@ -35,8 +35,8 @@ def _undo(project: str) -> Record:
     if read_record(project).get("home"):
         raise MigrationError(
             f"hivepipe still records {project}: `hivepipe uninstall --purge` deletes what it "
-            "recorded and gives everything back; or run `hivepipe uninstall`, move .hive-mind "
-            "away, then `hivepipe migrate --undo`"
+            "recorded and gives everything back; or run `hivepipe uninstall`, then "
+            "`hivepipe migrate --undo`"
         )
     _refuse_hivepipes_home(record)
     in_the_way = [pair for move in record.moves for pair in _move_back(move)]

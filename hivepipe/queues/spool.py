@@ -17,8 +17,11 @@ import posix
 
 from hivepipe.home import (
     Place,
+    home_of_project,
+    is_in_project,
     is_private_folder,
     make_folders,
+    project_of,
     read_record,
     short_hash,
 )
@@ -52,7 +55,10 @@ def spool_folders(home: str) -> list[str]:
 
 def all_folders(home: str) -> tuple[str, ...]:
     """Return every folder that may hold events of a home, the home first."""
-    return home, *spare_folders(home, Place(home, home, read_record(home)).runtime)
+    runtime = Place(home, home, read_record(home)).runtime
+    if is_in_project(home):  # hooks write nothing into a work tree
+        return home, home_of_project(project_of(home)), *spare_folders(home, runtime)
+    return home, *spare_folders(home, runtime)
 
 
 def keep_event(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import psutil
 
-from hivepipe.home import Place, state_folder
+from hivepipe.home import Place, default_home, project_of, state_folder
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.members import (
     SUPERVISOR,
@@ -85,14 +85,13 @@ def _look_at(stack: Stack, recorded: str) -> KnownStack:
         state = "gone"
     else:
         state = {"on": "resting", "down": "stopped"}.get(recorded, recorded)
-    own = stack.home.endswith("/.hive-mind")
-    project = stack.home.removesuffix("/.hive-mind") if own else ""
+    project = project_of(stack.home)
     return KnownStack(stack, project, state, sorted(processes, key=lambda process: process.pid))
 
 
 def is_default(stack: Stack) -> bool:
     """Is this the stack of all projects that were never registered?"""
-    return stack.home == f"{state_folder()}/default"
+    return stack.home == default_home()
 
 
 def _memory_of(process: psutil.Process) -> int:

@@ -11,25 +11,32 @@ from contextlib import contextmanager
 from hivepipe.file_size import raise_limit
 from hivepipe.home import read_record
 from hivepipe.stack import hook_copy, kernel, supervisor
+from hivepipe.stack.conversion import converted
+from hivepipe.stack.data_move import settle
 from hivepipe.stack.leave import stay
 from hivepipe.stack.lock import Stack, locked_folder, make_private, remove_runtime
 from hivepipe.stack.registration import move, refuse_switched_off, set_state
+from hivepipe.stack.tree import refuse_replaced
 
 # Longer than the slowest start and the slowest stop that may stand before us.
 TURN_SECS = supervisor.READY_SECS + supervisor.STOP_SECS + 10
 
 
-def bring_up(project: str, stack: Stack) -> None:
+def bring_up(project: str, stack: Stack) -> Stack:
     """Start the stack of a registered project, or join the one that runs."""
+    stack = converted(stack)
     with _turn(stack):
         refuse_switched_off(project)
         set_state(stack.home, "on")
         stay(stack)
         _start(stack)
+    return stack
 
 
 def start_by_itself(stack: Stack) -> None:
     """Start the stack of a home because a hook found none, unless its user said `down` since."""
+    if read_record(stack.home).get("state", "on") == "on":
+        stack = converted(stack)
     with _turn(stack):
         if read_record(stack.home).get("state") == "on":
             move(stack)
@@ -46,17 +53,35 @@ def take_down(stack: Stack) -> None:
             remove_runtime(stack)
 
 
-def restart(project: str, stack: Stack) -> None:
+@contextmanager
+def stopped(project: str, stack: Stack) -> Iterator[Stack]:
+    """Hold a home whose stack is ended meanwhile; one that ran is started again."""
+    ran = bool(supervisor.processes(stack))
+    stack = converted(stack)
+    with _turn(stack):
+        refuse_switched_off(project)
+        supervisor.stop(stack)
+        settle(stack.home)
+        yield stack
+        if ran:
+            _start(stack)
+
+
+def restart(project: str, stack: Stack) -> Stack:
     """End the stack of a registered project and start it with the code that is installed now."""
+    stack = converted(stack)
     with _turn(stack):
         refuse_switched_off(project)
         set_state(stack.home, "on")
         supervisor.stop(stack)
         _start(stack)
+    return stack
 
 
 def _start(stack: Stack) -> None:
     """Start it, and let hooks be of the same version."""
+    settle(stack.home)
+    refuse_replaced(stack.home)
     hook_copy.refresh()
     raise_limit()
     supervisor.start(stack)

@@ -21,4 +21,9 @@ def is_marked(home: str) -> bool:
     """Does hivepipe's own mark lie in this folder? A link is never a home of ours."""
     if os.path.islink(home) or not os.path.isdir(home):
         return False
-    return bool(_MARKS & set(os.listdir(home))) or is_own(Path(home, "hive.db"))
+    return is_whole(home) or is_own(Path(home, "hive.db"))
+
+
+def is_whole(home: str) -> bool:
+    """Does more than a database lie there? So it is in a home, not in a tree of one."""
+    return os.path.isdir(home) and bool(_MARKS & set(os.listdir(home)))

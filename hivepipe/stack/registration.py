@@ -3,14 +3,21 @@
 import os
 import stat
 from importlib.metadata import version
+from pathlib import Path
 from secrets import token_hex
 
 from hivepipe.errors import RegistrationError
 from hivepipe.folders import Folder
 from hivepipe.home import (
+    IN_PROJECT,
+    OWN_FOLDERS,
+    data_folder,
+    home_of_project,
+    is_in_project,
     is_private_folder,
     kept_folder,
     parse_record,
+    project_of,
     read_record,
     read_small,
     real_path,
@@ -22,15 +29,18 @@ from hivepipe.home import (
 from hivepipe.ownership.logs import NAMES, take_names
 from hivepipe.ownership.manifest import Manifest
 from hivepipe.stack.lock import Stack, locked_folder, make_private
+from hivepipe.stack.own_home import is_whole
 from hivepipe.stack.root import refuse_root
+from hivepipe.stack.tree import recorded_tree, refuse_shipped
 from hivepipe.store.foreign import is_foreign
 from hivepipe.store.location import database_path
 
+_OF_HOMES = ("project", "was")  # fields that only the record of a home has
 LARGEST_RECORD_BYTES = 4096  # what a hook reads of it
 WAIT_SECS = 10.0  # for another process that registers; it writes a few small files
 IGNORE_ALL = "*\n"  # of a `.gitignore`
 STATE_MODE = "mode of .claude-state"  # before it was closed to others
-_FOLDERS = (".hive-mind", ".claude-state")
+_FOLDERS = tuple(folder.strip("/") for folder in OWN_FOLDERS)
 
 
 def register(
@@ -40,13 +50,16 @@ def register(
     state: str = "on",
     adopt: bool = False,
     owner: str = "",
+    tree: str = "",
 ) -> None:
     """Make the folders of a project and write its record, and the one of its home.
 
-    RegistrationError: the project came with a home of its own, and `adopt` does not say to take it.
+    `tree`: database, archives and exports lie in the work tree of this project.
+    RegistrationError: it came with such folders, and `adopt` does not say to take them.
     """
     home = stack.home
-    refuse_root(home)
+    for folder in {home, project}:
+        refuse_root(folder)
     record = {
         "home": home,
         "socket": stack.address,
@@ -55,49 +68,80 @@ def register(
         "state": state,
         "owner": owner or owner_id(home),
         "version": version("hivepipe"),
+        **({"tree": tree} if tree and not is_in_project(home) else {}),
     }
     text = _text(record)  # refused before anything is made
-    refuse_predecessor(home)
+    refuse_predecessor(project, home)
+    _refuse_users_folder(home)
+    if tree or is_in_project(home):
+        refuse_shipped(tree or project_of(home))
     make_private(_records_folder())
     with locked_folder(_records_folder(), WAIT_SECS):  # what another made is not somebody else's
-        if not adopt:
-            _refuse_shipped(project)
-        _make_folders(project, home)
-        if home != project:  # off is a project's own word: its home's record keeps the stack's
-            wanted = read_record(home).get("state", "on") if state == "off" else state
-            _write(home, _text({**record, "state": wanted}))
-        _write(project, text)
-
-
-def _make_folders(project: str, home: str) -> None:
-    manifest = Manifest(home)
-    if home == f"{project}/.hive-mind":
-        _take_folders(project, manifest)
-    else:
-        _refuse_users_folder(home)
-        _claim(home)
+        if tree and not (adopt or recorded_tree(tree, home)):
+            _refuse_shipped(tree)
+        _make_home(home)
+        before = read_record(home)
+        kept = {name: before[name] for name in _OF_HOMES if name in before}
+        if home != project:
+            kept |= {"project": project} if _is_of_one_project(home) else {}
+            # Off is a project's own word: its home's record keeps what its stack is.
+            wanted = before.get("state", "on") if state == "off" else state
+            _write(home, _text({**record, **kept, "state": wanted}))
+        manifest = Manifest(home)
         manifest.begin()
-    take_names(kept_folder(home), manifest, NAMES)
+        if tree:
+            take_folders(tree, manifest)
+        take_names(kept_folder(home), manifest, NAMES)
+        _write(project, _text({**record, **kept}) if home == project else text)
 
 
-def refuse_predecessor(home: str) -> None:
-    """RegistrationError: the home is the predecessor's, in which nothing could be stored."""
-    database = database_path(home)
-    has_old_queue = os.path.isdir(f"{home}/queue/pending") and not os.path.lexists(database)
-    if has_old_queue or is_foreign(database):
-        raise RegistrationError(
-            f"{database if is_foreign(database) else home} is of the bash hooks that hivepipe "
-            "replaces: run `hivepipe migrate`, which moves it aside and imports it"
-        )
+def _is_of_one_project(home: str) -> bool:
+    return home.startswith(f"{real_path(data_folder())}/projects/")
 
 
-def _take_folders(project: str, manifest: Manifest) -> None:
+def own_home(project: str, *, adopt: bool = False) -> str:
+    """Return the home of a project's own: the recorded one of 1.0.0, or outside its work tree.
+
+    `adopt`: one of 1.0.0 that lies there is taken, recorded or not.
+    """
+    old = f"{project}{IN_PROJECT}"
+    recorded = read_record(project).get("home", "")
+    if recorded == old or (adopt and is_whole(old)):
+        return old
+    return recorded if _is_of_one_project(recorded) else home_of_project(project)
+
+
+def _make_home(home: str) -> None:
+    make_private(os.path.dirname(home))
+    _claim(home)
+
+
+def refuse_predecessor(project: str, home: str) -> None:
+    """RegistrationError: the predecessor's home or database, which `migrate` imports first."""
+    old, database = f"{project}{IN_PROJECT}", database_path(home)
+    if is_foreign(database):
+        raise _is_predecessors(str(database))
+    if read_record(project).get("home") and not is_in_project(home):
+        return  # it has a home elsewhere: whatever comes with a branch is not looked at
+    if is_foreign(Path(old, "hive.db")):
+        raise _is_predecessors(f"{old}/hive.db")
+    if os.path.isdir(f"{old}/queue/pending") and not os.path.lexists(f"{old}/hive.db"):
+        raise _is_predecessors(old)
+
+
+def _is_predecessors(path: str) -> RegistrationError:
+    return RegistrationError(
+        f"{path} is of the bash hooks that hivepipe replaces: run `hivepipe migrate`, which moves "
+        "it aside and imports it"
+    )
+
+
+def take_folders(project: str, manifest: Manifest) -> None:
     """Close both folders to others, and note what they were before."""
     beside = f"{project}/.claude-state"
     was_ignored, mode = os.path.lexists(f"{beside}/.gitignore"), _mode(beside)
     for name in _FOLDERS:
         _claim(f"{project}/{name}")
-    manifest.begin()
     if mode not in ("", "0700"):
         manifest.remember(STATE_MODE, mode)
     if not was_ignored or (manifest.adopts and read_record(project)):  # 1.0.0 made it
@@ -114,8 +158,8 @@ def _mode(folder: str) -> str:
 
 
 def _refuse_shipped(project: str) -> None:
-    """A folder that came with the project is somebody else's: Redis runs what its file says."""
-    if read_record(project):
+    """A folder that came with the project is somebody else's, and so is what it holds."""
+    if read_record(project).get("tree") or is_in_project(read_record(project).get("home", "")):
         return
     home = f"{project}/.hive-mind"
     if os.path.isdir(home) and set(os.listdir(home)) - {".gitignore"}:
@@ -124,8 +168,6 @@ def _refuse_shipped(project: str) -> None:
             "(moved, renamed, or uninstalled before), add --adopt; if the bash hooks made it, run "
             "`hivepipe migrate`; else move it away"
         )
-    if os.path.islink(f"{project}/.claude-state/logs"):
-        raise RegistrationError(f"{project}/.claude-state/logs is a link: remove it")
 
 
 def _refuse_users_folder(home: str) -> None:
@@ -181,13 +223,40 @@ def move(stack: Stack) -> None:
     _change(stack.home, socket=stack.address, runtime=stack.folder)
 
 
-def _change(home: str, **now: str) -> None:
+def move_records(old: str, stack: Stack, tree: str) -> None:
+    """Let every record of a home name another one; `tree`: where its data lies, if in a project."""
+    now = {"home": stack.home, "socket": stack.address, "runtime": stack.folder}
+    now |= {"tree": tree} if tree else {}
+    project = project_of(old)
+    own = next((record for record in records() if record["home"] == old), {})
+    _write(stack.home, _text({**own, **now, "project": project, "was": old}))
+    _change(old, **now)
+    _write(old, _text({**own, **now, "alias": "yes"}))  # for who names the old one
+
+
+def set_tree(home: str, tree: str) -> None:
+    """Let every record of a home say in whose work tree its data lies; the home's own says it."""
+    change = {"tree": tree}
+    _write(home, _text(_changed(read_record(home), change)))
+    _change(home, **change)
+
+
+def left_old_home(home: str) -> None:
+    """Nothing of the home's is in its old place any more."""
+    _change(home, was="")
+
+
+def _change(of_home: str, /, **now: str) -> None:
     for file in _record_files():
         record = parse_record(file)
-        off = {"state": "off"} if record.get("state") == "off" else {}
-        changed = {**record, **now, **off}
-        if record.get("home") == home and changed != record:
+        changed = _changed(record, now)
+        if record.get("home") == of_home and changed != record:
             write_small(file, _text(changed))
+
+
+def _changed(record: dict[str, str], now: dict[str, str]) -> dict[str, str]:
+    off = {"state": "off"} if record.get("state") == "off" else {}
+    return {name: said for name, said in {**record, **now, **off}.items() if said}
 
 
 def refuse_switched_off(project: str) -> None:
@@ -202,8 +271,9 @@ def unregistered(project: str) -> RegistrationError:
 
 
 def records() -> list[dict[str, str]]:
-    """Return every record of the user, a home's own among them."""
-    return [record for record in map(parse_record, _record_files()) if record.get("home")]
+    """Return every record of the user, a home's own among them; none of a place that it left."""
+    found = map(parse_record, _record_files())
+    return [record for record in found if record.get("home") and "alias" not in record]
 
 
 def _records_folder() -> str:
@@ -223,7 +293,14 @@ def forget(project: str, home: str) -> None:
     _unlink(record_path(project))
     others = [record for record in records() if record.get("home") == home]
     if len(others) <= 1:  # the home's own
-        _unlink(record_path(home))
+        for file in _record_files():
+            if parse_record(file).get("home") == home:
+                _unlink(file)
+
+
+def leave(project: str) -> None:
+    """Remove the record of a project that is gone; its home stays."""
+    _unlink(record_path(project))
 
 
 def _unlink(path: str) -> None:

@@ -9,7 +9,7 @@ import os
 import re
 from pathlib import Path
 
-from hivepipe.home import absolute, short_hash, state_folder
+from hivepipe.home import IN_PROJECT, absolute, short_hash, state_folder, tree_of
 from hivepipe.regular_file import read_text
 from hivepipe.settings import variable
 
@@ -33,13 +33,17 @@ _MOUNTS = Path("/proc/self/mountinfo")  # Linux only; elsewhere the home is take
 
 
 def database_path(home: str) -> Path:
-    """Return HIVEPIPE_DB, else hive.db of the home, else one of the user's state folder."""
+    """Return HIVEPIPE_DB, else hive.db of the home or its tree, else one of the state folder."""
     named = variable("HIVEPIPE_DB")
-    if named:
-        return Path(absolute(named))
-    if len(os.fsencode(home)) > LONGEST_HOME_BYTES or is_on_shared_file_system(home):
+    return Path(absolute(named)) if named else database_in(home, tree_of(home))
+
+
+def database_in(home: str, tree: str) -> Path:
+    """Return where the database is in a project's work tree, or in the home itself."""
+    folder = f"{tree}{IN_PROJECT}" if tree else home
+    if len(os.fsencode(folder)) > LONGEST_HOME_BYTES or is_on_shared_file_system(folder):
         return Path(state_folder(), "databases", short_hash(home), "hive.db")
-    return Path(home, "hive.db")
+    return Path(folder, "hive.db")
 
 
 def is_on_shared_file_system(home: str) -> bool:

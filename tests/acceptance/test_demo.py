@@ -25,7 +25,7 @@ ACTS = (
     "kill -9: writer, while all three work",
     "kill -9: everything, the supervisor first",
     "evening: all three leave",
-    "what landed in .hive-mind/hive.db",
+    "what landed in hive.db",
     "do the accounts balance?",
     "what it cost",
 )

@@ -434,18 +434,16 @@ def test_an_opted_out_project_gets_nothing_written(
 
 
 @pytest.mark.parametrize("state", ["on", "down"])
-def test_a_registered_project_has_home_and_log_in_its_folder(
+def test_a_registered_project_has_its_own_home_and_log(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
-    machine.home = machine.project / ".hive-mind"
+    machine.home = machine.project.parent / "data" / "shop"
     machine.spool = machine.home / "spool"
     register(machine, monkeypatch, home=str(machine.home), state=state)
     machine.send(payloads.STOP)
     machine.fire("Stop", b"nonsense").must_be_neutral()
     assert machine.operations() == OPERATIONS["Stop"]
-    assert LOG_LINE.fullmatch(
-        (machine.project / ".claude-state/logs/hook-errors.log").read_text().strip()
-    )
+    assert LOG_LINE.fullmatch((machine.home / "logs" / "hook-errors.log").read_text().strip())
 
 
 def register(machine: Machine, monkeypatch: pytest.MonkeyPatch, **fields: str) -> None:
@@ -903,17 +901,18 @@ def test_where_only_the_log_can_be_written_it_names_the_trouble(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     project = reachable.resolve() / "project"
-    logs = project / ".claude-state" / "logs"
+    home = reachable.resolve() / "data"
+    logs = home / "logs"
     logs.mkdir(parents=True)
-    logs.chmod(0o777)
-    assert user_can_write_in(logs)
-    (logs / "probe").unlink()
     monkeypatch.setattr(homes.posix, "environ", {b"XDG_STATE_HOME": bytes(reachable / "state")})
     record = Path(homes.record_path(str(project)))
     record.parent.mkdir(parents=True)
-    record.write_text(f"home={project}/.hive-mind\n")
-    (project / ".hive-mind" / "spool").mkdir(parents=True)
-    read_only(project / ".hive-mind")
+    record.write_text(f"home={home}\n")
+    (home / "spool").mkdir()
+    read_only(home)
+    logs.chmod(0o777)
+    assert user_can_write_in(logs)
+    (logs / "probe").unlink()
     fire_as_user("Stop", encoded(payloads.STOP)).must_be_neutral()
     (line, *_) = (logs / "hook-errors.log").read_text().splitlines()
     match = LOG_LINE.fullmatch(line)

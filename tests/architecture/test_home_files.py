@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.install.home_files import why_not_ours
+from hivepipe.stack.home_files import why_not_ours
 from tests.conftest import ROOT
 
 # A person's own: they stay.

@@ -13,7 +13,7 @@ from hivepipe.cli.main import commands
 # Why a command has none.
 WITHOUT = {
     "it acts, and says in a line or two what it did": (
-        *("init", "uninstall", "off", "on", "up", "down", "restart"),
+        *("init", "uninstall", "move-home", "off", "on", "up", "down", "restart"),
         *("summaries enable", "summaries disable", "credentials set", "credentials remove"),
         *("memory forget", "archive rebuild-index", "failed retry", "failed discard"),
         *("task progress", "task assign", "task done", "task cancel", "task reopen"),
@@ -22,7 +22,7 @@ WITHOUT = {
         *("hive archive", "hive delete", "hive projects add", "hive projects remove"),
     ),
     "it prints text for another program": (
-        *("completion", "redact", "root", "url", "rq", "hive monitor", "export"),
+        *("completion", "redact", "root", "home", "url", "rq", "hive monitor", "export"),
     ),
     "it runs for as long as somebody looks": ("dashboard", "demo"),
 }

@@ -277,7 +277,7 @@ class Bench:
     @property
     def hook_log(self) -> str:
         """What the hooks wrote into their log."""
-        path = self.home.project / ".claude-state" / "logs" / "hook-errors.log"
+        path = self.home.logs / "hook-errors.log"
         return path.read_text() if path.exists() else "the hooks' log is empty"
 
     # ---- asserting

@@ -64,7 +64,7 @@ def test_a_pipe_keeps_no_reader_waiting(private_home: Home, reader: str) -> None
 
 
 def test_the_doctor_looks_beside_a_pipe(bench: Bench) -> None:
-    log = bench.home.project / ".claude-state" / "logs" / "hook-errors.log"
+    log = bench.home.logs / "hook-errors.log"
     log.parent.mkdir(parents=True)
     os.mkfifo(log)
     assert "checks" in bench.command("doctor", expect=None)

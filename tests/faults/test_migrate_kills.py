@@ -72,7 +72,7 @@ class Scene:
 
     def _archives(self) -> dict[str, bytes]:
         """Return the originals, which stay, and the copies."""
-        logs = self.project / ".claude-state" / "logs"
+        logs = self.kept
         return {str(path.relative_to(logs)): path.read_bytes() for path in logs.rglob("*.jsonl")}
 
     def _rows(self) -> dict[str, list[Any]]:

@@ -48,7 +48,7 @@ class Desk:
 
     @property
     def kept(self) -> Path:
-        return self.home.project / ".claude-state" / "logs"
+        return self.home.kept
 
     def archived(self, session: str = SESSION) -> bytes:
         found = list(self.kept.rglob(f"*_{session}.jsonl"))
@@ -83,7 +83,7 @@ class Desk:
             return int(client.zcard("rq:failed:slow")) + int(client.zcard("rq:failed:low"))
 
     def log(self) -> str:
-        path = self.kept / "hook-errors.log"
+        path = self.home.logs / "hook-errors.log"
         return path.read_text() if path.exists() else ""
 
 
@@ -307,7 +307,7 @@ def test_hostile_paths_write_nothing_outside(desk: Desk) -> None:
 def outside(desk: Desk) -> set[Path]:
     """Every file that is neither in the project nor the stack's own."""
     found = {path for path in desk.home.root.rglob("*") if desk.home.project not in path.parents}
-    ours = {"run", "state", "slow.log", "writer.hive-mind.log"}
+    ours = {"run", "state", "home", "slow.log", "writerhome.log"}
     return {path for path in found if not ours & {*path.parts}}
 
 
@@ -353,7 +353,7 @@ def test_an_unreadable_transcript_waits_until_it_can_be_read(user: User) -> None
     assert "Permission denied" in user.hivepipe("drain", expect=1)
     path.chmod(0o600)
     user.hivepipe("drain")
-    (kept,) = (user.project / ".claude-state" / "logs").rglob("*.jsonl")
+    (kept,) = (user.recorded / "archive").rglob("*.jsonl")
     assert kept.read_bytes() == lines(2)
     assert (kept.stat().st_mode & 0o777, kept.stat().st_uid) == (0o600, UID)
 

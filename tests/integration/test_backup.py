@@ -34,7 +34,7 @@ def full(private_home: Home, redis_server: Server, writer: Writer) -> Iterator[H
     writer.start()
     fire_all([changed(SESSION_START, source="startup"), PROMPT], private_home.env)
     until(lambda: private_home.count("prompts") == 1, "not stored")
-    kept = private_home.project / ".claude-state" / "logs" / "main-session" / "2026-11"
+    kept = private_home.kept / "main-session" / "2026-11"
     kept.mkdir(parents=True)
     (kept / "one.jsonl").write_text('{"type": "user"}\n')
     (private_home.path / "config.toml").write_text("idle_secs = 7\n")
@@ -65,7 +65,7 @@ def test_what_is_there_comes_back_while_others_write(
     writer.end()
     redis_server.end()
     assert "with --replace it is moved aside" in full.command("restore", str(target), expect=1)
-    full_log = full.project / ".claude-state" / "logs"
+    full_log = full.kept
     (full_log / "main-session" / "2026-11" / "two.jsonl").write_text("later\n")
     said = full.command("restore", str(target), "--replace")
     assert dump(full) == before
@@ -73,7 +73,7 @@ def test_what_is_there_comes_back_while_others_write(
     assert not (full_log / "main-session" / "2026-11" / "two.jsonl").exists()
     (aside,) = (full.path / "backups").glob("before-restore-*")
     assert str(aside) in said
-    assert (aside / "logs" / "main-session" / "2026-11" / "two.jsonl").exists()
+    assert (aside / "archive" / "main-session" / "2026-11" / "two.jsonl").exists()
     assert full.database.stat().st_mode & 0o777 == 0o600
     assert not list(full.path.glob(".restore-*"))
 

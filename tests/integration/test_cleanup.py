@@ -105,7 +105,7 @@ class Swarm:
 
     @property
     def log(self) -> Path:
-        return self.home.project / ".claude-state" / "logs" / "cleanup.log"
+        return self.home.kept / "cleanup.log"
 
     def assert_log_equals_rows(self, cause: str) -> None:
         lines = self.log.read_text().splitlines()

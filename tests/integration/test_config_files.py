@@ -21,20 +21,20 @@ def throttled(user: User) -> int:
             tool_input={"file_path": "/a"},
             tool_response={},
         )
-    spooled = (user.project / ".hive-mind" / "spool").glob("*.json")
+    spooled = (user.recorded / "spool").glob("*.json")
     return sum(path.read_text().count('"update_checkpoint"') for path in spooled)
 
 
 def test_hooks_take_what_the_file_says_and_the_environment_wins(user: User) -> None:
     user.env["HIVEPIPE_AUTOSTART"] = "0"
     user.hivepipe("init")
-    (user.project / ".hive-mind" / "config.toml").write_text("checkpoint_interval = 0\n")
+    (user.recorded / "config.toml").write_text("checkpoint_interval = 0\n")
     user.hivepipe("config")
     assert throttled(user) == 2
     user.env["HIVEPIPE_CHECKPOINT_INTERVAL"] = "60"
-    for path in (user.project / ".hive-mind" / "spool").glob("*"):
+    for path in (user.recorded / "spool").glob("*"):
         path.unlink()
-    for path in (user.project / ".hive-mind" / "instances").glob("*"):
+    for path in (user.recorded / "instances").glob("*"):
         path.unlink()
     assert throttled(user) == 1
 
@@ -46,7 +46,7 @@ def test_hooks_take_what_the_file_says_and_the_environment_wins(user: User) -> N
 def test_a_damaged_file_sets_nothing_and_loses_nothing(user: User, data: bytes) -> None:
     user.env["HIVEPIPE_AUTOSTART"] = "0"
     user.hivepipe("init")
-    (user.project / ".hive-mind" / "hook-settings.json").write_bytes(data)
+    (user.recorded / "hook-settings.json").write_bytes(data)
     assert throttled(user) == 1
 
 
@@ -61,7 +61,7 @@ def test_the_stack_takes_the_users_file(user: User) -> None:
     user.live_through_a_session()
     until(user.sessions, "no session was recorded")
     assert database.exists()
-    assert not (user.project / ".hive-mind" / "hive.db").exists()
+    assert not (user.recorded / "hive.db").exists()
     with redis.Redis.from_url(user.hivepipe("url").strip()) as client:
         assert client.config_get("appendfsync") == {"appendfsync": "always"}
     said = user.do("hivepipe", "config", "--json")
@@ -71,7 +71,7 @@ def test_the_stack_takes_the_users_file(user: User) -> None:
 
 def test_a_bad_file_is_said_and_stops_nothing(user: User) -> None:
     user.hivepipe("init")
-    file = user.project / ".hive-mind" / "config.toml"
+    file = user.recorded / "config.toml"
     file.write_text("use_qeue = false\n")
     assert "use_qeue" in user.hivepipe("config", expect=1)
     assert "use_qeue" in user.hivepipe("url")

@@ -31,7 +31,7 @@ def home(private_home: Home) -> Home:
 
 
 def kept(home: Home, pattern: str) -> Path:
-    (found,) = (home.project / ".claude-state" / "logs").rglob(pattern)
+    (found,) = (home.kept).rglob(pattern)
     return found
 
 

@@ -50,7 +50,7 @@ def healthy(user: User) -> User:
 
 
 def home(user: User) -> Path:
-    return user.project / ".hive-mind"
+    return user.recorded
 
 
 def record(user: User) -> Path:
@@ -144,10 +144,15 @@ def shared_and_local(user: User) -> None:
     change(user.settings, '"timeout": 5', '"timeout": 4')
 
 
+def open_to_others(user: User) -> None:
+    for folder in (home(user), home(user).parent, home(user).parent.parent):
+        folder.chmod(0o755)
+
+
 def commit_by_force(user: User) -> None:
     user.git("init", "-q")
-    user.do("sh", "-c", "umask 077; touch .hive-mind/config.toml")
-    user.git("add", "-f", ".hive-mind/config.toml")
+    user.hivepipe("move-home", "--in-tree")
+    user.git("add", "-f", ".hive-mind/hive.db")
 
 
 MENDED: dict[str, tuple[str, Make, str]] = {
@@ -189,14 +194,14 @@ MENDED: dict[str, tuple[str, Make, str]] = {
         "0.0.1-",
     ),
     "a home deleted": ("home", lambda u: shutil.rmtree(home(u)), "was deleted"),
-    "a home that others may read": ("modes", lambda u: home(u).chmod(0o755), "others may"),
+    "a home that others may read": ("modes", open_to_others, "others may"),
     "sockets that others may reach": (
         "sockets",
         lambda u: next((u.run_folder / "hivepipe").iterdir()).chmod(0o755),
         "not yours alone",
     ),
     "a damaged database": ("database", damage_database, "damaged"),
-    "a committed home": ("git", commit_by_force, ".hive-mind/config.toml"),
+    "a committed home": ("git", commit_by_force, ".hive-mind/hive.db"),
 }
 
 
@@ -405,7 +410,7 @@ def test_an_old_claude_code_is_named_and_mended(healthy: User) -> None:
 
 
 def test_errors_of_hooks_are_shown(healthy: User) -> None:
-    log = healthy.project / ".claude-state" / "logs" / "hook-errors.log"
+    log = healthy.recorded / "logs" / "hook-errors.log"
     log.parent.mkdir(mode=0o700)
     log.write_text("[2026-11-21T01:00:00Z] [stop] [ERROR] No space left on device\n")
     log.chmod(0o600)

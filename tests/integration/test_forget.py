@@ -98,7 +98,7 @@ def everywhere(
     scene.fire_other()
     scene.fire()
     until(lambda: is_drained(private_home, server, writer), "not drained")
-    logs = private_home.project / ".claude-state" / "logs"
+    logs = private_home.kept
     until(lambda: len([*logs.rglob("*.meta.json")]) >= 2, "not archived")
     assert slow_worker.end(signal.SIGTERM) == 0
     assert writer.end(signal.SIGTERM) == 0
@@ -131,8 +131,8 @@ def plant_the_rest(scene: Everywhere, server: Server) -> None:
     (home.path / "spool" / "00000000000000000001_7.json.tmp").write_text(
         json.dumps({"v": 1, "jobs": jobs})
     )
-    logs = home.project / ".claude-state" / "logs"
-    with (logs / "hook-errors.log").open("a") as log:
+    home.logs.mkdir(exist_ok=True)
+    with (home.logs / "hook-errors.log").open("a") as log:
         log.write(f"[2026] [stop] [ERROR] {SESSION} {CANARY}\n[2026] [stop] [ERROR] innocent\n")
     connection = sqlite3.connect(home.database)
     connection.execute(
@@ -175,7 +175,7 @@ def test_nothing_is_left_of_a_session_and_all_of_the_other(
     assert f"rm -r {scene.home.root / 'hive' / 'workers' / 'shop-1'}" in said
     assert scene.shown() == {}
     assert scene.rows_of_the_other() == other
-    assert "innocent" in (scene.home.project / ".claude-state/logs/hook-errors.log").read_text()
+    assert "innocent" in (scene.home.logs / "hook-errors.log").read_text()
     with server.client() as client:
         ours = [client.hget(key, "data") or b"" for key in client.keys("rq:job:*")]
         assert not [data for data in ours if SESSION.encode() in data]
@@ -204,7 +204,7 @@ def test_a_forgotten_session_does_not_come_back(
     assert writer.end(signal.SIGTERM) == 0
     assert scene.home.rows(f"SELECT * FROM sessions WHERE id = '{SESSION}'") == []
     assert in_tables(scene.home, NEEDLES) == []
-    logs = scene.home.project / ".claude-state" / "logs"
+    logs = scene.home.kept
     assert [*logs.rglob(f"*{SESSION}*")] == []
     assert [*logs.rglob(f"*{OTHER}*.jsonl")]
 
@@ -253,7 +253,7 @@ def test_forgets_what_is_older_than_a_day(everywhere: tuple[Everywhere, Server])
 def test_forgets_whoever_says_a_text(everywhere: tuple[Everywhere, Server]) -> None:
     scene, server = everywhere
     command(scene.home, "task", "add", "--id", "t2", f"ask {CANARY} about it")
-    logs = scene.home.project / ".claude-state" / "logs"
+    logs = scene.home.kept
     (kept,) = logs.glob(f"main-session/*/*_{SESSION}.jsonl")
     with gzip.open(f"{kept}.gz", "wb") as packed:
         packed.write(kept.read_bytes())

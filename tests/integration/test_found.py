@@ -34,7 +34,7 @@ def home(private_home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def logs(home: Home) -> Path:
-    return home.project / ".claude-state" / "logs"
+    return home.kept
 
 
 def take_in(home: Home, folder: Path) -> list[Row]:

@@ -81,6 +81,7 @@ def everything_below(*folders: Path) -> str:
 
 
 def test_hooks_and_commands_use_nothing_of_it(user: User, hostile: Path) -> None:
+    user.env["HIVEPIPE_AUTOSTART"] = "0"
     user.hivepipe("init", "--user")
     before = user.files(user.project)
     settings = user.home / ".claude" / "settings.json"
@@ -112,7 +113,7 @@ def test_a_link_in_place_of_the_home_is_refused(user: User, hostile: Path) -> No
     shutil.rmtree(user.project / ".hive-mind")
     (user.project / ".hive-mind").symlink_to(user.home)
     before = user.files()
-    user.hivepipe("init", expect=1)
+    user.hivepipe("init", "--in-tree", expect=1)
     assert changed(before, user.files(user.home)) == {}
 
 

@@ -30,19 +30,23 @@ def git(*words: str, cwd: Path) -> None:
 def test_a_home_that_came_with_the_project_is_refused_until_its_user_takes_it(
     sandbox: Sandbox,  # noqa: F811
 ) -> None:
-    sandbox.home.mkdir(mode=0o700)
-    (sandbox.home / "appendonly.aof").write_text(PLANTED)
-    said = sandbox.run("up", "-d", expect=1)
+    shipped = sandbox.project / ".hive-mind"
+    shipped.mkdir(mode=0o700)
+    (shipped / "appendonly.aof").write_text(PLANTED)
+    said = sandbox.run("init", "--in-tree", "--no-probe", expect=1)
     assert "never registered" in said
     assert "--adopt" in said
-    assert not sandbox.processes()
+    sandbox.run("up", "-d")
+    assert (shipped / "appendonly.aof").read_bytes() == PLANTED.encode()
+    sandbox.run("down")
     sandbox.run("up", "-d", "--adopt")
+    assert not (shipped / "appendonly.aof").exists()
 
 
 def test_a_link_in_place_of_the_logs_is_refused(sandbox: Sandbox) -> None:  # noqa: F811
     (sandbox.project / ".claude-state").mkdir(mode=0o700)
     (sandbox.project / ".claude-state" / "logs").symlink_to(sandbox.folder)
-    assert "is a link" in sandbox.run("up", "-d", expect=1)
+    assert "is a link" in sandbox.run("init", "--in-tree", "--no-probe", expect=1)
 
 
 def test_a_subfolder_of_a_worktree_joins_the_main_checkouts_stack(
@@ -58,7 +62,7 @@ def test_a_subfolder_of_a_worktree_joins_the_main_checkouts_stack(
     pid = sandbox.pid("redis")
     sandbox.project = worktree / "pkg"
     sandbox.run("up", "-d")
-    assert sandbox.status()["home"] == str(main / ".hive-mind")
+    assert sandbox.status()["home"] == str(sandbox.home)
     assert sandbox.pid("redis") == pid
     sandbox.run("down")
     assert not sandbox.processes()
@@ -99,7 +103,7 @@ def test_a_direct_run_that_cannot_start_is_no_failure_of_the_hook(
 ) -> None:
     home = private_home
     record = home.root / "state" / "hivepipe" / "projects"
-    record.mkdir(parents=True)
+    record.mkdir(parents=True, exist_ok=True)
     if python:
         code = "import sys; from hivepipe.home import record_path; print(record_path(sys.argv[1]))"
         asked = subprocess.run(

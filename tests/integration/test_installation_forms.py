@@ -234,12 +234,13 @@ class Load:
 def prompts_of() -> Any:
     def prompts(account: Account) -> set[str]:
         account.hivepipe("drain")
+        database = f"{account.hivepipe('home').strip()}/hive.db"
         code = (
-            "import sqlite3; c = sqlite3.connect('.hive-mind/hive.db');"
+            "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]);"
             "print(*[row[0] for row in c.execute('SELECT prompt FROM prompts')], sep='\\n')"
         )
         said = subprocess.check_output(
-            [sys.executable, "-c", code], cwd=account.project, text=True, timeout=90
+            [sys.executable, "-c", code, database], cwd=account.project, text=True, timeout=90
         )
         return set(said.splitlines())
 

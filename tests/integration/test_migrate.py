@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 from collections.abc import Iterator
@@ -27,7 +28,7 @@ def old(user: User) -> OldProject:
 
 
 def database(user: User) -> Path:
-    return user.project / ".hive-mind" / "hive.db"
+    return Path(user.hivepipe("home").strip(), "hive.db")
 
 
 def rows(user: User, sql: str) -> list[Any]:
@@ -124,13 +125,12 @@ def test_json_is_one_object_before_and_after(user: User, old: OldProject) -> Non
     again = json.loads(user.hivepipe("migrate", "--yes", "--json"))
     assert (again["changed"], again["result"]) == (False, None)
     user.hivepipe("uninstall")
-    (user.project / ".hive-mind").rename(user.home / "hivepipe-data")
     undone = json.loads(user.hivepipe("migrate", "--undo", "--yes", "--json"))
     assert undone["homes"] == [str(old.home)]
     assert without_state(states(user.project)) == without_state(before)
 
 
-def test_a_plain_uninstall_keeps_both_and_undo_waits_for_the_place(
+def test_a_plain_uninstall_keeps_both_and_undo_gives_the_old_one_its_place(
     user: User, old: OldProject
 ) -> None:
     old.whole()
@@ -142,8 +142,6 @@ def test_a_plain_uninstall_keeps_both_and_undo_waits_for_the_place(
     assert ASIDE in said
     assert "hivepipe migrate --undo" in said
     assert "auto-checkpoint" not in (user.project / ".claude/settings.json").read_text()
-    assert "is in the way" in user.hivepipe("migrate", "--undo", "--yes", expect=1)
-    (user.project / ".hive-mind").rename(user.home / "hivepipe-data")
     user.hivepipe("migrate", "--undo", "--yes")
     assert without_state(states(user.project)) == without_state(before)
     assert "nothing to undo" in user.hivepipe("migrate", "--undo", "--yes", expect=1)
@@ -435,10 +433,9 @@ def test_init_and_up_lead_to_migrate_and_change_nothing(user: User, old: OldProj
 
 def test_a_home_that_was_adopted_by_an_earlier_release(user: User, old: OldProject) -> None:
     """1.0.0 took the old folder as its own with --adopt, and could store nothing there."""
-    user.hivepipe("init")
+    user.has_a_home_of_1_0()
     user.live_through_a_session()
-    spooled = len(list((user.project / ".hive-mind/spool").iterdir()))
-    assert spooled
+    assert list((user.recorded / "spool").iterdir())
     old.database()
     old.entries()
     user.own(user.project)
@@ -586,8 +583,8 @@ def test_exports_behind_a_link_are_named_before_anything_changes(
 
 def test_an_installation_that_fails_goes_on_or_goes_back(user: User, old: OldProject) -> None:
     old.whole()
-    (user.project / ".claude-state").rename(user.home / "state")
-    old.write(".claude-state", "a file")
+    user.recorded.mkdir(parents=True)
+    (user.recorded / "mine").write_text("a person's")
     user.own(user.home)
     before = states(user.project)
     said = user.hivepipe("migrate", "--yes", expect=1)
@@ -596,7 +593,7 @@ def test_an_installation_that_fails_goes_on_or_goes_back(user: User, old: OldPro
     user.hivepipe("uninstall", "--purge", "--yes")
     assert states(user.project) == before
     user.hivepipe("migrate", "--yes", expect=1)
-    (user.project / ".claude-state").unlink()
+    shutil.rmtree(user.recorded)
     user.hivepipe("migrate", "--yes")
     assert counts(user)["agents"] == 5
     assert "did not end" not in user.hivepipe("doctor")

@@ -21,7 +21,7 @@ OLD_ROWS = {"swarms": 1, "sessions": 1, "agents": 5, "instance_sessions": 1, "se
 
 
 def rows(user: User, sql: str) -> list[Any]:
-    with closing(sqlite3.connect(user.project / ".hive-mind" / "hive.db")) as db:
+    with closing(sqlite3.connect(user.recorded / "hive.db")) as db:
         return db.execute(sql).fetchall()
 
 
@@ -92,4 +92,4 @@ def test_a_project_moves_over_works_and_goes_back(user: User, shape: str) -> Non
     user.hivepipe("uninstall", "--purge", "--yes")
     assert states(user.project) == before
     assert user.processes() == []
-    assert not Path(user.home, ".local/state/hivepipe").exists()
+    assert [*Path(user.home, ".local").rglob("*")] == []

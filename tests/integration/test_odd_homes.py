@@ -52,11 +52,13 @@ def test_init_says_what_is_wrong_with_home_and_doctor_finds_it(
     done = user.do("hivepipe", "init")
     assert done.returncode == 1
     assert "keeps its records in" in done.stderr
-    assert "set HOME or XDG_STATE_HOME" in done.stderr
+    assert "set HOME, or XDG_STATE_HOME and XDG_DATA_HOME" in done.stderr
     assert ("HOME is not set" in done.stderr) == (not home)
     assert not user.settings.exists()
     assert "keeps its records in" in examined(user)["state-folder"]["text"]
     user.env["XDG_STATE_HOME"] = str(user.run_folder / "state")
+    assert "keeps its records in" in user.hivepipe("init", expect=1)
+    user.env["XDG_DATA_HOME"] = str(user.run_folder / "data")
     assert "12 of 12 hooks recorded" in user.hivepipe("init", "--probe")
     assert "state-folder" not in examined(user)
 
@@ -67,7 +69,7 @@ def test_a_hook_keeps_its_event_whatever_home_the_session_has(user: User, home: 
     user.hivepipe("init")
     move(user, home)
     assert user.fire("SessionStart", source="startup") == [NEUTRAL]
-    assert len(list((user.project / ".hive-mind" / "spool").glob("*.json"))) == 1
+    assert len(list((user.recorded / "spool").glob("*.json"))) == 1
 
 
 # ---- ulimit -f
@@ -127,7 +129,7 @@ def test_a_stack_with_a_small_limit_is_named_by_doctor(user: User) -> None:
 
 def test_a_database_that_is_damaged_is_still_called_so(user: User) -> None:
     small(user)
-    (user.project / ".hive-mind" / "hive.db").write_bytes(b"no database " * 1000)
+    (user.recorded / "hive.db").write_bytes(b"no database " * 1000)
     assert "damaged" in examined(user)["database"]["text"]
 
 
@@ -136,7 +138,7 @@ def test_a_database_that_is_damaged_is_still_called_so(user: User) -> None:
 
 def test_a_config_that_an_editor_wrote_is_safe_in_a_folder_of_ones_own(user: User) -> None:
     user.hivepipe("init")
-    config = user.project / ".hive-mind" / "config.toml"
+    config = user.recorded / "config.toml"
     config.write_text("idle_secs = 60\n")
     config.chmod(0o644)
     user.own(config)
@@ -168,7 +170,7 @@ def start(user: User, folder: Path, *names: str) -> None:
     python = user.installation.bin / "python"
     lines = [f"'{python}' -I '{workers}/{name}.py' >/dev/null 2>&1 &" for name in names]
     script.write_text("\n".join([*lines, ""]))
-    home = str(user.project / ".hive-mind")
+    home = str(user.recorded)
     assert user.do("sh", script, HIVEPIPE_HOME=home).returncode == 0
 
 

@@ -31,7 +31,7 @@ def with_predecessor(user: User) -> tuple[old.State, dict[str, str]]:
 
 def live(user: User) -> None:
     """Have a stack that takes everything in, and a skill used."""
-    user.hivepipe("init")
+    user.hivepipe("init", "--in-tree")
     user.hivepipe("up", "-d")
     user.fire(
         "PostToolUse",
@@ -84,7 +84,7 @@ def test_an_uninstall_gives_back_what_was_there_and_keeps_what_was_recorded(user
     user.hivepipe("uninstall")
     assert old.state(logs(user), before) == before
     assert (user.project / ".hive-mind" / "hive.db").exists()
-    user.hivepipe("init", "--adopt")
+    user.hivepipe("init")
     user.hivepipe("up", "-d")
     until(lambda: listed(user) == KEYS, "the archives are not known any more")
     user.hivepipe("uninstall", "--purge", "--yes")
@@ -95,7 +95,7 @@ def test_a_purge_leaves_what_a_person_put_there_or_changed(user: User) -> None:
     before, _ = with_predecessor(user)
     live(user)
     user.hivepipe("down")
-    home, month = user.project / ".hive-mind", logs(user) / "main-session" / "2025-01"
+    home, month = user.recorded, logs(user) / "main-session" / "2025-01"
     (copy,) = month.glob("*abc123_*.jsonl")
     dropped = [
         home / "mine.txt",
@@ -121,7 +121,7 @@ def test_a_purge_leaves_what_a_person_put_there_or_changed(user: User) -> None:
     assert said.count("was changed since") >= 2
     aside = logs(user) / "skill-usage.json.before-hivepipe"
     assert (aside.read_bytes(), aside.stat().st_mode) == before["skill-usage.json"][:2]
-    assert not (home / "hive.db").exists()
+    assert not (user.project / ".hive-mind").exists()
 
 
 # ---- by age
@@ -136,7 +136,7 @@ def old_archive(home: Home) -> Path:
     transcript.write_bytes(old.said("word", **line))
     home.command("init")
     home.command("archive", "sweep")
-    (path,) = (home.project / ".claude-state" / "logs").rglob("*_0ld.jsonl")
+    (path,) = (home.kept).rglob("*_0ld.jsonl")
     for each in (path, transcript):
         os.utime(each, (time.time() - 400 * DAY,) * 2)
     return path
@@ -169,11 +169,12 @@ def test_the_first_day_announces_and_a_log_says_what_went(private_home: Home) ->
 
 @pytest.mark.parametrize("name", ["hook-errors.log.1", "security-audit.log.2025-01-09"])
 def test_a_rotated_log_of_another_program_is_never_deleted(private_home: Home, name: str) -> None:
-    before = old.make(private_home.project / ".claude-state" / "logs")
+    private_home.path.mkdir(mode=0o700)
+    before = old.make(private_home.kept)
     private_home.command("up", "-d")
     private_home.command("down")
     private_home.command("disk", "--prune")
-    after = old.state(private_home.project / ".claude-state" / "logs")
+    after = old.state(private_home.kept)
     assert after[name] == before[name]
 
 
@@ -207,7 +208,7 @@ def test_a_purge_where_hivepipe_never_worked_deletes_nothing(user: User, without
         (project.home / without).rename(user.project / without)
     user.own(user.project)
     before = states(user.project)
-    assert "hivepipe never worked in this folder" in user.hivepipe("uninstall", "--purge", "--yes")
+    assert "nothing to do" in user.hivepipe("uninstall", "--purge", "--yes")
     assert states(user.project) == before
 
 

@@ -566,7 +566,7 @@ def test_fifty_first_hooks_at_once_without_a_stack(
     with ThreadPoolExecutor(50) as pool:
         for _ in pool.map(first, sessions):
             pass
-    log = private_home.project / ".claude-state" / "logs" / "hook-errors.log"
+    log = private_home.logs / "hook-errors.log"
     assert len(private_home.spool) == 50, log.read_text()[-2000:]
     server = new_server(private_home)
     writer.start()

@@ -135,7 +135,7 @@ def test_what_was_kept_is_taken_in_once_the_package_is_there(plugin: Plugin) -> 
     [
         (["pipx", "uv"], "pipx install "),
         (["uv"], "uv tool install "),
-        ([], "python3 -m venv ~/.local/share/hivepipe && "),
+        ([], "python3 -m venv ~/.local/venvs/hivepipe && "),
     ],
 )
 def test_the_command_is_one_for_what_is_on_the_machine(
@@ -238,7 +238,7 @@ def test_beside_settings_each_event_counts_once_and_the_plugin_stands_back(plugi
     plugin.switch(False)
     user.hivepipe("init")
     plugin.switch(True)
-    home = user.project / ".hive-mind"
+    home = user.recorded
 
     def both(event: str, **fields: object) -> list[str]:
         """Run both handlers of an event; return the names of what either kept."""
@@ -269,7 +269,7 @@ def test_a_process_that_reads_no_settings_keeps_the_plugin_working(plugin: Plugi
     plugin.switch(False)
     plugin.user.hivepipe("init")
     plugin.switch(True)
-    home = plugin.user.project / ".hive-mind"
+    home = plugin.user.recorded
     plugin.user.env["HIVEPIPE_INSTANCE_ID"] = "i1"
     for event in ("SessionStart", "Stop"):
         before = len(list((home / "spool").glob("*")))

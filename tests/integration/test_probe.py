@@ -28,7 +28,7 @@ def verdicts(found: list[dict[str, Any]]) -> set[str]:
 
 def traces(user: User) -> dict[str, int]:
     """Return how many rows every table of the home has."""
-    with sqlite3.connect(user.project / ".hive-mind" / "hive.db") as db:
+    with sqlite3.connect(user.recorded / "hive.db") as db:
         names = [row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type='table'")]
         return {name: db.execute(f"SELECT count(*) FROM [{name}]").fetchone()[0] for name in names}
 
@@ -48,7 +48,7 @@ def test_init_ends_with_a_probe_and_leaves_nothing_after_uninstall(user: User) -
 
 def test_init_can_do_without_it(user: User) -> None:
     assert "probe" not in user.hivepipe("init")
-    assert not (user.project / ".hive-mind" / "hive.db").exists()
+    assert not (user.recorded / "hive.db").exists()
 
 
 @pytest.mark.parametrize("scope", ["--local", "--project", "--user"])
@@ -72,14 +72,14 @@ def test_a_probe_leaves_no_row_no_marker_and_no_file(user: User) -> None:
     user.live_through_a_session()
     user.hivepipe("down")
     user.hivepipe("drain")
-    (user.project / ".hive-mind" / "spool").mkdir(mode=0o700, exist_ok=True)
-    user.own(user.project)
-    before, files = traces(user), set(user.files(user.project / ".hive-mind"))
+    (user.recorded / "spool").mkdir(mode=0o700, exist_ok=True)
+    user.own(user.recorded)
+    before, files = traces(user), set(user.files(user.recorded))
     found = probed(user)  # stopped by the user: nothing is started
     assert verdicts(found) == RECORDED
     assert all(each["by_hand"] for each in found)
     assert traces(user) == before
-    assert set(user.files(user.project / ".hive-mind")) <= files
+    assert set(user.files(user.recorded)) <= files
     assert [session["id"] for session in user.sessions()] == ["s1"]
 
 
@@ -87,9 +87,9 @@ def test_events_that_wait_are_left_to_the_stack(user: User) -> None:
     user.env["HIVEPIPE_AUTOSTART"] = "0"
     user.hivepipe("init")
     user.fire("SessionStart", source="startup")
-    before = set((user.project / ".hive-mind" / "spool").iterdir())
+    before = set((user.recorded / "spool").iterdir())
     user.hivepipe("init", "--probe")
-    assert set((user.project / ".hive-mind" / "spool").iterdir()) == before
+    assert set((user.recorded / "spool").iterdir()) == before
 
 
 def test_the_direct_path_is_probed(user: User) -> None:
@@ -130,9 +130,9 @@ def hang(user: User) -> None:
 
 
 def locked_home(user: User) -> None:
-    shutil.rmtree(user.project / ".hive-mind" / "spool", ignore_errors=True)
+    shutil.rmtree(user.recorded / "spool", ignore_errors=True)
     user.own(user.project)
-    (user.project / ".hive-mind").chmod(0o500)
+    (user.recorded).chmod(0o500)
 
 
 BROKEN = {
@@ -162,7 +162,7 @@ def test_what_records_nothing_is_named(user: User, name: str) -> None:
     said = user.do("hivepipe", "doctor", "--probe")
     assert said.returncode == 1
     assert "all is well" not in said.stdout
-    (user.project / ".hive-mind").chmod(0o700)
+    (user.recorded).chmod(0o700)
 
 
 def test_plain_doctor_never_says_that_all_is_well_of_hooks_that_it_did_not_fire(
@@ -219,7 +219,7 @@ def test_hooks_of_an_older_installation_are_not_fired(user: User) -> None:
 
 def test_a_database_that_takes_nothing_is_named_by_init(user: User) -> None:
     user.hivepipe("init")
-    database = user.project / ".hive-mind" / "hive.db"
+    database = user.recorded / "hive.db"
     database.write_bytes(b"no database " * 1000)
     database.chmod(0o600)
     user.own(database)

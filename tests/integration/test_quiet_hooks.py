@@ -53,7 +53,7 @@ def test_whoever_asks_gets_events_there_too(user: User) -> None:
     assert spooled(named) == 1
     user.hivepipe("init", CI="true")
     fire(user, "stop", *AS_USER, CI="true")
-    assert spooled(user.project / ".hive-mind") == 1
+    assert spooled(user.recorded) == 1
 
 
 # ---- root
@@ -86,7 +86,7 @@ def test_root_leaves_nothing_in_another_users_home(ana: User) -> None:
     before = ana.files()
     said = json.loads(fire(ana, "session_start"))["systemMessage"]
     assert "root" in said
-    assert str(ana.project) in said
+    assert str(ana.recorded) in said
     for event in ("post_tool_use", "stop", "session_end"):
         assert fire(ana, event) == NEUTRAL
     for command in ("status", "up", "drain", "search", "doctor", "init"):

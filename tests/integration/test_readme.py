@@ -133,7 +133,7 @@ class Newcomer(User):
         if ASKED_ROUNDS:
             self.env["PIP_CONSTRAINT"] = str(shutil.copy(ROOT / "constraints.txt", self.home))
             return
-        (folder,) = self.home.glob(".local/share/hivepipe/lib/python3*/site-packages")
+        (folder,) = self.home.glob(".local/venvs/hivepipe/lib/python3*/site-packages")
         (folder / "lent.pth").write_text(f"{self.packages}\n")
         self.env |= {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0"}  # 0: without isolation
 
@@ -178,7 +178,7 @@ def test_every_step_of_the_readme_runs_and_leaves_nothing(
     installation: Installation, folder: Path
 ) -> None:
     user = Newcomer(folder, installation)
-    kept = (user.home / ".local/share", user.home / ".claude/projects", user.home / "hivepipe")
+    kept = (user.home / ".local/venvs", user.home / ".claude/projects", user.home / "hivepipe")
     before: dict[str, str] = {}
     try:
         for step in STEPS:

@@ -26,7 +26,7 @@ from hivepipe.settings import variable
 from hivepipe.stack import processes, redis_server, registration
 from hivepipe.stack.lock import Stack, take_lock
 from hivepipe.stack.ping import answers
-from tests.conftest import CLI, fire, until
+from tests.conftest import CLI, fire, home_name, until
 
 EVERY = ("supervisord", *(entry.name for entry in processes.needed_with("")))
 KINDS = ("supervisord", *(entry.name for entry in processes.PROCESSES))
@@ -41,7 +41,7 @@ class Sandbox:
         self.folder = folder
         # What an ini file, a shell and a format string would stumble over.
         self.project = folder / "my #1 project; 100%"
-        self.home = self.project / ".hive-mind"
+        self.home = folder / "user/.local/share/hivepipe/projects" / home_name(self.project)
         self.run_folder = folder / "run"
         self.env = {
             "PATH": variable("PATH") or os.defpath,
@@ -320,13 +320,14 @@ def test_a_planted_runtime_folder_is_refused(sandbox: Sandbox) -> None:
     assert sandbox.processes() == {}
 
 
-def test_a_planted_home_link_is_refused(sandbox: Sandbox) -> None:
+def test_a_planted_link_is_not_followed(sandbox: Sandbox) -> None:
     target = sandbox.folder / "target"
     target.mkdir()
-    sandbox.home.symlink_to(target)
-    sandbox.run("up", "-d", expect=1)
+    (sandbox.project / ".hive-mind").symlink_to(target)
+    assert "not registered" in sandbox.run("move-home", "--in-tree", expect=1)
+    sandbox.run("up", "-d")
+    assert "is a link" in sandbox.run("move-home", "--in-tree", expect=1)
     assert list(target.iterdir()) == []
-    assert sandbox.processes() == {}
 
 
 def test_a_path_that_breaks_the_line_is_refused(

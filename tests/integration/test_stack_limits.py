@@ -46,7 +46,7 @@ def test_a_full_redis_says_no_and_the_events_wait_on_disk(sandbox: Sandbox) -> N
     for number in range(1, 6):
         sandbox.fire(f"s-{number}")
     assert sandbox.spooled == 5
-    log = sandbox.project / ".claude-state" / "logs" / "hook-errors.log"
+    log = sandbox.home / "logs" / "hook-errors.log"
     assert log.read_text().count("event kept in the spool") == 5
     assert sandbox.counts() == ONE_OF_EACH
     with connect(sandbox.socket) as client:

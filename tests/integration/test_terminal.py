@@ -131,6 +131,8 @@ CALLS: dict[str, list[list[str]]] = {
     "task show": [["t1"], ["t1", "--json"], [HOSTILE]],
     "uninstall": [["--dry-run"], ["--purge"]],
     "up": [["--redis-url", HOSTILE]],
+    "home": [[]],
+    "move-home": [["--from", HOSTILE]],
     "url": [[]],
     "what": [[], ["--json"]],
 }
@@ -232,7 +234,7 @@ def make_rows_hostile(database: Path) -> None:
 def make_files_hostile(scene: Scene, worker: str) -> None:
     """Everything else that commands read."""
     home = scene.home
-    logs = home.project / ".claude-state" / "logs"
+    logs = home.kept
     for path in logs.rglob("*.meta.json"):
         path.chmod(0o600)
         path.write_text(json.dumps(spoilt(json.loads(path.read_text()))))
@@ -251,7 +253,9 @@ def make_files_hostile(scene: Scene, worker: str) -> None:
     for name in ("writer", "supervisord"):
         (home.path / "logs").mkdir(exist_ok=True)
         (home.path / "logs" / f"{name}.log").write_text(f"one {HOSTILE}\n")
-    (logs / "hook-errors.log").write_text(f"[2026-01-10T00:00:00Z] [stop] [ERROR] x {HOSTILE}\n")
+    (home.logs / "hook-errors.log").write_text(
+        f"[2026-01-10T00:00:00Z] [stop] [ERROR] x {HOSTILE}\n"
+    )
     (home.project / "calls.jsonl").write_text(
         "".join(
             f"{json.dumps(changed(POST_EDIT, tool_name=HOSTILE, tool_use_id=str(number)))}\n"

@@ -17,7 +17,7 @@ def test_it_counts_what_was_recorded_and_names_every_folder(user: User) -> None:
     assert (found["kept"]["sessions"], found["kept"]["transcripts"]) == (1, 0)
     assert found["hooks"] == [str(user.settings)]
     paths = {entry["path"] for entry in found["data"] if entry["bytes"] > 2}
-    assert str(user.project / ".hive-mind") in paths
+    assert str(user.recorded) in paths
     assert found["leaves"].startswith("nothing")
     screen = user.hivepipe("what")
     assert len(screen.splitlines()) <= 24

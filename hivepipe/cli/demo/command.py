@@ -159,7 +159,7 @@ def _evening(scene: Scene) -> None:
 
 
 def _report(scene: Scene) -> list[str]:
-    console.rule("what landed in .hive-mind/hive.db")
+    console.rule("what landed in hive.db")
     database = f"{scene.home}/hive.db"
     wrong = report.show_tables(console, database)
     if report.secrets_found(database):

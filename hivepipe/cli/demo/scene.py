@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,6 @@ class Scene:
 
     def __init__(self, folder: str) -> None:
         self.project = f"{folder}/shop"
-        self.home = f"{self.project}/.hive-mind"
         self._hook = f"{folder}/state/hivepipe/hooks/default/hook"
         self.costs: dict[str, list[float]] = {}  # of hooks by event, of a bare interpreter, ms
         self._environment = {
@@ -41,6 +41,11 @@ class Scene:
         }
         for path in (self.project, f"{folder}/run"):
             os.mkdir(path, 0o700)
+
+    @cached_property
+    def home(self) -> str:
+        """Return where it is recorded."""
+        return self.command("home").strip()
 
     def command(self, *arguments: str, ok: tuple[int, ...] = (0,)) -> str:
         """Run `hivepipe ...` in the project and return what it prints."""

@@ -80,7 +80,7 @@ class Arena(Bench):
     @property
     def archive(self) -> Path:
         """Where the slow worker keeps transcripts."""
-        return self.home.project / ".claude-state" / "logs"
+        return self.home.kept
 
     def phase(self, role: str) -> str:
         return self.watch.phase(self.processes[role].pid)

@@ -1,0 +1,55 @@
+"""Command `move-home`: a project's data out of its work tree, or into it."""
+
+import os
+
+import click
+
+from hivepipe.cli.paths import short
+from hivepipe.cli.terminal import say
+from hivepipe.errors import TreeError
+from hivepipe.home import (
+    absolute,
+    is_in_project,
+    locate,
+    main_checkout,
+    project_of,
+    read_record,
+    real_path,
+    tree_of,
+)
+from hivepipe.install.move_home import move_home as move
+from hivepipe.install.move_home import take_home
+from hivepipe.settings import variable
+from hivepipe.stack import registration
+from hivepipe.stack.lock import Stack
+
+
+@click.command()
+@click.option("--in-tree", is_flag=True, help="Into the project: .hive-mind and .claude-state.")
+@click.option("--from", "old", metavar="FOLDER", help="The home of a project that was there.")
+def move_home(in_tree: bool, old: str | None) -> None:
+    """Move what was recorded out of the project's work tree, where git can delete it.
+
+    The stack is stopped meanwhile, and events wait on disk.
+    """
+    os.umask(0o077)
+    if old and in_tree:
+        raise click.UsageError("one of --in-tree and --from")
+    if old:
+        home = take_home(main_checkout(real_path(".")), real_path(absolute(old)))
+        say(f"home     {short(home)} is this project's from now on")
+        return
+    place = locate(".")
+    if not read_record(place.project):
+        raise registration.unregistered(place.project)
+    if project_of(place.home) != place.project or variable("HIVEPIPE_DB"):
+        raise TreeError(f"{place.home} is no project's own, or HIVEPIPE_DB names the database")
+    wanted = place.project if in_tree else ""
+    if tree_of(place.home) == wanted and not is_in_project(place.home):
+        say(f"nothing to do: the data lies in {short(wanted or place.home)}")
+        return
+    left = move(place.project, Stack.of(place), wanted)
+    place = locate(".")
+    say(f"moved    database, archives and exports to {short(wanted or place.home)}")
+    for path in left:
+        say(f"left     {short(path)}: hivepipe did not write it as it is")

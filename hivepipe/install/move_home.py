@@ -1,0 +1,102 @@
+"""`hivepipe move-home`: data into a work tree or out of it, a home to a renamed project."""
+
+import os
+import sys
+from contextlib import suppress
+
+from hivepipe.errors import TreeError
+from hivepipe.home import (
+    IN_PROJECT,
+    KEPT_IN_PROJECT,
+    home_of_project,
+    kept_folder,
+    locate,
+    read_record,
+    read_small,
+    real_path,
+    tree_of,
+)
+from hivepipe.install.data import holds_nothing
+from hivepipe.install.edits import remove_if_empty
+from hivepipe.install.export_files import ExportFiles
+from hivepipe.ownership import exports, logs
+from hivepipe.ownership.manifest import SESSION_FILE, Manifest
+from hivepipe.regular_file import read_bytes
+from hivepipe.stack import lifecycle, registration
+from hivepipe.stack.data_move import Move
+from hivepipe.stack.lock import Stack
+from hivepipe.stack.registration import IGNORE_ALL, take_folders
+from hivepipe.stack.tree import mark, recorded_tree, refuse_shipped
+from hivepipe.store.location import database_path
+
+_BESIDE = "../.gitignore"
+
+
+def move_home(project: str, stack: Stack, tree: str) -> list[str]:
+    """Move the data of a home; return the files that stay, for hivepipe did not make them so.
+
+    `tree`: the project that it goes to, or empty: into the home. The stack is ended
+    meanwhile. TreeError, StoreError, OSError.
+    """
+    with lifecycle.stopped(project, stack) as stopped:
+        home = stopped.home
+        source, manifest = tree_of(home), Manifest(home)
+        if source == tree:
+            return []
+        if tree:
+            refuse_shipped(tree)
+            take_folders(tree, manifest)
+        found = list(ExportFiles(kept_folder(home), manifest).each())
+        kept = kept_folder(home)
+        own = [os.path.relpath(path, kept) for path, why in found if not why]
+        Move(home, source, tree, [name for name in own if name != ".gitignore"]).carry_out()
+        if tree and database_path(home).exists():
+            mark(home, database_path(home))
+        if source:
+            _leave(source, home, manifest)
+        return [path for path, why in found if why]
+
+
+def take_home(project: str, old: str) -> str:
+    """Let a project that was renamed have the home of its old place; return that home."""
+    if os.path.isdir(old):
+        raise TreeError(f"{old} is still there: its home is its own")
+    record = read_record(old)
+    home = record.get("home") or real_path(home_of_project(old))
+    if not os.path.isdir(home):
+        raise TreeError(
+            f"nothing was recorded for {old}; a `.hive-mind` here: hivepipe init --adopt"
+        )
+    place = locate(project)
+    if read_record(project).get("home") not in (None, home) and not holds_nothing(place):
+        raise TreeError(f"{project} has a home, {place.home}: `hivepipe uninstall` leaves it")
+    tree = project if record.get("tree") == old or recorded_tree(project, home) else ""
+    stack = Stack.prepared(home)
+    lifecycle.take_down(stack)
+    registration.register(project, stack, sys.executable, adopt=True, tree=tree)
+    if record:
+        registration.leave(old)
+    return home
+
+
+def _leave(tree: str, home: str, manifest: Manifest) -> None:
+    """Leave nothing of ours in a work tree; what was there before gets its name back."""
+    kept = f"{tree}{KEPT_IN_PROJECT}"
+    if os.path.isdir(kept) and not os.path.islink(kept):
+        names = [name for name in manifest.aside() if name not in logs.NAMES]
+        exports.give_back_all(kept, manifest, names)
+        logs.give_back_logs(kept, manifest, home)
+    session = os.path.normpath(f"{kept}/{SESSION_FILE}")
+    with suppress(OSError):  # it is not there, or no file of ours
+        if manifest.wrote(SESSION_FILE, read_bytes(session)):
+            os.unlink(session)
+            manifest.disown(SESSION_FILE)
+    for name in (_BESIDE, ".gitignore"):
+        path = os.path.normpath(f"{kept}/{name}")
+        if manifest.made_at(name) is not None and read_small(path) == IGNORE_ALL:
+            os.unlink(path)
+            manifest.disown(name)
+    if read_small(f"{tree}{IN_PROJECT}/.gitignore") == IGNORE_ALL:
+        os.unlink(f"{tree}{IN_PROJECT}/.gitignore")
+    for folder in (kept, os.path.dirname(kept), f"{tree}{IN_PROJECT}"):
+        remove_if_empty(folder)

@@ -1,0 +1,62 @@
+"""Copying what a move of a home takes along: whole or not at all, and on disk before it counts."""
+
+import os
+import shutil
+import sqlite3
+from contextlib import closing, suppress
+
+from hivepipe.errors import StoreError
+from hivepipe.stack.lock import make_private
+
+_DATABASES = ".db"
+_OF_A_DATABASE = ("-wal", "-shm", "-journal")
+
+
+def copy_file(source: str, target: str) -> None:
+    """Copy one file over another; a database with what its log still holds. OSError, StoreError."""
+    if source.endswith(_OF_A_DATABASE) or _is_same(source, target):
+        return
+    make_private(os.path.dirname(target))
+    temporary = f"{target}.moving"
+    with suppress(FileNotFoundError):
+        os.unlink(temporary)
+    if source.endswith(_DATABASES):
+        _copy_database(source, temporary)
+    else:
+        _link_or_copy(source, temporary)
+    os.replace(temporary, target)
+
+
+def _is_same(source: str, target: str) -> bool:
+    try:
+        return os.path.samefile(source, target)
+    except FileNotFoundError:
+        return False
+
+
+def _copy_database(source: str, target: str) -> None:
+    """Copy it page by page: row ids stay, and a reader that has it open does not matter."""
+    os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    try:
+        with (
+            closing(sqlite3.connect(source, timeout=10)) as db,
+            closing(sqlite3.connect(target)) as copy,
+        ):
+            db.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")
+    except sqlite3.Error as error:
+        raise StoreError(f"{source} cannot be copied: {error}") from error
+    _sync(target)
+
+
+def _sync(path: str) -> None:
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    try:
+        os.link(source, target)  # a home may hold gigabytes
+    except OSError:  # another file system
+        shutil.copy2(source, target)
+        _sync(target)

@@ -1,0 +1,83 @@
+"""Where a home's data lies: in the home, or in its project's work tree; and a move that was begun.
+
+    <home>/moving    JSON: `from` and `to` (a project, or empty: the home), `names` of archives
+                     and exports below the folder that keeps them
+
+All files are copied; then the record names the new place, in one step; then the old ones are
+deleted. After a kill `settle` deletes the copies before that step, and the old files after it.
+"""
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from hivepipe.home import kept_in, tree_of, write_small
+from hivepipe.regular_file import ANY_SIZE, read_bytes
+from hivepipe.stack.copying import copy_file
+from hivepipe.stack.registration import set_tree
+from hivepipe.store.location import database_in
+
+_DATABASE_SUFFIXES = ("", "-wal", "-shm", "-journal")
+
+
+class Move(NamedTuple):
+    """A move of a home's data from one tree to another; no tree: the home itself."""
+
+    home: str
+    source: str
+    target: str
+    names: list[str]
+
+    @property
+    def file(self) -> Path:
+        """Return where it is noted."""
+        return Path(self.home, "moving")
+
+    def carry_out(self) -> None:
+        """Copy everything, switch, delete; the stack does not run. OSError, StoreError."""
+        settle(self.home)
+        plan = {"from": self.source, "to": self.target, "names": self.names}
+        write_small(str(self.file), json.dumps(plan))
+        for old, new in zip(self._files(self.source), self._files(self.target), strict=True):
+            if os.path.isfile(old):
+                copy_file(old, new)
+        set_tree(self.home, self.target)
+        settle(self.home)
+
+    def delete(self, tree: str) -> None:
+        """Delete the files of one of both places, and the folders that are empty then."""
+        kept = kept_in(self.home, tree)
+        for path in self._files(tree):
+            for each in (path, f"{path}.moving"):
+                with suppress(FileNotFoundError):
+                    os.unlink(each)
+        for folder, _, _ in os.walk(kept, topdown=False):
+            with suppress(OSError):  # something of a person's is in it
+                os.rmdir(folder)
+        self.file.unlink(missing_ok=True)
+
+    def _files(self, tree: str) -> list[str]:
+        database, kept = database_in(self.home, tree), kept_in(self.home, tree)
+        return [
+            *(f"{database}{suffix}" for suffix in _DATABASE_SUFFIXES),
+            *(f"{kept}/{name}" for name in self.names),
+        ]
+
+
+def settle(home: str) -> None:
+    """End a move that a kill has interrupted: as if it had not begun, or as if it were over."""
+    move = _begun(home)
+    if move and tree_of(home) == move.target:
+        move.delete(move.source)
+    elif move:
+        move.delete(move.target)
+
+
+def _begun(home: str) -> Move | None:
+    try:
+        plan = json.loads(read_bytes(Path(home, "moving"), ANY_SIZE))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return Move(home, plan["from"], plan["to"], plan["names"])

@@ -1,0 +1,99 @@
+"""The data of a home that lies in a project's work tree: is it still the one that we put there?
+
+Git overwrites and deletes what it ignores, and a branch may bring such folders along. So nothing
+that is believed or executed lies there, and the database carries a number that the manifest of
+the home, outside the tree, knows too (SQLite's application_id).
+"""
+
+import os
+import shlex
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+from secrets import randbelow
+
+from hivepipe import git
+from hivepipe.errors import StoreError, TreeError
+from hivepipe.home import IN_PROJECT, KEPT_IN_PROJECT, make_folders, tree_of
+from hivepipe.ownership.manifest import Manifest
+from hivepipe.regular_file import regular
+from hivepipe.store.database import Database
+from hivepipe.store.location import database_in, database_path
+
+_NUMBER = "database"  # the manifest's name for it
+_FOLDERS = (IN_PROJECT, KEPT_IN_PROJECT.rpartition("/")[0], KEPT_IN_PROJECT)
+
+
+def refuse_replaced(home: str) -> None:
+    """TreeError: git or somebody else has put something else in place of this home's data."""
+    tree = tree_of(home)
+    if not tree:
+        return
+    refuse_shipped(tree)
+    trouble = replaced(home)
+    if trouble:
+        raise TreeError(trouble)
+    path = database_path(home)
+    if not os.path.lexists(path) or not Manifest(home).fact(_NUMBER):
+        with suppress(OSError, StoreError):  # a full disk: the writer waits for room
+            mark(home, path)
+
+
+def replaced(home: str) -> str:
+    """Say what is in the place of the home's data in its tree; empty: it is its own, or missing."""
+    tree = tree_of(home)
+    for name in _FOLDERS if tree else ():
+        if os.path.islink(f"{tree}{name}"):
+            return f"{tree}{name} is a link, which is not followed: remove it"
+    path, number = database_path(home), Manifest(home).fact(_NUMBER)
+    if not (tree and number and os.path.lexists(path)) or _number_of(path) == int(number):
+        return ""
+    return (
+        f"{path} is not the database that was recorded into: put yours back, or move this one away "
+        "to begin with an empty one"
+    )
+
+
+def recorded_tree(project: str, home: str) -> str:
+    """Return the project if this home's database lies in it, as before an `uninstall`."""
+    number = Manifest(home).fact(_NUMBER)
+    path = database_in(home, project)
+    is_there = number and path.is_file() and not path.is_symlink()
+    return project if is_there and str(_number_of(path)) == number else ""
+
+
+def refuse_shipped(tree: str) -> None:
+    """TreeError: a folder of ours in the tree is a link, or git tracks what is in it."""
+    for name in _FOLDERS:
+        if os.path.islink(f"{tree}{name}"):
+            raise TreeError(f"{tree}{name} is a link, which is not followed: remove it")
+    tracked = git.tracked_files(tree, IN_PROJECT.strip("/"), KEPT_IN_PROJECT.strip("/"))
+    found = [name for name in tracked if not name.endswith("/.gitignore")]  # never believed
+    if found:
+        raise TreeError(
+            f"git tracks {found[0]}: what others commit there would be taken for yours. "
+            f"Look at it, then: git -C {shlex.quote(tree)} rm -r --cached --ignore-unmatch "
+            ".hive-mind .claude-state/logs"
+        )
+
+
+def mark(home: str, path: Path) -> None:
+    """Give a database the number of this home's; one without rows is made if there is none."""
+    manifest = Manifest(home)
+    manifest.begin()
+    number = int(manifest.fact(_NUMBER) or 1 + randbelow(2**31 - 1))
+    manifest.remember(_NUMBER, str(number))
+    if not os.path.lexists(path):
+        make_folders(str(path.parent))
+        Database(path).close()
+    try:
+        with closing(sqlite3.connect(path, timeout=10)) as db, db:
+            db.execute(f"PRAGMA application_id = {number}")
+    except sqlite3.Error as error:
+        raise StoreError(f"{path} cannot be used: {error}") from error
+
+
+def _number_of(path: Path) -> int:
+    """Return SQLite's application_id: bytes 68 to 71 of the file."""
+    with open(path, "rb", buffering=0, opener=regular) as file:
+        return int.from_bytes(file.read(72)[68:], "big")

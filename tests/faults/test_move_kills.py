@@ -1,0 +1,207 @@
+"""A home that is moved or converted, killed at any step, ends as if it had not been killed."""
+
+import os
+import posix
+import random
+import shutil
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from hivepipe.home import home_of_project, kept_folder, read_record, tree_of
+from hivepipe.install.move_home import move_home
+from hivepipe.ownership.manifest import Manifest
+from hivepipe.stack import registration
+from hivepipe.stack.conversion import converted
+from hivepipe.stack.data_move import settle
+from hivepipe.stack.lock import Stack
+from hivepipe.store.database import Database
+from hivepipe.store.location import database_path
+from tests.rounds import rounds
+
+SEED = 1711
+KILLS = 60  # in a round
+SESSIONS = 50
+_SESSION = "INSERT INTO sessions (id, status, created_at, updated_at) VALUES (?, 'active', ?, ?)"
+STEPS = ("open", "os.rename", "os.remove", "os.link", "os.mkdir", "os.rmdir", "sqlite3.connect")
+EXPORTS = {"skill-usage.json": b'{"skills": {}}\n', "skill-usage-index.json": b'{"days": {}}\n'}
+
+
+@pytest.fixture
+def project(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    root = Path(tempfile.mkdtemp(prefix="hp-", dir="/tmp")).resolve()
+    seen = {b"HOME": os.fsencode(root), b"XDG_RUNTIME_DIR": os.fsencode(root / "run")}
+    monkeypatch.setattr(posix, "environ", seen | {b"PATH": b"/usr/bin:/bin"})
+    (root / "run").mkdir(mode=0o700)
+    (root / "shop").mkdir()
+    try:
+        yield root / "shop"
+    finally:
+        shutil.rmtree(root)
+
+
+def register(project: Path, home: str, tree: str = "") -> None:
+    stack = Stack.prepared(home)
+    registration.register(str(project), stack, sys.executable, adopt=True, tree=tree)
+
+
+def fill(home: str) -> None:
+    """Have sessions, exports, and files that only the home has."""
+    path = database_path(home)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    Database(path).close()
+    with closing(sqlite3.connect(path)) as db, db:
+        for number in range(SESSIONS):
+            at = "2026-01-01T00:00:00.000Z"
+            db.execute(_SESSION, (f"s{number}", at, at))
+    kept = Path(kept_folder(home))
+    kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name, data in EXPORTS.items():
+        Manifest(home).expect(name, data, None)
+        (kept / name).write_bytes(data)
+    (kept / "notes.txt").write_text("a person's")
+    for name, text in FILES.items():
+        file = Path(home, name)
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+        file.write_text(text)
+
+
+FILES = {
+    "appendonly.aof": "redis\n",
+    "config.toml": "# mine\n",
+    "prices.toml": "# mine, too\n",
+    "spool/00000000000000000001_1.json": "{}",
+    "instances/17": "id=x\n",
+    "call-notes": "[1]\n",
+    "context/goal-s1.txt": "goal",
+}
+
+
+def recorded(home: str) -> dict[str, object]:
+    """Return what a person has recorded, wherever it lies."""
+    kept = Path(kept_folder(home))
+    with closing(sqlite3.connect(database_path(home))) as db:
+        sessions = [row[0] for row in db.execute("SELECT id FROM sessions ORDER BY id")]
+    return {
+        "sessions": sessions,
+        **{name: (kept / name).read_bytes() for name in EXPORTS},
+        **{name: Path(home, name).read_text() for name in FILES if name != "call-notes"},
+        "call-notes": "".join(p.read_text() for p in sorted(Path(home).glob("call-notes*"))),
+    }
+
+
+def killed(step: int, work: Callable[[], object]) -> int:
+    """Do work in a process that is killed at this step; return how many steps it took."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        count = 0
+
+        def on(event: str, _arguments: tuple[object, ...]) -> None:
+            nonlocal count
+            if event in STEPS:
+                count += 1
+                if count == step:
+                    os._exit(9)
+
+        sys.addaudithook(on)
+        code = 1
+        try:
+            work()
+            os.write(writing, str(count).encode())
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(writing)
+    _, status = os.waitpid(pid, 0)
+    with os.fdopen(reading) as said:
+        taken = int(said.read() or 0)
+    assert os.waitstatus_to_exitcode(status) in (0, 9), "it failed by itself"
+    return taken
+
+
+def everywhere(project: Path, home: str) -> list[str]:
+    """Return the folders that hold exports or a database now."""
+    places = {
+        project / ".hive-mind" / "hive.db",
+        project / ".claude-state" / "logs" / "skill-usage.json",
+        Path(home, "hive.db"),
+        Path(home, "archive", "skill-usage.json"),
+    }
+    return sorted(str(path) for path in places if path.exists())
+
+
+@pytest.mark.parametrize("into_the_tree", [True, False], ids=["into the tree", "out of it"])
+def test_a_move_of_the_data(project: Path, into_the_tree: bool) -> None:
+    order = random.Random(SEED)
+    home = home_of_project(str(project))
+    places = ["", str(project)] if into_the_tree else [str(project), ""]
+
+    def make() -> dict[str, object]:
+        register(project, home, tree=places[0])
+        fill(home)
+        return recorded(home)
+
+    def work() -> None:
+        move_home(str(project), Stack.prepared(home), places[1])
+
+    wanted = make()
+    steps = killed(0, work)
+    assert steps > 50
+    assert tree_of(home) == places[1]
+    assert recorded(home) == wanted
+    hit = 0
+    for _ in range(KILLS // 2 * rounds(1)):
+        for folder in (home, f"{project}/.hive-mind", f"{project}/.claude-state"):
+            shutil.rmtree(folder, ignore_errors=True)
+        wanted = make()
+        hit += not killed(order.randint(1, steps), work)
+        assert recorded(home) == wanted, "before anything is settled"
+        settle(home)
+        assert recorded(home) == wanted
+        assert len(everywhere(project, home)) == 2, "each file is there once"
+        work()
+        assert recorded(home) == wanted
+        assert tree_of(home) == places[1]
+        assert len(everywhere(project, home)) == 2
+    assert hit > KILLS // 4
+
+
+def test_a_conversion_of_a_home_of_1_0(project: Path) -> None:
+    order = random.Random(SEED)
+    old, new = f"{project}/.hive-mind", home_of_project(str(project))
+
+    def make() -> dict[str, object]:
+        for folder in (new, old, f"{project}/.claude-state"):
+            shutil.rmtree(folder, ignore_errors=True)
+        for file in Path(registration.record_path(old)).parent.glob("*"):
+            file.unlink()
+        Path(old).mkdir(mode=0o700)
+        Path(old, "kernel").touch()
+        register(project, old)
+        fill(old)
+        return recorded(old)
+
+    def work() -> None:
+        home = read_record(str(project))["home"]
+        converted(Stack.prepared(home))
+
+    wanted = make()
+    steps = killed(0, work)
+    assert recorded(new) == wanted
+    hit = 0
+    for _ in range(KILLS * rounds(1)):
+        wanted = make()
+        hit += not killed(order.randint(1, steps), work)
+        Path(old, "spool").mkdir(exist_ok=True)
+        work()
+        assert recorded(new) == wanted
+        left = {str(path.relative_to(old)) for path in Path(old).rglob("*") if path.is_file()}
+        assert left <= {".gitignore", "hive.db", "hive.db-wal", "hive.db-shm"}
+        assert Path(project, ".claude-state/logs/notes.txt").read_text() == "a person's"
+    assert hit > KILLS // 2

@@ -1,0 +1,276 @@
+"""Data outside the work tree, in it on request, and what git and strangers do to a work tree."""
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import NEUTRAL, until
+from tests.installed import User, changed
+
+PLANTED = "*3\r\n$3\r\nSET\r\n$7\r\nplanted\r\n$1\r\n1\r\n"
+
+
+def prompt(user: User, session: str) -> None:
+    fields = {"prompt": "hello", "prompt_id": f"p-{session}", "session_id": session}
+    assert user.fire("UserPromptSubmit", **fields) == [NEUTRAL]
+
+
+def known(user: User) -> set[str]:
+    return {entry["id"] for entry in user.sessions()}
+
+
+def record_one(user: User, session: str) -> None:
+    prompt(user, session)
+    until(lambda: session in known(user), f"{session} was not recorded")
+
+
+@pytest.fixture
+def repository(user: User) -> User:
+    """A git repository with a commit and a branch `feature` that carries what could be believed."""
+    user.git("init", "-q", "-b", "main")
+    user.do("sh", "-c", "echo '.hive-mind/\n.claude-state/' > .gitignore")
+    user.git("add", ".gitignore")
+    user.git("commit", "-q", "-m", "begin")
+    user.git("checkout", "-q", "-b", "feature")
+    plant(user, user.project)
+    user.git("add", "-f", ".hive-mind", ".claude-state")
+    user.git("commit", "-q", "-m", "planted")
+    user.git("checkout", "-q", "main")
+    for folder in (".hive-mind", ".claude-state"):  # git leaves empty folders
+        shutil.rmtree(user.project / folder, ignore_errors=True)
+    return user
+
+
+def plant(user: User, project: Path) -> None:
+    home, logs = project / ".hive-mind", project / ".claude-state" / "logs"
+    for folder in (home / "spool", home / "instances", logs):
+        folder.mkdir(parents=True)
+    (home / "appendonly.aof").write_bytes(PLANTED.encode())
+    (home / "config.toml").write_text('use_queue = false\n[redaction]\nallow = ["(?s).*"]\n')
+    (home / "prices.toml").write_text("[claude]\ninput = 0\n")
+    (home / "hook-settings.json").write_text('{"v":1,"values":{"HIVEPIPE_DISABLED":"1"}}')
+    (logs / "hook-errors.log").symlink_to(user.home / ".bashrc")
+    with closing(sqlite3.connect(home / "hive.db")) as db:
+        db.execute("CREATE TABLE agents (id TEXT)")  # of the bash hooks, as it seems
+    user.own(project)
+
+
+# ---- outside
+
+
+def test_nothing_of_ours_lies_in_the_project(user: User) -> None:
+    before = user.files(user.project)
+    user.hivepipe("init")
+    user.hivepipe("up", "-d")
+    user.live_through_a_session()
+    until(lambda: "s1" in known(user), "no session was recorded")
+    now = changed(before, user.files(user.project))
+    assert set(now) == {str(user.settings.parent), str(user.settings)}
+    home = Path(user.hivepipe("home").strip())
+    assert home == user.recorded
+    assert home.stat().st_mode & 0o777 == 0o700
+    assert (home / "hive.db").exists()
+    assert str(home).replace(str(user.home), "~") in user.hivepipe("what")
+    assert str(home) in user.hivepipe("doctor")
+
+
+def test_no_clean_checkout_or_clone_loses_anything(repository: User) -> None:
+    user = repository
+    user.hivepipe("init")
+    user.hivepipe("up", "-d")
+    record_one(user, "before")
+    for number, words in enumerate((("clean", "-fdxq"), ("checkout", "-q", "feature"))):
+        user.git(*words)
+        user.hivepipe("init")
+        record_one(user, f"s{number}")
+    bundle = user.home / "copy.git"
+    user.git("clone", "-q", "--bare", str(user.project), str(bundle))
+    shutil.rmtree(user.project)
+    user.git("clone", "-q", str(bundle), str(user.project), cwd=user.home)
+    user.hivepipe("init")
+    record_one(user, "after")
+    assert known(user) == {"before", "s0", "s1", "after"}
+    assert "SET" not in (user.recorded / "appendonly.aof").read_text(errors="replace")[:20]
+
+
+@pytest.mark.parametrize("state", ["running", "resting"])
+@pytest.mark.parametrize("way", ["checkout", "merge", "pull"])
+def test_a_branch_that_carries_a_home_is_not_believed(
+    repository: User, way: str, state: str
+) -> None:
+    user = repository
+    user.hivepipe("init")
+    user.hivepipe("up", "-d")
+    record_one(user, "before")
+    if state == "resting":
+        user.hivepipe("down")
+    words = {
+        "checkout": ("checkout", "-q", "feature"),
+        "merge": ("merge", "-q", "--ff-only", "feature"),
+        "pull": ("pull", "-q", "--ff-only", str(user.project), "feature"),
+    }[way]
+    user.git(*words)
+    planted = user.files(user.project / ".hive-mind", user.project / ".claude-state")
+    assert planted
+    user.hivepipe(*(("restart",) if state == "running" else ("up", "-d")))
+    record_one(user, "after")
+    assert known(user) == {"before", "after"}
+    now = user.files(user.project / ".hive-mind", user.project / ".claude-state")
+    assert changed(planted, now) == {}, "nothing in the work tree was touched"
+    assert (user.home / ".bashrc").read_text() == "# mine\n"
+    assert ".hive-mind/config.toml" not in user.hivepipe("config")
+
+
+# ---- in the tree
+
+
+def in_tree(user: User) -> None:
+    user.hivepipe("init", "--in-tree")
+    user.hivepipe("up", "-d")
+    record_one(user, "before")
+
+
+def test_only_data_lies_in_the_tree(user: User) -> None:
+    in_tree(user)
+    found = {
+        str(path.relative_to(user.project))
+        for folder in (".hive-mind", ".claude-state")
+        for path in (user.project / folder).rglob("*")
+        if path.is_file()
+    }
+    assert {name for name in found if name.startswith(".hive-mind")} <= {
+        ".hive-mind/.gitignore",
+        ".hive-mind/hive.db",
+        ".hive-mind/hive.db-wal",
+        ".hive-mind/hive.db-shm",
+    }
+    assert ".hive-mind/hive.db" in found
+    until((user.project / ".claude-state" / "session.yaml").exists, "no session.yaml")
+    assert (user.recorded / "appendonly.aof").exists()
+
+
+def put_another_database(user: User) -> None:
+    path = user.project / ".hive-mind" / "hive.db"
+    path.unlink()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE schema_migrations (version INTEGER)")
+    user.own(path)
+
+
+def link_the_folder(user: User) -> None:
+    (user.project / ".hive-mind").rename(user.home / "aside")
+    (user.project / ".hive-mind").symlink_to(user.home / "elsewhere")
+    (user.home / "elsewhere").mkdir()
+    user.own(user.home / "elsewhere")
+
+
+def track_it(user: User) -> None:
+    user.git("init", "-q")
+    user.git("add", "-f", ".hive-mind/hive.db")
+
+
+def put_the_database_back(user: User) -> None:
+    shutil.copy(user.home / "kept.db", user.project / ".hive-mind" / "hive.db")
+    user.own(user.project)
+
+
+def put_the_folder_back(user: User) -> None:
+    (user.project / ".hive-mind").unlink()
+    (user.home / "aside").rename(user.project / ".hive-mind")
+
+
+REFUSED = {
+    "another database": (put_another_database, put_the_database_back, "is not the database"),
+    "a link": (link_the_folder, put_the_folder_back, "is a link"),
+    "tracked": (track_it, lambda u: u.git("rm", "-qr", "--cached", ".hive-mind"), "git tracks"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_tree_that_was_tampered_with_is_refused(user: User, case: str) -> None:
+    break_it, mend_it, text = REFUSED[case]
+    user.env["HIVEPIPE_AUTOSTART"] = "0"
+    in_tree(user)
+    user.hivepipe("down")
+    shutil.copy(user.project / ".hive-mind" / "hive.db", user.home / "kept.db")
+    break_it(user)
+    assert text in user.hivepipe("up", "-d", expect=1)
+    said = "git has" if case == "tracked" else text
+    assert said in user.hivepipe("doctor", expect=1)
+    before = user.files(user.project, user.home / "elsewhere")
+    prompt(user, "meanwhile")
+    assert list((user.recorded / "spool").glob("*.json")), "the event is kept outside"
+    assert changed(before, user.files(user.project, user.home / "elsewhere")) == {}
+    mend_it(user)
+    user.hivepipe("up", "-d")
+    until(lambda: {"before", "meanwhile"} <= known(user), "an event was lost")
+
+
+# ---- moving
+
+
+def test_data_moves_out_and_in_again(user: User) -> None:
+    in_tree(user)
+    user.hivepipe("move-home")
+    assert {path.name for path in user.project.iterdir()} == {".claude"}
+    record_one(user, "outside")
+    user.hivepipe("move-home", "--in-tree")
+    record_one(user, "inside")
+    assert known(user) == {"before", "outside", "inside"}
+    assert "nothing to do" in user.hivepipe("move-home", "--in-tree")
+    user.hivepipe("uninstall", "--purge", "--yes")
+    assert list(user.project.iterdir()) == []
+
+
+def test_a_home_of_1_0_is_converted_by_the_first_start(user: User) -> None:
+    old = user.has_a_home_of_1_0()
+    prompt(user, "spooled")
+    until(lambda: "spooled" in known(user), "an event was lost")
+    assert {path.name for path in old.iterdir()} <= {
+        ".gitignore",
+        "hive.db",
+        "hive.db-wal",
+        "hive.db-shm",
+    }
+    assert user.hivepipe("home").strip() == str(user.recorded)
+    user.hivepipe("move-home")
+    assert {path.name for path in user.project.iterdir()} == {".claude"}
+    assert known(user) == {"spooled"}
+
+
+def test_a_home_of_1_0_that_git_tracks_is_not_converted(user: User) -> None:
+    old = user.has_a_home_of_1_0()
+    user.git("init", "-q")
+    (old / "appendonly.aof").write_bytes(PLANTED.encode())
+    user.own(user.project)
+    user.git("add", "-f", ".hive-mind/appendonly.aof")
+    before = user.files(old)
+    assert "git tracks" in user.hivepipe("up", "-d", expect=1)
+    prompt(user, "meanwhile")
+    assert list((user.recorded / "spool").glob("*.json")), "the event is kept outside"
+    assert changed(before, user.files(old)) == {}
+
+
+def test_a_renamed_project_takes_its_home_along(user: User) -> None:
+    user.hivepipe("init")
+    user.hivepipe("up", "-d")
+    record_one(user, "before")
+    renamed = user.home / "renamed"
+    assert "is still there" in user.hivepipe("move-home", "--from", str(user.project), expect=1)
+    user.project.rename(renamed)
+    home, old = user.recorded, user.project
+    user.project = renamed
+    user.hivepipe("move-home", "--from", str(old))
+    assert user.hivepipe("home").strip() == str(home)
+    user.hivepipe("init")
+    assert user.hivepipe("home").strip() == str(home)
+    record_one(user, "after")
+    assert known(user) == {"before", "after"}
+    assert "nothing was recorded" in user.hivepipe(
+        "move-home", "--from", str(user.home / "never"), expect=1
+    )
+    user.hivepipe("uninstall", "--purge", "--yes")
+    assert not home.exists()
