@@ -154,7 +154,7 @@ class Scene:
 
     def archived(self) -> int:
         """Return how many transcripts are archived."""
-        return len(list(self.home.project.rglob("main-session/*/*.meta.json")))
+        return len(list(self.home.kept.rglob("main-session/*/*.meta.json")))
 
     def hurry(self, *queues: str) -> None:
         """What waits for a time has waited long enough: for it to settle, or to try again."""

@@ -133,7 +133,7 @@ def test_a_stack_that_its_user_stopped_stays_down(resting: Resting, state: str) 
 
 
 def test_down_holds_for_every_project_of_the_home_and_off_for_one_alone(resting: Resting) -> None:
-    other = resting.sandbox.folder / "other"
+    first, other = resting.sandbox.project, resting.sandbox.folder / "other"
     other.mkdir()
     resting.register(other, resting.sandbox.home)
     resting.sandbox.run("down")
@@ -145,7 +145,7 @@ def test_down_holds_for_every_project_of_the_home_and_off_for_one_alone(resting:
     resting.sandbox.fire("s-2")
     assert resting.sandbox.spooled == 1
     assert "switched off" in resting.sandbox.run("restart", expect=1)
-    resting.sandbox.project = resting.sandbox.home.parent
+    resting.sandbox.project = first
     resting.sandbox.fire("s-3")
     assert resting.sandbox.spooled == 2, "the other project is not opted out"
     resting.sandbox.run("up", "-d")
