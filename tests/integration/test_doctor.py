@@ -152,6 +152,7 @@ def open_to_others(user: User) -> None:
 def commit_by_force(user: User) -> None:
     user.git("init", "-q")
     user.hivepipe("move-home", "--in-tree")
+    user.hivepipe("drain")
     user.git("add", "-f", ".hive-mind/hive.db")
 
 
@@ -457,7 +458,7 @@ def test_a_database_of_a_later_version_is_no_damage_and_named(healthy: User) -> 
 def test_what_keeps_transcripts_from_the_archive_is_named(
     healthy: User, name: str, kind: str
 ) -> None:
-    folder = healthy.project / ".claude-state" / "logs"
+    folder = home(healthy) / "archive"
     path = folder / name
     if not name:
         shutil.rmtree(folder, ignore_errors=True)
@@ -469,18 +470,18 @@ def test_what_keeps_transcripts_from_the_archive_is_named(
         "closed": lambda: path.mkdir(0o500),
     }
     make[kind]()
-    healthy.own(healthy.project / ".claude-state")
+    healthy.own(home(healthy))
     assert examined(healthy)["exports"]["text"].startswith(str(path))
 
 
 def test_an_ignore_file_of_a_person_that_leaves_our_files_to_git_is_named(user: User) -> None:
     ignore = user.project / ".hive-mind" / ".gitignore"
     ignore.parent.mkdir()
-    ignore.write_text("hive.db*\n")
+    ignore.write_text("hive.db\n")
     user.own(user.project)
     user.git("init", "-q")
-    user.hivepipe("init")
-    assert "appendonly.aof" in examined(user)["git-ignore"]["text"]
+    user.hivepipe("init", "--in-tree")
+    assert "hive.db-wal" in examined(user)["git-ignore"]["text"]
     ignore.write_text("hive.db*\n*\n")
     assert "git-ignore" not in examined(user)
 
