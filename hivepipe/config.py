@@ -161,7 +161,14 @@ SETTINGS = (
     Setting(
         "redis_url", _text, "the URL of a Redis", "a Redis of the home's own", is_the_users=True
     ),
-    Setting("redis_server", _path, "an absolute path", "the first on PATH", is_the_users=True),
+    Setting(
+        "redis_server",
+        _path,
+        "an absolute path",
+        "the first on PATH",
+        is_the_users=True,
+        is_of_files=True,
+    ),
     Setting("alert_command", _text, "a command", "none", is_the_users=True),
     Setting("alert_webhook", _address, web_address.KIND, "none", is_the_users=True),
     *_of_summaries(),

@@ -23,7 +23,7 @@ On the hook path: `posix` only.
 import posix
 from _blake2 import blake2b
 
-from hivepipe.settings import variable
+from hivepipe.settings import variable, where_things_are
 
 # Of 103 bytes of a socket's path (macOS), what `/hivepipe/<hash>/supervisor.sock.<pid>` leaves.
 LONGEST_RUNTIME_DIR = 45
@@ -31,6 +31,7 @@ LONGEST_RUNTIME_DIR = 45
 IN_PROJECT = "/.hive-mind"  # of a project: the home of 1.0.0, or the database of one in the tree
 KEPT_IN_PROJECT = "/.claude-state/logs"
 OWN_FOLDERS = (IN_PROJECT, "/.claude-state")
+LARGEST_ENVIRONMENT = 1 << 16  # the file of what the processes of a home get
 LONGEST_NAME = 40  # of a project, in the name of its home
 
 _IS_FOLDER = 0o040000
@@ -276,6 +277,21 @@ def owner_over_root(path: str) -> int:
         except OSError:
             path = path.rpartition("/")[0]
     return 0
+
+
+def environment_of(home: str) -> dict[bytes, bytes]:
+    """Return the environment of a home's processes: none of the hook's, which a project can set.
+
+    Where none was remembered yet it says where the records are, and nothing else.
+    """
+    lines = read_small(f"{home}/environment", LARGEST_ENVIRONMENT).splitlines()
+    encoded = [line.encode("utf-8", "surrogateescape").partition(b"=") for line in lines]
+    found = {name: value for name, _, value in encoded}
+    return {
+        b"PATH": b"/usr/local/bin:/usr/bin:/bin",
+        **(found or where_things_are()),
+        b"HIVEPIPE_HOME": home.encode("utf-8", "surrogateescape"),
+    }
 
 
 def real_path(path: str) -> str:

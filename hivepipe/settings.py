@@ -37,7 +37,6 @@ _INHERITED_STARTS = ("LC_", "XDG_")
 _INHERITED_OURS = (
     "HIVEPIPE_HOME",
     "HIVEPIPE_DB",
-    "HIVEPIPE_REDIS_SERVER",
     "HIVEPIPE_FSYNC",
     "HIVEPIPE_LOG_FORMAT",
     "HIVEPIPE_CHECKPOINT_INTERVAL",
@@ -51,6 +50,8 @@ _INHERITED_OURS = (
 _YES = ("1", "true", "yes", "on")
 _NO = ("0", "false", "no", "off")
 
+
+_OF_THE_PLACE = ("HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR")
 
 _from_files: dict[str, str] = {}
 
@@ -113,6 +114,15 @@ def inherited() -> dict[bytes, bytes]:
         kept[b"PATH"] = path.encode("utf-8", "surrogateescape")
     ours = {name: environment(name) for name in _INHERITED_OURS}
     return kept | {name.encode(): value.encode() for name, value in ours.items() if value}
+
+
+def where_things_are() -> dict[bytes, bytes]:
+    """Return of the environment only where this user's folders are."""
+    return {
+        name.encode(): value.encode("utf-8", "surrogateescape")
+        for name in _OF_THE_PLACE
+        if (value := environment(name))
+    }
 
 
 def switched_on(name: str) -> bool:

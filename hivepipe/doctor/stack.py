@@ -20,7 +20,7 @@ from hivepipe.queues.names import QUEUES
 from hivepipe.queues.rq_workers import reductions_of, rq_workers
 from hivepipe.queues.ticks import clock_runs
 from hivepipe.regular_file import regular
-from hivepipe.settings import environment
+from hivepipe.settings import of_files
 from hivepipe.stack import supervisor
 from hivepipe.stack.listening import listens
 from hivepipe.stack.members import SUPERVISOR, asked, members
@@ -40,9 +40,8 @@ def server(patient: Patient) -> Iterator[Finding]:
     try:
         find_server()
     except NoRedisServerError as error:
-        named = environment("HIVEPIPE_REDIS_SERVER")
-        mend = "unset HIVEPIPE_REDIS_SERVER" if named else install_command()
-        yield Finding(f"{error}", mend)
+        named = of_files("HIVEPIPE_REDIS_SERVER")
+        yield Finding(f"{error}", "" if named else install_command())
 
 
 def state(patient: Patient) -> Iterator[Finding]:

@@ -24,6 +24,7 @@ _NO_DATA = {*logs.NAMES, index.FILE, ".gitignore", "../.gitignore"}  # archives 
 # What is there before any event is; whether Redis and the database hold one is asked of them.
 _OF_AN_EMPTY_HOME = (
     ".gitignore",
+    "environment",
     "appendonly",
     "hive.db",
     "kernel",

@@ -29,6 +29,7 @@ from hivepipe.install.claude_plugin import Plugin
 from hivepipe.install.hook_entries import EVENTS, Form, entry
 from hivepipe.settings import variable
 from hivepipe.stack import hook_copy, registration
+from hivepipe.stack.environment import remember
 from hivepipe.stack.lock import Stack, make_private
 from hivepipe.stack.tree import recorded_tree
 from hivepipe.store.location import database_path
@@ -101,6 +102,7 @@ def carry_out(plan: Plan, adopt: bool = False) -> None:
             edits.remove_if_empty(folder)
         users_folder.tidy()
         raise
+    remember(home, anew=True)
     hook_copy.write(as_default=True)
     if plan.exclude:
         edits.make(plan.exclude)

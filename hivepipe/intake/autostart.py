@@ -11,7 +11,14 @@ import posix
 import time
 
 from hivepipe import settings
-from hivepipe.home import Place, is_private_folder, make_folders, read_small, spare_runtime_folder
+from hivepipe.home import (
+    Place,
+    environment_of,
+    is_private_folder,
+    make_folders,
+    read_small,
+    spare_runtime_folder,
+)
 
 AGAIN_SECS = 10
 LONGEST_WAIT_SECS = 3600
@@ -91,7 +98,6 @@ def _become_starter(place: Place, path: str) -> None:
                 posix.close(int(name))
             except OSError:  # the one that listed them
                 continue
-    home = place.recorded.encode("utf-8", "surrogateescape")
-    environment = settings.inherited() | {b"HIVEPIPE_HOME": home}
+    environment = environment_of(place.recorded)
     # The full path: by the name alone Python does not find its virtual environment.
     posix.execve(place.python, [place.python, "-I", "-m", _MODULE, path], environment)

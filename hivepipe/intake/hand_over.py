@@ -145,6 +145,5 @@ def _become_direct(place: home.Place, path: str) -> None:
     nowhere = posix.open("/dev/null", posix.O_RDWR)
     for descriptor in (0, 1, 2):
         posix.dup2(nowhere, descriptor)
-    environment = settings.inherited()
-    environment[b"HIVEPIPE_HOME"] = place.home.encode("utf-8", "surrogateescape")
+    environment = home.environment_of(place.home)
     posix.execve(python, [python, "-I", "-m", "hivepipe.direct", path], environment)

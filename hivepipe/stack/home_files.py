@@ -19,7 +19,7 @@ _NAMES = (
     r"backups/hive-before-\d+-\d+\.db",
     rf"logs/(({_PROCESS})\.log(\.\d+)?|deletions\.log(\.1)?)",
     r"appendonly\.aof|appendonlydir/[\w.-]+|dump\.rdb|temp-[\w.-]+\.(aof|rdb)|redis\.lock",
-    r"kernel|stay|moving|lost-events|notice|forgotten|hives|memory-server|(spool/)?call-notes(\.\d+)?",
+    r"kernel|stay|moving|environment|lost-events|notice|forgotten|hives|memory-server|(spool/)?call-notes(\.\d+)?",
     r"followed-folders|claude-folders|guard-mode|shared-root-silent",
     r"hook-settings\.json|\.active_session|sessions/\.session_\d+",
     r"spool/(bad/)?\d+_\d+\.json(\.reason)?",

@@ -13,6 +13,7 @@ from hivepipe.home import read_record
 from hivepipe.stack import hook_copy, kernel, supervisor
 from hivepipe.stack.conversion import converted
 from hivepipe.stack.data_move import settle
+from hivepipe.stack.environment import remember
 from hivepipe.stack.leave import stay
 from hivepipe.stack.lock import Stack, locked_folder, make_private, remove_runtime
 from hivepipe.stack.registration import move, refuse_switched_off, set_state
@@ -28,6 +29,7 @@ def bring_up(project: str, stack: Stack) -> Stack:
     with _turn(stack):
         refuse_switched_off(project)
         set_state(stack.home, "on")
+        remember(stack.home)
         stay(stack)
         _start(stack)
     return stack
@@ -73,6 +75,7 @@ def restart(project: str, stack: Stack) -> Stack:
     with _turn(stack):
         refuse_switched_off(project)
         set_state(stack.home, "on")
+        remember(stack.home)
         supervisor.stop(stack)
         _start(stack)
     return stack

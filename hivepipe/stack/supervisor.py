@@ -20,9 +20,9 @@ from redis.exceptions import RedisError
 from supervisor.xmlrpc import SupervisorTransport
 
 from hivepipe.errors import LockHeldError, StackError
+from hivepipe.home import environment_of
 from hivepipe.queues import endpoint
 from hivepipe.queues.connection import connect
-from hivepipe.settings import inherited
 from hivepipe.stack import kernel, other_redis
 from hivepipe.stack.listening import listens
 from hivepipe.stack.lock import RETRY_SECS, Stack, make_private, take_lock
@@ -191,7 +191,7 @@ def _launch(stack: Stack, lock: int) -> None:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         cwd=stack.home,
-        env=inherited() | {b"HIVEPIPE_HOME": os.fsencode(stack.home)},
+        env=environment_of(stack.home),
         pass_fds=(lock,),
         start_new_session=True,
         umask=0o077,  # supervisord's own setting acts only when it daemonizes

@@ -44,6 +44,12 @@ class Resting:
         self.python = str(python)
         self.register(sandbox.project, sandbox.home)
 
+    def remembers(self, **variables: str) -> None:
+        """Have an environment that `up` has noted."""
+        kept = {name: self.sandbox.env[name] for name in ("PATH", "HOME", "XDG_STATE_HOME")}
+        text = "".join(f"{name}={said}\n" for name, said in {**kept, **variables}.items())
+        (self.sandbox.home / "environment").write_text(text)
+
     def register(self, project: Path, home: Path) -> None:
         runtime = self.sandbox.run_folder / "hivepipe" / short_hash(str(home))
         subprocess.run(
@@ -188,13 +194,16 @@ def test_the_starter_holds_nothing_of_the_hooks(resting: Resting) -> None:
 
 
 def test_a_failed_start_is_explained_and_tried_again_later_and_later(resting: Resting) -> None:
-    env = {"HIVEPIPE_REDIS_SERVER": "/bin/true"}
-    resting.sandbox.fire(**env)
+    config = resting.sandbox.folder / "user" / ".config" / "hivepipe" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text('redis_server = "/bin/true"\n')
+    config.chmod(0o600)
+    resting.sandbox.fire()
     eventually(lambda: resting.starting[1:2] == ["1"])
     not_before, _, reason = resting.starting
-    assert "HIVEPIPE_REDIS_SERVER=/bin/true" in reason
+    assert "redis_server = /bin/true" in reason
     assert 50 < float(not_before) - time.time() <= 60
-    resting.sandbox.fire(**env)
+    resting.sandbox.fire()
     time.sleep(0.3)
     assert resting.starts == 1
     report = resting.sandbox.status(expect=1)
@@ -203,11 +212,12 @@ def test_a_failed_start_is_explained_and_tried_again_later_and_later(resting: Re
 
     (file,) = resting.sandbox.run_folder.rglob("starting")
     file.write_text(f"{time.time() - 1:.3f} 1 {reason}")
-    resting.sandbox.fire(**env)
+    resting.sandbox.fire()
     eventually(lambda: resting.starting[1:2] == ["2"])
     assert 110 < float(resting.starting[0]) - time.time() <= 120
 
     file.write_text(f"{time.time() + 1e6:.3f} 7 another clock wrote this")
+    config.unlink()
     resting.sandbox.fire()
     eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
     eventually(lambda: resting.starting[1] == "0")
@@ -275,13 +285,13 @@ def end_session(resting: Resting, **env: str) -> None:
 
 
 def test_a_stack_that_a_hook_started_leaves_when_nobody_needs_it(resting: Resting) -> None:
-    env = {"HIVEPIPE_IDLE_SECS": "1"}
-    resting.sandbox.fire(**env)
+    resting.remembers(HIVEPIPE_IDLE_SECS="1")
+    resting.sandbox.fire()
     eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
     eventually(lambda: len(resting.sandbox.sessions()) == 1)
     time.sleep(2.5)
     assert resting.sandbox.counts() == ONE_OF_EACH, "a session is open, and its process lives"
-    end_session(resting, **env)
+    end_session(resting)
     eventually(lambda: resting.sandbox.processes() == {})
     assert "hook" not in resting.sandbox.run("logs", "writer", "-n", "0")
     assert "the stack leaves" in (resting.sandbox.home / "logs" / "writer.log").read_text()
@@ -289,7 +299,7 @@ def test_a_stack_that_a_hook_started_leaves_when_nobody_needs_it(resting: Restin
     assert entry["state"] == "resting"
     for file in resting.sandbox.run_folder.rglob("starting"):
         file.unlink()  # 10 s have not passed yet
-    resting.sandbox.fire("s-2", **env)
+    resting.sandbox.fire("s-2")
     eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
 
 
@@ -298,11 +308,11 @@ def test_a_session_whose_process_died_holds_nobody(resting: Resting) -> None:
         "import subprocess, sys;"
         'subprocess.run(sys.argv[1:], input=b\'{"session_id": "s-1", "source": "startup"}\')'
     )
+    resting.remembers(HIVEPIPE_IDLE_SECS="1")
     hook = [sys.executable, "-I", "-S", str(hook_path("SessionStart"))]
     subprocess.run(
         [sys.executable, "-c", code, *hook],
-        env=resting.sandbox.env
-        | {"CLAUDE_PROJECT_DIR": str(resting.sandbox.project), "HIVEPIPE_IDLE_SECS": "1"},
+        env=resting.sandbox.env | {"CLAUDE_PROJECT_DIR": str(resting.sandbox.project)},
         check=True,
         capture_output=True,
     )

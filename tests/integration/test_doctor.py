@@ -378,8 +378,13 @@ def test_an_environment_that_keeps_hooks_quiet_is_named(healthy: User) -> None:
 
 def test_a_missing_server_is_named_and_the_spool_can_be_drained_without_it(healthy: User) -> None:
     spool_old(healthy)
-    found = examined(healthy, HIVEPIPE_REDIS_SERVER="/gone/redis-server")
-    assert found["redis-server"]["mend"] == "unset HIVEPIPE_REDIS_SERVER"
+    config = healthy.home / ".config" / "hivepipe" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text('redis_server = "/gone/redis-server"\n')
+    config.chmod(0o600)
+    healthy.own(healthy.home)
+    found = examined(healthy)
+    assert "redis_server = /gone/redis-server" in found["redis-server"]["text"]
     assert found["spool"]["mend"] == "hivepipe drain"
     mend(healthy, found["spool"])
     assert "spool" not in examined(healthy)

@@ -309,8 +309,11 @@ def test_a_server_is_taken_from_6_2_on(
 
 
 def test_a_configured_server_that_is_none_is_an_error(sandbox: Sandbox) -> None:
-    said = sandbox.run("up", "-d", expect=1, HIVEPIPE_REDIS_SERVER="/bin/true")
-    assert "HIVEPIPE_REDIS_SERVER=/bin/true" in said
+    config = sandbox.folder / "user" / ".config" / "hivepipe" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text('redis_server = "/bin/true"\n')
+    config.chmod(0o600)
+    assert "redis_server = /bin/true" in sandbox.run("up", "-d", expect=1)
     assert sandbox.processes() == {}
 
 

@@ -1,0 +1,26 @@
+"""The environment of a home's processes: remembered from its user, never taken from a hook.
+
+    <home>/environment    NAME=value, a line each: what `init`, `up` and `restart` had of the
+                          variables that the processes of a stack get (hivepipe.settings.inherited)
+
+A project can set the environment of its hooks, and one stack may serve many projects. Where the
+user's folders are is remembered once, by the first of these commands or by `init`.
+"""
+
+import os
+
+from hivepipe.home import LARGEST_ENVIRONMENT, read_small, write_small
+from hivepipe.settings import inherited
+
+_KEPT = ("HOME=", "XDG_")
+
+
+def remember(home: str, *, anew: bool = False) -> None:
+    """Note what the processes of this home get; `anew`: also where the user's folders are."""
+    now = [f"{os.fsdecode(name)}={os.fsdecode(value)}" for name, value in inherited().items()]
+    before = read_small(f"{home}/environment", LARGEST_ENVIRONMENT).splitlines()
+    if before and not anew:
+        now = [line for line in now if not line.startswith(_KEPT)]
+        now += [line for line in before if line.startswith(_KEPT)]
+    text = "".join(f"{line}\n" for line in sorted(now) if line.isprintable())
+    write_small(f"{home}/environment", text)
