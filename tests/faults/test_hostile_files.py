@@ -147,7 +147,8 @@ def test_a_spool_that_is_no_folder_stops_no_writer(bench: Bench) -> None:
 def test_nothing_starts_where_a_file_leads_elsewhere(private_home: Home, what: str) -> None:
     """A home that came with a clone, and was taken: what a process opens first is looked at."""
     path = private_home.path / what
-    path.parent.mkdir(parents=True)
+    private_home.path.mkdir(mode=0o700)
+    path.parent.mkdir(exist_ok=True)
     if what == "logs/writer.log":
         os.mkfifo(path)
     else:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hivepipe.home import state_folder
+from hivepipe.home import data_folder, home_of_project, state_folder
 from hivepipe.install import removal
 from hivepipe.migration.carry_out import carry_out
 from hivepipe.migration.plan import ASIDE, plan
@@ -43,7 +43,8 @@ class Scene:
     def again(self) -> None:
         os.chdir("/")
         shutil.rmtree(self.project)
-        shutil.rmtree(state_folder(), ignore_errors=True)
+        for folder in (state_folder(), data_folder()):
+            shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(self._kept, self.project, copy_function=shutil.copy2)
         os.chdir(self.project)
 
@@ -72,11 +73,12 @@ class Scene:
 
     def _archives(self) -> dict[str, bytes]:
         """Return the originals, which stay, and the copies."""
-        logs = self.kept
+        logs = self.project / ".claude-state" / "logs"
         return {str(path.relative_to(logs)): path.read_bytes() for path in logs.rglob("*.jsonl")}
 
     def _rows(self) -> dict[str, list[Any]]:
-        with closing(sqlite3.connect(self.home.path / "hive.db")) as db:
+        home = home_of_project(str(self.project))
+        with closing(sqlite3.connect(f"{home}/hive.db")) as db:
             db.row_factory = sqlite3.Row
             return {table: self._rows_of(db, table) for table in (*TABLES, "imported")}
 

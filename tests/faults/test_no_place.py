@@ -91,6 +91,7 @@ def test_what_nobody_keeps_is_counted_and_shown(bench: Bench, folders: list[Path
     until(lambda: (folders[0] / "lost-events").exists(), "no file for the count")
     writer.end()
     redis_is_gone(bench)
+    bench.home.logs.mkdir(exist_ok=True)  # as every stack makes it
     full = folders[2] / "spool"
     full.mkdir(parents=True, mode=0o700)
     for folder in (folders[2], folders[2].parent):

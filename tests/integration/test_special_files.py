@@ -65,14 +65,15 @@ OF_THE_PROJECT = (
     ".hive/workers/project-a-1/session-id",
     ".hive/workers/project-a-1/task.md",
     ".hive/workers/project-a-1/transcript.jsonl",
-    ".hive-mind/logs/writer.log",
-    ".hive-mind/logs/deletions.jsonl",
-    ".hive-mind/spool/00000000000000000001_7.json",
-    ".hive-mind/config.toml",
-    ".claude-state/logs/archive-index.json",
-    ".claude-state/logs/main-session/2026-01-10/one.meta.json",
     "queue/1-1.json",
 )
+OF_THE_HOME = (
+    "logs/writer.log",
+    "logs/deletions.jsonl",
+    "spool/00000000000000000001_7.json",
+    "config.toml",
+)
+KEPT = ("archive-index.json", "main-session/2026-01-10/one.meta.json")
 COMMANDS = (
     ["doctor"],
     ["what"],
@@ -106,7 +107,12 @@ def test_no_command_waits_for_it(private_home: Home, make: Callable[[Path], None
     scene = Scene(private_home)
     scene.begin()
     (private_home.path).mkdir(exist_ok=True)
-    for root, names in ((private_home.root, OF_THE_USER), (private_home.project, OF_THE_PROJECT)):
+    for root, names in (
+        (private_home.root, OF_THE_USER),
+        (private_home.project, OF_THE_PROJECT),
+        (private_home.path, OF_THE_HOME),
+        (private_home.kept, KEPT),
+    ):
         for name in names:
             path = root / name
             path.parent.mkdir(parents=True, exist_ok=True)
