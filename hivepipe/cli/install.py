@@ -137,6 +137,9 @@ def _show_installed(plan: installation.Plan, scope: Scope) -> None:
     if plan.is_committed:
         say("         git has this file, and the paths in it are those of this machine")
     say(f"data     {short(plan.home)}, for you alone{_ignored(plan)}")
+    if plan.tree or is_in_project(plan.home):
+        where = "database, archives and exports are in the work tree, where git can delete them"
+        say(f"         {where}: hivepipe move-home")
     say(f"record   {short(record_path(plan.project))}")
     if plan.form is Form.SHELL:
         say("form     through a shell: this Claude Code is older than 2.1.139")

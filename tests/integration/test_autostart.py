@@ -194,10 +194,7 @@ def test_the_starter_holds_nothing_of_the_hooks(resting: Resting) -> None:
 
 
 def test_a_failed_start_is_explained_and_tried_again_later_and_later(resting: Resting) -> None:
-    config = resting.sandbox.folder / "user" / ".config" / "hivepipe" / "config.toml"
-    config.parent.mkdir(parents=True)
-    config.write_text('redis_server = "/bin/true"\n')
-    config.chmod(0o600)
+    config = resting.sandbox.configure('redis_server = "/bin/true"\n')
     resting.sandbox.fire()
     eventually(lambda: resting.starting[1:2] == ["1"])
     not_before, _, reason = resting.starting

@@ -21,12 +21,13 @@ def resting(sandbox: Sandbox) -> Resting:  # noqa: F811
 @pytest.fixture
 def rested(resting: Resting) -> Resting:
     """A project whose stack ran, left a failed job behind, and rests."""
-    resting.sandbox.fire(**BRIEFLY)
+    resting.remembers(**BRIEFLY)
+    resting.sandbox.fire()
     eventually(lambda: resting.sandbox.counts() == ONE_OF_EACH)
     with connect(resting.sandbox.socket) as client:
         client.hset("rq:job:dead1", mapping={"data": "{}", "status": "failed"})
         client.zadd("rq:failed:medium", {"dead1": 1})
-    resting.sandbox.fire("s-1", "SessionEnd", **BRIEFLY)
+    resting.sandbox.fire("s-1", "SessionEnd")
     eventually(lambda: resting.sandbox.processes() == {})
     return resting
 
@@ -87,7 +88,8 @@ def test_a_stopped_stack_is_not_started_by_a_question(rested: Resting) -> None:
 
 
 def test_a_stack_that_hooks_cannot_start_is_broken(resting: Resting) -> None:
-    resting.sandbox.fire(HIVEPIPE_REDIS_SERVER="/bin/true")
+    resting.sandbox.configure('redis_server = "/bin/true"\n')
+    resting.sandbox.fire()
     eventually(lambda: resting.sandbox.report()["condition"] == "broken")
     said = resting.sandbox.run("status", expect=1)
     assert "hooks could not start the stack, 1 time:" in said

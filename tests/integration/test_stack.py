@@ -54,6 +54,14 @@ class Sandbox:
         for path in (self.project, self.run_folder):
             path.mkdir(mode=0o700)
 
+    def configure(self, text: str) -> Path:
+        """Write the user's own settings."""
+        config = self.folder / "user" / ".config" / "hivepipe" / "config.toml"
+        config.parent.mkdir(parents=True)
+        config.write_text(text)
+        config.chmod(0o600)
+        return config
+
     def start(self, *arguments: str, **env: str) -> "subprocess.Popen[str]":
         return subprocess.Popen(
             [*CLI, *arguments],
@@ -309,10 +317,7 @@ def test_a_server_is_taken_from_6_2_on(
 
 
 def test_a_configured_server_that_is_none_is_an_error(sandbox: Sandbox) -> None:
-    config = sandbox.folder / "user" / ".config" / "hivepipe" / "config.toml"
-    config.parent.mkdir(parents=True)
-    config.write_text('redis_server = "/bin/true"\n')
-    config.chmod(0o600)
+    sandbox.configure('redis_server = "/bin/true"\n')
     assert "redis_server = /bin/true" in sandbox.run("up", "-d", expect=1)
     assert sandbox.processes() == {}
 
