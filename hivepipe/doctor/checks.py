@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from hivepipe.doctor import claude, disk, exports, hooks, predecessor, stack, summaries
+from hivepipe.doctor import claude, disk, exports, hooks, predecessor, search, stack, summaries
 from hivepipe.doctor.patient import Finding, Patient
 
 
@@ -64,6 +64,7 @@ CHECKS = (
     Check("file-size", disk.file_size),
     Check("sockets", disk.runtime),
     Check("exports", exports.usable),
+    Check("search-index", search.skipped),
     Check("disk", disk.room),
     Check("wal", disk.wal),
     Check("database", disk.database),

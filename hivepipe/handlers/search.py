@@ -10,13 +10,11 @@ import orjson
 from hivepipe.archive.archives import Archives
 from hivepipe.archive.index import Entry
 from hivepipe.errors import StoreError
-from hivepipe.search.index import Archived, SearchIndex
+from hivepipe.search.index import INDEX_FILE, Archived, SearchIndex
 from hivepipe.search.passages import SUMMARY
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
 from hivepipe.store.summaries import every_summary
-
-INDEX_FILE = "search.db"
 
 
 def index_path(home: str) -> Path:

@@ -3,6 +3,7 @@
     archives   one row per archive, and how far it is indexed (bytes of the plain lines)
     passages   one row per line that says something: where it begins, when, who
     words      FTS5 without contents; its rowid is the passage's
+    skipped    one row per line that could not be indexed, and why
 
 Everything here follows from the archives: a file that is deleted is made again by the next search.
 """
@@ -10,18 +11,21 @@ Everything here follows from the archives: a file that is deleted is made again 
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hivepipe.errors import SearchError
+from hivepipe.events import clean
 from hivepipe.search.passages import passage_of
 from hivepipe.search.query import Filters, fts_query
 
-VERSION = 1
+INDEX_FILE = "search.db"
+VERSION = 2
 BUSY_TIMEOUT_SECS = 30.0
 LINES_PER_COMMIT = 5000
+LONGEST_REASON = 200
 
 _SCHEMA = f"""
 CREATE TABLE archives (
@@ -32,6 +36,9 @@ CREATE TABLE passages (
   who TEXT NOT NULL);
 CREATE VIRTUAL TABLE words USING fts5(
   text, content='', columnsize=0, tokenize="unicode61 remove_diacritics 0 tokenchars '_'");
+CREATE TABLE skipped (
+  archive INTEGER NOT NULL, offset INTEGER NOT NULL, reason TEXT NOT NULL,
+  PRIMARY KEY (archive, offset));
 PRAGMA user_version={VERSION};
 """
 
@@ -60,6 +67,14 @@ class Hit:
     offset: int
     time: str
     who: str
+
+
+class Skipped(NamedTuple):
+    """One line that could not be indexed; `offset` is where it begins, `reason` why."""
+
+    key: str
+    offset: int
+    reason: str
 
 
 class SearchIndex:
@@ -152,7 +167,11 @@ class SearchIndex:
         return added, read
 
     def _add_line(self, archive: int, offset: int, raw: bytes) -> int:
-        passage = passage_of(raw)
+        try:
+            passage = passage_of(raw)
+        except Exception as error:  # noqa: BLE001  whatever it holds, the lines behind it count
+            self._skip(archive, offset, str(error) or type(error).__name__)
+            return 0
         if passage is None:
             return 0
         row = self._db.execute(
@@ -161,6 +180,10 @@ class SearchIndex:
         ).lastrowid
         self._db.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (row, passage.words))
         return 1
+
+    def _skip(self, archive: int, offset: int, reason: str) -> None:
+        sql = "INSERT OR REPLACE INTO skipped (archive, offset, reason) VALUES (?, ?, ?)"
+        self._db.execute(sql, (archive, offset, clean(reason)[:LONGEST_REASON]))
 
     def _reach(self, key: str) -> int:
         rows = self._ask("SELECT bytes FROM archives WHERE key = :key", {"key": key})
@@ -209,6 +232,23 @@ _FROM = """
     FROM words JOIN passages p ON p.id = words.rowid JOIN archives a ON a.id = p.archive
     WHERE words MATCH :asked
 """
+
+
+def skipped_lines(path: Path, limit: int) -> tuple[list[Skipped], int]:
+    """Return some of the lines that could not be indexed, and how many there are.
+
+    An index that is not there, or cannot be read, has none: the next search says why.
+    """
+    some = """
+        SELECT a.key, s.offset, s.reason FROM skipped s JOIN archives a ON a.id = s.archive
+        ORDER BY a.key, s.offset LIMIT ?
+    """
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+            (total,) = db.execute("SELECT count(*) FROM skipped").fetchone()
+            return [Skipped(*row) for row in db.execute(some, (limit,))], int(total)
+    except sqlite3.Error:
+        return [], 0
 
 
 def remove_index(path: Path) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from hivepipe.events import is_machine_made
+from hivepipe.events import clean, is_machine_made
 from hivepipe.transcripts.lines import Fields, moment, part, read_line, text
 
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
@@ -21,10 +21,15 @@ class Passage:
 
 
 def passage_of(raw: bytes) -> Passage | None:
-    """Return what a line says; None: nothing that anybody would look for."""
+    """Return what a line says; None: nothing that anybody would look for.
+
+    ValueError: it is no JSON object, or one that is nested too deep to be read.
+    """
+    if not raw.strip():
+        return None
     line = read_line(raw)
     if line is None:
-        return None
+        raise ValueError("no JSON object that can be read")
     kind = text(line, "type")
     if kind in _TITLES:
         who, found = "title", [text(line, _TITLES[kind], cap=1 << 16)]
@@ -34,7 +39,7 @@ def passage_of(raw: bytes) -> Passage | None:
         who, found = _of_message(kind, part(line, "message"))
     else:
         return None
-    words = "\n".join(filter(None, found))
+    words = clean("\n".join(filter(None, found)))
     return Passage(who, moment(line), words) if words.strip() else None
 
 
@@ -74,8 +79,7 @@ def _leaves(value: Any) -> Iterator[str]:
     while waiting:
         item = waiting.pop()
         if isinstance(item, str):
-            # Half an emoji, as JavaScript cuts them, is no UTF-8.
-            yield item.encode("utf-8", "replace").decode()
+            yield item
         elif isinstance(item, dict):
             waiting += reversed(item.values())
         elif isinstance(item, list):

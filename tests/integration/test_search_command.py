@@ -85,6 +85,23 @@ def test_what_comes_later_is_found(home: Home) -> None:
     assert [hit["session_id"] for hit in hits(home, "afterwards")] == [OTHER]
 
 
+def test_half_an_emoji_stops_no_search_and_doctor_names_what_is_skipped(home: Home) -> None:
+    path = home.root / ".claude" / "projects" / "-shop" / f"{OTHER}.jsonl"
+    odd = {"type": "user", "sessionId": OTHER, "cwd": str(home.project), "uuid": "u"}
+    lines = [{**odd, "message": {"role": "user", "content": "cut \ud83d"}}]
+    with path.open("ab") as file:
+        file.writelines(json.dumps(each).encode() + b"\n" for each in lines)
+        file.write(b"half a li\n" + said(home, OTHER, 5, "behind it"))
+    command(home, "archive", "sweep")
+    assert len(hits(home, "cut")) == 1
+    assert len(hits(home, "behind it")) == 1
+    report = json.loads(command(home, "doctor", "--json", expect=None))
+    (found,) = [each for each in report["findings"] if each["check"] == "search-index"]
+    assert found["is_note"]
+    assert f"({OTHER} at byte " in found["text"]
+    assert "no JSON object" in found["text"]
+
+
 def test_bad_input(home: Home, tmp_path: Path) -> None:
     assert "nothing to search for" in command(home, "search", "--", "--", expect=1)
     command(home, "search", expect=64)

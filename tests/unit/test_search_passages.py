@@ -70,8 +70,7 @@ def test_what_is_found(line: bytes, who: str, words: str) -> None:
     "line",
     [
         b"",
-        b"torn {",
-        b"[1]",
+        b" \r",
         b'{"type":"system","content":"x"}',
         b'{"type":"user"}',
         b'{"type":"user","message":{"content":7}}',
@@ -81,6 +80,19 @@ def test_what_is_found(line: bytes, who: str, words: str) -> None:
 )
 def test_nothing_to_find(line: bytes) -> None:
     assert passage_of(line) is None
+
+
+@pytest.mark.parametrize("line", [b"torn {", b"[1]", b"[" * 3000, b'{"a":' * 3000])
+def test_no_line_of_a_transcript(line: bytes) -> None:
+    with pytest.raises(ValueError, match="no JSON object"):
+        passage_of(line)
+
+
+@pytest.mark.parametrize("content", ["cut \ud83d", [{"type": "text", "text": "cut \ud83d"}]])
+def test_half_an_emoji_can_be_stored(content: Any) -> None:
+    passage = passage_of(said("user", content))
+    assert passage is not None
+    assert passage.words == "cut \ufffd"
 
 
 def test_half_an_emoji_and_a_deep_value() -> None:

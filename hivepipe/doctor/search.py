@@ -1,0 +1,21 @@
+"""Can everything that is archived be found?"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from hivepipe.doctor.patient import Finding, Patient
+from hivepipe.plurals import counted
+from hivepipe.search.index import INDEX_FILE, skipped_lines
+
+NAMED = 5
+
+
+def skipped(patient: Patient) -> Iterator[Finding]:
+    """Lines that no search finds, by archive and by the byte at which they begin."""
+    some, total = skipped_lines(Path(patient.place.home, INDEX_FILE), NAMED)
+    if not some:
+        return
+    named = "; ".join(f"{each.key} at byte {each.offset}: {each.reason}" for each in some)
+    more = f"; and {total - len(some)} more" if total > len(some) else ""
+    said = "is kept, and no search finds it" if total == 1 else "are kept, and no search finds them"
+    yield Finding(f"{counted(total, 'line')} {said} ({named}{more})", is_note=True)
