@@ -442,7 +442,7 @@ def find_server() -> str:
 @pytest.fixture
 def new_server(private_home: Home) -> Iterator[Callable[[Home], Server]]:
     """Make servers of homes, on the socket the product computes; all are ended."""
-    from hivepipe.stack.redis_server import REMOVED, arguments  # noqa: PLC0415
+    from hivepipe.stack.redis_server import RESTRICTIONS, arguments  # noqa: PLC0415
 
     made: list[Server] = []
     binary = find_server()
@@ -453,10 +453,8 @@ def new_server(private_home: Home) -> Iterator[Callable[[Home], Server]]:
         for path in (folder.parent, folder):
             path.mkdir(mode=0o700, exist_ok=True)
         home.path.mkdir(mode=0o700, exist_ok=True)
-        options = arguments(str(home.path), address)
-        for command in REMOVED:  # faults are made with some of them
-            at = options.index(command)
-            del options[at - 1 : at + 2]
+        # Faults are made with some of the commands that the product takes away.
+        options = arguments(str(home.path), address)[: -len(RESTRICTIONS)]
         server = Server(home, address, [binary, *options])
         made.append(server)
         server.start()

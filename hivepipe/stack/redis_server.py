@@ -19,9 +19,17 @@ _INSTALLERS = {
     "brew": "brew install redis",
 }
 
-
-# What loads code or reaches elsewhere: a file with such a command in it is not read, either.
-REMOVED = ("MODULE", "DEBUG", "REPLICAOF", "SLAVEOF", "MIGRATE")
+# What loads code, or has the server write or reach elsewhere. Not by the ACL: a server does not
+# ask it about its own file; one with a command that is not there it does not read.
+_REMOVED = ("MODULE", "DEBUG", "REPLICAOF", "SLAVEOF", "MIGRATE", "CONFIG", "ACL")
+# RQ needs SCRIPT LOAD, nobody needs SCRIPT DEBUG. Redis 6.2 has no `-script|debug`.
+_USER = (
+    "default on nopass ~* &* +@all -script +script|load +script|exists +script|flush +script|kill"
+)
+RESTRICTIONS = (
+    *(word for command in _REMOVED for word in ("--rename-command", command, "")),
+    *("--user", *_USER.split()),
+)
 
 
 def find_server() -> str:
@@ -61,9 +69,7 @@ def arguments(home: str, address: str) -> list[str]:
         **LIMITS,
     }
     found = [text for name, value in options.items() for text in (f"--{name}", value)]
-    for command in REMOVED:
-        found += ["--rename-command", command, ""]
-    return found
+    return [*found, *RESTRICTIONS]
 
 
 def _packaged() -> str | None:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 import pytest
-import redis
 
 from tests.conftest import until
 from tests.installed import User
@@ -89,24 +88,3 @@ def test_where_the_users_folders_are_is_remembered_once(user: User) -> None:
     now = (user.recorded / "environment").read_text()
     assert "/elsewhere" not in now
     assert "TZ=Asia/Kathmandu\n" in now
-
-
-def test_redis_has_no_command_that_loads_code_or_reaches_elsewhere(user: User) -> None:
-    user.hivepipe("init")
-    user.hivepipe("up", "-d")
-    with redis.Redis.from_url(user.hivepipe("url").strip()) as client:
-        for command in ("MODULE", "DEBUG", "REPLICAOF", "SLAVEOF", "MIGRATE"):
-            with pytest.raises(redis.ResponseError, match="unknown command"):
-                client.execute_command(command, "x", "1")
-    assert "3 workers" in user.hivepipe("rq", "--", "info")
-
-
-def test_a_file_that_loads_a_module_is_not_read(user: User) -> None:
-    user.env["HIVEPIPE_AUTOSTART"] = "0"
-    user.hivepipe("init")
-    planted = "*3\r\n$6\r\nMODULE\r\n$4\r\nLOAD\r\n$6\r\n./x.so\r\n"
-    (user.recorded / "appendonly.aof").write_bytes(planted.encode())
-    user.own(user.recorded)
-    user.hivepipe("up", "-d", expect=1)
-    said = (user.recorded / "logs" / "redis.log").read_text()
-    assert "Unknown command 'MODULE' reading the append only file" in said

@@ -1,0 +1,99 @@
+"""What a client, or the file that it reads, can have our own Redis do."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import redis
+
+from hivepipe.stack.redis_server import arguments
+from tests.conftest import Home, find_server
+from tests.installed import User
+
+REMOVED = (
+    "MODULE LOAD ./x.so",
+    "DEBUG RELOAD",
+    "REPLICAOF 127.0.0.1 1",
+    "SLAVEOF 127.0.0.1 1",
+    "MIGRATE 127.0.0.1 1 key 0 1",
+    "CONFIG SET dir /tmp",
+    "CONFIG SET dbfilename x.so",
+    "CONFIG SET appendfilename x.sh",
+    "CONFIG REWRITE",
+    "ACL SETUSER default +@all",
+    "ACL LOAD",
+)
+TOOLS = Path(sys.executable).parent
+
+
+@pytest.fixture
+def url(user: User) -> str:
+    """The address of a running stack's Redis."""
+    user.hivepipe("init")
+    user.hivepipe("up", "-d")
+    return user.hivepipe("url").strip()
+
+
+def test_no_client_has_it_load_code_or_write_or_reach_elsewhere(user: User, url: str) -> None:
+    with redis.Redis.from_url(url) as client:
+        for command in REMOVED:
+            with pytest.raises(redis.ResponseError, match="unknown command"):
+                client.execute_command(*command.split())
+        with pytest.raises(redis.exceptions.NoPermissionError):
+            client.execute_command("SCRIPT", "DEBUG", "YES")
+        assert client.save()  # where the server was told to, and nowhere else
+        assert client.register_script("return 1")() == 1
+    assert (user.recorded / "dump.rdb").exists()
+
+
+@pytest.mark.parametrize("command", [each for each in REMOVED if each != "ACL LOAD"])
+def test_a_file_with_such_a_command_is_not_read(command: str, private_home: Home) -> None:
+    folder = private_home.path
+    folder.mkdir()
+    words = command.split()
+    planted = "".join([f"*{len(words)}\r\n", *(f"${len(word)}\r\n{word}\r\n" for word in words)])
+    (folder / "appendonly.aof").write_bytes(planted.encode())
+    server = [find_server(), *arguments(str(folder), f"{folder}/redis.sock")]
+    done = subprocess.run(server, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 1
+    assert f"nknown command '{words[0]}'" in done.stdout
+    assert "append only file" in done.stdout
+
+
+def test_a_stack_with_such_a_file_does_not_start_and_says_why(user: User) -> None:
+    user.env["HIVEPIPE_AUTOSTART"] = "0"
+    user.hivepipe("init")
+    planted = "*3\r\n$6\r\nMODULE\r\n$4\r\nLOAD\r\n$6\r\n./x.so\r\n"
+    (user.recorded / "appendonly.aof").write_bytes(planted.encode())
+    user.own(user.recorded)
+    user.hivepipe("up", "-d", expect=1)
+    said = (user.recorded / "logs" / "redis.log").read_text()
+    assert "nknown command 'MODULE'" in said
+
+
+def test_the_tools_of_rq_work(user: User, url: str) -> None:
+    user.fire("SessionStart", source="startup")
+    for words in (
+        ("info", "-u", url),
+        ("worker", "--burst", "-u", url, "elsewhere"),
+        ("worker", "--burst", "--with-scheduler", "-u", url, "elsewhere"),
+    ):
+        done = subprocess.run(
+            [TOOLS / "rq", *words], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert "ermission" not in done.stdout + done.stderr
+        assert "unknown command" not in done.stdout + done.stderr
+    scheduler = subprocess.Popen(
+        [TOOLS / "rqscheduler", "-u", url, "-i", "0.2"], stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert scheduler.stderr is not None
+        assert "birth" in scheduler.stderr.readline()
+        assert "Lock already taken" in scheduler.stderr.readline()  # by the stack's own
+    finally:
+        scheduler.kill()
+        scheduler.communicate()
+    assert "3 workers" in user.hivepipe("rq", "--", "info")
+    assert "all is well" in user.hivepipe("doctor", "--probe")
