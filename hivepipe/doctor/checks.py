@@ -41,6 +41,7 @@ CHECKS = (
     Check("ci", claude.elsewhere),
     Check("transcripts", claude.transcripts),
     Check("redis-server", stack.server),
+    Check("redis-version", stack.server_version),
     Check("state", stack.state),
     Check("supervisor", stack.supervised),
     Check("autostart", stack.autostart),

