@@ -5,7 +5,8 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO, NamedTuple
 
-from hivepipe.redaction.escapes import NEEDLESS, OutOfTimeError, Unescaped, plain
+from hivepipe.redaction.disguise import DISGUISE, has_sequence, positions, seen_through
+from hivepipe.redaction.escapes import OutOfTimeError, plain, unescaped
 from hivepipe.redaction.json_line import Leaf, is_json, leaves
 from hivepipe.redaction.rule import Rule
 from hivepipe.redaction.rules import RULES
@@ -39,7 +40,7 @@ class Redactor:
         """Compile; RedactionRuleError names the rule that cannot be."""
         self._rules = tuple(rules)
         self._kinds = {rule.name: rule.kind for rule in rules} | {UNREDACTABLE: "whole text"}
-        self._scanner = Scanner(self._rules, allowed, disguise=NEEDLESS)
+        self._scanner = Scanner(self._rules, allowed, disguise=DISGUISE)
 
     def kind(self, rule: str) -> str:
         """Return what kind of secret a rule finds, for the audit log."""
@@ -48,9 +49,8 @@ class Redactor:
     def redact_text(self, text: str) -> str:
         """Return the text with a placeholder for every secret; fails closed."""
         data = text.encode("utf-8", "surrogatepass")
-        if not self._scanner.suspects(data):
-            return text
-        edits = self._edits_of_text(data)
+        suspects = self._scanner.suspects(data)
+        edits = self._edits_of_text(data, suspects) if suspects else ()
         return edited(data, edits).decode("utf-8", "surrogatepass") if edits else text
 
     def redact_line(self, line: bytes) -> Redacted:
@@ -73,42 +73,51 @@ class Redactor:
 
     def edits(self, line: bytes) -> list[Edit]:
         """Return what has to change in a line, in order."""
-        if not self._scanner.suspects(line):
+        suspects = self._scanner.suspects(line)
+        if not suspects:
             return []
-        return self._edits_of_json(line) if is_json(line) else self._edits_of_text(line)
+        find = self._edits_of_json if is_json(line) else self._edits_of_text
+        return find(line, suspects)
 
-    def _edits_of_json(self, line: bytes) -> list[Edit]:
+    def _edits_of_json(self, line: bytes, suspects: Sequence[int]) -> list[Edit]:
         edits: list[Edit] = []
         spent_secs = 0.0
         for leaf in leaves(line):
-            spelled = line[leaf.start : leaf.end]
-            if len(spelled) < _SHORTEST_BYTES or not self._scanner.suspects(spelled):
+            size = leaf.end - leaf.start
+            if size < _SHORTEST_BYTES:
+                continue
+            # Most of a line is often one leaf: what was found suspect in the line is so in it.
+            known = suspects
+            if size < len(line) // 2:
+                known = self._scanner.suspects(line[leaf.start : leaf.end])
+            if not known:
                 continue
             begun = time.thread_time()
-            edits += self._edits_of_leaf(line, leaf)
+            edits += self._edits_of_leaf(line, leaf, known)
             spent_secs += time.thread_time() - begun
             if spent_secs > LINE_SECS:
                 whole = _whole(line, 0, len(line.rstrip(b"\r\n")))
                 return [whole._replace(replacement=b'"%s"' % whole.replacement)]
         return edits
 
-    def _edits_of_text(self, text: bytes) -> list[Edit]:
+    def _edits_of_text(self, text: bytes, suspects: Sequence[int]) -> list[Edit]:
         try:
-            spans = self._find(text, time.thread_time() + LEAF_SECS)
+            spans = self._find(text, time.thread_time() + LEAF_SECS, suspects)
         except OutOfTimeError:
             return [_whole(text, 0, len(text.rstrip(b"\r\n")))]
         return [self._edit(span.start, span.end, span.rule) for span in spans]
 
-    def _edits_of_leaf(self, line: bytes, leaf: Leaf) -> list[Edit]:
+    def _edits_of_leaf(self, line: bytes, leaf: Leaf, suspects: Sequence[int]) -> list[Edit]:
+        spelled = line[leaf.start : leaf.end]
         try:
-            spans = self._find_in_leaf(line[leaf.start : leaf.end], len(leaf.strings) == 2)
+            spans = self._find_in_leaf(spelled, len(leaf.strings) == 2, suspects)
         except OutOfTimeError:
             *keys, value = leaf.strings
-            suspect = [
-                (start, end) for start, end in keys if self._scanner.suspects(line[start:end])
-            ]
-            alone = [Leaf(start - 1, end + 1, ((start, end),)) for start, end in suspect]
-            of_keys = [edit for key in alone for edit in self._edits_of_leaf(line, key)]
+            of_keys: list[Edit] = []
+            for start, end in keys:
+                if known := self._scanner.suspects(line[start:end]):
+                    alone = Leaf(start - 1, end + 1, ((start, end),))
+                    of_keys += self._edits_of_leaf(line, alone, known)
             return [*of_keys, _whole(line, *value)]
         return [
             self._edit(
@@ -119,28 +128,45 @@ class Redactor:
             if leaf.start + span.start < end and start < leaf.start + span.end
         ]
 
-    def _find_in_leaf(self, spelled: bytes, is_member: bool) -> list[Span]:
+    def _find_in_leaf(self, spelled: bytes, is_member: bool, suspects: Sequence[int]) -> list[Span]:
         """Find the secrets of a string or a member; most that are suspect hold none."""
         deadline = time.thread_time() + LEAF_SECS
         if b"\\" not in spelled:
-            return self._find(spelled, deadline)
+            return self._find(spelled, deadline, suspects)
         text = plain(spelled, is_member)
-        if text is not None and not self._find(text, deadline):
+        if text is not None and not self._find(text, deadline, self._of(text, suspects)):
             return []
-        return self._find_spelled(spelled, deadline)
-
-    def _find(self, text: bytes, deadline: float, depth: int = _DEEPEST) -> list[Span]:
-        """Find the secrets of a text as it is, and as it would be without needless escapes."""
-        spans = self._scanner.find(text, deadline)
-        if depth and self._scanner.is_disguised(text):
-            spans = merged(spans + self._find_spelled(text, deadline, depth - 1))
-        return spans
-
-    def _find_spelled(self, spelled: bytes, deadline: float, depth: int = _DEEPEST) -> list[Span]:
-        """Find the secrets of what is spelled here, as ranges of the spelling."""
-        read = Unescaped(spelled, deadline)
-        spans = self._find(read.text, deadline, depth)
+        read = unescaped(spelled, deadline)
+        spans = self._find(read.text, deadline, self._of(read.text, suspects))
         return [Span(*read.origin(span.start, span.end), span.rule) for span in spans]
+
+    def _of(self, text: bytes, suspects: Sequence[int]) -> Sequence[int]:
+        """Return the suspects of a text whose spelling has these: only a disguise hides some."""
+        return self._scanner.suspects(text) if self._scanner.is_disguise(suspects) else suspects
+
+    def _find(
+        self, text: bytes, deadline: float, suspects: Sequence[int], depth: int = _DEEPEST
+    ) -> list[Span]:
+        """Find the secrets of a text as it is, and as it reads without its disguise."""
+        spans = self._scanner.find(text, suspects, deadline)
+        if depth and self._scanner.is_disguise(suspects):
+            for start, end in self._scanner.disguised(text):
+                spans += self._find_behind(text[start:end], start, deadline, depth - 1)
+        return merged(spans)
+
+    def _find_behind(self, text: bytes, offset: int, deadline: float, depth: int) -> Iterator[Span]:
+        """Find the secrets of a disguised text, as ranges of what it is a part of."""
+        # What a sequence of a terminal stands between is one word, or two: both are tried.
+        for between in (b"", b" ") if has_sequence(text) else (b"",):
+            readable = seen_through(text, between)
+            suspects = self._scanner.suspects(readable) if readable != text else ()
+            spans = self._find(readable, deadline, suspects, depth) if suspects else []
+            if not spans:  # as mostly: no way back is needed
+                continue
+            origin = positions(text, between, deadline).origin
+            for span in spans:
+                start, end = origin(span.start, span.end)
+                yield Span(offset + start, offset + end, span.rule)
 
     def _edit(self, start: int, end: int, rule: int) -> Edit:
         found = self._rules[rule]

@@ -43,6 +43,7 @@ class Rule:
     kind: str  # as the audit log counts it, in the singular
     pattern: str
     sieve: str
+    is_token: bool = False  # the pattern is a form that needs no name beside it
     replacement: str = REDACTED
     unless: str = ""  # a secret that matches this as a whole is none
     least_entropy: float = 0.0  # bits per character
@@ -57,7 +58,8 @@ def token(
     return Rule(
         name=name,
         kind="API key",
-        pattern=f"{START}({shape})",
+        pattern=shape,
+        is_token=True,
         sieve=sieve or _literal_start(shape),
         unless=unless,
         examples=examples,

@@ -7,15 +7,20 @@ user's own rule can make it hang.
 import math
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import re2
 
 from hivepipe.errors import RedactionRuleError
 from hivepipe.redaction.escapes import OutOfTimeError
-from hivepipe.redaction.rule import Rule
+from hivepipe.redaction.rule import START, WORDS, Rule
 
+# Of a token glued to a letter, digit or _: bits per byte, so that no word is cut in two.
+_LEAST_GLUED_ENTROPY = 3.2
+_GLUED = 2  # the group of a token's pattern in which such a one stands
+_BLOB_BYTES = 24
+AROUND_BYTES = 1 << 9  # of text on both sides, read together with what disguises it
 MEMORY_BYTES = 64 << 20  # for one automaton; a pattern that needs more is refused
 
 
@@ -52,37 +57,57 @@ class Scanner:
     def suspects(self, text: bytes) -> list[int]:
         """Return the rules whose secrets the text may hold, however it spells them."""
         found: list[int] | None = self._sieve.Match(text)
-        return found or []
+        return sorted(found) if found else []
 
-    def is_disguised(self, text: bytes) -> bool:
-        """Does the text hold what the scanner was told to look behind?"""
-        return self._disguise is not None and self._disguise.search(text) is not None
+    def disguised(self, text: bytes) -> Iterator[tuple[int, int]]:
+        """Yield the parts of a text around what the scanner was told to look behind."""
+        start = end = behind = 0
+        while self._disguise is not None and (mark := self._disguise.search(text, behind)):
+            if mark.start() - AROUND_BYTES > end:
+                if end:
+                    yield max(start, 0), end
+                start = mark.start() - AROUND_BYTES
+            behind = mark.end() + AROUND_BYTES  # what stands up to here belongs to the same part
+            end = behind + AROUND_BYTES
+        if end:
+            yield max(start, 0), end
 
-    def find(self, text: bytes, deadline: float = math.inf) -> list[Span]:
-        """Return the secrets in order, none overlapping.
+    def is_disguise(self, suspects: Sequence[int]) -> bool:
+        """Is what the scanner was told to look behind among them?"""
+        return bool(suspects) and suspects[-1] == len(self.rules)
+
+    def find(self, text: bytes, suspects: Sequence[int], deadline: float = math.inf) -> list[Span]:
+        """Return what the suspect rules find, in order, none overlapping.
 
         OutOfTimeError once this thread has used more processor time than the deadline says.
         """
         if time.thread_time() > deadline:
             raise OutOfTimeError
         found: list[Span] = []
-        for number in self.suspects(text):
+        for number in suspects:
             if number < len(self.rules):
                 found += self._find_one(number, text, deadline)
         return merged(found)
 
     def _find_one(self, number: int, text: bytes, deadline: float) -> list[Span]:
+        rule = self.rules[number]
         exact = self._exact[number]
         if exact is None:
-            exact = self._exact[number] = _Exact(self.rules[number])
+            exact = self._exact[number] = _Exact(rule)
         found = []
         for match in exact.pattern.finditer(text):
             if time.thread_time() > deadline:
                 raise OutOfTimeError
-            start, end = _secret(match, exact.groups)
+            group = next((n for n in exact.groups if match.start(n) >= 0), None)
+            if group is None:
+                continue
+            start, end = match.span(group)
             secret = text[start:end]
-            if secret and exact.is_secret(secret) and not self._is_allowed(secret):
-                found.append(Span(start, end, number))
+            if not secret or not exact.is_secret(secret) or self._is_allowed(secret):
+                continue
+            if rule.is_token and group == _GLUED and not _is_cut_off(text, start, secret):
+                continue
+            found.append(Span(start, end, number))
         return found
 
     def _is_allowed(self, secret: bytes) -> bool:
@@ -93,8 +118,11 @@ class _Exact:
     """One rule, compiled when it is needed for the first time."""
 
     def __init__(self, rule: Rule) -> None:
-        self.pattern = compiled(rule.pattern, rule.name)
-        self.groups = self.pattern.groups
+        form = rule.pattern
+        pattern = f"{START}({form})|[0-9A-Za-z_]({form})" if rule.is_token else form
+        self.pattern = compiled(pattern, rule.name)
+        # The secret is the first of them that took part in a match.
+        self.groups = range(1, self.pattern.groups + 1) if self.pattern.groups else (0,)
         self._unless = compiled(rule.unless, rule.name) if rule.unless else None
         self._least_entropy = rule.least_entropy
 
@@ -105,13 +133,11 @@ class _Exact:
         return not self._least_entropy or entropy(text) >= self._least_entropy
 
 
-def _secret(match: "re2._Match", groups: int) -> tuple[int, int]:
-    """Return where the secret stands in a match; an empty range if the rule passes it over."""
-    for group in range(1, groups + 1) if groups else (0,):
-        start, end = match.span(group)
-        if start >= 0:
-            return start, end
-    return 0, 0
+def _is_cut_off(text: bytes, start: int, token: bytes) -> bool:
+    """Is a token that begins inside a word one of its own: no words, no piece of base64?"""
+    before = text[max(0, start - _BLOB_BYTES) : start]
+    is_blob = len(before) == _BLOB_BYTES and _BLOB.fullmatch(before) is not None
+    return not is_blob and entropy(token) >= _LEAST_GLUED_ENTROPY and not _WORDS.fullmatch(token)
 
 
 def merged(spans: list[Span]) -> list[Span]:
@@ -151,3 +177,7 @@ def _options() -> re2.Options:
     options.max_mem = MEMORY_BYTES
     options.log_errors = False
     return options
+
+
+_WORDS = compiled(WORDS, "words")
+_BLOB = compiled("[A-Za-z0-9+/]*", "blob")

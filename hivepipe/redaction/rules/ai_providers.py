@@ -12,7 +12,7 @@ AI_PROVIDERS = (
         "«sk-<A48>»",
         "«sk-or-v1-<h64>»",
         "«sk_<h48>»",
-        sieve=START + "sk[-_]",
+        sieve=START + "sk[-_]|sk-(?:ant|proj|or-v1|svcacct|admin)-",
         unless=WORDS,
         but="sk-learn-tutorial-notebook-2",
     ),

@@ -1,6 +1,6 @@
 """Keys of Amazon Web Services."""
 
-from hivepipe.redaction.rule import AWS_KEY, BASE64, START, Rule
+from hivepipe.redaction.rule import AWS_KEY, BASE64, Rule
 
 _GIVEN = r".{0,4}?[=:>, \t\"'\\]{1,8}"
 _AWS_SECRET = BASE64 + "{40}"
@@ -10,7 +10,8 @@ AMAZON = (
         name="aws_access_key",
         kind="AWS key",
         replacement=AWS_KEY,
-        pattern=rf"{START}((?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{{16}})\b",
+        pattern=r"(?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b",
+        is_token=True,
         sieve="A3T[A-Z0-9]|A(?:KI|SI|BI|CC)A[A-Z0-9]",
         examples=("«AKIA<u16>»", "id=«ASIA<u16>»;"),
         counterexamples=("AKIAsmall0123456789a", "ASIA-PACIFIC-REGION-0001"),
@@ -44,7 +45,8 @@ AMAZON = (
         name="aws_bedrock_key",
         kind="AWS key",
         replacement=AWS_KEY,
-        pattern=rf"{START}((?:ABSK|bedrock-api-key-)[A-Za-z0-9+/]{{60,}}={{0,2}})",
+        pattern=r"(?:ABSK|bedrock-api-key-)[A-Za-z0-9+/]{60,}={0,2}",
+        is_token=True,
         sieve="ABSK|bedrock-api-key-",
         examples=("«ABSK<b130>=»",),
     ),

@@ -1,0 +1,181 @@
+"""A secret is found whatever stands between its characters, around them or for them."""
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from hivepipe.redaction import redact_line, redact_text
+from tests.redaction_corpus import FORMS, NAMED_FORMS, WRAPPINGS, expand
+
+Disguise = Callable[[str], str]
+ESC = "\x1b"
+
+
+def each(spell: str) -> Disguise:
+    """Spell every character by its number."""
+    return lambda secret: "".join(spell.format(ord(letter)) for letter in secret)
+
+
+def between(mark: str, every: int = 5) -> Disguise:
+    """Put a mark between groups of characters, as a highlighted search does."""
+    return lambda secret: mark.join(secret[at : at + every] for at in range(0, len(secret), every))
+
+
+def around(before: str, behind: str) -> Disguise:
+    return lambda secret: f"{before}{secret}{behind}"
+
+
+DISGUISES: dict[str, Disguise] = {
+    "plain": str,
+    "red": around(f"{ESC}[31m", f"{ESC}[0m"),
+    "red of 256": around(f"{ESC}[1;38;5;196m", f"{ESC}[m"),
+    "red as in grep": around(f"{ESC}[01;31m{ESC}[K", f"{ESC}[m{ESC}[K"),
+    "red of C1": around("\x9b31m", "\x9b0m"),
+    "red, colon": around(f"{ESC}[38:2::255:0:0m", f"{ESC}[0m"),
+    "a link": around(f"{ESC}]8;;https://shop.io/{ESC}\\", f"{ESC}]8;;{ESC}\\"),
+    "a title": around(f"{ESC}]0;shop\x07", f"{ESC}]0;\x07"),
+    "a line made anew": around(f"\r{ESC}[2K", ""),
+    "a character set": around(f"{ESC}(B", f"{ESC}(B"),
+    "red, escaped as in JSON": around("\\u001b[31m", "\\u001b[0m"),
+    "red, escaped in hexadecimals": around("\\x1b[31m", "\\x1b[0m"),
+    "red, escaped in octals": around("\\033[31m", "\\033[0m"),
+    "red, escaped as in printf": around("\\e[31m", "\\e[0m"),
+    "red, in a URL": around("%1B%5B31m", "%1B%5B0m"),
+    "red, as cat -v shows it": around("^[[31m", "^[[0m"),
+    "red, without its ESC": around("[31m", "[0m"),
+    "parts of it red": between(f"{ESC}[31m"),
+    "parts of it red, escaped": between("\\u001b[31m"),
+    "a space without width": between("\u200b"),
+    "a joiner": between("\u2060"),
+    "a byte order mark": around("\ufeff", "\ufeff"),
+    "a soft hyphen": between("\u00ad", 7),
+    "a space without width, escaped": between("\\u200b"),
+    "as JSON may": each("\\u{:04x}"),
+    "as JavaScript may": each("\\u{{{:x}}}"),
+    "in hexadecimals": each("\\x{:02x}"),
+    "in octals": each("\\{:03o}"),
+    "in a URL": each("%{:02X}"),
+    "in a URL, in lower case": each("%{:02x}"),
+    "in HTML": each("&#{};"),
+    "in HTML, in hexadecimals": each("&#x{:X};"),
+}
+GLUED = {"a letter": "x", "a digit": "7", "a low line": "_", "a word": "KEY"}
+HOLDERS: dict[str, Disguise] = {
+    "text": redact_text,
+    "JSON": lambda text: json.loads(line_redacted(json.dumps({"k": [text]})))["k"][0],
+    "JSON in JSON": lambda text: json.loads(
+        json.loads(line_redacted(json.dumps([json.dumps([text])])))[0]
+    )[0],
+}
+
+
+def line_redacted(line: str) -> str:
+    return redact_line(line.encode())[0].decode()
+
+
+def stays(secret: str, disguise: Disguise, clean: str) -> bool:
+    """Are ten characters of the secret, disguised or not, still in the text?"""
+    pieces = (secret[at : at + 10] for at in range(max(1, len(secret) - 9)))
+    shown = disguise(secret)
+    return shown in clean or any(piece in clean for piece in pieces)
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+@pytest.mark.parametrize("disguise", DISGUISES)
+def test_a_token_is_found_in_every_disguise(disguise: str, holder: str) -> None:
+    chance = random.Random(f"{disguise} {holder}")
+    left = []
+    for kind, form in FORMS.items():
+        secret = expand(form, chance)
+        for text in ("{}", "see {} end"):
+            clean = HOLDERS[holder](text.format(DISGUISES[disguise](secret)))
+            if stays(secret, DISGUISES[disguise], clean):
+                left.append((kind, text))
+    assert left == []
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+@pytest.mark.parametrize("before", GLUED)
+def test_a_token_glued_to_a_word_is_found(before: str, holder: str) -> None:
+    chance = random.Random(before)
+    left = []
+    for kind, form in FORMS.items():
+        secret = expand(form, chance)
+        clean = HOLDERS[holder](f"see {GLUED[before]}{secret} end")
+        if stays(secret, str, clean):
+            left.append(kind)
+    assert left == []
+
+
+@pytest.mark.parametrize("wrapping", WRAPPINGS)
+@pytest.mark.parametrize("disguise", sorted({*DISGUISES} - {"a line made anew"}))
+def test_a_coloured_value_is_found_beside_its_name(disguise: str, wrapping: str) -> None:
+    chance = random.Random(disguise)
+    forms = chance.sample(sorted(FORMS.items()), 4)
+    kinds = {kind: ("service_setting", form) for kind, form in forms} | NAMED_FORMS
+    left: Counter[str] = Counter()
+    for kind, (name, form) in kinds.items():
+        secret = expand(form, chance)
+        shown = DISGUISES[disguise](secret)
+        # A URL takes what it is given: a wrapping by itself would spell the disguise.
+        text = WRAPPINGS[wrapping](name, "VALUE", chance)
+        if stays(secret, str, redact_text(text.replace("VALUE", secret))):
+            continue  # as plain text it is not found either
+        text = text.replace("VALUE", shown)
+        for hold in HOLDERS.values():
+            left[kind] += stays(secret, DISGUISES[disguise], hold(text))
+    assert +left == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{e}[36mpassword{e}[0m: {e}[32m"{s}"{e}[0m',
+        '{e}[34;1m"password"{e}[0m{e}[39m:{e}[0m {e}[0;32m"{s}"{e}[0m',  # jq -C
+        "{e}[32m+{e}[m{e}[32mDB_PASSWORD={s}{e}[m",  # git diff --color
+        "{e}[01;31m{e}[KPASSWORD{e}[m{e}[K={s}",  # grep --color PASSWORD
+        'password = "{e}[33m{s}{e}[0m"',
+        "{{ password: {e}[32m'{s}'{e}[39m }}",  # node's inspect
+        "&quot;password&quot;: &quot;{s}&quot;",
+        "%7B%22password%22%3A%22{s}%22%7D",
+        "pass\u200bword: '{s}'",
+        "\\x22password\\x22: \\x22{s}\\x22",
+    ],
+)
+def test_a_coloured_name_says_what_its_value_is(text: str) -> None:
+    shown = text.format(e=ESC, s="hunter2secret9")
+    for hold in HOLDERS.values():
+        clean = hold(shown)
+        assert "hunter2" not in clean
+        assert "***REDACTED" in clean
+
+
+@pytest.mark.parametrize("disguise", DISGUISES)
+def test_what_stands_around_a_disguised_secret_keeps_its_bytes(disguise: str) -> None:
+    secret = expand("ghp_<A36>", random.Random(3))
+    before, behind = (
+        f"{ESC}[1mcaf\u00e9\\n%20&amp;\u200b{ESC}[0m ",
+        f" {ESC}[2Kna\u00efve\\x41 &lt;",
+    )
+    clean = redact_text(f"{before}{DISGUISES[disguise](secret)}{behind}")
+    assert clean.startswith(before)
+    assert clean.endswith(behind)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{ESC}[31mred{ESC}[0m and {ESC}[1mbold{ESC}[0m",
+        "%20%2F%41 &amp;&lt;&#65; \\x41\\101\\u0041 \u200bword",
+        f"{ESC}[32mPASS{ESC}[39m tests/unit/password.test.ts ({ESC}[33m3{ESC}[0m)",
+        f"{ESC}[31m-    password: str{ESC}[m",
+        f"commit {ESC}[33m{'3f2a9c0e1b7d4f66' * 2}01234567{ESC}[m",
+        "a7f3_ghp_is_the_start_of_a_token, xhf_requiredCharacteristicTypesForDisplay",
+    ],
+)
+def test_colours_alone_change_nothing(text: str) -> None:
+    for hold in HOLDERS.values():
+        assert hold(text) == text
