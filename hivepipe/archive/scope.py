@@ -24,7 +24,12 @@ def may_take(home: str, cwd: str, followed: list[str]) -> bool:
         return False
     if record.get("home"):
         return record["home"] == home
-    return any(folder == each or folder.startswith(f"{each}/") for each in followed)
+    return any(is_below(folder, each) for each in followed)
+
+
+def is_below(folder: str, above: str) -> bool:
+    """Is it this folder, or in it? All of them lie below `/`."""
+    return folder == above or folder.startswith(f"{above.rstrip('/')}/")
 
 
 def followed_folders(home: str) -> list[str]:
@@ -33,9 +38,12 @@ def followed_folders(home: str) -> list[str]:
 
 
 def follow(home: str, folder: str) -> None:
-    """Follow one more folder; ArchiveError: it is none, or another home's."""
+    """Follow one more folder; ArchiveError: it is a file, or another home's.
+
+    A deleted one may be followed: its transcripts are still there.
+    """
     real = os.path.realpath(folder)
-    if not os.path.isdir(real):
+    if os.path.lexists(real) and not os.path.isdir(real):
         raise ArchiveError(f"{folder} is not a folder")
     if not real.isprintable():
         raise ArchiveError(f"{real!r} cannot be noted, a line to each folder")

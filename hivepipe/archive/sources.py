@@ -2,6 +2,7 @@
 
     <claude>/projects/<folder>/<session>.jsonl
     <claude>/projects/<folder>/<session>/subagents/**/agent-<agent>.jsonl
+    <claude>/projects/<folder>/<session>/subagents/workflows/<workflow>/journal.jsonl
     <claude>/tasks/<agent>.jsonl            of subagents, in older versions
 
 Whatever an event says, a file is read only if its real path lies there.
@@ -25,6 +26,7 @@ from hivepipe.regular_file import SpecialFileError
 from hivepipe.transcripts.lines import CAP_PATH, id_of, moment, read_line, text
 
 UNKNOWN_TYPE = "unknown"
+WORKFLOW_TYPE = "workflow"
 
 _HEAD_BYTES = 64 << 10  # of one read
 _LONGEST_HEAD_BYTES = 8 << 20
@@ -130,7 +132,8 @@ def _described(real: str, names: list[str], session: str, agent_type: str) -> So
     if suffix != ".jsonl":
         raise RefusedTranscriptError("it is not named *.jsonl")
     is_agent = stem.startswith("agent-") or len(names) != 2
-    id = valid_id(stem.removeprefix("agent-"))
+    is_workflow = stem == "journal" and names[-3:-2] == ["workflows"]
+    id = valid_id(names[-2] if is_workflow else stem.removeprefix("agent-"))
     if not id:
         raise RefusedTranscriptError("it is not named by a valid id")
     if not is_agent:
@@ -138,6 +141,8 @@ def _described(real: str, names: list[str], session: str, agent_type: str) -> So
     owner = valid_id(names[1]) if "subagents" in names[2:] else session
     if not owner and len(names) > 2:
         raise RefusedTranscriptError("it lies in no session's folder")
+    if is_workflow:
+        return Source(real, owner, id, WORKFLOW_TYPE, -1)
     known = redact_text(agent_type) or _noted_type(real) or UNKNOWN_TYPE
     return Source(real, owner, id, known, -1)
 
@@ -162,7 +167,7 @@ def transcripts_in(claude_folder: str) -> Iterator[str]:
     projects = f"{claude_folder}/projects"
     for project in _real_folders(projects):
         own = [entry.path for entry in _entries(project) if _is_transcript(entry)]
-        yield from sorted(own)
+        yield from sorted(own, key=lambda path: ("/agent-" in path, path))
         for session in _real_folders(project):
             yield from _below(f"{session}/subagents")
 

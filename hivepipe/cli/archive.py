@@ -148,6 +148,9 @@ def _show_swept(swept: Swept, found: list[Row]) -> None:
         f"{counted(swept.taken, 'transcript')} archived ({counted(swept.lines, 'new line')}), "
         f"{swept.unchanged} unchanged, {swept.foreign} of other projects"
     )
+    if swept.expired:
+        old = counted(swept.expired, "transcript", "are")
+        say(f"{old} older than archives are kept: not archived")
     taken = sum(row.outcome == TAKEN for row in found)
     if taken:
         say(f"{counted(taken, 'file')} of another program copied into the archive")
@@ -203,6 +206,8 @@ def follow(folder: str | None, stop: bool, as_json: bool) -> None:
         scope.unfollow(home, folder)
     elif folder:
         scope.follow(home, folder)
+        if not os.path.exists(folder):
+            say(f"{folder} does not exist; transcripts of sessions in it are archived", err=True)
     elif stop:
         raise click.UsageError("say which DIR")
     found = scope.followed_folders(home)

@@ -6,11 +6,10 @@ from typing import Any
 import click
 
 from hivepipe.cli.terminal import say_json, until_enough
-from hivepipe.errors import StoreError
 from hivepipe.handlers.archive import archives_of
 from hivepipe.home import kept_folder, locate
+from hivepipe.reading.choosing import session_named
 from hivepipe.store.export import exported_rows
-from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
 
 
@@ -27,21 +26,8 @@ def export(as_jsonl: bool, session: str | None) -> None:
         raise click.UsageError("say the form: --jsonl")
     home = locate(".").home
     with until_enough():
-        for line in _lines(home, "" if session is None else _full_id(home, session)):
+        for line in _lines(home, "" if session is None else session_named(home, session)):
             say_json({"schema": 1, **line}, at_once=False)
-
-
-def _full_id(home: str, start: str) -> str:
-    """Return the one session whose id begins so, of the database or else an archive; StoreError."""
-    try:
-        with listings(database_path(home)) as store:
-            return store.full_id("session", start)
-    except StoreError:
-        entries = archives_of(home).index.entries().values()
-        found = {each["session_id"] for each in entries if each["session_id"].startswith(start)}
-        if not start or len(found) != 1:
-            raise
-        return str(found.pop())
 
 
 def _lines(home: str, session: str) -> Iterator[dict[str, Any]]:

@@ -65,7 +65,10 @@ def _head(found: TimeLine, utc: bool) -> Iterator[tuple[str, str]]:
 
 
 def _work(found: TimeLine, session: Entry) -> Iterator[str]:
-    yield counted(session["prompts"], "prompt")
+    if session["condition"] == "archived":  # by the sweep: no hook saw a prompt
+        yield counted(session["messages"] or 0, "message")
+    else:
+        yield counted(session["prompts"], "prompt")
     failed = f" ({session['failed']} failed)" if session["failed"] else ""
     yield counted(session["calls"], "tool call") + failed
     for name, thing in (("agents", "agent"), ("skill_uses", "skill use")):

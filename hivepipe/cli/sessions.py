@@ -8,6 +8,7 @@ from hivepipe.cli.tables import Entry, json_option, show_entries, show_json, utc
 from hivepipe.cli.terminal import say
 from hivepipe.home import locate
 from hivepipe.liveness import with_activity
+from hivepipe.reading.choosing import session_in
 from hivepipe.reading.session_events import file_of
 from hivepipe.reading.time_line import time_line
 from hivepipe.store.listings import listings
@@ -66,7 +67,7 @@ def show(session_id: str, limit: int, as_json: bool, utc: bool) -> None:
     """
     home = locate(".").home
     with listings(database_path(home)) as store:
-        full_id = store.full_id("session", session_id)
+        full_id = session_in(home, store, session_id)
         found = time_line(home, store, full_id, limit)
     if as_json:
         events = [event._asdict() for event in found.events]

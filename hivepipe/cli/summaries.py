@@ -30,6 +30,7 @@ from hivepipe.handlers.summariser import Made, Material, Summariser
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.home import locate
 from hivepipe.price_table import prices_in_force
+from hivepipe.reading.choosing import session_named
 from hivepipe.redaction import redact_text
 from hivepipe.regular_file import ANY_SIZE, read_given
 from hivepipe.settings import environment, switched_on
@@ -270,8 +271,7 @@ def _note_retrievals(db: Database, session: str, memories: list[Memory]) -> None
 
 
 def _of_archive(home: str, session: str) -> Material:
-    with listings(database_path(home)) as store:
-        found = store.full_id("session", session)
+    found = session_named(home, session)
     material = material_of(home, found)
     if material is None:
         raise SummaryError(f"nothing is archived of session {found}")

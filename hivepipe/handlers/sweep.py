@@ -3,11 +3,12 @@
 import logging
 import math
 import time
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
 from hivepipe.archive import scope, upkeep
 from hivepipe.archive.archives import Archives, Desk
-from hivepipe.archive.sources import Source, open_source, transcripts_in
+from hivepipe.archive.sources import UNKNOWN_TYPE, Source, open_source, transcripts_in
 from hivepipe.envelope import Envelope
 from hivepipe.errors import RefusedTranscriptError, RetentionError
 from hivepipe.handlers.archive import archives_of, desk_of
@@ -31,6 +32,7 @@ class Swept:
     lines: int = 0
     unchanged: int = 0
     foreign: int = 0  # of other projects, or of nobody's
+    expired: int = 0  # changed last before the oldest archive that is kept
     failed: dict[str, str] = field(default_factory=dict)
 
 
@@ -66,6 +68,7 @@ def sweep(workplace: Workplace, job: Envelope, claude_folders: list[str]) -> Swe
             try:
                 with open_source(path, folder) as source:
                     if source.status.st_mtime < oldest:  # its archive was over its time
+                        swept.expired += 1
                         continue
                     _take(workplace.home, archives, source, desk, followed, swept)
             except RefusedTranscriptError:
@@ -91,15 +94,33 @@ def _take(
     if archives.has_all_of(source):
         swept.unchanged += 1
         return
-    cwd = source.head().cwd
+    cwd = source.head().cwd or _cwd_of_session(archives, source)
     if not cwd or not scope.may_take(home, cwd, followed):
         swept.foreign += 1
         return
     is_settled = time.time() - source.status.st_mtime > QUIET_SECS
-    lines = archives.extend(source, desk, settled=is_settled)
+    lines = archives.extend(_typed(archives, source), desk, settled=is_settled)
     swept.lines += lines
     swept.taken += bool(lines)
     swept.unchanged += not lines
+
+
+def _cwd_of_session(archives: Archives, source: Source) -> str:
+    """Return where the session of a subagent or a workflow was at work, if that is archived."""
+    entry = archives.index.entries().get(source.session) if source.agent else None
+    return str((archives.meta_of(entry) or {}).get("cwd") or "") if entry else ""
+
+
+def _typed(archives: Archives, source: Source) -> Source:
+    """Give a subagent the type that the call in its session's archive names."""
+    entry = archives.index.entries().get(source.session)
+    if source.agent_type != UNKNOWN_TYPE or entry is None:
+        return source
+    with suppress(OSError), archives.opened(entry) as kept:
+        tally = archives.tally(kept)
+        if tally and source.agent in tally.agents:
+            return replace(source, agent_type=tally.agents[source.agent])
+    return source
 
 
 def compress_archives(workplace: Workplace, _job: Envelope) -> None:

@@ -26,7 +26,7 @@ class Spent(NamedTuple):
 
 
 class TimeLine(NamedTuple):
-    """One session; `session` is None once its row was deleted."""
+    """One session; `session` is None once its row and its archive were deleted."""
 
     session: Entry | None
     instances: list[Entry]
@@ -42,7 +42,7 @@ def time_line(home: str, store: Listings, session: str, limit: int) -> TimeLine:
     events = events_of(store, session, limit)
     summaries = list_summaries(store, session)
     return TimeLine(
-        session=_session(store, session),
+        session=_session(home, store, session),
         instances=store.instances(session),
         events=events.shown,
         left_out=events.left_out,
@@ -52,12 +52,38 @@ def time_line(home: str, store: Listings, session: str, limit: int) -> TimeLine:
     )
 
 
-def _session(store: Listings, session: str) -> Entry | None:
+def _session(home: str, store: Listings, session: str) -> Entry | None:
     known = store.session(session)
     if known is None:
-        return None
+        return _of_archive(home, session)
     (found,) = with_activity(store, [known])
     return {name: value for name, value in found.items() if name not in _HIDDEN}
+
+
+def _of_archive(home: str, session: str) -> Entry | None:
+    """Return what the transcript says of a session that only the sweep took in."""
+    meta = _archived(home, session)
+    if not meta:
+        return None
+    tools = meta.get("tools") or {}
+    return {
+        "id": session,
+        "condition": "archived",
+        "objective": meta.get("title"),
+        "project": meta.get("cwd"),
+        "model": (meta.get("models") or [None])[-1],
+        "transcript_path": (meta.get("source") or {}).get("path"),
+        "created_at": meta.get("started_at"),
+        "last_active_at": meta.get("ended_at"),
+        "end_reason": None,
+        "task_id": None,
+        "prompts": 0,
+        "messages": meta.get("message_count"),
+        "calls": sum(each["calls"] for each in tools.values()),
+        "failed": sum(each["failed"] for each in tools.values()),
+        "agents": 0,
+        "skill_uses": len(meta.get("skills_used") or ()),
+    }
 
 
 def _files(home: str, session: str, events: list[Event]) -> list[str]:

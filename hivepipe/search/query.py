@@ -29,14 +29,18 @@ class Filters:
     ) -> "Filters":
         """`session` may be the beginning of an id; times are UTC, as the archive writes them."""
         conditions = {
-            "AND substr(a.project || '/', 1, length(:project) + 1) = :project || '/'": project,
+            "AND substr(a.project || '/', 1, length(:project)) = :project": project,
             "AND substr(a.session_id, 1, length(:session)) = :session": session,
             "AND a.agent = :agent": agent,
             "AND p.time >= :since": since,
             "AND p.time < :until": until,
         }
         wanted = {sql: value for sql, value in conditions.items() if value}
-        names = {"project": project, "session": session, "agent": agent}
+        names = {
+            "project": f"{project.rstrip('/')}/" if project else "",
+            "session": session,
+            "agent": agent,
+        }
         values = {**names, "since": since, "until": until}
         return cls(" ".join(wanted), {k: v for k, v in values.items() if v})
 

@@ -38,6 +38,18 @@ _IDS = {
 _LAST_CHARACTER = "\U0010ffff"
 
 
+def one_of(kind: str, prefix: str, found: list[str]) -> str:
+    """Return the only id of those that begin so, or the one that is no longer; else StoreError."""
+    if prefix in found:
+        return prefix
+    if not prefix or not found:
+        raise StoreError(f"no {kind} has the id {prefix}")
+    if len(found) > 1:
+        some = ", ".join(found[:_SHOWN]) + (" ..." if len(found) > _SHOWN else "")
+        raise StoreError(f"{len(found)} ids of a {kind} begin with {prefix}: {some}")
+    return found[0]
+
+
 def beginning(prefix: str) -> dict[str, str]:
     """Return the range of the ids that begin so: `:prefix` itself is in it, `:behind` is not."""
     return {"prefix": prefix, "behind": prefix + _LAST_CHARACTER}
@@ -95,15 +107,11 @@ class Listings:
 
     def full_id(self, kind: str, prefix: str) -> str:
         """Return the one (of `_IDS`) whose id begins so; StoreError: none, or several."""
-        found = [row["id"] for row in self.rows(_IDS[kind], beginning(prefix))]
-        if prefix in found:
-            return prefix
-        if not prefix or not found:
-            raise StoreError(f"no {kind} has the id {prefix}")
-        if len(found) > 1:
-            some = ", ".join(found[:_SHOWN]) + (" ..." if len(found) > _SHOWN else "")
-            raise StoreError(f"{len(found)} ids of a {kind} begin with {prefix}: {some}")
-        return str(found[0])
+        return one_of(kind, prefix, self.ids(kind, prefix))
+
+    def ids(self, kind: str, prefix: str) -> list[str]:
+        """Return the ids (of `_IDS`) that begin so."""
+        return [str(row["id"]) for row in self.rows(_IDS[kind], beginning(prefix))]
 
     def sessions(self, with_ended: bool) -> list[Entry]:
         """Return the open sessions, or all, newest first."""

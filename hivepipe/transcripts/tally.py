@@ -38,8 +38,11 @@ from hivepipe.transcripts.usage import (
     usage_of,
 )
 
-VERSION = 2
+VERSION = 3
 OPEN_CALLS = 200
+MOST_AGENTS = 1000
+RECENT_LINES = 500  # among which the line that a summary names is looked for
+WAITING_SUMMARIES = 50
 
 _PATHS = {
     "Write": "file_path",
@@ -48,7 +51,9 @@ _PATHS = {
     "NotebookEdit": "notebook_path",
 }
 _HANDBACK = "SubagentHandback"
-_TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
+_TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle"}
+_SPAWNS = ("Agent", "Task")
+_OF_THE_HARNESS = "api-request"  # Claude Code's own requests: the system prompt, the tools
 _INTERRUPTED = "[Request interrupted by user"
 _BAD_ENDS = ("max_tokens", "refusal", "model_context_window_exceeded")
 
@@ -73,7 +78,10 @@ class Tally:
     answer: str = ""  # the last one
     answer_of: str = ""  # the mark of its message
     tools: dict[str, list[int]] = field(default_factory=dict)  # name -> calls, ok, failed
-    calls: dict[str, list[str]] = field(default_factory=dict)  # id -> tool, path: no result yet
+    calls: dict[str, list[str]] = field(default_factory=dict)  # no result yet: tool, path, type
+    agents: dict[str, str] = field(default_factory=dict)  # subagent -> its type
+    recent: list[str] = field(default_factory=list)  # the marks of the last lines
+    summaries: dict[str, str] = field(default_factory=dict)  # mark of a line to come -> title
     skills: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     models: list[str] = field(default_factory=list)
@@ -103,11 +111,14 @@ class Tally:
         """Add one line."""
         if not raw.strip():
             return
-        self.lines += 1
         line = read_line(raw)
+        if line is not None and text(line, "type").startswith(_OF_THE_HARNESS):
+            return
+        self.lines += 1
         if line is None:
             self.broken_lines += 1
             return
+        self._note_line(_mark_of_line(line))
         usage = usage_of(line)
         if usage:
             self._report(usage)
@@ -121,8 +132,8 @@ class Tally:
             self._feed_user(line)
         elif kind == "system" and line.get("subtype") == "compact_boundary":
             self.compactions += 1
-        elif kind in _TITLES and text(line, _TITLES[kind]):
-            self.titles[kind] = text(line, _TITLES[kind])
+        else:
+            self._feed_title(kind, line)
 
     def take_usages(self) -> list[Usage]:
         """Return what the messages fed since the last call used; no dump holds it."""
@@ -146,6 +157,33 @@ class Tally:
         return bool(results) and not any(
             text(result, "tool_use_id") in self.calls for result in results
         )
+
+    def _note_line(self, mark: str) -> None:
+        """Have a line known by its mark; a summary that was waiting for it is a title."""
+        if not mark:
+            return
+        self.recent.append(mark)
+        del self.recent[:-RECENT_LINES]
+        if mark in self.summaries:
+            self.titles["summary"] = self.summaries.pop(mark)
+
+    def _feed_title(self, kind: str, line: Fields) -> None:
+        if kind in _TITLES and text(line, _TITLES[kind]):
+            self.titles[kind] = text(line, _TITLES[kind])
+        elif kind == "summary" and text(line, "summary"):
+            self._feed_summary(line)
+
+    def _feed_summary(self, line: Fields) -> None:
+        """Take a summary as the title, if it is of this transcript.
+
+        Claude Code 1 began a file with the summaries of other sessions: each names a line of its
+        own session.
+        """
+        mark = mark_of("line", text(line, "leafUuid"))
+        if mark in self.recent:
+            self.titles["summary"] = text(line, "summary")
+        elif len(self.summaries) < WAITING_SUMMARIES:
+            self.summaries[mark] = text(line, "summary")
 
     def _note_surroundings(self, line: Fields) -> None:
         at = moment(line)
@@ -187,7 +225,8 @@ class Tally:
         arguments = part(call, "input")
         path = text(arguments, _PATHS[name], CAP_PATH) if name in _PATHS else ""
         self.tools.setdefault(name, [0, 0, 0])[0] += 1
-        self.calls[id] = [name, path]
+        kind = text(arguments, "subagent_type") if name in _SPAWNS else ""
+        self.calls[id] = [name, path, kind]
         if len(self.calls) > OPEN_CALLS:
             del self.calls[next(iter(self.calls))]
         if name == "Skill":
@@ -215,9 +254,12 @@ class Tally:
             self.ledger.close(_mark_of_line(line))
 
     def _feed_result(self, line: Fields, result: Fields) -> None:
-        name, path = self.calls.pop(text(result, "tool_use_id"), ("", ""))
+        name, path, kind = self.calls.pop(text(result, "tool_use_id"), ("", "", ""))
         if not name:
             return
+        agent = id_of(part(line, "toolUseResult"), "agentId")
+        if kind and agent and len(self.agents) < MOST_AGENTS:
+            self.agents[agent] = kind
         failed = result.get("is_error") is True or _is_refused(line)
         self.tools[name][2 if failed else 1] += 1
         self.outcome = "success" if name == _HANDBACK and not failed else "unknown"

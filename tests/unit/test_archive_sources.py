@@ -245,6 +245,16 @@ def test_a_home_takes_what_happened_in_its_project(
     assert not scope.may_take(home, str(ours), [str(ours)])
 
 
+def test_everything_lies_below_the_root(tmp_path: Path, record: Callable[..., None]) -> None:
+    home, owned = str(tmp_path / "default"), tmp_path / "owned"
+    owned.mkdir()
+    record(owned, home=f"{owned}/.hive-mind", state="on")
+    scope.follow(home, "/")
+    assert scope.followed_folders(home) == ["/"]
+    assert scope.may_take(home, str(tmp_path), ["/"])
+    assert not scope.may_take(home, str(owned), ["/"])
+
+
 def test_a_followed_folder_is_taken_unless_somebody_has_it(
     tmp_path: Path, record: Callable[..., None]
 ) -> None:
@@ -262,8 +272,11 @@ def test_a_followed_folder_is_taken_unless_somebody_has_it(
     assert not scope.may_take(str(home), f"{loose}-2", followed)
     with pytest.raises(ArchiveError, match="home of its own"):
         scope.follow(str(home), str(owned))
+    scope.follow(str(home), str(tmp_path / "deleted"))
+    assert scope.may_take(str(home), str(tmp_path / "deleted" / "src"), [f"{tmp_path}/deleted"])
+    scope.unfollow(str(home), str(tmp_path / "deleted"))
     with pytest.raises(ArchiveError, match="not a folder"):
-        scope.follow(str(home), str(tmp_path / "nothing"))
+        scope.follow(str(home), __file__)
     odd = tmp_path / "two\nlines"
     odd.mkdir()
     with pytest.raises(ArchiveError, match="cannot be noted"):

@@ -279,3 +279,77 @@ def test_no_line_is_an_error(value: Any) -> None:
     ):
         tally.feed(json.dumps(line).encode())
     assert Tally.load(tally.dump()) == tally
+
+
+# ---- what is not the transcript's own
+
+
+def fed(*lines: Any) -> Tally:
+    tally = Tally()
+    for line in lines:
+        tally.feed(json.dumps(line).encode())
+    return tally
+
+
+def summary(words: str, **more: str) -> dict[str, str]:
+    return {"type": "summary", "summary": words, **more}
+
+
+def message(uuid: str, kind: str = "user") -> dict[str, Any]:
+    return {"type": kind, "uuid": uuid, "message": {"role": kind, "content": f"said {uuid}"}}
+
+
+@pytest.mark.parametrize(
+    ("lines", "title"),
+    [
+        ([summary("of another", leafUuid="elsewhere"), message("a")], ""),
+        ([summary("of nobody"), message("a")], ""),
+        ([message("a"), message("b"), summary("its own", leafUuid="a")], "its own"),
+        ([summary("copied with it", leafUuid="b"), message("a"), message("b")], "copied with it"),
+        (
+            [summary("of another", leafUuid="x"), message("a"), summary("its own", leafUuid="a")],
+            "its own",
+        ),
+    ],
+)
+def test_a_summary_is_the_title_of_the_transcript_whose_line_it_names(
+    lines: list[Any], title: str
+) -> None:
+    tally = fed(*lines)
+    assert describe(tally, PRICES)["title"] == title
+    halves = fed(*lines[:1])
+    halves = Tally.load(halves.dump()) or Tally()
+    for line in lines[1:]:
+        halves.feed(json.dumps(line).encode())
+    assert halves.titles == tally.titles
+
+
+def test_summaries_of_others_need_little_room() -> None:
+    many = [summary("w" * 500, leafUuid=f"l{number}") for number in range(5000)]
+    assert len(fed(*many, *(message(f"u{number}") for number in range(5000))).dump()) < 150_000
+
+
+def test_requests_of_the_harness_are_not_counted() -> None:
+    shape = {"type": "api-request-shape", "sessionId": "other", "cwd": "/x", "tools": ["t"] * 99}
+    tally = fed(shape, message("a"), {"type": "api-request-blob", "uuid": "b"})
+    assert (tally.lines, tally.session, tally.cwd) == (1, "", "")
+
+
+@pytest.mark.parametrize("name", ["Task", "Agent"])
+def test_a_call_names_the_type_of_its_subagent(name: str) -> None:
+    call = {
+        "type": "tool_use",
+        "id": "toolu_1",
+        "name": name,
+        "input": {"subagent_type": "Explore"},
+    }
+    asked = {"type": "assistant", "uuid": "a", "message": {"id": "m", "content": [call]}}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "done"}
+    told = {
+        "type": "user",
+        "uuid": "b",
+        "message": {"content": [result]},
+        "toolUseResult": {"agentId": "a41c09be"},
+    }
+    assert fed(asked, told).agents == {"a41c09be": "Explore"}
+    assert fed(asked, {**told, "toolUseResult": "done"}).agents == {}

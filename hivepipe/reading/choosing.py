@@ -1,0 +1,44 @@
+"""Which session somebody means: one with rows, or one that is known by its archive alone."""
+
+from contextlib import suppress
+
+from hivepipe.archive.archives import Archives
+from hivepipe.archive.index import Entry
+from hivepipe.errors import StoreError
+from hivepipe.handlers.archive import archives_of
+from hivepipe.store.listings import Listings, listings, one_of
+from hivepipe.store.location import database_path
+
+LAST = "last"
+
+
+def session_named(home: str, start: str) -> str:
+    """Return the one session whose id begins so; `last`: the one whose transcript grew last.
+
+    StoreError: there is none, or several.
+    """
+    found: list[str] = []
+    with suppress(StoreError), listings(database_path(home)) as store:  # none without a database
+        found = store.ids("session", start)
+    return _one(home, found, start)
+
+
+def session_in(home: str, store: Listings, start: str) -> str:
+    """Return the same from an open store."""
+    return _one(home, store.ids("session", start), start)
+
+
+def _one(home: str, found: list[str], start: str) -> str:
+    archives = archives_of(home)
+    entries = [each for each in archives.index.entries().values() if not each["agent_id"]]
+    if start == LAST and entries:
+        return max(entries, key=lambda entry: _grew_at(archives, entry))["session_id"]
+    archived = {each["session_id"] for each in entries if each["session_id"].startswith(start)}
+    return one_of("session", start, sorted({*found, *archived}))
+
+
+def _grew_at(archives: Archives, entry: Entry) -> float:
+    with suppress(OSError), archives.opened(entry) as kept:
+        status = kept.lines_status()
+        return status.st_mtime if status else 0.0
+    return 0.0
