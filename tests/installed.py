@@ -34,12 +34,9 @@ class Installation:
     `python` is the interpreter behind it, `packages` the folder of what hivepipe needs.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, code: Path = ROOT) -> None:
         """Copy the code; link or copy an interpreter and its packages."""
         self.folder = folder / "hivepipe"
-        for name in ("hivepipe", "hooks", "workers"):
-            plain = shutil.ignore_patterns("hook_path.*")  # what `up` makes
-            shutil.copytree(ROOT / name, self.folder / name, ignore=plain)
         self.bin = self.folder / ".venv" / "bin"
         base = Path(sys.base_prefix).resolve()
         python = Path("bin") / f"python3.{sys.version_info.minor}"
@@ -54,9 +51,18 @@ class Installation:
             theirs = copied(theirs, folder / "packages")
         self.packages = theirs
         (packages / "hivepipe.pth").write_text(f"{self.folder}\n{theirs}\n")
+        self.install(code)
+
+    def install(self, code: Path) -> None:
+        """Put the code of a release in the place of what is there, as `git pull` does."""
+        for name in ("hivepipe", "hooks", "workers"):
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+            plain = shutil.ignore_patterns("hook_path.*")  # what `up` makes
+            shutil.copytree(code / name, self.folder / name, ignore=plain)
         for name, source in (("hivepipe", "launch.sh"), ("hivepipe-hook", "hook.sh")):
-            shutil.copy(ROOT / "hivepipe/cli" / source, self.bin / name)
+            shutil.copy(code / "hivepipe/cli" / source, self.bin / name)
             (self.bin / name).chmod(0o755)
+        self.probes = (self.folder / "hivepipe" / "probing.py").exists()
         if AS_USER:
             subprocess.run(["chown", "-R", f"{UID}:{UID}", self.folder], check=True)
 
@@ -159,7 +165,7 @@ class User:
 
     def hivepipe(self, *words: str, expect: int = 0, cwd: Path | None = None, **env: str) -> str:
         """Run `hivepipe` as this user and return what it says; probes are to be asked for."""
-        if words[0] in ("init", "migrate"):
+        if words[0] in ("init", "migrate") and self.installation.probes:
             asked = {"--probe", "--help"}.intersection(words)
             words = tuple(word for word in words if word != "--probe")
             words = words if asked else (*words, "--no-probe")

@@ -8,10 +8,11 @@ import sys
 import click
 
 from hivepipe.cli.migrate import show_given_back
+from hivepipe.cli.move_home import move_and_show
 from hivepipe.cli.paths import short
 from hivepipe.cli.probe import is_good, no_probe_option, probe_here, show_probe
 from hivepipe.cli.tables import size
-from hivepipe.cli.terminal import confirm_or_end, say
+from hivepipe.cli.terminal import confirm, confirm_or_end, say
 from hivepipe.errors import NoRedisServerError
 from hivepipe.home import Place, is_in_project, read_record, record_path
 from hivepipe.install import edits, installation, removal
@@ -21,6 +22,7 @@ from hivepipe.migration.undo import undo as give_back
 from hivepipe.predecessor import record as records
 from hivepipe.predecessor.hooks import find_hooks
 from hivepipe.predecessor.record import Record
+from hivepipe.stack.lock import Stack
 from hivepipe.stack.redis_server import find_server
 from hivepipe.stack.registration import refuse_predecessor
 
@@ -56,8 +58,11 @@ def init(
         _show_diffs(plan.changes)
         say(f"would record into {short(plan.home)}; nothing was changed")
         return
-    installation.carry_out(plan, adopt)
+    was_in_tree = is_in_project(plan.home)
+    plan = installation.carry_out(plan, adopt)
     _show_installed(plan, scope)
+    if was_in_tree:
+        _offer_to_move(plan)
     _show_old_hooks(plan)
     probed = [] if no_probe else probe_here()
     if not no_probe:
@@ -136,8 +141,8 @@ def _show_installed(plan: installation.Plan, scope: Scope) -> None:
         say(f"git      {short(plan.exclude.path)} leaves that file out")
     if plan.is_committed:
         say("         git has this file, and the paths in it are those of this machine")
-    say(f"data     {short(plan.home)}, for you alone{_ignored(plan)}")
-    if plan.tree or is_in_project(plan.home):
+    say(f"data     {short(plan.home)}, for you alone")
+    if plan.tree:
         where = "database, archives and exports are in the work tree, where git can delete them"
         say(f"         {where}: hivepipe move-home")
     say(f"record   {short(record_path(plan.project))}")
@@ -145,6 +150,12 @@ def _show_installed(plan: installation.Plan, scope: Scope) -> None:
         say("form     through a shell: this Claude Code is older than 2.1.139")
     if scope is Scope.PROJECT:
         say("form     by name: these hooks do nothing on a machine without hivepipe")
+
+
+def _offer_to_move(plan: installation.Plan) -> None:
+    """Ask about the data of a home of 1.0.0, once: what is believed has left the work tree."""
+    if sys.stdin.isatty() and confirm(f"Move them to {short(plan.home)} now?"):
+        move_and_show(plan.project, Stack.prepared(plan.home), "")
 
 
 def _show_old_hooks(plan: installation.Plan) -> None:
@@ -259,7 +270,3 @@ def _nothing_to_do(place: Place, user: bool) -> str:
         f"{short(place.project)} has no hooks of hivepipe and no record: nothing to do. "
         "For all your projects: hivepipe uninstall --user"
     )
-
-
-def _ignored(plan: installation.Plan) -> str:
-    return ", ignored by git" if is_in_project(plan.home) else ""

@@ -48,8 +48,12 @@ def move_home(in_tree: bool, old: str | None) -> None:
     if tree_of(place.home) == wanted and not is_in_project(place.home):
         say(f"nothing to do: the data lies in {short(wanted or place.home)}")
         return
-    left = move(place.project, Stack.of(place), wanted)
-    place = locate(".")
-    say(f"moved    database, archives and exports to {short(wanted or place.home)}")
+    move_and_show(place.project, Stack.of(place), wanted)
+
+
+def move_and_show(project: str, stack: Stack, tree: str) -> None:
+    """Move the data of a home, and say where it is and what stays."""
+    left = move(project, stack, tree)
+    say(f"moved    database, archives and exports to {short(tree or locate(project).home)}")
     for path in left:
         say(f"left     {short(path)}: hivepipe did not write it as it is")

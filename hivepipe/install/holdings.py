@@ -22,10 +22,9 @@ from hivepipe.ownership.manifest import FILE, SESSION_FILE, Manifest
 from hivepipe.regular_file import read_bytes
 from hivepipe.stack.home_files import why_not_ours
 from hivepipe.stack.own_home import is_marked
-from hivepipe.store.location import database_path
+from hivepipe.store.location import SUFFIXES, database_path, files_of_database
 from hivepipe.summaries.consent import consent_path
 
-_DATABASE_SUFFIXES = ("", "-wal", "-shm", "-journal")
 _CARD = "worker.json"
 
 
@@ -133,7 +132,7 @@ def _files_in(folder: str) -> list[str]:
 def _elsewhere(place: Place) -> Iterator[str]:
     yield str(consent_path(place.home))
     for folder in _database_folders(place.home):
-        yield from (f"{folder}/hive.db{suffix}" for suffix in _DATABASE_SUFFIXES)
+        yield from (f"{folder}/{name}" for name in files_of_database(Path(folder, "hive.db")))
         if read_small(f"{folder}/.gitignore") == "*\n":
             yield f"{folder}/.gitignore"
 
@@ -172,7 +171,7 @@ def delete(own: list[str], bases: list[str]) -> None:
         if os.path.isdir(path) and not os.path.islink(path):
             shutil.rmtree(path)
         else:
-            for suffix in _DATABASE_SUFFIXES if path.endswith(".db") else ("",):
+            for suffix in SUFFIXES if path.endswith(".db") else ("",):
                 Path(f"{path}{suffix}").unlink(missing_ok=True)  # whoever reads one makes others
     inner = {folder for base in bases[:1] for folder, _, _ in os.walk(base)}  # the home's own
     folders = {os.path.dirname(path) for path in own} | {*bases} | inner

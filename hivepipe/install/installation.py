@@ -2,7 +2,7 @@
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hivepipe.errors import HivepipeError, SettingsError
 from hivepipe.home import (
@@ -28,7 +28,7 @@ from hivepipe.install.claude_code import Scope
 from hivepipe.install.claude_plugin import Plugin
 from hivepipe.install.hook_entries import EVENTS, Form, entry
 from hivepipe.settings import variable
-from hivepipe.stack import hook_copy, registration
+from hivepipe.stack import hook_copy, lifecycle, registration
 from hivepipe.stack.environment import remember
 from hivepipe.stack.lock import Stack, make_private
 from hivepipe.stack.tree import recorded_tree
@@ -85,8 +85,11 @@ def plan(scope: Scope, *, adopt: bool = False, in_tree: bool = False) -> Plan:
     return Plan(project, home, form, edits.Edit(path, text, after), exclude, committed, None, tree)
 
 
-def carry_out(plan: Plan, adopt: bool = False) -> None:
-    """Register the project and copy the hook path; then let Claude Code know of the hooks."""
+def carry_out(plan: Plan, adopt: bool = False) -> Plan:
+    """Register the project and copy the hook path; then let Claude Code know of the hooks.
+
+    Return the plan with the home that it has now: one of 1.0.0 is converted.
+    """
     registration.refuse_predecessor(plan.project, plan.home)
     users_folder.make()
     home = plan.home
@@ -103,6 +106,8 @@ def carry_out(plan: Plan, adopt: bool = False) -> None:
         users_folder.tidy()
         raise
     remember(home, anew=True)
+    if is_in_project(home):
+        plan = replace(plan, home=lifecycle.leave_the_tree(stack).home, tree=plan.project)
     hook_copy.write(as_default=True)
     if plan.exclude:
         edits.make(plan.exclude)
@@ -110,6 +115,7 @@ def carry_out(plan: Plan, adopt: bool = False) -> None:
         edits.undo(plan.settings)
     elif plan.settings in plan.changes:
         edits.make_undoable(plan.settings, plan.project, settings_text.without_entries)
+    return plan
 
 
 def wanted_entries(form: Form) -> dict[str, dict[str, object]]:

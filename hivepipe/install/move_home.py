@@ -27,7 +27,7 @@ from hivepipe.stack.data_move import Move
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.registration import IGNORE_ALL, take_folders
 from hivepipe.stack.tree import mark, recorded_tree, refuse_shipped
-from hivepipe.store.location import database_path
+from hivepipe.store.location import database_path, files_of_database
 
 _BESIDE = "../.gitignore"
 
@@ -49,7 +49,8 @@ def move_home(project: str, stack: Stack, tree: str) -> list[str]:
         found = list(ExportFiles(kept_folder(home), manifest).each())
         kept = kept_folder(home)
         own = [os.path.relpath(path, kept) for path, why in found if not why]
-        Move(home, source, tree, [name for name in own if name != ".gitignore"]).carry_out()
+        names = [name for name in own if name != ".gitignore"]
+        Move(home, source, tree, names, files_of_database(database_path(home))).carry_out()
         if tree and database_path(home).exists():
             mark(home, database_path(home))
         if source:

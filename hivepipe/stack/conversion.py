@@ -104,6 +104,6 @@ def _moving(old: str) -> Iterator[str]:
     """Yield the files that move, by their names in the home: hivepipe's, and the settings."""
     for folder, _, names in os.walk(old):
         for name in (os.path.relpath(f"{folder}/{each}", old) for each in sorted(names)):
-            stays = name == ".gitignore" or name.startswith("hive.db")
+            stays = name == ".gitignore" or name.startswith(("hive.db", "backups/hive-before-"))
             if name in SETTINGS or not (stays or why_not_ours(old, name)):
                 yield name

@@ -1,7 +1,7 @@
 """Where a home's data lies: in the home, or in its project's work tree; and a move that was begun.
 
     <home>/moving    JSON: `from` and `to` (a project, or empty: the home), `names` of archives
-                     and exports below the folder that keeps them
+                     and exports below the folder that keeps them, `database`: names of its files
 
 All files are copied; then the record names the new place, in one step; then the old ones are
 deleted. After a kill `settle` deletes the copies before that step, and the old files after it.
@@ -11,15 +11,13 @@ import json
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hivepipe.home import kept_in, tree_of, write_small
 from hivepipe.regular_file import ANY_SIZE, read_bytes
 from hivepipe.stack.copying import copy_file
 from hivepipe.stack.registration import set_tree
 from hivepipe.store.location import database_in
-
-_DATABASE_SUFFIXES = ("", "-wal", "-shm", "-journal")
 
 
 class Move(NamedTuple):
@@ -29,6 +27,7 @@ class Move(NamedTuple):
     source: str
     target: str
     names: list[str]
+    database: list[str]
 
     @property
     def file(self) -> Path:
@@ -38,7 +37,8 @@ class Move(NamedTuple):
     def carry_out(self) -> None:
         """Copy everything, switch, delete; the stack does not run. OSError, StoreError."""
         settle(self.home)
-        plan = {"from": self.source, "to": self.target, "names": self.names}
+        plan: dict[str, Any] = {"from": self.source, "to": self.target}
+        plan |= {"names": self.names, "database": self.database}
         write_small(str(self.file), json.dumps(plan))
         for old, new in zip(self._files(self.source), self._files(self.target), strict=True):
             if os.path.isfile(old):
@@ -48,12 +48,13 @@ class Move(NamedTuple):
 
     def delete(self, tree: str) -> None:
         """Delete the files of one of both places, and the folders that are empty then."""
-        kept = kept_in(self.home, tree)
+        kept, database = kept_in(self.home, tree), database_in(self.home, tree)
         for path in self._files(tree):
             for each in (path, f"{path}.moving"):
                 with suppress(FileNotFoundError):
                     os.unlink(each)
-        for folder, _, _ in os.walk(kept, topdown=False):
+        folders = [folder for folder, _, _ in os.walk(kept, topdown=False)]
+        for folder in (*folders, f"{database.parent}/backups"):
             with suppress(OSError):  # something of a person's is in it
                 os.rmdir(folder)
         self.file.unlink(missing_ok=True)
@@ -61,7 +62,7 @@ class Move(NamedTuple):
     def _files(self, tree: str) -> list[str]:
         database, kept = database_in(self.home, tree), kept_in(self.home, tree)
         return [
-            *(f"{database}{suffix}" for suffix in _DATABASE_SUFFIXES),
+            *(f"{database.parent}/{name}" for name in self.database),
             *(f"{kept}/{name}" for name in self.names),
         ]
 
@@ -80,4 +81,4 @@ def _begun(home: str) -> Move | None:
         plan = json.loads(read_bytes(Path(home, "moving"), ANY_SIZE))
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return Move(home, plan["from"], plan["to"], plan["names"])
+    return Move(home, plan["from"], plan["to"], plan["names"], plan["database"])

@@ -55,6 +55,16 @@ def take_down(stack: Stack) -> None:
             remove_runtime(stack)
 
 
+def leave_the_tree(stack: Stack) -> Stack:
+    """Convert a home of 1.0.0; a stack of it that ran goes on with the code of today."""
+    ran = bool(supervisor.processes(stack))
+    stack = converted(stack)
+    if ran:
+        with _turn(stack):
+            _start(stack)
+    return stack
+
+
 @contextmanager
 def stopped(project: str, stack: Stack) -> Iterator[Stack]:
     """Hold a home whose stack is ended meanwhile; one that ran is started again."""

@@ -13,6 +13,7 @@ from hivepipe.home import IN_PROJECT, absolute, short_hash, state_folder, tree_o
 from hivepipe.regular_file import read_text
 from hivepipe.settings import variable
 
+SUFFIXES = ("", "-wal", "-shm", "-journal")  # of what SQLite keeps beside a database
 LONGEST_HOME_BYTES = 512 - len("/hive.db-journal") - 16
 
 _SHARED = (
@@ -44,6 +45,15 @@ def database_in(home: str, tree: str) -> Path:
     if len(os.fsencode(folder)) > LONGEST_HOME_BYTES or is_on_shared_file_system(folder):
         return Path(state_folder(), "databases", short_hash(home), "hive.db")
     return Path(folder, "hive.db")
+
+
+def files_of_database(path: Path) -> list[str]:
+    """Return the names of its files, relative to its folder: SQLite's, and migrations' copies."""
+    copies = sorted(path.parent.glob("backups/hive-before-*.db"))
+    return [
+        *(f"{path.name}{suffix}" for suffix in SUFFIXES),
+        *(str(copy.relative_to(path.parent)) for copy in copies),
+    ]
 
 
 def is_on_shared_file_system(home: str) -> bool:

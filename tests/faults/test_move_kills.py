@@ -59,6 +59,10 @@ def fill(home: str) -> None:
         for number in range(SESSIONS):
             at = "2026-01-01T00:00:00.000Z"
             db.execute(_SESSION, (f"s{number}", at, at))
+    copy = copy_of_the_database(home)
+    copy.parent.mkdir(mode=0o700, exist_ok=True)
+    with closing(sqlite3.connect(copy)) as db:
+        db.execute("CREATE TABLE IF NOT EXISTS before (id)")
     kept = Path(kept_folder(home))
     kept.mkdir(mode=0o700, parents=True, exist_ok=True)
     for name, data in EXPORTS.items():
@@ -71,6 +75,7 @@ def fill(home: str) -> None:
         file.write_text(text)
 
 
+COPY = "hive-before-0050-42.db"
 FILES = {
     "appendonly.aof": "redis\n",
     "config.toml": "# mine\n",
@@ -82,6 +87,10 @@ FILES = {
 }
 
 
+def copy_of_the_database(home: str) -> Path:
+    return database_path(home).parent / "backups" / COPY
+
+
 def recorded(home: str) -> dict[str, object]:
     """Return what a person has recorded, wherever it lies."""
     kept = Path(kept_folder(home))
@@ -89,6 +98,7 @@ def recorded(home: str) -> dict[str, object]:
         sessions = [row[0] for row in db.execute("SELECT id FROM sessions ORDER BY id")]
     return {
         "sessions": sessions,
+        "copy": copy_of_the_database(home).read_bytes(),
         **{name: (kept / name).read_bytes() for name in EXPORTS},
         **{name: Path(home, name).read_text() for name in FILES if name != "call-notes"},
         "call-notes": "".join(p.read_text() for p in sorted(Path(home).glob("call-notes*"))),
@@ -132,6 +142,8 @@ def everywhere(project: Path, home: str) -> list[str]:
         project / ".claude-state" / "logs" / "skill-usage.json",
         Path(home, "hive.db"),
         Path(home, "archive", "skill-usage.json"),
+        project / ".hive-mind" / "backups" / COPY,
+        Path(home, "backups", COPY),
     }
     return sorted(str(path) for path in places if path.exists())
 
@@ -164,11 +176,11 @@ def test_a_move_of_the_data(project: Path, into_the_tree: bool) -> None:
         assert recorded(home) == wanted, "before anything is settled"
         settle(home)
         assert recorded(home) == wanted
-        assert len(everywhere(project, home)) == 2, "each file is there once"
+        assert len(everywhere(project, home)) == 3, "each file is there once"
         work()
         assert recorded(home) == wanted
         assert tree_of(home) == places[1]
-        assert len(everywhere(project, home)) == 2
+        assert len(everywhere(project, home)) == 3
     assert hit > KILLS // 4
 
 
@@ -202,6 +214,7 @@ def test_a_conversion_of_a_home_of_1_0(project: Path) -> None:
         work()
         assert recorded(new) == wanted
         left = {str(path.relative_to(old)) for path in Path(old).rglob("*") if path.is_file()}
-        assert left <= {".gitignore", "hive.db", "hive.db-wal", "hive.db-shm"}
+        names = {".gitignore", "hive.db", "hive.db-wal", "hive.db-shm", f"backups/{COPY}"}
+        assert left <= names
         assert Path(project, ".claude-state/logs/notes.txt").read_text() == "a person's"
     assert hit > KILLS // 2
