@@ -3,14 +3,16 @@
 import hashlib
 import time
 from collections.abc import Iterator, Sequence
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from hivepipe.redaction.disguise import DISGUISE, has_sequence, positions, seen_through
+from hivepipe.redaction.edit import Edit, edited
 from hivepipe.redaction.escapes import OutOfTimeError, plain, unescaped
 from hivepipe.redaction.json_line import Leaf, is_json, leaves
 from hivepipe.redaction.rule import Rule
 from hivepipe.redaction.rules import RULES
 from hivepipe.redaction.scanner import Scanner, Span, merged
+from hivepipe.redaction.windows import Windows, is_record
 
 # Of processor time, so that a busy machine costs nobody a text.
 LEAF_SECS = 1.0
@@ -22,15 +24,6 @@ _DEEPEST = 4  # JSON in a text in JSON ...
 _SHORTEST_BYTES = 8  # with its quotes: `"a@b.de"`
 
 Redacted = tuple[bytes, tuple[str, ...]]
-
-
-class Edit(NamedTuple):
-    """What stands in the place of `start:end`, and which rule put it there."""
-
-    start: int
-    end: int
-    replacement: bytes
-    rule: str
 
 
 class Redactor:
@@ -64,12 +57,21 @@ class Redactor:
         return edited(line, edits), tuple(edit.rule for edit in edits)
 
     def redact_stream(self, source: BinaryIO) -> Iterator[Redacted]:
-        """Redact a file line by line; a line that is too long for the memory is left out."""
+        """Redact a file: records of JSON one by one, any other text as a whole.
+
+        A line that is too long for the memory is left out.
+        """
+        text = Windows(self.edits)
         while line := source.readline(MAX_LINE_BYTES):
-            if len(line) < MAX_LINE_BYTES or line.endswith(b"\n"):
+            if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
+                yield from text.end()
+                yield b'"%s"\n' % _left_out(line, source), (UNREDACTABLE,)
+            elif is_record(line, in_text=bool(text)):
+                yield from text.end()
                 yield self.redact_line(line)
             else:
-                yield b'"%s"\n' % _left_out(line, source), (UNREDACTABLE,)
+                yield from text.add(line)
+        yield from text.end()
 
     def edits(self, line: bytes) -> list[Edit]:
         """Return what has to change in a line, in order."""
@@ -171,16 +173,6 @@ class Redactor:
     def _edit(self, start: int, end: int, rule: int) -> Edit:
         found = self._rules[rule]
         return Edit(start, end, found.replacement.encode(), found.name)
-
-
-def edited(text: bytes, edits: Sequence[Edit]) -> bytes:
-    """Return the text with all edits made."""
-    parts: list[bytes] = []
-    done = 0
-    for edit in edits:
-        parts += (text[done : edit.start], edit.replacement)
-        done = edit.end
-    return b"".join((*parts, text[done:]))
 
 
 def _whole(text: bytes, start: int, end: int) -> Edit:

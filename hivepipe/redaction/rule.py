@@ -44,6 +44,7 @@ class Rule:
     pattern: str
     sieve: str
     is_token: bool = False  # the pattern is a form that needs no name beside it
+    may_be_glued: bool = False  # and that no word in front of it hides
     replacement: str = REDACTED
     unless: str = ""  # a secret that matches this as a whole is none
     least_entropy: float = 0.0  # bits per character
@@ -60,6 +61,7 @@ def token(
         kind="API key",
         pattern=shape,
         is_token=True,
+        may_be_glued=START not in sieve,
         sieve=sieve or _literal_start(shape),
         unless=unless,
         examples=examples,

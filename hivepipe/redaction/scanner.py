@@ -105,7 +105,7 @@ class Scanner:
             secret = text[start:end]
             if not secret or not exact.is_secret(secret) or self._is_allowed(secret):
                 continue
-            if rule.is_token and group == _GLUED and not _is_cut_off(text, start, secret):
+            if rule.may_be_glued and group == _GLUED and not _is_cut_off(text, start, secret):
                 continue
             found.append(Span(start, end, number))
         return found
@@ -119,7 +119,9 @@ class _Exact:
 
     def __init__(self, rule: Rule) -> None:
         form = rule.pattern
-        pattern = f"{START}({form})|[0-9A-Za-z_]({form})" if rule.is_token else form
+        pattern = f"{START}({form})" if rule.is_token else form
+        if rule.may_be_glued:
+            pattern += f"|[0-9A-Za-z_]({form})"
         self.pattern = compiled(pattern, rule.name)
         # The secret is the first of them that took part in a match.
         self.groups = range(1, self.pattern.groups + 1) if self.pattern.groups else (0,)

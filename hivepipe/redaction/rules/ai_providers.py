@@ -3,6 +3,13 @@
 from hivepipe.redaction.rule import BASE64, PADDING, START, WORDS, token
 
 AI_PROVIDERS = (
+    token(
+        "sk_vendor",
+        r"sk-(?:ant|proj|or-v1|svcacct|admin)-[A-Za-z0-9_-]{16,}",
+        "x«sk-ant-api03-<w93>AA»",
+        sieve="sk-(?:ant|proj|or-v1|svcacct|admin)-",
+        unless=WORDS,
+    ),
     # Anthropic, OpenAI, OpenRouter, DeepSeek, LiteLLM ... and Stripe's older secret keys
     token(
         "sk",
@@ -12,7 +19,7 @@ AI_PROVIDERS = (
         "«sk-<A48>»",
         "«sk-or-v1-<h64>»",
         "«sk_<h48>»",
-        sieve=START + "sk[-_]|sk-(?:ant|proj|or-v1|svcacct|admin)-",
+        sieve=START + "sk[-_]",
         unless=WORDS,
         but="sk-learn-tutorial-notebook-2",
     ),

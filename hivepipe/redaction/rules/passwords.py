@@ -5,7 +5,7 @@ or, where nothing but literals can stand (shell, YAML, URLs), a word that no pro
 a name.
 """
 
-from hivepipe.redaction.rule import GAP, Rule
+from hivepipe.redaction.rule import BREAK, GAP, Rule
 from hivepipe.redaction.rules.assignments import (
     BARE,
     CLOSE,
@@ -58,7 +58,9 @@ PASSWORDS = (
         # --password hunter2, password=hunter2, "password: hunter2", "the password is hunter2"
         pattern=rf"--[A-Za-z-]*(?i:{_NAME})[ \t]+({NO_NAME}){END}"
         rf"|(?i:{_NAME}){CLOSE}=({NO_NAME}){END}"
-        rf"|(?i:{_NAME}){CLOSE}(?:[ \t]+is|:)[ \t]+({NO_NAME}){LINE_END}",
+        rf"|(?i:{_NAME}){CLOSE}(?:[ \t]+is|:)[ \t]+({NO_NAME}){LINE_END}"
+        # a block of YAML
+        rf"|(?i:{_NAME}){CLOSE}:[ \t]*[|>]?[+-]?{BREAK}[ \t]+({NO_NAME}){LINE_END}",
         sieve=_SIEVE,
         unless=NO_LITERAL
         + r"|.{1,3}|[0-9]{1,5}|[0-9]+[.,-][0-9.,-]*|[A-Za-z]+[?!]+|[0-9]+[a-z]{1,2}",
@@ -66,6 +68,8 @@ PASSWORDS = (
             "password=«hunters2secret»",
             "https://shop.internal/login?user=ana&password=«hunter2»&x=1",
             "db:\n  password: «hunter2»\n  port: 5432",
+            "db:\n  password:\n    «hunter2x»\n  port: 5432",
+            "db:\n  password: |-\n    «hunter2x»\n",
             "mysql --password «hunter2» shop",
             "the password is «hunter2»",
             "?password=«12345678»&x",

@@ -18,6 +18,11 @@ _CUT_OFF = (
     rf"(?:{BREAK}[A-Za-z0-9+/]{{1,76}}={{0,2}})?"
 )
 
+_SIGNS = r"(?:[ \t]|\\*[\"'`,;+>|#*]|[0-9]{1,6}[:|-])*"
+_NEXT = rf"{_SIGNS}{BREAK}{_SIGNS}"
+_BODY = rf"[A-Za-z0-9+/]{{20,}}={{0,2}}{_NEXT}"
+_PRIVATE_END = r"-----END[^-]{0,60}PRIVATE[^-]{1,8}KEY[^-]{0,20}-----"
+
 PRIVATE_KEYS = (
     Rule(
         name="private_key",
@@ -42,12 +47,38 @@ PRIVATE_KEYS = (
         ),
     ),
     Rule(
+        name="private_key_end",  # as of `tail -5 key.pem`
+        kind="private key",
+        replacement=SSH_KEY,
+        pattern=rf"(?:^|[^0-9A-Za-z+/\\]|\\[nrt])((?:[A-Za-z0-9+/]{{4,}}{_NEXT})?(?:{_BODY})+"
+        rf"(?:[A-Za-z0-9+/]{{1,76}}={{0,2}}{_NEXT})?{_PRIVATE_END})"
+        rf"|{BREAK}([A-Za-z0-9+/]{{4,76}}={{0,2}}{BREAK}{_PRIVATE_END})",
+        sieve=r"-----END[^-]*PRIVATE",
+        examples=(
+            "$ tail -3 key.pem\n«<b64>\n<b64>\n<b30>==\n-----END PRIVATE KEY-----»\n",
+            "«<b40>\n<b70>\n<b70>\n<b8>\n-----END OPENSSH PRIVATE KEY-----»",
+            "     8\t«<b64>\n     9\t<b12>=\n    10\t-----END RSA PRIVATE KEY-----»",
+            "$ tail -2 key.pem\n«<b12>=\n-----END EC PRIVATE KEY-----»",
+        ),
+        counterexamples=(
+            "text up to -----END RSA PRIVATE KEY----- is a private key",
+            'END = "-----END PRIVATE KEY-----"',
+            "<b64>\n<b64>\n-----END CERTIFICATE-----",
+        ),
+    ),
+    Rule(
         name="private_key_in_base64",  # as in a kubeconfig
         kind="private key",
         replacement=SSH_KEY,
-        pattern=r"(LS0tLS1CRUdJTi(?:BQUklWQ|BSU0EgU|BFQyBQU|BPUEVOU|BFTkNSW|BEU0EgU)[A-Za-z0-9+/]{40,}={0,2})",
+        pattern=r"(LS0tLS1CRUdJTi(?:BQUklWQ|BSU0EgU|BFQyBQU|BPUEVOU|BFTkNSW|BEU0EgU)"
+        rf"[A-Za-z0-9+/]{{40,}}={{0,2}}(?:{GAP}{BREAK}{GAP}[A-Za-z0-9+/]{{40,}}={{0,2}})*"
+        rf"(?:{GAP}{BREAK}{GAP}[A-Za-z0-9+/]{{1,76}}={{0,2}})?)",
         sieve="LS0tLS1CRUdJTi",
-        examples=("client-key-data: «LS0tLS1CRUdJTiBSU0EgU<b200>==»",),
+        examples=(
+            "client-key-data: «LS0tLS1CRUdJTiBSU0EgU<b200>==»",
+            "$ base64 key\n«LS0tLS1CRUdJTiBPUEVOU<b55>\n<b76>\n<b76>\n<b30>=»\n$ ",
+            "  key: |\n    «LS0tLS1CRUdJTiBPUEVOU<b55>\n    <b76>\n    <b8>»\n",
+        ),
         counterexamples=("certificate-authority-data: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0t<b200>",),
     ),
     Rule(

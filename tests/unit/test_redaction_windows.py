@@ -1,0 +1,121 @@
+"""A file of any text: what spans lines goes, wherever the windows end."""
+
+import io
+import json
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hivepipe.redaction import windows
+from hivepipe.redaction.redactor import Redactor
+from tests.redaction_corpus import CODE_AND_PROSE, expand
+
+PEM = expand("<b64>\n" * 24 + "<b30>==\n", random.Random(1))
+KEY = f"-----BEGIN RSA PRIVATE KEY-----\n{PEM}-----END RSA PRIVATE KEY-----\n"
+NETRC = "machine shop.internal\n  login ana\n  password correcthorse7\n"
+YAML = "db:\n  password:\n    hunter2x\n  port: 5432\n"
+# A head and an end of a key are a key, whatever stands between.
+FILLER = [text for text in CODE_AND_PROSE if "-----" not in text]
+SECRETS = {
+    "a key": (KEY, "***SSH_KEY***\n"),
+    "the end of a key": (
+        "\n".join(KEY.splitlines()[-5:]) + "\n",
+        "***SSH_KEY***\n",
+    ),
+    "netrc": (NETRC, NETRC.replace("correcthorse7", "***REDACTED***")),
+    "YAML": (YAML, YAML.replace("hunter2x", "***REDACTED***")),
+}
+
+
+def redacted(text: str) -> str:
+    pieces = Redactor().redact_stream(io.BytesIO(text.encode()))
+    return b"".join(line for line, _ in pieces).decode()
+
+
+@pytest.mark.parametrize("kind", SECRETS)
+def test_a_secret_over_several_lines_goes(kind: str) -> None:
+    secret, clean = SECRETS[kind]
+    assert redacted(f"# before\n\n{secret}\n# after\n") == f"# before\n\n{clean}\n# after\n"
+
+
+@pytest.mark.parametrize("kind", SECRETS)
+def test_it_goes_from_a_result_in_a_transcript(kind: str) -> None:
+    secret, clean = SECRETS[kind]
+    line = json.dumps({"content": [{"type": "tool_result", "content": f"$ x\n{secret}\n$ "}]})
+    (shown,) = json.loads(redacted(line))["content"]
+    assert shown["content"] == f"$ x\n{clean}\n$ "
+
+
+@pytest.mark.parametrize("kind", ["rsa", "ecdsa", "ed25519"])
+@pytest.mark.parametrize("view", ["whole", "tail", "wrapped", "indented", "numbered", "CRLF"])
+def test_keys_as_openssh_makes_them(tmp_path: Path, kind: str, view: str) -> None:
+    made = tmp_path / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", kind, "-N", "", "-f", str(made)], check=True)
+    text = made.read_text()
+    lines = text.splitlines()
+    shown = {
+        "whole": text,
+        "tail": "\n".join(lines[-4:]) + "\n",
+        "wrapped": subprocess.run(
+            ["base64", made], capture_output=True, check=True
+        ).stdout.decode(),
+        "indented": "".join(f"    {line}\n" for line in lines),
+        "numbered": "".join(f"{n:>6}\t{line}\n" for n, line in enumerate(lines, 1)),
+        "CRLF": text.replace("\n", "\r\n"),
+    }[view]
+    clean = redacted(f"key:\n{shown}done\n")
+    assert not any(
+        line[at : at + 8] in clean
+        for line in shown.split()
+        if len(line) > 8 and "-----" not in line
+        for at in range(len(line) - 7)
+    )
+    assert clean.startswith("key:\n")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_wherever_a_window_ends(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(seed)
+    monkeypatch.setattr(windows, "WINDOW_BYTES", chance.randrange(9_000, 12_000))
+    monkeypatch.setattr(windows, "MARGIN_BYTES", 4_000)
+    monkeypatch.setattr(windows, "CONTEXT_BYTES", 500)
+    text, expected = [], []
+    for _ in range(60):
+        filler = "".join(f"{chance.choice(FILLER)}\n" for _ in range(chance.randrange(40)))
+        secret, clean = chance.choice(list(SECRETS.values()))
+        text += [filler, "\n", secret, "\n"]
+        expected += [filler, "\n", clean, "\n"]
+    assert redacted("".join(text)) == "".join(expected)
+
+
+def test_a_text_without_secrets_keeps_every_byte() -> None:
+    text = "\r\n".join(CODE_AND_PROSE * 200).encode() + b"\xff\x00 no end of line"
+    pieces = list(Redactor().redact_stream(io.BytesIO(text)))
+    assert b"".join(line for line, _ in pieces) == text
+    assert len(pieces) == text.count(b"\n") + 1
+    assert not any(rules for _, rules in pieces)
+
+
+def test_a_line_longer_than_a_window_is_read_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(windows, "WINDOW_BYTES", 4_000)
+    monkeypatch.setattr(windows, "MARGIN_BYTES", 1_000)
+    tokens = [expand("ghp_<A36>", random.Random(n)) for n in range(400)]
+    assert redacted(" x ".join(tokens)) == " x ".join(["***REDACTED***"] * 400)
+
+
+def test_records_of_json_stay_lines_and_json() -> None:
+    record = json.dumps({"key": KEY})
+    text = f"{record}\nnot JSON\n{record}\n"
+    clean = redacted(text).splitlines()
+    assert [json.loads(clean[0]), clean[1], json.loads(clean[2])] == [
+        {"key": "***SSH_KEY***\n"},
+        "not JSON",
+        {"key": "***SSH_KEY***\n"},
+    ]
+
+
+def test_json_over_many_lines_stays_json() -> None:
+    value = {"name": "shop", "auth": {"password": "hunter2", "pem": KEY.splitlines()}}
+    assert json.loads(redacted(json.dumps(value, indent=2)))["auth"]["password"] == "***REDACTED***"
