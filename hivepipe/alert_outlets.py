@@ -22,6 +22,7 @@ from http.client import HTTPException
 from typing import IO
 from urllib.parse import urlsplit
 
+from hivepipe import core_dumps
 from hivepipe.redaction import redact_text
 from hivepipe.web_address import is_local
 
@@ -125,5 +126,6 @@ def exchange(url: str, said: object, headers: Mapping[str, str]) -> tuple[str, b
 
 
 if __name__ == "__main__":
+    core_dumps.close_memory()
     asked = json.load(sys.stdin)
     sys.exit(exchange(asked["url"], asked["said"], {})[0] or None)

@@ -22,6 +22,7 @@ import redis
 from rq import Queue, SimpleWorker
 from rq.worker import WorkerStatus
 
+from hivepipe import core_dumps
 from hivepipe.black_box import BlackBox
 from hivepipe.config import here
 from hivepipe.errors import LockHeldError
@@ -345,6 +346,7 @@ def _reason(error: Exception) -> str:
 def serve(worker_class: type[ClaimingWorker]) -> None:
     """Be a process of the stack: work until SIGTERM, exit 0; 75 if the home has such a worker."""
     os.umask(0o077)
+    core_dumps.leave_none()
     here()
     set_up(worker_class.role)
     connection = connect(locate(".").socket)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from hivepipe import settings
+from hivepipe import core_dumps, settings
 from hivepipe.commit import own_fault
 from hivepipe.config import here
 from hivepipe.errors import BadEnvelopeError, HivepipeError, NewerEnvelopeError
@@ -154,6 +154,7 @@ def apply_in_turn(home: str, path: Path) -> None:
 def main() -> None:
     """Apply one file, quietly: whatever goes wrong, the file is still in the spool."""
     os.umask(0o077)
+    core_dumps.leave_none()
     try:
         place, config = here()
         home = place.home

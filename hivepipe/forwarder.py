@@ -10,6 +10,7 @@ from types import FrameType
 
 from redis.exceptions import RedisError
 
+from hivepipe import core_dumps
 from hivepipe.config import here
 from hivepipe.errors import LockHeldError
 from hivepipe.process_log import set_up
@@ -64,6 +65,7 @@ class Forwarder:
 def serve() -> None:
     """Be a process of the stack: forward until SIGTERM, exit 0; 75 if the home has a forwarder."""
     os.umask(0o077)
+    core_dumps.leave_none()
     here()
     set_up("forwarder")
     try:

@@ -20,7 +20,7 @@ from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
-from hivepipe import alert_outlets
+from hivepipe import alert_outlets, core_dumps
 from hivepipe.errors import CredentialsError, StoreError
 from hivepipe.home import read_small, write_small
 from hivepipe.settings import of_files, variable
@@ -131,4 +131,5 @@ def _short(text: str) -> str:
 
 
 if __name__ == "__main__":
+    core_dumps.close_memory()
     sys.exit(_post(json.load(sys.stdin)) or None)

@@ -4,6 +4,7 @@ import os
 import sys
 import time
 
+from hivepipe import core_dumps
 from hivepipe.config import here
 from hivepipe.errors import HivepipeError, LockHeldError
 from hivepipe.stack.lock import Stack, make_private, take_lock
@@ -17,6 +18,7 @@ WAIT_SECS = 10
 def main() -> None:
     """Become the server, holding the locks for its whole life."""
     os.umask(0o077)
+    core_dumps.leave_none()
     home = here()[0].home
     server = find_server()
     make_private(home)

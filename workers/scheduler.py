@@ -6,6 +6,7 @@ Exits 0 on SIGTERM, SIGINT and SIGHUP. Several may run; one acts.
 
 import os
 
+from hivepipe import core_dumps
 from hivepipe.config import here
 from hivepipe.home import locate
 from hivepipe.process_log import set_up
@@ -14,6 +15,7 @@ from hivepipe.scheduler import TickScheduler
 
 if __name__ == "__main__":
     os.umask(0o077)
+    core_dumps.leave_none()
     here()
     set_up("scheduler")
     place = locate(".")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from hivepipe import core_dumps
 from hivepipe.errors import StackError
 from hivepipe.home import is_private_folder
 from hivepipe.queues.connection import connect
@@ -39,6 +40,7 @@ def lone_redis(stack: Stack) -> Iterator[str]:
         if not is_private_folder(stack.folder):
             raise StackError(f"{stack.folder} must be a folder of yours that nobody else can enter")
         locks = [take_lock(path, 2.0) for path in (stack.lock("redis"), stack.data_lock)]
+        core_dumps.leave_none()
         try:
             address = f"{stack.folder}/lone.sock"  # where no hook looks
             server = subprocess.Popen(

@@ -66,6 +66,7 @@ def arguments(home: str, address: str) -> list[str]:
         # syncs once a second (hivepipe.queues.aof_sync).
         "appendfsync": "always" if variable("HIVEPIPE_FSYNC") == "always" else "no",
         "appendfilename": "appendonly.aof",
+        "crash-log-enabled": "no",  # it would hold the texts at hand, in clear
         **LIMITS,
     }
     found = [text for name, value in options.items() for text in (f"--{name}", value)]

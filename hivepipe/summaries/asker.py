@@ -12,6 +12,7 @@ import sys
 import tempfile
 from typing import Any, NoReturn
 
+from hivepipe import core_dumps
 from hivepipe.programs import find_program
 from hivepipe.settings import inherited
 
@@ -20,6 +21,7 @@ Request = dict[str, Any]
 
 def main() -> None:
     """Ask, and say what became of it."""
+    core_dumps.close_memory()
     request: Request = json.loads(sys.stdin.buffer.read())
     signal.alarm(int(request["ends_after_secs"]))  # should nobody be left to kill it
     if request["kind"] == "claude":
