@@ -1,7 +1,7 @@
 """Command `search`: full text over the archive and the summaries."""
 
 import os
-import re
+import time
 from datetime import datetime
 from itertools import chain
 from typing import Any
@@ -11,22 +11,38 @@ from rich.progress import Progress
 from rich.text import Text
 
 from hivepipe.cli.rich_terminal import console
-from hivepipe.cli.tables import json_option, moment, printable, show_json, stored, utc_option
+from hivepipe.cli.tables import (
+    json_option,
+    moment,
+    printable,
+    show_json,
+    size,
+    stored,
+    utc_option,
+)
 from hivepipe.cli.terminal import say
 from hivepipe.handlers.archive import archives_of
-from hivepipe.handlers.search import all_archived, all_summaries, catch_up, index_path, line_at
+from hivepipe.handlers.search import (
+    all_summaries,
+    catch_up,
+    index_path,
+    line_at,
+    newest_first,
+)
 from hivepipe.home import locate
 from hivepipe.search.index import Archived, Hit, SearchIndex
 from hivepipe.search.passages import passage_of
-from hivepipe.search.query import Filters, words_of
+from hivepipe.search.query import Filters, Term, flat, folded, terms_of
 
 AROUND = 60  # characters on either side of what was found
+INDEXING_SECS = 10.0  # then it answers with what is indexed, the newest sessions first
 
 _day = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"])
 
 
 @click.command()
 @click.argument("words", nargs=-1, required=True)
+@click.option("--word", "-w", "whole_words", is_flag=True, help="Only whole words, as grep -w.")
 @click.option("--session", metavar="ID", default="", help="Only sessions that begin so.")
 @click.option("--agent", metavar="TYPE", default="", help="Only subagents of this type.")
 @click.option("--project", metavar="DIR", default="", help="Only work in this folder or below it.")
@@ -37,6 +53,7 @@ _day = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"])
 @utc_option
 def search(
     words: tuple[str, ...],
+    whole_words: bool,
     session: str,
     agent: str,
     project: str,
@@ -48,11 +65,13 @@ def search(
 ) -> None:
     """Find lines of kept transcripts, and summaries, that hold all WORDS, the newest first.
 
-    Put a phrase in quotes, and a * behind the beginning of a word.
+    A word is found within others, and punctuation is meant. Put a phrase in quotes, and a * behind
+    the beginning of a word.
     """
     os.umask(0o077)
     home = locate(".").home
     asked = " ".join(f'"{word}"' if " " in word else word for word in words)
+    terms = terms_of(asked, whole_words=whole_words)
     filters = Filters.of(
         project=os.path.realpath(project) if project else "",
         session=session,
@@ -62,29 +81,41 @@ def search(
     )
     index = SearchIndex(index_path(home))
     try:
-        found_in = chain(all_archived(archives_of(home)), all_summaries(home))
+        found_in = chain(all_summaries(home), newest_first(archives_of(home)))
         archived = {entry.key: entry for entry in found_in}
-        _catch_up(index, list(archived.values()))
-        hits = [hit for hit in index.find(asked, filters, limit) if hit.key in archived]
+        left = _catch_up(index, list(archived.values()))
+        hits = [hit for hit in index.find(terms, filters, limit) if hit.key in archived]
         found = [(hit, _words(archived[hit.key], hit)) for hit in hits]
-        total = index.count(asked, filters)
+        total = index.count(terms, filters)
     finally:
         index.close()
     if as_json:
-        show_json(total=total, hits=[_entry(hit, text, asked) for hit, text in found])
+        entries = [_entry(hit, text, terms) for hit, text in found]
+        show_json(total=total, not_indexed_bytes=left, hits=entries)
         return
     screen = console()
     for hit, text in found:
-        screen.print(_line(hit, text, asked, utc), soft_wrap=True)
+        screen.print(_line(hit, text, terms, utc), soft_wrap=True)
     say(f"{total} found" if total == len(found) else f"{len(found)} of {total} found")
+    if left:
+        say(f"{size(left)} of older transcripts are not indexed yet: search again", err=True)
 
 
-def _catch_up(index: SearchIndex, archived: list[Archived]) -> None:
-    """Index what is new first; a bar shows how much, where somebody looks and it is much."""
+def _catch_up(index: SearchIndex, archived: list[Archived]) -> int:
+    """Index what is new first; a bar shows how much, where somebody looks and it is much.
+
+    Returns how many bytes are left when the time is over: the sweep and later searches go on.
+    """
+    until = time.monotonic() + INDEXING_SECS
     missing = sum(index.missing_bytes(entry) for entry in archived)
     with Progress(console=console(err=True), transient=True, disable=missing < 10_000_000) as bar:
         task = bar.add_task("indexing what is new", total=missing)
-        catch_up(index, archived, lambda done: bar.advance(task, done))
+        return catch_up(
+            index,
+            archived,
+            lambda done: bar.advance(task, done),
+            lambda: time.monotonic() > until,
+        )
 
 
 def _words(archived: Archived, hit: Hit) -> str:
@@ -92,41 +123,38 @@ def _words(archived: Archived, hit: Hit) -> str:
     return passage.words if passage else ""
 
 
-def _around(text: str, asked: str) -> tuple[str, str, str]:
+def _around(text: str, terms: list[Term]) -> tuple[str, str, str]:
     """Return what was found in its surroundings: before it, itself, behind it."""
-    for word in words_of(asked):
-        match = re.search(re.escape(word), text, re.IGNORECASE)
-        if match:
-            begin, end = match.span()
-            before = text[max(begin - AROUND, 0) : begin]
-            behind = text[end : end + AROUND]
-            return (
-                ("…" if begin > AROUND else "") + before,
-                match.group(),
-                behind + ("…" if end + AROUND < len(text) else ""),
-            )
-    return text[: 2 * AROUND], "", ""
+    text = flat(text)
+    low = folded(text)
+    places = [place for term in terms if (place := term.place_in(low))]
+    if not places or len(low) != len(text):  # letters that are two in the other case
+        return text[: 2 * AROUND], "", ""
+    begin, end = places[0]
+    before = text[max(begin - AROUND, 0) : begin]
+    behind = text[end : end + AROUND]
+    return (
+        ("…" if begin > AROUND else "") + before,
+        text[begin:end],
+        behind + ("…" if end + AROUND < len(text) else ""),
+    )
 
 
-def _line(hit: Hit, text: str, asked: str, utc: bool) -> Text:
+def _line(hit: Hit, text: str, terms: list[Term], utc: bool) -> Text:
     who = f"{hit.who} ({hit.agent})" if hit.agent else hit.who
     head = f"{moment(hit.time, utc)}  {hit.session[:8]}  {who}: "
-    before, found, behind = (_flat(part) for part in _around(text, asked))
+    before, found, behind = map(printable, _around(text, terms))
     return Text.assemble((printable(head), "dim"), before, (found, "bold yellow"), behind)
 
 
-def _flat(text: str) -> str:
-    return printable(re.sub(r"\s+", " ", text))
-
-
-def _entry(hit: Hit, text: str, asked: str) -> dict[str, Any]:
+def _entry(hit: Hit, text: str, terms: list[Term]) -> dict[str, Any]:
     return {
         "time": hit.time,
         "session_id": hit.session,
         "agent_type": hit.agent,
         "project": hit.project,
         "who": hit.who,
-        "text": "".join(_around(text, asked)),
+        "text": "".join(_around(text, terms)),
         "archive": hit.key,
         "offset": hit.offset,
     }

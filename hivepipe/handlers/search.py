@@ -1,7 +1,7 @@
 """Archives and summaries as the search index reads them, and the index brought up to them."""
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
@@ -34,6 +34,7 @@ def all_archived(archives: Archives) -> Iterator[Archived]:
                 agent=entry["agent_type"],
                 project=str(meta.get("cwd") or ""),
                 size=reach.length,
+                began=entry["started_at"],
                 lines_from=partial(_lines_from, archives, entry, reach.length),
             )
         if found and found.size:
@@ -57,6 +58,7 @@ def all_summaries(home: str) -> Iterator[Archived]:
             agent="",
             project=entry["project"] or "",
             size=len(raw),
+            began=entry["made_at"],
             lines_from=partial(_only_line, raw),
         )
 
@@ -86,14 +88,41 @@ def _lines_from(
             offset += len(raw)
 
 
-def catch_up(index: SearchIndex, found: list[Archived], progress: Callable[[int], None]) -> None:
-    """Index what is new; `progress` is told of each archive's bytes.
+def catch_up(
+    index: SearchIndex,
+    found: list[Archived],
+    progress: Callable[[int], None],
+    should_stop: Callable[[], bool] = lambda: False,
+) -> int:
+    """Index what is new, in this order; return how many bytes are left, having been told to stop.
 
-    One that goes, or cannot be read, is left out: `hivepipe archive verify` names it.
+    `progress` is told of each archive's bytes. One that goes, or cannot be read, is left out:
+    `hivepipe archive verify` names it.
     """
+    left = 0
     for archived in found:
         missing = index.missing_bytes(archived)
-        if missing:
-            with suppress(OSError):
-                index.catch_up(archived)
-            progress(missing)
+        if not missing:
+            continue
+        if should_stop():
+            left += missing
+            continue
+        with suppress(OSError):
+            index.catch_up(archived, should_stop)
+            if should_stop():
+                left += index.missing_bytes(archived)
+        progress(missing)
+    return left
+
+
+def keep_up(home: str, archives: Archives, should_stop: Callable[[], bool]) -> None:
+    """Bring the index of a home up to its archives, if somebody searches there."""
+    if not index_path(home).exists():
+        return
+    with closing(SearchIndex(index_path(home))) as index:
+        catch_up(index, newest_first(archives), lambda _bytes: None, should_stop)
+
+
+def newest_first(archives: Archives) -> list[Archived]:
+    """Return the archives that can be read, the youngest session's first."""
+    return sorted(all_archived(archives), key=lambda each: each.began, reverse=True)

@@ -10,10 +10,11 @@ from hivepipe.archive import scope, upkeep
 from hivepipe.archive.archives import Archives, Desk
 from hivepipe.archive.sources import UNKNOWN_TYPE, Source, open_source, transcripts_in
 from hivepipe.envelope import Envelope
-from hivepipe.errors import RefusedTranscriptError, RetentionError
+from hivepipe.errors import RefusedTranscriptError, RetentionError, SearchError
 from hivepipe.handlers.archive import archives_of, desk_of
 from hivepipe.handlers.found_archives import take_in_archives
 from hivepipe.handlers.found_exports import REFUSED, Row, take_in_exports
+from hivepipe.handlers.search import keep_up
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.home import kept_folder
 from hivepipe.retention_limits import limits_of
@@ -42,7 +43,16 @@ def sweep_transcripts(workplace: Workplace, job: Envelope) -> None:
     take_in(workplace, job)
     for reason in swept.failed.values():
         logger.warning("a transcript could not be archived: %s", reason)
+    _index(workplace)
     logger.info("sweep: %d of %d transcripts had grown", swept.taken, swept.taken + swept.unchanged)
+
+
+def _index(workplace: Workplace) -> None:
+    """An index that is behind, or of an older hivepipe, is brought up before somebody searches."""
+    try:
+        keep_up(workplace.home, archives_of(workplace.home), workplace.stop_requested)
+    except SearchError as error:  # the next search says so
+        logger.warning("%s", error)
 
 
 def take_in(workplace: Workplace, job: Envelope) -> list[Row]:

@@ -1,8 +1,10 @@
 """The index: which words stand in which line of which archive. It holds no text to be read back.
 
     archives   one row per archive, and how far it is indexed (bytes of the plain lines)
-    passages   one row per line that says something: where it begins, when, who
-    words      FTS5 without contents; its rowid is the passage's
+    passages   one row per line that says something: where it begins, when, who; its id is the
+               rowid in the next two
+    pieces     FTS5 of three characters each, without contents: finds any piece of a text
+    words      FTS5 of words, without contents: finds whole words and their beginnings
     skipped    one row per line that could not be indexed, and why
 
 Everything here follows from the archives: a file that is deleted is made again by the next search.
@@ -19,13 +21,14 @@ from typing import Any, NamedTuple
 from hivepipe.errors import SearchError
 from hivepipe.events import clean
 from hivepipe.search.passages import passage_of
-from hivepipe.search.query import Filters, fts_query
+from hivepipe.search.query import Filters, Term, folded, quoted
 
 INDEX_FILE = "search.db"
-VERSION = 2
+VERSION = 3
 BUSY_TIMEOUT_SECS = 30.0
 LINES_PER_COMMIT = 5000
 LONGEST_REASON = 200
+TRIGRAM = 3
 
 _SCHEMA = f"""
 CREATE TABLE archives (
@@ -34,6 +37,8 @@ CREATE TABLE archives (
 CREATE TABLE passages (
   id INTEGER PRIMARY KEY, archive INTEGER NOT NULL, offset INTEGER NOT NULL, time TEXT NOT NULL,
   who TEXT NOT NULL);
+CREATE VIRTUAL TABLE pieces USING fts5(
+  text, content='', columnsize=0, tokenize="trigram case_sensitive 1");
 CREATE VIRTUAL TABLE words USING fts5(
   text, content='', columnsize=0, tokenize="unicode61 remove_diacritics 0 tokenchars '_'");
 CREATE TABLE skipped (
@@ -54,6 +59,7 @@ class Archived:
     project: str
     size: int
     lines_from: Callable[[int], Iterable[tuple[int, bytes]]]
+    began: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +100,9 @@ class SearchIndex:
                 if not self._db.execute("PRAGMA user_version").fetchone()[0]:
                     for statement in _SCHEMA.split(";\n"):
                         self._db.execute(statement)
+            self._db.execute(
+                "CREATE VIRTUAL TABLE temp.trigrams USING fts5vocab(main, pieces, row)"
+            )
         except sqlite3.Error as error:
             raise self._unusable(error) from error
 
@@ -120,11 +129,11 @@ class SearchIndex:
         """Return how much of an archive is not indexed yet."""
         return archived.size - self._reach(archived.key)
 
-    def catch_up(self, archived: Archived) -> int:
+    def catch_up(self, archived: Archived, should_stop: Callable[[], bool] = lambda: False) -> int:
         """Index what is new in an archive; return how many passages.
 
-        A kill leaves what was committed; the rest follows the next time. SearchError: the disk is
-        full, say.
+        A kill, and being told to stop, leaves what was committed; the rest follows the next time.
+        SearchError: the disk is full, say.
         """
         if not self.missing_bytes(archived):
             return 0
@@ -134,7 +143,7 @@ class SearchIndex:
                 row = self._claim(archived)
                 at_once = self._add(row, lines)
             added += at_once[0]
-            if at_once[1] < LINES_PER_COMMIT:
+            if at_once[1] < LINES_PER_COMMIT or should_stop():
                 return added
 
     def _claim(self, archived: Archived) -> int:
@@ -178,7 +187,10 @@ class SearchIndex:
             "INSERT INTO passages (archive, offset, time, who) VALUES (?, ?, ?, ?)",
             (archive, offset, passage.time, passage.who),
         ).lastrowid
-        self._db.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (row, passage.words))
+        text = folded(passage.words)
+        self._db.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (row, text))
+        # The last two characters begin a trigram too, so that pieces of one or two are found.
+        self._db.execute("INSERT INTO pieces (rowid, text) VALUES (?, ?)", (row, f"{text}\n\n"))
         return 1
 
     def _skip(self, archive: int, offset: int, reason: str) -> None:
@@ -191,22 +203,52 @@ class SearchIndex:
 
     # ---- finding
 
-    def count(self, asked: str, filters: Filters) -> int:
+    def count(self, terms: list[Term], filters: Filters) -> int:
         """Return how many lines are found."""
-        if not filters.sql:
-            sql = "SELECT count(*) FROM words WHERE words MATCH :asked"
-        else:
-            sql = f"SELECT count(*) {_FROM} {filters.sql}"
-        return int(self._ask(sql, {"asked": fts_query(asked), **filters.values})[0][0])
+        matching = self._matching(terms)
+        if not matching.sql:
+            return 0
+        joined = f"{_JOINED} {filters.sql}" if filters.sql else ""
+        sql = f"SELECT count(*) FROM ({matching.sql}) AS found {joined}"
+        return int(self._ask(sql, {**matching.values, **filters.values})[0][0])
 
-    def find(self, asked: str, filters: Filters, limit: int) -> list[Hit]:
-        """Return lines that hold all the words, the newest first."""
+    def find(self, terms: list[Term], filters: Filters, limit: int) -> list[Hit]:
+        """Return lines that hold all the terms, the newest first."""
+        matching = self._matching(terms)
+        if not matching.sql:
+            return []
         sql = f"""
             SELECT a.key, a.session_id, a.agent, a.project, p.offset, p.time, p.who
-            {_FROM} {filters.sql} ORDER BY p.time DESC, p.id DESC LIMIT :limit
+            FROM ({matching.sql}) AS found {_JOINED} {filters.sql}
+            ORDER BY p.time DESC, p.id DESC LIMIT :limit
         """
-        values = {"asked": fts_query(asked), "limit": limit, **filters.values}
+        values = {**matching.values, "limit": limit, **filters.values}
         return [Hit(*row) for row in self._ask(sql, values)]
+
+    def _matching(self, terms: list[Term]) -> "_Matching":
+        """Return the question for the rowids of the passages that hold all terms."""
+        words = [
+            quoted(each.text) + "*" * (not each.ends_word) for each in terms if each.is_of_words
+        ]
+        pieces = [
+            self._piece(each.text) for each in terms if not (each.is_of_words and each.is_one_word)
+        ]
+        if not all(pieces):
+            return _Matching("", {})
+        asked: dict[str, object] = {"words": " AND ".join(words), "pieces": " AND ".join(pieces)}
+        wanted = {table: match for table, match in asked.items() if match}
+        sql = " INTERSECT ".join(
+            f"SELECT rowid FROM {table} WHERE {table} MATCH :{table}" for table in wanted
+        )
+        return _Matching(sql, wanted)
+
+    def _piece(self, text: str) -> str:
+        """Return the condition for a piece of text; empty: it stands nowhere."""
+        if len(text) >= TRIGRAM:
+            return quoted(text)
+        sql = "SELECT term FROM temp.trigrams WHERE term >= :first AND term < :behind"
+        rows = self._ask(sql, {"first": text, "behind": f"{text}\U0010ffff"})
+        return f"({' OR '.join(quoted(term) for (term,) in rows)})" if rows else ""
 
     def _ask(self, sql: str, values: dict[str, object]) -> list[Any]:
         try:
@@ -228,9 +270,13 @@ class SearchIndex:
                 self._db.execute("ROLLBACK")
 
 
-_FROM = """
-    FROM words JOIN passages p ON p.id = words.rowid JOIN archives a ON a.id = p.archive
-    WHERE words MATCH :asked
+class _Matching(NamedTuple):
+    sql: str
+    values: dict[str, object]
+
+
+_JOINED = """
+    JOIN passages p ON p.id = found.rowid JOIN archives a ON a.id = p.archive WHERE true
 """
 
 

@@ -65,12 +65,14 @@ def _of_block(block: Fields) -> Iterator[str]:
         case "tool_use":
             yield from _leaves(block.get("name"))
             yield from _leaves(block.get("input"))
+            yield text(block, "id")
         case "tool_result":
             content = block.get("content")
             for item in content if isinstance(content, list) else [content]:
                 # An image is megabytes of base64, and nobody's words.
                 if not (isinstance(item, dict) and item.get("type") == "image"):
                     yield from _leaves(item.get("text") if isinstance(item, dict) else item)
+            yield text(block, "tool_use_id")
 
 
 def _leaves(value: Any) -> Iterator[str]:

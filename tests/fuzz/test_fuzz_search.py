@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hivepipe.search import index
 from hivepipe.search.index import INDEX_FILE, Archived, SearchIndex, skipped_lines
 from hivepipe.search.passages import SUMMARY, passage_of
-from hivepipe.search.query import Filters
+from hivepipe.search.query import Filters, terms_of
 from tests.fuzz.material import altered, as_json, broken, fuzzed, nested, values
 
 BEHIND = b'{"type":"user","message":{"content":"needle"}}\n'
@@ -90,8 +90,8 @@ def check(raw: bytes) -> None:
     with TemporaryDirectory() as name:
         opened = indexed(raw, Path(name))
         try:
-            assert opened.count("needle", Filters()) >= 2
-            hits = opened.find("needle", Filters(), 9)
+            assert opened.count(terms_of("needle"), Filters()) >= 2
+            hits = opened.find(terms_of("needle"), Filters(), 9)
             assert {0, len(BEHIND) + len(raw.replace(b"\n", b" ")) + 1} <= {
                 hit.offset for hit in hits
             }
@@ -150,7 +150,7 @@ def test_whatever_goes_wrong_with_one_line_is_named(
 
     monkeypatch.setattr(index, "passage_of", failing)
     opened = indexed(b"odd", tmp_path)
-    assert opened.count("needle", Filters()) == 2
+    assert opened.count(terms_of("needle"), Filters()) == 2
     opened.close()
     assert skipped_lines(tmp_path / INDEX_FILE, 9)[1] == 1
 

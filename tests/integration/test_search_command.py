@@ -102,8 +102,29 @@ def test_half_an_emoji_stops_no_search_and_doctor_names_what_is_skipped(home: Ho
     assert "no JSON object" in found["text"]
 
 
+def test_an_old_index_is_made_anew(home: Home) -> None:
+    with sqlite3.connect(home.path / "search.db") as old:
+        old.execute("CREATE TABLE archives (id)")
+        old.execute("PRAGMA user_version=1")
+    old.close()
+    assert len(hits(home, "cart")) == 2
+    answer = json.loads(command(home, "search", "--json", "cart"))
+    assert answer["not_indexed_bytes"] == 0
+
+
+def test_the_excerpt_shows_what_was_found(home: Home) -> None:
+    path = home.root / ".claude" / "projects" / "-shop" / f"{OTHER}.jsonl"
+    with path.open("ab") as file:
+        file.write(said(home, OTHER, 5, "viewer " * 40 + 'view, {:ok, "x"}' + " end" * 40))
+    command(home, "archive", "sweep")
+    assert "view, {:ok" in hits(home, "view", "-w")[0]["text"]
+    assert "view, {:ok" in hits(home, '"{:ok,"')[0]["text"]
+    assert len(hits(home, "iewe")) == 1
+    assert hits(home, "iewe", "--word") == []
+
+
 def test_bad_input(home: Home, tmp_path: Path) -> None:
-    assert "nothing to search for" in command(home, "search", "--", "--", expect=1)
+    assert "nothing to search for" in command(home, "search", "  ", expect=1)
     command(home, "search", expect=64)
     command(home, "search", "x", "--since", "yesterday", expect=64)
     command(home, "search", "x", "--limit", "0", expect=64)

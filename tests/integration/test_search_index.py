@@ -20,7 +20,7 @@ from hivepipe.errors import SearchError
 from hivepipe.handlers.search import catch_up
 from hivepipe.search import index
 from hivepipe.search.index import Archived, SearchIndex, remove_index
-from hivepipe.search.query import Filters
+from hivepipe.search.query import Filters, terms_of
 from tests.conftest import until
 
 WORDS = [f"word{n}" for n in range(200)]
@@ -69,18 +69,18 @@ def test_finds_what_grep_finds(tmp_path: Path, opened: SearchIndex) -> None:
         assert opened.catch_up(archived(path)) == 300
     for word in WORDS[::17]:
         found = subprocess.run(
-            ["grep", "-cwh", word, *map(str, sorted(tmp_path.glob("*.jsonl")))],
+            ["grep", "-ciFh", word, *map(str, sorted(tmp_path.glob("*.jsonl")))],
             capture_output=True,
             text=True,
             check=False,
         )
         wanted = sum(map(int, found.stdout.split()))
-        assert opened.count(word, Filters()) == wanted
-        hits = opened.find(word, Filters(), 10_000)
+        assert opened.count(terms_of(word), Filters()) == wanted
+        hits = opened.find(terms_of(word), Filters(), 10_000)
         assert len(hits) == wanted
         for hit in hits[:20]:
             _, raw = next(iter(lines_of(tmp_path / f"{hit.key}.jsonl")(hit.offset)))
-            assert word in json.loads(raw)["message"]["content"].split()
+            assert word in json.loads(raw)["message"]["content"]
         assert [hit.time for hit in hits] == sorted((hit.time for hit in hits), reverse=True)
 
 
@@ -92,7 +92,7 @@ def test_an_archive_that_cannot_be_read_is_left_out(tmp_path: Path, opened: Sear
     write(path, ["alpha"])
     bad = replace(archived(path), key="bad", lines_from=damaged)
     catch_up(opened, [bad, archived(path)], lambda _bytes: None)
-    assert opened.count("alpha", Filters()) == 1
+    assert opened.count(terms_of("alpha"), Filters()) == 1
 
 
 def test_only_what_is_new_is_read(tmp_path: Path, opened: SearchIndex) -> None:
@@ -113,7 +113,7 @@ def test_only_what_is_new_is_read(tmp_path: Path, opened: SearchIndex) -> None:
     assert opened.catch_up(again) == 1
     assert opened.catch_up(again) == 0
     assert began == [size]
-    assert opened.count("alpha", Filters()) == 2
+    assert opened.count(terms_of("alpha"), Filters()) == 2
 
 
 def test_filters(tmp_path: Path, opened: SearchIndex) -> None:
@@ -125,7 +125,7 @@ def test_filters(tmp_path: Path, opened: SearchIndex) -> None:
         opened.catch_up(archived(path, agent=agent, project=project))
 
     def keys(**asked: str) -> list[str]:
-        return [hit.key[0] for hit in opened.find("needle", Filters.of(**asked), 10)]
+        return [hit.key[0] for hit in opened.find(terms_of("needle"), Filters.of(**asked), 10)]
 
     assert keys() == ["2", "1", "0"]
     assert keys(project="/shop") == ["1", "0"]
@@ -135,7 +135,7 @@ def test_filters(tmp_path: Path, opened: SearchIndex) -> None:
     assert keys(agent="Explore") == ["1"]
     assert keys(since="2026-11-02T00:00:00.000Z") == ["2", "1"]
     assert keys(until="2026-11-02T00:00:00.000Z", project="/shop") == ["0"]
-    assert opened.count("needle", Filters.of(project="/shop")) == 2
+    assert opened.count(terms_of("needle"), Filters.of(project="/shop")) == 2
 
 
 def test_left_in_the_middle(
@@ -176,8 +176,8 @@ def test_killed_and_doubled(tmp_path: Path) -> None:
     assert second.wait(timeout=60) == 0
     assert _passages(tmp_path) == 12_000
     opened = SearchIndex(tmp_path / "search.db")
-    wanted = [text for number in range(3) for text in talk(number, 4000) if "word7" in text.split()]
-    assert opened.count("word7", Filters()) == len(wanted) > 0
+    wanted = [text for number in range(3) for text in talk(number, 4000) if "word7" in text]
+    assert opened.count(terms_of("word7"), Filters()) == len(wanted) > 0
     opened.close()
 
 
@@ -218,10 +218,26 @@ def test_what_goes_wrong_later_is_named_too(tmp_path: Path, opened: SearchIndex)
     with pytest.raises(SearchError, match=r"search\.db: no such table"):
         opened.catch_up(archived(path))
     with pytest.raises(SearchError, match=r"search\.db: no such table"):
-        opened.find("alpha", Filters(), 10)
+        opened.find(terms_of("alpha"), Filters(), 10)
     db.execute("ALTER TABLE gone RENAME TO passages")
     db.close()
     assert opened.catch_up(archived(path)) == 1
+
+
+def test_told_to_stop_it_answers_with_what_is_there(
+    tmp_path: Path, opened: SearchIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index, "LINES_PER_COMMIT", 10)
+    paths = [tmp_path / "new.jsonl", tmp_path / "old.jsonl"]
+    for path in paths:
+        write(path, talk(1, 30))
+    stops = iter([False, False, True])
+    found = [archived(path) for path in paths]
+    left = catch_up(opened, found, lambda _bytes: None, lambda: next(stops, True))
+    assert 0 < left == sum(opened.missing_bytes(each) for each in found)
+    assert 0 < opened.count(terms_of("word"), Filters()) < 60
+    assert catch_up(opened, found, lambda _bytes: None) == 0
+    assert opened.count(terms_of("word"), Filters()) == 60
 
 
 def test_an_index_of_another_version_is_made_anew(tmp_path: Path) -> None:
@@ -230,5 +246,5 @@ def test_an_index_of_another_version_is_made_anew(tmp_path: Path) -> None:
     db.execute("CREATE TABLE archives (other TEXT)")
     db.close()
     made = SearchIndex(tmp_path / "search.db")
-    assert made.count("alpha", Filters()) == 0
+    assert made.count(terms_of("alpha"), Filters()) == 0
     made.close()

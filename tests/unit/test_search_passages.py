@@ -32,14 +32,20 @@ def said(kind: str, content: Any, **more: Any) -> bytes:
                     {
                         "type": "tool_use",
                         "name": "Edit",
+                        "id": "toolu_01AbC",
                         "input": {"file_path": "src/a.py", "edits": [{"new_string": "x = 1"}]},
                     },
                 ],
             ),
             "claude",
-            "I edit.\nEdit\nsrc/a.py\nx = 1",
+            "I edit.\nEdit\nsrc/a.py\nx = 1\ntoolu_01AbC",
         ),
         (said("user", [{"type": "tool_result", "content": "out"}]), "tool", "out"),
+        (
+            said("user", [{"type": "tool_result", "tool_use_id": "toolu_01AbC", "content": "out"}]),
+            "tool",
+            "out\ntoolu_01AbC",
+        ),
         (
             said(
                 "user",
@@ -73,6 +79,8 @@ def test_what_is_found(line: bytes, who: str, words: str) -> None:
         b" \r",
         b'{"type":"system","content":"x"}',
         b'{"type":"user"}',
+        b'{"type":"api-request-shape","system":"You are"}',
+        b'{"type":"api-request-blob","content":"You are"}',
         b'{"type":"user","message":{"content":7}}',
         b'{"type":"user","message":{"content":[7,null,{"type":"text","text":9}]}}',
         said("user", "  \n"),
