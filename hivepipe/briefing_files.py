@@ -2,28 +2,27 @@
 
     <home>/context/*.txt    see hivepipe.intake.greeting; 0600, each replaced whole
 
-Written anew when the database or a file of the user's changed, and now and then, for time makes
+Written anew when the database or what the user trusts changed, and now and then, for time makes
 sessions stall. What is not needed any more is removed.
 """
 
 import logging
-import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from hivepipe import trust
+from hivepipe.asking import NOTES_FOLDER
 from hivepipe.briefing import words
-from hivepipe.briefing.words import Notes
+from hivepipe.briefing.words import MOST_NOTE_CHARS, Notes
 from hivepipe.errors import StoreError
 from hivepipe.events import CLAUDE_MD, IDENTITY_FILES
-from hivepipe.home import make_folders, project_of, read_record, read_small, write_small
+from hivepipe.home import make_folders, project_of, read_small, write_small
 from hivepipe.intake.greeting import PART_BYTES, lead_part, part_path, project_part
 from hivepipe.liveness import with_activity
 from hivepipe.redaction import redact_text
-from hivepipe.regular_file import regular
 from hivepipe.store import briefing, profiles
 from hivepipe.store.database import Database
 from hivepipe.store.listings import Entry, Listings, listings
@@ -33,9 +32,6 @@ ANEW_SECS = 60.0
 MOST_PARTS = 200  # of one kind
 MOST_PROJECTS = 50
 RECENT = timedelta(minutes=5)
-NOTES = ("preferences", "progress")
-_NOTE_SUFFIXES = (".md", ".txt", ".yaml", ".yml", ".json", ".toml")
-_MOST_NOTE_CHARS = 1_500
 
 Signature = tuple[object, ...]
 
@@ -63,7 +59,7 @@ class BriefingFiles:
             return
         self._looked_at = now
         try:
-            seen = (*db.version(), *map(_stamp, self._notes()))
+            seen = (*db.version(), *_stamp(Path(trust.path_of(self._home))))
             if seen == self._seen and now - self._written_at < ANEW_SECS:
                 return
             self.write(db.path)
@@ -101,14 +97,10 @@ class BriefingFiles:
         last = {entry["project"]: entry for entry in briefing.last_sessions(store, MOST_PARTS)}
         for project in self._projects:
             left = _left_behind(tasks, project)
-            text = words.project_part(_notes_of(project), last.get(project), left)
+            text = words.project_part(_notes_of(self._home, project), last.get(project), left)
             yield project_part(project), text
         yield from _profile_parts(store)
         yield from _lead_parts(store, tasks)
-
-    def _notes(self) -> Iterator[Path]:
-        for project in self._projects:
-            yield from _note_files(project)
 
 
 def _profile_parts(store: Listings) -> Iterator[tuple[str, str]]:
@@ -165,31 +157,11 @@ def _left_behind(tasks: list[Entry], project: str) -> Entry | None:
     return None
 
 
-def _notes_of(project: str) -> Iterator[Notes]:
-    for path in _note_files(project):
-        text = _read_note(path)
-        if text.strip():
-            name = f".claude-state/{path.name}"
-            yield Notes(name, words.cut(redact_text(text), _MOST_NOTE_CHARS))
-
-
-def _note_files(project: str) -> Iterator[Path]:
-    """Yield the user's notes; nothing in a folder that nobody registered is believed."""
-    if not read_record(project):
-        return
-    for name in NOTES:
-        for suffix in _NOTE_SUFFIXES:
-            path = Path(project, ".claude-state", name + suffix)
-            if path.is_file():
-                yield path
-                break
-
-
-def _read_note(path: Path) -> str:
-    """Read a note, but not through a link: it might lead anywhere."""
-    with suppress(OSError), open(regular(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
-        return file.read(4 * _MOST_NOTE_CHARS).decode("utf-8", "replace")
-    return ""
+def _notes_of(home: str, project: str) -> Iterator[Notes]:
+    """Yield the notes of a project as its user trusted them; the work tree is not asked."""
+    for name, file in trust.trusted_files(home, project).items():
+        if name.startswith(f"{NOTES_FOLDER}/") and file.text.strip():
+            yield Notes(name, redact_text(file.text[: 4 * MOST_NOTE_CHARS]))
 
 
 def _stamp(path: Path) -> tuple[str, int]:

@@ -2,7 +2,9 @@
 
     ~/.config/hivepipe/config.toml    for all projects
     <home>/config.toml                for one; wins
-    <home>/hook-settings.json         both, compiled: hooks do not read TOML
+    <project>/hivepipe.toml           what a repository asks for; counts as the user trusted it
+                                      (hivepipe.trust), and where neither of the others says
+    <home>/hook-settings.json         all, compiled: hooks do not read TOML
 
 A setting goes by the name of its variable, lower-case, without HIVEPIPE_. The environment wins
 over the files. A file that cannot be used is reported and, as far as it goes, left out: nothing
@@ -11,195 +13,21 @@ stops for it, but that no language model is asked while what it may cost cannot 
 
 import json
 import os
-import re
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hivepipe import settings, web_address
-from hivepipe.home import Place, absolute, locate, read_small, user_config_folder, write_small
+from hivepipe import request, settings, trust
+from hivepipe.home import Place, locate, read_small, write_small
+from hivepipe.keyword_rules import CONTEXT, keyword_rules
 from hivepipe.regular_file import regular
+from hivepipe.setting_table import BY_NAME, SECTIONS, SETTINGS, Setting, files, variables
 
-NAME = "config.toml"
 COMPILED = "hook-settings.json"
 LIMIT_BYTES = 1 << 20
 
-Reader = Callable[[Any], str | None]  # what TOML holds -> the variable's text; None: not allowed
-
-
-def _switch(value: Any) -> str | None:
-    return str(value).lower() if isinstance(value, bool) else None
-
-
-def _folders(value: Any) -> str | None:
-    if not isinstance(value, list) or not all(_path(entry) for entry in value):
-        return None
-    return None if any(":" in entry for entry in value) else ":".join(map(absolute, value)) or None
-
-
-def _number(value: Any) -> str | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return str(value) if is_number and 0 <= value < 1e9 else None
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value and value.isprintable() else None
-
-
-def _path(value: Any) -> str | None:
-    text = _text(value)
-    return text if text and text.startswith(("/", "~/")) else None
-
-
-def _address(value: Any) -> str | None:
-    text = _text(value)
-    return text if text and web_address.is_web_address(text) else None
-
-
-def _one_of(*words: str) -> Reader:
-    return lambda value: value if value in words else None
-
-
-def _counts(number: int) -> Reader:
-    def read(value: Any) -> str | None:
-        found = value if isinstance(value, list) else [value]
-        usable = all(type(count) is int and 0 < count < 1_000_000 for count in found)
-        usable = usable and found == sorted(found)
-        return " ".join(map(str, found)) if usable and len(found) == number else None
-
-    return read
-
-
-def _id(value: Any) -> str | None:
-    fits = isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9._-]{1,128}", value)
-    return value if fits else None
-
-
-def _patterns(value: Any) -> str | None:
-    """A list of texts, as one: an empty list is something else than nothing."""
-    if not isinstance(value, list) or not all(_text(entry) for entry in value):
-        return None
-    return None if any(";" in entry for entry in value) else "; ".join(value) or ";"
-
-
-def _names(value: Any) -> str | None:
-    """A list of names of variables, as one text."""
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        return None
-    return " ".join(value) if all(re.fullmatch(r"[A-Za-z_]\w*", each) for each in value) else None
-
-
-class Setting(NamedTuple):
-    """One thing that can be set; `kind` says what is allowed, for an error message.
-
-    `is_the_users`: not in a home's file. A home may lie in a repository, whose other authors must
-    not be able to name a program.
-    """
-
-    name: str
-    read: Reader
-    kind: str
-    default: str
-    is_the_users: bool = False
-    is_of_files: bool = False  # nor in the environment, which a project can set
-    says_what_is_spent: bool = False  # nonsense is kept: whoever would ask and pay must see it
-
-    @property
-    def variable(self) -> str:
-        """Return the name of its variable."""
-        return f"HIVEPIPE_{self.name.upper()}"
-
-
-def _of_summaries() -> Iterator[Setting]:
-    """All the user's own: they say who gets to read what, and at what price."""
-    of_provider = "the provider's own"
-    for name, read, kind, default in (
-        ("summaries", _switch, "true or false", "as `hivepipe summaries enable` left it"),
-        ("llm_model", _text, "the name of a model", of_provider),
-        ("llm_timeout", _number, "a number of seconds", "60"),
-        ("llm_daily_calls", _number, "a number", "20"),
-        ("llm_daily_tokens", _number, "a number", "200000"),
-        ("llm_daily_usd", _number, "a number of dollars", "0.50"),
-        ("openrouter_url", _address, web_address.KIND, of_provider),
-        ("anthropic_url", _address, web_address.KIND, of_provider),
-        ("openai_url", _address, web_address.KIND, of_provider),
-        ("codex_url", _address, web_address.KIND, of_provider),
-        ("memory_rating", _switch, "true or false", "false"),
-        ("memory_server", _address, web_address.KIND, "none"),
-    ):
-        yield Setting(name, read, kind, default, is_the_users=True, says_what_is_spent=True)
-
-
-ID = "a name of letters, digits, '.', '_', '-'"
-WAITING = "TaskOutput; BashOutput; Monitor; Bash: sleep *; Bash: gh run *"
-SETTINGS = (
-    Setting("use_queue", _switch, "true or false", "true"),
-    Setting("checkpoint_interval", _number, "a number of seconds", "60"),
-    Setting("swarm_id", _id, ID, "one per project"),
-    Setting("agent_id", _id, ID, "none"),
-    Setting("profile_dir", _path, "an absolute path", "profiles/<id> in the home"),
-    Setting("memory_dirs", _folders, "a list of absolute paths", "none", is_the_users=True),
-    Setting("memory_recall", _switch, "true or false", "false"),
-    Setting("embeddings_url", _address, web_address.KIND, "none", is_the_users=True),
-    Setting("embeddings_model", _text, "a name", "none", is_the_users=True),
-    Setting("pm2", _switch, "true or false", "false"),
-    Setting("guard", _one_of("off", "tasks", "all"), '"off", "tasks" or "all"', "tasks"),
-    Setting("guard_loop", _counts(2), "two counts, the smaller first", "8 15"),
-    Setting("guard_alternation", _counts(2), "two counts, the smaller first", "6 12"),
-    Setting("guard_empty_polls", _counts(1), "a count", "2"),
-    Setting("guard_polls", _patterns, "a list of tools", "none"),
-    Setting("guard_waiting", _patterns, "a list of tools", WAITING),
-    Setting("autostart", _switch, "true or false", "true, but not in CI or the cloud"),
-    Setting("idle_secs", _number, "a number of seconds", "300"),
-    Setting("stalled_secs", _number, "a number of seconds", "900"),
-    Setting("lost_secs", _number, "a number of seconds", "1800"),
-    Setting("shared_root", _path, "an absolute path", "none"),
-    Setting("db", _path, "an absolute path", "hive.db in the home"),
-    Setting("log_format", _one_of("text", "json"), '"text" or "json"', "text"),
-    Setting("fsync", _one_of("always", "everysec"), '"always" or "everysec"', "everysec"),
-    Setting(
-        "redis_url", _text, "the URL of a Redis", "a Redis of the home's own", is_the_users=True
-    ),
-    Setting(
-        "redis_server",
-        _path,
-        "an absolute path",
-        "the first on PATH",
-        is_the_users=True,
-        is_of_files=True,
-    ),
-    Setting("alert_command", _text, "a command", "none", is_the_users=True),
-    Setting("alert_webhook", _address, web_address.KIND, "none", is_the_users=True),
-    *_of_summaries(),
-    Setting("claude", _text, "a command", "the first on PATH", is_the_users=True),
-    Setting(
-        "hive_rights",
-        _one_of("edits", "commits", "all"),
-        '"edits", "commits" or "all"',
-        "none: `hivepipe hive rights` asks",
-        is_the_users=True,
-        is_of_files=True,
-    ),
-    Setting("hive_flags", _text, "flags of claude", "none", is_the_users=True, is_of_files=True),
-    Setting("hive_env", _names, "a list of variables", "none", is_the_users=True),
-    Setting("hive_stale_secs", _number, "a number of seconds", "3600"),
-    Setting(
-        "hive_policy",
-        _one_of("report", "ask", "respawn"),
-        '"report", "ask" or "respawn"',
-        "report",
-        is_the_users=True,
-    ),
-    Setting("hive_grace_secs", _number, "a number of seconds", "300"),
-    Setting("hive_respawns", _number, "a count", "1", is_the_users=True),
-    Setting("hive_limit_usd", _number, "a number of dollars", "5", is_the_users=True),
-)
-SECTIONS = ("redaction", "retention")  # read by the rooms they belong to
-CONTEXT = "context"  # [[context]]: keywords, and what Claude is told when a prompt has one
-MOST_CONTEXT_CHARS = 9_500
 UNUSABLE = "?"  # stands for what `says_what_is_spent` and cannot be read
-_BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 
 class Value(NamedTuple):
@@ -211,11 +39,20 @@ class Value(NamedTuple):
 
 
 class Config:
-    """The files of one home, read; `problems` are for the user's eyes."""
+    """The files of one home, read; `problems` are for the user's eyes.
 
-    def __init__(self, home: str) -> None:
-        """Read both files; where there is none, nothing is set."""
+    `requests`: project -> what it asks for, as its user trusted it.
+    """
+
+    def __init__(self, home: str, project: str = "") -> None:
+        """Read both files; where there is none, nothing is set. `project`: whose request counts."""
         self.home = home
+        self.project = project
+        self.requests = {
+            each: request.Request(asked[request.NAME].text, each, home)
+            for each in trust.projects(home)
+            if request.NAME in (asked := trust.trusted_files(home, each))
+        }
         self.problems: list[str] = []
         self._values: dict[str, tuple[str, str]] = {}
         self.keyword_rules: list[dict[str, Any]] = []
@@ -226,16 +63,29 @@ class Config:
 
     def for_settings(self) -> dict[str, str]:
         """Return what `settings.use` takes."""
-        return {_BY_NAME[name].variable: text for name, (text, _) in self._values.items()}
+        asked = self.requests.get(self.project)
+        return {**(variables(asked.values) if asked else {}), **self.of_files()}
+
+    def of_files(self) -> dict[str, str]:
+        """Return the same without what a repository asks for."""
+        return variables({name: text for name, (text, _) in self._values.items()})
+
+    def all_keyword_rules(self) -> list[dict[str, Any]]:
+        """Return the user's rules, and those of the repository that the user trusted."""
+        asked = self.requests.get(self.project)
+        return [*self.keyword_rules, *(asked.keyword_rules if asked else ())]
 
     def values(self) -> Iterator[Value]:
         """Yield every setting with its value and source: environment, a file, or default."""
+        asked = self.requests.get(self.project)
         for setting in SETTINGS:
             said = settings.environment(setting.variable)
             if said and not setting.is_of_files:
                 yield Value(setting, said, "environment")
             elif setting.name in self._values:
                 yield Value(setting, *self._values[setting.name])
+            elif asked and setting.name in asked.values:
+                yield Value(setting, asked.values[setting.name], f"{asked.path}, as trusted")
             else:
                 yield Value(setting, setting.default, "default")
 
@@ -247,14 +97,17 @@ class Config:
             return
         except (OSError, ValueError, RecursionError) as error:  # of TOML or UTF-8
             self.problems.append(f"{path}: cannot be read: {error}")
+            self.requests.clear()  # nobody knows whether this file says otherwise
             if path == self._users:
                 yield from ((each.name, UNUSABLE) for each in SETTINGS if each.says_what_is_spent)
             return
-        self._read_keyword_rules(path, found.pop(CONTEXT, []))
+        rules, problems = keyword_rules(path, found.pop(CONTEXT, []))
+        self.keyword_rules += rules
+        self.problems += problems
         for name, value in found.items():
             if name in SECTIONS:
                 continue
-            setting = _BY_NAME.get(name)
+            setting = BY_NAME.get(name)
             text = setting.read(value) if setting else None
             if setting is None:
                 self.problems.append(f"{path}: there is no setting {name!r}")
@@ -267,39 +120,11 @@ class Config:
             else:
                 yield name, text
 
-    def _read_keyword_rules(self, path: str, rules: Any) -> None:
-        if not isinstance(rules, list):
-            self.problems.append(f"{path}: {CONTEXT} must be written [[{CONTEXT}]]")
-            return
-        for number, rule in enumerate(rules, 1):
-            said: Any = rule if isinstance(rule, dict) else {}
-            keywords, text = said.get("keywords"), said.get("text")
-            fits = (
-                set(said) == {"keywords", "text"}
-                and isinstance(keywords, list)
-                and all(isinstance(word, str) and word.strip() for word in keywords)
-                and isinstance(text, str)
-                and 0 < len(text) <= MOST_CONTEXT_CHARS
-            )
-            if fits and keywords:
-                lower = [" ".join(word.lower().split()) for word in keywords]
-                self.keyword_rules.append({"keywords": lower, "text": text.strip()})
-            else:
-                self.problems.append(
-                    f"{path}: [[{CONTEXT}]] number {number} must have keywords, a list of words, "
-                    f"and a text of at most {MOST_CONTEXT_CHARS:,} characters"
-                )
-
-
-def files(home: str) -> tuple[str, str]:
-    """Return the user's file and the home's, which wins."""
-    return f"{user_config_folder()}/{NAME}", f"{home}/{NAME}"
-
 
 def here() -> tuple[Place, Config]:
     """Return the place of the working directory, its settings in force from now on."""
     place = locate(".")
-    config = Config(place.home)
+    config = Config(place.home, place.project)
     settings.use(config.for_settings())
     return place, config
 
@@ -327,10 +152,15 @@ def renewed(home: str, values: dict[str, str]) -> dict[str, str]:
 def compile_for_hooks(config: Config) -> None:
     """Let the hooks of this home know; OSError: they do not."""
     path = f"{config.home}/{COMPILED}"
-    said: dict[str, Any] = {"v": 1, "values": config.for_settings()}
+    said: dict[str, Any] = {"v": 1, "values": config.of_files()}
     if config.keyword_rules:
         said[CONTEXT] = config.keyword_rules
-    text = json.dumps(said) + "\n" if said["values"] or config.keyword_rules else ""
+    if config.requests:
+        said["asked"] = {
+            project: {"values": variables(asked.values), CONTEXT: asked.keyword_rules}
+            for project, asked in config.requests.items()
+        }
+    text = json.dumps(said) + "\n" if any([*said.values()][1:]) else ""
     if text == read_small(path, LIMIT_BYTES) or not os.path.isdir(config.home):
         return
     if text:

@@ -81,14 +81,14 @@ class Folder:
             os.fchmod(descriptor, 0o600)
         return descriptor
 
-    def read(self, name: str) -> bytes | None:
+    def read(self, name: str, limit: int = _LARGEST_BYTES) -> bytes | None:
         """Return a whole file; None: there is none. OSError: it is none of a size we make."""
         try:
             descriptor = self.open(name)
         except FileNotFoundError:
             return None
         with os.fdopen(descriptor, "rb", buffering=0) as file:
-            return whole(file, f"{self.path}/{name}", _LARGEST_BYTES)
+            return whole(file, f"{self.path}/{name}", limit)
 
     def replace(self, name: str, data: bytes) -> None:
         """Write a file in one step: a reader, and whoever comes after a kill, sees old or new."""

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hivepipe import config, redaction
+from hivepipe import redaction, setting_table
 from hivepipe.errors import RedactionRuleError
 from hivepipe.redaction.redactor import Redactor
 from hivepipe.redaction.user_rules import Section, parse, redactor
@@ -14,7 +14,7 @@ def load_redactor(home: str) -> Redactor:
 
     RedactionRuleError names the file, the rule and its fault.
     """
-    found = [_section(Path(path)) for path in config.files(home)]
+    found = [_section(Path(path)) for path in setting_table.files(home)]
     sections = [section for section in found if section != Section()]
     return redactor(sections) if sections else redaction.built_in()
 

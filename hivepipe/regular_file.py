@@ -59,10 +59,15 @@ def read_given(path: str | Path, limit: int = MOST_BYTES) -> bytes:
 def whole(file: RawIOBase, path: str | Path, limit: int) -> bytes:
     """Return the rest of a file, in portions: one read would ask for the memory of the limit."""
     if os.fstat(file.fileno()).st_size > limit:
-        raise OSError(EFBIG, f"larger than {limit >> 20} MB", str(path))
+        raise _too_large(path, limit)
     found = bytearray()
     while part := file.read(min(_PORTION, limit + 1 - len(found))):
         found += part
         if len(found) > limit:
-            raise OSError(EFBIG, f"larger than {limit >> 20} MB", str(path))
+            raise _too_large(path, limit)
     return bytes(found)
+
+
+def _too_large(path: str | Path, limit: int) -> OSError:
+    size = f"{limit >> 20} MB" if limit >> 20 else f"{limit >> 10} kB"
+    return OSError(EFBIG, f"larger than {size}", str(path))

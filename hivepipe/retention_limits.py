@@ -13,7 +13,7 @@ things kept longer: what somebody pulls from there deletes nothing.
 import tomllib
 from typing import Any, NamedTuple
 
-from hivepipe import config
+from hivepipe import setting_table
 from hivepipe.errors import RetentionError
 from hivepipe.regular_file import read_text
 
@@ -30,7 +30,7 @@ class Limits(NamedTuple):
 
 def limits_of(home: str) -> Limits:
     """Read the section of both files; RetentionError: it cannot be used."""
-    users, homes = config.files(home)
+    users, homes = setting_table.files(home)
     limits = Limits()._replace(**_section(users))
     longer = {
         name: value for name, value in _section(homes).items() if value > getattr(limits, name)

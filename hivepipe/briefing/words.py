@@ -1,10 +1,13 @@
 """The parts of a briefing, in words.
 
-Facts, not orders: what reads like a command of the system is taken for an injection.
+Facts, not orders: what reads like a command of the system is taken for an injection. What others
+said (a title, a task, a file, a prompt) is quoted, so that none of it reads like ours.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
+
+from hivepipe.quoting import cut, of_repository, on_one_line, quoted
 
 Entry = Mapping[str, Any]
 
@@ -13,18 +16,19 @@ MOST_GOAL_CHARS = 1_500
 MOST_PROFILE_CHARS = 3_200
 MOST_PROJECT_CHARS = 2_800
 MOST_LEAD_CHARS = 2_000
+MOST_NOTE_CHARS = 1_500
 _MOST_AT_WORK_CHARS = 1_000
 _MOST_SPAWNED_CHARS = 400
 _MOST_LOST_CHARS = 300
 _MOST_PROMPT_CHARS = 600
 _MOST_SUMMARY_CHARS = 1_000
 _MOST_LINE_CHARS = 120
-_HEADING_CHARS = 30
-_CUT = " […]"
+_MOST_ID_CHARS = 130
+_HEADING_CHARS = 50
 
 
 class Notes(NamedTuple):
-    """A file of the user's own, as it is."""
+    """A file, as it is."""
 
     name: str
     text: str
@@ -41,14 +45,14 @@ def goal_part(task: Entry | None, prompt: str) -> str:
     if task:
         found.append(f"Before the compaction this session worked on task {_task(task)}")
     if prompt:
-        said = cut(prompt, _MOST_PROMPT_CHARS)
-        found.append(f"The last prompt of the user before the compaction was:\n{_quoted(said)}")
+        said = quoted(prompt, _MOST_PROMPT_CHARS)
+        found.append(f"The last prompt of the user before the compaction was:\n{said}")
     return cut("\n\n".join(found), MOST_GOAL_CHARS)
 
 
 def project_part(notes: Iterable[Notes], last: Entry | None, left: Entry | None) -> str:
-    """Tell a session what the user wrote down, what the last session did, and what it left."""
-    found = [f"From {note.name}, which the user keeps:\n{note.text.strip()}" for note in notes]
+    """Tell a session what its repository notes, what the last session did, and what it left."""
+    found = [of_repository(note.name, note.text, MOST_NOTE_CHARS) for note in notes]
     if left:
         found.append(f"An open task that no session works on: {_task(left)}")
     if last:
@@ -59,9 +63,10 @@ def project_part(notes: Iterable[Notes], last: Entry | None, left: Entry | None)
 def profile_part(profile: Entry, files: Iterable[Notes]) -> str:
     """Tell a session whose it is, and what the profile wrote down of itself."""
     files = list(files)
-    head = f"This session is one of the profile {profile['id']}, a {profile['role']} of its swarm."
+    role = on_one_line(profile["role"], _MOST_ID_CHARS)
+    head = f"This session is one of the profile {_id(profile)}, a {role} of its swarm."
     room = (MOST_PROFILE_CHARS - len(head)) // max(len(files), 1) - _HEADING_CHARS
-    found = [f"From its {file.name}:\n{cut(file.text.strip(), room)}" for file in files]
+    found = [f"From {file.name} of this profile:\n{quoted(file.text, room)}" for file in files]
     return cut("\n\n".join([head, *found]), MOST_PROFILE_CHARS)
 
 
@@ -94,53 +99,51 @@ def _listed(head: str, lines: list[str], room: int) -> list[str]:
     return ["\n".join([head, *shown])] if lines else []
 
 
-def cut(text: str, most: int) -> str:
-    """Return the text, or its beginning and a mark."""
-    return text if len(text) <= most else text[: most - len(_CUT)] + _CUT
+def _id(entry: Entry) -> str:
+    return on_one_line(entry["id"], _MOST_ID_CHARS)
 
 
 def _task(task: Entry) -> str:
-    text = f"{task['id']}: {task['text']}" if task["text"] else f"{task['id']}."
+    text = f"{_id(task)}:\n{quoted(task['text'], MOST_TASK_CHARS)}" if task["text"] else _id(task)
     if task["progress"]:
-        text += f"\nProgress so far ({_day(task['progress_at'])}): {task['progress']}"
+        progress = quoted(task["progress"], MOST_TASK_CHARS)
+        text += f"\nProgress so far ({_day(task['progress_at'])}):\n{progress}"
     return text
 
 
 def _last_session(last: Entry) -> str:
-    title = f" ({last['objective']})" if last["objective"] else ""
-    head = f"The last session here, {last['id']}{title}, ended {_day(last['ended_at'])}."
+    head = f"The last session here, {_id(last)}, ended {_day(last['ended_at'])}."
+    if last["objective"]:
+        head += f" Its title:\n{quoted(_one_line(last['objective']), _MOST_LINE_CHARS)}"
     if last["summary"]:
-        return f"{head} Its summary:\n{_quoted(cut(last['summary'], _MOST_SUMMARY_CHARS))}"
+        return f"{head}\nIts summary:\n{quoted(last['summary'], _MOST_SUMMARY_CHARS)}"
     if last["prompt"]:
-        return f"{head} Its last prompt was:\n{_quoted(cut(last['prompt'], _MOST_PROMPT_CHARS))}"
+        return f"{head}\nIts last prompt was:\n{quoted(last['prompt'], _MOST_PROMPT_CHARS)}"
     return head
 
 
 def _session_line(session: Entry) -> str:
     who = session["profile"] or f"session {session['id'][:8]}"
-    state = session["condition"]
-    said = f"- {who} ({state}, last sign of life {_day(session['last_active_at'])})"
+    said = f"{who} ({session['condition']}, last sign of life {_day(session['last_active_at'])})"
     if session["task_id"]:
-        said += f": {session['task_id']}"
         more = session.get("progress") or session.get("text")
-        said += f", {more}" if more else ""
-    elif session["objective"]:
-        said += f": {session['objective']}"
-    return _one_line(said)
+        return _item(f"{said}: {session['task_id']}", more)
+    return _item(said, session["objective"])
 
 
 def _delegation_line(agent: Entry) -> str:
-    said = f"- {agent['type'] or 'agent'} ({agent['status']})"
-    return _one_line(f"{said}: {agent['name']}" if agent["name"] else said)
+    return _item(f"{agent['type'] or 'agent'} ({agent['status']})", agent["name"])
+
+
+def _item(said: str, more: str | None) -> str:
+    """Return one item of a list; what somebody said stands quoted below it."""
+    line = f"- {_one_line(said)}"
+    return f"{line}\n{quoted(_one_line(more), _MOST_LINE_CHARS, '  ')}" if more else line
 
 
 def _one_line(text: str) -> str:
-    return cut(" ".join(text.split()), _MOST_LINE_CHARS)
+    return on_one_line(text, _MOST_LINE_CHARS - len("  > "))
 
 
 def _day(time: str | None) -> str:
     return f"{time[:10]} {time[11:16]} UTC" if time else "at an unknown time"
-
-
-def _quoted(text: str) -> str:
-    return "\n".join(f"> {line}" for line in text.strip().splitlines())

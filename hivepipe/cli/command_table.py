@@ -21,6 +21,7 @@ GROUPS = {
         "uninstall": Entry("install", "Remove the hooks; with --purge the data too."),
         "doctor": Entry("doctor", "Check the installation and say how to repair it."),
         "config": Entry("config", "Show every setting and where it comes from."),
+        "trust": Entry("trust", "Show what a repository asks for, and say yes or no."),
         "what": Entry("what", "Show what is recorded here and where it is kept."),
         "home": Entry("stack", "Print the folder of what was recorded."),
         "move-home": Entry("move_home", "Move the data out of the work tree, or into it."),

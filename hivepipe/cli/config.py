@@ -5,30 +5,42 @@ import sys
 
 import click
 
+from hivepipe.asking import in_a_line, waiting
 from hivepipe.cli.tables import json_option, show_json, show_table
 from hivepipe.cli.terminal import say
-from hivepipe.config import Config, files
+from hivepipe.config import Config
 from hivepipe.home import locate
 from hivepipe.redaction_config import use_rules
 from hivepipe.retention_limits import fault
+from hivepipe.setting_table import files
 
 
 @click.command()
 @json_option
 def config(as_json: bool) -> None:
     """Show every setting with its source, check the files, hand them to the hooks."""
-    home = locate(".").home
-    found = Config(home)
+    place = locate(".")
+    home = place.home
+    found = Config(home, place.project)
     # Each of the three reads the files; one that cannot be read is told of once.
     problems = [*filter(None, dict.fromkeys((*found.problems, use_rules(home), fault(home))))]
+    asking = waiting(home, place.project)
     rows = [(value.setting.name, value.value, value.source) for value in found.values()]
     if as_json:
         values = [{"name": name, "value": value, "source": source} for name, value, source in rows]
-        show_json(home=home, files=list(files(home)), values=values, problems=problems)
+        show_json(
+            home=home,
+            files=list(files(home)),
+            values=values,
+            problems=problems,
+            asking=[file.name for file in asking],
+        )
     else:
         show_table(("setting", "value", "from"), rows)
         for path in files(home):
             say(f"{'read' if os.path.exists(path) else 'none'}  {path}")
+        if asking:
+            say(f"asks  {in_a_line(asking)}: see hivepipe trust")
     for problem in problems:
         say(f"hivepipe: {problem}", err=True)
     sys.exit(1 if problems else 0)

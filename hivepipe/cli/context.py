@@ -33,7 +33,8 @@ def context(source: str, session: str, task: str, profile: str, prompt: str, as_
     place = locate(".")
     if prompt:
         found = fitting(place.home, own_swarm(place), profile or own_profile(), prompt)
-        texts = [told_by_keywords(Config(place.home).keyword_rules, prompt), in_words(found)]
+        rules = Config(place.home, place.project).all_keyword_rules()
+        texts = [told_by_keywords(rules, prompt), in_words(found)]
         text = "\n\n".join(part for part in texts if part)
     else:
         BriefingFiles(place.home).write(database_path(place.home))

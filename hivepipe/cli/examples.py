@@ -13,6 +13,7 @@ EXAMPLES = {
     "init": ("hivepipe init", "hivepipe init --user --dry-run"),
     "migrate": ("hivepipe migrate --dry-run", "hivepipe migrate"),
     "uninstall": ("hivepipe uninstall", "hivepipe uninstall --purge"),
+    "trust": ("hivepipe trust", "hivepipe trust hivepipe.toml --yes", "hivepipe trust --remove"),
     "what": ("hivepipe what",),
     "off": ("hivepipe off",),
     "on": ("hivepipe on",),

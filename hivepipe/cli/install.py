@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from hivepipe.asking import in_a_line, waiting
 from hivepipe.cli.migrate import show_given_back
 from hivepipe.cli.move_home import move_and_show
 from hivepipe.cli.paths import short
@@ -171,6 +172,8 @@ def _show_what_is_next(plan: installation.Plan, scope: Scope) -> None:
     say("Next")
     if state == "off":
         say("  hivepipe on        this project is switched off: hooks do nothing")
+    if asking := waiting(plan.home, plan.project):
+        say(f"  hivepipe trust     this repository asks for something: {in_a_line(asking)}")
     try:
         find_server()
     except NoRedisServerError as error:

@@ -10,7 +10,6 @@ import click
 from hivepipe.cli.import_old import show_not_taken
 from hivepipe.cli.migrate_json import given_back_entry, plan_entry, result_entry
 from hivepipe.cli.paths import short
-from hivepipe.cli.plain import printable
 from hivepipe.cli.probe import entries, is_good, no_probe_option, probe_here, show_probe
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.terminal import confirm_or_end, say
@@ -28,6 +27,7 @@ from hivepipe.predecessor.hooks import OldHooks, command_of
 from hivepipe.predecessor.record import Record
 from hivepipe.probing import Probe
 from hivepipe.store.legacy_rows import TABLES
+from hivepipe.visible import printable
 
 
 @click.command()

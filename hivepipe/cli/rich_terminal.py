@@ -6,8 +6,8 @@ from typing import IO, Any, cast
 from rich.console import Console, ConsoleOptions, RenderableType  # noqa: TID251
 from rich.segment import Segment
 
-from hivepipe.cli.plain import printable
 from hivepipe.cli.terminal import raw_stream
+from hivepipe.visible import printable
 
 
 class _Console(Console):

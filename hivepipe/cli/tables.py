@@ -9,9 +9,9 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from hivepipe.cli.plain import printable as printable  # for those that print tables, too
 from hivepipe.cli.rich_terminal import console
 from hivepipe.cli.terminal import is_terminal, say, say_json
+from hivepipe.visible import printable as printable  # for those that print tables, too
 
 Entry = dict[str, Any]
 

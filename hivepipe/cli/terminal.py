@@ -14,7 +14,8 @@ from typing import Any, TextIO
 
 import click
 
-from hivepipe.cli.plain import printable, printable_json, printable_lines
+from hivepipe.cli.plain import printable_json, printable_lines
+from hivepipe.visible import printable
 
 MARGIN = "| "
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from hivepipe.asking import in_a_line, waiting
 from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, show_json, size
 from hivepipe.cli.terminal import say
@@ -68,6 +69,7 @@ def what(as_json: bool) -> None:
     counts = _counts(place)
     data = data_of(place)
     hooks = _hooks(place)
+    asking = waiting(place.home, place.project)
     if as_json:
         show_json(
             project=place.project,
@@ -76,6 +78,7 @@ def what(as_json: bool) -> None:
             kept={**{name: counts.get(name) for name in KEPT}, "transcripts": _transcripts(place)},
             data=[{"path": entry.path, "bytes": entry.size_bytes} for entry in data],
             leaves=_leaves(place),
+            asking=[file.name for file in asking],
         )
         return
     say(f"{short(place.project)}: {_state(place, hooks)}")
@@ -87,6 +90,8 @@ def what(as_json: bool) -> None:
     say(f"secrets    {_SECRETS}")
     _show_places(place, data, hooks)
     say(f"leaves     {_leaves(place)}")
+    if asking:
+        say(f"asks       {in_a_line(asking)}: no effect until hivepipe trust")
     say("pause      hivepipe off    delete  hivepipe forget ID, hivepipe uninstall --purge")
 
 

@@ -74,6 +74,7 @@ CHECKS = (
     Check("git-ignore", disk.unignored),
     Check("tree", disk.data_replaced),
     Check("config", disk.config),
+    Check("asking", disk.asking),
     Check("credentials", summaries.credentials),
     Check("summaries", summaries.agreed),
 )

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hivepipe import git
+from hivepipe.asking import in_a_line, waiting
 from hivepipe.doctor.patient import Finding, Patient
 from hivepipe.errors import StoreError
 from hivepipe.file_size import ENOUGH_BYTES, small_limit
@@ -203,6 +204,14 @@ def config(patient: Patient) -> Iterator[Finding]:
     """A setting that cannot be used."""
     for problem in patient.config.problems:
         yield Finding(f"{problem}: edit the file")
+
+
+def asking(patient: Patient) -> Iterator[Finding]:
+    """Files of the repository ask for something, and the user has not said yes or no."""
+    found = waiting(patient.place.home, patient.place.project)
+    if found:
+        text = f"files of this repository ask for something: {in_a_line(found)}"
+        yield Finding(text, "hivepipe trust", is_note=True)
 
 
 def _ours(patient: Patient) -> list[Path]:

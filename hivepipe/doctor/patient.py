@@ -115,7 +115,7 @@ class Patient:
     @cached_property
     def config(self) -> Config:
         """What `config.toml` says."""
-        return Config(self.place.home)
+        return Config(self.place.home, self.place.project)
 
     @property
     def up(self) -> str:

@@ -2,7 +2,11 @@
 
 from hivepipe.guard import client, rules
 from hivepipe.guard.rules import Limits, Verdict
+from hivepipe.quoting import on_one_line, quoted
+from hivepipe.visible import printable
 
+MOST_WHY_CHARS = 1_000
+MOST_TOOL_CHARS = 200
 SWITCH_OFF = "A person switches this off with `hivepipe guard mode off`."  # told to people alone
 
 _FINDINGS = {
@@ -52,11 +56,11 @@ def reason(verdict: Verdict, tool: str, task: str) -> str:
     """Say why a call is denied: the rule, and how often; no command that would lift it."""
     if verdict.rule == rules.CANCELLED:
         return (
-            f"{cancelled(verdict, task)} Stop here, call no more tools, and say how far you got. "
+            f"{cancelled(verdict, task)}Stop here, call no more tools, and say how far you got. "
             "The user can take it back."
         )
     if verdict.rule == rules.SHARED_DISK:
-        said = f"Denied by the hivepipe guard, rule {verdict.rule}: {verdict.subject}."
+        said = f"Denied by the hivepipe guard, rule {verdict.rule}: {printable(verdict.subject)}."
         return f"{said} If that is wrong, ask the user."
     return (
         f"Denied by the hivepipe guard, rule {verdict.rule}: {_found(verdict, tool)}. "
@@ -67,7 +71,9 @@ def reason(verdict: Verdict, tool: str, task: str) -> str:
 def warning(verdict: Verdict, tool: str, limits: Limits) -> str:
     """Say what the guard noticed, and what follows if it goes on."""
     if verdict.rule == rules.SHARED_DISK:
-        return f"hivepipe guard, rule {verdict.rule}: {verdict.subject}. Reading is free."
+        return (
+            f"hivepipe guard, rule {verdict.rule}: {printable(verdict.subject)}. Reading is free."
+        )
     noticed = f"hivepipe guard, rule {verdict.rule}: {_found(verdict, tool)}."
     if verdict.deny:
         return f"{noticed} Are you stuck? Then do something else, or ask the user."
@@ -78,10 +84,14 @@ def warning(verdict: Verdict, tool: str, limits: Limits) -> str:
 
 
 def cancelled(verdict: Verdict, task: str) -> str:
-    """Say that a task was cancelled, and why if somebody said so."""
+    """Say that a task was cancelled, and why if somebody said so; what follows comes behind it."""
     _, _, why = verdict.subject.strip().partition("\n")
-    return f"Task {task} was cancelled{f': {why.strip()}' if why else ''}."
+    if not why.strip():
+        return f"Task {task} was cancelled. "
+    return f"Task {task} was cancelled. The reason that was given:\n{quoted(why, MOST_WHY_CHARS)}\n"
 
 
 def _found(verdict: Verdict, tool: str) -> str:
-    return _FINDINGS[verdict.rule].format(tool=tool, count=verdict.count)
+    return _FINDINGS[verdict.rule].format(
+        tool=on_one_line(tool, MOST_TOOL_CHARS), count=verdict.count
+    )

@@ -9,7 +9,7 @@ from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from hivepipe import config
+from hivepipe import setting_table
 from hivepipe.archive import upkeep
 from hivepipe.archive.archives import Archives, Desk
 from hivepipe.archive.growth import Portion
@@ -98,7 +98,7 @@ def desk_of(workplace: Workplace, job: Envelope, *, with_usage: bool = True) -> 
 
     RedactionRuleError: a rule of the user's cannot be used; nothing is archived without it.
     """
-    redactor = _redactor(workplace.home, tuple(map(stamp, config.files(workplace.home))))
+    redactor = _redactor(workplace.home, tuple(map(stamp, setting_table.files(workplace.home))))
 
     def described(tally: Tally, subagents: list[Tally]) -> dict[str, Any]:
         return describe(

@@ -24,7 +24,6 @@ from hivepipe.events import (
     UserPromptSubmit,
     clean,
     parse_event,
-    parse_object,
     valid_id,
 )
 from hivepipe.intake import instance as instances
@@ -193,7 +192,7 @@ def _take_in(name: str, received: stdin.Input) -> bytes:
     _place = place = _locate(event)
     if not _is_wanted(place):
         return _refusal(event, place)
-    values, keyword_rules = _said_by_files(place.home)
+    values, keyword_rules = _said_by_files(place)
     settings.use(values)
     if event is None:
         what = "empty" if not received.data.strip() else "not an event that hivepipe knows"
@@ -259,7 +258,9 @@ def _refusal(event: Event | None, place: home.Place) -> bytes:
     from hivepipe.intake import answers
 
     said = "hivepipe records nothing: root runs this session, and"
-    return answers.message(f"{said} {place.home} belongs to another user")
+    from hivepipe.visible import printable
+
+    return answers.message(f"{said} {printable(place.home)} belongs to another user")
 
 
 def _locate(event: Event | None) -> home.Place:
@@ -275,7 +276,7 @@ def _plan_and_spool(event: Event | None, event_time_ns: int) -> None:
         from hivepipe.intake import throttle
 
         throttle.LOCK_SECS = LAST_SECS / 4
-        settings.use(_said_by_files(place.home)[0])
+        settings.use(_said_by_files(place)[0])
         instance = instances.this_instance(place.home)
         context = _context(event, event_time_ns, place, instance)
         messages = jobs.encode(jobs.plan(event, context), event, context)
@@ -370,17 +371,14 @@ def _watch(event: Event, context: jobs.Context, place: home.Place) -> "Watch | N
     return Watch(event, context, place.home)
 
 
-def _said_by_files(folder: str) -> tuple[dict[str, str], object]:
-    """Return what `config.toml` sets, and its keyword rules, as `hivepipe.config` compiled them."""
-    text = home.read_small(f"{folder}/hook-settings.json", SETTINGS_BYTES)
+def _said_by_files(place: home.Place) -> tuple[dict[str, str], object]:
+    """Return what is set by files, and the keyword rules, as `hivepipe.config` compiled them."""
+    text = home.read_small(f"{place.home}/hook-settings.json", SETTINGS_BYTES)
     if not text:
         return {}, None
-    found = parse_object(text.encode("utf-8", "surrogateescape"), []) or {}
-    values = found.get("values")
-    if not isinstance(values, dict):
-        values = {}
-    usable = {name: value for name, value in values.items() if isinstance(value, str)}
-    return usable, found.get("context")
+    from hivepipe.intake.compiled import compiled_settings
+
+    return compiled_settings(text, place.project)
 
 
 def _context(

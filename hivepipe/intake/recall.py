@@ -23,6 +23,8 @@ FEWEST_WORDS = 2  # that a memory shares with a prompt; of a long one, more
 WORDS_PER_MORE = 25
 MOST_PROMPT_CHARS = 8_000
 TOLD_BYTES = 1 << 16
+MOST_PATH_CHARS = 400
+MOST_MEMORY_CHARS = 900
 
 _MARKS = (
     "!\"#$%&'()*+,-./:;<=>?@[\\]^`{|}~"
@@ -124,11 +126,17 @@ def _singular(word: str) -> str:
 
 
 def in_words(memories: list[Memory]) -> str:
-    """Say what was found; facts, not orders. Empty if nothing was."""
+    """Say what was found, quoted; facts, not orders. Empty if nothing was."""
     if not memories:
         return ""
-    head = "Notes from earlier sessions that share words with this prompt:"
-    return "\n\n".join([head, *[f"{memory.path}\n{memory.text}" for memory in memories]])
+    from hivepipe.quoting import on_one_line, quoted  # noqa: PLC0415  few prompts bring any
+
+    found = [
+        f"{on_one_line(memory.path, MOST_PATH_CHARS)}\n{quoted(memory.text, MOST_MEMORY_CHARS)}"
+        for memory in memories
+    ]
+    head = "Notes from earlier sessions that share words with this prompt, quoted:"
+    return "\n\n".join([head, *found])
 
 
 def parts(swarm: str, profile: str) -> list[str]:

@@ -12,8 +12,9 @@ from hivepipe.home import Place
 from hivepipe.intake.answers import context, denial
 from hivepipe.intake.hand_over import push
 from hivepipe.queues.client import RefusedError
+from hivepipe.visible import printable
 
-_LEAVE_IT = " Do not go on with it."
+_LEAVE_IT = "Do not go on with it."
 
 
 def told_with_a_prompt(watch: Watch, verdict: Verdict) -> str:
@@ -29,7 +30,7 @@ def reply(watch: Watch, verdict: Verdict, place: Place) -> bytes:
     if not isinstance(event, ToolEvent):
         return b""
     if not isinstance(event, PreToolUse):
-        return context(event.name, verdict.subject)
+        return context(event.name, printable(verdict.subject))
     denied = denies(watch, verdict)
     was_spoken = _mark(place, verdict_note(watch, verdict, denied))
     if denied:

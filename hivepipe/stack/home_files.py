@@ -21,7 +21,7 @@ _NAMES = (
     r"appendonly\.aof|appendonlydir/[\w.-]+|dump\.rdb|temp-[\w.-]+\.(aof|rdb)|redis\.lock",
     r"kernel|stay|moving|environment|lost-events|notice|forgotten|hives|memory-server|(spool/)?call-notes(\.\d+)?",
     r"followed-folders|claude-folders|guard-mode|shared-root-silent",
-    r"hook-settings\.json|\.active_session|sessions/\.session_\d+",
+    r"hook-settings\.json|trusted\.json|\.active_session|sessions/\.session_\d+",
     r"spool/(bad/)?\d+_\d+\.json(\.reason)?",
     r"instances/\d+(\.checkpoint|\.settings)?",
     r"context/(project|task|goal|profile|lead)-[\w.-]+\.txt",

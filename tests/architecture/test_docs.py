@@ -14,11 +14,11 @@ from click.testing import CliRunner
 from hivepipe import errors, settings
 from hivepipe.cli.command_table import COMMANDS, GROUPS
 from hivepipe.cli.main import commands, main
-from hivepipe.config import SETTINGS
 from hivepipe.handlers.registry import HANDLERS
 from hivepipe.handlers.slow import HERE, SLOW_OPERATIONS
 from hivepipe.jobs import PRIORITIES, queue_of
 from hivepipe.periodic import PERIODIC
+from hivepipe.setting_table import SETTINGS
 from hivepipe.settings import ALIASES
 from hivepipe.stack.hook_bundle import MODULES
 from hivepipe.summaries.providers import KEPT

@@ -49,13 +49,15 @@ SPOOLING = {"hivepipe.queues.spool"}
 GUARDING = {"hivepipe.guard.client"}
 JUDGING = {"hivepipe.guard.check", "hivepipe.guard.rules"}
 ANSWERING = {"hivepipe.intake.answers"}
-SPEAKING = {"hivepipe.guard.words", "hivepipe.intake.reply"} | ANSWERING
+QUOTING = {"hivepipe.quoting", "hivepipe.visible"}
+SPEAKING = {"hivepipe.guard.words", "hivepipe.intake.reply"} | ANSWERING | QUOTING
 ELSEWHERE = {"hivepipe.queues.endpoint"}  # when the record names the URL of a Redis
 STARTING = {"hivepipe.intake.autostart"}  # when nobody answers
 # At SessionStart, which counts nothing.
 TELLING = {"hivepipe.intake.notice", "hivepipe.intake.greeting"}
 BY_KEYWORD = {"hivepipe.intake.keywords"}  # where the user wrote such rules
-RECALLING = {"hivepipe.intake.recall"}  # where the user wants memories in prompts
+SETTING = {"hivepipe.intake.compiled"}  # where a file sets something
+RECALLING = {"hivepipe.intake.recall"} | QUOTING  # where the user wants memories in prompts
 PLUGGED_IN = {"hivepipe.intake.plugin"}  # as Claude Code's plugin
 PROBING = {"hivepipe.intake.probe"}  # `hivepipe doctor --probe`
 SHARING = {
@@ -233,6 +235,7 @@ class Loaded:
             SPOOLING
             | SPEAKING
             | BY_KEYWORD
+            | SETTING
             | RECALLING
             | PLUGGED_IN
             | PROBING
@@ -346,7 +349,7 @@ def test_a_prompt_with_a_keyword_loads_two_modules_more(
     data = encoded(payloads.USER_PROMPT_SUBMIT)
     loaded = Loaded(installation, tmp_path, "UserPromptSubmit", data, HIVEPIPE_TASK_ID="t-1")
     usual = (ALWAYS, HANDING_OVER, SPOOLING, GUARDING, JUDGING)
-    loaded.must_be_within(PACKAGES, *usual, BY_KEYWORD, ANSWERING)
+    loaded.must_be_within(PACKAGES, *usual, BY_KEYWORD, SETTING, ANSWERING)
     assert "t-1" in loaded.answer
 
 

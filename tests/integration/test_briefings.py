@@ -13,7 +13,6 @@ import pytest
 from click.testing import CliRunner
 
 from hivepipe.cli.main import main
-from hivepipe.home import record_path
 from tests import payloads
 from tests.conftest import NEUTRAL, Home, Server, Writer, answered, fire, until
 from tests.hook_contract import checked
@@ -27,19 +26,12 @@ def told(event: dict[str, Any], env: dict[str, str]) -> str:
     return str(checked(name, answered(name, event, env)).get("additionalContext", ""))
 
 
-def run(home: Home, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
+def run(home: Home, monkeypatch: pytest.MonkeyPatch, *arguments: str, expect: int = 0) -> str:
     home.inside(monkeypatch)
     monkeypatch.chdir(home.project)
     result = CliRunner().invoke(main, list(arguments))
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == expect, result.output
     return result.stdout
-
-
-def register(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    home.inside(monkeypatch)
-    path = Path(record_path(str(home.project)))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"home={home.path}\nstate=on\n")
 
 
 def test_a_goal_survives_a_compaction(
@@ -58,7 +50,7 @@ def test_a_goal_survives_a_compaction(
     fire("PreCompact", payloads.PRE_COMPACT, env)
     until(lambda: "last prompt" in told(COMPACTED, env), "no goal")
     text = told(COMPACTED, env)
-    assert "task t-1: Split checkout.py" in text
+    assert "task t-1:\n> Split checkout.py\n" in text
     assert "two of three modules" in text
     assert payloads.USER_PROMPT_SUBMIT["prompt"] in text
     until(
@@ -106,14 +98,13 @@ def test_the_next_session_hears_of_notes_and_of_what_the_last_one_left(
     begins = changed(payloads.SESSION_START, session_id="next")
     until(lambda: "The last session here" in told(begins, private_home.env), "nothing is told")
     text = told(begins, private_home.env)
-    assert "An open task that no session works on: t-9: Split checkout.py" in text
+    assert "An open task that no session works on: t-9:\n> Split checkout.py" in text
     assert payloads.USER_PROMPT_SUBMIT["prompt"] in text
-    assert "Tabs" not in text  # nobody registered the folder: it might have come from anywhere
-    register(private_home, monkeypatch)
-    (notes / "preferences.md").write_text(f"Tabs, never spaces. Key {key} ")
-    run(private_home, monkeypatch, "context")
+    assert "Tabs" not in text  # nobody trusted the file: it might have come from anywhere
+    assert "cannot be trusted" in run(private_home, monkeypatch, "trust", "--yes", expect=1)
     text = told(begins, private_home.env)
-    assert "Tabs, never spaces" in text
+    assert "From .claude-state/preferences.md, a file of this repository" in text
+    assert "\n> Tabs, never spaces" in text
     assert key not in text
     assert "root:" not in text
     assert len(text) <= 9_500
@@ -132,7 +123,7 @@ def test_the_very_first_session_of_a_project_hears_of_notes(
     notes = private_home.project / ".claude-state"
     notes.mkdir(exist_ok=True)
     (notes / "preferences.md").write_text("Tabs, never spaces.")
-    register(private_home, monkeypatch)
+    run(private_home, monkeypatch, "trust", "--yes")
     writer.start()
     part = private_home.path / "context"
     until(lambda: list(part.glob("project-*.txt")), "nothing is prepared")

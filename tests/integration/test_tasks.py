@@ -78,7 +78,8 @@ def test_cancelled_in_one_terminal_denied_in_the_other(
     for mode in ("off", "tasks", "all"):
         said = ask(call, private_home.with_env(TASK_ID=task, GUARD=mode))
         assert said["permissionDecision"] == "deny"
-        assert f"Task {task} was cancelled: no longer needed." in said["permissionDecisionReason"]
+        assert f"Task {task} was cancelled." in said["permissionDecisionReason"]
+        assert "\n> no longer needed\n" in said["permissionDecisionReason"]
     assert not is_denied(private_home, session="another")
     assert not is_denied(private_home, session="another", TASK_ID="task-other")
 
@@ -166,7 +167,8 @@ def test_the_next_prompt_is_told_once_and_passes(
     assert ask(first, env) == {}
     command("cancel", task, "--reason", "wrong branch")
     said = ask(second, env)["additionalContext"]
-    assert f"Task {task} was cancelled: wrong branch." in said
+    assert f"Task {task} was cancelled." in said
+    assert "\n> wrong branch\n" in said
     assert ask(third, env) == {}
     assert "was cancelled" in str(ask(changed(second, session_id="another"), env))
     writer.start()

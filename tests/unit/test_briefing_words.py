@@ -43,8 +43,8 @@ def test_every_part_keeps_to_its_size(text: str, progress: str, prompt: str) -> 
 
 def test_the_goal_is_the_task_its_progress_and_the_last_prompt() -> None:
     text = words.goal_part(task("Split checkout.py", "two of three"), "Now the\nthird")
-    assert "t-1: Split checkout.py" in text
-    assert "(2026-11-21 09:10 UTC): two of three" in text
+    assert "t-1:\n> Split checkout.py" in text
+    assert "(2026-11-21 09:10 UTC):\n> two of three" in text
     assert "> Now the\n> third" in text
     assert words.goal_part(None, "") == ""
 
@@ -53,7 +53,7 @@ def test_the_goal_is_the_task_its_progress_and_the_last_prompt() -> None:
     ("type", "name", "said"),
     [
         ("Explore", None, "- Explore (running)"),
-        ("Explore", "Map", "- Explore (running): Map"),
+        ("Explore", "Map", "- Explore (running)\n  > Map"),
         (None, None, "- agent (running)"),
     ],
 )
@@ -62,7 +62,7 @@ def test_a_lead_is_told_what_is_known_of_an_agent(
 ) -> None:
     """Of one that SubagentStart alone told of, that is its type."""
     agent = {"type": type, "status": "running", "name": name}
-    assert said in words.lead_part([], [agent]).splitlines()
+    assert words.lead_part([], [agent]).split("\n\n")[0].endswith(f":\n{said}")
 
 
 def test_a_lead_without_others_is_told_nothing() -> None:

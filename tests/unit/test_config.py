@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from hivepipe import settings
-from hivepipe.config import SETTINGS, Config, compile_for_hooks
+from hivepipe.config import Config, compile_for_hooks
 from hivepipe.redaction_config import use_rules
 from hivepipe.retention_limits import fault
+from hivepipe.setting_table import SETTINGS
 from hivepipe.settings import variable
 
 Environ = dict[bytes, bytes]

@@ -1,0 +1,147 @@
+"""Command `trust`: what the files of a repository ask for, and the user's yes or no to it."""
+
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+from hivepipe import asking, request
+from hivepipe import trust as kept
+from hivepipe.asking import Asking, as_trusted, files_asking
+from hivepipe.briefing_files import BriefingFiles
+from hivepipe.cli.paths import short
+from hivepipe.cli.tables import json_option, show_json
+from hivepipe.cli.terminal import confirm_or_end, say, say_text
+from hivepipe.config import Config, compile_for_hooks
+from hivepipe.errors import SettingsError, StoreError
+from hivepipe.home import Place, is_in_project, locate
+from hivepipe.intake.greeting import part_path, project_part
+from hivepipe.plurals import counted
+from hivepipe.settings import environment
+from hivepipe.store.location import database_path
+
+_SAID = {
+    asking.NEW: "not trusted: it has no effect",
+    asking.CHANGED: "changed since you trusted it: the copy that you trusted goes on counting",
+    asking.TRUSTED: "trusted",
+    asking.GONE: "gone: the copy that you trusted goes on counting",
+    asking.UNUSABLE: "cannot be trusted",
+}
+
+
+@click.command()
+@click.argument("names", metavar="[FILE]...", nargs=-1)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--remove", is_flag=True, help="Take it back, of all files or of the named ones.")
+@json_option
+def trust(names: tuple[str, ...], yes: bool, remove: bool, as_json: bool) -> None:
+    """Show what the files of this repository ask for, and ask whether they may.
+
+    The copy that is trusted counts, also when the file changes, until the new one is trusted.
+    """
+    os.umask(0o077)
+    place = locate(".")
+    _refuse_home_in_tree(place)
+    found = _named(files_asking(place.home, place.project), names)
+    if as_json:
+        show_json(project=place.project, files=[_as_json(place, file) for file in found])
+        sys.exit(0)
+    if remove:
+        _take_back(place, found)
+        return
+    for file in found:
+        _show(place, file)
+    wanted = [file for file in found if file.waits]
+    if wanted:
+        _ask(place, wanted, yes)
+        _put_in_force(place, add=wanted)
+        say(f"trusted {counted(len(wanted), 'file')}; `hivepipe trust --remove` takes it back")
+    elif not found:
+        say(f"nothing in {short(place.project)} asks for anything")
+    else:
+        say("nothing new to trust")
+    sys.exit(1 if any(file.state == asking.UNUSABLE for file in found) else 0)
+
+
+def _refuse_home_in_tree(place: Place) -> None:
+    if is_in_project(place.home):
+        said = "lies in the work tree, where git could bring its own answer"
+        raise SettingsError(f"{place.home} {said}: hivepipe up -d moves it out first")
+
+
+def _named(found: list[Asking], names: tuple[str, ...]) -> list[Asking]:
+    """Return the files that were named, or all; SettingsError: one asks for nothing."""
+    wanted = {os.path.normpath(name) for name in names}
+    if missing := wanted - {file.name for file in found}:
+        raise SettingsError(f"{min(missing)} is no file of this repository that asks for anything")
+    return [file for file in found if not wanted or file.name in wanted]
+
+
+def _show(place: Place, file: Asking) -> None:
+    known = kept.trusted_files(place.home, place.project).get(file.name)
+    since = f" {known.at[:10]}" if known and file.state == asking.TRUSTED else ""
+    trouble = f": {file.trouble}" if file.trouble else ""
+    say(f"{file.name}  {_SAID[file.state]}{since}{trouble}", bold=True)
+    if file.sha256:
+        say(f"  SHA-256 {file.sha256}")
+    if file.waits:
+        say_text(file.text)
+    for line in _in_words(place, file):
+        say(f"  {line}")
+
+
+def _in_words(place: Place, file: Asking) -> list[str]:
+    """Say what a file would have an effect on."""
+    if file.name != request.NAME:
+        return ["Claude would be told this when a session starts, quoted, not as your word"]
+    asked = request.Request(file.text, place.project, place.home)
+    said = [f"counts where you set nothing: {name} = {text}" for name, text in asked.values.items()]
+    if asked.values.get("guard") == "off":
+        said.append("guard = off: loops of an agent would not be stopped any more")
+    if asked.keyword_rules:
+        texts = counted(len(asked.keyword_rules), "text")
+        said.append(f"Claude would be told {texts} with prompts that have its words, quoted")
+    return [*said, *(f"does not count: {problem}" for problem in asked.problems)]
+
+
+def _as_json(place: Place, file: Asking) -> dict[str, object]:
+    said = {"name": file.name, "state": file.state, "sha256": file.sha256, "text": file.text}
+    problems = [file.trouble] if file.trouble else []
+    if file.name == request.NAME and not problems:
+        problems = request.Request(file.text, place.project, place.home).problems
+    return {**said, "problems": problems}
+
+
+def _ask(place: Place, wanted: list[Asking], yes: bool) -> None:
+    """Ask the user; SettingsError: it is an agent that says yes."""
+    if environment("CLAUDECODE"):
+        said = "a session of Claude Code cannot say yes for you"
+        raise SettingsError(f"{said}: run `hivepipe trust` in a terminal of your own")
+    if not yes:
+        them = "this file" if len(wanted) == 1 else f"these {len(wanted)} files"
+        confirm_or_end(f"Trust {them} of {short(place.project)}?")
+
+
+def _take_back(place: Place, found: list[Asking]) -> None:
+    known = kept.trusted_files(place.home, place.project)
+    removed = [file for file in found if file.name in known]
+    _put_in_force(place, remove=removed)
+    say(f"{counted(len(removed), 'file')} no longer trusted" if removed else "nothing was trusted")
+
+
+def _put_in_force(
+    place: Place, add: list[Asking] | None = None, remove: list[Asking] | None = None
+) -> None:
+    """Keep the answer, and let hooks know at once."""
+    kept.change(
+        place.home,
+        place.project,
+        add={file.name: as_trusted(file) for file in add or ()},
+        remove=[file.name for file in remove or ()],
+    )
+    compile_for_hooks(Config(place.home, place.project))
+    Path(part_path(place.home, project_part(place.project))).unlink(missing_ok=True)
+    with suppress(StoreError):  # nothing was recorded yet
+        BriefingFiles(place.home).write(database_path(place.home))

@@ -1,0 +1,36 @@
+"""Text on one line in which everything can be seen: what steers a terminal is written out.
+
+On the hook path, when there is something to say.
+"""
+
+# What prints as nothing though Python calls it printable: it hides a word, or tells two ids apart
+# that look alike. (Unicode's default ignorable code points; the others are no printable ones.)
+_UNSEEN = frozenset(
+    [
+        *map(chr, (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180F, 0x3164, 0xFFA0)),
+        *map(chr, range(0x180B, 0x180E)),
+        *map(chr, range(0xFE00, 0xFE10)),
+        *map(chr, range(0xE0100, 0xE01F0)),
+    ]
+)
+
+
+def printable(value: object) -> str:
+    r"""Return a text on one line that cannot steer a terminal: an escape is `\x1b`, a line `\n`."""
+    text = "" if value is None else str(value)
+    if text.isprintable() and (text.isascii() or _UNSEEN.isdisjoint(text)):
+        return text
+    return "".join([_visible(char) for char in text])
+
+
+def is_harmless(char: str) -> bool:
+    """Can a character be seen, and does it steer nothing?"""
+    return char.isprintable() and char not in _UNSEEN
+
+
+def _visible(char: str) -> str:
+    if is_harmless(char):
+        return char
+    if char.isspace() and ord(char) >= 0xA0 and char not in "\u2028\u2029":
+        return " "  # of another width: thin, ideographic
+    return char.encode("unicode_escape").decode()
