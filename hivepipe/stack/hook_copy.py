@@ -38,6 +38,7 @@ import sys
 from _frozen_importlib_external import MAGIC_NUMBER as magic
 
 root = {root!r}
+sys.executable = {python!r}  # whatever PYTHONEXECUTABLE says
 try:
     here = __file__.rpartition("/")[0]
     state = here.rpartition("/hivepipe/hooks/")[0]
@@ -130,7 +131,8 @@ def program() -> str:
     is_plain = " " not in python and "\t" not in python
     fits = is_plain and len(os.fsencode(python)) <= _LONGEST_SHEBANG
     first = _SHEBANG.format(python=python) if fits else _BY_SHELL.format(python=shlex.quote(python))
-    return first + _PROGRAM.format(root=str(PACKAGE.parent), index_bytes=INDEX_BYTES)
+    root = str(PACKAGE.parent)
+    return first + _PROGRAM.format(root=root, python=python, index_bytes=INDEX_BYTES)
 
 
 def _replace(path: Path, data: bytes, mode: int) -> None:

@@ -1,11 +1,12 @@
 """A stack gets the environment that its user's commands had, never the one of a hook."""
 
+import shutil
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from tests.conftest import until
+from tests.conftest import ROOT, until
 from tests.installed import User
 
 
@@ -88,3 +89,75 @@ def test_where_the_users_folders_are_is_remembered_once(user: User) -> None:
     now = (user.recorded / "environment").read_text()
     assert "/elsewhere" not in now
     assert "TZ=Asia/Kathmandu\n" in now
+
+
+# ---- variables that name Python's own files
+
+
+@pytest.fixture
+def evil(user: User) -> Path:
+    """A folder of a project that a Python takes for its own installation, if told to."""
+    folder = user.project / "evil"
+    code = "import sysconfig; print(sysconfig.get_path('stdlib'), end='')"
+    theirs = Path(user.do(user.installation.bin / "python", "-c", code).stdout)
+    library = folder / "lib" / theirs.name
+    shutil.copytree(theirs / "encodings", library / "encodings")
+    for path in theirs.iterdir():
+        if not (library / path.name).exists():
+            (library / path.name).symlink_to(path)
+    first = library / "encodings" / "__init__.py"
+    mark = f"import posix\nposix.close(posix.open({str(user.home / 'pwned')!r}, posix.O_CREAT))\n"
+    first.write_text(first.read_text().replace("import codecs\n", f"{mark}import codecs\n", 1))
+    (folder / "bin").mkdir()
+    (folder / "bin" / "python").symlink_to(user.installation.python)
+    (folder / "pyvenv.cfg").write_text(f"home = {folder}/bin\n")
+    user.own(user.project)
+    user.env |= dict.fromkeys(("PYTHONEXECUTABLE", "__PYVENV_LAUNCHER__"), f"{folder}/bin/python")
+    user.do(user.installation.bin / "python", "-I", "-c", "pass")
+    assert pwned(user), "the attack itself does not work"
+    return folder
+
+
+def pwned(user: User) -> bool:
+    """Did the attacker's code run since this was asked last?"""
+    mark = user.home / "pwned"
+    was_there = mark.exists()
+    mark.unlink(missing_ok=True)
+    return was_there
+
+
+def test_the_command_does_not_take_an_attackers_python(user: User, evil: Path) -> None:
+    user.hivepipe("init")
+    assert not pwned(user)
+    user.hivepipe("up", "-d")
+    assert not pwned(user)
+    assert "evil" not in str(environments(user))
+    assert "evil" not in (user.recorded / "environment").read_text()
+    assert "evil" not in Path(user.hooks()["Stop"][0]["command"]).read_text()
+
+
+@pytest.mark.parametrize("with_copy", [True, False])
+def test_hooks_by_name_and_of_the_plugin_do_not_take_it(
+    with_copy: bool, user: User, evil: Path
+) -> None:
+    user.hivepipe("init")
+    if not with_copy:
+        shutil.rmtree(user.home / ".local/state/hivepipe/hooks")
+    plugin = ROOT / "hooks/plugin.sh"
+    path = shutil.copy(plugin, user.installation.folder / "hooks/plugin.sh")
+    for words in (
+        ("hivepipe-hook", "session_start"),
+        ("sh", "-c", f"hook=stop plugin={path}; . {path}"),
+        ("env", "PATH=/usr/bin:/bin", "sh", "-c", f"hook=stop plugin={path}; . {path}"),
+    ):
+        assert user.do(*words, data="{}").returncode == 0
+        assert not pwned(user), words
+
+
+def test_a_stack_that_a_hook_starts_does_not_take_it(user: User, evil: Path) -> None:
+    user.hivepipe("init")
+    user.fire("SessionStart", source="startup")
+    pwned(user)  # in the hook's own process: whoever sets its environment has that one
+    until(lambda: user.sessions(), "the stack did not start")
+    assert not pwned(user)
+    assert "evil" not in str(environments(user))
