@@ -21,7 +21,7 @@ def asked(name: str) -> int | None:
     return None
 
 
-SEED = 20261121
+SEED = asked("HIVEPIPE_TEST_SEED") or 20261121
 ASKED_ROUNDS = asked("HIVEPIPE_TEST_ROUNDS") or 0
 
 
