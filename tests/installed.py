@@ -244,11 +244,11 @@ class User:
 
     def processes(self) -> list[str]:
         """Return the command lines of the processes that work in this user's home folder."""
-        return [" ".join(process.cmdline()) for process in self._running()]
+        return [command for command in map(_command_of, self._running()) if command]
 
     def pid(self, kind: str) -> int:
         """Return the pid of the one process of this user's whose command line says so."""
-        (found,) = [p.pid for p in self._running() if kind in " ".join(p.cmdline())]
+        (found,) = [p.pid for p in self._running() if kind in _command_of(p)]
         return int(found)
 
     def _running(self) -> list[psutil.Process]:
@@ -264,6 +264,14 @@ class User:
         for _ in range(3):
             for process in self._running():
                 process.kill()
+
+
+def _command_of(process: psutil.Process) -> str:
+    """Return its command line; empty: it has ended."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
 
 
 def _folder_of(process: psutil.Process) -> str:

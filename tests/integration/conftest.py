@@ -1,5 +1,6 @@
 """An installation, and a user of it whom the kernel stops."""
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import ROOT
 from tests.installed import Installation, User, require_user
 
 
@@ -15,7 +17,7 @@ def installation() -> Iterator[Installation]:
     require_user()
     folder = Path(tempfile.mkdtemp(prefix="hp-", dir="/tmp"))
     folder.chmod(0o755)
-    yield Installation(folder)
+    yield Installation(folder, Path(os.environ.get("TEST_CODE", ROOT)))
     shutil.rmtree(folder)
 
 

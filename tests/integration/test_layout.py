@@ -96,34 +96,6 @@ def test_no_clean_checkout_or_clone_loses_anything(repository: User) -> None:
     assert "SET" not in (user.recorded / "appendonly.aof").read_text(errors="replace")[:20]
 
 
-@pytest.mark.parametrize("state", ["running", "resting"])
-@pytest.mark.parametrize("way", ["checkout", "merge", "pull"])
-def test_a_branch_that_carries_a_home_is_not_believed(
-    repository: User, way: str, state: str
-) -> None:
-    user = repository
-    user.hivepipe("init")
-    user.hivepipe("up", "-d")
-    record_one(user, "before")
-    if state == "resting":
-        user.hivepipe("down")
-    words = {
-        "checkout": ("checkout", "-q", "feature"),
-        "merge": ("merge", "-q", "--ff-only", "feature"),
-        "pull": ("pull", "-q", "--ff-only", str(user.project), "feature"),
-    }[way]
-    user.git(*words)
-    planted = user.files(user.project / ".hive-mind", user.project / ".claude-state")
-    assert planted
-    user.hivepipe(*(("restart",) if state == "running" else ("up", "-d")))
-    record_one(user, "after")
-    assert known(user) == {"before", "after"}
-    now = user.files(user.project / ".hive-mind", user.project / ".claude-state")
-    assert changed(planted, now) == {}, "nothing in the work tree was touched"
-    assert (user.home / ".bashrc").read_text() == "# mine\n"
-    assert ".hive-mind/config.toml" not in user.hivepipe("config")
-
-
 # ---- in the tree
 
 
