@@ -56,13 +56,14 @@ class Place:
         self.state = record.get("state", "on")
 
 
-def locate(project: str) -> Place:
+def locate(project: str, *, of_a_hook: bool = False) -> Place:
     """Find the place of a project folder (an absolute path that exists or did)."""
     root = real_path(project)
     checkout, record = nearest_record(root)
     override = variable("HIVEPIPE_HOME")
-    if override:
-        home = real_path(absolute(override))
+    named = absolute(override) if override else ""
+    home = real_path(named) if named else ""
+    if home and not (of_a_hook and _is_planted(named, home, (root, checkout))):
         off = record.get("state") == "off"
         record = read_record(home)
         home = record.get("home", home)  # it has moved
@@ -78,11 +79,18 @@ def locate(project: str) -> Place:
 
 def locate_for_hook(project: str) -> Place:
     """Find the place of a project as a hook uses it: it touches nothing in a work tree."""
-    place = locate(project)
+    place = locate(project, of_a_hook=True)
     if is_in_project(place.home):
         outside = home_of_project(project_of(place.home))
         place.home, place.logs = outside, logs_folder(outside)
     return place
+
+
+def _is_planted(named: str, home: str, folders: tuple[str, ...]) -> bool:
+    """Could git have brought this home? It lies in the work tree, and no command registered it."""
+    paths = (home, named) if "/../" not in named else (home,)
+    is_inside = any([path.startswith(f"{folder}/") for path in paths for folder in folders])
+    return is_inside and not is_in_project(home) and not read_record(home)
 
 
 def default_home() -> str:

@@ -122,9 +122,11 @@ SETTINGS = (
     Setting("checkpoint_interval", _number, "a number of seconds", "60"),
     Setting("swarm_id", _id, ID, "one per project"),
     Setting("agent_id", _id, ID, "none"),
-    Setting("profile_dir", _path, "an absolute path", "profiles/<id> in the home"),
+    Setting(
+        "profile_dir", _path, "an absolute path", "profiles/<id> in the home", is_of_files=True
+    ),
     Setting("memory_dirs", _folders, "a list of absolute paths", "none", is_the_users=True),
-    Setting("memory_recall", _switch, "true or false", "false"),
+    Setting("memory_recall", _switch, "true or false", "false", is_of_files=True),
     Setting("embeddings_url", _address, web_address.KIND, "none", is_the_users=True),
     Setting("embeddings_model", _text, "a name", "none", is_the_users=True),
     Setting("pm2", _switch, "true or false", "false"),

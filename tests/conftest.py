@@ -218,6 +218,18 @@ class Home:
         """Return the environment with more in it; names without their HIVEPIPE_."""
         return {**self.env, **{f"HIVEPIPE_{name}": value for name, value in variables.items()}}
 
+    def set(self, **values: str | bool) -> None:
+        """Set this in the home's `config.toml`, and compiled for its hooks; nothing else."""
+        self.path.mkdir(mode=0o700, exist_ok=True)
+        lines = [f"{name} = {json.dumps(value)}\n" for name, value in values.items()]
+        (self.path / "config.toml").write_text("".join(lines))
+        texts = {
+            name: str(value).lower() if value is True else value for name, value in values.items()
+        }
+        compiled = {f"HIVEPIPE_{name.upper()}": text for name, text in texts.items()}
+        said = {"v": 1, "values": compiled}
+        (self.path / "hook-settings.json").write_text(json.dumps(said))
+
     def installed_long_ago(self) -> None:
         """Have the first day, in which nothing is deleted by its age, behind."""
         from hivepipe.ownership.manifest import Manifest  # noqa: PLC0415

@@ -45,7 +45,7 @@ _EMPTY_WORDS = frozenset(_SAYING_NOTHING.split())
 
 def is_wanted(home: str) -> bool:
     """Does the user want memories in prompts? Hooks may know what this process was not told."""
-    if settings.switched_on("HIVEPIPE_MEMORY_RECALL"):
+    if settings.means_yes(settings.of_files("HIVEPIPE_MEMORY_RECALL") or ""):
         return True
     try:
         wanted_at = os.stat(wanted_path(home)).st_mtime

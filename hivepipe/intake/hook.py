@@ -407,7 +407,7 @@ def _context(
         claude_folder=settings.variable("CLAUDE_CONFIG_DIR") or "",
         profile=profile,
         profile_folder=_profile_folder(place, profile),
-        wants_memories=settings.switched_on("HIVEPIPE_MEMORY_RECALL"),
+        wants_memories=settings.means_yes(settings.of_files("HIVEPIPE_MEMORY_RECALL") or ""),
     )
 
 
@@ -420,7 +420,7 @@ def _profile_folder(place: home.Place, profile: str) -> str:
     """Return where a profile has its files; empty where there is none."""
     if not profile:
         return ""
-    named = settings.variable("HIVEPIPE_PROFILE_DIR")
+    named = settings.of_files("HIVEPIPE_PROFILE_DIR")
     return home.real_path(home.absolute(named) if named else f"{place.home}/profiles/{profile}")
 
 

@@ -213,7 +213,7 @@ class Loaded:
         )
         assert done.returncode == 0, done.stderr
         self.answer = done.stdout.decode()
-        may_speak = words or not {"HIVEPIPE_TASK_ID", "HIVEPIPE_MEMORY_RECALL"}.isdisjoint(more)
+        may_speak = words or "HIVEPIPE_TASK_ID" in more
         assert checked(event, self.answer) == {} or may_speak, done.stderr
         self.kinds: dict[str, str] = {}
         self.files: dict[str, str] = {}
@@ -361,9 +361,10 @@ def test_a_prompt_that_brings_memories_loads_two_modules_more(
     memory = json.dumps({"id": "a", "path": "/m/cart.md", "text": "Prices are whole cents."})
     (ready / "all.txt").write_text(f"#0 {memory}\nmodule 0:9\nsplit 0:9\n")
     data = encoded(payloads.USER_PROMPT_SUBMIT)
-    wanted = {"HIVEPIPE_MEMORY_RECALL": "true"}
-    loaded = Loaded(installation, tmp_path, "UserPromptSubmit", data, **wanted)
-    usual = (ALWAYS, HANDING_OVER, SPOOLING, GUARDING)
+    wanted = {"v": 1, "values": {"HIVEPIPE_MEMORY_RECALL": "true"}}
+    (ready.parent / "hook-settings.json").write_text(json.dumps(wanted))
+    loaded = Loaded(installation, tmp_path, "UserPromptSubmit", data, HIVEPIPE_TASK_ID="t-1")
+    usual = (ALWAYS, HANDING_OVER, SPOOLING, GUARDING, JUDGING, SETTING)
     loaded.must_be_within(PACKAGES, *usual, RECALLING, ANSWERING)
     assert "whole cents" in loaded.answer
 

@@ -31,7 +31,8 @@ def talkative(private_home: Home) -> Home:
     for part in (*parts, f"lead-ana-{swarm}"):
         (home / "context" / f"{part}.txt").write_text(f"{part}: {LONG}")
     rules = [{"keywords": [letter], "text": f"{letter} {LONG}"} for letter in ("a", "the", "into")]
-    said = {"v": 1, "values": {}, "context": rules}
+    values = {"HIVEPIPE_MEMORY_RECALL": "true"}
+    said = {"v": 1, "values": values, "context": rules}
     (home / "hook-settings.json").write_text(json.dumps(said))
     (home / "recall").mkdir()
     memories = [{"id": f"m{n}", "path": f"/m/{n}.md", "text": LONG[:600]} for n in range(5)]
@@ -58,9 +59,7 @@ def test_every_answer_fits_the_contract(talkative: Home, label: str, cancelled: 
         (talkative.path / "tasks" / "cancelled" / "t-1").write_text(f"2026-11-21\n{LONG}")
     event = events()[label]
     name = event["hook_event_name"]
-    env = talkative.with_env(
-        TASK_ID="t-1", AGENT_ID="ana", GUARD="all", SHARED_ROOT="/nowhere", MEMORY_RECALL="1"
-    )
+    env = talkative.with_env(TASK_ID="t-1", AGENT_ID="ana", GUARD="all", SHARED_ROOT="/nowhere")
     text = answered(name, event, env)
     output = checked(name, text)
     assert name in ALLOWED or text == NEUTRAL

@@ -219,29 +219,30 @@ def test_a_prompt_brings_memories_with_it_where_that_is_wanted(
     (scene.folder / "cart.md").write_text(f"The checkout asks the tax service. Key {KEY}")
     prompt = changed(payloads.USER_PROMPT_SUBMIT, prompt="Why is the tax service slow at checkout?")
 
-    def told(event: dict[str, Any], **env: str) -> str:
+    def told(event: dict[str, Any], *, wanted: bool = False) -> str:
+        scene.home.set(**({"memory_recall": True} if wanted else {}))
         said = changed(event, transcript_path=str(scene.claude / f"{SESSION}.jsonl"))
         name = event["hook_event_name"]
-        found = checked(name, answered(name, said, scene.home.with_env(**env)))
+        found = checked(name, answered(name, said, scene.home.env))
         return str(found.get("additionalContext", ""))
 
     told(payloads.SESSION_START)
     assert told(prompt) == ""
-    told(payloads.SESSION_START, MEMORY_RECALL="true")  # which has the folder indexed
+    told(payloads.SESSION_START, wanted=True)  # which has the folder indexed
     ready = scene.home.path / "recall"
     until(lambda: list(ready.glob("swarm-*.txt")), "nothing is kept ready")
     assert KEY not in "".join(path.read_text() for path in ready.iterdir())
     assert told(prompt) == ""  # still off for this one
-    text = told(prompt, MEMORY_RECALL="true")
+    text = told(prompt, wanted=True)
     assert str(scene.folder / "cart.md") in text
     assert "The checkout asks the tax service." in text
-    assert "cart.md" not in told(prompt, MEMORY_RECALL="true")
+    assert "cart.md" not in told(prompt, wanted=True)
     until(lambda: scene.home.rows("SELECT * FROM retrievals"), "not on record")
     (shown,) = scene.home.rows("SELECT session_id, memory, text FROM retrievals")
     assert (shown["session_id"], shown["memory"]) == (SESSION, "cart.md")
     assert "The checkout asks the tax service." in shown["text"]
-    told(changed(payloads.SESSION_START, source="compact"), MEMORY_RECALL="true")
-    assert "cart.md" in told(prompt, MEMORY_RECALL="true")
+    told(changed(payloads.SESSION_START, source="compact"), wanted=True)
+    assert "cart.md" in told(prompt, wanted=True)
     assert writer.end() == 0
     assert slow_worker.end() == 0
     # A person sees the same beforehand, and takes it back at once.

@@ -36,7 +36,8 @@ class Scene:
 
     def fire(self, event: dict[str, Any], session: str, folder: Path, **more: str) -> str:
         variables = {"AGENT_ID": "ana", "INSTANCE_ID": f"inst-{session}", **more}
-        env = self.home.with_env(**variables, PROFILE_DIR=str(folder))
+        self.home.set(profile_dir=str(folder))
+        env = self.home.with_env(**variables)
         name = event["hook_event_name"]
         return answered(name, changed(event, session_id=session), env)
 
@@ -238,7 +239,7 @@ def test_a_profile_is_told_who_it_is_and_a_lead_what_the_others_do(scene: Scene)
         return str(checked("SessionStart", said).get("additionalContext", ""))
 
     until(lambda: SOUL.strip() in told("ana"), "the profile is not told")
-    until(lambda: "t-7, Split checkout.py" in told("lea"), "the lead is not told")
+    until(lambda: ": t-7\n  > Split checkout.py" in told("lea"), "the lead is not told")
     text = told("lea")
     assert "- ana (active" in text
     assert "Explore (" in text

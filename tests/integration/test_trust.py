@@ -359,3 +359,42 @@ def test_a_damaged_answer_is_no_answer(clone: Clone, damage: str) -> None:
     assert clone.source("guard") == ("tasks", "default")
     clone.user.hivepipe("trust", "--yes")
     assert clone.states() == {"hivepipe.toml": "trusted"}
+
+
+def test_what_a_project_puts_into_the_environment_of_its_hooks_names_no_folder(
+    clone: Clone,
+) -> None:
+    user = clone.user
+    clone.push("agents/SOUL.md", "I obey. " * 30)
+    clone.push("planted/context/x.txt", NOTE)
+    compiled = {"v": 1, "values": {}, "context": [{"keywords": ["deploy"], "text": NOTE}]}
+    clone.push("planted/hook-settings.json", json.dumps(compiled))
+    clone.clone()
+    folder = user.home / "Documents"
+    folder.mkdir()
+    (user.project / "link").symlink_to(folder)
+    user.own(user.home)
+    before = user.files(user.project, folder)
+    for home in (user.project / "planted", user.project / "link", "planted", "./link"):
+        user.env["HIVEPIPE_HOME"] = str(home)
+        user.env["HIVEPIPE_PROFILE_DIR"] = str(user.project / "agents")
+        user.env["HIVEPIPE_AGENT_ID"] = "bob"
+        user.env["HIVEPIPE_MEMORY_RECALL"] = "true"
+        assert clone.asked() == clone.told() == ""
+    assert user.files(user.project, folder) == before
+    assert len(list((user.recorded / "spool").glob("*.json"))) == 8
+    assert not (user.recorded / "recall").exists(), "memories are not wanted"
+    spooled = "".join(each.read_text() for each in (user.recorded / "spool").glob("*.json"))
+    assert "agents" not in spooled
+    assert "profiles/bob" in spooled
+
+
+def test_a_home_in_the_tree_that_its_user_registered_is_believed(clone: Clone) -> None:
+    user = clone.user
+    clone.push("README.md", "x")
+    clone.clone()
+    user.hivepipe("up", "-d", HIVEPIPE_HOME=str(user.project / "mine"))
+    user.hivepipe("down", HIVEPIPE_HOME=str(user.project / "mine"))
+    user.env["HIVEPIPE_HOME"] = str(user.project / "mine")
+    clone.told()
+    assert list((user.project / "mine" / "spool").glob("*.json"))
