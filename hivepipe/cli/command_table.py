@@ -34,6 +34,7 @@ GROUPS = {
         "sessions": Entry("sessions", "List the open sessions."),
         "session": Entry("sessions", "Show one session: its time line, its log."),
         "search": Entry("search", "Search the kept transcripts and summaries."),
+        "transcript": Entry("transcript", "Show a conversation as people read it."),
         "summaries": Entry("summaries", "Show session summaries; enable a language model."),
         "status": Entry("status", "Show the stack, the queues and the alerts."),
     },

@@ -54,6 +54,10 @@ EXAMPLES = {
         "hivepipe search 'session timeout' config*",
         "hivepipe search login --since 2026-11-01",
     ),
+    "transcript": (
+        "hivepipe transcript last",
+        "hivepipe transcript 7b1f0c9e --html > talk.html",
+    ),
     "disk": ("hivepipe disk", "hivepipe disk --prune"),
     "export": ("hivepipe export --jsonl > all.jsonl",),
     "summaries enable": ("hivepipe summaries enable",),

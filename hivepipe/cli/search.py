@@ -96,6 +96,7 @@ def search(
     screen = console()
     for hit, text in found:
         screen.print(_line(hit, text, terms, utc), soft_wrap=True)
+        say(f"    {_opened_by(hit)}")
     say(f"{total} found" if total == len(found) else f"{len(found)} of {total} found")
     if left:
         say(f"{size(left)} of older transcripts are not indexed yet: search again", err=True)
@@ -140,6 +141,14 @@ def _around(text: str, terms: list[Term]) -> tuple[str, str, str]:
     )
 
 
+def _opened_by(hit: Hit) -> str:
+    """Return what to type to read on."""
+    if hit.who == "summary":
+        return f"hivepipe summaries show {hit.session[:8]}"
+    name = hit.key.partition("/")[2] or hit.session[:8]
+    return f"hivepipe transcript {name} --around {hit.offset}"
+
+
 def _line(hit: Hit, text: str, terms: list[Term], utc: bool) -> Text:
     who = f"{hit.who} ({hit.agent})" if hit.agent else hit.who
     head = f"{moment(hit.time, utc)}  {hit.session[:8]}  {who}: "
@@ -157,4 +166,5 @@ def _entry(hit: Hit, text: str, terms: list[Term]) -> dict[str, Any]:
         "text": "".join(_around(text, terms)),
         "archive": hit.key,
         "offset": hit.offset,
+        "open": _opened_by(hit),
     }

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import click
 
@@ -131,6 +131,11 @@ class _Guarded:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
+
+
+def guarded(stream: TextIO) -> TextIO:
+    """Return a stream behind the guard."""
+    return cast(TextIO, _Guarded(stream))
 
 
 def guard_streams() -> None:

@@ -1,0 +1,59 @@
+"""What is long goes through `less` in a terminal, as git does it."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import TextIOWrapper
+from typing import Any, cast
+
+from hivepipe.cli.terminal import guarded, is_terminal
+from hivepipe.programs import find_program
+
+# Quit if it fits the screen; colours; leave the screen as it is; no program before it; no shell.
+_OPTIONS = ("-F", "-R", "-X", "-L")
+
+
+class _Page:
+    """The way into the pager: for whoever asks it is the terminal."""
+
+    def __init__(self, stream: TextIOWrapper) -> None:
+        self._stream = stream
+
+    def isatty(self) -> bool:
+        return True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def paged() -> Iterator[None]:
+    """Let what is printed go through `less`, if a person reads it and there is one."""
+    less = find_program("less") if is_terminal() else None
+    if less is None:
+        yield
+        return
+    with _interrupts_are_for_the_pager():
+        pager = subprocess.Popen([less, *_OPTIONS], stdin=subprocess.PIPE)
+        stream = TextIOWrapper(cast(Any, pager.stdin), "utf-8", "backslashreplace")
+        before = sys.stdout
+        sys.stdout = guarded(cast(TextIOWrapper, _Page(stream)))
+        try:
+            with suppress(BrokenPipeError):  # its reader has seen enough
+                yield
+        finally:
+            sys.stdout = before
+            with suppress(BrokenPipeError):
+                stream.close()
+            pager.wait()
+
+
+@contextmanager
+def _interrupts_are_for_the_pager() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,50 @@
+"""Command `transcript`: a conversation as people read it, in a terminal or to share."""
+
+import os
+
+import click
+
+from hivepipe.cli.pager import paged
+from hivepipe.cli.tables import json_lines_option, utc_option
+from hivepipe.cli.terminal import say_json, until_enough
+from hivepipe.cli.transcript_html import show_html
+from hivepipe.cli.transcript_markdown import show_markdown
+from hivepipe.cli.transcript_text import show_text
+from hivepipe.home import locate
+from hivepipe.reading.conversation import conversation
+
+
+@click.command()
+@click.argument("session", metavar="SESSION")
+@click.option(
+    "--around",
+    metavar="HIT",
+    type=click.IntRange(0),
+    help="Only what stands around a hit: the number that `search` prints.",
+)
+@click.option("--markdown", is_flag=True, help="Print Markdown, to share.")
+@click.option("--html", is_flag=True, help="Print one HTML file, without scripts, to share.")
+@json_lines_option
+@utc_option
+def transcript(
+    session: str, around: int | None, markdown: bool, html: bool, as_json: bool, utc: bool
+) -> None:
+    """Show a conversation: what was said, called and changed.
+
+    SESSION is the beginning of the id of a session or a subagent, or `last`. In a terminal it goes
+    through `less`.
+    """
+    os.umask(0o077)
+    if markdown + html + as_json > 1:
+        raise click.UsageError("one of --markdown, --html and --json")
+    found = conversation(locate(".").home, session, around)
+    if as_json:
+        with until_enough():
+            for piece in found.pieces:
+                say_json({"schema": 1, **piece._asdict()}, at_once=False)
+    elif markdown or html:
+        with until_enough():
+            (show_html if html else show_markdown)(found, utc)
+    else:
+        with paged(), until_enough():
+            show_text(found, utc)

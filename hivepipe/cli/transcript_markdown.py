@@ -1,0 +1,90 @@
+"""A conversation as Markdown: every text stands in a quote or a fence, and none makes HTML."""
+
+import re
+
+from hivepipe.cli.plain import printable_lines
+from hivepipe.cli.tables import moment
+from hivepipe.cli.terminal import say
+from hivepipe.cli.transcript_words import SAID, failure, folded, head, turn_of, turns
+from hivepipe.reading.conversation import Conversation
+from hivepipe.reading.pieces import AGENT, CALL, FAILURE, Piece
+
+# Only one at the beginning of a line: one in a list may end before its own end stands there.
+_FENCE = re.compile(r"(`{3,})[^`]*|(~{3,}).*")
+_MARKS = re.compile(r"([\\`*_\[\]<>#|~])")
+
+
+def show_markdown(found: Conversation, utc: bool) -> None:
+    """Print head and turns, as they are read."""
+    for name, text in head(found, utc):
+        say(f"- **{name}** {_escaped(text)}")
+    for piece, begins in turns(found.pieces):
+        quote = "> " * piece.depth
+        if begins:
+            at = moment(piece.at, utc)
+            name = f"agent {piece.text} {piece.id}" if piece.kind == AGENT else turn_of(piece)
+            _line("", quote)
+            _line(f"### {_escaped(name)}" + (f" ({at})" if at else ""), quote)
+        if piece.is_hit:
+            _line("", quote)
+            _line("**The hit:**", quote)
+        _show(piece, quote)
+
+
+def _show(piece: Piece, quote: str) -> None:
+    if piece.kind == AGENT:
+        return
+    _line("", quote)
+    if piece.kind in SAID:
+        for line in _said(piece.text):
+            _line(f"> {line}", quote)
+    elif piece.kind == CALL:
+        _line(f"- **{_escaped(piece.text)}**", quote)
+        if piece.diff:
+            _fenced(piece.diff, quote, "diff")
+    elif piece.kind == FAILURE:
+        _line("- failed:", quote)
+        _fenced(failure(piece), quote)
+    else:
+        _line(f"  - {_escaped(folded(piece))}", quote)
+
+
+def _said(text: str) -> list[str]:
+    """Return the lines of a text in Markdown; outside of its code `<` is no beginning of a tag."""
+    lines, fence = [], ""
+    for line in text.splitlines():
+        match = _FENCE.fullmatch(line.rstrip())
+        opener = (match[1] or match[2]) if match else ""
+        if fence:
+            lines.append(line)
+            if opener and opener[0] == fence[0] and len(opener) >= len(fence):
+                fence = "" if line.strip() == opener else fence
+        else:
+            fence = opener
+            lines.append(line if opener else _harmless(line))
+    return [*lines, fence] if fence else lines
+
+
+def _harmless(line: str) -> str:
+    """Return a line of Markdown that makes no HTML and no heading: the turns' are ours."""
+    shown = line.replace("&", "&amp;").replace("<", "&lt;")
+    return re.sub(r"^( {0,3})#", r"\1\#", shown)
+
+
+def _fenced(lines: tuple[str, ...] | list[str], quote: str, language: str = "") -> None:
+    longest = max((len(run) for line in lines for run in re.findall("`+", line)), default=0)
+    fence = "`" * max(longest + 1, 3)
+    _line("", quote)
+    _line(f"  {fence}{language}", quote)
+    for line in lines:
+        _line(f"  {line}", quote)
+    _line(f"  {fence}", quote)
+
+
+def _escaped(text: str) -> str:
+    return _MARKS.sub(r"\\\1", text.replace("&", "&amp;"))
+
+
+def _line(text: str, quote: str) -> None:
+    for line in printable_lines(text):
+        say(f"{quote}{line}".rstrip())

@@ -1,0 +1,78 @@
+"""A conversation in a terminal: whose turn it is, what was said behind a margin, tools folded."""
+
+from collections.abc import Iterable
+
+from rich.console import Console  # noqa: TID251  a type
+from rich.text import Text
+
+from hivepipe.cli.plain import printable_lines
+from hivepipe.cli.rich_terminal import console
+from hivepipe.cli.tables import moment
+from hivepipe.cli.terminal import MARGIN, is_terminal
+from hivepipe.cli.transcript_words import SAID, failure, folded, head, turn_of, turns
+from hivepipe.reading.conversation import Conversation
+from hivepipe.reading.pieces import AGENT, CALL, FAILURE, Piece
+from hivepipe.visible import printable
+
+_STYLES = {"user": "bold cyan", "claude": "bold", "note": "dim", "agent": "bold magenta"}
+_INDENT = "    "
+NARROWEST = 20
+
+
+def show_text(found: Conversation, utc: bool) -> None:
+    """Print head and turns, as they are read."""
+    screen = console()
+    width = screen.width if is_terminal() else None
+
+    def line(before: str, text: str, style: str = "", indent: str = "") -> None:
+        for part in _wrapped(screen, Text(text, style), width and width - len(indent + before)):
+            screen.print(Text.assemble(indent, (before, "dim"), part), soft_wrap=True)
+
+    for name, said in head(found, utc):
+        line(f"{name:<8} ", printable(said))
+    for piece, begins in turns(found.pieces):
+        indent = _INDENT * piece.depth
+        if begins:
+            line("", "")
+            line(
+                f"{moment(piece.at, utc)} ".lstrip(), _turn(piece), _STYLES[turn_of(piece)], indent
+            )
+        mark = "» " if piece.is_hit else ""
+        for before, text, style in _lines(piece):
+            line(
+                mark + before, text, "bold yellow" if piece.is_hit and not style else style, indent
+            )
+            mark = ""
+
+
+def _wrapped(screen: Console, text: Text, width: int | None) -> Iterable[Text]:
+    """Return the lines of a text, each of which is to stand behind the margin in a terminal."""
+    return text.wrap(screen, max(width, NARROWEST)) or [text] if width is not None else [text]
+
+
+def _turn(piece: Piece) -> str:
+    if piece.kind == AGENT:
+        return printable(f"agent {piece.text} {piece.id}")
+    return turn_of(piece)
+
+
+def _lines(piece: Piece) -> list[tuple[str, str, str]]:
+    """Return the lines of a piece: margin, text, style."""
+    if piece.kind == AGENT:
+        return []
+    if piece.kind in SAID:
+        return [(MARGIN, text, "") for text in printable_lines(piece.text)]
+    if piece.kind == FAILURE:
+        lines = [text for each in failure(piece) for text in printable_lines(each)]
+        return [(f"{MARGIN}  ! ", text, "red") for text in lines]
+    if piece.kind == CALL:
+        changes = [text for each in piece.diff for text in printable_lines(each)]
+        return [
+            (f"{MARGIN}* ", printable(piece.text), "bold"),
+            *((f"{MARGIN}    ", text, _of_change(text)) for text in changes),
+        ]
+    return [(f"{MARGIN}  ", printable(folded(piece)), "dim")]
+
+
+def _of_change(text: str) -> str:
+    return {"+": "green", "-": "red"}.get(text[:1], "dim")

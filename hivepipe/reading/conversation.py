@@ -1,0 +1,163 @@
+"""A kept transcript as a conversation: pieces in their order, subagents where they were called.
+
+It is read line by line and never held: memory is that of the longest line. Every line is redacted
+once more on its way out, by the rules that are in force now.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from hivepipe.archive.archives import Archives
+from hivepipe.archive.index import Entry
+from hivepipe.archive.kept import Meta
+from hivepipe.errors import ArchiveError
+from hivepipe.handlers.archive import archives_of
+from hivepipe.reading.choosing import session_named
+from hivepipe.reading.pieces import AGENT, CALL, FAILURE, NOTE, RESULT, Piece, pieces_of
+from hivepipe.redaction.redactor import Redactor
+from hivepipe.redaction_config import load_redactor
+from hivepipe.transcripts.lines import Fields, read_line
+
+BEFORE, BEHIND = 20, 40  # pieces around a hit
+LOOK_BACK_BYTES = 2 << 20  # before a hit, in an archive that is not compressed
+DEEPEST = 8
+MOST_CALLS = 1000  # whose names are known when their answers come
+
+
+class Conversation(NamedTuple):
+    """Whose it is, what its metadata say, and its pieces, which are read as they are taken."""
+
+    session: str
+    agent: str
+    agent_type: str
+    meta: Meta
+    pieces: Iterator[Piece]
+
+
+def conversation(home: str, start: str, around: int | None = None) -> Conversation:
+    """Return the conversation of a session or subagent whose id begins so; `last`: the newest.
+
+    `around`: only what stands around the line that holds this byte, as `search` names it.
+    ArchiveError: nothing is archived of it, or the archive has no such byte.
+    """
+    archives = archives_of(home)
+    key = _key(home, archives, start)
+    entry = archives.index.entries()[key]
+    reader = _Reader(archives, load_redactor(home))
+    # Around a hit there are few, and that there is none is to be known before the head is printed.
+    pieces = reader.all(key, entry) if around is None else iter([*reader.around(entry, around)])
+    meta = archives.meta_of(entry) or {}
+    return Conversation(entry["session_id"], entry["agent_id"], entry["agent_type"], meta, pieces)
+
+
+def _key(home: str, archives: Archives, start: str) -> str:
+    entries = archives.index.entries()
+    if not entries:
+        raise ArchiveError("nothing is archived yet: `hivepipe archive sweep` takes transcripts in")
+    with suppress(ArchiveError):
+        return archives.find(start)[0]
+    session = session_named(home, start)
+    if session not in entries:
+        raise ArchiveError(f"nothing is archived of session {session}")
+    return session
+
+
+@dataclass
+class _Reader:
+    archives: Archives
+    redactor: Redactor
+    _calls: dict[str, str] = field(default_factory=dict)
+    _last_call: str = ""
+    _shown: set[str] = field(default_factory=set)
+
+    def all(self, key: str, entry: Entry, depth: int = 0) -> Iterator[Piece]:
+        """Yield all pieces, those of each subagent behind its call."""
+        self._shown.add(key)
+        for offset, line in self._lines(entry, 0):
+            for piece in self._pieces(line, offset, depth):
+                if piece.kind == AGENT:
+                    yield from self._agent(entry["session_id"], piece)
+                else:
+                    yield piece
+        if not depth and not entry["agent_id"]:
+            yield from self._others(entry["session_id"])
+
+    def around(self, entry: Entry, offset: int) -> Iterator[Piece]:
+        """Yield some pieces before a byte, those of its line, and some behind."""
+        before: deque[Piece] = deque(maxlen=BEFORE)
+        behind, found = BEHIND, False
+        begin = max(offset - LOOK_BACK_BYTES, 0)
+        for at, line, end in self._lines_with_ends(entry, begin):
+            is_hit = at <= offset < end
+            found = found or is_hit
+            pieces = [each for each in self._pieces(line, at, 0) if each.kind != AGENT]
+            if is_hit and not pieces:
+                pieces = [Piece(NOTE, "this line is no part of the conversation", "", at)]
+            for piece in pieces:
+                if is_hit:
+                    yield from before
+                    before.clear()
+                    yield piece._replace(is_hit=True)
+                elif not found:
+                    before.append(piece)
+                elif behind:
+                    behind -= 1
+                    yield piece
+            if found and not behind:
+                return
+        if not found:
+            raise ArchiveError(f"the archive has no byte {offset}")
+
+    def _agent(self, session: str, piece: Piece) -> Iterator[Piece]:
+        """Yield what a subagent did, once."""
+        key = f"{session}/{piece.id}"
+        entry = self.archives.index.entries().get(key)
+        if entry is None or key in self._shown or piece.depth >= DEEPEST:
+            return
+        yield piece._replace(text=entry["agent_type"], depth=piece.depth + 1)
+        yield from self.all(key, entry, piece.depth + 1)
+
+    def _others(self, session: str) -> Iterator[Piece]:
+        """Yield what the subagents did that no answer names."""
+        entries = self.archives.index.entries()
+        for key in sorted(key for key in entries if key.startswith(f"{session}/")):
+            yield from self._agent(session, Piece(AGENT, "", id=entries[key]["agent_id"]))
+
+    def _pieces(self, line: Fields, offset: int, depth: int) -> Iterator[Piece]:
+        inner = depth + (not depth and line.get("isSidechain") is True and "agentId" not in line)
+        for piece in pieces_of(line):
+            placed = piece._replace(offset=offset, depth=inner)
+            if piece.kind == CALL:
+                self._note_call(piece)
+            elif piece.kind in (RESULT, FAILURE) and piece.id:
+                is_clear = piece.id == self._last_call
+                placed = placed._replace(of="" if is_clear else self._calls.get(piece.id, ""))
+            yield placed
+
+    def _note_call(self, piece: Piece) -> None:
+        """Know a call by its id: of several at once the answers come later."""
+        self._last_call = piece.id
+        self._calls[piece.id] = piece.text
+        if len(self._calls) > MOST_CALLS:
+            del self._calls[next(iter(self._calls))]
+
+    def _lines(self, entry: Entry, begin: int) -> Iterator[tuple[int, Fields]]:
+        for offset, line, _ in self._lines_with_ends(entry, begin):
+            yield offset, line
+
+    def _lines_with_ends(self, entry: Entry, begin: int) -> Iterator[tuple[int, Fields, int]]:
+        """Yield the committed lines from a byte on; half a line at the start is left out."""
+        with self.archives.opened(entry) as kept, kept.open_to_read() as file:
+            reach = kept.reach()
+            length = reach.length if reach else 0
+            offset = max(begin - 1, 0)
+            file.seek(offset)
+            if offset:
+                offset += len(file.readline())
+            while offset < length and (raw := file.readline()):
+                line = read_line(self.redactor.redact_line(raw)[0])
+                yield offset, line or {}, offset + len(raw)
+                offset += len(raw)

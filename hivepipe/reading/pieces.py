@@ -1,0 +1,188 @@
+"""One line of a transcript as the pieces that people read: what was said, called, answered."""
+
+import difflib
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from hivepipe.events import clean, is_machine_made
+from hivepipe.transcripts.lines import Fields, id_of, moment, part, text
+from hivepipe.transcripts.usage import is_api_error
+
+MOST_CHARS = 40_000  # of one piece; the archive has the rest
+MOST_DIFF_LINES = 200
+LARGEST_DIFFED_CHARS = 200_000  # comparing longer texts takes too long
+LONGEST_LABEL = 120
+
+USER, CLAUDE, THINKING, CALL, RESULT, FAILURE, NOTE, AGENT = (
+    "user",
+    "claude",
+    "thinking",
+    "call",
+    "result",
+    "failure",
+    "note",
+    "agent",
+)
+# What of its input names a call best, the first that there is
+_NAMES = (
+    "file_path",
+    "notebook_path",
+    "command",
+    "description",
+    "pattern",
+    "query",
+    "url",
+    "skill",
+    "path",
+    "subject",
+    "prompt",
+)
+
+
+class Piece(NamedTuple):
+    """One piece; `id` is that of a call, or of the agent whose conversation follows.
+
+    `of`: which call it answers, where that is not the piece before.
+    """
+
+    kind: str
+    text: str
+    at: str = ""  # UTC, as the store writes times
+    offset: int = 0  # of the byte at which its line begins
+    depth: int = 0  # 1: of a subagent, 2: of a subagent's own
+    id: str = ""
+    diff: tuple[str, ...] = ()
+    of: str = ""
+    is_hit: bool = False
+
+
+def pieces_of(line: Fields) -> Iterator[Piece]:
+    """Yield the pieces of a line; what is no conversation has none."""
+    at = moment(line)
+    for piece in _pieces(line):
+        yield piece._replace(at=at, text=_capped(piece.text))
+
+
+def _pieces(line: Fields) -> Iterator[Piece]:
+    message = part(line, "message")
+    match line.get("type"):
+        case "assistant":
+            yield from _of_claude(line, message)
+        case "user":
+            yield from _of_user(line, message)
+        case "system" if line.get("subtype") == "compact_boundary":
+            yield Piece(NOTE, "the conversation was compacted")
+
+
+def _of_claude(line: Fields, message: Fields) -> Iterator[Piece]:
+    kind = FAILURE if is_api_error(line) else CLAUDE
+    for block in _blocks(message):
+        match block.get("type"):
+            case "text" if _text(block, "text").strip():
+                yield Piece(kind, _text(block, "text"))
+            case "thinking" if _text(block, "thinking").strip():
+                yield Piece(THINKING, _text(block, "thinking"))
+            case "tool_use":
+                yield _call(block)
+
+
+def _call(block: Fields) -> Piece:
+    arguments = part(block, "input")
+    name = text(block, "name") or "tool"
+    kind = text(arguments, "subagent_type")
+    said = " ".join(filter(None, (name, kind, _label(arguments))))
+    return Piece(CALL, said, id=text(block, "id"), diff=_diff(arguments))
+
+
+def _label(arguments: Fields) -> str:
+    """Return what the call is about, on one line; of a long path its end says more."""
+    key = next((each for each in _NAMES if _text(arguments, each)), "")
+    label = " ".join(_text(arguments, key).split())
+    if len(label) <= LONGEST_LABEL:
+        return label
+    return f"…{label[-LONGEST_LABEL:]}" if "path" in key else f"{label[:LONGEST_LABEL]}…"
+
+
+def _of_user(line: Fields, message: Fields) -> Iterator[Piece]:
+    is_refused = bool(text(line, "toolDenialKind"))
+    agent = id_of(part(line, "toolUseResult"), "agentId")
+    for block in _blocks(message):
+        match block.get("type"):
+            case "text" if _text(block, "text").strip():
+                yield Piece(_kind_of_words(line, block), _text(block, "text"))
+            case "image":
+                yield Piece(USER, "[image]")
+            case "tool_result":
+                failed = block.get("is_error") is True or is_refused
+                kind = FAILURE if failed else RESULT
+                yield Piece(kind, _answer(block), id=text(block, "tool_use_id"))
+                if agent:
+                    yield Piece(AGENT, agent, id=agent)
+
+
+def _kind_of_words(line: Fields, block: Fields) -> str:
+    """Is it a person's word, or one that Claude Code wrote?"""
+    is_own = line.get("isMeta") is True or line.get("isCompactSummary") is True
+    return NOTE if is_own or is_machine_made(_text(block, "text")) else USER
+
+
+def _answer(block: Fields) -> str:
+    content = block.get("content")
+    if isinstance(content, str):
+        return clean(content)
+    found = []
+    for item in content if isinstance(content, list) else []:
+        if isinstance(item, dict):
+            found.append("[image]" if item.get("type") == "image" else _text(item, "text"))
+    return "\n".join(filter(None, found))
+
+
+def _blocks(message: Fields) -> Iterator[Fields]:
+    content = message.get("content")
+    if isinstance(content, str):
+        yield {"type": "text", "text": content}
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict):
+            yield block
+
+
+def _text(fields: Fields, key: str) -> str:
+    value = fields.get(key)
+    return clean(value) if isinstance(value, str) else ""
+
+
+def _capped(said: str) -> str:
+    if len(said) <= MOST_CHARS:
+        return said
+    return f"{said[:MOST_CHARS]}\n[{len(said) - MOST_CHARS:,} more characters]"
+
+
+# ---- what a call changes in a file
+
+
+def _diff(arguments: Fields) -> tuple[str, ...]:
+    """Return the lines that Edit, MultiEdit or Write takes out (-) and puts in (+)."""
+    edits = arguments.get("edits")
+    each = [*filter(_is_edit, edits if isinstance(edits, list) else ()), arguments]
+    lines = [line for edit in each for line in _changed(edit)]
+    if len(lines) > MOST_DIFF_LINES:
+        more = len(lines) - MOST_DIFF_LINES
+        lines = [*lines[:MOST_DIFF_LINES], f"  [{more:,} more lines]"]
+    return tuple(lines)
+
+
+def _is_edit(edit: Any) -> bool:
+    return isinstance(edit, dict)
+
+
+def _changed(edit: Fields) -> list[str]:
+    content = _text(edit, "content") or _text(edit, "new_source")
+    if content:
+        return [f"+ {line}" for line in content.splitlines()]
+    old, new = _text(edit, "old_string"), _text(edit, "new_string")
+    if len(old) + len(new) > LARGEST_DIFFED_CHARS:
+        return [f"- {line}" for line in old.splitlines()] + [
+            f"+ {line}" for line in new.splitlines()
+        ]
+    found = difflib.ndiff(old.splitlines(), new.splitlines())
+    return [line for line in found if not line.startswith("?")]

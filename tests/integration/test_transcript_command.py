@@ -1,0 +1,314 @@
+"""`hivepipe transcript`: a conversation as people read it, in a terminal, as Markdown, as HTML."""
+
+import errno
+import json
+import os
+import pty
+import re
+import resource
+import subprocess
+from base64 import b64encode
+from hashlib import sha256
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.archive_scene import AGENT, SESSION, TOKEN, line
+from tests.conftest import CLI, Home
+from tests.integration.test_cli_listings import command
+
+HOSTILE = (
+    "evil\x1b[2J\u202e <script>alert(1)</script> \"'&amp; </pre></section>\n### user\n| forged"
+)
+
+
+def said(home: Home, number: int, kind: str, *content: Any, **more: Any) -> bytes:
+    fields = json.loads(line(number, cwd=str(home.project)))
+    return (
+        json.dumps(
+            {
+                **fields,
+                "type": kind,
+                "message": {**fields["message"], "role": kind, "content": [*content]},
+                **more,
+            }
+        ).encode()
+        + b"\n"
+    )
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words}
+
+
+def call(id: str, name: str, **arguments: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": id, "name": name, "input": arguments}
+
+
+def answer(id: str, words: str, **more: Any) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": id, "content": words, **more}
+
+
+@pytest.fixture
+def home(private_home: Home) -> Home:
+    """A session with an edit, a failure, and a subagent."""
+    command(private_home, "init", "--local")
+    folder = private_home.root / ".claude" / "projects" / "-shop"
+    beside = folder / SESSION / "subagents"
+    beside.mkdir(parents=True)
+
+    def each(number: int, kind: str, *content: Any, **more: Any) -> bytes:
+        return said(private_home, number, kind, *content, **more)
+
+    (folder / f"{SESSION}.jsonl").write_bytes(
+        each(1, "user", text(f"Mend the cart; the key is {TOKEN}"))
+        + each(
+            2,
+            "assistant",
+            text("I edit it."),
+            call("t1", "Edit", file_path="src/cart.py", old_string="x = 1", new_string="x = 2"),
+        )
+        + each(3, "user", answer("t1", "The file\nhas been\nupdated"))
+        + each(4, "assistant", call("t2", "Bash", command="make test"))
+        + each(5, "user", answer("t2", "exit code 1\nassert x == 3", is_error=True))
+        + each(6, "assistant", call("t3", "Task", subagent_type="Explore", description="look"))
+        + each(7, "user", answer("t3", "found it"), toolUseResult={"agentId": AGENT})
+        + each(8, "assistant", text(HOSTILE))
+    )
+    (beside / f"agent-{AGENT}.jsonl").write_bytes(
+        each(9, "assistant", text("In the attic."), agentId=AGENT)
+    )
+    command(private_home, "archive", "sweep")
+    return private_home
+
+
+def test_reads_as_a_conversation(home: Home) -> None:
+    shown = command(home, "transcript", SESSION[:8], "--utc")
+    head, *turns = shown.split("\n\n")
+    assert f"session  {SESSION}" in head
+    assert f"folder   {home.project}" in head
+    assert [turn.splitlines()[0].strip() for turn in turns] == [
+        "2026-01-10 00:01:00Z user",
+        "2026-01-10 00:02:00Z claude",
+        f"2026-01-10 00:07:00Z agent Explore {AGENT}",
+        "2026-01-10 00:09:00Z claude",
+        "2026-01-10 00:08:00Z claude",
+    ]
+    assert turns[1].splitlines()[1:] == [
+        "| I edit it.",
+        "| * Edit src/cart.py",
+        "|     - x = 1",
+        "|     + x = 2",
+        "|   The file (3 lines)",
+        "| * Bash make test",
+        "|   ! exit code 1",
+        "|   ! assert x == 3",
+        "| * Task Explore look",
+        "|   found it",
+    ]
+    assert turns[3].splitlines()[1] == "    | In the attic."
+    assert TOKEN not in shown
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert "\n| | forged" in shown
+    assert shown == command(home, "transcript", "last", "--utc")
+
+
+def test_a_hit_of_search_can_be_opened(home: Home) -> None:
+    for asked, wanted in (("assert x", "| »"), ("attic", "attic"), ("Mend the", "Mend")):
+        answer_of = json.loads(command(home, "search", "--json", asked))
+        (hit,) = answer_of["hits"]
+        assert f"    {hit['open']}" in command(home, "search", asked).splitlines()
+        opened = command(home, *hit["open"].split()[1:])
+        marked = [each for each in opened.splitlines() if "» " in each]
+        assert len(marked) == 1
+        assert asked.split()[0] in opened
+        assert wanted.strip("| ") in opened
+    assert "has no byte 999999" in command(
+        home, "transcript", SESSION, "--around", "999999", expect=1
+    )
+    command(home, "transcript", SESSION, "--around", "x", expect=64)
+
+
+def test_around_shows_a_few_pieces_of_many(home: Home) -> None:
+    path = home.root / ".claude" / "projects" / "-shop" / f"{SESSION}.jsonl"
+    with path.open("ab") as file:
+        for number in range(10, 400):
+            file.write(said(home, number % 1000, "user", text(f"word{number}"), uuid=f"w{number}"))
+    command(home, "archive", "sweep")
+    (hit,) = json.loads(command(home, "search", "--json", "word200", "-w"))["hits"]
+    opened = command(home, *hit["open"].split()[1:])
+    assert re.findall(r"word\d+", opened) == [f"word{number}" for number in range(180, 241)]
+    assert "» | word200" in opened
+
+
+class Page(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in ("meta",):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.mark.parametrize("more", [(), ("--around", "0")])
+def test_html_is_one_file_without_scripts(home: Home, more: tuple[str, ...]) -> None:
+    shown = command(home, "transcript", SESSION, "--html", *more)
+    page = Page()
+    page.feed(shown)
+    page.close()
+    assert page.open == []
+    allowed = "html head meta title style body h1 h2 dl dt dd section time div pre details"
+    assert {tag for tag, _ in page.tags} <= {*allowed.split(), "summary"}
+    assert all(
+        name in ("class", "id", "lang", "charset", "name", "content", "http-equiv")
+        for _, attrs in page.tags
+        for name in attrs
+    )
+    (policy,) = [attrs["content"] for _, attrs in page.tags if "http-equiv" in attrs]
+    style = re.search(r"<style>(.*?)</style>", shown, re.DOTALL)
+    assert style is not None
+    digest = b64encode(sha256(style[1].encode()).digest()).decode()
+    assert policy == f"default-src 'none'; style-src 'sha256-{digest}'"
+    assert "<script>alert(1)</script>" in page.text
+    assert "\x1b" not in shown
+    assert TOKEN not in shown
+    assert 'class="failure"' in shown
+    assert '<div class="put">+ x = 2</div>' in shown
+
+
+def test_markdown_keeps_every_text_in_its_place(home: Home) -> None:
+    shown = command(home, "transcript", SESSION, "--markdown", "--utc")
+    headings = [each for each in shown.splitlines() if re.match(r"[> ]*#", each)]
+    assert [each.split("(")[0].strip() for each in headings] == [
+        "### user",
+        "### claude",
+        f"> ### agent Explore {AGENT}",
+        "> ### claude",
+        "### claude",
+    ]
+    assert "  ```diff\n  - x = 1\n  + x = 2\n  ```" in shown
+    assert "&lt;script>" in shown
+    assert "<script" not in shown
+    assert TOKEN not in shown
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "```\n<b>\n```\n<i>",
+        "```\n<b>",
+        "~~~\n```\n<b>\n~~~\n<i>",
+        "````\n```\n<b>\n````\n<i>",
+        "- a\n  ```\n<i>",
+        "``` a ` b\n<i>",
+        "```\n``` x\n<b>\n```\n<i>",
+    ],
+)
+def test_code_stays_code_in_markdown(code: str) -> None:
+    from hivepipe.cli.transcript_markdown import _said  # noqa: PLC0415
+
+    shown = "\n".join(_said(code))
+    assert ("<b>" in shown) == ("<b>" in code)
+    assert "<i>" not in shown
+
+
+def test_json_has_a_piece_a_line(home: Home) -> None:
+    shown = command(home, "transcript", "last", "--json")
+    pieces = [json.loads(each) for each in shown.split("\n")[:-1]]
+    assert {piece["schema"] for piece in pieces} == {1}
+    assert [(piece["kind"], piece["depth"]) for piece in pieces][-3:] == [
+        ("agent", 1),
+        ("claude", 1),
+        ("claude", 0),
+    ]
+    assert pieces[2]["diff"] == ["- x = 1", "+ x = 2"]
+
+
+def test_bad_input(home: Home) -> None:
+    assert "no session has the id zzz" in command(home, "transcript", "zzz", expect=1)
+    command(home, "transcript", SESSION, "--html", "--markdown", expect=64)
+    command(home, "transcript", expect=64)
+    assert AGENT in command(home, "transcript", AGENT[:6])
+
+
+def test_nothing_is_archived_yet(private_home: Home) -> None:
+    command(private_home, "init", "--local")
+    assert "nothing is archived" in command(private_home, "transcript", "last", expect=1)
+
+
+def test_a_reader_that_has_seen_enough_ends_it(home: Home) -> None:
+    done = subprocess.run(
+        ["sh", "-c", '"$@" | head -2', "sh", *CLI, "transcript", SESSION],
+        env=home.env,
+        cwd=home.project,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) == 2
+
+
+def test_in_a_terminal_less_shows_it_in_colours(home: Home, tmp_path: Path) -> None:
+    """A stand-in for less writes down how it is called and what it gets."""
+    pager = tmp_path / "less"
+    pager.write_text(f'#!/bin/sh\nprintf "%s " "$@" > {tmp_path}/options\ncat > {tmp_path}/page\n')
+    pager.chmod(0o755)
+    ours, theirs = pty.openpty()
+    env = home.env | {"PATH": f"{tmp_path}:{home.env['PATH']}", "TERM": "xterm"}
+    process = subprocess.Popen(
+        [*CLI, "transcript", SESSION], env=env, cwd=home.project, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    printed = b""
+    try:
+        while chunk := os.read(ours, 1000):
+            printed += chunk
+    except OSError as error:  # the other end is closed
+        if error.errno != errno.EIO:
+            raise
+    os.close(ours)
+    assert process.wait() == 0
+    page = (tmp_path / "page").read_text()
+    assert printed == b""
+    assert (tmp_path / "options").read_text().split() == ["-F", "-R", "-X", "-L"]
+    assert "\x1b[31m" in page
+    assert "\\x1b[2J" in page
+    assert "\x1b[2J" not in page
+
+
+def test_a_long_transcript_does_not_fill_memory(home: Home) -> None:
+    path = home.root / ".claude" / "projects" / "-shop" / f"{SESSION}.jsonl"
+    block = b"".join(said(home, 10, "user", text("word " * 2000)) for _ in range(100))
+    with path.open("ab") as file:
+        for _ in range(100):
+            file.write(block)
+    assert path.stat().st_size > 100_000_000
+    command(home, "archive", "sweep")
+
+    def least_room() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20))
+
+    done = subprocess.run(
+        [*CLI, "transcript", SESSION],
+        env=home.env,
+        cwd=home.project,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        preexec_fn=least_room,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -1,0 +1,139 @@
+"""A line of a transcript as people read it: pieces, folded answers, diffs."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hivepipe.reading.pieces import (
+    AGENT,
+    CALL,
+    CLAUDE,
+    FAILURE,
+    LONGEST_LABEL,
+    MOST_CHARS,
+    MOST_DIFF_LINES,
+    NOTE,
+    RESULT,
+    THINKING,
+    USER,
+    Piece,
+    pieces_of,
+)
+from tests.fuzz.material import fuzzed, values
+
+
+def said(kind: str, *content: Any, **more: Any) -> list[Piece]:
+    only = content[0] if len(content) == 1 and isinstance(content[0], str) else [*content]
+    line = {"type": kind, "timestamp": "2026-01-10T00:00:00Z", "message": {"content": only}}
+    return [*pieces_of({**line, **more})]
+
+
+def short(pieces: list[Piece]) -> list[tuple[str, str]]:
+    return [(piece.kind, piece.text) for piece in pieces]
+
+
+def call(name: str, **arguments: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": "toolu_1", "name": name, "input": arguments}
+
+
+def answer(content: Any, **more: Any) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": "toolu_1", "content": content, **more}
+
+
+@pytest.mark.parametrize(
+    ("pieces", "wanted"),
+    [
+        (said("user", "fix it"), [(USER, "fix it")]),
+        (said("user", "skip", isMeta=True), [(NOTE, "skip")]),
+        (said("user", "so far", isCompactSummary=True), [(NOTE, "so far")]),
+        (said("user", "<task-notification>x"), [(NOTE, "<task-notification>x")]),
+        (said("user", {"type": "image"}), [(USER, "[image]")]),
+        (
+            said(
+                "assistant",
+                {"type": "thinking", "thinking": "hm"},
+                {"type": "text", "text": "I look."},
+                call("Read", file_path="a.py"),
+            ),
+            [(THINKING, "hm"), (CLAUDE, "I look."), (CALL, "Read a.py")],
+        ),
+        (said("assistant", "500", isApiErrorMessage=True), [(FAILURE, "500")]),
+        (
+            said("assistant", call("Task", subagent_type="Explore", description="look")),
+            [(CALL, "Task Explore look")],
+        ),
+        (said("assistant", call("Bash", command="a\n  b")), [(CALL, "Bash a b")]),
+        (said("assistant", call("New")), [(CALL, "New")]),
+        (said("user", answer("done")), [(RESULT, "done")]),
+        (said("user", answer("no", is_error=True)), [(FAILURE, "no")]),
+        (said("user", answer("no"), toolDenialKind="user"), [(FAILURE, "no")]),
+        (
+            said("user", answer([{"type": "text", "text": "a"}, {"type": "image"}])),
+            [(RESULT, "a\n[image]")],
+        ),
+        (
+            said("user", answer("done"), toolUseResult={"agentId": "a41c"}),
+            [(RESULT, "done"), (AGENT, "a41c")],
+        ),
+        (said("summary", "x"), []),
+        (said("api-request-shape", "x"), []),
+    ],
+)
+def test_pieces(pieces: list[Piece], wanted: list[tuple[str, str]]) -> None:
+    assert short(pieces) == wanted
+    assert {piece.at for piece in pieces} <= {"2026-01-10T00:00:00.000Z"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "diff"),
+    [
+        ({"old_string": "a\nb", "new_string": "a\nc"}, ("  a", "- b", "+ c")),
+        ({"old_string": "", "new_string": "new"}, ("+ new",)),
+        ({"content": "one\ntwo"}, ("+ one", "+ two")),
+        (
+            {"edits": [{"old_string": "a", "new_string": "b"}, 7, {"new_string": "c"}]},
+            ("- a", "+ b", "+ c"),
+        ),
+        ({"notebook_path": "n.ipynb", "new_source": "x = 1"}, ("+ x = 1",)),
+        ({"command": "ls"}, ()),
+    ],
+)
+def test_what_changes(arguments: dict[str, Any], diff: tuple[str, ...]) -> None:
+    (piece,) = said("assistant", call("Edit", **arguments))
+    assert piece.diff == diff
+
+
+def test_everything_is_bounded() -> None:
+    long = "x" * (MOST_CHARS + 5)
+    assert said("user", long)[0].text.endswith("\n[5 more characters]")
+    (piece,) = said("assistant", call("Write", file_path="/a/b" * 99, content="y\n" * 9999))
+    assert len(piece.diff) == MOST_DIFF_LINES + 1
+    assert piece.text.startswith("Write …")
+    assert piece.text.endswith("/a/b")
+    assert len(piece.text) < LONGEST_LABEL + 20
+    old, new = ("\n".join(f"{word} {n}" for n in range(50_000)) for word in ("old", "new"))
+    (piece,) = said("assistant", call("Edit", old_string=old, new_string=new))
+    assert len(piece.diff) == MOST_DIFF_LINES + 1
+
+
+@given(values, st.sampled_from(["type", "message", "content", "block", "timestamp"]))
+@fuzzed
+def test_whatever_stands_in_a_line(value: Any, place: str) -> None:
+    block = {"type": "tool_use", "id": value, "name": value, "input": value}
+    lines: list[Any] = [
+        {"type": kind, "message": {"content": [block, {**answer(value), "is_error": value}]}}
+        for kind in ("assistant", "user")
+    ]
+    lines.append({"type": "user", "message": {"content": [{"type": "text", "text": value}]}})
+    lines.append({"type": "assistant", "message": {"content": [call("Edit", edits=[value])]}})
+    if place == "content":
+        lines.append({"type": "user", "message": {"content": value}})
+    else:
+        lines.append({"type": "user", "message": {"content": [value]}, place: value})
+    for line in lines:
+        for piece in pieces_of(json.loads(json.dumps(line))):
+            piece.text.encode()
+            "".join(piece.diff).encode()
