@@ -3,20 +3,27 @@
     hivepipe.toml                    settings and texts by keyword: see hivepipe.request
     .claude-state/preferences.*      notes that sessions are told when they start
     .claude-state/progress.*
+    SOUL.md and its like             in `profile_dir`, if that lies in the work tree
+    *.md, *.txt                      in `memory` of that folder, and in `memory_dirs`, likewise
 
 Whoever writes to the repository writes these. A file is a regular one, reached through no link, of
 at most 64 kB. Read by commands alone.
 """
 
 import hashlib
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from typing import NamedTuple
 
-from hivepipe import request, trust
+from hivepipe import request, settings, trust
+from hivepipe.events import IDENTITY_FILES
 from hivepipe.folders import Folder
+from hivepipe.home import absolute
 
 LIMIT_BYTES = 1 << 16
+MOST_MEMORIES = 500  # that are looked at; the others wait
 NOTES_FOLDER = ".claude-state"
 _NOTES = ("preferences", "progress")
 _NOTE_SUFFIXES = (".md", ".txt", ".yaml", ".yml", ".json", ".toml")
@@ -55,7 +62,13 @@ def waiting(home: str, project: str) -> list[Asking]:
 
 def as_trusted(file: Asking) -> trust.Trusted:
     """Return what is kept of a file that the user says yes to."""
-    return trust.Trusted(file.sha256, file.text, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}.000Z")
+    text = file.text if is_told_from_copy(file.name) else ""
+    return trust.Trusted(file.sha256, text, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}.000Z")
+
+
+def is_told_from_copy(name: str) -> bool:
+    """Is it a request or a note? Of others the hash alone is kept; they are read where they lie."""
+    return name == request.NAME or name.startswith(f"{NOTES_FOLDER}/")
 
 
 def in_a_line(files: list[Asking]) -> str:
@@ -73,6 +86,28 @@ def _names(project: str) -> Iterator[str]:
         name = next((note + each for each in _NOTE_SUFFIXES if note + each in there), "")
         if name:
             yield f"{NOTES_FOLDER}/{name}"
+    profile = _below(project, settings.of_files("HIVEPIPE_PROFILE_DIR") or "")
+    if profile:
+        there = _listed(project, *profile.split("/"))
+        yield from (f"{profile}/{name}" for name in IDENTITY_FILES if name in there)
+    dirs = (settings.variable("HIVEPIPE_MEMORY_DIRS") or "").split(":")
+    folders = {_below(project, each) for each in dirs} | {f"{profile}/memory" if profile else ""}
+    for folder in sorted(folders - {""}):
+        yield from islice(_memories(project, folder), MOST_MEMORIES)
+
+
+def _below(project: str, folder: str) -> str:
+    """Return a folder's path below the project; empty: it lies elsewhere."""
+    path = os.path.realpath(absolute(folder)) if folder else ""
+    return path.removeprefix(f"{project}/") if path.startswith(f"{project}/") else ""
+
+
+def _memories(project: str, folder: str) -> Iterator[str]:
+    for root, folders, names in os.walk(f"{project}/{folder}"):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            if name.endswith((".md", ".txt")) and not name.startswith("."):
+                yield f"{root}/{name}".removeprefix(f"{project}/")
 
 
 def _listed(project: str, *below: str) -> list[str]:

@@ -8,10 +8,11 @@ seen it. A home in a work tree trusts nothing, for git could bring this file, to
 """
 
 import json
+import os
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from hivepipe.home import is_in_project, make_folders, write_small
+from hivepipe.home import is_in_project, make_folders, read_record, user_folder, write_small
 from hivepipe.regular_file import read_bytes
 
 NAME = "trusted.json"
@@ -41,13 +42,38 @@ def trusted_files(home: str, project: str) -> dict[str, Trusted]:
     return _read(home).get(project, {})
 
 
-def is_trusted(home: str, path: str, sha256: str) -> bool:
-    """Did the user say yes to a file with these bytes at this path?"""
-    return any(
-        path == f"{project}/{name}" and sha256 == file.sha256
+def untrusted(home: str, files: Iterable[tuple[str, str]]) -> set[str]:
+    """Return of files (real path, SHA-256) those that a repository may have brought, without a yes.
+
+    What lies in no work tree is the user's, or Claude's.
+    """
+    trusted = {
+        (f"{project}/{name}", file.sha256)
         for project, files in _read(home).items()
         for name, file in files.items()
-    )
+    }
+    in_tree: dict[str, bool] = {}
+    found = set()
+    for path, sha256 in files:
+        folder = os.path.dirname(path)
+        if folder not in in_tree:
+            in_tree[folder] = is_in_work_tree(folder, home)
+        if in_tree[folder] and (path, sha256) not in trusted:
+            found.add(path)
+    return found
+
+
+def is_in_work_tree(folder: str, home: str) -> bool:
+    """Does a folder lie in a checkout, or in a project of hivepipe's?
+
+    Not what lies in the home, or in the folder of Claude Code, which people keep in git, too.
+    """
+    ends = (home, user_folder(), f"{user_folder()}/.claude", "/", "")
+    while folder not in ends:
+        if os.path.lexists(f"{folder}/.git") or read_record(folder):
+            return True
+        folder = os.path.dirname(folder)
+    return False
 
 
 def change(home: str, project: str, *, add: dict[str, Trusted], remove: Iterable[str] = ()) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import click
@@ -16,8 +16,11 @@ from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.terminal import confirm_or_end, say, say_text
 from hivepipe.config import Config, compile_for_hooks
 from hivepipe.errors import SettingsError, StoreError
+from hivepipe.handlers.memory import index_path
+from hivepipe.handlers.recall import prepare_recall
 from hivepipe.home import Place, is_in_project, locate
 from hivepipe.intake.greeting import part_path, project_part
+from hivepipe.memory.index import MemoryIndex
 from hivepipe.plurals import counted
 from hivepipe.settings import environment
 from hivepipe.store.location import database_path
@@ -95,7 +98,8 @@ def _show(place: Place, file: Asking) -> None:
 def _in_words(place: Place, file: Asking) -> list[str]:
     """Say what a file would have an effect on."""
     if file.name != request.NAME:
-        return ["Claude would be told this when a session starts, quoted, not as your word"]
+        when = "when a session starts" if asking.is_told_from_copy(file.name) else "where it fits"
+        return [f"Claude would be told this {when}, quoted, not as your word"]
     asked = request.Request(file.text, place.project, place.home)
     said = [f"counts where you set nothing: {name} = {text}" for name, text in asked.values.items()]
     if asked.values.get("guard") == "off":
@@ -143,5 +147,9 @@ def _put_in_force(
     )
     compile_for_hooks(Config(place.home, place.project))
     Path(part_path(place.home, project_part(place.project))).unlink(missing_ok=True)
+    memories = index_path(place.home)
+    if memories.exists():
+        with closing(MemoryIndex(memories)) as index:
+            prepare_recall(place.home, index)
     with suppress(StoreError):  # nothing was recorded yet
         BriefingFiles(place.home).write(database_path(place.home))

@@ -21,8 +21,10 @@ from hivepipe.store.database import Database, opened
 from hivepipe.store.history import insert_log
 from hivepipe.store.location import database_path
 from hivepipe.stored_times import now
+from hivepipe.trust import untrusted
 
 LEAST_CHARS = 100
+_UNTRUSTED = "it lies in a work tree, and nobody said `hivepipe trust` to it as it is"
 SOURCES = ("self_edit", "session_sync", "lead", "cli")
 
 logger = logging.getLogger("hivepipe.profiles")
@@ -51,6 +53,10 @@ def sync_identity(db: Database, job: Envelope) -> None:
         insert_log(db, job, "WARNING", message, "{}")
         return
     if _is_news(db, profile, folder, name, digest, source):
+        if untrusted(locate(".").home, [(f"{folder}/{name}", digest)]):
+            message = f"{name} of profile {profile} is not taken in: {_UNTRUSTED}"
+            insert_log(db, job, "WARNING", message, "{}")
+            return
         profiles.add_version(
             db,
             profile=profile,

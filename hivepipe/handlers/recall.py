@@ -22,6 +22,7 @@ from hivepipe.store.database import Database
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
 from hivepipe.store.memory_ratings import record_retrieval, usefulness
+from hivepipe.trust import untrusted
 
 MOST_PASSAGES = 800  # of one part, the newest
 MOST_CHARS = 600  # of one, as it is told
@@ -60,7 +61,7 @@ _PARTS = ("all", "swarm-", "profile-")  # as `_by_part` names them
 def prepare_recall(home: str, index: MemoryIndex) -> None:
     """Write what hooks read, or remove it where it is not wanted (any more); OSError."""
     folder = Path(home, "recall")
-    by_part = _by_part(index.passages()) if is_wanted(home) else {}
+    by_part = _by_part(_trusted(home, index)) if is_wanted(home) else {}
     rated = usefulness_in(home) if by_part else {}
     for path in [*folder.glob("*.txt")]:
         if path.stem not in by_part and path.stem.startswith(_PARTS):
@@ -71,6 +72,12 @@ def prepare_recall(home: str, index: MemoryIndex) -> None:
             make_folders(str(folder))
             write_small(part_path(home, part), text)
     _remove_old_notes(folder)
+
+
+def _trusted(home: str, index: MemoryIndex) -> Iterator[Passage]:
+    """Yield what no repository brought, and what the user said yes to."""
+    others = untrusted(home, [(row["path"], row["sha256"]) for row in index.files()])
+    return (passage for passage in index.passages() if passage.path not in others)
 
 
 def _by_part(passages: Iterable[Passage]) -> dict[str, list[Passage]]:
