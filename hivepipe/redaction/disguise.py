@@ -8,7 +8,6 @@ one level: what is spelled twice is read twice.
 import html
 import math
 import re
-from functools import partial
 
 from hivepipe.redaction.escapes import Positions
 
@@ -19,54 +18,75 @@ DISGUISE = (
     r"|\\x[0-7][0-9A-Fa-f]|\\[01][0-7]{2}|%[0-7][0-9A-Fa-f]|%E2%8|%e2%8"
     r"|&(?:#[0-9xX]|[A-Za-z]{2,9};)|\\[eE]\[|\^\[\[|\[[0-9;]{1,12}m"
 )
+# A letter that JSON in JSON escapes; in plain JSON it disguises nothing.
+IN_JSON = DISGUISE + r"|\\\\u[0-9A-Fa-f]{4}"
+IN_TEXT = DISGUISE + r"|\\u[0-9A-Fa-f]{4}"
 
-# Every repetition is possessive: one pass, whatever the text.
-_ESC = rb"(?:\x1b|\^\[|\\++(?:u001[bB]|x1[bB]|033|[eE])|%1[bB]|&#(?:27|[xX]1[bB]);)"
-_SEQUENCE = (
-    rb"(?:%s(?:\[|%%5[bB])|\xc2\x9b)[0-?]*+[ -/]*+[@-~]"
-    % _ESC
-    + rb"|\x1b\][^\x07\x1b]*+(?:\x07|\x1b\\)|\x1b[()*+][0-9A-Z]|\x1b[78=>@-Z^_]"
-    rb"|\[[0-9;]{1,12}+m"
+_END = rb"[0-?]*+[ -/]*+[@-~]"  # of an escape sequence
+_BRACKET = rb"(?:\[|%5[bB])"
+# What each alternative begins with is a letter of its own, by which `re` finds it fast; every
+# repetition is possessive, so that one pass is enough, whatever the text.
+_MARK = re.compile(
+    rb"\x1b(?:\[%(end)s|\][^\x07\x1b]*+(?:\x07|\x1b\\)|[()*+][0-9A-Z]|[78=>@-Z^_])?+"
+    rb"|\xc2(?:\x9b%(end)s|\xad)|\xcd\x8f|\xe2(?:\x80[\x8b-\x8f\xaa-\xae]|\x81[\xa0-\xa4])"
+    rb"|\xef\xbb\xbf|\^\[\[%(end)s|\[[0-9;]{1,12}+m"
+    rb"|%%(?:1[bB]%(bracket)s%(end)s|[0-9A-Fa-f]{2})"
+    rb"|&(?:#(?:27|[xX]1[bB]);%(bracket)s%(end)s"
+    rb"|(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,9});)"
+    rb"|\\(?:\\*+(?:u001[bB]|x1[bB]|033|[eE])%(bracket)s%(end)s"
+    rb"|u[0-9A-Fa-f]{4}|u\{[0-9A-Fa-f]{1,6}\}|x[0-9A-Fa-f]{2}|[0-3][0-7]{2}|[nrtbf\"'/\\eE])"
+    % {b"end": _END, b"bracket": _BRACKET}
 )
-_NO_WIDTH = rb"\xe2\x80[\x8b-\x8f\xaa-\xae]|\xe2\x81[\xa0-\xa4]|\xef\xbb\xbf|\xc2\xad|\xcd\x8f|\x1b"
-_SPELLED = (
-    rb"\\u([0-9A-Fa-f]{4})|\\u\{([0-9A-Fa-f]{1,6})\}"
-    rb"|\\x([0-9A-Fa-f]{2})|%([0-9A-Fa-f]{2})|\\([0-3][0-7]{2})|(&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,9});)"
-    rb"|\\([nrtbf\"'/\\eE])"
+_SPELLED = re.compile(
+    rb"\\u\{?([0-9A-Fa-f]+)\}?|(?:\\x|%)([0-9A-Fa-f]{2})|\\([0-3][0-7]{2})|(&[^;]+;)|\\(.)"
 )
-_MARK = re.compile(rb"(%s)|(%s)|%s" % (_SEQUENCE, _NO_WIDTH, _SPELLED))
-_HAS_SEQUENCE = re.compile(_SEQUENCE)
-_BYTE = {5: 16, 6: 16, 7: 8}  # groups of `_MARK`, and how they write a byte
-_ENTITY, _LETTER = 8, 9
 _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"f": b"\f", b"e": b"\x1b"}
 _LETTERS[b"E"] = b"\x1b"
+_SEQUENCE = b"\x00\xff\x00"  # stands in no text: it is no UTF-8
 
 
-def has_sequence(text: bytes) -> bool:
-    """Are there escape sequences of terminals in the text?"""
-    return _HAS_SEQUENCE.search(text) is not None
-
-
-def seen_through(text: bytes, between: bytes) -> bytes:
-    """Return the text as it would be read, `between` in the place of each escape sequence."""
-    return _MARK.sub(partial(_meant, between), text)
+def seen_through(text: bytes) -> dict[bytes, bytes]:
+    """Return the text as it would be read, for each that may stand in place of a sequence."""
+    read = _MARK.sub(lambda mark: _meanings[mark[0]], text)
+    if _SEQUENCE in read:
+        return {between: read.replace(_SEQUENCE, between) for between in (b"", b" ")}
+    return {b"": read}
 
 
 def positions(spelled: bytes, between: bytes, deadline: float = math.inf) -> Positions:
-    """Return the same text with the way back to what it was read from."""
-    return Positions(spelled, _MARK.finditer(spelled), partial(_meant, between), deadline)
+    """Return one of these readings with the way back to what it was read from."""
+
+    def meaning(mark: re.Match[bytes]) -> bytes:
+        meant = _meanings[mark[0]]
+        return between if meant is _SEQUENCE else meant
+
+    return Positions(spelled, _MARK.finditer(spelled), meaning, deadline)
 
 
-def _meant(between: bytes, mark: re.Match[bytes]) -> bytes:
-    """Return what a mark stands for."""
-    number = mark.lastindex or 0
-    if number <= 2:
-        return between if number == 1 else b""
-    said = mark[number]
-    if number in _BYTE:  # perhaps one of several that are one character
-        return bytes((int(said, _BYTE[number]),))
-    if number == _ENTITY:
-        return html.unescape(said.decode()).encode("utf-8", "surrogatepass")
-    if number == _LETTER:
-        return _LETTERS.get(said, said)
-    return chr(min(int(said, 16), 0x10FFFF)).encode("utf-8", "surrogatepass")
+class _Meanings(dict[bytes, bytes]):
+    """What each mark stands for; what is long is no mark that comes again."""
+
+    def __missing__(self, mark: bytes) -> bytes:
+        meant = _meant(mark)
+        if len(self) < _MOST_REMEMBERED:
+            self[mark] = meant
+        return meant
+
+
+_MOST_REMEMBERED = 4096
+_meanings = _Meanings()
+
+
+def _meant(mark: bytes) -> bytes:
+    said = _SPELLED.fullmatch(mark)
+    if said is None:
+        return _SEQUENCE if mark[-1] < 0x80 and mark != b"\x1b" else b""
+    code, byte, octal, entity, letter = said.groups()
+    if code:
+        return chr(min(int(code, 16), 0x10FFFF)).encode("utf-8", "surrogatepass")
+    if entity:
+        return html.unescape(entity.decode()).encode("utf-8", "surrogatepass")
+    if letter:
+        return _LETTERS.get(letter, letter)
+    # One byte, perhaps of several that are one character.
+    return bytes((int(byte, 16) if byte else int(octal, 8),))

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
-from hivepipe.redaction.disguise import DISGUISE, has_sequence, positions, seen_through
+from hivepipe.redaction.disguise import IN_JSON, IN_TEXT, positions, seen_through
 from hivepipe.redaction.edit import Edit, edited
 from hivepipe.redaction.escapes import OutOfTimeError, plain, unescaped
 from hivepipe.redaction.json_line import Leaf, is_json, leaves
@@ -33,7 +33,7 @@ class Redactor:
         """Compile; RedactionRuleError names the rule that cannot be."""
         self._rules = tuple(rules)
         self._kinds = {rule.name: rule.kind for rule in rules} | {UNREDACTABLE: "whole text"}
-        self._scanner = Scanner(self._rules, allowed, disguise=DISGUISE)
+        self._scanner = Scanner(self._rules, allowed, disguise=IN_TEXT, suspect=IN_JSON)
 
     def kind(self, rule: str) -> str:
         """Return what kind of secret a rule finds, for the audit log."""
@@ -91,7 +91,7 @@ class Redactor:
             # Most of a line is often one leaf: what was found suspect in the line is so in it.
             known = suspects
             if size < len(line) // 2:
-                known = self._scanner.suspects(line[leaf.start : leaf.end])
+                known = self._scanner.suspects(line[leaf.start : leaf.end], suspects)
             if not known:
                 continue
             begun = time.thread_time()
@@ -144,7 +144,9 @@ class Redactor:
 
     def _of(self, text: bytes, suspects: Sequence[int]) -> Sequence[int]:
         """Return the suspects of a text whose spelling has these: only a disguise hides some."""
-        return self._scanner.suspects(text) if self._scanner.is_disguise(suspects) else suspects
+        if not self._scanner.is_disguise(suspects):
+            return suspects
+        return sorted({*suspects, *self._scanner.suspects(text)})
 
     def _find(
         self, text: bytes, deadline: float, suspects: Sequence[int], depth: int = _DEEPEST
@@ -153,16 +155,17 @@ class Redactor:
         spans = self._scanner.find(text, suspects, deadline)
         if depth and self._scanner.is_disguise(suspects):
             for start, end in self._scanner.disguised(text):
-                spans += self._find_behind(text[start:end], start, deadline, depth - 1)
+                spans += self._find_behind(text[start:end], start, suspects, deadline, depth - 1)
         return merged(spans)
 
-    def _find_behind(self, text: bytes, offset: int, deadline: float, depth: int) -> Iterator[Span]:
+    def _find_behind(
+        self, text: bytes, offset: int, suspects: Sequence[int], deadline: float, depth: int
+    ) -> Iterator[Span]:
         """Find the secrets of a disguised text, as ranges of what it is a part of."""
-        # What a sequence of a terminal stands between is one word, or two: both are tried.
-        for between in (b"", b" ") if has_sequence(text) else (b"",):
-            readable = seen_through(text, between)
-            suspects = self._scanner.suspects(readable) if readable != text else ()
-            spans = self._find(readable, deadline, suspects, depth) if suspects else []
+        for between, readable in seen_through(text).items():
+            if readable == text:
+                continue
+            spans = self._find(readable, deadline, self._of(readable, suspects), depth)
             if not spans:  # as mostly: no way back is needed
                 continue
             origin = positions(text, between, deadline).origin

@@ -28,7 +28,7 @@ COLON = r"(?::|%3[Aa])"
 BASE64 = r"(?:[A-Za-z0-9+/]|\\/|%2[BbFf])"
 PADDING = r"(?:=|%3[Dd]){0,3}"
 # Words and small numbers joined by dashes: `sk-learn-tutorial-2` is no key.
-_WORD = r"(?:(?:[A-Z]?[a-z]+)*|[A-Z]+|[0-9]{1,4})"
+_WORD = r"(?:(?:[A-Z]?[a-z]+)*[0-9]{0,2}|[A-Z]+[0-9]{0,2}|[0-9]{1,4})"
 WORDS = rf"{_WORD}(?:[-_.]{_WORD})*"
 # A line break as it is or as JSON writes it, and the line number of `cat -n` after it.
 BREAK = r"(?:\r?\n|\\+n)(?: *[0-9]+(?:\t|\\+t|\xe2\x86\x92))?"
@@ -48,6 +48,7 @@ class Rule:
     replacement: str = REDACTED
     unless: str = ""  # a secret that matches this as a whole is none
     least_entropy: float = 0.0  # bits per character
+    must_look_random: bool = False  # as no name or word does
     examples: tuple[str, ...] = ()
     counterexamples: tuple[str, ...] = ()
 

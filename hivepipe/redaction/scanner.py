@@ -14,6 +14,7 @@ import re2
 
 from hivepipe.errors import RedactionRuleError
 from hivepipe.redaction.escapes import OutOfTimeError
+from hivepipe.redaction.randomness import looks_random
 from hivepipe.redaction.rule import START, WORDS, Rule
 
 # Of a token glued to a letter, digit or _: bits per byte, so that no word is cut in two.
@@ -36,28 +37,40 @@ class Scanner:
     """The rules, compiled."""
 
     def __init__(
-        self, rules: Sequence[Rule], allowed: Sequence[str] = (), disguise: str = ""
+        self,
+        rules: Sequence[Rule],
+        allowed: Sequence[str] = (),
+        disguise: str = "",
+        suspect: str = "",
     ) -> None:
         """Compile the sieve; RedactionRuleError names the rule that cannot be compiled.
 
-        A text that holds `disguise` is suspect, whatever else it holds.
+        A text that holds `suspect` may be a disguised one, and `disguise` is then looked behind.
         """
         self.rules = tuple(rules)
         self._allowed = tuple(compiled(pattern, "allow") for pattern in allowed)
-        self._sieve = re2.Set.SearchSet(_options())
         for rule in self.rules:
             compiled(rule.sieve, rule.name)
-            self._sieve.Add(rule.sieve.encode("latin-1"))
         self._disguise = compiled(disguise, "disguise") if disguise else None
+        forms = [(rule.sieve, n) for n, rule in enumerate(self.rules) if rule.is_token]
+        names = [(rule.sieve, n) for n, rule in enumerate(self.rules) if not rule.is_token]
         if disguise:
-            self._sieve.Add(disguise.encode("latin-1"))
-        self._sieve.Compile()
+            forms.append((suspect or disguise, len(self.rules)))
+        # Two automata: the states of one would be pairs of theirs, more than it can keep.
+        self._sieves = [_Sieve(patterns) for patterns in (forms, names) if patterns]
         self._exact: list[_Exact | None] = [None] * len(self.rules)
 
-    def suspects(self, text: bytes) -> list[int]:
-        """Return the rules whose secrets the text may hold, however it spells them."""
-        found: list[int] | None = self._sieve.Match(text)
-        return sorted(found) if found else []
+    def suspects(self, text: bytes, among: Sequence[int] | None = None) -> list[int]:
+        """Return the rules whose secrets the text may hold, however it spells them.
+
+        With `among`, the suspects of a text that this one is a part of.
+        """
+        found: list[int] = []
+        for sieve in self._sieves:
+            if among is None or not sieve.numbers.isdisjoint(among):
+                found += sieve.matching(text)
+        found.sort()
+        return found
 
     def disguised(self, text: bytes) -> Iterator[tuple[int, int]]:
         """Yield the parts of a text around what the scanner was told to look behind."""
@@ -98,10 +111,12 @@ class Scanner:
         for match in exact.pattern.finditer(text):
             if time.thread_time() > deadline:
                 raise OutOfTimeError
-            group = next((n for n in exact.groups if match.start(n) >= 0), None)
-            if group is None:
+            for group in exact.groups:
+                start, end = match.span(group)
+                if start >= 0:
+                    break
+            else:
                 continue
-            start, end = match.span(group)
             secret = text[start:end]
             if not secret or not exact.is_secret(secret) or self._is_allowed(secret):
                 continue
@@ -112,6 +127,24 @@ class Scanner:
 
     def _is_allowed(self, secret: bytes) -> bool:
         return any(pattern.fullmatch(secret) for pattern in self._allowed)
+
+
+class _Sieve:
+    """Patterns that are tried at once."""
+
+    def __init__(self, patterns: Sequence[tuple[str, int]]) -> None:
+        """Compile patterns, each with its number."""
+        self._in_order = [number for _, number in patterns]
+        self.numbers = frozenset(self._in_order)
+        self._set = re2.Set.SearchSet(_options())
+        for pattern, _ in patterns:
+            self._set.Add(pattern.encode("latin-1"))
+        self._set.Compile()
+
+    def matching(self, text: bytes) -> list[int]:
+        """Return the numbers of the patterns that match somewhere."""
+        found = self._set.Match(text)
+        return [self._in_order[index] for index in found] if found else []
 
 
 class _Exact:
@@ -127,10 +160,13 @@ class _Exact:
         self.groups = range(1, self.pattern.groups + 1) if self.pattern.groups else (0,)
         self._unless = compiled(rule.unless, rule.name) if rule.unless else None
         self._least_entropy = rule.least_entropy
+        self._must_look_random = rule.must_look_random
 
     def is_secret(self, text: bytes) -> bool:
         """Is it none of the rule's exceptions, and random enough?"""
         if self._unless is not None and self._unless.fullmatch(text):
+            return False
+        if self._must_look_random and not looks_random(text):
             return False
         return not self._least_entropy or entropy(text) >= self._least_entropy
 

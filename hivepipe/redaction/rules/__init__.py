@@ -13,6 +13,7 @@ from hivepipe.redaction.rules.passwords import PASSWORDS
 from hivepipe.redaction.rules.payments import PAYMENTS
 from hivepipe.redaction.rules.private_keys import PRIVATE_KEYS
 from hivepipe.redaction.rules.services import SERVICES
+from hivepipe.redaction.rules.values import VALUES
 
 RULES = (
     *PRIVATE_KEYS,
@@ -27,5 +28,6 @@ RULES = (
     *HEADERS,
     *PASSWORDS,
     *NAMED_SECRETS,
+    *VALUES,
     *EMAILS,
 )

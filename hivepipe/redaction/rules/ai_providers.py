@@ -20,7 +20,7 @@ AI_PROVIDERS = (
         "«sk-or-v1-<h64>»",
         "«sk_<h48>»",
         sieve=START + "sk[-_]",
-        unless=WORDS,
+        unless=WORDS + "|sk-(?:ecdsa|ssh)-.*",
         but="sk-learn-tutorial-notebook-2",
     ),
     token(
@@ -29,6 +29,8 @@ AI_PROVIDERS = (
         "«hf_<A34>»",
         "«api_org_<A34>»",
         sieve="hf_|api_org_",
+        unless=WORDS,
+        but="hf_requiredCharacteristicTypesForDisplay",
     ),
     token("replicate", r"r8_[A-Za-z0-9]{37,}", "«r8_<A37>»"),
     token("groq", r"gsk_[A-Za-z0-9]{40,}", "«gsk_<A52>»"),

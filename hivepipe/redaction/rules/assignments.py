@@ -21,7 +21,7 @@ LINE_END = r"[ \t]*(?:\r?\n|\\+[nr]|[ \t]#|\\*[\"'](?:[\s,}\]\\]|$)|$)"
 
 # What stands in a secret's place and is none: masks, templates, references, names, types, labels.
 NO_LITERAL = (
-    r"(?i)x{3,}.*|\*.*|\.{2,}.*|<.*|\$.*|.*\$\{.*|\{.*|%[({sd].*|%[A-Z_]+%|@.*|#.*|\[.*|:.*"
+    r"(?i)x{3,}.*|\*.*|.*\*\*\*(?-i:[A-Z_]{3,})\*\*\*.*|\.{2,}.*|<.*|\$.*|.*\$\{.*|\{.*|%[({sd].*|%[A-Z_]+%|@.*|#.*|\[.*|:.*"
     r"|--?[A-Za-z-]*|[-.]+|(?:https?|file|env|vault|op|ssm|arn|data):.*|(?:~|\.{1,2})?/.*"
     r"|(?:your|my|some|enter|the|new|old|user|test|fake|dummy|any)[ _-].*"
     r"|.*example.*|.*placeholder.*|[a-z_][a-z0-9_]*(?:\.[a-z_][a-z0-9_]*)+"
@@ -29,4 +29,5 @@ NO_LITERAL = (
     r"|bytes|number|object|any|self|input|field|value|empty|missing|invalid|unknown|default|basic"
     r"|.*(?:passw(?:or)?d|passphrase)[^0-9]*|pass|pwd|passw|secrets?|tokens?|keys?|auth|bearer"
 )
+FOREIGN_LABEL = r"(?:[\x80-\xff]|[ :.!?*()])+"  # without a Latin letter or a digit
 LABEL = r"(?-i:[A-Z][a-z\x80-\xff]+[:.!?]?)"

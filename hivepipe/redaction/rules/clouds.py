@@ -67,9 +67,9 @@ CLOUDS = (
     ),
     token(
         "doppler",
-        r"dp\.(?:pt|st|ct|scim|audit)\.(?:[a-z0-9_-]{2,35}\.)?[A-Za-z0-9]{40,}",
+        r"dp\.(?:pt|st|sa|ct|scim|audit)\.(?:[a-z0-9_-]{2,35}\.)?[A-Za-z0-9]{40,}",
         "«dp.pt.<A43>»",
-        sieve=r"dp\.(?:pt|st|ct|scim|audit)\.",
+        sieve=r"dp\.(?:pt|st|sa|ct|scim|audit)\.",
     ),
     token("pulumi", r"pul-[a-f0-9]{40}", "«pul-<h40>»", sieve="pul-[a-f0-9]"),
     token("openshift", r"sha256~[A-Za-z0-9_-]{43}", "«sha256~<w43>»"),
@@ -86,7 +86,13 @@ CLOUDS = (
     token("scalingo", r"tk-us-[A-Za-z0-9_-]{48}", "«tk-us-<w48>»"),
     token("prefect", r"pnu_[A-Za-z0-9]{36}", "«pnu_<A36>»"),
     token("clickhouse", r"4b1d[A-Za-z0-9]{38}\b", "«4b1d<A38>»", unless="[0-9a-f]+"),
-    token("infracost", r"ico-[A-Za-z0-9]{32}\b", "«ico-<A32>»", sieve="ico-[A-Za-z0-9]"),
+    token(
+        "infracost",
+        r"ico-[A-Za-z0-9]{32}\b",
+        "«ico-<A32>»",
+        sieve="ico-[A-Za-z0-9]",
+        unless="ico-[0-9a-f]+",
+    ),
     token(
         "harness",
         r"(?:pat|sat)\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9]{24}\.[A-Za-z0-9]{20}",

@@ -20,13 +20,18 @@ EMAILS = (
         kind="e-mail address",
         replacement=EMAIL,
         # First what it passes over: a path or a URL, up to its query.
-        pattern=r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?:\\*/)[^\s\"'<>?#]*"
+        # ... and where a machine is named: ssh deploy@host, deploy@host:/srv
+        pattern=r"\b(?:ssh|scp|sftp|mosh|rsync|autossh|ssh-copy-id)"
+        r"(?:[ \t]+[^\s@|;&\"'`]+){0,12}[ \t]+"
+        r"[\w.-]+@[\w.-]+|[\w.-]+@[\w.-]+:(?:[~/]|[\w.-]+/)"
+        r"|(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?:\\*/)[^\s\"'<>?#]*"
         rf"|(?:\\[nrtbf]|%[0-9A-Fa-f]{{2}})?({_LETTER}(?:\.?{_LETTER}){{0,63}}(?:@|%40)"
         rf"(?:{_LETTER}{{1,63}}\.){{1,8}}[A-Za-z]{{2,24}})(?:[^\w(\[.-]|\.(?:\W|$)|$)",
         sieve=r"[\w+-](?:@|%40)[\w\\\x80-\xff.-]+\.[A-Za-z]",
         unless=r"(?i)(?:git|(?:do-?not-?|no-?)reply)(?:@|%40).*"
         r"|.*(?:@|%40)(?:.*\.)?example\.(?:com|org|net)"
         rf"|.*(?:@|%40)(?:users\.noreply\.github\.com|(?:self|www)\..*|[\w-]+\.py|.*\.(?:{_FILE_TYPES}))"
+        r"|.*(?:@|%40)(?:openssh\.com|libssh\.org|.*\.gserviceaccount\.com)"
         rf"|{_MESSAGE_ID}@.*",
         examples=(
             "write to «ana.lopez+shop@mail.shop.io».",
@@ -37,6 +42,11 @@ EMAILS = (
         ),
         counterexamples=(
             "git@github.com:org/repo",
+            "ssh -p 2222 deploy@web1.shop.io uptime",
+            "scp a.txt deploy@web1.shop.io:/srv",
+            "rsync -a . deploy@web1.shop.io:shop/",
+            "Ciphers aes256-gcm@openssh.com,hmac-sha2-256-etm@openssh.com",
+            "ci@shop.iam.gserviceaccount.com",
             "user@host",
             "@scope/pkg@1.2.3",
             "name@.service",

@@ -18,6 +18,8 @@ _NO_RANDOM = NO_LITERAL + (
     # names: CONSTANT_2, some-words-2, camelCase, word12
     r"|(?-i:[A-Z][A-Z0-9_]*|(?:[a-z]+|[0-9]{1,4})(?:[-_./ ](?:[a-z]+|[0-9]{1,4}))*"
     r"|[A-Z]?[a-z]+(?:[_.-]?[A-Z]?[a-z]{2,})*[0-9]{0,4}"
+    r"|(?:[a-z]+[0-9]{0,4}|[0-9]{1,4})(?:_(?:[a-z]+[0-9]{0,4}|[0-9]{1,4}))+"
+    r"|[a-z]+(?:[A-Z][a-z]+[0-9]{0,5})+"
     r"|_*(?:(?:[A-Z]?[a-z]+)+|[A-Z]+)(?:_+(?:(?:[A-Z]?[a-z]+)+|[A-Z]+|[0-9]{1,4}))*)"
 )
 
@@ -31,6 +33,7 @@ NAMED_SECRETS = (
         least_entropy=2.8,
         examples=(
             'api_key = "«<A32>»"',
+            'api_key = "«Gq7wertzuiopasdfghjklyx»"',
             '{"client_secret": "«<A24>»"}',
             '{\\"apiKey\\": \\"«<h32>»\\"}',
             "const token = '«<A40>»'",
@@ -55,6 +58,7 @@ NAMED_SECRETS = (
         least_entropy=3.2,
         examples=(
             "export SHOP_API_KEY=«<A32>»",
+            "token: «gq7wertzuiopasdfghjklyx»",
             "client_secret=«<A24>»&grant_type=x",
             "shop:\n  token: «<A40>»\n",
             "X-Api-Key: «<h32>»",
@@ -66,6 +70,9 @@ NAMED_SECRETS = (
             "_M_token = _S_token_subexpr_no_group_begin;",
             "private_key: _ALLOWED_PRIVATE_KEY_TYPES, x",
             "secret=config.secrets.shop_key_2",
+            "token=oauth2_token_value",
+            "client_secret=x509_client_secret_str",
+            "PrivateKey: testEd25519PrivateKey",
         ),
     ),
 )

@@ -10,6 +10,7 @@ from hivepipe.redaction.rules.assignments import (
     BARE,
     CLOSE,
     END,
+    FOREIGN_LABEL,
     IS,
     LABEL,
     LINE_END,
@@ -29,7 +30,7 @@ PASSWORDS = (
         pattern=rf"(?i:{_NAME}){IS}{QUOTED}"
         rf"|(?i:(?:set_?|with_?|\.)(?:passw(?:or)?d|passphrase))\({GAP}{QUOTED}(?:{GAP}\)|$)",
         sieve=_SIEVE,
-        unless=f"{NO_LITERAL}|{LABEL}",
+        unless=f"{NO_LITERAL}|{LABEL}|{FOREIGN_LABEL}",
         examples=(
             'password = "«hunter2»"',
             "os.environ['DB_PASSWORD'] = '«hunter2»'",
@@ -45,6 +46,8 @@ PASSWORDS = (
             "password = get_password()",
             'password = os.environ["DB_PASSWORD"]',
             'password: "Password"',
+            '"login.password": "비밀번호"',
+            '"login.password": "Пароль:"',
             "{'password': 'required'}",
             'password = f"{user}-{salt}"',
             'password_hash = "5f4dcc3b5aa765d61d8327deb882cf99"',

@@ -1,6 +1,7 @@
+# ruff: noqa: E501 - patterns
 """Tokens of other services, and forms that many share."""
 
-from hivepipe.redaction.rule import BASE64, PADDING, SLASH, START, WORDS, token
+from hivepipe.redaction.rule import BASE64, PADDING, SLASH, START, WORDS, Rule, token
 
 SERVICES = (
     token("sendgrid", r"SG\.[A-Za-z0-9=_.-]{60,}", "«SG.<w22>.<w43>»"),
@@ -10,13 +11,21 @@ SERVICES = (
         "«xkeysib-<h64>-<A16>»",
         sieve="x(?:keysib|smtpsib)-",
     ),
-    token("mailgun", r"(?:pub)?key-[a-f0-9]{32}\b", "«key-<h32>»", sieve="key-[a-f0-9]"),
+    Rule(
+        name="mailgun",
+        kind="API key",
+        pattern=r"(?:^|[^0-9A-Za-z_-]|\\[nrtbf]|%[0-9A-Fa-f]{2})((?:pub)?key-[a-f0-9]{32})\b",
+        sieve="key-[a-f0-9]",
+        examples=("«key-<h32>»", "x=«pubkey-<h32>»"),
+        counterexamples=("cache-key-<h32>",),
+    ),
     token("mailchimp", r"[a-f0-9]{32}-us[0-9]{1,2}\b", "«<h32>-us12»", sieve="[a-f0-9]-us[0-9]"),
     token(
         "mapbox",
-        r"[ps]k\.eyJ[A-Za-z0-9_-]{40,}\.[A-Za-z0-9_-]{20,}",
+        r"[pst]k\.eyJ[A-Za-z0-9_-]{40,}\.[A-Za-z0-9_-]{20,}",
         "«sk.eyJ<A60>.<A22>»",
-        sieve=r"[ps]k\.eyJ",
+        "«tk.eyJ<A60>.<A22>»",
+        sieve=r"[pst]k\.eyJ",
     ),
     token("twilio", r"(?:SK|AC)[0-9a-fA-F]{32}\b", "«SK<h32>»", sieve="(?:SK|AC)[0-9a-fA-F]{32}"),
     token(
@@ -42,10 +51,10 @@ SERVICES = (
     ),
     token(
         "new_relic",
-        r"NR(?:AK|II|JS|RA|IQ)-[A-Za-z0-9-]{19,}",
+        r"NR(?:AK|II|JS|RA|IQ|AA|BR)-[A-Za-z0-9-]{19,}",
         "«NRAK-<u27>»",
         "«NRJS-<h19>»",
-        sieve="NR(?:AK|II|JS|RA|IQ)-",
+        sieve="NR(?:AK|II|JS|RA|IQ|AA|BR)-",
     ),
     token(
         "dynatrace",
@@ -56,9 +65,10 @@ SERVICES = (
     token("sonar", r"sq[upa]_[a-f0-9]{40}", "«squ_<h40>»", sieve="sq[upa]_"),
     token(
         "launchdarkly",
-        r"(?:sdk|api|mob)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
+        r"(?:sdk|mob)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
         "«sdk-<h8>-<h4>-<h4>-<h4>-<h12>»",
-        sieve="(?:sdk|api|mob)-[0-9a-f]",
+        sieve="(?:sdk|mob)-[0-9a-f]",
+        but="api-<h8>-<h4>-<h4>-<h4>-<h12>",
     ),
     token("octopus", r"API-[A-Z0-9]{26}\b", "«API-<u26>»", unless=WORDS),
     token("adobe", r"p8e-[A-Za-z0-9]{32}", "«p8e-<A32>»"),
@@ -105,6 +115,95 @@ SERVICES = (
         sieve="dvc_(?:server|client|mobile)_",
     ),
     token("mailersend", r"mlsn\.[A-Za-z0-9]{30,}", "«mlsn.<h64>»"),
+    token("adafruit", r"aio_[A-Za-z0-9]{28}\b", "«aio_<A28>»", sieve="aio_[A-Za-z0-9]"),
+    token("clickup", r"pk_[0-9]{5,10}_[A-Z0-9]{32}\b", "«pk_<d8>_<u32>»", sieve="pk_[0-9]"),
+    token("klaviyo", r"pk_[a-f0-9]{34}\b", "«pk_<h34>»", sieve="pk_[a-f0-9]"),
+    token("dependency_track", r"odt_[A-Za-z0-9_]{32,}", "«odt_<A8>_<A32>»", unless=WORDS),
+    token(
+        "stackhawk",
+        r"hawk\.[A-Za-z0-9_-]{20}\.[A-Za-z0-9_-]{20}",
+        "«hawk.<w20>.<w20>»",
+        sieve=r"hawk\.",
+        unless=WORDS,
+    ),
+    token("sourcegraph_cody", r"slk_[a-f0-9]{64}", "«slk_<h64>»", sieve="slk_[a-f0-9]"),
+    token(
+        "scrapfly",
+        r"scp-(?:live|test)-[a-f0-9]{32}",
+        "«scp-live-<h32>»",
+        sieve="scp-(?:live|test)-",
+    ),
+    token("teamwork", r"tkn\.v1_[A-Za-z0-9=_-]{40,}", "«tkn.v1_<A70>==»", sieve=r"tkn\.v1_"),
+    token(
+        "voiceflow",
+        r"VF\.(?:DM|WS)\.[a-f0-9]{24}\.[A-Za-z0-9]{16}",
+        "«VF.DM.<h24>.<A16>»",
+        sieve=r"VF\.(?:DM|WS)\.",
+    ),
+    token("alchemy", r"alcht_[A-Za-z0-9]{30}", "«alcht_<A30>»"),
+    token(
+        "pubnub",
+        r"(?:pub|sub|sec)-c-[0-9A-Za-z-]{36,}",
+        "«pub-c-<h8>-<h4>-<h4>-<h4>-<h12>»",
+        sieve="(?:pub|sub|sec)-c-[0-9A-Za-z]",
+        unless=WORDS,
+    ),
+    token(
+        "pagarme", r"ak_(?:live|test)_[A-Za-z0-9]{30}", "«ak_live_<A30>»", sieve="ak_(?:live|test)_"
+    ),
+    token(
+        "lob",
+        r"(?:live|test)_(?:pub_)?[a-f0-9]{31,35}\b",
+        "«live_<h35>»",
+        sieve="(?:live|test)_(?:pub_)?[a-f0-9]{8}",
+    ),
+    token(
+        "twitch_stream",
+        r"live_[0-9]{8,10}_[A-Za-z0-9]{30}",
+        "«live_<d9>_<A30>»",
+        sieve="live_[0-9]",
+    ),
+    token(
+        "django",
+        r"django-insecure-[^\s\"'\\]{30,}",
+        "print('«django-insecure-<A20>$!%(^+=&<A22>»'",
+    ),
+    Rule(
+        name="unseal_key",
+        kind="API key",
+        pattern=r"(?i:unseal key [0-9]+|recovery key [0-9]+|root token):[ \t]+([A-Za-z0-9+/.=]{24,})",
+        sieve="(?i)(?:unseal|recovery) key [0-9]|root token:",
+        examples=("Unseal Key 1: «<b43>=»",),
+    ),
+    Rule(
+        name="password_hash",  # as in /etc/shadow and .htpasswd
+        kind="password",
+        pattern=r"(\$(?:6|5|7|y|gy|apr1|1|2[abxy]?|argon2(?:id|i|d))\$[A-Za-z0-9./$=,+-]{30,})",
+        sieve=r"\$(?:6|5|7|y|gy|apr1|1|2[abxy]?|argon2(?:id|i|d))\$",
+        examples=(
+            "root:«$6$<A16>$<A86>»:19000:0:99999:7:::",
+            "ana:«$2y$10$<A53>»",
+        ),
+        counterexamples=("echo $1$2", "$1$ is replaced"),
+    ),
+    Rule(
+        name="jwk",
+        kind="private key",
+        pattern=r"\\*\"kty\\*\"[^{}]*?\\*\"(?:d|k)\\*\"\s*:\s*\\*\"([A-Za-z0-9_-]{40,})"
+        r"|\\*\"(?:d|k)\\*\"\s*:\s*\\*\"([A-Za-z0-9_-]{40,})[^{}]*?\\*\"kty",
+        sieve=r"\"kty",
+        examples=(
+            '{"kty": "EC", "crv": "P-256", "d": "«<w43>»"}',
+            '{"d": "«<w43>»", "kty": "OKP"}',
+        ),
+    ),
+    Rule(
+        name="wireguard",
+        kind="private key",
+        pattern=r"(?:PrivateKey|PresharedKey)[ \t]*=[ \t]*([A-Za-z0-9+/]{43}=)",
+        sieve="(?:Private|Preshared)Key[ \t]*=",
+        examples=("PresharedKey = «<b43>=»",),
+    ),
     token("nylas", r"nyk_[A-Za-z0-9]{60,}", "«nyk_<A67>»"),
     token("samsara", r"samsara_api_[A-Za-z0-9]{26,}", "«samsara_api_<A30>»"),
     token("ionic", r"ion_[A-Za-z0-9]{42}", "«ion_<A42>»", sieve=START + "ion_[A-Za-z0-9]"),
