@@ -1,0 +1,28 @@
+"""docs/security.md: a promise has a row, and a row names the tests that show it."""
+
+import re
+
+import pytest
+
+from tests.architecture.test_coverage import functions_of
+from tests.architecture.test_docs import ROOT, cells
+
+PAGE = (ROOT / "docs" / "security.md").read_text()
+TABLES = re.findall(r"^## .+(?=\n\n\| promise)", PAGE, re.MULTILINE)
+ROWS = [row for heading in TABLES for row in cells(PAGE, heading)]
+
+
+def test_the_page_has_its_tables() -> None:
+    assert len(TABLES) >= 3
+    assert len(ROWS) >= 30
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_each_promise_says_how_it_is_kept_and_by_which_tests_that_is_shown(row: list[str]) -> None:
+    promise, how, shown = row
+    assert promise
+    assert how
+    named = re.findall(r"`([a-z_]+/test_\w+)::(\w+)`", shown)
+    assert named, "a row without a test shows nothing"
+    for file, name in named:
+        assert name in functions_of(file), f"{file}::{name}"

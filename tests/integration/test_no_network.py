@@ -1,0 +1,23 @@
+"""A stack opens no port, and speaks to nobody that its user has not named."""
+
+import psutil  # type: ignore[import-untyped]
+
+from tests.conftest import until
+from tests.installed import User
+
+
+def test_no_process_of_a_stack_has_a_connection_or_a_port(user: User) -> None:
+    user.hivepipe("init")
+    user.hivepipe("up", "-d")
+    user.live_through_a_session()
+    until(lambda: user.sessions(), "nothing was recorded")
+    found = [process for process in psutil.process_iter() if is_of(process, user)]
+    assert len(found) >= 4
+    assert [each.net_connections("inet") for each in found if each.net_connections("inet")] == []
+
+
+def is_of(process: psutil.Process, user: User) -> bool:
+    try:
+        return str(process.cwd()).startswith(str(user.home))
+    except psutil.Error:
+        return False
