@@ -1,0 +1,51 @@
+"""How much goes of what has no form of its own: bounds, beside names, in commands and sentences."""
+
+import json
+import random
+
+import pytest
+
+from hivepipe.redaction import redact_line
+from tests.redaction_contexts import (
+    KEY_CONTEXTS,
+    KEY_FORMS,
+    KEY_NAMES,
+    PASSWORD_CONTEXTS,
+    PASSWORD_NAMES,
+    PASSWORDS,
+)
+from tests.redaction_corpus import expand
+
+LEAST_KEYS = 0.80
+LEAST_PASSWORDS = 0.65
+
+
+def recall(secrets: tuple[str, ...], names: tuple[str, ...], contexts: tuple[str, ...]) -> float:
+    """Return how many of the secrets lose more than a third of their characters."""
+    chance = random.Random(1)
+    gone = 0
+    for context in contexts:
+        for form in secrets:
+            secret = expand(form, chance)
+            text = context.format(N=chance.choice(names), V=secret)
+            line, _ = redact_line(json.dumps({"content": text}, ensure_ascii=False).encode())
+            kept = json.loads(line)["content"]
+            size = max(4, len(secret) * 2 // 3)
+            gone += not any(secret[at : at + size] in kept for at in range(len(secret) - size + 1))
+    return gone / (len(contexts) * len(secrets))
+
+
+def test_keys_without_a_form() -> None:
+    assert recall(KEY_FORMS, KEY_NAMES, KEY_CONTEXTS) >= LEAST_KEYS
+
+
+def test_passwords() -> None:
+    assert recall(PASSWORDS, PASSWORD_NAMES, PASSWORD_CONTEXTS) >= LEAST_PASSWORDS
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_keys_of_capitals_and_digits(seed: int) -> None:
+    chance = random.Random(seed)
+    secret = expand("<u32>", chance)
+    line, _ = redact_line(b"STEAM_API_KEY=%s" % secret.encode())
+    assert line == b"STEAM_API_KEY=***REDACTED***"
