@@ -261,8 +261,11 @@ def runtime_folder(home: str) -> str:
 
 
 def spare_runtime_folder(home: str) -> str:
-    """Return the folder for when a login's own went away with the login."""
-    return f"/tmp/hivepipe-{posix.geteuid()}/{short_hash(home)}"
+    """Return the folder for when a login's own went away; in /tmp, if nobody else was first."""
+    base = f"/tmp/hivepipe-{posix.geteuid()}"
+    if posix.access(base, posix.F_OK, follow_symlinks=False) and not is_private_folder(base):
+        base = f"{state_folder()}/run"
+    return f"{base}/{short_hash(home)}"
 
 
 def is_private_folder(path: str) -> bool:

@@ -11,14 +11,8 @@ import posix
 import time
 
 from hivepipe import settings
-from hivepipe.home import (
-    Place,
-    environment_of,
-    is_private_folder,
-    make_folders,
-    read_small,
-    spare_runtime_folder,
-)
+from hivepipe.home import Place, environment_of, read_small, spare_runtime_folder
+from hivepipe.queues.spool import make_private_folder
 
 AGAIN_SECS = 10
 LONGEST_WAIT_SECS = 3600
@@ -49,11 +43,10 @@ def _path(place: Place) -> str:
     """Return the file in a folder of ours alone, which is made; empty if that cannot be."""
     for folder in (place.runtime, spare_runtime_folder(place.home)):
         try:
-            make_folders(folder)
+            make_private_folder(folder)
         except OSError:  # the one of a login that is over
             continue
-        if is_private_folder(folder) and is_private_folder(folder.rpartition("/")[0]):
-            return f"{folder}/starting"
+        return f"{folder}/starting"
     return ""
 
 

@@ -102,11 +102,17 @@ def _keep(
     return path
 
 
+def make_private_folder(path: str) -> None:
+    """Make a folder in a folder of ours, and nothing behind a link. OSError: it cannot be."""
+    for each in (path.rpartition("/")[0], path):
+        make_folders(each)
+        if not is_private_folder(each):
+            raise PermissionError
+
+
 def _prepare(folder: str) -> None:
     """Make a spare folder. OSError: it cannot be, it is not ours alone, or it is full."""
-    make_folders(folder)
-    if not (is_private_folder(folder) and is_private_folder(folder.rpartition("/")[0])):
-        raise PermissionError
+    make_private_folder(folder)
     try:
         found = posix.listdir(f"{folder}/spool")
     except FileNotFoundError:
@@ -124,6 +130,8 @@ def count_lost(place: Place, event_time_ns: int) -> None:
     """
     for folder in (place.home, *spare_folders(place.home, place.runtime)):
         try:
+            if folder != place.home:
+                make_private_folder(folder)
             _append(folder, LOST, f"{event_time_ns}", MOST_LOST_BYTES)
         except OSError:
             continue

@@ -169,9 +169,10 @@ def runtime_for(home: str) -> str:
     """
     record = read_record(home)
     recorded = record.get("runtime") or os.path.dirname(record.get("socket", ""))
-    folder = recorded if is_private_folder(recorded) else runtime_folder(home)
+    is_ours = all(map(is_private_folder, (os.path.dirname(recorded), recorded)))
+    folder = recorded if is_ours else runtime_folder(home)
     try:
-        make_private(folder)
+        make_private(os.path.dirname(folder))
     except StackError:  # XDG_RUNTIME_DIR of a login that is over
         folder = spare_runtime_folder(home)
     for path in (os.path.dirname(folder), folder):
