@@ -5,7 +5,9 @@ BIN := .venv/bin
 OLDEST_RQ := 2.9.0
 TESTERS ?= 4  # most tests wait for processes, not for a processor
 
-.PHONY: install demo test faults check collect bench clean
+UV := 0.13.9
+
+.PHONY: install demo test faults check collect bench lock clean
 
 install: .venv/.installed
 
@@ -41,6 +43,11 @@ check: install  ## format, lint, types, layers, known vulnerabilities
 bench: install  ## everything that is measured, a table and a picture of it; a quarter of an hour
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	$(BIN)/python benchmarks/run_all.py --page docs
+
+lock: install  ## requirements.lock anew, after a change of pyproject.toml or constraints.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check uv==$(UV)
+	printf 'hatchling>=1.26\n' | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	  --no-header --no-annotate -c constraints.txt --extra embedded --extra dashboard pyproject.toml - -o requirements.lock
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
