@@ -1,6 +1,6 @@
 """All that is known of one session: its row, its events, its files, its cost, its summary."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from hivepipe.costs.bill import Bill
 from hivepipe.errors import HivepipeError
@@ -14,6 +14,7 @@ from hivepipe.store.usage import charges
 
 MOST_FILES = 200
 _HIDDEN = ("checkpoint_data",)
+Kind = TypeVar("Kind")
 
 
 class Spent(NamedTuple):
@@ -65,31 +66,38 @@ def _of_archive(home: str, session: str) -> Entry | None:
     meta = _archived(home, session)
     if not meta:
         return None
-    tools = meta.get("tools") or {}
+    tools = [each for each in _of(meta, "tools", dict).values() if isinstance(each, dict)]
+    models = _of(meta, "models", list)
     return {
         "id": session,
         "condition": "archived",
         "objective": meta.get("title"),
         "project": meta.get("cwd"),
-        "model": (meta.get("models") or [None])[-1],
-        "transcript_path": (meta.get("source") or {}).get("path"),
+        "model": models[-1] if models else None,
+        "transcript_path": _of(meta, "source", dict).get("path"),
         "created_at": meta.get("started_at"),
         "last_active_at": meta.get("ended_at"),
         "end_reason": None,
         "task_id": None,
         "prompts": 0,
-        "messages": meta.get("message_count"),
-        "calls": sum(each["calls"] for each in tools.values()),
-        "failed": sum(each["failed"] for each in tools.values()),
+        "messages": _of(meta, "message_count", int),
+        "calls": sum(_of(each, "calls", int) for each in tools),
+        "failed": sum(_of(each, "failed", int) for each in tools),
         "agents": 0,
-        "skill_uses": len(meta.get("skills_used") or ()),
+        "skill_uses": len(_of(meta, "skills_used", list)),
     }
+
+
+def _of(meta: dict[str, Any], name: str, kind: type[Kind]) -> Kind:
+    """Return a field of a description; an empty one if it is of another kind."""
+    value = meta.get(name)
+    return value if isinstance(value, kind) else kind()
 
 
 def _files(home: str, session: str, events: list[Event]) -> list[str]:
     """Return the files that were written: by the transcript, and by the checkpoints."""
     found = dict.fromkeys(event.file_path for event in events if event.file_path)
-    found |= dict.fromkeys(_archived(home, session).get("files_modified") or ())
+    found |= dict.fromkeys(_of(_archived(home, session), "files_modified", list))
     return [str(path) for path in found][:MOST_FILES]
 
 

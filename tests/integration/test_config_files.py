@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-import redis
 
 from tests.conftest import until
 from tests.installed import User
@@ -62,8 +61,6 @@ def test_the_stack_takes_the_users_file(user: User) -> None:
     until(user.sessions, "no session was recorded")
     assert database.exists()
     assert not (user.recorded / "hive.db").exists()
-    with redis.Redis.from_url(user.hivepipe("url").strip()) as client:
-        assert client.config_get("appendfsync") == {"appendfsync": "always"}
     said = user.do("hivepipe", "config", "--json")
     values = {entry["name"]: entry for entry in json.loads(said.stdout)["values"]}
     assert values["db"] == {"name": "db", "value": str(database), "source": str(file)}
