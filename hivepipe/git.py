@@ -2,8 +2,10 @@
 
 import os
 import subprocess
+from pathlib import Path
 
 from hivepipe import settings
+from hivepipe.errors import TreeError
 from hivepipe.programs import find_program
 
 ANSWER_SECS = 10.0
@@ -14,6 +16,8 @@ _OPTIONS = (
     *("-c", "core.fsmonitor=false"),
     *("-c", "safe.bareRepository=explicit"),
 )
+
+_NO_REPOSITORY = b"not a git repository"
 
 
 def ask(folder: str, *words: str) -> subprocess.CompletedProcess[bytes] | None:
@@ -41,9 +45,22 @@ def answer(folder: str, *words: str) -> str | None:
 
 
 def tracked_files(folder: str, *paths: str) -> list[str]:
-    """Return the files below the paths that git tracks; none outside of a repository."""
-    found = answer(folder, "ls-files", "-z", "--", *paths)
-    return [name for name in (found or "").split("\0") if name]
+    """Return the files below the paths that git tracks; none outside of a repository.
+
+    TreeError: it is a repository, and git does not say.
+    """
+    asked = ask(folder, "ls-files", "-z", "--", *paths)
+    if asked and asked.returncode == 0:
+        return [name for name in os.fsdecode(asked.stdout).split("\0") if name]
+    if (asked and _NO_REPOSITORY in asked.stderr) or not _is_below_a_repository(folder):
+        return []
+    why = os.fsdecode(asked.stderr).strip() if asked else "there is no git, or it does not answer"
+    raise TreeError(f"git does not say what it tracks in {folder}: {why}")
+
+
+def _is_below_a_repository(folder: str) -> bool:
+    path = Path(os.path.realpath(folder))
+    return any(os.path.lexists(each / ".git") for each in (path, *path.parents))
 
 
 def _environment() -> dict[bytes, bytes]:

@@ -87,10 +87,15 @@ def locate_for_hook(project: str) -> Place:
 
 
 def _is_planted(named: str, home: str, folders: tuple[str, ...]) -> bool:
-    """Could git have brought this home? It lies in the work tree, and no command registered it."""
-    paths = (home, named) if "/../" not in named else (home,)
-    is_inside = any([path.startswith(f"{folder}/") for path in paths for folder in folders])
-    return is_inside and not is_in_project(home) and not read_record(home)
+    """Could git have brought this home? It lies in a work tree, and no command registered it."""
+    if is_in_project(home) or read_record(home):
+        return False
+    paths = (home, f"{real_path(named.rpartition('/')[0])}/")
+    above = [folder for path in paths for folder in _up(path)]
+    return any(
+        [path.startswith(f"{folder}/") for path in paths for folder in folders]
+        + [posix.access(f"{folder}/.git", posix.F_OK) for folder in above]
+    )
 
 
 def default_home() -> str:
@@ -293,9 +298,11 @@ def owner_over_root(path: str) -> int:
 def environment_of(home: str) -> dict[bytes, bytes]:
     """Return the environment of a home's processes: none of the hook's, which a project can set.
 
-    Where none was remembered yet it says where the records are, and nothing else.
+    Where none was remembered yet it says where the records are, and nothing else. In a work tree
+    none is remembered: 1.0.0 had no such file.
     """
-    lines = read_small(f"{home}/environment", LARGEST_ENVIRONMENT).splitlines()
+    path = "" if is_in_project(home) else f"{home}/environment"
+    lines = read_small(path, LARGEST_ENVIRONMENT).splitlines()
     encoded = [line.encode("utf-8", "surrogateescape").partition(b"=") for line in lines]
     found = {name: value for name, _, value in encoded}
     return {

@@ -3,6 +3,15 @@
 # version: the user's copy of its hooks, which an upgrade of the package does not touch, then the
 # package. Without it, the hooks of the plugin keep the events on disk. Without a Python nothing
 # happens: nobody is to see an error on each tool call.
+IFS=: absolute=
+set -f
+for folder in $PATH; do # a relative entry names a folder of the current project
+  case $folder in /*) absolute=$absolute:$folder ;; esac
+done
+set +f
+unset IFS
+PATH=${absolute:-:/usr/bin:/bin}
+PATH=${PATH#:}
 unset PYTHONEXECUTABLE __PYVENV_LAUNCHER__ # they would be heeded in spite of -I
 state=${XDG_STATE_HOME:-$HOME/.local/state}
 copy=/${state#/}/hivepipe/hooks/default/hook # never a path below the current folder

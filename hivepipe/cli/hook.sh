@@ -3,6 +3,15 @@
 # machines, which can name no path, and for the plugin (`hivepipe-hook EVENT plugin`). The user's own
 # copy of the hooks comes first, then this installation. Without either it does nothing,
 # successfully.
+IFS=: absolute=
+set -f
+for folder in $PATH; do # a relative entry names a folder of the current project
+  case $folder in /*) absolute=$absolute:$folder ;; esac
+done
+set +f
+unset IFS
+PATH=${absolute:-:/usr/bin:/bin}
+PATH=${PATH#:}
 unset PYTHONEXECUTABLE __PYVENV_LAUNCHER__ # they would be heeded in spite of -I
 state=${XDG_STATE_HOME:-$HOME/.local/state}
 copy=/${state#/}/hivepipe/hooks/default/hook # never a path below the current folder

@@ -1,5 +1,14 @@
 #!/bin/sh
 # The installed command: starts the real one isolated, whatever PYTHONPATH or the folder hold.
+IFS=: absolute=
+set -f
+for folder in $PATH; do # a relative entry names a folder of the current project
+  case $folder in /*) absolute=$absolute:$folder ;; esac
+done
+set +f
+unset IFS
+PATH=${absolute:-:/usr/bin:/bin}
+PATH=${PATH#:}
 self=$0
 [ -L "$self" ] && self=$(readlink -f "$self")
 python=${self%/*}/python

@@ -11,7 +11,7 @@ from pathlib import Path
 from hivepipe import git
 from hivepipe.asking import in_a_line, waiting
 from hivepipe.doctor.patient import Finding, Patient
-from hivepipe.errors import StoreError
+from hivepipe.errors import StoreError, TreeError
 from hivepipe.file_size import ENOUGH_BYTES, small_limit
 from hivepipe.hive_list import known
 from hivepipe.home import (
@@ -169,7 +169,11 @@ def tracked(patient: Patient) -> Iterator[Finding]:
     folder = tree_of(patient.place.home)
     if not folder:
         return
-    tracked = git.tracked_files(folder, ".hive-mind", ".claude-state/logs")
+    try:
+        tracked = git.tracked_files(folder, ".hive-mind", ".claude-state/logs")
+    except TreeError as error:
+        yield Finding(f"{error}: nothing starts there", "hivepipe move-home, or mend git")
+        return
     found = [name for name in tracked if not name.endswith("/.gitignore")]  # never believed
     if found:
         text = f"git has {found[0]}: what others commit there would be taken for ours"

@@ -105,9 +105,9 @@ def carry_out(plan: Plan, adopt: bool = False) -> Plan:
             edits.remove_if_empty(folder)
         users_folder.tidy()
         raise
-    remember(home, anew=True)
     if is_in_project(home):
         plan = replace(plan, home=lifecycle.leave_the_tree(stack).home, tree=plan.project)
+    remember(plan.home, anew=True)
     hook_copy.write(as_default=True)
     if plan.exclude:
         edits.make(plan.exclude)

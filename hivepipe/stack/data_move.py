@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hivepipe.errors import TreeError
 from hivepipe.home import kept_in, tree_of, write_small
 from hivepipe.regular_file import ANY_SIZE, read_bytes
 from hivepipe.stack.copying import copy_file
@@ -35,8 +36,9 @@ class Move(NamedTuple):
         return Path(self.home, "moving")
 
     def carry_out(self) -> None:
-        """Copy everything, switch, delete; the stack does not run. OSError, StoreError."""
+        """Copy everything, switch, delete, while no stack runs. OSError, StoreError, TreeError."""
         settle(self.home)
+        self._refuse_to_replace()
         plan: dict[str, Any] = {"from": self.source, "to": self.target}
         plan |= {"names": self.names, "database": self.database}
         write_small(str(self.file), json.dumps(plan))
@@ -45,6 +47,11 @@ class Move(NamedTuple):
                 copy_file(old, new)
         set_tree(self.home, self.target)
         settle(self.home)
+
+    def _refuse_to_replace(self) -> None:
+        for old, new in zip(self._files(self.source), self._files(self.target), strict=True):
+            if os.path.lexists(new) and not (os.path.exists(old) and os.path.samefile(old, new)):
+                raise TreeError(f"{new} is there already: move it away, nothing was changed")
 
     def delete(self, tree: str) -> None:
         """Delete the files of one of both places, and the folders that are empty then."""

@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from hivepipe import git
+from hivepipe.errors import TreeError
 from hivepipe.home import read_small
 from hivepipe.stack.processes import PROCESSES
 
@@ -39,11 +40,18 @@ def why_not_ours(home: str, name: str) -> str:
         return "it is a link, or no file"
     if not _OURS.fullmatch(name):
         return "hivepipe makes no file of this name"
-    if name == ".gitignore" and (read_small(str(path)) != "*\n" or git.tracked_files(home, name)):
+    if name == ".gitignore" and (read_small(str(path)) != "*\n" or _is_tracked(home, name)):
         return "it is not hivepipe's"
     if re.fullmatch(_DATABASE, name) and not _has_our_schema(Path(home, "hive.db")):
         return "it is not hivepipe's database"
     return ""
+
+
+def _is_tracked(home: str, name: str) -> bool:
+    try:
+        return bool(git.tracked_files(home, name))
+    except TreeError:  # git does not say: a person decides
+        return True
 
 
 def _has_our_schema(path: Path) -> bool:

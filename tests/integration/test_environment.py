@@ -154,6 +154,35 @@ def test_hooks_by_name_and_of_the_plugin_do_not_take_it(
         assert not pwned(user), words
 
 
+PLANTED = ("hivepipe-hook", "python3", "python3.14", "readlink", "git", "redis-server", "claude")
+
+
+@pytest.mark.parametrize("relative", ["bin", "./bin", "."])
+def test_no_program_of_a_relative_entry_of_path_is_run(user: User, relative: str) -> None:
+    proof = user.home / "pwned"
+    user.hivepipe("init")
+    shutil.rmtree(user.home / ".local/state/hivepipe/hooks")
+    folder = user.project / relative
+    folder.mkdir(exist_ok=True)
+    for name in PLANTED:
+        (folder / name).write_text(f"#!/bin/sh\necho {name} >> '{proof}'\n")
+        (folder / name).chmod(0o755)
+    link = user.home / "hivepipe"
+    link.symlink_to(user.installation.bin / "hivepipe")
+    by_link = user.home / "hivepipe-hook"
+    by_link.symlink_to(user.installation.bin / "hivepipe-hook")
+    user.own(user.home)
+    path = shutil.copy(ROOT / "hooks/plugin.sh", user.installation.folder / "hooks/plugin.sh")
+    for order in (f"{relative}:/usr/bin:/bin", f"/usr/bin:/bin:{relative}", f":{relative}"):
+        for words in (
+            ("/bin/sh", "-c", f"hook=session_start plugin={path}; . {path}"),
+            (str(link), "home"),
+            (str(by_link), "session_start"),
+        ):
+            done = user.do("/usr/bin/env", f"PATH={order}", *words, data="{}")
+            assert not proof.exists(), (order, words, done)
+
+
 def test_a_stack_that_a_hook_starts_does_not_take_it(user: User, evil: Path) -> None:
     user.hivepipe("init")
     user.fire("SessionStart", source="startup")

@@ -246,3 +246,56 @@ def test_a_renamed_project_takes_its_home_along(user: User) -> None:
     )
     user.hivepipe("uninstall", "--purge", "--yes")
     assert not home.exists()
+
+
+# ---- what a branch, a missing git and a person's file must not do
+
+
+def test_a_branch_names_no_environment_of_a_home_of_1_0(user: User) -> None:
+    old, proof = user.has_a_home_of_1_0(), user.home / "pwned"
+    evil = user.project / "evil"
+    evil.mkdir()
+    (evil / "git").write_text(f"#!/bin/sh\ntouch '{proof}'\nexit 0\n")
+    (evil / "git").chmod(0o755)
+    (old / "environment").write_text(f"HOME={user.home}\nPATH={evil}:/usr/bin:/bin\n")
+    (old / "config.toml").write_text('[redaction]\nallow = ["(?s).*"]\n')
+    user.own(user.project)
+    user.git("init", "-q")
+    user.git("add", "-f", ".hive-mind/environment", ".hive-mind/config.toml", "evil")
+    prompt(user, "meanwhile")
+    assert "git tracks" in user.hivepipe("up", "-d", expect=1)
+    assert list((user.recorded / "spool").glob("*.json")), "the event is kept outside"
+    assert not proof.exists()
+    assert not (user.recorded / "config.toml").exists()
+
+
+@pytest.mark.parametrize("git", ["missing", "declines"])
+def test_where_git_does_not_say_what_it_tracks_nothing_is_believed(user: User, git: str) -> None:
+    user.git("init", "-q")
+    if git == "missing":
+        tools = user.home / "tools"
+        tools.mkdir()
+        for name in ("sh", "dirname", "env", "setpriv"):
+            (tools / name).symlink_to(f"/usr/bin/{name}")
+        user.env["PATH"] = f"{user.installation.bin}:{tools}"
+    else:
+        (user.project / ".git" / "config").write_text("[core\n")
+    said = user.hivepipe("init", "--in-tree", expect=1)
+    assert "git does not say what it tracks" in said
+    assert not (user.project / ".hive-mind").exists()
+
+
+def test_a_move_replaces_no_file_of_a_persons(user: User) -> None:
+    user.hivepipe("init")
+    user.hivepipe("up", "-d")
+    record_one(user, "before")
+    mine = user.project / ".hive-mind" / "hive.db"
+    mine.parent.mkdir()
+    mine.write_text("mine\n")
+    user.own(mine.parent)
+    assert "is there already" in user.hivepipe("move-home", "--in-tree", expect=1)
+    assert mine.read_text() == "mine\n"
+    assert known(user) == {"before"}
+    mine.unlink()
+    user.hivepipe("move-home", "--in-tree")
+    assert known(user) == {"before"}

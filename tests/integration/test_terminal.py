@@ -129,7 +129,7 @@ CALLS: dict[str, list[list[str]]] = {
     "task progress": [["t1", HOSTILE], [HOSTILE, "x"]],
     "task reopen": [["t1"], [HOSTILE]],
     "task show": [["t1"], ["t1", "--json"], [HOSTILE]],
-    "transcript": [[SESSION], [SESSION, "--json"], [SESSION, "--html"], [HOSTILE]],
+    "transcript": [[SESSION], [SESSION, "--json"], [HOSTILE]],
     "trust": [[], ["--json"], [HOSTILE], ["--yes"], ["--remove"]],
     "uninstall": [["--dry-run"], ["--purge"]],
     "up": [["--redis-url", HOSTILE]],
