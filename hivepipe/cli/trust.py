@@ -131,7 +131,8 @@ def _ask(place: Place, wanted: list[Asking], yes: bool) -> None:
 def _take_back(place: Place, found: list[Asking]) -> None:
     known = kept.trusted_files(place.home, place.project)
     removed = [file for file in found if file.name in known]
-    _put_in_force(place, remove=removed)
+    if removed:
+        _put_in_force(place, remove=removed)
     say(f"{counted(len(removed), 'file')} no longer trusted" if removed else "nothing was trusted")
 
 

@@ -29,6 +29,8 @@ BASE64 = r"(?:[A-Za-z0-9+/]|\\/|%2[BbFf])"
 PADDING = r"(?:=|%3[Dd]){0,3}"
 # Words and small numbers joined by dashes: `sk-learn-tutorial-2` is no key.
 _WORD = r"(?:(?:[A-Z]?[a-z]+)*[0-9]{0,2}|[A-Z]+[0-9]{0,2}|[0-9]{1,4})"
+_PLAIN = r"(?:(?:[A-Z]?[a-z]+)*|[A-Z]+|[0-9]{1,4})"
+PLAIN_WORDS = rf"{_PLAIN}(?:[-_.]{_PLAIN})*"  # no name such as api03 or v2
 WORDS = rf"{_WORD}(?:[-_.]{_WORD})*"
 # A line break as it is or as JSON writes it, and the line number of `cat -n` after it.
 BREAK = r"(?:\r?\n|\\+n)(?: *[0-9]+(?:\t|\\+t|\xe2\x86\x92))?"

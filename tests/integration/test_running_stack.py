@@ -37,8 +37,8 @@ def stack() -> Iterator[Sandbox]:
 def test_up_gives_a_redis_that_answers_and_a_healthy_status(stack: Sandbox) -> None:
     with connect(stack.socket) as client:
         assert client.ping()
-        assert client.config_get("appendonly") == {"appendonly": "yes"}
-        assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
+        assert client.info("persistence")["aof_enabled"] == 1
+        assert client.info("memory")["maxmemory_policy"] == "noeviction"
     assert Path(stack.socket).parent.parent == stack.run_folder / "hivepipe"
     report = stack.status()
     assert report["schema"] == 1

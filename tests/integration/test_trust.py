@@ -114,6 +114,7 @@ def test_what_a_clone_asks_for_has_no_effect_before_it_is_trusted(clone: Clone) 
         (line,) = [line for line in said.splitlines() if "hivepipe.toml" in line]
         assert "preferences.md" in line, command
         assert "hivepipe trust" in said, command
+    assert '"asking"' in user.do("hivepipe", "doctor", "--json").stdout
     assert clone.told() == clone.asked() == ""
     assert clone.source("guard") == ("tasks", "default")
     assert set(clone.states().values()) == {"new"}

@@ -1,6 +1,6 @@
 """Tokens of AI providers."""
 
-from hivepipe.redaction.rule import BASE64, PADDING, START, WORDS, token
+from hivepipe.redaction.rule import BASE64, PADDING, PLAIN_WORDS, START, WORDS, token
 
 AI_PROVIDERS = (
     token(
@@ -8,7 +8,7 @@ AI_PROVIDERS = (
         r"sk-(?:ant|proj|or-v1|svcacct|admin)-[A-Za-z0-9_-]{16,}",
         "x«sk-ant-api03-<w93>AA»",
         sieve="sk-(?:ant|proj|or-v1|svcacct|admin)-",
-        unless=WORDS,
+        unless=PLAIN_WORDS,
     ),
     # Anthropic, OpenAI, OpenRouter, DeepSeek, LiteLLM ... and Stripe's older secret keys
     token(
@@ -20,7 +20,7 @@ AI_PROVIDERS = (
         "«sk-or-v1-<h64>»",
         "«sk_<h48>»",
         sieve=START + "sk[-_]",
-        unless=WORDS + "|sk-(?:ecdsa|ssh)-.*",
+        unless=PLAIN_WORDS + "|sk-(?:ecdsa|ssh)-.*",
         but="sk-learn-tutorial-notebook-2",
     ),
     token(
