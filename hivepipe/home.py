@@ -90,12 +90,11 @@ def _is_planted(named: str, home: str, folders: tuple[str, ...]) -> bool:
     """Could git have brought this home? It lies in a work tree, and no command registered it."""
     if is_in_project(home) or read_record(home):
         return False
-    paths = (home, f"{real_path(named.rpartition('/')[0])}/")
-    above = [folder for path in paths for folder in _up(path)]
-    return any(
-        [path.startswith(f"{folder}/") for path in paths for folder in folders]
-        + [posix.access(f"{folder}/.git", posix.F_OK) for folder in above]
-    )
+    for path in (home, f"{real_path(named.rpartition('/')[0])}/"):
+        tops = {folder for folder in _up(path) if posix.access(f"{folder}/.git", posix.F_OK)}
+        if tops or any([path.startswith(f"{folder}/") for folder in folders]):
+            return True
+    return False
 
 
 def default_home() -> str:
@@ -298,8 +297,7 @@ def owner_over_root(path: str) -> int:
 def environment_of(home: str) -> dict[bytes, bytes]:
     """Return the environment of a home's processes: none of the hook's, which a project can set.
 
-    Where none was remembered yet it says where the records are, and nothing else. In a work tree
-    none is remembered: 1.0.0 had no such file.
+    Where none was remembered, as in a work tree, it says where the records are, nothing else.
     """
     path = "" if is_in_project(home) else f"{home}/environment"
     lines = read_small(path, LARGEST_ENVIRONMENT).splitlines()

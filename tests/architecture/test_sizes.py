@@ -16,6 +16,7 @@ MOST_FUNCTION_LINES = 60
 LONGER = {
     "hivepipe/jobs.py": 620,
     "hivepipe/events.py": 520,
+    "hivepipe/home.py": 410,
     "hivepipe/intake/hook.py": 500,
     "hivepipe/store/migrations.py": 500,
 }
