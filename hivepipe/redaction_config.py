@@ -1,22 +1,25 @@
 """The redactor that the sections `[redaction]` of the user's and the home's config.toml ask for."""
 
+from functools import partial
 from pathlib import Path
 
 from hivepipe import redaction, setting_table
 from hivepipe.errors import RedactionRuleError
+from hivepipe.redaction.home_key import key_of
 from hivepipe.redaction.redactor import Redactor
-from hivepipe.redaction.user_rules import Section, parse, redactor
+from hivepipe.redaction.rule_file import Section
+from hivepipe.redaction.user_rules import parse, redactor
 from hivepipe.regular_file import read_text
 
 
 def load_redactor(home: str) -> Redactor:
-    """Return the redactor of the built-in rules and those in the files, if there are any.
+    """Return the redactor of the built-in rules and those in the files, with the home's key.
 
     RedactionRuleError names the file, the rule and its fault.
     """
     found = [_section(Path(path)) for path in setting_table.files(home)]
     sections = [section for section in found if section != Section()]
-    return redactor(sections) if sections else redaction.built_in()
+    return _with_key(redactor(sections) if sections else redaction.built_in(), home)
 
 
 def use_rules(home: str) -> str:
@@ -27,9 +30,13 @@ def use_rules(home: str) -> str:
     try:
         redaction.use(load_redactor(home))
     except RedactionRuleError as error:
-        redaction.use(redaction.built_in())
+        redaction.use(_with_key(redaction.built_in(), home))
         return str(error)
     return ""
+
+
+def _with_key(found: Redactor, home: str) -> Redactor:
+    return found.with_key(partial(key_of, home))
 
 
 def _section(path: Path) -> Section:

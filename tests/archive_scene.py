@@ -12,13 +12,14 @@ from hivepipe.archive.growth import Portion
 from hivepipe.archive.sources import Source, open_source
 from hivepipe.ownership.manifest import Manifest
 from hivepipe.price_table import built_in
-from hivepipe.redaction import redact_line
+from hivepipe.redaction.redactor import Redactor
 from hivepipe.transcripts.description import describe
 
 SESSION = "7b1f0c9e-3a52-4d0e-9c55-0d6a1f2be111"
 AGENT = "a41c09be77d2f0e13"
 TOKEN = "sk-ant-api03-" + "Ab3" * 20
 PRICES = built_in()
+REDACTOR = Redactor().with_key(lambda: b"k" * 32)
 
 
 def line(number: int, said: str = "", **more: Any) -> bytes:
@@ -61,11 +62,12 @@ class Scene:
     def fresh(self) -> None:
         self.home = self.root / "shop" / ".hive-mind"
         self.home.mkdir(parents=True, exist_ok=True)
+        self.redactor = REDACTOR
         self.archives = Archives(str(self.kept), Manifest(str(self.home)))
 
     def desk(self, should_stop: Callable[[], bool] = lambda: False) -> Desk:
         return Desk(
-            redact_line,
+            self.redactor,
             lambda tally, subagents: describe(tally, PRICES, subagents),
             self._tell,
             should_stop=should_stop,

@@ -7,12 +7,13 @@ transcript has settled: so a turn writes little beyond its own lines, however lo
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from hivepipe.archive.growth import Portion, Redact, portions
+from hivepipe.archive.growth import Portion, portions
 from hivepipe.archive.kept import Kept, Meta
+from hivepipe.archive.learning import Learning, checksum_of, clear
 from hivepipe.archive.locks import locked
 from hivepipe.archive.naming import ArchiveName
 from hivepipe.archive.reach import Reach
@@ -22,11 +23,13 @@ from hivepipe.archive.tallies import GROWTH_PER_SIZE
 from hivepipe.errors import EditedArchiveError, StoppedError
 from hivepipe.events import clean
 from hivepipe.folders import Folder, make_root
+from hivepipe.redaction.redactor import Redactor
 from hivepipe.transcripts.tally import Tally
 
 logger = logging.getLogger("hivepipe.archive")
 
 MAIN, SUBAGENT = "main-session", "subagent"
+_WHO = ("kind", "session_id", "task_id", "agent_type", "parent_session_id")
 
 # A tally and those of its subagents -> what people read of it
 Describe = Callable[[Tally, list[Tally]], dict[str, Any]]
@@ -38,9 +41,11 @@ Tell = Callable[[Source, str, Portion], None]
 class Desk:
     """What an archive asks of whoever makes it grow."""
 
-    redact: Redact
+    redactor: Redactor
     describe: Describe
     tell: Tell = lambda _source, _path, _portion: None
+    # How many earlier lines of an archive lost something, by the archive's key
+    tell_cleared: Callable[[str, int], None] = lambda _key, _lines: None
     is_forgotten: Callable[[str], bool] = lambda _session: False
     should_stop: Callable[[], bool] = lambda: False
     # What a predecessor said of this transcript, from what is described -> to be said beside
@@ -71,8 +76,10 @@ class Archives(Shelf):
             except EditedArchiveError:
                 self._leave(source)
                 lines, is_described = self._grow(source, desk, settled)
+        if settled:
+            self._clear_others(source, desk)
         if source.agent and (is_described or settled):
-            self._describe_session(source.session, desk)
+            self._describe_again(source.session, desk)
         self.index.tidy()
         return lines
 
@@ -84,7 +91,8 @@ class Archives(Shelf):
         with suppress(OSError), self.opened(entry) as kept:
             reach = kept.reach()
             if reach and reach == Reach.of_meta(self.meta(kept)):
-                return reach.source_bytes == source.status.st_size
+                is_all = reach.source_bytes == source.status.st_size
+                return is_all and self._is_cleared(kept, self.known_of(source.session))
         return False
 
     def _grow(self, source: Source, desk: Desk, settled: bool) -> tuple[int, bool]:
@@ -95,6 +103,8 @@ class Archives(Shelf):
         with Folder(self.root, *name.folders, make=True) as folder:
             kept = Kept(folder, name)
             lines = self._append(kept, source, desk)
+            if settled:
+                self._clear(kept, source.key, self.known_of(source.session), desk)
             is_described = self._describe_if_due(kept, source, desk, settled)
             if kept.reach() and source.key not in self.index.entries():
                 self._note(kept, source)  # a rebuild came between
@@ -112,17 +122,23 @@ class Archives(Shelf):
     def _append(self, kept: Kept, source: Source, desk: Desk) -> int:
         reach = kept.reach()
         lines = 0
+        of_session = desk.redactor.of_session(self.known_of(source.session))
+        before = set(of_session.known)
         for portion in portions(
             kept,
             reach,
             source,
             self._tallies,
-            desk.redact,
+            of_session.redact_line,
+            desk.redactor.redact_line,
             desk.should_stop,
             lambda: self.manifest.claim(kept.name.path),
         ):
             self._note(kept, source)
             desk.tell(source, f"{self.root}/{kept.path}", portion)
+            if new := [each for each in of_session.known if each not in before]:
+                Learning.of(kept).with_known(new).write(kept)
+                before.update(new)
             if portion.surplus:
                 kept.write_surplus(portion.surplus)
             kept.write_reach(portion.after)
@@ -166,6 +182,41 @@ class Archives(Shelf):
         if self.index.entries().get(source.key) != entry:
             self.index.change({source.key: entry})
 
+    # ---- what was found once
+
+    def _is_cleared(self, kept: Kept, known: list[str]) -> bool:
+        return not known or Learning.of(kept).cleared == checksum_of(known)
+
+    def _clear(self, kept: Kept, key: str, known: list[str], desk: Desk) -> bool:
+        """Take what is known of a session out of all lines of an archive; were there any?
+
+        What somebody edited is left alone.
+        """
+        if self._is_cleared(kept, known) or not kept.lines_are_as_written():
+            return False
+        desk.check_stop()
+        changed = clear(kept, desk.redactor.of_session(known).without_rules())
+        if changed:
+            self._tallies.drop(kept)
+            desk.tell_cleared(key, changed)
+        replace(Learning.of(kept), cleared=checksum_of(known)).write(kept)
+        return bool(changed)
+
+    def _clear_others(self, source: Source, desk: Desk) -> None:
+        """Clear the other archives of a session; their descriptions follow."""
+        known = self.known_of(source.session)
+        for key, entry in self.of_session(source.session).items():
+            if key == source.key:
+                continue
+            changed = False
+            lock = locked(self.root, key, desk.check_stop)
+            with lock, suppress(OSError), self.opened(entry) as kept:
+                changed = self._clear(kept, key, known, desk)
+                if kept.path != entry["path"]:
+                    self.index.change({key: {**entry, "path": kept.path}})
+            if changed:
+                self._describe_again(key, desk)
+
     # ---- what is made of them
 
     def _describe_if_due(self, kept: Kept, source: Source, desk: Desk, settled: bool) -> bool:
@@ -187,18 +238,22 @@ class Archives(Shelf):
         self._write_meta(kept, {**said, **reach.as_meta(clean(source.path))})
         return True
 
-    def _describe_session(self, session: str, desk: Desk) -> None:
-        """A session's tokens and files include those of its subagents, one of which has grown."""
-        entry = self.index.entries().get(session)
+    def _describe_again(self, key: str, desk: Desk) -> None:
+        """Describe an archive whose lines were cleared, or a session whose subagent has grown.
+
+        A session's tokens and files include those of its subagents.
+        """
+        entry = self.index.entries().get(key)
         if entry is None:
             return
-        with locked(self.root, session, desk.check_stop), self.opened(entry) as kept:
+        with locked(self.root, key, desk.check_stop), self.opened(entry) as kept:
             meta, tally, reach = self.meta(kept), self.tally(kept), kept.reach()
             if meta is None or tally is None or reach is None:
                 return
-            described = desk.describe(tally, self._subagents(session))
+            described = desk.describe(tally, self._subagents(key))
             path = meta.get("source", {}).get("path", "")
-            said = {**meta, **described, "session_id": session, **reach.as_meta(path)}
+            who = {name: meta[name] for name in _WHO if name in meta}
+            said = {**meta, **described, **who, **reach.as_meta(path)}
             if said != meta and kept.meta_is_as_written():
                 self._write_meta(kept, said)
 
@@ -207,10 +262,9 @@ class Archives(Shelf):
 
         One that cannot be read is left out, as `hivepipe archive verify` says.
         """
-        entries = self.index.entries()
         found = []
-        for key in sorted(key for key in entries if key.startswith(f"{session}/")):
-            with suppress(OSError), self.opened(entries[key]) as kept:
+        for entry in self.of_subagents(session).values():
+            with suppress(OSError), self.opened(entry) as kept:
                 found.append(self.tally(kept))
         return [tally for tally in found if tally]
 

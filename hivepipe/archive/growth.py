@@ -11,16 +11,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, BinaryIO
 
-from hivepipe.archive.kept import COPY_BYTES, Kept, summed
+from hivepipe.archive.kept import Kept, summed
 from hivepipe.archive.reach import Reach
 from hivepipe.archive.reading import LineReader, tail_checksum
 from hivepipe.archive.sources import Source
 from hivepipe.archive.surplus import Surplus
 from hivepipe.archive.tallies import Counted, Tallies
 from hivepipe.errors import EditedArchiveError, StoppedError
+from hivepipe.transcripts.said import Said
 from hivepipe.transcripts.usage import Usage
 
 PORTION_BYTES = 32 << 20
+_ROOM_BYTES = 1 << 20  # that placeholders may take beyond a line, when little was known
 
 # A line -> the line without its secrets, and the rule that found each
 Redact = Callable[[bytes], tuple[bytes, tuple[str, ...]]]
@@ -36,6 +38,7 @@ class Portion:
     lines: int
     redactions: Counter[str]
     usages: list[Usage]
+    said: Said
     counted: Counted
 
 
@@ -45,12 +48,14 @@ def portions(
     source: Source,
     tallies: Tallies,
     redact: Redact,
+    redact_alone: Redact,
     should_stop: Callable[[], bool],
     claim: Callable[[], None],
 ) -> Iterator[Portion]:
     """Append what is new, yielding at most every 32 MB; StoppedError: told to stop in the middle.
 
     `reach`: of the last time; None: it is not known. `claim` is called before a file is made.
+    `redact` may know more from line to line, `redact_alone` knows the rules only.
     EditedArchiveError: the archive is not what was written last.
     """
     size = source.status.st_size
@@ -63,7 +68,8 @@ def portions(
         if surplus.checksum != before.surplus:
             before = None
     if reach:
-        _refuse_edited(kept, reach, source, redact, surplus if before else None)
+        either = (redact, redact_alone)
+        _refuse_edited(kept, reach, source, either, surplus if before else None)
     claim()
     with os.fdopen(kept.open_to_append(), "r+b") as archive:
         if before is None:
@@ -89,7 +95,11 @@ def _goes_on(kept: Kept, reach: Reach, source: Source, size: int) -> bool:
 
 
 def _refuse_edited(
-    kept: Kept, reach: Reach, source: Source, redact: Redact, surplus: Surplus | None
+    kept: Kept,
+    reach: Reach,
+    source: Source,
+    either: tuple[Redact, Redact],
+    surplus: Surplus | None,
 ) -> None:
     """EditedArchiveError: the lines are neither what was committed nor what a kill left behind.
 
@@ -101,7 +111,7 @@ def _refuse_edited(
     with kept.open_to_read() as lines:
         if summed(lines, reach.length) != (reach.length, reach.checksum):
             raise EditedArchiveError
-        if surplus and not _is_torn_write(lines, reach, source, redact, surplus.copy()):
+        if surplus and not _is_torn_write(lines, reach, source, either, surplus.copy()):
             raise EditedArchiveError
 
 
@@ -111,24 +121,27 @@ def _is_untouched(kept: Kept, status: os.stat_result, reach: Reach) -> bool:
 
 
 def _is_torn_write(
-    lines: BinaryIO, reach: Reach, source: Source, redact: Redact, surplus: Surplus
+    lines: BinaryIO, reach: Reach, source: Source, either: tuple[Redact, Redact], surplus: Surplus
 ) -> bool:
-    """Is what lies behind the reach the beginning of what would be written there now?"""
+    """Is what lies behind the reach the beginning of what would be written there?
+
+    Whoever wrote it may have known less of the session than is known by now.
+    """
+    redact, redact_alone = either
     reader = LineReader(source.descriptor, reach.source_bytes, reach.source_checksum)
-    left = lines.read(COPY_BYTES)
     for batch in reader.batches():
         for raw in batch:
             line = redact(raw)[0]
             if surplus.take(line):
                 continue
-            while len(left) <= len(line) and (more := lines.read(COPY_BYTES)):
-                left += more
-            if not (line + b"\n").startswith(left[: len(line) + 1]):
-                return False
-            left = left[len(line) + 1 :]
-            if not left:
-                return True
-    return not left
+            left = lines.readline(len(raw) + len(line) + _ROOM_BYTES)
+            if left.endswith(b"\n"):
+                if line not in (left[:-1], redact(left[:-1])[0]):
+                    return False
+            else:
+                ends = (line, redact_alone(raw)[0])
+                return any(end.startswith(left) for end in ends) and not lines.read(1)
+    return not lines.read(1)
 
 
 def _taken_stock(archive: IO[bytes]) -> tuple[Reach, Surplus]:
@@ -194,6 +207,7 @@ class _Growth:
             lines=self._lines,
             redactions=self._redactions,
             usages=self._counted.tally.take_usages(),
+            said=self._counted.tally.take_said(),
             counted=self._counted,
         )
         self._before = self._committed = portion.after

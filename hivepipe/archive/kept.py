@@ -7,11 +7,12 @@ The reach has the checksum of the lines, and the metadata have their own: what d
 was changed by somebody else, and is left as it is.
 """
 
+import dataclasses
 import gzip
 import os
 import shutil
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, cast
 
@@ -43,17 +44,30 @@ class Kept:
         self._reach = f".{name.stem}.reach"
         self._tally = f".{name.stem}.tally"
         self._surplus = f".{name.stem}.surplus"
+        self._learned = f".{name.stem}.learned"
 
     # ---- what is not lines
 
     def reach(self) -> Reach | None:
         """Return how far the archive was committed; None: nobody knows, its lines have to say."""
         data = self._folder.read(self._reach)
-        return Reach.parse(data) if data else Reach.of_meta(self.meta())
+        if not data:
+            return Reach.of_meta(self.meta())
+        first, *others = [Reach.parse(line) for line in data.splitlines()]
+        # Somebody was killed while the lines were replaced: those that are there say by which.
+        return next((each for each in others if each and self._is_whole(each)), first)
 
     def write_reach(self, reach: Reach) -> None:
         """Commit what was written since the last time."""
         self._folder.overwrite(self._reach, reach.text())
+
+    def learned(self) -> bytes:
+        """Return what was learned of the lines, empty without any."""
+        return self._folder.read(self._learned) or b""
+
+    def write_learned(self, data: bytes) -> None:
+        """Write what was learned."""
+        self._folder.replace(self._learned, data)
 
     def meta(self) -> Meta | None:
         """Return the metadata; None: there are none, or none that can be read."""
@@ -92,6 +106,10 @@ class Kept:
     def write_tally(self, data: bytes) -> None:
         """Lay a tally aside."""
         self._folder.replace(self._tally, data)
+
+    def remove_tally(self) -> None:
+        """Remove the tally that was laid aside."""
+        self._folder.remove(self._tally)
 
     def surplus(self) -> bytes:
         """Return the names of lines that the source has not any more, empty without any."""
@@ -145,6 +163,32 @@ class Kept:
             except (EOFError, zlib.error) as error:
                 raise gzip.BadGzipFile(str(error)) from error
 
+    def replace_lines(self, lines: Iterable[bytes], reach: Reach) -> Reach:
+        """Put lines with their newlines in place of those that reach so far; return their reach.
+
+        In one step, also after a kill. The time of the last change stays, as in `pack`.
+        """
+        temporary = f".{self._lines}.tmp"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        length = checksum = 0
+        with os.fdopen(self._folder.open(temporary, flags), "wb") as out:
+            for line in lines:
+                out.write(line)
+                length += len(line)
+                checksum = zlib.crc32(line, checksum)
+            out.flush()
+            before = self.lines_status()
+            if before:
+                os.utime(out.fileno(), ns=(before.st_atime_ns, before.st_mtime_ns))
+            os.fsync(out.fileno())
+            stamp = os.fstat(out.fileno()).st_mtime_ns
+        after = dataclasses.replace(reach, length=length, checksum=checksum, stamp=stamp)
+        self._folder.replace(self._reach, reach.text() + after.text())
+        self._folder.rename(temporary, self._lines)
+        self._folder.replace(self._reach, after.text())
+        self._folder.remove(self._packed)
+        return after
+
     def _unpack(self) -> None:
         temporary = f".{self._lines}.tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
@@ -187,7 +231,15 @@ class Kept:
     def is_as_written(self) -> bool:
         """Do all files hold what was written last? The lines are read for that."""
         reach = self.reach()
-        if reach is None or not self.meta_is_as_written():
+        return reach is not None and self.meta_is_as_written() and self._is_whole(reach)
+
+    def lines_are_as_written(self) -> bool:
+        """Do the lines hold what was written last, and nothing behind it?"""
+        reach = self.reach()
+        return reach is not None and self._is_whole(reach)
+
+    def _is_whole(self, reach: Reach) -> bool:
+        if self.lines_status() is None:
             return False
         with self.open_to_read() as lines:
             return summed(lines, reach.length) == (reach.length, reach.checksum) and not (
@@ -196,7 +248,8 @@ class Kept:
 
     def remove(self) -> int:
         """Remove all files of the archive; return how many there were. The lines go last."""
-        names = (self._meta, self._reach, self._tally, self._surplus, self._packed, self._lines)
+        hidden = (self._reach, self._tally, self._surplus, self._learned)
+        names = (self._meta, *hidden, self._packed, self._lines)
         halves = (f".{name.removeprefix('.')}.tmp" for name in names)
         return sum(self._folder.remove(name) for name in (*halves, *names))
 

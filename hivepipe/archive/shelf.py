@@ -13,6 +13,7 @@ import orjson
 
 from hivepipe.archive.index import Entry, Index, is_entry, key_of
 from hivepipe.archive.kept import META_SUFFIX, Kept, Meta, Stamp
+from hivepipe.archive.learning import Learning
 from hivepipe.archive.locks import let_everybody_finish, locked
 from hivepipe.archive.months import month_folders, remove_empty
 from hivepipe.archive.naming import ArchiveName
@@ -77,6 +78,26 @@ class Shelf:
                 return self.meta(kept)
         except OSError:
             return None
+
+    def of_session(self, session: str) -> dict[str, Entry]:
+        """Return the entries of a session and its subagents, by their keys."""
+        entry = self.index.entries().get(session)
+        own = {session: entry} if entry else {}
+        return own | self.of_subagents(session)
+
+    def of_subagents(self, session: str) -> dict[str, Entry]:
+        """Return the entries of a session's subagents, by their keys."""
+        entries = self.index.entries()
+        keys = [key for key in entries if key.startswith(f"{session}/")]
+        return {key: entries[key] for key in sorted(keys)}
+
+    def known_of(self, session: str) -> list[str]:
+        """Return what was found in any archive of a session, as `Redactor.of_session` takes it."""
+        known: dict[str, None] = {}
+        for entry in self.of_session(session).values():
+            with suppress(OSError), self.opened(entry) as kept:
+                known |= dict.fromkeys(Learning.of(kept).known)
+        return list(known)
 
     def find(self, start: str) -> tuple[str, Entry]:
         """Return the one archive whose session or subagent begins so; ArchiveError otherwise."""

@@ -52,7 +52,7 @@ class Report:
 @click.option("--report", "with_report", is_flag=True, help="Say on stderr what went and why.")
 def redact(file: str, with_report: bool) -> None:
     """Print a transcript, or any text, without its secrets; FILE may be - for stdin."""
-    redactor = load_redactor(locate(".").home)
+    redactor = load_redactor(locate(".").home).of_session()
     report = Report()
     with _opened(file) as source:
         try:
@@ -76,6 +76,8 @@ def redact(file: str, with_report: bool) -> None:
 
 def _opened(file: str) -> BinaryIO:
     if file == "-":
+        if sys.stdin is None:
+            raise HivepipeError("stdin is closed")
         return sys.stdin.buffer
     try:
         return open(file, "rb", buffering=1 << 20)

@@ -14,12 +14,13 @@ from hivepipe.archive import upkeep
 from hivepipe.archive.archives import Archives, Desk
 from hivepipe.archive.growth import Portion
 from hivepipe.archive.scope import remember_claude_folder
-from hivepipe.archive.sources import Source, open_source
-from hivepipe.audit_log import record_archive, record_redaction
+from hivepipe.archive.sources import Source, open_source, transcripts_of_agents
+from hivepipe.audit_log import append, record_archive, record_redaction
 from hivepipe.costs.prices import PriceTable
 from hivepipe.envelope import Envelope
 from hivepipe.errors import PricesError, RefusedTranscriptError, StoreError
 from hivepipe.handlers.forgotten import is_forgotten
+from hivepipe.handlers.search import forget_index
 from hivepipe.handlers.usage import usage_jobs
 from hivepipe.handlers.workplace import Workplace, settle_secs
 from hivepipe.home import kept_folder, logs_folder
@@ -27,6 +28,7 @@ from hivepipe.hook_log import log_line
 from hivepipe.jobs import Job
 from hivepipe.ownership.logs import take_names
 from hivepipe.ownership.manifest import Manifest
+from hivepipe.plurals import counted
 from hivepipe.price_table import built_in, prices_in_force
 from hivepipe.redaction.redactor import Redactor
 from hivepipe.redaction_config import load_redactor
@@ -35,6 +37,7 @@ from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
 from hivepipe.store.session_state import is_open
 from hivepipe.transcripts.description import describe
+from hivepipe.transcripts.said import Said
 from hivepipe.transcripts.tally import Tally
 
 PRICES_FOR_SECS = 300.0
@@ -59,17 +62,38 @@ def archive_transcript(workplace: Workplace, job: Envelope) -> None:
                 )
             )
         except FileNotFoundError:
-            _warn(workplace, job, "transcript not found", is_settled)
+            if not _was_unused(workplace.home, job.session):
+                _warn(workplace, job, "transcript not found", is_settled)
             return
         except RefusedTranscriptError as error:
             _warn(workplace, job, f"transcript refused: {error}", is_settled)
             return
         remember_claude_folder(workplace.home, job.text("claude"))
         archives_of(workplace.home).extend(source, desk_of(workplace, job), settled=is_settled)
+        if job.payload.get("ends") is True:
+            _archive_agents(workplace, job)
         is_compacted = job.payload.get("compacted") is True
         if is_settled and (is_compacted or _is_over(workplace.home, job)):
             asked: dict[str, object] = {"compacted": True} if is_compacted else {}
             workplace.hand_back(job, [Job("summarise_session", asked, source.session[:8])])
+
+
+def _was_unused(home: str, session: str) -> bool:
+    """Was the session closed before its first prompt, with which Claude Code begins the file?"""
+    with suppress(StoreError), listings(database_path(home)) as store:
+        found = store.session(session)
+        return found is not None and found["status"] == "ended" and not found["prompts"]
+    return False
+
+
+def _archive_agents(workplace: Workplace, job: Envelope) -> None:
+    """Bring in what subagents wrote whose end nobody told: their client was killed."""
+    for path in transcripts_of_agents(job.text("path")):
+        with (
+            suppress(FileNotFoundError, RefusedTranscriptError),
+            open_source(path, job.text("claude"), job.session, "") as source,
+        ):
+            archives_of(workplace.home).extend(source, desk_of(workplace, job), settled=True)
 
 
 def _is_over(home: str, job: Envelope) -> bool:
@@ -107,15 +131,22 @@ def desk_of(workplace: Workplace, job: Envelope, *, with_usage: bool = True) -> 
 
     def tell(source: Source, path: str, portion: Portion) -> None:
         if with_usage:
-            workplace.hand_back(job, [*usage_jobs(portion.usages)])
+            said = Said() if source.agent else portion.said  # an agent's is none of the session's
+            workplace.hand_back(job, [*usage_jobs(portion.usages, said)])
         take_names(kept_folder(workplace.home), archives_of(workplace.home).manifest)
         kinds = Counter(map(redactor.kind, portion.redactions.elements()))
         _audit(kept_folder(workplace.home), source.key, path, kinds, not portion.before.length)
 
+    def tell_cleared(key: str, lines: int) -> None:
+        forget_index(workplace.home)
+        text = f"Cleared {counted(lines, 'earlier line')} of session {key} of what was found later"
+        append(kept_folder(workplace.home), text)
+
     return Desk(
-        redactor.redact_line,
+        redactor,
         described,
         tell,
+        tell_cleared,
         partial(is_forgotten, workplace.home),
         workplace.stop_requested,
     )

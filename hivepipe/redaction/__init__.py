@@ -15,14 +15,18 @@ _in_force: list[Redactor] = []  # at most one: what `use` was given
 
 def use(redactor: Redactor) -> None:
     """Let everything in this process be redacted by these rules from now on."""
-    _in_force[:] = [] if redactor is built_in() else [redactor]
+    _in_force[:] = [redactor]
 
 
 def redact_text(text: str) -> str:
     """Return the text with every secret replaced that the rules in force know."""
-    if _in_force:
-        return _in_force[0].redact_text(text)
-    return text if _PLAIN(text) else built_in().redact_text(text)
+    redactor = _in_force[0] if _in_force else built_in()
+    return text if redactor.is_built_in and _PLAIN(text) else redactor.redact_text(text)
+
+
+def of_session() -> Redactor:
+    """Return the rules in force, as one that finds what it found once in any context."""
+    return (_in_force[0] if _in_force else built_in()).of_session()
 
 
 def redact_line(line: bytes) -> tuple[bytes, tuple[str, ...]]:

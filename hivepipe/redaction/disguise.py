@@ -13,13 +13,16 @@ from hivepipe.redaction.escapes import Positions
 
 # RE2, in the raw bytes of a line: a text without any of these is what it seems to be.
 DISGUISE = (
-    r"\x1b|\xc2\x9b|\xe2\x80[\x8b-\x8f\xaa-\xae]|\xe2\x81[\xa0-\xa4]|\xef\xbb\xbf|\xc2\xad|\xcd\x8f"
-    r"|\\u00[0-7][0-9A-Fa-f]|\\u20[06]|\\u009[bB]|\\u[fF][eE][fF][fF]|\\u00[aA][dD]|\\u034[fF]|\\u\{"
+    r"\x1b|\xc2\x9b|\xe2\x80[\x8b-\x8f\xaa-\xae]|\xe2\x81[\xa0-\xaf]|\xef\xbb\xbf|\xc2\xad|\xcd\x8f"
+    r"|\xd8\x9c|\xe1(?:\x85[\x9f\xa0]|\x9e[\xb4\xb5]|\xa0[\x8b-\x8f])|\xe3\x85\xa4|\xef\xbe\xa0|\xf3\xa0"
+    r"|[0-9A-Za-z]\xef\xb8|\\u[fF][eE]0[0-9A-Fa-f][0-9A-Za-z]|\x00|\x08"
+    r"|\\u00[0-7][0-9A-Fa-f]|\\u20[026]|\\u009[bB]|\\u[fF][eE][fF][fF]|\\u00[aA][dD]|\\u034[fF]|\\u\{"
+    r"|\\u061[cC]|\\u11[56]|\\u17[bB]|\\u180|\\u3164|\\u[fF][fF][aA]0|\\u[dD][bB]4|\\U000|\\_"
     r"|\\x[0-7][0-9A-Fa-f]|\\[01][0-7]{2}|%[0-7][0-9A-Fa-f]|%E2%8|%e2%8"
     r"|&(?:#[0-9xX]|[A-Za-z]{2,9};)|\\[eE]\[|\^\[\[|\[[0-9;]{1,12}m"
 )
 # A letter that JSON in JSON escapes; in plain JSON it disguises nothing.
-IN_JSON = DISGUISE + r"|\\\\u[0-9A-Fa-f]{4}"
+IN_JSON = DISGUISE + r"|\\\\u[0-9A-Fa-f]{4}|\\b[!-~]{2}\\+b"
 IN_TEXT = DISGUISE + r"|\\u[0-9A-Fa-f]{4}"
 
 _END = rb"[0-?]*+[ -/]*+[@-~]"  # of an escape sequence
@@ -27,21 +30,24 @@ _BRACKET = rb"(?:\[|%5[bB])"
 # What each alternative begins with is a letter of its own, by which `re` finds it fast; every
 # repetition is possessive, so that one pass is enough, whatever the text.
 _MARK = re.compile(
-    rb"\x1b(?:\[%(end)s|\][^\x07\x1b]*+(?:\x07|\x1b\\)|[()*+][0-9A-Z]|[78=>@-Z^_])?+"
-    rb"|\xc2(?:\x9b%(end)s|\xad)|\xcd\x8f|\xe2(?:\x80[\x8b-\x8f\xaa-\xae]|\x81[\xa0-\xa4])"
-    rb"|\xef\xbb\xbf|\^\[\[%(end)s|\[[0-9;]{1,12}+m"
+    rb"\x1b(?:\[%(end)s|[\]PX^_][^\x07\x1b]*+(?:\x07|\x1b\\)|[()*+][0-9A-Z]|[78=>@-Z^_])?+"
+    rb"|\xc2(?:\x9b%(end)s|\xad)|\xcd\x8f|\xe2(?:\x80[\x8b-\x8f\xaa-\xae]|\x81[\xa0-\xaf])"
+    rb"|\xd8\x9c|\xe1(?:\x85[\x9f\xa0]|\x9e[\xb4\xb5]|\xa0[\x8b-\x8f])|\xe3\x85\xa4"
+    rb"|\xef(?:\xbb\xbf|\xb8[\x80-\x8f]|\xbe\xa0)|\xf3\xa0[\x80-\xbf]{2}|\x00|_\x08|\x08[ -~]?+"
+    rb"|\^\[\[%(end)s|\[[0-9;]{1,12}+m"
     rb"|%%(?:1[bB]%(bracket)s%(end)s|[0-9A-Fa-f]{2})"
     rb"|&(?:#(?:27|[xX]1[bB]);%(bracket)s%(end)s"
-    rb"|(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,9});)"
+    rb"|#[0-9]{1,7}+;?+|#[xX][0-9A-Fa-f]{1,6}+;?+|[A-Za-z][A-Za-z0-9]{1,9};)"
     rb"|\\(?:\\*+(?:u001[bB]|x1[bB]|033|[eE])%(bracket)s%(end)s"
-    rb"|u[0-9A-Fa-f]{4}|u\{[0-9A-Fa-f]{1,6}\}|x[0-9A-Fa-f]{2}|[0-3][0-7]{2}|[nrtbf\"'/\\eE])"
+    rb"|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|u\{[0-9A-Fa-f]{1,6}\}|x[0-9A-Fa-f]{2}|[0-3][0-7]{2}|[nrtbf\"'/\\eE_])"
     % {b"end": _END, b"bracket": _BRACKET}
 )
 _SPELLED = re.compile(
-    rb"\\u\{?([0-9A-Fa-f]+)\}?|(?:\\x|%)([0-9A-Fa-f]{2})|\\([0-3][0-7]{2})|(&[^;]+;)|\\(.)"
+    rb"\\[uU]\{?([0-9A-Fa-f]+)\}?|(?:\\x|%)([0-9A-Fa-f]{2})|\\([0-3][0-7]{2})|(&[^;&]+;?)|\\(.)"
 )
 _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"f": b"\f", b"e": b"\x1b"}
 _LETTERS[b"E"] = b"\x1b"
+_UNSEEN = b"\x00\x08_"  # NUL, and what `man` prints twice: `h\x08h` in bold, `_\x08h` underlined
 _SEQUENCE = b"\x00\xff\x00"  # stands in no text: it is no UTF-8
 
 
@@ -80,7 +86,7 @@ _meanings = _Meanings()
 def _meant(mark: bytes) -> bytes:
     said = _SPELLED.fullmatch(mark)
     if said is None:
-        return _SEQUENCE if mark[-1] < 0x80 and mark != b"\x1b" else b""
+        return _SEQUENCE if mark[-1] < 0x80 and mark[0] not in _UNSEEN and mark != b"\x1b" else b""
     code, byte, octal, entity, letter = said.groups()
     if code:
         return chr(min(int(code, 16), 0x10FFFF)).encode("utf-8", "surrogatepass")

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 Range = tuple[int, int]
 
-_STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_STRING = rb'"[^"]*+"'  # of a line in which `plainly_quoted` hid the other quotes
 _REST = rb"[ \t\r\n{}\[\],:]++|-?(?:[0-9][0-9.eE+-]*+|Infinity)|true|false|null|NaN"
-_JSON = re.compile(rb"(?:%s|%s)++" % (_STRING, _REST), re.DOTALL)
+_JSON = re.compile(rb"(?:%s|%s)++" % (_STRING, _REST))
 # A string that a colon follows is a key; then the value stands right behind this match.
-_TOKEN = re.compile(rb"(%s)([ \t\r\n]*+:[ \t\r\n]*+)?|%s" % (_STRING, _REST), re.DOTALL)
+_TOKEN = re.compile(rb"(%s)([ \t\r\n]*+:[ \t\r\n]*+)?|%s" % (_STRING, _REST))
 
 # "source": {"type": "base64", "media_type": "image/png", "data": "..."}, keys in any order.
 _BASE64 = rb"[A-Za-z0-9+/=]*+(?:\\/[A-Za-z0-9+/=]*+)*+"
@@ -36,16 +36,20 @@ class Leaf(NamedTuple):
     strings: tuple[Range, ...]
 
 
-def is_json(line: bytes) -> bool:
-    """Is everything outside the line's strings JSON? Its grammar is not checked: no need."""
-    return _JSON.fullmatch(line) is not None
+def plainly_quoted(line: bytes) -> bytes | None:
+    """Return a JSON line, as long as it was, with no quotes but those around strings, or None.
+
+    None if it is no JSON outside of strings; its grammar is not checked: no need.
+    """
+    quoted = line.replace(rb"\\", b"__").replace(rb"\"", b"__")
+    return quoted if _JSON.fullmatch(quoted) else None
 
 
-def leaves(line: bytes) -> Iterator[Leaf]:
+def leaves(line: bytes, quoted: bytes) -> Iterator[Leaf]:
     """Yield the strings of a JSON line, those of image data left out."""
     images = _images(line) if b'"base64"' in line else frozenset()
     key: Range | None = None
-    for token in _TOKEN.finditer(line):
+    for token in _TOKEN.finditer(quoted):
         if token.lastindex == 2:
             if key:
                 yield _leaf(key)

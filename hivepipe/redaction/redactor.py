@@ -2,16 +2,19 @@
 
 import hashlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from typing import BinaryIO
 
+from hivepipe.redaction import built_in_rules
 from hivepipe.redaction.disguise import IN_JSON, IN_TEXT, positions, seen_through
 from hivepipe.redaction.edit import Edit, edited
-from hivepipe.redaction.escapes import OutOfTimeError, plain, unescaped
-from hivepipe.redaction.json_line import Leaf, is_json, leaves
-from hivepipe.redaction.rule import Rule
-from hivepipe.redaction.rules import RULES
+from hivepipe.redaction.escapes import OutOfTimeError, Reading
+from hivepipe.redaction.json_line import Leaf, leaves, plainly_quoted
+from hivepipe.redaction.learned import Learned
+from hivepipe.redaction.rule import AWS_KEY, EMAIL, REDACTED, SSH_KEY, Rule
 from hivepipe.redaction.scanner import Scanner, Span, merged
+from hivepipe.redaction.tags import Tags, as_read, is_in_placeholder, without_tags
 from hivepipe.redaction.windows import Windows, is_record
 
 # Of processor time, so that a busy machine costs nobody a text.
@@ -19,7 +22,10 @@ LEAF_SECS = 1.0
 LINE_SECS = 2.0
 MAX_LINE_BYTES = 64 << 20
 UNREDACTABLE = "unredactable"  # stands for a rule's name where a whole text had to go
+FOUND_BEFORE = "found before"  # and where a value was known from another place
 
+_NOT_LEARNED = (UNREDACTABLE, FOUND_BEFORE, "email")  # who writes to whom is no secret everywhere
+_TAGGED = (REDACTED, EMAIL, SSH_KEY, AWS_KEY)  # of the built-in rules
 _DEEPEST = 4  # JSON in a text in JSON ...
 _SHORTEST_BYTES = 8  # with its quotes: `"a@b.de"`
 
@@ -27,13 +33,47 @@ Redacted = tuple[bytes, tuple[str, ...]]
 
 
 class Redactor:
-    """A set of rules and allowed texts, ready to be used."""
+    """A set of rules and allowed texts, ready to be used.
 
-    def __init__(self, rules: Sequence[Rule] = RULES, allowed: Sequence[str] = ()) -> None:
-        """Compile; RedactionRuleError names the rule that cannot be."""
-        self._rules = tuple(rules)
-        self._kinds = {rule.name: rule.kind for rule in rules} | {UNREDACTABLE: "whole text"}
+    Without a key the placeholders have no tags: all secrets look alike.
+    """
+
+    def __init__(self, rules: Sequence[Rule] | None = None, allowed: Sequence[str] = ()) -> None:
+        """Compile, without rules the built-in ones; RedactionRuleError names one that cannot be."""
+        self.is_built_in = rules is None and not allowed
+        self._rules = built_in_rules.rules() if rules is None else tuple(rules)
+        self._kinds = {rule.name: rule.kind for rule in self._rules}
+        self._kinds |= {UNREDACTABLE: "whole text", FOUND_BEFORE: "secret found before"}
         self._scanner = Scanner(self._rules, allowed, disguise=IN_TEXT, suspect=IN_JSON)
+        self._tags: Tags | None = None
+        self._learned: Learned | None = None
+
+    def with_key(self, key: Callable[[], bytes]) -> "Redactor":
+        """Return one of the same rules whose placeholders have the tags of this key."""
+        keyed = copy(self)
+        keyed._tags = Tags(key)
+        return keyed
+
+    def of_session(self, known: Iterable[str] = ()) -> "Redactor":
+        """Return one that finds what was found once in any context; without a key it does not.
+
+        `known`: what `known` of such a one returned before.
+        """
+        of_session = copy(self)
+        of_session._learned = Learned(self._tags.key, known) if self._tags else None
+        return of_session
+
+    def without_rules(self) -> "Redactor":
+        """Return one that finds nothing but what this one knows of its session."""
+        alone = copy(self)
+        alone._rules = ()
+        alone._scanner = Scanner((), disguise=IN_TEXT, suspect=IN_JSON)
+        return alone
+
+    @property
+    def known(self) -> list[str]:
+        """What is known of the session's values, a line of text for each."""
+        return [each.text() for each in self._learned.all] if self._learned else []
 
     def kind(self, rule: str) -> str:
         """Return what kind of secret a rule finds, for the audit log."""
@@ -43,7 +83,11 @@ class Redactor:
         """Return the text with a placeholder for every secret; fails closed."""
         data = text.encode("utf-8", "surrogatepass")
         suspects = self._scanner.suspects(data)
-        edits = self._edits_of_text(data, suspects) if suspects else ()
+        edits = (
+            self._edits_of_text(without_tags(data), suspects)
+            if self._may_hold(data, suspects)
+            else ()
+        )
         return edited(data, edits).decode("utf-8", "surrogatepass") if edits else text
 
     def redact_line(self, line: bytes) -> Redacted:
@@ -74,17 +118,40 @@ class Redactor:
         yield from text.end()
 
     def edits(self, line: bytes) -> list[Edit]:
-        """Return what has to change in a line, in order."""
+        """Return what has to change in a line, in order; of a session's line also learn of it."""
         suspects = self._scanner.suspects(line)
-        if not suspects:
+        if not self._may_hold(line, suspects):
             return []
-        find = self._edits_of_json if is_json(line) else self._edits_of_text
-        return find(line, suspects)
+        read = without_tags(line)
+        quoted = plainly_quoted(read)
 
-    def _edits_of_json(self, line: bytes, suspects: Sequence[int]) -> list[Edit]:
+        def found() -> list[Edit]:
+            if quoted is None:
+                return self._edits_of_text(read, suspects)
+            return self._edits_of_json(read, quoted, suspects)
+
+        edits = found()
+        return found() if self._has_learned(read, edits) else edits
+
+    def _may_hold(self, text: bytes, suspects: Sequence[int]) -> bool:
+        return bool(suspects) or (self._learned is not None and self._learned.may_be_in(text))
+
+    def _has_learned(self, text: bytes, edits: Sequence[Edit]) -> bool:
+        """Learn the values that rules found; was one new, which may stand there once more?"""
+        if self._learned is None:
+            return False
+        found = [
+            self._learned.learn(value, self._kinds[edit.rule])
+            for edit in edits
+            if edit.rule not in _NOT_LEARNED
+            for value in as_read(text[edit.start : edit.end]).split()
+        ]
+        return any(found)
+
+    def _edits_of_json(self, line: bytes, quoted: bytes, suspects: Sequence[int]) -> list[Edit]:
         edits: list[Edit] = []
         spent_secs = 0.0
-        for leaf in leaves(line):
+        for leaf in leaves(line, quoted):
             size = leaf.end - leaf.start
             if size < _SHORTEST_BYTES:
                 continue
@@ -92,7 +159,7 @@ class Redactor:
             known = suspects
             if size < len(line) // 2:
                 known = self._scanner.suspects(line[leaf.start : leaf.end], suspects)
-            if not known:
+            if not self._may_hold(line[leaf.start : leaf.end], known):
                 continue
             begun = time.thread_time()
             edits += self._edits_of_leaf(line, leaf, known)
@@ -107,65 +174,69 @@ class Redactor:
             spans = self._find(text, time.thread_time() + LEAF_SECS, suspects)
         except OutOfTimeError:
             return [_whole(text, 0, len(text.rstrip(b"\r\n")))]
-        return [self._edit(span.start, span.end, span.rule) for span in spans]
+        return [self._edit(text, *span) for span in spans]
 
     def _edits_of_leaf(self, line: bytes, leaf: Leaf, suspects: Sequence[int]) -> list[Edit]:
-        spelled = line[leaf.start : leaf.end]
         try:
-            spans = self._find_in_leaf(spelled, len(leaf.strings) == 2, suspects)
+            spans = self._find_in_leaf(line, leaf, suspects)
         except OutOfTimeError:
             *keys, value = leaf.strings
             of_keys: list[Edit] = []
             for start, end in keys:
-                if known := self._scanner.suspects(line[start:end]):
+                known = self._scanner.suspects(line[start:end])
+                if self._may_hold(line[start:end], known):
                     alone = Leaf(start - 1, end + 1, ((start, end),))
                     of_keys += self._edits_of_leaf(line, alone, known)
             return [*of_keys, _whole(line, *value)]
         return [
             self._edit(
-                max(start, leaf.start + span.start), min(end, leaf.start + span.end), span.rule
+                line,
+                max(start, leaf.start + span.start),
+                min(end, leaf.start + span.end),
+                span.rule,
             )
             for start, end in leaf.strings
             for span in spans
             if leaf.start + span.start < end and start < leaf.start + span.end
         ]
 
-    def _find_in_leaf(self, spelled: bytes, is_member: bool, suspects: Sequence[int]) -> list[Span]:
-        """Find the secrets of a string or a member; most that are suspect hold none."""
+    def _find_in_leaf(self, line: bytes, leaf: Leaf, suspects: Sequence[int]) -> list[Span]:
         deadline = time.thread_time() + LEAF_SECS
+        spelled = line[leaf.start : leaf.end]
         if b"\\" not in spelled:
             return self._find(spelled, deadline, suspects)
-        text = plain(spelled, is_member)
-        if text is not None and not self._find(text, deadline, self._of(text, suspects)):
-            return []
-        read = unescaped(spelled, deadline)
-        spans = self._find(read.text, deadline, self._of(read.text, suspects))
+        strings = [(start - leaf.start, end - leaf.start) for start, end in leaf.strings]
+        read = Reading(spelled, strings, deadline)
+        if b"\\u" in spelled and self._scanner.is_disguise(suspects):
+            suspects = sorted({*suspects, *self._scanner.suspects(read.text)})
+        spans = self._find(read.text, deadline, suspects)
         return [Span(*read.origin(span.start, span.end), span.rule) for span in spans]
-
-    def _of(self, text: bytes, suspects: Sequence[int]) -> Sequence[int]:
-        """Return the suspects of a text whose spelling has these: only a disguise hides some."""
-        if not self._scanner.is_disguise(suspects):
-            return suspects
-        return sorted({*suspects, *self._scanner.suspects(text)})
 
     def _find(
         self, text: bytes, deadline: float, suspects: Sequence[int], depth: int = _DEEPEST
     ) -> list[Span]:
         """Find the secrets of a text as it is, and as it reads without its disguise."""
         spans = self._scanner.find(text, suspects, deadline)
+        if self._learned is not None:
+            first = len(self._rules) + 1  # behind the rules' numbers, and the disguise's
+            spans += [
+                Span(start, end, first + number)
+                for start, end, number in self._learned.find(text, deadline)
+            ]
+            if depth and b"\\" in text and self._learned.may_be_in(text, escaped=True):
+                spans += self._find_behind(text, 0, deadline, depth - 1)
         if depth and self._scanner.is_disguise(suspects):
             for start, end in self._scanner.disguised(text):
-                spans += self._find_behind(text[start:end], start, suspects, deadline, depth - 1)
-        return merged(spans)
+                spans += self._find_behind(text[start:end], start, deadline, depth - 1)
+        return [span for span in merged(spans) if not is_in_placeholder(text, span.start, span.end)]
 
-    def _find_behind(
-        self, text: bytes, offset: int, suspects: Sequence[int], deadline: float, depth: int
-    ) -> Iterator[Span]:
+    def _find_behind(self, text: bytes, offset: int, deadline: float, depth: int) -> Iterator[Span]:
         """Find the secrets of a disguised text, as ranges of what it is a part of."""
         for between, readable in seen_through(text).items():
             if readable == text:
                 continue
-            spans = self._find(readable, deadline, self._of(readable, suspects), depth)
+            suspects = self._scanner.suspects(readable, may_be_disguised=True)
+            spans = self._find(readable, deadline, suspects, depth)
             if not spans:  # as mostly: no way back is needed
                 continue
             origin = positions(text, between, deadline).origin
@@ -173,9 +244,21 @@ class Redactor:
                 start, end = origin(span.start, span.end)
                 yield Span(offset + start, offset + end, span.rule)
 
-    def _edit(self, start: int, end: int, rule: int) -> Edit:
+    def _edit(self, text: bytes, start: int, end: int, rule: int) -> Edit:
+        if rule > len(self._rules):
+            return self._edit_of_known(text, start, end, rule - len(self._rules) - 1)
         found = self._rules[rule]
-        return Edit(start, end, found.replacement.encode(), found.name)
+        if self._tags and found.replacement in _TAGGED:
+            placeholder = self._tags.placeholder(found.kind, text[start:end])
+        else:
+            placeholder = found.replacement.encode()
+        return Edit(start, end, placeholder, found.name)
+
+    def _edit_of_known(self, text: bytes, start: int, end: int, number: int) -> Edit:
+        assert self._learned is not None
+        assert self._tags is not None
+        kind = self._learned.all[number].kind
+        return Edit(start, end, self._tags.placeholder(kind, text[start:end]), FOUND_BEFORE)
 
 
 def _whole(text: bytes, start: int, end: int) -> Edit:

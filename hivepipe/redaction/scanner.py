@@ -5,6 +5,7 @@ user's own rule can make it hang.
 """
 
 import math
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -21,7 +22,11 @@ from hivepipe.redaction.rule import START, WORDS, Rule
 _LEAST_GLUED_ENTROPY = 3.2
 _GLUED = 2  # the group of a token's pattern in which such a one stands
 _BLOB_BYTES = 24
+_REREAD_BYTES = (
+    256  # of a value that is no secret: in `apiKey: process.env.API_KEY || "..."`, a name
+)
 AROUND_BYTES = 1 << 9  # of text on both sides, read together with what disguises it
+_COUNTS = re.compile(r"\]\{[0-9]{2}")  # a sieve with many characters of one kind
 MEMORY_BYTES = 64 << 20  # for one automaton; a pattern that needs more is refused
 
 
@@ -52,25 +57,40 @@ class Scanner:
         for rule in self.rules:
             compiled(rule.sieve, rule.name)
         self._disguise = compiled(disguise, "disguise") if disguise else None
-        forms = [(rule.sieve, n) for n, rule in enumerate(self.rules) if rule.is_token]
-        names = [(rule.sieve, n) for n, rule in enumerate(self.rules) if not rule.is_token]
+        sieves = [(rule.sieve, number) for number, rule in enumerate(self.rules)]
         if disguise:
-            forms.append((suspect or disguise, len(self.rules)))
-        # Two automata: the states of one would be pairs of theirs, more than it can keep.
-        self._sieves = [_Sieve(patterns) for patterns in (forms, names) if patterns]
+            sieves.append((suspect or disguise, len(self.rules)))
+        self._sieves = [_Sieve(patterns) for patterns in self._apart(sieves) if patterns]
         self._exact: list[_Exact | None] = [None] * len(self.rules)
 
-    def suspects(self, text: bytes, among: Sequence[int] | None = None) -> list[int]:
+    def suspects(
+        self, text: bytes, among: Sequence[int] | None = None, may_be_disguised: bool = False
+    ) -> list[int]:
         """Return the rules whose secrets the text may hold, however it spells them.
 
-        With `among`, the suspects of a text that this one is a part of.
+        With `among`, the suspects of a text that this one is a part of. What `may_be_disguised`
+        is looked behind, whatever it holds.
         """
-        found: list[int] = []
+        found: list[int] = [len(self.rules)] if may_be_disguised else []
         for sieve in self._sieves:
             if among is None or not sieve.numbers.isdisjoint(among):
                 found += sieve.matching(text)
-        found.sort()
-        return found
+        return sorted(set(found)) if may_be_disguised else sorted(found)
+
+    def _apart(self, sieves: Sequence[tuple[str, int]]) -> tuple[list[tuple[str, int]], ...]:
+        """Return the sieves of tokens, of tokens that are counted, of names: an automaton each.
+
+        The states of one for all would be combinations of theirs, and to make them takes longer
+        than three looks at a text.
+        """
+        tokens: list[tuple[str, int]] = []
+        counted: list[tuple[str, int]] = []
+        names: list[tuple[str, int]] = []
+        for sieve, number in sieves:
+            is_token = number == len(self.rules) or self.rules[number].is_token
+            group = counted if _COUNTS.search(sieve) else tokens
+            (group if is_token else names).append((sieve, number))
+        return tokens, counted, names
 
     def disguised(self, text: bytes) -> Iterator[tuple[int, int]]:
         """Yield the parts of a text around what the scanner was told to look behind."""
@@ -108,9 +128,11 @@ class Scanner:
         if exact is None:
             exact = self._exact[number] = _Exact(rule)
         found = []
-        for match in exact.pattern.finditer(text):
+        at = 0
+        while at <= len(text) and (match := exact.pattern.search(text, at)):
             if time.thread_time() > deadline:
                 raise OutOfTimeError
+            at = max(match.end(), at + 1)
             for group in exact.groups:
                 start, end = match.span(group)
                 if start >= 0:
@@ -119,6 +141,8 @@ class Scanner:
                 continue
             secret = text[start:end]
             if not secret or not exact.is_secret(secret) or self._is_allowed(secret):
+                if not rule.is_token and match.start() < start and len(secret) <= _REREAD_BYTES:
+                    at = start
                 continue
             if rule.may_be_glued and group == _GLUED and not _is_cut_off(text, start, secret):
                 continue
@@ -133,18 +157,21 @@ class _Sieve:
     """Patterns that are tried at once."""
 
     def __init__(self, patterns: Sequence[tuple[str, int]]) -> None:
-        """Compile patterns, each with its number."""
-        self._in_order = [number for _, number in patterns]
-        self.numbers = frozenset(self._in_order)
+        """Compile patterns, each with its number; several may share one."""
+        sharing: dict[str, list[int]] = {}
+        for pattern, number in patterns:
+            sharing.setdefault(pattern, []).append(number)
+        self._in_order = list(sharing.values())
+        self.numbers = frozenset(number for _, number in patterns)
         self._set = re2.Set.SearchSet(_options())
-        for pattern, _ in patterns:
+        for pattern in sharing:
             self._set.Add(pattern.encode("latin-1"))
         self._set.Compile()
 
     def matching(self, text: bytes) -> list[int]:
         """Return the numbers of the patterns that match somewhere."""
         found = self._set.Match(text)
-        return [self._in_order[index] for index in found] if found else []
+        return [number for index in found for number in self._in_order[index]] if found else []
 
 
 class _Exact:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.conftest import Home, Server, Writer, fire, is_drained, until
+from tests.conftest import Home, Server, Writer, fire, is_drained, untagged, until
 from tests.payloads import SESSION_START, USER_PROMPT_SUBMIT, changed
 
 RULE = "[[redaction.rules]]\nname = 'employee'\npattern = 'EMP-[0-9]+'\nkeywords = ['EMP-']\n"
 PROMPT = changed(USER_PROMPT_SUBMIT, prompt="ask EMP-123456, ana@shop.io")
-CLEAN = [{"prompt": "ask ***REDACTED***, ***EMAIL***"}]
+CLEAN = "ask ***REDACTED***, ***EMAIL***"
 
 
 @pytest.fixture
@@ -33,18 +33,33 @@ def command(home: Home, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def prompt(home: Home) -> str:
+    (row,) = home.rows("SELECT prompt FROM prompts")
+    return untagged(row["prompt"])
+
+
 def test_the_writer_knows_them(home: Home, redis_server: Server, writer: Writer) -> None:
     writer.start()
     fire("SessionStart", SESSION_START, home.env)
     fire("UserPromptSubmit", PROMPT, home.env)
     until(lambda: is_drained(home, redis_server, writer), "drained")
-    assert home.rows("SELECT prompt FROM prompts") == CLEAN
+    assert prompt(home) == CLEAN
 
 
 def test_the_direct_path_and_the_drain_know_them(home: Home) -> None:
     fire("UserPromptSubmit", PROMPT, home.with_env(AUTOSTART="0"))
     assert command(home, "drain").returncode == 0
-    assert home.rows("SELECT prompt FROM prompts") == CLEAN
+    assert prompt(home) == CLEAN
+
+
+def test_whoever_redacts_uses_the_homes_key(home: Home) -> None:
+    fire("UserPromptSubmit", PROMPT, home.with_env(AUTOSTART="0"))
+    assert command(home, "drain").returncode == 0
+    (row,) = home.rows("SELECT prompt FROM prompts")
+    (home.root / "text").write_text(str(PROMPT["prompt"]))
+    again = command(home, "redact", str(home.root / "text"))
+    assert row["prompt"] == again.stdout.strip()
+    assert "***REDACTED:email:" in row["prompt"]
 
 
 def test_with_a_bad_rule_the_built_in_ones_are_in_force(
@@ -55,7 +70,7 @@ def test_with_a_bad_rule_the_built_in_ones_are_in_force(
     writer.start()
     fire("UserPromptSubmit", PROMPT, home.env)
     until(lambda: is_drained(home, redis_server, writer), "drained")
-    assert home.rows("SELECT prompt FROM prompts") == [{"prompt": "ask EMP-123456, ***EMAIL***"}]
+    assert prompt(home) == "ask EMP-123456, ***EMAIL***"
     assert "rule 'employee'" in writer.text
     said = command(home, "config")
     assert said.returncode == 1

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.conftest import Home
+from tests.conftest import Home, untagged
 from tests.redaction_corpus import expand
 
 COMMAND = [sys.executable, "-I", "-m", "hivepipe.cli.main", "redact"]
@@ -45,19 +45,41 @@ def transcript(private_home: Home) -> Path:
 
 def test_a_file_comes_out_without_its_secrets(private_home: Home, transcript: Path) -> None:
     done = run(private_home, str(transcript))
-    assert (done.returncode, done.stdout.decode(), done.stderr) == (0, CLEAN, b"")
+    assert (done.returncode, untagged(done.stdout.decode()), done.stderr) == (0, CLEAN, b"")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_what_powershell_writes_too(private_home: Home, encoding: str) -> None:
+    path = private_home.root / "wide.txt"
+    path.write_bytes(f"{TOKEN}\r\npassword = 'hunter2x'\r\n".encode(encoding))
+    shown = run(private_home, str(path)).stdout.replace(b"\0", b"")
+    assert TOKEN[-9:].encode() not in shown
+    assert b"hunter2x" not in shown
+
+
+def test_a_stdin_that_is_closed(private_home: Home) -> None:
+    script = '"$@" - <&-'
+    done = subprocess.run(
+        ["sh", "-c", script, "sh", *COMMAND],
+        capture_output=True,
+        env=private_home.env,
+        cwd=private_home.project,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (1, b"hivepipe: stdin is closed\n")
 
 
 def test_stdin_too(private_home: Home, transcript: Path) -> None:
     done = run(private_home, "-", stdin=transcript.read_bytes())
-    assert (done.returncode, done.stdout.decode()) == (0, CLEAN)
+    assert (done.returncode, untagged(done.stdout.decode())) == (0, CLEAN)
 
 
 def test_the_report_says_what_went_and_where_never_what_it_was(
     private_home: Home, transcript: Path
 ) -> None:
     done = run(private_home, str(transcript), "--report")
-    assert done.stdout.decode() == CLEAN
+    assert untagged(done.stdout.decode()) == CLEAN
     said = done.stderr.decode().splitlines()
     assert said[0] == "3 of 4 lines changed"
     assert [line.split(maxsplit=3) for line in said[1:]] == [
@@ -78,7 +100,7 @@ def test_the_rules_of_the_home_and_of_the_user_are_in_force(
     own.parent.mkdir(parents=True)
     own.write_text("[[redaction.rules]]\nname = 'n'\npattern = 'nothing'\n")
     done = run(private_home, str(transcript))
-    assert done.stdout.decode() == CLEAN.replace("***EMAIL***", "ana@shop.io").replace(
+    assert untagged(done.stdout.decode()) == CLEAN.replace("***EMAIL***", "ana@shop.io").replace(
         "nothing", "***REDACTED***"
     )
 

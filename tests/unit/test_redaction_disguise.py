@@ -61,6 +61,10 @@ DISGUISES: dict[str, Disguise] = {
     "in a URL, in lower case": each("%{:02x}"),
     "in HTML": each("&#{};"),
     "in HTML, in hexadecimals": each("&#x{:X};"),
+    "in HTML, without semicolons": each("&#{}"),
+    "in Python, in eight digits": each("\\U{:08x}"),
+    "NUL, as in UTF-16": between("\x00", 1),
+    "a message to the terminal": between(f"{ESC}P+q544e{ESC}\\"),
 }
 GLUED = {"a letter": "x", "a digit": "7", "a low line": "_", "a word": "KEY"}
 HOLDERS: dict[str, Disguise] = {
@@ -95,6 +99,24 @@ def test_a_token_is_found_in_every_disguise(disguise: str, holder: str) -> None:
             if stays(secret, DISGUISES[disguise], clean):
                 left.append((kind, text))
     assert left == []
+
+
+@pytest.mark.parametrize("code", [0x61C, 0x115F, 0x17B4, 0x180E, 0x2066, 0x206F, 0x3164, 0xFE0F])
+def test_no_character_without_width_hides_a_token(code: int) -> None:
+    secret = expand("ghp_<A36>", random.Random(code))
+    shown = between(chr(code))(secret)
+    assert redact_text(f"see {shown} end") == "see ***REDACTED*** end"
+    for line in (json.dumps([shown]), json.dumps([shown], ensure_ascii=False)):
+        assert line_redacted(line) == '["***REDACTED***"]'
+
+
+@pytest.mark.parametrize("twice", ["{0}\b{0}", "_\b{0}"])
+def test_what_is_printed_twice_is_read_once(twice: str) -> None:
+    secret = expand("ghp_<A36>", random.Random(twice))
+    shown = "".join(twice.format(letter) for letter in secret)
+    for clean in (redact_text(f"see {shown} end"), line_redacted(json.dumps([f"see {shown} end"]))):
+        assert secret[-9] * 2 not in clean.replace("\\b", "").replace("\b", "")
+        assert "***REDACTED***" in clean
 
 
 @pytest.mark.parametrize("holder", HOLDERS)

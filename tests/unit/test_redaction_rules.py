@@ -3,16 +3,20 @@
 import json
 import random
 import re
+import subprocess
+import sys
 
 import pytest
 
 import hivepipe.redaction
 from hivepipe.redaction import redact_line, redact_text
+from hivepipe.redaction.built_in_rules import rules as built_in_rules
 from hivepipe.redaction.redactor import Redactor
 from hivepipe.redaction.rule import AWS_KEY, EMAIL, REDACTED, SSH_KEY, Rule
-from hivepipe.redaction.rules import RULES
+from hivepipe.redaction.scanner import compiled
 from tests.redaction_corpus import expand
 
+RULES = built_in_rules()
 SEEDS = range(5)
 WITH_EXAMPLES = [
     pytest.param(rule, example, id=f"{rule.name}-{number}")
@@ -108,6 +112,27 @@ def test_no_text_with_a_secret_looks_like_what_is_not_looked_at() -> None:
         for example in rule.examples:
             text, _ = before_and_after(rule, example, 0)
             assert not hivepipe.redaction._PLAIN(text)
+
+
+def test_a_process_that_redacts_nothing_reads_no_rules() -> None:
+    code = """
+from hivepipe import redaction, redaction_config
+from hivepipe.redaction import built_in_rules
+assert not built_in_rules.section.cache_info().currsize
+redaction.redact_text("3f2a9c0e1b7d4f66")
+redaction.redact_text("DB_PASSWORD=hunter2x")
+assert built_in_rules.section.cache_info().currsize
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_a_user_may_write_the_rule_too(rule: Rule) -> None:
+    """The built-in rules keep what a rule of a user's own must keep."""
+    plain = rule.pattern.replace("\u00ab", "")
+    pattern = compiled(plain, rule.name)
+    assert pattern.search(b"") is None
+    assert not (rule.is_token and pattern.groups)
 
 
 def test_rules_have_names_of_their_own_examples_and_known_placeholders() -> None:

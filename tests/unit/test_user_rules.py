@@ -1,5 +1,6 @@
 """Rules, allowed texts and switched-off rules from a config.toml."""
 
+import json
 import posix
 from pathlib import Path
 
@@ -7,9 +8,9 @@ import pytest
 
 from hivepipe.config import Config
 from hivepipe.errors import RedactionRuleError
-from hivepipe.redaction import built_in
 from hivepipe.redaction.redactor import Redactor
 from hivepipe.redaction_config import load_redactor
+from tests.conftest import untagged
 
 EMPLOYEE = r"""
 [[redaction.rules]]
@@ -39,10 +40,11 @@ def redactor(config: Path, text: str) -> Redactor:
 def test_a_rule_of_ones_own_works_beside_the_built_in_ones(config: Path) -> None:
     own = redactor(config, EMPLOYEE)
     line = rb'{"a": "EMP-123456 \u0045MP-654321", "b": "ana@shop.io"}'
-    assert own.redact_line(line) == (
-        rb'{"a": "EMP-***EMPLOYEE*** \u0045MP-***EMPLOYEE***", "b": "***EMAIL***"}',
-        ("employee", "employee", "email"),
+    clean, rules = own.redact_line(line)
+    assert untagged(clean.decode()) == (
+        r'{"a": "EMP-***EMPLOYEE*** \u0045MP-***EMPLOYEE***", "b": "***EMAIL***"}'
     )
+    assert rules == ("employee", "employee", "email")
     assert own.redact_text("EMP-123456") == "EMP-***EMPLOYEE***"
 
 
@@ -50,8 +52,9 @@ def test_a_rule_without_keywords_looks_at_every_text(config: Path) -> None:
     own = redactor(
         config, "[[redaction.rules]]\nname = 'caf\u00e9'\npattern = 'caf\u00e9 [a-z]+'\n"
     )
-    assert own.redact_line(b'{"a": ["caf\\u00e9 luna"]}')[0] == b'{"a": ["***REDACTED***"]}'
-    assert own.redact_text("im caf\u00e9 luna") == "im ***REDACTED***"
+    clean = own.redact_line(b'{"a": ["caf\\u00e9 luna"]}')[0].decode()
+    assert untagged(clean) == '{"a": ["***REDACTED***"]}'
+    assert untagged(own.redact_text("im caf\u00e9 luna")) == "im ***REDACTED***"
 
 
 def test_a_catastrophic_pattern_is_harmless(config: Path) -> None:
@@ -61,7 +64,7 @@ def test_a_catastrophic_pattern_is_harmless(config: Path) -> None:
 
 def test_allowed_texts_and_switched_off_rules(config: Path) -> None:
     own = redactor(config, "[redaction]\nallow = ['.*@shop\\.io']\ndisable = ['password']\n")
-    assert own.redact_text("ana@shop.io, ana@corp.io") == "ana@shop.io, ***EMAIL***"
+    assert untagged(own.redact_text("ana@shop.io, ana@corp.io")) == "ana@shop.io, ***EMAIL***"
     assert own.redact_text("password = 'hunter'") == "password = 'hunter'"
 
 
@@ -74,12 +77,64 @@ def test_both_files_add_up_and_the_homes_wins(config: Path) -> None:
 
 def test_a_rule_may_take_the_place_of_a_built_in_one(config: Path) -> None:
     own = redactor(config, "[[redaction.rules]]\nname = 'email'\npattern = '[a-z]+@corp\\.io'\n")
-    assert own.redact_text("ana@corp.io bo@shop.io") == "***REDACTED*** bo@shop.io"
+    assert untagged(own.redact_text("ana@corp.io bo@shop.io")) == "***REDACTED*** bo@shop.io"
+
+
+FULL = r"""
+[redaction.words]
+DEPARTMENT = ['HR', 'IT']
+NUMBER = '(?:{{DEPARTMENT}})-[0-9]{6}'
+
+[[redaction.rules]]
+name = "employee"
+kind = "employee"
+pattern = ['staff ({{NUMBER}})', 'id{{GAP}}=({{NUMBER}})']
+sieve = 'staff |id|ñ'
+unless = '.*0{6}'
+examples = ["id\n  =«HR-123456»", "staff «IT-000001»"]
+counterexamples = ["id=HR-000000", "id=XX-123456"]
+
+[[redaction.rules]]
+name = "badge"
+pattern = 'bdg_[A-Za-z0-9]{12,}'
+token = true
+random = true
+entropy = 3
+keywords = ["bdg_"]
+examples = ["see «bdg_a1B2c3D4e5F6»", "x«bdg_a1B2c3D4e5F6»"]
+counterexamples = ["bdg_aaaaaaaaaaaaaa", "bdg_aBaBaBaBaBaBaB"]
+
+[[redaction.rules]]
+name = "desk"
+pattern = 'dsk_[a-z0-9]{12,}'
+token = true
+glued = false
+examples = ["«dsk_a1b2c3d4e5f6»"]
+counterexamples = ["xdsk_a1b2c3d4e5f6"]
+"""
+
+
+def test_a_rule_of_ones_own_can_say_what_a_built_in_one_can(config: Path) -> None:
+    own = redactor(config, FULL)
+    assert untagged(own.redact_text("id =IT-123456")) == "id =***REDACTED***"
+    assert own.redact_text("id =IT-000000") == "id =IT-000000"
+    assert ":employee:" in own.redact_text("staff HR-000001")
+    assert own.kind("employee") == "employee"
+    assert untagged(own.redact_text("3bdg_a1B2c3D4e5F6")) == "3***REDACTED***"
+
+
+def test_a_sieve_sees_letters_as_json_spells_them(config: Path) -> None:
+    rule = "name = 'x'\npattern = 'ñandú-[0-9]+'\nsieve = 'ñandú'\n"
+    own = redactor(config, f"[[redaction.rules]]\n{rule}")
+    escaped = b'["\\u00f1and\\u00fa-12"]'
+    for line in (escaped, '["ñandú-12"]'.encode(), json.dumps([escaped.decode()]).encode()):
+        assert own.redact_line(line)[1] == ("x",)
 
 
 def test_without_files_the_built_in_rules_are_in_force(config: Path) -> None:
-    assert load_redactor(str(config.parent)) is built_in()
-    assert redactor(config, "use_queue = true\n") is built_in()
+    assert load_redactor(str(config.parent)).is_built_in
+    assert redactor(config, "use_queue = true\n").is_built_in
+    assert not redactor(config, EMPLOYEE).is_built_in
 
 
 RULE = "[[redaction.rules]]\nname = 'mine'\npattern = 'x+'\n"
@@ -105,6 +160,20 @@ RULE = "[[redaction.rules]]\nname = 'mine'\npattern = 'x+'\n"
         (RULE.replace("x+", "x*"), "rule 'mine': the pattern matches the empty text"),
         (RULE + "replacement = '\"'", "rule 'mine': replacement must be plain ASCII"),
         (RULE + "replacement = ''", "rule 'mine': replacement must be plain ASCII"),
+        (RULE + "kind = '***'", "rule 'mine': kind must be a few words"),
+        (RULE + "kind = 3", "rule 'mine': kind must be a text"),
+        (RULE + "random = 'yes'", "rule 'mine': random must be true or false"),
+        (RULE + "entropy = true", "rule 'mine': entropy must be a number"),
+        (RULE + "sieve = '('", "rule 'mine': missing )"),
+        (RULE + "unless = ')'", "rule 'mine': unexpected )"),
+        (RULE + "sieve = 'z'\nexamples = ['x']", "rule 'mine' does not find its own example"),
+        (RULE + "examples = ['x«x»']", "rule 'mine' does not find its own example"),
+        (RULE.replace("x+", "{{XS}}"), "rule 'mine': no word is called 'XS'"),
+        (RULE.replace("x+", "(x+)") + "token = true", "rule 'mine': the pattern of a token"),
+        ("[redaction.words]\nxs = 'x'", "word 'xs': its name must be capitals"),
+        ("[redaction.words]\nXS = 3", "word 'XS' must be a text or a list of texts"),
+        ("[redaction.words]\nXS = '{{YS}}'", "word 'XS': no word is called 'YS'"),
+        ("[redaction]\nwords = 'x'", "words must be a table"),
         (RULE + "keywords = ['']", "rule 'mine': keyword ''"),
         (RULE + "keywords = ['caf\u00e9']", "rule 'mine': keyword 'caf\u00e9'"),
         (RULE + "examples = ['y']", "rule 'mine' does not find its own example 'y'"),

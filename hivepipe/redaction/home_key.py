@@ -1,0 +1,72 @@
+"""redaction.key of a home: 32 random bytes that its tags and hashes of secrets are made with.
+
+Made once, mode 0600, outside of any work tree. Who has it can test guesses of a secret.
+"""
+
+import os
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from secrets import token_bytes
+
+from hivepipe.home import is_in_project
+from hivepipe.redaction.tags import KEY_BYTES
+from hivepipe.regular_file import read_bytes
+
+FILE = "redaction.key"
+
+
+def key_of(home: str) -> bytes:
+    """Return the key of a home, made if there is none.
+
+    Where none can be kept, and for a folder that is no home, it is one of this process.
+    """
+    if is_in_project(home) or not os.path.isdir(home):  # nothing in a work tree is believed
+        return _of_process()
+    path = Path(home, FILE)
+    with suppress(OSError):
+        return _kept(path) or _made(path)
+    return _of_process()
+
+
+def _kept(path: Path) -> bytes | None:
+    """Return the key in a file; None: there is none, or a damaged one."""
+    try:
+        key = read_bytes(path)
+    except FileNotFoundError:
+        return None
+    return key if len(key) == KEY_BYTES else None
+
+
+def _made(path: Path) -> bytes:
+    """Make a key; of several processes at once one wins."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
+            file.write(token_bytes(KEY_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+        _publish(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return _kept(path) or _of_process()
+
+
+def _publish(temporary: Path, path: Path) -> None:
+    """Give the file its name unless another process was first; a damaged one goes."""
+    with suppress(FileExistsError):
+        try:
+            os.link(temporary, path)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without hard links
+            if not path.exists():
+                os.rename(temporary, path)
+    if _kept(path) is None:
+        os.rename(temporary, path)
+
+
+@cache
+def _of_process() -> bytes:
+    return token_bytes(KEY_BYTES)

@@ -1,0 +1,84 @@
+"""kill -9 while earlier lines are cleared of what was found later: a retry gives the same bytes."""
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hivepipe.archive import growth, reading, tallies, upkeep
+from tests.archive_scene import Scene, line, lines
+from tests.faults.harness import killed_at
+from tests.learned_scene import agent_lines, main_lines, secrets
+from tests.rounds import SEED, rounds
+from tests.unit.test_found_once import left_of
+
+ROUNDS = rounds(24)
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("hivepipe.archive.sources.user_folder", lambda: str(tmp_path / "live"))
+    monkeypatch.setattr(reading, "CHUNK_BYTES", 1500)
+    monkeypatch.setattr(growth, "PORTION_BYTES", 3000)
+    monkeypatch.setattr(tallies, "GROWTH_PER_SIZE", 0.5)
+
+
+def settle(live: Path) -> None:
+    """What the jobs at the end of a session do, in a process that knows nothing yet."""
+    scene = Scene(live)
+    for path in (scene.path, scene.agent_path()):
+        scene.extend(path, settled=True)
+
+
+def calls_of(prepared: Path, live: Path) -> int:
+    """Return how many calls a run has at which it can be killed."""
+    low, high = 1, 1 << 14
+    while low < high:
+        middle = (low + high) // 2
+        shutil.rmtree(live)
+        shutil.copytree(prepared, live)
+        if killed_at(middle, lambda: settle(live)):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def test_killed_while_it_settles(tmp_path: Path) -> None:
+    live, prepared = tmp_path / "live", tmp_path / "prepared"
+    rng, of = random.Random(f"settling {SEED}"), secrets(SEED)
+    scene = Scene(live)
+    scene.path.write_bytes(b"".join(main_lines(of)[:8]) + lines(20, 30))
+    scene.extend()
+    agent = scene.agent_path()
+    agent.write_bytes(b"".join(agent_lines(of)))
+    scene.extend(agent)
+    with scene.path.open("ab") as grows:  # some of it comes with the last look
+        grows.write(b"".join(main_lines(of)[8:]) + line(60, f"bye {of.queue}"))
+    assert left_of(of, live / "shop")
+    shutil.copytree(live, prepared)
+    calls = calls_of(prepared, live)
+    assert calls > 200
+
+    def begin() -> None:
+        shutil.rmtree(live)
+        shutil.copytree(prepared, live)
+
+    begin()
+    settle(live)
+    wanted = Scene(live).files()
+    assert left_of(of, live / "shop") == []
+    killed = 0
+    for _ in range(ROUNDS):
+        begin()
+        at = rng.randrange(1, calls)
+        for again in (at, *rng.sample(range(1, calls), rng.choice((0, 0, 1, 2)))):
+            killed += killed_at(again, lambda: settle(live))
+        settle(live)
+        scene = Scene(live)
+        assert scene.files() == wanted, f"killed at call {at} of {calls}"
+        assert left_of(of, live / "shop") == [], f"killed at call {at} of {calls}"
+        assert [trouble for _, trouble in upkeep.verify(scene.archives) if trouble] == []
+    assert killed >= ROUNDS
+    print(f"{killed} kills, {calls} calls")

@@ -1,0 +1,279 @@
+"""What was found once in a session is gone everywhere in it."""
+
+import json
+import os
+import random
+import re
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hivepipe.archive import upkeep
+from hivepipe.redaction.learned import MOST, Learned
+from hivepipe.redaction.redactor import FOUND_BEFORE, Redactor
+from tests.archive_scene import REDACTOR, Scene, line, lines
+from tests.learned_scene import (
+    Secrets,
+    agent_lines,
+    environment,
+    main_lines,
+    secrets,
+    spellings,
+)
+from tests.redaction_corpus import expand
+
+TAG = re.compile(r"\*\*\*REDACTED:([a-z-]+):([a-z2-7]{6})\*\*\*")
+
+
+@pytest.fixture
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    monkeypatch.setattr("hivepipe.archive.sources.user_folder", lambda: str(tmp_path))
+    return Scene(tmp_path)
+
+
+def left_of(of: Secrets, folder: Path) -> list[tuple[str, str]]:
+    """Return which secrets stand in which file, hidden ones too."""
+    return [
+        (name, str(path.relative_to(folder)))
+        for path in folder.rglob("*")
+        if path.is_file()
+        for name, secret in of._asdict().items()
+        if any(each in path.read_bytes() for each in spellings(secret))
+    ]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_session_keeps_none_of_its_secrets(scene: Scene, seed: int) -> None:
+    of = secrets(seed)
+    agent = scene.agent_path()
+    for path, said in ((scene.path, main_lines(of)), (agent, agent_lines(of))):
+        for count in range(1, len(said) + 1):
+            path.write_bytes(b"".join(said[:count]))
+            scene.extend(path)
+            scene.fresh()  # another process goes on
+    assert left_of(of, scene.root / "shop")  # the earlier lines
+    for path in (scene.path, agent):
+        scene.extend(path, settled=True)
+    assert left_of(of, scene.root / "shop") == []
+    assert [problems for _, problems in upkeep.verify(scene.archives) if problems] == []
+    tags = {tag for _, tag in TAG.findall(scene.archived.decode())}
+    assert len(tags) == 7
+
+
+def test_later_lines_need_not_wait(scene: Scene) -> None:
+    of = secrets("later")
+    scene.path.write_bytes(line(0, environment(of)))
+    scene.extend()
+    scene.fresh()
+    scene.path.write_bytes(line(0, environment(of)) + line(1, f"call with {of.shop}"))
+    scene.extend()
+    first, second = scene.archived.decode().splitlines()
+    (tag,) = TAG.findall(second)
+    assert tag == TAG.findall(first)[0]
+    assert tag[0] == "api-key"
+
+
+def test_what_a_subagent_found_is_gone_from_its_session(scene: Scene) -> None:
+    of = secrets("agent")
+    scene.path.write_bytes(line(0, f"take {of.agents}"))
+    scene.extend(settled=True)
+    assert of.agents.encode() in scene.archived
+    agent = scene.agent_path()
+    agent.write_bytes(line(1, f"AGENT_TOKEN={of.agents}"))
+    scene.extend(agent, settled=True)
+    assert left_of(of, scene.root / "shop") == []
+    assert [problems for _, problems in upkeep.verify(scene.archives) if problems] == []
+
+
+def test_a_session_without_secrets_keeps_every_byte(scene: Scene) -> None:
+    odd = b'{"timestamp":"2026-01-10T00:00:00Z","n":1e400,"a":"\\ud83d \\/ \\u00e9","a":1}\n'
+    scene.path.write_bytes(odd + lines(20) + line(20, "password = get_password()"))
+    scene.extend()
+    scene.extend(settled=True)
+    assert scene.archived == scene.path.read_bytes()
+    assert list(scene.kept.rglob(".*.learned")) == []
+
+
+def test_lines_that_need_no_change_keep_every_byte(scene: Scene) -> None:
+    of = secrets("bytes")
+    odd = b'{"timestamp":"2026-01-10T00:00:00Z","n":1e400,"a":"\\ud83d \\/ \\u00e9","a":1}\n'
+    written = [odd, line(1, f"with {of.shop}"), odd, line(2, environment(of)), odd, *[line(3)] * 3]
+    scene.path.write_bytes(b"".join(written))
+    scene.extend(settled=True)
+    kept = scene.archived.splitlines(keepends=True)
+    same = [
+        number
+        for number, (one, other) in enumerate(zip(written, kept, strict=True))
+        if one == other
+    ]
+    assert same == [0, 2, 4, 5, 6, 7]
+    (shown,) = TAG.findall(kept[1].decode())
+    assert json.loads(kept[1])["message"]["content"][0]["text"] == (
+        f"with ***REDACTED:{shown[0]}:{shown[1]}***"
+    )
+
+
+def test_the_time_of_an_archive_stays(scene: Scene) -> None:
+    of = secrets("time")
+    scene.path.write_bytes(line(0, of.shop) + line(1, environment(of)))
+    scene.extend()
+    before = scene.only("*.jsonl").stat().st_mtime_ns
+    scene.extend(settled=True)
+    assert scene.only("*.jsonl").stat().st_mtime_ns == before
+    scene.path.write_bytes(scene.path.read_bytes() + line(2))
+    assert scene.extend() == 1  # it is the same archive, not taken for an edited one
+    assert len(list(scene.kept.rglob("*.jsonl"))) == 1
+
+
+def test_a_compressed_archive_is_cleared_too(scene: Scene) -> None:
+    of = secrets("packed")
+    scene.path.write_bytes(line(0, f"take {of.agents}"))
+    scene.extend(settled=True)
+    old = time.time() - 40 * 86400
+    os.utime(scene.only("*.jsonl"), (old, old))
+    assert upkeep.compress(scene.archives, lambda: None) == 1
+    agent = scene.agent_path()
+    agent.write_bytes(line(1, f"AGENT_TOKEN={of.agents}"))
+    scene.extend(agent, settled=True)
+    assert left_of(of, scene.root / "shop") == []
+    assert [problems for _, problems in upkeep.verify(scene.archives) if problems] == []
+    assert upkeep.compress(scene.archives, lambda: None) == 1
+
+
+def test_what_somebody_edited_is_left_alone(scene: Scene) -> None:
+    of = secrets("edited")
+    scene.path.write_bytes(line(0, of.agents))
+    scene.extend(settled=True)
+    mine = scene.archived.replace(b"assistant", b"Assistant")
+    scene.only("*.jsonl").write_bytes(mine)
+    agent = scene.agent_path()
+    agent.write_bytes(line(1, f"AGENT_TOKEN={of.agents}"))
+    scene.extend(agent, settled=True)
+    assert mine == scene.archived
+
+
+def test_the_metadata_and_tallies_follow(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hivepipe.archive.tallies.GROWTH_PER_SIZE", 0.1)
+    of = secrets("title")
+    title = b'{"type":"custom-title","customTitle":"use %s"}\n' % of.shop.encode()
+    scene.path.write_bytes(title + lines(30) + line(30, environment(of)))
+    scene.extend()
+    scene.extend(settled=True)
+    assert left_of(of, scene.root / "shop") == []
+    assert scene.meta["message_count"] == 31
+
+
+def test_lines_that_come_again_are_not_archived_twice(scene: Scene) -> None:
+    of = secrets("again")
+    whole = line(0, f"with {of.shop}") + line(1, environment(of)) + lines(5, 2)
+    scene.path.write_bytes(whole)
+    scene.extend(settled=True)
+    cleared = scene.archived
+    scene.path.write_bytes(line(9) + whole)  # another file of the same session
+    scene.extend(settled=True)
+    assert scene.archived == cleared + line(9)
+
+
+# ---- what is learned
+
+
+def of_session() -> Redactor:
+    return REDACTOR.of_session()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("hunter2x", "password1", "admin1234", "correct-horse-battery", "12345678901234"),
+        *("localhost5432", "get_token_v2", "_AzureApiKeyT", "Ed448PublicKey", "SECRET_KEY_BASE_2"),
+        *("7b1f0c9e-3a52-4d0e-9c55-0d6a1f2be111", "toolu_01A2b3C4d5E6f7G8h9", "x" * 40),
+    ],
+)
+def test_what_means_other_things_too_is_not_learned(value: str) -> None:
+    assert not Learned(lambda: b"k" * 32).learn(value.encode(), "password")
+
+
+def test_addresses_are_not_learned() -> None:
+    session = of_session()
+    session.redact_line(b"mail a1B2c3D4@shop.io")
+    assert session.known == []
+
+
+def test_nothing_of_a_value_is_kept() -> None:
+    of, session = secrets("kept"), of_session()
+    session.redact_line(json.dumps(environment(of)).encode())
+    said = "\n".join(session.known)
+    assert len(session.known) == 6
+    for secret in of:
+        pieces = {secret[at : at + 4] for at in range(len(secret) - 3)}
+        assert not [
+            piece for piece in pieces if re.search(rf"(?<![0-9a-f]){re.escape(piece)}", said)
+        ]
+    other = Redactor().with_key(lambda: b"o" * 32).of_session(session.known)
+    line = json.dumps(f"with {of.shop}").encode()
+    assert other.redact_line(line) == (line, ())  # of another home
+
+
+@pytest.mark.parametrize("damage", ["", "x", "00 1", f"{'0' * 32} 9999 9999 0123 password"])
+def test_damaged_lines_are_harmless(damage: str) -> None:
+    session = REDACTOR.of_session([damage])
+    assert session.redact_line(b"a" * 5000) == (b"a" * 5000, ())
+
+
+def test_a_value_is_found_in_any_context() -> None:
+    rng = random.Random(7)
+    for round in range(60):
+        value = expand(
+            rng.choice(["<A32>", "<A12>", "<h40>", "<A6>/<A6>+<A9>=", '<A8>"<A4>\\<A7>']), rng
+        )
+        session = of_session()
+        session._learned.learn(value.encode(), "password")  # type: ignore[union-attr]
+        if not session.known:
+            continue
+        for around in (
+            "{}",
+            "x{}y",
+            "--t={};",
+            "'{}'",
+            "\x1b[1m{}\x1b[0m",
+            "/{}/",
+            "{}{}",
+            "\n{}\n",
+        ):
+            text = around.replace("{}", value)
+            for spelled in (
+                json.dumps(text),
+                json.dumps([json.dumps({"a": text})]),
+                json.dumps({"k": {"x": text}}),
+            ):
+                clean, rules = session.redact_line(spelled.encode())
+                assert set(rules) == {FOUND_BEFORE}, (round, value, spelled)
+                json.loads(clean)
+
+
+def test_one_session_learns_so_much_and_no_more() -> None:
+    rng, session = random.Random(3), of_session()
+    for _ in range(MOST + 50):
+        session.redact_line(json.dumps({"password": expand("<A20>", rng)}).encode())
+    assert len(session.known) == MOST
+
+
+def test_a_redactor_without_a_key_learns_nothing() -> None:
+    of, session = secrets("none"), Redactor().of_session()
+    session.redact_line(environment(of).encode())
+    assert session.redact_line(of.shop.encode()) == (of.shop.encode(), ())
+
+
+def test_a_stop_leaves_the_archive_whole(scene: Scene) -> None:
+    of = secrets("stop")
+    scene.path.write_bytes(line(0, of.shop) + line(1, environment(of)))
+    scene.extend()
+    before = scene.archived
+    told: list[tuple[str, int]] = []
+    desk = replace(scene.desk(), tell_cleared=lambda key, count: told.append((key, count)))
+    with scene.source() as source:
+        scene.archives.extend(source, desk, settled=True)
+    assert scene.archived != before
+    assert told == [(source.key, 1)]

@@ -1,0 +1,136 @@
+"""Two secrets can be told apart, and one secret is the same wherever it stands."""
+
+import json
+import multiprocessing
+import os
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+from hivepipe.redaction.built_in_rules import rules as built_in_rules
+from hivepipe.redaction.home_key import FILE, key_of
+from hivepipe.redaction.redactor import Redactor
+from tests.redaction_corpus import expand
+from tests.unit.test_redaction_rules import WITH_EXAMPLES, before_and_after
+
+TOKEN = expand("ghp_<A36>", random.Random(1))
+OTHER = expand("ghp_<A36>", random.Random(2))
+TAGGED = re.compile(r"\*\*\*REDACTED:([a-z-]+):([a-z2-7]{6})\*\*\*")
+
+
+def keyed(letter: bytes = b"a") -> Redactor:
+    return Redactor().with_key(lambda: letter * 32)
+
+
+def tags(text: str) -> list[tuple[str, str]]:
+    return TAGGED.findall(text)
+
+
+def test_the_same_value_has_the_same_tag_and_another_one_another() -> None:
+    first, again, other = tags(keyed().redact_text(f"{TOKEN}\nx={TOKEN} and {OTHER}"))
+    assert first == again
+    assert first[0] == other[0] == "api-key"
+    assert first[1] != other[1]
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        json.dumps({"k": TOKEN}),
+        json.dumps([json.dumps({"k": TOKEN})]),
+        json.dumps({"k": f"\x1b[31m{TOKEN}\x1b[0m"}),
+        json.dumps({"k": f"{TOKEN[:9]}\x1b[1m{TOKEN[9:]}"}),
+        json.dumps({"k": TOKEN.replace("g", "%67").replace("_", "%5F")}),
+        json.dumps({"k": TOKEN}).replace("h", "\\u0068"),
+        json.dumps({"k": TOKEN.replace("p", "\\x70")}),
+        json.dumps({"k": TOKEN.replace("_", "&#95;")}),
+    ],
+)
+def test_a_tag_is_of_the_value_not_of_its_spelling(spelled: str) -> None:
+    (wanted,) = tags(keyed().redact_text(TOKEN))
+    assert tags(keyed().redact_line(spelled.encode())[0].decode()) == [wanted]
+
+
+def test_a_tag_is_of_the_key() -> None:
+    assert tags(keyed(b"a").redact_text(TOKEN)) != tags(keyed(b"b").redact_text(TOKEN))
+
+
+def test_each_kind_is_named() -> None:
+    text = (
+        "AKIAIOSFODNN7EXAMPLE ana@shop.io bo@shop.io password='hunter2' "
+        "-----BEGIN EC PRIVATE KEY-----\nMHcCAQE\n-----END EC PRIVATE KEY-----"
+    )
+    found = tags(keyed().redact_text(text))
+    assert [kind for kind, _ in found] == ["aws-key", "email", "email", "password", "private-key"]
+    assert len({tag for _, tag in found}) == 5
+
+
+@pytest.mark.parametrize(("rule", "example"), WITH_EXAMPLES)
+def test_what_is_redacted_stays_as_it_is(rule: object, example: str) -> None:
+    once = keyed().redact_text(before_and_after(rule, example, 0)[0])  # type: ignore[arg-type]
+    assert "***REDACTED:" in once
+    for later in (keyed(), keyed(b"b"), Redactor()):
+        assert later.redact_text(once) == once
+    line = json.dumps([json.dumps({"k": once})]).encode()
+    assert keyed(b"b").redact_line(line) == (line, ())
+
+
+@pytest.mark.parametrize("old", ["REDACTED", "EMAIL", "AWS_KEY", "SSH_KEY"])
+def test_placeholders_of_older_releases_stay(old: str) -> None:
+    for text in (f"password='***{old}***'", f"the password is ***{old}***", f"x://a:***{old}***@b"):
+        assert keyed().redact_text(text) == text
+
+
+def test_json_stays_json_at_any_level() -> None:
+    line = json.dumps([json.dumps({"password": "hunter2", TOKEN: [OTHER]})]).encode()
+    (inner,) = json.loads(keyed().redact_line(line)[0])
+    clean = json.loads(inner)
+    assert len(tags(" ".join([clean.pop("password"), *clean, *next(iter(clean.values()))]))) == 3
+
+
+def test_no_two_rules_give_one_value_two_tags() -> None:
+    kinds = {rule.kind for rule in built_in_rules()}
+    assert len(kinds) > 3
+    found = keyed().redact_text(f"{TOKEN} password={TOKEN} Authorization: Bearer {TOKEN}")
+    assert len({tag for _, tag in tags(found)}) == 1
+
+
+def test_a_key_is_made_once_for_the_user_alone(tmp_path: Path) -> None:
+    key = key_of(str(tmp_path))
+    assert len(key) == 32
+    assert key_of(str(tmp_path)) == key
+    assert (tmp_path / FILE).stat().st_mode & 0o777 == 0o600
+    assert os.listdir(tmp_path) == [FILE]
+
+
+def test_of_many_processes_one_makes_the_key(tmp_path: Path) -> None:
+    with multiprocessing.get_context("fork").Pool(8) as pool:
+        keys = pool.map(key_of, [str(tmp_path)] * 64)
+    assert len(set(keys)) == 1
+    assert os.listdir(tmp_path) == [FILE]
+
+
+def test_a_damaged_key_is_made_anew(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes(b"half")
+    key = key_of(str(tmp_path))
+    assert key == (tmp_path / FILE).read_bytes()
+    assert len(key) == 32
+
+
+def test_without_a_home_nothing_is_written(tmp_path: Path) -> None:
+    missing, in_tree = tmp_path / "missing", tmp_path / "shop" / ".hive-mind"
+    in_tree.mkdir(parents=True)
+    (in_tree / FILE).write_bytes(b"k" * 32)  # as a clone may bring it
+    assert key_of(str(missing)) == key_of(str(in_tree)) != b"k" * 32
+    assert not missing.exists()
+
+
+def test_a_key_is_asked_for_only_when_there_is_a_secret() -> None:
+    def refuse() -> bytes:
+        raise AssertionError
+
+    assert Redactor().with_key(refuse).redact_text("the password is unknown") == (
+        "the password is unknown"
+    )
