@@ -11,22 +11,16 @@ Source of the field names: https://code.claude.com/docs/en/hooks.
 import sys
 from _blake2 import blake2b
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hivepipe.events_beside import BatchCall
+    from hivepipe.hosts import Host
+
 ID_CHARS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 # How tokens start: an id with such a word in it is kept as its hash.
 _TOKEN_STARTS = (
-    "sk-",
-    "sk_",
-    "ghp_",
-    "gho_",
-    "ghs_",
-    "ghu_",
-    "ghr_",
-    "github_pat_",
-    "glpat-",
-    "xox",
-    "AKIA",
-    "ASIA",
-    "AIza",
+    *("sk-", "sk_", "ghp_", "gho_", "ghs_", "ghu_", "ghr_", "github_pat_", "glpat-", "xox"),
+    *("AKIA", "ASIA", "AIza"),
 )
 
 CAP_ID = 128
@@ -39,6 +33,7 @@ CAP_PATH = 4096
 CAP_COMMAND = 65536
 
 EDIT_TOOLS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
+TASK_TOOLS = ("TaskCreate", "TaskUpdate")
 AGENT_TOOLS = ("Agent", "Task")  # Task is the name before 2.1.63, still an alias
 CLAUDE_MD = "CLAUDE.md"
 PROBE = "hivepipe-probe-"  # what the session id of a probe's event begins with
@@ -94,27 +89,38 @@ except (ImportError, AttributeError, TypeError):  # another Python than CPython,
 # What the scanner raises on text that is not JSON, over all versions.
 _NOT_JSON = (ValueError, StopIteration, RecursionError, SystemError, OverflowError)
 
+
 Fields = dict[str, object]
+_OF_OTHERS = {"cursor_version", "sessionId", "timestamp", "turn_id"}
 
 
 class Event:
-    """One event; the fields every event has. Empty text means: not said."""
+    """One event; the fields every event has. Empty text means: not said.
+
+    `host` is empty for Claude Code. `folder_variable` names the folder of its transcripts.
+    """
 
     __slots__ = (
         "agent_id",
         "agent_type",
         "cwd",
         "digest",
+        "folder_variable",
+        "host",
         "name",
         "problems",
         "prompt_id",
         "session_id",
         "transcript_path",
     )
+    shows_life = False  # begins or ends a call or a turn, or waits in one
+    waits_for = ""  # what a person is asked
+    calls: "tuple[BatchCall, ...] | list[BatchCall]" = ()  # of a batch
 
     def __init__(self, name: str, fields: Fields, digest: bytes, problems: list[str]) -> None:
         """Take the common fields; `digest` identifies the raw bytes of this very event."""
         self.name = name
+        self.host, self.folder_variable = "", "CLAUDE_CONFIG_DIR"
         self.digest = digest
         self.problems = problems
         self.session_id = self._id(fields, "session_id")
@@ -127,6 +133,10 @@ class Event:
 
     def read(self, fields: Fields) -> None:
         """Take the fields of this kind of event."""
+
+    def about_session(self) -> dict[str, object]:
+        """Return what the event says of its session itself."""
+        return {"client": self.host} if self.host else {}
 
     def _text(self, fields: Fields, key: str, cap: int) -> str:
         value = fields.get(key)
@@ -180,6 +190,11 @@ class SessionStart(Event):
         self.model = self._text(fields, "model", CAP_NAME)
         self.title = self._text(fields, "session_title", CAP_DESCRIPTION)
 
+    def about_session(self) -> dict[str, object]:
+        """Return what the event says of its session itself."""
+        own = {"source": self.source, "model": self.model, "title": self.title}
+        return super().about_session() | own
+
 
 class UserPromptSubmit(Event):
     """A turn begins; the whole prompt is looked through and not kept.
@@ -187,11 +202,13 @@ class UserPromptSubmit(Event):
     `is_users`: False for a prompt that Claude Code made itself, when a background task ended say.
     """
 
-    __slots__ = ("is_users", "prompt", "whole_prompt")
+    __slots__ = ("is_users", "prompt", "title", "whole_prompt")
+    shows_life = True
 
     def read(self, fields: Fields) -> None:
         """Take the fields of this kind of event."""
         self.prompt = self._text(fields, "prompt", CAP_TEXT)
+        self.title = self._text(fields, "session_title", CAP_DESCRIPTION)
         whole = fields.get("prompt")
         self.whole_prompt = whole if isinstance(whole, str) else ""
         source = self._text(fields, "source", CAP_NAME)
@@ -214,6 +231,7 @@ class ToolEvent(Event):
     """A tool call, before or after."""
 
     __slots__ = ("duration_ms", "outcome", "response", "tool", "tool_input", "tool_use_id")
+    shows_life = True
 
     def read(self, fields: Fields) -> None:
         """Take the fields of this kind of event."""
@@ -251,6 +269,11 @@ class ToolEvent(Event):
     def model(self) -> str:
         """The model asked for."""
         return self._text(self.tool_input, "model", CAP_NAME)
+
+    @property
+    def resolved_model(self) -> str:
+        """The model that the agent runs on."""
+        return self._text(self.response, "resolvedModel", CAP_NAME)
 
     @property
     def description(self) -> str:
@@ -374,11 +397,14 @@ class PreCompact(Event):
 class Stop(Event):
     """A turn ended, well (Stop) or by an API error (StopFailure)."""
 
-    __slots__ = ("background_tasks", "error")
+    __slots__ = ("background_tasks", "effort", "error", "said")
+    shows_life = True
 
     def read(self, fields: Fields) -> None:
         """Take the fields of this kind of event."""
         self.error = self._text(fields, "error", CAP_ERROR)
+        self.said = ""  # what Claude says is kept of errors alone
+        self.effort = self._text(self._object(fields, "effort"), "level", CAP_NAME)
         tasks = fields.get("background_tasks")
         if not isinstance(tasks, list):
             if tasks is not None:
@@ -389,9 +415,14 @@ class Stop(Event):
 
 
 class StopFailure(Stop):
-    """A turn ended by an API error."""
+    """A turn ended by an API error: its kind, often unknown, and what the API said."""
 
     __slots__ = ()
+
+    def read(self, fields: Fields) -> None:
+        """Take the fields of this kind of event."""
+        super().read(fields)
+        self.said = self._text(fields, "last_assistant_message", CAP_ERROR)
 
 
 class SessionEnd(Event):
@@ -433,6 +464,9 @@ def parse_event(name: str, data: bytes) -> Event | None:
     fields = parse_object(data, problems)
     if fields is None:
         return None
+    host = _other_host(fields)
+    if host:
+        fields = host.translated(fields)
     said = fields.get("hook_event_name")
     if isinstance(said, str) and said:
         name = said
@@ -440,8 +474,24 @@ def parse_event(name: str, data: bytes) -> Event | None:
         problems.append("hook_event_name is not a text")
     kind = KINDS.get(name)
     if kind is None:
+        from hivepipe.events_beside import KINDS_BESIDE  # noqa: PLC0415  most calls have none
+
+        kind = KINDS_BESIDE.get(name)
+    if kind is None:
         return None
-    return kind(name, fields, blake2b(data, digest_size=16).digest(), problems)
+    event = kind(name, fields, blake2b(data, digest_size=16).digest(), problems)
+    if host:
+        event.host, event.folder_variable = host.name, host.folder_variable
+    return event
+
+
+def _other_host(fields: Fields) -> "Host | None":
+    """Return the program that fires the event where it is not Claude Code."""
+    if _OF_OTHERS.isdisjoint(fields) and "/rollout-" not in str(fields.get("transcript_path")):
+        return None
+    from hivepipe.hosts import host_of  # noqa: PLC0415  seldom wanted
+
+    return host_of(fields)
 
 
 def parse_object(data: bytes, problems: list[str]) -> Fields | None:

@@ -63,6 +63,7 @@ def _record(db: Database, activity: Activity) -> None:
         },
         open_calls=activity.open_calls,
         turn_is_open=activity.turn_is_open,
+        waits_for=activity.waits_for,
         task=activity.task,
         profile=activity.profile,
     )

@@ -81,6 +81,7 @@ PRIORITIES = {
     "record_skill": 6,
     "record_recall": 6,
     "insert_log": 7,
+    "record_notice": 7,
     "archive_transcript": 8,
     "index_memory": 8,
     "record_usage": 8,
@@ -154,25 +155,9 @@ class Context:
     """What is known around the event: whose it is, and when it happened."""
 
     __slots__ = (
-        "claude_folder",
-        "count",
-        "cwd",
-        "event_time_ns",
-        "instance",
-        "machine",
-        "newcomer",
-        "own_session",
-        "pid",
-        "pid_started",
-        "profile",
-        "profile_folder",
-        "project",
-        "recalled",
-        "session",
-        "snapshot",
-        "swarm",
-        "task",
-        "wants_memories",
+        *("claude_folder", "count", "cwd", "event_time_ns", "instance", "machine", "newcomer"),
+        *("own_session", "pid", "pid_started", "profile", "profile_folder", "project", "recalled"),
+        *("session", "snapshot", "swarm", "task", "wants_memories"),
     )
 
     def __init__(
@@ -256,25 +241,20 @@ def plan(event: Event, context: Context) -> list[Job]:
     if event.name != "SessionStart" and context.newcomer and context.session:
         # Hooks installed in a running session, or a SessionStart that was lost.
         jobs += _starts(event, context)
-    planned = _PLANS.get(event.name)
-    if planned:
-        jobs += planned(event, context)
+    jobs += _PLANS.get(event.name, _on_notice)(event, context)
     return sorted(jobs, key=lambda job: PRIORITIES[job.operation])
 
 
 def _start(event: Event, context: Context) -> Job:
-    known = event if isinstance(event, events.SessionStart) else None
     payload: Payload = {
-        "source": known.source if known else "",
-        "model": known.model if known else "",
         "transcript_path": event.transcript_path,
         "pid": context.pid,
         "pid_started": context.pid_started,
         "host": context.machine[0],
         "boot": context.machine[1],
         "pid_space": context.machine[2],
-        "title": known.title if known else "",
         "swarm": context.swarm,
+        **event.about_session(),
     }
     return Job("start_session", payload, context.session[:8])
 
@@ -300,7 +280,7 @@ def _on_start(event: events.SessionStart, context: Context) -> list[Job]:
 
 def _on_prompt(event: events.UserPromptSubmit, context: Context) -> list[Job]:
     """A prompt of Claude Code's own opens the turn, and is none of the user's."""
-    jobs = [Job("activate_session", {}, context.session[:8])]
+    jobs = [Job("activate_session", {"title": event.title}, context.session[:8])]
     if event.is_users:
         prompt: Payload = {"prompt_id": event.prompt_id, "prompt": event.prompt}
         jobs.append(Job("record_prompt", prompt, context.session[:8]))
@@ -341,7 +321,13 @@ def _on_tool(event: events.PostToolUse, context: Context) -> list[Job]:
         jobs += _index_memory(event, context)
     if context.snapshot:
         jobs.append(_sync_identity(event, context))
-    return jobs
+    return jobs + (_on_notice(event, context) if event.tool in events.TASK_TOOLS else [])
+
+
+def _on_notice(event: Event, _context: Context) -> list[Job]:
+    from hivepipe.notices import noticed  # noqa: PLC0415  seldom wanted
+
+    return [Job("record_notice", notice, str(notice["kind"])) for notice in noticed(event)]
 
 
 def _index_memory(event: events.PostToolUse, context: Context) -> list[Job]:
@@ -397,7 +383,7 @@ def _agent_call(event: events.ToolEvent, context: Context) -> Payload:
         "agent_id": event.spawned_agent or f"task-agent-{named}",
         "tool_use_id": event.tool_use_id,
         "type": event.spawned_type or event.subagent_type,
-        "model": event.model,
+        "model": event.resolved_model or event.model,
         "description": event.description,
     }
 
@@ -450,10 +436,6 @@ def _final_checkpoint(event: Event, context: Context) -> Job:
     return Job("update_checkpoint", payload, context.session[:8])
 
 
-def _on_subagent_start(event: Event, context: Context) -> list[Job]:
-    return _subagent("start_agent", event)
-
-
 def _on_subagent_stop(event: events.SubagentStop, context: Context) -> list[Job]:
     ended: Payload = {
         "agent_transcript_path": event.agent_transcript_path,
@@ -477,7 +459,12 @@ def _on_compaction(event: events.PreCompact, context: Context) -> list[Job]:
 
 
 def _on_stop(event: events.Stop, context: Context) -> list[Job]:
-    payload: Payload = {"error": event.error, "background_tasks": event.background_tasks}
+    payload: Payload = {
+        "error": event.error,
+        "said": event.said,
+        "effort": event.effort,
+        "background_tasks": event.background_tasks,
+    }
     return [
         Job("pause_session", payload, context.session[:8]),
         _final_checkpoint(event, context),
@@ -527,13 +514,13 @@ _PLANS: "dict[str, Callable[..., list[Job]]]" = {
     "UserPromptExpansion": _on_expansion,
     "PostToolUse": _on_tool,
     "PostToolUseFailure": _on_tool_failure,
-    "SubagentStart": _on_subagent_start,
+    "SubagentStart": lambda event, _context: _subagent("start_agent", event),
     "SubagentStop": _on_subagent_stop,
     "Stop": _on_stop,
     "StopFailure": _on_stop,
     "PreCompact": _on_compaction,
     "SessionEnd": _on_session_end,
-    # PreToolUse enqueues nothing.
+    "PreToolUse": lambda *_: [],
 }
 
 # Of checkpoints, only the instance's own tiers may name the session (SPEC 1.7): with three

@@ -1,8 +1,11 @@
 """How a session is: what its last event said, held against the clock and its process.
 
-Stalled: a turn is open, no call runs, and nothing was heard for 15 minutes (`stalled_secs`). Lost:
-nothing for 30 (`lost_secs`), or its process is gone. Whoever waits for a tool, for a person's
-permission or for background work is neither.
+Waiting: a person is asked something. Stalled: a turn is open, no call runs, and nothing was heard
+for 15 minutes (`stalled_secs`). Lost: nothing for 30 (`lost_secs`) and nobody knows of its process,
+or that is gone. Whoever waits for a tool, for a person or for background work is neither.
+
+No event tells that a person ended a turn (Esc, No), or answered: there Claude Code's own word
+counts.
 """
 
 import os
@@ -10,11 +13,16 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from hivepipe import settings
+from hivepipe.client_status import BUSY, IDLE, WAITING, ClientStatus, client_status
 from hivepipe.intake.fate import lives
 from hivepipe.store.activity import activity_of, processes_of
 from hivepipe.store.listings import Entry, Listings
+from hivepipe.stored_times import stored_time
 
-_NO_ACTIVITY = {"calls": 0, "failed": 0, "denied": 0, "warned": 0, "task_id": None, "profile": None}
+_NO_ACTIVITY = {
+    **dict.fromkeys(("calls", "failed", "denied", "warned"), 0),
+    **dict.fromkeys(("task_id", "profile", "waits_for")),
+}
 
 
 def with_activity(store: Listings, sessions: Iterable[Entry]) -> list[Entry]:
@@ -23,33 +31,73 @@ def with_activity(store: Listings, sessions: Iterable[Entry]) -> list[Entry]:
     for session in sessions:
         own = activity_of(store, session["id"])
         last = max(session["updated_at"] or "", own.get("last_active_at", ""))
-        alive = _any_lives(processes_of(store, session["id"]))
+        processes = processes_of(store, session["id"])
+        alive = _any_lives(processes)
         entry = {name: own.get(name, nothing) for name, nothing in _NO_ACTIVITY.items()}
+        client = _said_by_client(session, processes) if alive else None
         state = condition(
             session["status"],
             last,
             waits=not own.get("turn_is_open") or bool(own.get("open_calls")),
             alive=alive,
+            asks=bool(entry["waits_for"]),
+            turn_is_open=bool(own.get("turn_is_open")),
+            client=client,
         )
+        entry["waits_for"] = _waits_for(state, client, entry["waits_for"])
         found.append({**session, **entry, "last_active_at": last, "condition": state})
     return sorted(found, key=lambda entry: str(entry["last_active_at"]), reverse=True)
 
 
-def condition(status: str, last_active_at: str, *, waits: bool, alive: bool | None) -> str:
-    """Return the status of a session, or stalled, or lost.
+def condition(
+    status: str,
+    last_active_at: str,
+    *,
+    waits: bool,
+    alive: bool | None,
+    asks: bool = False,
+    turn_is_open: bool = True,
+    client: ClientStatus | None = None,
+) -> str:
+    """Return the status of a session, or waiting, stalled or lost.
 
-    `waits`: for a tool or for a person; `alive` None: nobody knows.
+    `waits`: for a tool, or for the next prompt; `asks`: the last event was a question to a person;
+    `alive` None: nobody knows.
     """
     if status not in ("active", "paused"):
         return status
     if alive is False:
         return "lost"
-    if status == "paused" or waits or not last_active_at:
+    if status == "paused":
+        return status
+    said = client.status if client else ""
+    has_news = client is not None and last_active_at < stored_time(client.at_ns)
+    if said == IDLE and has_news and turn_is_open:
+        return "paused"
+    if said == WAITING or (asks and not (said == BUSY and has_news)):
+        return "waiting"
+    if waits or not last_active_at:
         return status
     silence = (datetime.now(UTC) - datetime.fromisoformat(last_active_at)).total_seconds()
-    if silence >= settings.lost_secs():
+    if silence >= settings.lost_secs() and not alive:
         return "lost"
     return "stalled" if silence >= settings.stalled_secs() else status
+
+
+def _waits_for(state: str, client: ClientStatus | None, asked: object) -> object:
+    """Return for what of a person a session waits; None unless it does."""
+    return ((client and client.waits_for) or asked or None) if state == "waiting" else None
+
+
+def _said_by_client(session: Entry, processes: list[Entry]) -> ClientStatus | None:
+    """Return what the processes of a session say of it, the latest."""
+    found = [
+        client_status(
+            each["pid"], each["pid_started"] or "", session["id"], session.get("transcript_path")
+        )
+        for each in processes
+    ]
+    return max(filter(None, found), key=lambda said: said.at_ns, default=None)
 
 
 def _any_lives(processes: list[Entry]) -> bool | None:

@@ -1,6 +1,7 @@
 """Times as the store writes them: UTC, milliseconds. As texts they sort as they are."""
 
 import time
+from datetime import datetime
 
 AHEAD_SECS = 60
 
@@ -9,6 +10,14 @@ def stored_time(time_ns: int) -> str:
     """2026-11-21T01:00:00.000Z."""
     secs, rest_ns = divmod(time_ns, 1_000_000_000)
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(secs))}.{rest_ns // 1_000_000:03d}Z"
+
+
+def ns_of(stored: str) -> int:
+    """Return a time that the store wrote in ns; 0 if it is none."""
+    try:
+        return int(datetime.fromisoformat(stored).timestamp() * 1000) * 1_000_000
+    except (ValueError, OverflowError):
+        return 0
 
 
 def now() -> tuple[str, int]:

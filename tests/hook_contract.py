@@ -19,6 +19,7 @@ ALLOWED: dict[str, dict[str, type]] = {
     "PreToolUse": {**CONTEXT, "permissionDecision": str, "permissionDecisionReason": str},
     "PostToolUse": CONTEXT,
     "PostToolUseFailure": CONTEXT,
+    "PostToolBatch": CONTEXT,
     "SubagentStart": CONTEXT,
 }
 
@@ -38,6 +39,10 @@ def checked(event: str, text: str) -> dict[str, Any]:
         assert len(for_the_user) <= MOST_CHARS
         if not answer:
             return {}
+    if answer.get("decision") == "block":  # ends the turn
+        assert event == "PostToolBatch"
+        assert set(answer) == {"decision", "reason"}
+        return {}
     assert set(answer) == {"hookSpecificOutput"}
     output: dict[str, Any] = answer["hookSpecificOutput"]
     assert output.pop("hookEventName") == event

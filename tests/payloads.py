@@ -282,6 +282,71 @@ STOP: Payload = {
     ],
     "session_crons": [],
 }
+NOT_READ = "<tool_use_error>File has not been read yet. Read it first.</tool_use_error>"
+POST_BATCH: Payload = {
+    **_COMMON,
+    "prompt_id": PROMPT,
+    "permission_mode": "acceptEdits",
+    "effort": {"level": "high"},
+    "hook_event_name": "PostToolBatch",
+    "tool_calls": [
+        {
+            "tool_name": "Edit",
+            "tool_input": _EDIT_INPUT,
+            "tool_use_id": "toolu_01Refused",
+            "tool_response": NOT_READ,
+        },
+        {
+            "tool_name": "Bash",
+            "tool_input": {"command": "pwd", "description": "Where"},
+            "tool_use_id": "toolu_01Where",
+            "tool_response": "/home/ana/shop",
+        },
+    ],
+}
+PERMISSION_REQUEST: Payload = {
+    **_COMMON,
+    "prompt_id": PROMPT,
+    "permission_mode": "default",
+    "effort": {"level": "medium"},
+    "hook_event_name": "PermissionRequest",
+    "tool_name": "Bash",
+    "tool_input": {"command": "ls /no/such/place", "description": "A failing call"},
+    "permission_suggestions": [
+        {
+            "type": "addRules",
+            "rules": [{"toolName": "Bash", "ruleContent": "ls *"}],
+            "behavior": "allow",
+            "destination": "localSettings",
+        }
+    ],
+}
+PERMISSION_DENIED: Payload = {
+    **_tool(
+        "PermissionDenied",
+        "Bash",
+        {"command": "rm -rf /home/ana/nothing-here", "description": "Tidy up"},
+        "toolu_01Denied",
+    ),
+    "permission_mode": "auto",
+    "reason": "Classifier unavailable",
+}
+NOTIFICATION: Payload = {
+    **_COMMON,
+    "prompt_id": PROMPT,
+    "hook_event_name": "Notification",
+    "message": "Claude needs your permission",
+    "notification_type": "permission_prompt",
+}
+MODEL_SWITCH: Payload = {
+    **_COMMON,
+    "hook_event_name": "PostModelSwitch",
+    "from_model": "claude-opus-5",
+    "to_model": "claude-haiku-4-5",
+    "requested_model": "haiku",
+    "source": "command",
+    "context_tokens": 1200,
+}
 STOP_FAILURE: Payload = {
     **_COMMON,
     "hook_event_name": "StopFailure",
@@ -305,6 +370,11 @@ EVENTS: dict[str, Payload] = {
         PRE_AGENT,
         POST_SKILL,
         FAILED_BASH,
+        POST_BATCH,
+        PERMISSION_REQUEST,
+        PERMISSION_DENIED,
+        NOTIFICATION,
+        MODEL_SWITCH,
         SUBAGENT_START,
         SUBAGENT_STOP,
         PRE_COMPACT,

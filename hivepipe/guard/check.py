@@ -21,6 +21,8 @@ MODES = ("off", "tasks", "all")
 def check(watch: Watch, said: str) -> Verdict | None:
     """Judge an event, a call by what Redis said of the last ones; None: nothing is to be said."""
     event = watch.event
+    if event.calls:
+        return None if guard_mode(watch.home) == "off" else _judged(said)
     if isinstance(event, ToolEvent) and not isinstance(event, PreToolUse):
         disk = _shared_disk(watch)
         hint = disk.hint(event) if disk else ""
@@ -34,6 +36,10 @@ def check(watch: Watch, said: str) -> Verdict | None:
     elsewhere = disk.verdict(event) if disk else None
     if elsewhere or not said:
         return elsewhere
+    return _judged(said)
+
+
+def _judged(said: str) -> Verdict | None:
     return judge(last_calls(said.split(" ")), limits())
 
 

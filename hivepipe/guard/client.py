@@ -19,8 +19,10 @@ from _blake2 import blake2b
 
 from hivepipe import events, settings
 from hivepipe.events import (
+    AGENT_TOOLS,
     Event,
-    PostToolUseFailure,
+    Fields,
+    PostToolUse,
     PreToolUse,
     ToolEvent,
     UserPromptSubmit,
@@ -29,6 +31,10 @@ from hivepipe.events import (
 )
 from hivepipe.home import read_small
 from hivepipe.jobs import Context, sorted_dumps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hivepipe.events_beside import BatchCall
 
 Note = tuple[str, list[str]]  # a script and its arguments
 
@@ -40,17 +46,21 @@ QUIET_CALLS = 500
 _HASH_BYTES = 8
 PROMPT = "|"
 
+# Tools whose calls are described anew each time, and do the same.
+_DESCRIBED = ("Bash", *AGENT_TOOLS)
+
 # What kind of call it is, and what stands in place of the result of a denied one.
 EDIT, WAITING, POLL, OTHER = "e", "w", "p", "c"
 DENIED = "-"
 WAITING_SUBJECT = "waiting"  # of all warnings about waiting: one is enough
 
-# Of a note: verb is call, result, prompt (of the user), notice (of Claude Code) or stop; id ""
-# means the latest such call; failed "1", "0" or ""; at in ms; turn "1" open, "0" closed, "" not
-# said.
+# Of a note: verb is call, result, batch, wait, prompt (of the user), notice (of Claude Code) or
+# stop; id "" means the latest such call; failed "1", "0" or ""; at in ms; turn "1" open, "0"
+# closed, "" not said; waits: for what of a person, until the next sign; batch: of each call id,
+# pattern, result and "1" if it was not run, with blanks between them.
 NOTE_FIELDS = (
     *("calls", "activity", "session", "verb", "id", "pattern", "kind", "result", "failed"),
-    *("at", "turn", "task", "profile"),
+    *("at", "turn", "task", "profile", "waits", "batch"),
 )
 SCRIPT = f"""
 local {", ".join(NOTE_FIELDS)} = unpack(ARGV, 2, {len(NOTE_FIELDS) + 1})
@@ -61,6 +71,7 @@ local last, ahead = tonumber(last_ms or 0), (tonumber(redis.call('TIME')[1]) + {
 local is_newest = last <= tonumber(at) or last > ahead
 if is_newest then
   redis.call('HSET', activity, 'last_ms', at, 'task', task, 'profile', profile)
+  redis.call('HSET', activity, 'waits', waits)
   if turn ~= '' then redis.call('HSET', activity, 'turn', turn) end
   if verb ~= 'stop' then redis.call('HSET', activity, 'work_ms', at) end
 end
@@ -92,6 +103,33 @@ if verb == 'call' or verb == 'result' then
   if verb == 'call' then
     said = table.concat(known, ' ', math.max(1, place - {WINDOW}), place)
   end
+end
+if verb == 'batch' then
+  -- What no other event told of was refused: before its own PreToolUse, or after it.
+  local known, last = redis.call('LRANGE', calls, 0, -1), nil
+  for one, of, came, unheard in string.gmatch(batch, '(%x+) (%x+) (%x+) (%d)') do
+    local place
+    for i = #known, 1, -1 do
+      if string.sub(known[i], 1, 16) == one then place = i break end
+    end
+    local entry
+    if not place and unheard == '1' then
+      place = #known + 1
+      entry = one .. of .. '{OTHER}' .. came
+      redis.call('RPUSH', calls, entry)
+      redis.call('HINCRBY', activity, 'calls', 1)
+    elseif place and #known[place] == 33 then
+      local was = string.sub(known[place], 33)
+      if was == '{EDIT}' then was = '{OTHER}' end
+      entry = string.sub(known[place], 1, 32) .. was .. came
+      redis.call('LSET', calls, place - 1, entry)
+    end
+    if entry then
+      known[place], last = entry, place
+      redis.call('HINCRBY', activity, 'failed', 1)
+    end
+  end
+  if last then said = table.concat(known, ' ', math.max(1, last - {WINDOW}), last) end
 end
 redis.call('LTRIM', calls, -{KEPT_CALLS}, -1)
 redis.call('EXPIRE', calls, {KEPT_SECS})
@@ -149,7 +187,9 @@ class Watch:
         self.profile = valid_id(settings.variable("HIVEPIPE_AGENT_ID") or "")
         self.kind = OTHER
         self.id = ""
-        if isinstance(event, ToolEvent):
+        if event.calls:
+            self.id = event.digest.hex()[: 2 * _HASH_BYTES]
+        elif isinstance(event, ToolEvent):
             self.id = _hash(event.tool_use_id) if event.tool_use_id else ""
             is_edit = event.tool in events.EDIT_TOOLS
             if isinstance(event, PreToolUse):
@@ -157,12 +197,16 @@ class Watch:
 
                 self.id = self.id or _hash(f"{event.digest.hex()} {context.event_time_ns}")
                 self.kind = kind_of_call(event)
-            elif is_edit and not isinstance(event, PostToolUseFailure):
+            elif is_edit and isinstance(event, PostToolUse):
                 self.kind = EDIT
 
-    @property
-    def may_be_answered(self) -> bool:
-        """Can there be anything to say to this event? `hivepipe.guard.check` knows what."""
+    def may_be_answered(self, said: str = "") -> bool:
+        """Can there be anything to say to this event? `hivepipe.guard.check` knows what.
+
+        `said`: by the script, to its note.
+        """
+        if self.event.calls:
+            return bool(said)  # a call of it was refused
         if isinstance(self.event, ToolEvent):
             has_disk = self.profile and settings.variable("HIVEPIPE_SHARED_ROOT")
             return isinstance(self.event, PreToolUse) or bool(has_disk)
@@ -176,23 +220,43 @@ class Watch:
     def note(self) -> Note:
         """Return what Redis is to keep of this event."""
         event = self.event
-        pattern = result = failed = ""
-        if isinstance(event, ToolEvent):
-            pattern = _hash_of([event.tool, event.tool_input], event)
+        pattern = result = failed = waits = batch = ""
+        if event.waits_for:
+            verb, waits = "wait", event.waits_for
+        elif event.name == "PostToolBatch":
+            verb = "batch"
+            batch = " ".join([_outcome(call, event) for call in event.calls if call.id])
+        elif isinstance(event, ToolEvent):
+            pattern = _pattern(event.tool, event.tool_input, event)
             if isinstance(event, PreToolUse):
                 verb = "call"
             else:
                 verb = "result"
                 result = _hash_of(event.outcome, event)
-                failed = "1" if isinstance(event, PostToolUseFailure) else "0"
+                failed = "0" if isinstance(event, PostToolUse) else "1"
         elif isinstance(event, UserPromptSubmit):
             verb = "prompt" if event.is_users else "notice"
         else:
             verb = "stop"
         # What a subagent does says nothing of the turn it was started in.
-        turn = "0" if verb == "stop" else "" if event.agent_id else "1"
+        is_silent = event.agent_id or event.name == "Notification"
+        turn = "0" if verb == "stop" else "" if is_silent else "1"
         call = [self.id, pattern, self.kind, result, failed, str(self.time_ms), turn]
-        return SCRIPT, [*self.keys, verb, *call, self.task, self.profile]
+        return SCRIPT, [*self.keys, verb, *call, self.task, self.profile, waits, batch]
+
+
+def _pattern(tool: str, arguments: Fields, event: Event) -> str:
+    """Hash what a call does; how it is described is not part of it."""
+    if tool in _DESCRIBED:
+        arguments = {name: value for name, value in arguments.items() if name != "description"}
+    return _hash_of([tool, arguments], event)
+
+
+def _outcome(call: "BatchCall", event: Event) -> str:
+    """Return a call of a batch as the script reads it."""
+    pattern = _pattern(call.tool, call.tool_input, event) if call.was_not_run else "0"
+    result = _hash_of(call.answer, event)
+    return f"{_hash(call.id)} {pattern} {result} {int(call.was_not_run)}"
 
 
 def _hash_of(value: object, event: Event) -> str:

@@ -121,7 +121,26 @@ class Memory:
                 activity["failed"] += 1
             if of["verb"] == "call":
                 said = " ".join(calls[max(0, place - WINDOW) : place + 1])
+        if of["verb"] == "batch":
+            said = self._refused(calls, activity, of["batch"].split())
         del calls[:-KEPT_CALLS]
+        return said
+
+    def _refused(self, calls: list[str], activity: dict[str, Any], batch: list[str]) -> str:
+        said = ""
+        for id, pattern, result, was_not_run in zip(*[iter(batch)] * 4, strict=True):
+            place = self._place(calls, id, "")
+            if place is None and was_not_run == "1":
+                place = len(calls)
+                calls.append(f"{id}{pattern}{OTHER}{result}")
+                activity["calls"] += 1
+            elif place is not None and len(calls[place]) == 33:
+                kind = OTHER if calls[place][32] == EDIT else calls[place][32]
+                calls[place] = f"{calls[place][:32]}{kind}{result}"
+            else:
+                continue
+            activity["failed"] += 1
+            said = " ".join(calls[max(0, place - WINDOW) : place + 1])
         return said
 
     def _place(self, calls: list[str], id: str, pattern: str) -> int | None:

@@ -240,7 +240,7 @@ def _id(text: str) -> str:
 
 def _redacted(meta: Meta, desk: Desk) -> Meta:
     with suppress(ValueError, TypeError):
-        found = orjson.loads(desk.redact(orjson.dumps(meta))[0])
+        found = orjson.loads(desk.redactor.redact_line(orjson.dumps(meta))[0])
         if isinstance(found, dict):
             return found
     return {}

@@ -26,6 +26,27 @@ def record_goal(db: Database, job: Envelope) -> None:
     history.insert_log(db, job, "INFO", message, orjson.dumps(data).decode())
 
 
+_NOTICES = {
+    "permission_asked": ("INFO", "Permission asked"),
+    "permission_denied": ("WARNING", "Permission denied"),
+    "call_refused": ("WARNING", "Call refused"),
+    "notification": ("INFO", "Notification"),
+    "model_switched": ("INFO", "Model switched"),
+    "task_created": ("INFO", "Task created"),
+    "task_completed": ("INFO", "Task completed"),
+    "interrupted": ("WARNING", "Interrupted"),
+}
+
+
+def record_notice(db: Database, job: Envelope) -> None:
+    """Note what Claude Code said beside its calls, with the reason."""
+    kind = job.text("kind")
+    level, words = _NOTICES.get(kind, ("INFO", kind))
+    data = {"notice": kind, "instance": job.instance}
+    message = f"{words}: {job.text('text')}"
+    history.insert_log(db, job, level, message, orjson.dumps(data).decode())
+
+
 def record_prompt(db: Database, job: Envelope) -> None:
     """Keep what the user asked for."""
     history.insert_prompt(db, job)

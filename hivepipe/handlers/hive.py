@@ -7,6 +7,7 @@ from hivepipe.errors import BadEnvelopeError, HiveError
 from hivepipe.events import valid_id
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.hive import acting
+from hivepipe.hive.command import unset_variables
 from hivepipe.hive.folder import Hive, hives
 from hivepipe.hive.orchestrator import Orchestrator
 from hivepipe.hive.standing import Standing
@@ -31,13 +32,17 @@ def record_status(db: Database, job: Envelope) -> None:
 
 def check_hives(workplace: Workplace, job: Envelope) -> None:
     """Look at every worker of a home: write down who died, take the steps that are due."""
-    policy = Policy.of_settings()
+    policy, unset = Policy.of_settings(), unset_variables()
+    hindrance = ""
+    if unset and policy.mode != "report":  # stopped, a worker could not go on
+        hindrance = f"hive_policy is not followed: the stack has no {', '.join(unset)} (hive_env)"
+        policy = policy._replace(mode="report")
     for hive in hives(workplace.home):
         workplace.check_stop()
-        _check(hive, policy)
+        _check(hive, policy, hindrance)
 
 
-def _check(hive: Hive, policy: Policy) -> None:
+def _check(hive: Hive, policy: Policy, hindrance: str) -> None:
     orchestrator = Orchestrator(hive)
     for standing in orchestrator.check():
         try:
@@ -46,10 +51,11 @@ def _check(hive: Hive, policy: Policy) -> None:
             logger.warning("%s: %s", standing.worker.id, error)
             continue
         if step:
-            logger.warning("%s: %s (%s)", standing.worker.id, step, _why(standing))
+            logger.warning("%s: %s (%s)", standing.worker.id, step, _why(standing, hindrance))
     for trouble in orchestrator.troubles:
         logger.warning("%s", trouble)
 
 
-def _why(standing: Standing) -> str:
-    return f"{standing.state}: {standing.note}" if standing.note else standing.state
+def _why(standing: Standing, hindrance: str) -> str:
+    said = f"{standing.state}: {standing.note}" if standing.note else standing.state
+    return "; ".join(filter(None, (said, hindrance)))

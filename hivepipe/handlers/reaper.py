@@ -19,6 +19,7 @@ from typing import NamedTuple
 from hivepipe.config import here
 from hivepipe.envelope import Envelope, compose
 from hivepipe.events import parse_event
+from hivepipe.handlers.interrupted import interrupted
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.home import read_small
 from hivepipe.intake.fate import UNKNOWN, fate_of
@@ -51,10 +52,11 @@ def reap_sessions(workplace: Workplace, job: Envelope) -> None:
     with closing(Database(database_path(workplace.home), BUSY_TIMEOUT_SECS)) as db:
         instances = running_instances(db)
         sessions = [list(rows) for _, rows in groupby(open_sessions(db), lambda row: row[0])]
+        pauses = list(interrupted(db, job, machine))
         left = unconcluded_sessions(db, job.event_time_ns - CONCLUDED_AFTER_NS)
     gone = [row for row in instances if fate_of(row, machine).lives is False]
     ends = [end for rows in sessions for end in _ends(rows, machine, job.event_time_ns)]
-    messages = [*_losses(job, gone), *_conclusions(job, left)]
+    messages = [*pauses, *_losses(job, gone), *_conclusions(job, left)]
     for end in ends:
         messages += _session_end(end)
         logger.info("reaped %s: %s", end.row["session_id"], end.reason)

@@ -33,6 +33,7 @@ HANDLERS: dict[str, Callable[[Database, Envelope], None]] = {
     "start_agent": agents.start_agent,
     "finish_agent": agents.finish_agent,
     "insert_log": history.insert_log,
+    "record_notice": history.record_notice,
     "record_goal": history.record_goal,
     "enter_profile": Deferred("profiles.enter_profile"),
     "sync_identity": Deferred("profiles.sync_identity"),

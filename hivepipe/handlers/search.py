@@ -9,6 +9,7 @@ import orjson
 
 from hivepipe.archive.archives import Archives
 from hivepipe.archive.index import Entry
+from hivepipe.archive.learning import Learning
 from hivepipe.errors import StoreError
 from hivepipe.search.index import INDEX_FILE, Archived, SearchIndex
 from hivepipe.search.passages import SUMMARY
@@ -20,6 +21,13 @@ from hivepipe.store.summaries import every_summary
 def index_path(home: str) -> Path:
     """Return where the index of a home lies."""
     return Path(home, INDEX_FILE)
+
+
+def forget_index(home: str) -> None:
+    """Empty the index: lines that it has read were changed, and it must not find what went."""
+    if index_path(home).exists():
+        with closing(SearchIndex(index_path(home))) as index:
+            index.begin_anew()
 
 
 def all_archived(archives: Archives) -> Iterator[Archived]:
@@ -34,6 +42,7 @@ def all_archived(archives: Archives) -> Iterator[Archived]:
                 agent=entry["agent_type"],
                 project=str(meta.get("cwd") or ""),
                 size=reach.length,
+                edition=Learning.of(kept).edition,
                 began=entry["started_at"],
                 lines_from=partial(_lines_from, archives, entry, reach.length),
             )
@@ -99,6 +108,8 @@ def catch_up(
     `progress` is told of each archive's bytes. One that goes, or cannot be read, is left out:
     `hivepipe archive verify` names it.
     """
+    if any(map(index.has_another_edition, found)):
+        index.begin_anew()
     left = 0
     for archived in found:
         missing = index.missing_bytes(archived)

@@ -25,6 +25,9 @@ def activate_session(db: Database, job: Envelope) -> None:
     """A new prompt: the session is at work again."""
     if _is_there(db, job):
         note_event(db, job)
+        sessions.describe_session(
+            db, job.session, "objective", job.text("title"), job.event_time_ns
+        )
 
 
 def pause_session(db: Database, job: Envelope) -> None:
@@ -33,9 +36,18 @@ def pause_session(db: Database, job: Envelope) -> None:
         return
     note_event(db, job, ACTIVE if job.number("background_tasks") else PAUSED)
     note_turn_end(db, job)
-    if job.text("error"):
-        message = f"Turn ended by an error: {job.text('error')}"
+    sessions.describe_session(db, job.session, "effort", job.text("effort"), job.event_time_ns)
+    if job.text("error") or job.text("said"):
+        message = f"Turn ended by an error: {_error(job)}"
         history.insert_log(db, job, "ERROR", message, "{}")
+
+
+def _error(job: Envelope) -> str:
+    """Return the kind of an error and what the API said, without a kind that says nothing."""
+    kind, said = job.text("error"), job.text("said")
+    if kind == "unknown" and said:
+        return said
+    return f"{kind}: {said}" if said else kind
 
 
 def end_session(db: Database, job: Envelope) -> None:

@@ -14,6 +14,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from hivepipe import retry
+from hivepipe.costs.prices import PriceTable
 from hivepipe.costs.tokens import Tokens
 from hivepipe.errors import (
     CredentialsError,
@@ -108,15 +109,16 @@ class Summariser:
     def offer(self) -> Offer:
         """Return who is asked; SummaryError says why nobody is."""
         try:
-            offer = find_offer()
+            offers = [find_offer(), find_offer(with_environment=False)]
         except CredentialsError as error:
             raise SummaryError(str(error)) from error
-        if offer is None:
+        found = [offer for offer in offers if offer is not None]
+        if not found:
             raise SummaryError("there is no credential: `hivepipe credentials set NAME`")
-        refused = objection(self._home, offer)
-        if refused:
-            raise SummaryError(refused)
-        return offer
+        refused = [objection(self._home, offer) for offer in found]
+        if "" not in refused:
+            raise SummaryError(refused[0])
+        return found[refused.index("")]  # a key of this shell does not change what was agreed to
 
     def _by_model(self, material: Material, offer: Offer, question: Question) -> Made:
         each = self._most(offer, question)
@@ -141,7 +143,7 @@ class Summariser:
             question,
             requests=granted,
             timeout_secs=terms.timeout_secs(),
-            dollars=granted * each.dollars,
+            dollars=granted * self._budget_usd(offer, question),
             should_stop=self._should_stop,
         )
         if reply.answer is None:
@@ -163,11 +165,17 @@ class Summariser:
         tokens = terms.most_tokens(question)
         return Amount(1, tokens.prompt + tokens.output, self._micro_usd(offer, tokens))
 
-    def _micro_usd(self, offer: Offer, tokens: Tokens) -> int:
+    def _budget_usd(self, offer: Offer, question: Question) -> float:
+        return terms.budget_usd(offer, self._prices(), question)
+
+    def _prices(self) -> PriceTable:
         try:
-            cost = terms.price(offer, prices_in_force(self._home), tokens)
+            return prices_in_force(self._home)
         except PricesError as error:
             raise SummaryError(str(error)) from error
+
+    def _micro_usd(self, offer: Offer, tokens: Tokens) -> int:
+        cost = terms.price(offer, self._prices(), tokens)
         if cost is None:
             raise SummaryError(f"no price of {offer.model} is known: add it to prices.toml")
         return int(cost * MICRO)

@@ -1,4 +1,4 @@
-"""What Claude's messages used: handed back, as jobs, by whoever read a transcript."""
+"""What a transcript says of messages and of its session: handed back by whoever read it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,16 +7,26 @@ from hivepipe.costs.tokens import Rate, Tokens
 from hivepipe.envelope import Envelope
 from hivepipe.errors import BadEnvelopeError
 from hivepipe.jobs import Job
-from hivepipe.store import usage
+from hivepipe.store import agents, unseen, usage
 from hivepipe.store.database import Database
 from hivepipe.store.forgetting import is_forgotten
+from hivepipe.store.sessions import describe_session
+from hivepipe.stored_times import ns_of
+from hivepipe.transcripts.said import CUSTOM_TITLE, Said
 from hivepipe.transcripts.usage import Usage
 
 MESSAGES_PER_JOB = 100  # some 25 kB
 
 
-def usage_jobs(usages: list[Usage]) -> Iterator[Job]:
-    """Yield the jobs that record what these messages used."""
+def usage_jobs(usages: list[Usage], said: Said | None = None) -> Iterator[Job]:
+    """Yield the jobs that record what these messages used, and what was said of the session."""
+    if said:
+        counts = [
+            [started_ms, duration_ms, {model: [*tokens] for model, tokens in models.items()}, time]
+            for started_ms, duration_ms, models, time in said.counts
+        ]
+        told = {"session": said.session, "titles": said.titles, "counts": counts}
+        yield Job("record_usage", {"messages": [], "said": told}, said.session[:8])
     for at in range(0, len(usages), MESSAGES_PER_JOB):
         some = usages[at : at + MESSAGES_PER_JOB]
         payload: dict[str, object] = {"messages": [_packed(each) for each in some]}
@@ -35,6 +45,43 @@ def record_usage(db: Database, job: Envelope) -> None:
             raise BadEnvelopeError(f"not a message's usage: {error!r}") from error
         if not is_forgotten(db, unpacked.session):
             usage.record(db, unpacked)
+            _note_model(db, unpacked)
+    said = job.payload.get("said")
+    if isinstance(said, dict) and not is_forgotten(db, str(said.get("session"))):
+        _note_said(db, job, said)
+
+
+def _note_model(db: Database, message: Usage) -> None:
+    """The model of a session is that of its last message; SessionStart seldom says it."""
+    if message.agent:
+        agents.name_model(db, message.agent, message.rate.model)
+    elif not message.is_sidechain and message.time:
+        order = ns_of(message.time)
+        describe_session(db, message.session, "model", message.rate.model, order)
+
+
+def _note_said(db: Database, job: Envelope, said: dict[str, Any]) -> None:
+    """Note titles and counts; BadEnvelopeError: it is not what `usage_jobs` says.
+
+    The user's own outweighs any by Claude, and what hooks said before the transcript was read.
+    """
+    try:
+        for kind, (title, number) in dict(said["titles"]).items():
+            order = job.event_time_ns if kind == CUSTOM_TITLE else int(number)
+            describe_session(db, str(said["session"]), "objective", str(title), order)
+        for started_ms, duration_ms, models, time in said.get("counts", ()):
+            for model, tokens in models.items():
+                unseen.record(
+                    db,
+                    str(said["session"]),
+                    int(started_ms),
+                    int(duration_ms),
+                    model,
+                    str(time),
+                    Tokens(*map(int, tokens)),
+                )
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadEnvelopeError(f"not what a transcript says: {error!r}") from error
 
 
 def _packed(each: Usage) -> dict[str, object]:

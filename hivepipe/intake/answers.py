@@ -15,6 +15,11 @@ def denial(reason: str) -> bytes:
     return _line(_specific("PreToolUse", said))
 
 
+def stop(reason: str) -> bytes:
+    """Return the answer that ends the turn after a batch of calls."""
+    return _line({"decision": "block", "reason": reason[:MOST_CHARS]})
+
+
 def context(event_name: str, text: str, for_the_user: str = "") -> bytes:
     """Return the answer that tells Claude something, and perhaps the user a line."""
     said = _specific(event_name, {"additionalContext": text[:MOST_CHARS]})

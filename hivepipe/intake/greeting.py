@@ -2,14 +2,17 @@
 
 The writer keeps the parts ready as files, so that no hook opens the database:
 
-    <home>/context/project-<hash>.txt   the user's notes, the last session, what it left
+    <home>/context/project-<hash>.txt   the user's notes
+                   left-<hash>-<n>.txt  a task that no session works on, the last touched first
+                   last-<hash>-<n>.txt  a session that ended here, the last first
                    task-<id>.txt        the task and how far it is
                    goal-<session>.txt   after a compaction: what the session was at
                    profile-<id>.txt     who the profile is
                    lead-<id>-<hash>.txt what the others in the swarm are at
 
-A part that is older than the newest change is delivered all the same. On the hook path, at
-SessionStart only.
+A part `left` or `last` begins with the id of what it tells: nobody is told of themselves, so there
+are two of each. A part that is older than the newest change is delivered all the same. On the hook
+path, at SessionStart only.
 """
 
 import posix
@@ -22,6 +25,7 @@ from hivepipe.jobs import Context
 
 MOST_CHARS = 9_500
 PART_BYTES = 1 << 16
+PARTS_OF_A_KIND = 2
 
 
 def greeting(event: Event, place: Place, context: Context, unfinished: str = "") -> bytes:
@@ -29,7 +33,7 @@ def greeting(event: Event, place: Place, context: Context, unfinished: str = "")
     source = getattr(event, "source", "")
     task = _task(place.home, context.own_session)
     profile = valid_id(settings.variable("HIVEPIPE_AGENT_ID") or "")
-    export_names(context, task, profile)
+    export_names(context, task, profile, event.session_id)
     text = briefing(place, source, context.own_session, context.swarm, task, profile)
     line = "" if source == "compact" else notice(place.home, unfinished)
     if not text and not line:
@@ -57,13 +61,27 @@ def briefing(place: Place, source: str, session: str, swarm: str, task: str, pro
         read_part(place.home, f"profile-{profile}") if profile else "",
         read_part(place.home, lead_part(profile, swarm)) if profile else "",
         read_part(place.home, project_part(place.project)),
+        _of_another(place, "left", task),
+        _of_another(place, "last", session),
     ]
     return "\n\n".join([text for text in found if text])[:MOST_CHARS]
 
 
-def project_part(project: str) -> str:
-    """Return the name of what every session of a project is told."""
-    return f"project-{short_hash(project)}"
+def project_part(project: str, kind: str = "project", number: int | None = None) -> str:
+    """Return the name of what sessions of a project are told: its notes, or one part of a kind."""
+    name = f"{kind}-{short_hash(project)}"
+    return name if number is None else f"{name}-{number}"
+
+
+def _of_another(place: Place, kind: str, own: str) -> str:
+    """Return the first part of a kind that is not of the session's own."""
+    for number in range(PARTS_OF_A_KIND):
+        id, _, text = read_part(place.home, project_part(place.project, kind, number)).partition(
+            "\n"
+        )
+        if id != own:
+            return text
+    return ""
 
 
 def lead_part(profile: str, swarm: str) -> str:
@@ -81,11 +99,12 @@ def read_part(home: str, part: str) -> str:
     return read_small(part_path(home, part), PART_BYTES).strip()
 
 
-def export_names(context: Context, task: str, profile: str) -> None:
+def export_names(context: Context, task: str, profile: str, said: str) -> None:
     """Let the session's shell commands know whose they are, where Claude Code asks for it.
 
     HIVEPIPE_EXPORTED says so to a `claude` among them: it is another session of the same task
-    and profile.
+    and profile. `said`: the session as the event names it. Up to some version after 2.1.197 a fork
+    is started with the id of the session that it forks, and its shells know better.
     """
     path = settings.environment("CLAUDE_ENV_FILE")
     if not path:
@@ -99,6 +118,8 @@ def export_names(context: Context, task: str, profile: str) -> None:
     }
     # A shell reads these lines: nothing but ids, and they are quoted.
     lines = "".join([f"export {name}='{id}'\n" for name, id in names.items() if valid_id(id)])
+    if said and said == context.own_session:  # not if the user named another one
+        lines += 'export HIVEPIPE_SESSION_ID="${CLAUDE_CODE_SESSION_ID:-$HIVEPIPE_SESSION_ID}"\n'
     try:
         flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC
         descriptor = posix.open(path, flags | posix.O_NONBLOCK, 0o600)

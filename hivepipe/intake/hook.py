@@ -45,16 +45,6 @@ SETTINGS_BYTES = 1 << 20
 _UNASKED = ("", "", "")
 NEUTRAL = b""  # Claude Code shows what a hook prints
 
-# What shows that a session is alive, begins or ends a call or a turn.
-_GUARDED = (
-    "PreToolUse",
-    "PostToolUse",
-    "PostToolUseFailure",
-    "UserPromptSubmit",
-    "Stop",
-    "StopFailure",
-)
-
 
 def run(name: str) -> None:
     """Handle one event of this name and end the process."""
@@ -229,7 +219,7 @@ def _take_in(name: str, received: stdin.Input) -> bytes:
         from hivepipe.intake.greeting import greeting
 
         answer = greeting(event, place, context, _unfinished(place))
-    elif watch and watch.may_be_answered:
+    elif watch and watch.may_be_answered(said):
         answer = _judged(watch, said, place)
     else:
         answer = NEUTRAL
@@ -330,7 +320,7 @@ def _with_prompt(
 ) -> bytes:
     """Return what a prompt brings with it: its task's end, texts by keyword, memories."""
     told = []
-    if watch and watch.may_be_answered:
+    if watch and watch.may_be_answered():
         from hivepipe.guard.check import check
 
         verdict = check(watch, "")
@@ -351,7 +341,7 @@ def _with_prompt(
 
 
 def _judged(watch: "Watch", said: str, place: home.Place) -> bytes:
-    """Return what the guard answers to a tool call; empty if it has nothing to say."""
+    """Return what the guard answers to calls; empty if it has nothing to say."""
     from hivepipe.guard.check import check
 
     verdict = check(watch, said)
@@ -364,7 +354,7 @@ def _judged(watch: "Watch", said: str, place: home.Place) -> bytes:
 
 def _watch(event: Event, context: jobs.Context, place: home.Place) -> "Watch | None":
     """Return what the guard makes of this event; None: it is not its business."""
-    if not context.own_session or event.name not in _GUARDED:
+    if not context.own_session or not event.shows_life:
         return None
     from hivepipe.guard.client import Watch
 
@@ -404,7 +394,7 @@ def _context(
         pid_started=instance.started,
         machine=instances.this_machine() if newcomer or event.name == "SessionStart" else _UNASKED,
         count=_count(event, session, event_time_ns, place, instance),
-        claude_folder=settings.variable("CLAUDE_CONFIG_DIR") or "",
+        claude_folder=settings.variable(event.folder_variable) or "",
         profile=profile,
         profile_folder=_profile_folder(place, profile),
         wants_memories=settings.means_yes(settings.of_files("HIVEPIPE_MEMORY_RECALL") or ""),

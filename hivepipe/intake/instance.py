@@ -1,7 +1,7 @@
 """Which Claude Code process this is, and which session it is in.
 
-Hooks have no terminal: the process is the hook's parent, or, behind a shell, the first `claude`
-or `node` above it. `instances/<key>` remembers it:
+Hooks have no terminal: the process is the hook's parent, or, behind a shell, the first `claude`,
+`node` or other host above it, else the first that is no shell. `instances/<key>` remembers it:
 
     id=instance-<epoch of its start>-<8 hex>
     pid=, started=       the process; a new start time under an old pid is a new instance
@@ -24,7 +24,7 @@ from hivepipe.home import make_folders, overwrite_small, read_small
 from hivepipe.settings import of_this_process
 
 _SHELLS = ("sh", "dash", "bash", "zsh", "ksh", "ash", "fish", "busybox", "env")
-_CLAUDE = ("claude", "node")
+_HOSTS = ("claude", "node", "codex", "copilot")
 _STEPS = 4
 
 
@@ -178,13 +178,15 @@ def _claude_process() -> tuple[int, str]:
     name, above, started = _process(parent)
     if name not in _SHELLS:
         return parent, started
-    pid = parent
+    pid, nearest = parent, (parent, started)
     for _ in range(_STEPS):
         pid = above
         name, above, since = _process(pid)
-        if name in _CLAUDE:
+        if name in _HOSTS:
             return pid, since
-    return parent, started
+        if nearest[0] == parent and pid > 1 and name and name not in _SHELLS:
+            nearest = pid, since  # the shell itself ends with the hook
+    return nearest
 
 
 def _process(pid: int) -> tuple[str, int, str]:

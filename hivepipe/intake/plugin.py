@@ -94,11 +94,13 @@ def _command(is_copy: bool) -> str:
     """Return the one command: it installs the package from this very copy, if that is missing."""
     if not is_copy:
         return "hivepipe init --user"
-    package = "'{}[embedded]'".format(__file__.rsplit("/", 3)[0].replace("'", "'\\''"))
-    folders = settings.absolute_entries(settings.environment("PATH") or "").split(":")
-    for installer in ("pipx install", "uv tool install"):
-        if any([posix.access(f"{at}/{installer.split()[0]}", posix.X_OK) for at in folders]):
-            return f"{installer} {package} && hivepipe init --user"
+    copy = __file__.rsplit("/", 3)[0].replace("'", "'\\''")
     venv = "~/.local/venvs/hivepipe"
-    install = f"python3 -m venv {venv} && {venv}/bin/pip install {package}"
-    return f"{install} && {venv}/bin/hivepipe init --user"
+    pip = f"{venv}/bin/pip install"
+    steps = (
+        f"python3 -m venv {venv}",
+        f"{pip} --require-hashes -r '{copy}/requirements.lock'",
+        f"{pip} --no-deps --no-build-isolation '{copy}'",
+        f"{venv}/bin/hivepipe init --user",
+    )
+    return " && ".join(steps)

@@ -9,7 +9,7 @@ from hivepipe.guard.check import denies, is_news, limits, verdict_note
 from hivepipe.guard.client import Note, Watch
 from hivepipe.guard.rules import Verdict
 from hivepipe.home import Place
-from hivepipe.intake.answers import context, denial
+from hivepipe.intake.answers import context, denial, stop
 from hivepipe.intake.hand_over import push
 from hivepipe.queues.client import RefusedError
 from hivepipe.visible import printable
@@ -25,19 +25,27 @@ def told_with_a_prompt(watch: Watch, verdict: Verdict) -> str:
 
 
 def reply(watch: Watch, verdict: Verdict, place: Place) -> bytes:
-    """Return the answer to a tool call with a verdict; empty if it was said before."""
+    """Return the answer to calls with a verdict; empty if it was said before."""
     event = watch.event
-    if not isinstance(event, ToolEvent):
-        return b""
-    if not isinstance(event, PreToolUse):
+    if isinstance(event, ToolEvent) and not isinstance(event, PreToolUse):
         return context(event.name, printable(verdict.subject))
     denied = denies(watch, verdict)
     was_spoken = _mark(place, verdict_note(watch, verdict, denied))
+    tool = _tool(watch)
     if denied:
-        return denial(words.reason(verdict, event.tool, watch.task))
+        reason = words.reason(verdict, tool, watch.task)
+        return denial(reason) if isinstance(event, PreToolUse) else stop(reason)
     if was_spoken:
         return b""
-    return context(event.name, words.warning(verdict, event.tool, limits()))
+    return context(event.name, words.warning(verdict, tool, limits()))
+
+
+def _tool(watch: Watch) -> str:
+    """Return the tool that was called, of a batch the last that was not run."""
+    event = watch.event
+    if event.calls:
+        return next((call.tool for call in event.calls[::-1] if call.was_not_run), "a tool")
+    return event.tool if isinstance(event, ToolEvent) else ""
 
 
 def _mark(place: Place, note: Note) -> bool:

@@ -23,6 +23,7 @@ def record_activity(
     turn_is_open: bool,
     task: str,
     profile: str,
+    waits_for: str = "",
 ) -> None:
     """Keep the totals (calls, failed, denied, warned) where they are greater, the rest if newer."""
     newer = (
@@ -30,13 +31,14 @@ def record_activity(
     )
     sql = f"""
         INSERT INTO activity (session_id, since_ms, last_active_at, last_work_at, calls, failed,
-          denied, warned, open_calls, turn_is_open, task_id, profile)
+          denied, warned, open_calls, turn_is_open, waits_for, task_id, profile)
         VALUES (:session, :since_ms, :last_active_at, :last_work_at, :calls, :failed,
-          :denied, :warned, :open_calls, :turn_is_open, :task, :profile)
+          :denied, :warned, :open_calls, :turn_is_open, :waits_for, :task, :profile)
         ON CONFLICT (session_id, since_ms) DO UPDATE SET
           {", ".join(_rising(column) for column in _TOTALS)},
           open_calls = CASE WHEN {newer} THEN excluded.open_calls ELSE open_calls END,
           turn_is_open = CASE WHEN {newer} THEN excluded.turn_is_open ELSE turn_is_open END,
+          waits_for = CASE WHEN {newer} THEN excluded.waits_for ELSE waits_for END,
           task_id = CASE WHEN {newer} THEN excluded.task_id ELSE task_id END,
           profile = CASE WHEN {newer} THEN excluded.profile ELSE profile END,
           last_work_at = CASE WHEN {newer} THEN excluded.last_work_at ELSE last_work_at END,
@@ -51,6 +53,7 @@ def record_activity(
         **totals,
         "open_calls": open_calls,
         "turn_is_open": turn_is_open,
+        "waits_for": waits_for or None,
         "task": task or None,
         "profile": profile or None,
         "ahead": stored_time(ahead_ns()),
@@ -68,8 +71,8 @@ def _rising(column: str) -> str:
 def activity_of(store: Listings, session: str) -> Entry:
     """Return what a session did, its totals added up, the rest as it was said last; or nothing."""
     sql = """
-        SELECT session_id, calls, failed, denied, warned, open_calls, turn_is_open, task_id,
-          profile, last_active_at
+        SELECT session_id, calls, failed, denied, warned, open_calls, turn_is_open, waits_for,
+          task_id, profile, last_active_at
         FROM activity WHERE session_id = :id ORDER BY last_active_at
     """
     rows = store.rows(sql, {"id": session})

@@ -60,6 +60,16 @@ def record_sign(db: Database, job: Envelope, sign: Sign) -> None:
     db.execute(sql, merged)
 
 
+def name_model(db: Database, agent: str, model: str) -> None:
+    """Note the model of an agent of which only the default was known."""
+    sql = """
+        UPDATE agents SET model = :model, metadata = CASE WHEN json_valid(metadata)
+          THEN json_set(metadata, '$.model', :model) ELSE metadata END
+        WHERE id = :id AND COALESCE(model, 'default') = 'default'
+    """
+    db.execute(sql, {"id": agent, "model": model})
+
+
 def _swarm_of(db: Database, job: Envelope) -> str:
     session = db.row("SELECT swarm_id FROM sessions WHERE id = :id", {"id": job.session})
     if session is None:
@@ -98,7 +108,7 @@ def merge(known: dict[str, object], job: Envelope, sign: Sign) -> dict[str, obje
     row["name"] = known["name"] or sign.name
     if sign.type:
         row["type"] = sign.type if sign.type_is_claudes else known["type"] or sign.type
-    row["model"] = known["model"] or sign.model
+    row["model"] = _more_said(known["model"], sign.model)
     row["tool_use_id"] = known["tool_use_id"] or sign.tool_use_id or None
     if _RANKS[sign.status] > _RANKS[str(known["status"])]:
         row["status"] = sign.status
@@ -114,6 +124,11 @@ def merge(known: dict[str, object], job: Envelope, sign: Sign) -> dict[str, obje
     if before is not None:  # what cannot be read is left as it is
         row["metadata"] = orjson.dumps(_render(row, before, job, sign)).decode()
     return row
+
+
+def _more_said(known: object, said: str | None) -> object:
+    """Return the model that is known by name, if it is."""
+    return said if known in (None, "default") and said else known
 
 
 def _metadata(row: dict[str, object]) -> dict[str, object] | None:

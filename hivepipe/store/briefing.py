@@ -28,8 +28,8 @@ def open_goals(store: Listings, limit: int) -> list[Entry]:
     return store.rows(sql, {"limit": limit})
 
 
-def last_sessions(store: Listings, limit: int) -> list[Entry]:
-    """Return the last session that ended in each project, with its last prompt and summary."""
+def last_sessions(store: Listings, each: int, limit: int) -> list[Entry]:
+    """Return the last sessions that ended in each project, the last first."""
     sql = """
         SELECT sessions.id, sessions.project, sessions.objective, sessions.ended_at,
           (SELECT prompt FROM prompts WHERE session_id = sessions.id
@@ -37,12 +37,12 @@ def last_sessions(store: Listings, limit: int) -> list[Entry]:
           (SELECT summary FROM summaries WHERE session_id = sessions.id
             ORDER BY made_at DESC LIMIT 1) AS summary
         FROM sessions JOIN (
-          SELECT project, MAX(ended_at) AS last FROM sessions
-          WHERE status = 'ended' AND project <> '' GROUP BY project) AS ended
-        ON sessions.project = ended.project AND sessions.ended_at = ended.last
-        WHERE sessions.status = 'ended' ORDER BY sessions.ended_at DESC, sessions.id LIMIT :limit
+          SELECT id, ROW_NUMBER() OVER (PARTITION BY project ORDER BY ended_at DESC, id) AS number
+          FROM sessions WHERE status = 'ended' AND project <> '') AS ended
+        ON sessions.id = ended.id
+        WHERE ended.number <= :each ORDER BY sessions.ended_at DESC, sessions.id LIMIT :limit
     """
-    return store.rows(sql, {"limit": limit})
+    return store.rows(sql, {"each": each, "limit": limit})
 
 
 def projects(store: Listings, limit: int) -> list[str]:

@@ -7,12 +7,14 @@ from pathlib import Path
 
 from hivepipe.errors import StoreError
 from hivepipe.store.listings import listings
+from hivepipe.store.tracked import refuse_tracked
 
 
 def copy_to(path: Path, target: Path) -> bool:
     """Write a whole copy of the database, for the user alone; False: there is none. StoreError."""
     if not path.exists():
         return False
+    refuse_tracked(path)
     os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     try:
         with closing(sqlite3.connect(path, isolation_level=None, timeout=10)) as db:

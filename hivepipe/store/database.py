@@ -9,13 +9,14 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 
 from hivepipe.errors import StoreError
 from hivepipe.redaction import redact_text
 from hivepipe.store.migrations import migrate
+from hivepipe.store.tracked import refuse_tracked
 from hivepipe.store.transactions import transaction
 
 Row = sqlite3.Row
@@ -30,6 +31,7 @@ class Database:
     def __init__(self, path: Path, busy_timeout_secs: float = BUSY_TIMEOUT_SECS) -> None:
         """Open (and, where needed, make and migrate) the database; StoreError says why not."""
         self.path = path
+        refuse_tracked(path)
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _make_private(path)
@@ -44,6 +46,7 @@ class Database:
             self._connection.execute("PRAGMA synchronous=FULL")
             self._connection.execute("PRAGMA foreign_keys=ON")
             migrate(self._connection, path.parent / "backups")
+            self._file = _file_at(path)
         except BaseException as error:
             self._connection.close()
             if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN:
@@ -93,9 +96,17 @@ class Database:
         row = self.row("PRAGMA data_version", {})
         return (int(row[0]) if row else 0), self._connection.total_changes
 
-    def transaction(self) -> AbstractContextManager[None]:
-        """All or nothing; the write lock is taken at the start, never half way."""
-        return transaction(self._connection)
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing; the write lock is taken at the start, never half way.
+
+        sqlite3.OperationalError, too, where the file has been removed or replaced meanwhile: what
+        was committed lies in one that nobody else can open.
+        """
+        with transaction(self._connection):
+            yield
+        if _file_at(self.path) != self._file:
+            raise sqlite3.OperationalError("the database was removed, or another put in its place")
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
@@ -143,6 +154,15 @@ def opened(path: Path) -> Iterator[Database]:
             yield db
     except sqlite3.Error as error:
         raise StoreError(f"{path} cannot be used: {error}") from error
+
+
+def _file_at(path: Path) -> tuple[int, int] | None:
+    """Return which file has this name."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _make_private(path: Path) -> None:

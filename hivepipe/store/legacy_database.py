@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hivepipe.errors import StoreError
-from hivepipe.regular_file import regular
+from hivepipe.regular_file import portions, regular
 from hivepipe.store.legacy_rows import OTHER_NAMES, TABLES
 
 _ALLOWED = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION)
@@ -154,8 +153,12 @@ def _copied(path: Path, folder: Path) -> Path:
 
 
 def _copy(source: str, target: Path) -> None:
-    with open(source, "rb", opener=_no_link) as file, target.open("wb") as copy:
-        shutil.copyfileobj(file, copy)
+    """Copy a file with its holes: what takes no room is not to fill the disk as a copy."""
+    with open(source, "rb", buffering=0, opener=_no_link) as file, target.open("wb") as copy:
+        for at, data in portions(file):
+            copy.seek(at)
+            copy.write(data)
+        copy.truncate(os.fstat(file.fileno()).st_size)
 
 
 def _no_link(path: str, flags: int) -> int:

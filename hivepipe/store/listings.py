@@ -11,6 +11,7 @@ import orjson
 from hivepipe.errors import NothingRecordedError, StoreError
 from hivepipe.file_size import with_limit
 from hivepipe.store.migrations import made_by_newer
+from hivepipe.store.tracked import refuse_tracked
 
 BUSY_TIMEOUT_SECS = 5.0
 _SHOWN = 5
@@ -60,6 +61,7 @@ def listings(path: Path) -> Iterator["Listings"]:
     """Open a database for reading; StoreError: there is none yet, or it cannot be read."""
     if not path.exists():
         raise NothingRecordedError(path)
+    refuse_tracked(path)
     try:
         uri = f"{path.absolute().as_uri()}?mode=ro"
         # No isolation level: a query's lock ends with its last row, and no writer waits for us.
@@ -117,6 +119,7 @@ class Listings:
         """Return the open sessions, or all, newest first."""
         sql = """
             SELECT id, status, project, swarm_id, model, objective, created_at, updated_at,
+              COALESCE(client, 'claude-code') AS client,
               (SELECT COALESCE(SUM(operation_count), 0) FROM instance_sessions
                 WHERE session_id = sessions.id) AS operations,
               (SELECT COUNT(*) FROM agents WHERE session_id = sessions.id) AS agents
@@ -128,7 +131,8 @@ class Listings:
     def session(self, session: str) -> Entry | None:
         """Return one session with all that hangs on it counted."""
         sql = """
-            SELECT id, status, project, swarm_id, swarm_name, objective, model, source,
+            SELECT id, status, project, swarm_id, swarm_name, objective, model, effort,
+              source, COALESCE(client, 'claude-code') AS client,
               transcript_path, created_at, updated_at, paused_at, ended_at, end_reason,
               checkpoint_data,
               (SELECT COUNT(*) FROM agents WHERE session_id = :id) AS agents,

@@ -342,6 +342,72 @@ UPDATE sessions SET turn_ended_at = paused_at;
 # A heartbeat after the end of a turn makes a session active again, a doubled end does not.
 WORK = "ALTER TABLE activity ADD COLUMN last_work_at TEXT;"
 
+# The summary of a compaction was stored with Claude Code's words around it before 1.1: from `This
+# session is being continued` to `Summary:`, and from `If you need` to the end of the paragraph.
+_FRAME = "'This session is being continued from a previous conversation'"
+_HEADING = "char(10) || 'Summary:' || char(10)"
+_TRANSCRIPT = "char(10) || 'If you need specific details from before compaction'"
+_OUTCOME = "char(10) || 'Outcome: '"
+FRAMES = f"""
+UPDATE summaries SET summary = substr(summary, 1, instr(summary, {_FRAME}) - 1)
+    || substr(summary, instr(summary, {_HEADING}) + 10)
+  WHERE kind = 'plain' AND instr(summary, {_FRAME}) > 0
+    AND instr(summary, {_HEADING}) > instr(summary, {_FRAME});
+UPDATE summaries SET summary =
+    rtrim(substr(summary, 1, instr(summary, {_TRANSCRIPT}) - 1), char(10))
+    || CASE WHEN instr(summary, {_OUTCOME}) > instr(summary, {_TRANSCRIPT})
+      THEN substr(summary, instr(summary, {_OUTCOME})) ELSE '' END
+  WHERE kind = 'plain' AND instr(summary, {_TRANSCRIPT}) > 0;
+"""
+
+# NULL is Claude Code. Other programs run the hooks of its settings, too.
+CLIENTS = """
+ALTER TABLE sessions ADD COLUMN client TEXT;
+DROP VIEW v_sessions;
+CREATE VIEW v_sessions AS SELECT
+  id AS session_id, status, project, objective AS title, model, source,
+  created_at AS started_at, paused_at, ended_at, end_reason,
+  (SELECT max(last_active_at) FROM activity WHERE session_id = sessions.id) AS last_active_at,
+  (SELECT coalesce(sum(calls), 0) FROM activity WHERE session_id = sessions.id) AS calls,
+  (SELECT coalesce(sum(failed), 0) FROM activity WHERE session_id = sessions.id) AS failed_calls,
+  (SELECT count(*) FROM agents WHERE session_id = sessions.id) AS agents,
+  (SELECT count(*) FROM prompts WHERE session_id = sessions.id) AS prompts,
+  (SELECT count(*) FROM skill_uses WHERE session_id = sessions.id) AS skill_uses,
+  (SELECT summary FROM summaries WHERE session_id = sessions.id
+    ORDER BY made_at DESC LIMIT 1) AS summary,
+  transcript_path, coalesce(client, 'claude-code') AS client
+FROM sessions;
+"""
+
+# The model of a session or an agent is known by what they used; hooks seldom say it.
+MODELS = """
+ALTER TABLE sessions ADD COLUMN effort TEXT;
+UPDATE sessions SET model = COALESCE((SELECT model FROM usage
+    WHERE session_id = sessions.id AND agent_id = '' AND NOT is_sidechain
+    ORDER BY created_at DESC LIMIT 1), model);
+UPDATE agents SET model = COALESCE((SELECT model FROM usage
+    WHERE session_id = agents.session_id AND agent_id = agents.id
+    ORDER BY created_at DESC LIMIT 1), model)
+  WHERE COALESCE(model, 'default') = 'default';
+"""
+
+# What Claude Code counted for a session, beside what its messages used.
+COST_STATES = """
+CREATE TABLE cost_states (
+  session_id TEXT NOT NULL, started_ms INTEGER NOT NULL, duration_ms INTEGER NOT NULL,
+  model TEXT NOT NULL, created_at TEXT NOT NULL,
+  input INTEGER NOT NULL, output INTEGER NOT NULL, cache_read INTEGER NOT NULL,
+  cache_write_5m INTEGER NOT NULL, cache_write_1h INTEGER NOT NULL,
+  web_searches INTEGER NOT NULL,
+  PRIMARY KEY (session_id, started_ms, duration_ms, model)) WITHOUT ROWID;
+"""
+
+# A session waits for a person; NULL: for nobody.
+WAITS = "ALTER TABLE activity ADD COLUMN waits_for TEXT;"
+
+# A session's cost asks which others began at the same moment.
+COST_STATES_BY_START = "CREATE INDEX cost_states_by_start ON cost_states (started_ms);"
+
 MIGRATIONS = (
     ("0001 initial", INITIAL),
     ("0002 usage", USAGE),
@@ -369,6 +435,12 @@ MIGRATIONS = (
     ("0090 imported skills", IMPORTED_SKILLS),
     ("0091 turn ends", TURN_ENDS),
     ("0092 work", WORK),
+    ("0093 frames", FRAMES),
+    ("0094 clients", CLIENTS),
+    ("0095 models", MODELS),
+    ("0096 cost states", COST_STATES),
+    ("0097 waits", WAITS),
+    ("0098 cost states by start", COST_STATES_BY_START),
 )
 
 _RECORDS = """
@@ -399,6 +471,7 @@ def migrate(connection: sqlite3.Connection, backups: Path) -> None:
 
 
 def _pending(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+    has_tables = _has_tables(connection)  # first: another process may make both at this moment
     has_records = connection.execute(
         "SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'"
     ).fetchone()
@@ -407,7 +480,7 @@ def _pending(connection: sqlite3.Connection) -> list[tuple[str, str]]:
         if has_records
         else set()
     )
-    if not has_records and _has_tables(connection):
+    if not has_records and has_tables:
         raise StoreError(
             "the database was not made by hivepipe: `hivepipe migrate` takes over the one of the "
             "bash hooks"

@@ -37,3 +37,20 @@ def unconcluded_sessions(db: Database, before_ns: int) -> list[Row]:
         ORDER BY id
     """
     return db.rows(sql, {"before": before_ns})
+
+
+def open_turns(db: Database) -> list[Row]:
+    """Return the active sessions whose turn is open, a row for each instance that is inside."""
+    sql = """
+        SELECT sessions.id AS session_id, sessions.project, sessions.transcript_path,
+          sessions.state_time_ns, activity.last_active_at, instances.*
+        FROM sessions
+        JOIN instance_sessions AS mine ON mine.session_id = sessions.id AND mine.status = 'active'
+        JOIN instances ON instances.id = mine.instance_id
+        JOIN activity ON activity.session_id = sessions.id
+        WHERE sessions.status = 'active' AND activity.turn_is_open
+          AND activity.last_active_at = (
+            SELECT MAX(last_active_at) FROM activity WHERE session_id = sessions.id)
+        ORDER BY sessions.id, instances.id
+    """
+    return db.rows(sql)

@@ -8,6 +8,8 @@ from hivepipe.store.database import Database
 from hivepipe.store.listings import beginning
 from hivepipe.store.session_state import note_sign
 
+LATEST_NS = (1 << 63) - 1  # a transcript may say any time
+
 
 def upsert_session(db: Database, job: Envelope) -> bool:
     """Insert the session, or add what this start knows; False: it was deleted, and stays so.
@@ -24,14 +26,13 @@ def upsert_session(db: Database, job: Envelope) -> bool:
         _touch_swarm(db, job)
     else:
         _insert_swarm(db, job)
-    # A start that was guessed from another event must not outweigh that very event.
-    state_ns = job.event_time_ns if source else job.event_time_ns - 1
+    state_ns = _sign_ns(job, source)
     known = db.row("SELECT * FROM sessions WHERE id = :id", {"id": job.session})
     sql = """
         INSERT INTO sessions (id, swarm_id, swarm_name, status, metadata, created_at, updated_at,
-          project, objective, transcript_path, model, source, turn, state_time_ns)
+          project, objective, transcript_path, model, source, client, turn, state_time_ns)
         VALUES (:id, :swarm, :swarm_name, 'active', :metadata, :time, :time,
-          :project, :objective, :transcript_path, :model, :source, 'active', :time_ns)
+          :project, :objective, :transcript_path, :model, :source, :client, 'active', :time_ns)
         ON CONFLICT (id) DO UPDATE SET
           created_at = CASE WHEN excluded.created_at < sessions.created_at
             THEN excluded.created_at ELSE sessions.created_at END,
@@ -39,7 +40,7 @@ def upsert_session(db: Database, job: Envelope) -> bool:
             THEN excluded.updated_at ELSE sessions.updated_at END,
           metadata = excluded.metadata, objective = excluded.objective,
           transcript_path = excluded.transcript_path, model = excluded.model,
-          source = excluded.source
+          source = excluded.source, client = excluded.client
     """
     parameters = {
         "id": job.session,
@@ -51,28 +52,69 @@ def upsert_session(db: Database, job: Envelope) -> bool:
         **_merge_start(dict(known) if known else {}, job),
     }
     db.execute(sql, parameters)
-    note_sign(db, job, "active", time_ns=state_ns)
+    if state_ns:
+        note_sign(db, job, "active", time_ns=state_ns)
     return True
+
+
+def _sign_ns(job: Envelope, source: str | None) -> int:
+    """Return when this start shows that the session is at work.
+
+    A start that was guessed from another event must not outweigh that very event. After a
+    compaction the session is at what it was at before, or waits as before.
+    """
+    if source == "compact":
+        return 0
+    return job.event_time_ns if source else job.event_time_ns - 1
 
 
 def _merge_start(known: dict[str, object], job: Envelope) -> dict[str, object]:
     """Return what is known of a session with one more start in it, in whatever order they come.
 
-    Each field is as the newest start said that said it at all; metadata keeps those times. What
-    was guessed from another event has the time 0: any SessionStart outweighs it.
+    Each field is as the newest start said that said it at all, the source as the oldest one did:
+    it is how the session began. What was guessed from another event has the time 0: any
+    SessionStart outweighs it.
     """
-    metadata = orjson.loads(str(known.get("metadata") or "{}"))
-    said_ns = metadata.setdefault("said_ns", {})
     time_ns = job.event_time_ns if job.text("source") else 0
-    merged: dict[str, object] = {}
+    row = {"metadata": known.get("metadata"), **{column: known.get(column) for column in _STARTS}}
     for column, key in _STARTS.items():
-        value, before = job.text(key), str(known.get(column) or "")
-        newer = (time_ns, value) > (said_ns.get(column, -1), before)
-        merged[column] = value if value and newer else before or None
-        if value and newer:
-            said_ns[column] = time_ns
-    return merged | {"metadata": orjson.dumps(metadata, option=orjson.OPT_SORT_KEYS).decode()}
+        if column == "source":
+            _say(row, column, job.text(key), -time_ns)
+        else:
+            _say(row, column, job.text(key), time_ns)
+    return row
 
+
+def _say(row: dict[str, object], column: str, value: str, order: int) -> bool:
+    """Take a value into a session's row if nothing of a higher order is there; was it taken?
+
+    The metadata keep the order of each column: of two values of one order the greater one stays.
+    """
+    metadata = orjson.loads(str(row.get("metadata") or "{}"))
+    said = metadata.setdefault("said_ns", {})
+    before = str(row.get(column) or "")
+    lowest = -(1 << 63)
+    if not value or (order, value) <= (said.get(column, lowest), before):
+        return False
+    row[column], said[column] = value, order
+    row["metadata"] = orjson.dumps(metadata, option=orjson.OPT_SORT_KEYS).decode()
+    return True
+
+
+def describe_session(db: Database, session: str, column: str, value: str, order: int) -> None:
+    """Note what is known of a session beside its starts: its model, its title or its effort.
+
+    `order`: the event's time; for a title that Claude made less than any time. A session that
+    nobody has started yet is left alone.
+    """
+    found = db.row("SELECT * FROM sessions WHERE id = :id", {"id": session})
+    row = dict(found) if found else {}
+    if row and _say(row, column, value, min(order, LATEST_NS)):
+        sql = f"UPDATE sessions SET {column} = :value, metadata = :metadata WHERE id = :id"
+        db.execute(sql, {"id": session, "value": value, "metadata": row["metadata"]})
+
+
+CLAUDE_CODE = "claude-code"  # the client of a session that names none
 
 # column -> field of a start
 _STARTS = {
@@ -80,6 +122,7 @@ _STARTS = {
     "transcript_path": "transcript_path",
     "model": "model",
     "source": "source",
+    "client": "client",
 }
 
 

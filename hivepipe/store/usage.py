@@ -6,6 +6,7 @@ from typing import NamedTuple
 from hivepipe.costs.tokens import Rate, Tokens
 from hivepipe.store.database import Database, Row
 from hivepipe.store.listings import Listings
+from hivepipe.store.unseen import unseen
 from hivepipe.transcripts.usage import Usage, merged
 
 
@@ -78,13 +79,15 @@ class Charge(NamedTuple):
     agent_type: str
     rate: Rate
     tokens: Tokens
+    messages: int = 1  # 0: of requests that stand in no transcript
 
 
 def charges(store: Listings, since: str = "", session: str = "") -> Iterator[Charge]:
     """Yield the messages since a moment (UTC, as the store writes times), of all sessions or one.
 
     A side question replays messages of its parent, sometimes under other requests: a message that
-    the parent said itself is not one of the subagent's, and among subagents it counts once.
+    the parent said itself is not one of the subagent's, and among subagents it counts once. Behind
+    them comes what Claude Code counted beside the messages.
     """
     which = "AND usage.session_id = :session" if session else ""  # an OR would read them all
     sql = f"""
@@ -106,3 +109,7 @@ def charges(store: Listings, since: str = "", session: str = "") -> Iterator[Cha
             rate=_rate_of(row, tokens),
             tokens=tokens,
         )
+    for rest in unseen(store, session):
+        if rest.time >= since:
+            rate = Rate(rest.model, rest.time[:10])
+            yield Charge(rest.time, rest.session, "", "", rate, rest.tokens, messages=0)

@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from hivepipe.events import clean, valid_id
+from hivepipe.transcripts.codex import is_codex, translated
 
 Fields = dict[str, Any]
 
@@ -21,12 +22,14 @@ CAP_TEXT = 2000
 
 
 def read_line(raw: bytes) -> Fields | None:
-    """Return the fields of one line; None: it is no JSON object."""
+    """Return the fields of one line, in the words of Claude Code; None: it is no JSON object."""
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError:
         value = _read_leniently(raw)
-    return value if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        return None
+    return translated(value) if is_codex(value) else value
 
 
 def _read_leniently(raw: bytes) -> object:

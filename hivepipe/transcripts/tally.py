@@ -8,14 +8,16 @@ whole conversations to their own files), and what a fork copied from another ses
     feed        a line
     dump, load  lay aside, take up again
     take_usages what the messages used: for the store
+    take_said   what Claude Code calls the session
 """
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import orjson
 
 from hivepipe.events import is_machine_made
+from hivepipe.transcripts.compaction import CAP_SUMMARY, without_frame
 from hivepipe.transcripts.ledger import Ledger, mark_of
 from hivepipe.transcripts.lines import (
     CAP_PATH,
@@ -29,6 +31,7 @@ from hivepipe.transcripts.lines import (
     said,
     text,
 )
+from hivepipe.transcripts.said import CUSTOM_TITLE, Said, counted_by
 from hivepipe.transcripts.usage import (
     Usage,
     is_api_error,
@@ -38,7 +41,7 @@ from hivepipe.transcripts.usage import (
     usage_of,
 )
 
-VERSION = 3
+VERSION = 4
 OPEN_CALLS = 200
 MOST_AGENTS = 1000
 RECENT_LINES = 500  # among which the line that a summary names is looked for
@@ -51,7 +54,7 @@ _PATHS = {
     "NotebookEdit": "notebook_path",
 }
 _HANDBACK = "SubagentHandback"
-_TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle"}
+_TITLES = {CUSTOM_TITLE: "customTitle", "ai-title": "aiTitle"}
 _SPAWNS = ("Agent", "Task")
 _OF_THE_HARNESS = "api-request"  # Claude Code's own requests: the system prompt, the tools
 _INTERRUPTED = "[Request interrupted by user"
@@ -70,6 +73,7 @@ class Tally:
     cwd: str = ""
     git_branch: str = ""
     claude_version: str = ""
+    model: str = ""  # that answers now, where only the beginning of a turn names it
     messages: int = 0
     compactions: int = 0
     outcome: str = "unknown"
@@ -87,6 +91,7 @@ class Tally:
     models: list[str] = field(default_factory=list)
     ledger: Ledger = field(default_factory=Ledger)
     _usages: dict[tuple[str, str], Usage] = field(default_factory=dict, compare=False)
+    _said: Said = field(default_factory=Said, compare=False)
 
     @classmethod
     def load(cls, dumped: str | bytes) -> "Tally | None":
@@ -104,7 +109,7 @@ class Tally:
 
         Of a subagent some 150 for each message.
         """
-        state = {it.name: getattr(self, it.name) for it in fields(self) if it.name != "_usages"}
+        state = {it.name: getattr(self, it.name) for it in fields(self) if it.name[0] != "_"}
         return orjson.dumps([VERSION, state | {"ledger": self.ledger.state()}])
 
     def feed(self, raw: bytes) -> None:
@@ -119,6 +124,7 @@ class Tally:
             self.broken_lines += 1
             return
         self._note_line(_mark_of_line(line))
+        self._note_model(line)
         usage = usage_of(line)
         if usage:
             self._report(usage)
@@ -140,6 +146,11 @@ class Tally:
         usages = list(self._usages.values())
         self._usages.clear()
         return usages
+
+    def take_said(self) -> Said:
+        """Return what the lines fed since the last call say of the session; no dump holds it."""
+        said, self._said = self._said, Said()
+        return replace(said, session=self.session)
 
     def _report(self, usage: Usage) -> None:
         known = self._usages.get(usage.key)
@@ -167,9 +178,19 @@ class Tally:
         if mark in self.summaries:
             self.titles["summary"] = self.summaries.pop(mark)
 
+    def _note_model(self, line: Fields) -> None:
+        """Codex CLI names the model and the session at the beginning of a turn or of the file."""
+        if text(line, "type") == "turn_context":
+            self.model = text(line, "model")
+        elif self.model:
+            part(line, "message").setdefault("model", self.model)
+
     def _feed_title(self, kind: str, line: Fields) -> None:
         if kind in _TITLES and text(line, _TITLES[kind]):
             self.titles[kind] = text(line, _TITLES[kind])
+            self._said.titles[kind] = (self.titles[kind], self.lines)
+        elif kind == "cost-state":
+            self._said.counts.append(counted_by(line, self.last))
         elif kind == "summary" and text(line, "summary"):
             self._feed_summary(line)
 
@@ -204,6 +225,9 @@ class Tally:
         if not message or not is_said_by_claude(line):
             return
         mark = _mark_of_message(line) or mark_of("number", str(self.lines))
+        if "content" not in message:  # Codex CLI says what an answer used behind it
+            self.ledger.enter(mark, usage)
+            return
         if self.ledger.enter(mark, usage):
             self.messages += 1
         _add(self.models, text(message, "model"))
@@ -245,7 +269,7 @@ class Tally:
         if results or not words:
             return
         if line.get("isCompactSummary") is True:
-            self.compact_summary = words
+            self.compact_summary = without_frame(said(message, CAP_SUMMARY))[:CAP_TEXT]
         elif words.startswith(_INTERRUPTED):
             self.outcome = "interrupted"
         elif line.get("isMeta") is not True:

@@ -24,7 +24,7 @@ class Usage:
     rate: Rate
     tokens: Tokens
     is_sidechain: bool = False  # a subagent's; or a side question's, which replays its parent's
-    is_replay: bool = False  # a fork's copy of what another session said
+    is_replay: bool = False  # a fork's copy, which names the session that said it
 
     @property
     def key(self) -> tuple[str, str]:
@@ -33,19 +33,27 @@ class Usage:
 
 
 def merged(one: Usage, other: Usage) -> Usage:
-    """Return what two records of one message come to; neither order nor repetition matters.
+    """Return what two records of one message come to, `one` recorded before the `other`.
 
-    The heavier one counts, as of the earlier time. The message belongs to whoever wrote it first:
-    rather to a session than to one that copied it, rather to it than to a subagent.
+    The heavier one counts, as of the earlier time. The message belongs to the session that a fork
+    names as its origin, and rather to a session than to a subagent; neither order nor repetition
+    matters. Claude Code 1 copied the lines of a session that it resumed and named no origin: then
+    it belongs to the session that was recorded first.
     """
     record = max(
         one,
         other,
         key=lambda it: (weight(it.tokens), it.rate.model, it.rate.speed, it.rate.region),
     )
-    owner = min(one, other, key=lambda it: (it.is_replay, it.is_sidechain, it.session, it.agent))
+    owner = min(one, other, key=_distance)
     time = min(one.time, other.time) or max(one.time, other.time)
     return replace(owner, time=time, rate=record.rate._replace(day=time[:10]), tokens=record.tokens)
+
+
+def _distance(usage: Usage) -> tuple[bool, bool, str, str]:
+    """Return how far a record is from the message's owner: the smallest is his."""
+    named = usage.session if usage.is_replay else ""
+    return (not usage.is_replay, usage.is_sidechain, usage.agent, named)
 
 
 def weight(tokens: Tokens) -> tuple[int, ...]:

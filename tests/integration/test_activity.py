@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from hivepipe import heartbeats
 from hivepipe.cli.main import main
+from hivepipe.client_status import ClientStatus
 from hivepipe.envelope import Envelope
 from hivepipe.handlers.registry import execute
 from hivepipe.liveness import condition
@@ -291,6 +292,7 @@ def test_times_only_move_forward_and_totals_only_rise(
                     totals={"calls": calls + second, "failed": calls, "denied": 0, "warned": 0},
                     open_calls=second % 3,
                     turn_is_open=bool(second % 2),
+                    waits_for="permission: Bash" if second % 2 else "",
                     task=f"t{second}",
                     profile="",
                 )
@@ -312,7 +314,8 @@ def ago(**time_ago: int) -> str:
         ("active", {"minutes": 14}, False, True, "active"),
         ("active", {"minutes": 16}, False, True, "stalled"),
         ("active", {"minutes": 16}, False, None, "stalled"),
-        ("active", {"minutes": 31}, False, True, "lost"),
+        ("active", {"minutes": 31}, False, None, "lost"),
+        ("active", {"hours": 9}, False, True, "stalled"),
         ("active", {"hours": 9}, True, True, "active"),
         ("active", {"seconds": 1}, False, False, "lost"),
         ("active", {"seconds": 1}, True, False, "lost"),
@@ -327,9 +330,44 @@ def test_conditions(
     assert condition(status, ago(**silent), waits=waits, alive=alive) == expected
 
 
+LONG_AGO, NOW_NS = ago(hours=9), time.time_ns()
+
+
+@pytest.mark.parametrize(
+    ("client", "asks", "turn_is_open", "expected"),
+    [
+        (None, True, True, "waiting"),
+        (ClientStatus("waiting", NOW_NS, "approve Bash"), False, True, "waiting"),
+        (ClientStatus("busy", NOW_NS), True, True, "active"),
+        (ClientStatus("busy", 0), True, True, "waiting"),
+        (ClientStatus("idle", NOW_NS), True, True, "paused"),
+        (ClientStatus("idle", NOW_NS), False, True, "paused"),
+        (ClientStatus("idle", 0), False, True, "active"),
+        (ClientStatus("idle", NOW_NS), False, False, "active"),
+    ],
+)
+def test_what_the_client_says_of_itself_counts_where_it_is_news(
+    client: ClientStatus | None, asks: bool, turn_is_open: bool, expected: str
+) -> None:
+    said = condition(
+        "active",
+        LONG_AGO,
+        waits=True,
+        alive=True,
+        asks=asks,
+        turn_is_open=turn_is_open,
+        client=client,
+    )
+    assert said == expected
+    assert (
+        condition("active", LONG_AGO, waits=True, alive=False, asks=asks, client=client) == "lost"
+    )
+    assert condition("ended", LONG_AGO, waits=True, alive=True, asks=asks, client=client) == "ended"
+
+
 def test_their_limits_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     def now(**silent: int) -> str:
-        return condition("active", ago(**silent), waits=False, alive=True)
+        return condition("active", ago(**silent), waits=False, alive=None)
 
     set_in_files({"HIVEPIPE_STALLED_SECS": "60", "HIVEPIPE_LOST_SECS": "7200"})
     try:
@@ -345,7 +383,6 @@ def test_their_limits_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
 def listed(
     private_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[], dict[str, dict[str, Any]]]:
-    private_home.inside(monkeypatch)
     monkeypatch.chdir(private_home.project)
 
     def show() -> dict[str, dict[str, Any]]:

@@ -17,6 +17,7 @@ from hivepipe.cli.main import main
 from hivepipe.guard.client import NOTE_FIELDS, SCRIPT, VERDICT_SCRIPT
 from hivepipe.guard.replay import Memory
 from hivepipe.queues import client as wire
+from hivepipe.queues.activity import take_activity
 from tests import honest_sessions, payloads
 from tests.conftest import NEUTRAL, Home, Server, answered, undisturbed
 from tests.hook_contract import checked
@@ -79,7 +80,6 @@ def test_a_denial_says_rule_and_count_and_a_person_how_to_switch_it_off(
     assert "rule loop" in reason
     assert " 15 times " in reason
     assert "`" not in reason  # the agent reads it, and could run what stands there
-    private_home.inside(monkeypatch)
     told = CliRunner().invoke(main, ["guard", "explain", "loop"]).stdout
     (command,) = [text for text in told.split("`") if text.startswith("hivepipe ")]
     assert CliRunner().invoke(main, command.split()[1:]).exit_code == 0
@@ -209,11 +209,104 @@ def test_a_full_redis_allows_every_call(private_home: Home, redis_server: Server
     assert not any(ask_all(same(16), private_home.with_env(GUARD="all"), at_once=4))
 
 
+# ---- calls that Claude Code does not run
+
+
+def refused(number: int) -> dict[str, Any]:
+    """Return a batch with a call that was not run, and one that has its own events."""
+    calls = [
+        {**call, "tool_use_id": f"toolu_{number}_{at}"}
+        for at, call in enumerate(payloads.POST_BATCH["tool_calls"])
+    ]
+    return changed(payloads.POST_BATCH, tool_calls=calls)
+
+
+@pytest.mark.parametrize(("mode", "denials"), [("tasks", 0), ("all", 2), ("off", 0)])
+def test_a_loop_of_calls_that_are_not_run_is_told_or_ended(
+    private_home: Home, redis_server: Server, mode: str, denials: int
+) -> None:
+    env = private_home.with_env(GUARD=mode)
+    said = [answered("PostToolBatch", refused(number), env) for number in range(16)]
+    assert not any(said[:7])
+    told = [text for text in said if "rule loop: Edit was called" in text]
+    ended = [json.loads(text) for text in said if '"block"' in text]
+    assert len(ended) == denials
+    assert all("rule loop: Edit" in each["reason"] for each in ended)
+    assert len(told) == (0 if mode == "off" else 3)
+    with redis_server.client() as client:
+        (key,) = client.keys("hivepipe:activity:*")
+        found = client.hmget(key, "calls", "failed")
+    assert found == [b"16", b"16"]
+
+
+def test_a_call_that_was_refused_after_its_own_event_is_open_no_more(
+    private_home: Home, redis_server: Server
+) -> None:
+    answered("PreToolUse", payloads.PRE_BASH, private_home.env)
+    call = payloads.PRE_BASH
+    answer = "Permission to use Bash has been denied."
+    batch = {name: call[name] for name in ("tool_name", "tool_input", "tool_use_id")}
+    batched = changed(payloads.POST_BATCH, tool_calls=[batch | {"tool_response": answer}])
+    for _ in range(2):
+        assert answered("PostToolBatch", batched, private_home.env) == NEUTRAL
+    with redis_server.client() as client:
+        (activity,) = take_activity(client)
+    assert (activity.calls, activity.failed, activity.open_calls) == (1, 1, 0)
+
+
+def test_a_call_that_is_denied_by_claude_code_is_open_no_more(
+    private_home: Home, redis_server: Server
+) -> None:
+    denied = payloads.PERMISSION_DENIED
+    called = changed(denied, hook_event_name="PreToolUse", reason=...)
+    for payload in (called, denied):
+        assert answered(payload["hook_event_name"], payload, private_home.env) == NEUTRAL
+    with redis_server.client() as client:
+        (activity,) = take_activity(client)
+    assert (activity.calls, activity.failed, activity.open_calls) == (1, 1, 0)
+
+
+def test_a_question_is_waited_for_until_the_next_event(
+    private_home: Home, redis_server: Server
+) -> None:
+    for payload, waits_for in (
+        (payloads.PERMISSION_REQUEST, "permission: Bash"),
+        (payloads.POST_BASH, ""),
+        (payloads.NOTIFICATION, "Claude needs your permission"),
+        (payloads.STOP, ""),
+        (changed(payloads.NOTIFICATION, notification_type="idle_prompt"), ""),
+    ):
+        answered(payload["hook_event_name"], payload, private_home.env)
+        with redis_server.client() as client:
+            (activity,) = take_activity(client)
+        assert activity.waits_for == waits_for
+
+
+# ---- how a call is described
+
+
+@pytest.mark.parametrize(
+    ("payload", "is_told"),
+    [(payloads.PRE_BASH, True), (payloads.PRE_AGENT, True), (payloads.PRE_EDIT, False)],
+)
+def test_the_description_of_a_call_is_no_part_of_what_it_does(
+    private_home: Home, redis_server: Server, payload: dict[str, Any], is_told: bool
+) -> None:
+    said = []
+    for number in range(16):
+        arguments = {**payload["tool_input"], "description": f"Try {number}"}
+        call = changed(payload, tool_input=arguments, tool_use_id=f"t{number}")
+        said.append(answered("PreToolUse", call, private_home.env))
+    assert bool(any("rule loop" in text for text in said)) == is_told
+
+
 # ---- Redis' script and its double in memory say the same
 
 CALLS = st.lists(
     st.tuples(
-        st.sampled_from(["call", "call", "result", "result", "prompt", "stop", "judge"]),
+        st.sampled_from(
+            ["call", "call", "result", "result", "batch", "wait", "prompt", "stop", "judge"]
+        ),
         st.sampled_from(["", *[f"{n:016x}" for n in range(12)]]),
         st.sampled_from(["a" * 16, "b" * 16]),
         st.sampled_from(["c", "e", "w"]),
@@ -245,7 +338,9 @@ def test_redis_and_its_double_keep_the_same(
                 id = id or ("" if is_result else f"{number + 100:016x}")
                 result = pattern[::-1].replace("a", kind) if is_result else ""
                 failed = flag if is_result else ""
+                batch = f"{id or '0' * 16} {pattern} {pattern[::-1]} {flag}"
                 rest = [verb, id, pattern, kind, result, failed, f"{number}", "1", task, ""]
+                rest += [task, f"{batch} {'f' * 16} {pattern} {pattern} 1"]
                 note = (SCRIPT, [*keys, *rest])
                 assert len(note[1]) == len(NOTE_FIELDS)
             assert wire.push_with(redis_server.address, [], *note) == memory.run(note)
@@ -286,7 +381,6 @@ def test_every_answer_fits_the_contract(
 
 @pytest.fixture
 def command(private_home: Home, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str]]:
-    private_home.inside(monkeypatch)
     monkeypatch.chdir(private_home.project)
 
     def run(*arguments: str) -> tuple[int, str]:

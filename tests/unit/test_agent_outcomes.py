@@ -144,7 +144,7 @@ def test_agents_tells_of_a_day_what_became_of_each(
     for _ in range(2):
         text = said(told, "agents", "--day", "2026-11-21")
         states = {
-            word: line.split("\u2502")[2].strip()
+            word: line.split()[1]
             for line in text.splitlines()
             for word in ("a-failed", "a-lost", "a-done")
             if word in line

@@ -8,7 +8,7 @@ import pytest
 
 from hivepipe.archive import scope
 from hivepipe.archive.naming import ArchiveName, folder_name, is_archive_path
-from hivepipe.archive.sources import transcripts_in
+from hivepipe.archive.sources import open_source, transcripts_in
 from hivepipe.errors import ArchiveError, RefusedTranscriptError
 from tests.archive_scene import AGENT, SESSION, Scene, line, lines
 
@@ -25,7 +25,7 @@ def test_a_tilde_and_another_folder_of_claudes(
     other.mkdir(parents=True)
     path = other / "abc123.jsonl"
     path.write_bytes(lines(1))
-    with pytest.raises(RefusedTranscriptError, match="folder of Claude's"):
+    with pytest.raises(RefusedTranscriptError, match="in a folder of Claude Code's"):
         scene.extend(path)
     assert scene.extend(path, claude_folder=str(scene.root / "work")) == 1
 
@@ -300,3 +300,20 @@ def test_all_transcripts_of_a_folder_each_sessions_own_first(scene: Scene) -> No
     (scene.project / SESSION / "tool-results" / "x.jsonl").write_text("{}")
     found = list(transcripts_in(str(scene.root / ".claude")))
     assert found == [str(scene.path), str(agent), str(deep)]
+
+
+def test_a_transcript_of_codex_is_of_the_session_in_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hivepipe.home.variable", lambda name: str(tmp_path))
+    id = "01a205ab-d103-7783-8da7-0b4ab90fa79e"
+    for home, named in ((tmp_path / ".codex", ""), (tmp_path / "mine", str(tmp_path / "mine"))):
+        path = home / "sessions/2026/11/22" / f"rollout-2026-11-22T23-51-16-{id}.jsonl"
+        path.parent.mkdir(parents=True)
+        path.write_text("{}\n")
+        with open_source(str(path), named) as source:
+            assert (source.session, source.agent) == (id, "")
+    outside = tmp_path / f"rollout-2026-11-22T23-51-16-{id}.jsonl"
+    outside.write_text("{}\n")
+    with pytest.raises(RefusedTranscriptError), open_source(str(outside)):
+        pass

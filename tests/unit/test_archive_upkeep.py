@@ -16,6 +16,7 @@ from hivepipe.archive.index import Index
 from hivepipe.archive.shelf import Shelf
 from hivepipe.archive.upkeep import compress, rebuild_index, verify
 from hivepipe.errors import ArchiveError, StoppedError
+from hivepipe.redaction.redactor import Redactor
 from tests.archive_scene import AGENT, SESSION, Scene, line, lines
 
 MONTH_SECS = 31 * 86400
@@ -371,14 +372,15 @@ def test_who_archives_just_now_is_waited_for(scene: Scene) -> None:
     forgotten, manifest = set[str](), scene.archives.manifest
     forgetting = Thread(target=lambda: Shelf(str(scene.kept), manifest).remove_sessions([SESSION]))
 
-    def redact(raw: bytes) -> tuple[bytes, tuple[str, ...]]:
-        if not forgotten:
-            forgotten.add(SESSION)
-            forgetting.start()
-            forgetting.join(0.1)
-        return raw, ()
+    class Slow(Redactor):
+        def redact_line(self, raw: bytes) -> tuple[bytes, tuple[str, ...]]:
+            if not forgotten:
+                forgotten.add(SESSION)
+                forgetting.start()
+                forgetting.join(0.1)
+            return raw, ()
 
-    desk = replace(scene.desk(), redact=redact, is_forgotten=forgotten.__contains__)
+    desk = replace(scene.desk(), redactor=Slow(), is_forgotten=forgotten.__contains__)
     with scene.source() as source:
         assert scene.archives.extend(source, desk) == 3
     forgetting.join()

@@ -34,10 +34,10 @@ def test_every_part_keeps_to_its_size(text: str, progress: str, prompt: str) -> 
     assert len(words.task_part(task(text, progress))) <= words.MOST_TASK_CHARS
     assert len(words.goal_part(task(text, progress), prompt)) <= words.MOST_GOAL_CHARS
     notes = [Notes("preferences.md", text), Notes("progress.md", progress)]
+    assert len(words.notes_part(notes)) <= words.MOST_NOTES_CHARS
+    assert len(words.left_part(task(text, progress))) <= words.MOST_TASK_CHARS
     for summary in ("", text):
-        said = {**last, "summary": summary}
-        project = words.project_part(notes, said, task(text, progress))
-        assert len(project) <= words.MOST_PROJECT_CHARS
+        assert len(words.last_part({**last, "summary": summary})) <= words.MOST_LAST_CHARS
     assert len(words.lead_part([session] * 40, [agent] * 40)) <= words.MOST_LEAD_CHARS
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hivepipe import events
+from hivepipe import events, events_beside
 from hivepipe.events import Event, parse_event
 from tests import payloads
 from tests.payloads import changed, encoded
@@ -43,11 +43,20 @@ EXPECTED: dict[str, dict[str, object]] = {
         "is_interrupt": False,
         "duration_ms": 6120,
     },
+    "PostToolBatch": {"shows_life": True},
+    "PermissionRequest": {"tool": "Bash", "tool_use_id": "", "description": "A failing call"},
+    "PermissionDenied": {"tool": "Bash", "reason": "Classifier unavailable"},
+    "Notification": {"kind": "permission_prompt", "shows_life": True},
+    "PostModelSwitch": {"to_model": "claude-haiku-4-5", "source": "command"},
     "SubagentStart": {},
     "SubagentStop": {"agent_transcript_path": payloads.AGENT_TRANSCRIPT},
     "PreCompact": {"trigger": "auto"},
     "Stop": {"error": "", "background_tasks": 1},
-    "StopFailure": {"error": "overloaded", "background_tasks": 0},
+    "StopFailure": {
+        "error": "overloaded",
+        "said": "API Error: Overloaded",
+        "background_tasks": 0,
+    },
     "SessionEnd": {"reason": "prompt_input_exit"},
     "PreToolUse-Edit": {"tool": "Edit", "file_path": "/home/ana/shop/src/checkout.py"},
     "PreToolUse-Write": {"tool": "Write", "file_path": "/home/ana/shop/src/totals.py"},
@@ -93,7 +102,7 @@ def everything(event: Event) -> dict[str, object]:
     names = {name for kind in type(event).__mro__ for name in dir(kind) if name[0] != "_"}
     return {
         name: value
-        for name in names - {"digest", "problems"}
+        for name in names - {"digest", "problems", "calls", "waits_for"}
         if not callable(value := getattr(event, name))
     }
 
@@ -115,9 +124,8 @@ def test_every_example_is_read_into_its_typed_fields_without_a_problem(label: st
     assert event.problems == []
 
 
-def test_there_is_an_example_and_a_type_for_each_of_the_twelve_events() -> None:
-    assert set(payloads.EVENTS) == set(events.KINDS)
-    assert len(events.KINDS) == 12
+def test_there_is_an_example_and_a_type_for_each_event() -> None:
+    assert set(payloads.EVENTS) == {*events.KINDS, *events_beside.KINDS_BESIDE}
 
 
 @pytest.mark.parametrize("label", payloads.ALL)
@@ -140,7 +148,7 @@ def test_the_name_in_the_event_wins_over_the_name_of_the_executable() -> None:
     assert parse(payloads.STOP, "SessionStart").name == "Stop"
 
 
-@pytest.mark.parametrize("name", ["Notification", "stop", "Event", "", "X" * 500])
+@pytest.mark.parametrize("name", ["ConfigChange", "stop", "Event", "", "X" * 500])
 def test_an_unknown_event_is_none(name: str) -> None:
     assert parse_event(name, b"{}") is None
 
@@ -202,6 +210,8 @@ TEXTS = [
     ("SessionStart", "source", "source"),
     ("SessionStart", "model", "model"),
     ("SessionStart", "session_title", "title"),
+    ("UserPromptSubmit", "session_title", "title"),
+    ("StopFailure", "last_assistant_message", "said"),
     ("UserPromptSubmit", "prompt", "prompt"),
     ("UserPromptSubmit", "prompt_id", "prompt_id"),
     ("UserPromptExpansion", "expansion_type", "expansion"),
@@ -295,6 +305,8 @@ def test_problems_name_fields_and_never_quote_what_was_said() -> None:
         ("PostToolUseFailure", "error", "error", 2000),
         ("StopFailure", "error", "error", 200),
         ("SessionStart", "session_title", "title", 100),
+        ("UserPromptSubmit", "session_title", "title", 100),
+        ("StopFailure", "last_assistant_message", "said", 200),
         ("SessionStart", "model", "model", 200),
         ("SessionStart", "cwd", "cwd", 4096),
         ("SubagentStart", "agent_type", "agent_type", 200),
@@ -564,3 +576,31 @@ def test_the_digest_tells_two_events_apart_and_knows_the_same_one() -> None:
     assert first.digest == parse(payloads.STOP).digest
     assert first.digest != parse(changed(payloads.STOP, extra=1)).digest
     assert len(first.digest) == 16
+
+
+# ---- batches and questions
+
+
+@pytest.mark.parametrize(
+    ("answer", "was_not_run", "error"),
+    [
+        (payloads.NOT_READ, True, "File has not been read yet. Read it first."),
+        ("Agent type 'x' not found.", False, "Agent type 'x' not found."),
+        ("a <tool_use_error> in a file", False, "a <tool_use_error> in a file"),
+        ([{"type": "text", "text": "hi"}], False, ""),
+        (None, False, ""),
+    ],
+)
+def test_a_call_that_claude_code_did_not_run_is_known_by_its_answer(
+    answer: object, was_not_run: bool, error: str
+) -> None:
+    call = {"tool_name": "Edit", "tool_input": {}, "tool_use_id": "t", "tool_response": answer}
+    event = parse(changed(payloads.POST_BATCH, tool_calls=[call, "odd", None]))
+    assert isinstance(event, events_beside.PostToolBatch)
+    (found,) = event.calls
+    assert (found.was_not_run, found.error) == (was_not_run, error)
+
+
+@pytest.mark.parametrize("kind", ["idle_prompt", "auth_success", "elicitation_complete", ""])
+def test_only_a_question_in_a_turn_waits_for_a_person(kind: str) -> None:
+    assert not parse(changed(payloads.NOTIFICATION, notification_type=kind)).shows_life

@@ -5,9 +5,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from hivepipe.hive.stream import Step, Stream, lines_of, read_stream, steps
+import pytest
+
+from hivepipe.hive.stream import Result, Step, Stream, lines_of, read_stream, steps
 
 INIT = {"type": "system", "subtype": "init", "session_id": "s-1", "model": "claude-opus-5"}
+
+NONE = (0, 0, 0, 0)
 
 
 def result(dollars: float, **more: Any) -> dict[str, Any]:
@@ -40,6 +44,35 @@ def test_what_the_models_cost_comes_first() -> None:
     assert fed(INIT, result(0.07, modelUsage={})).cost_usd == Decimal("0.07")
 
 
+def run(requests: int, held: int = 0, version: str = "2.1.330", main: int = 0) -> list[Any]:
+    """Return the lines of a run of so many requests, `held` ones of earlier runs in its totals."""
+    names = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
+    counts = dict.fromkeys(names, 10 * (requests + held))
+    used = ("input_tokens", "output_tokens", "cache_read_input_tokens")
+    said = {
+        "session_id": "s-1",
+        "usage": dict.fromkeys((*used, "cache_creation_input_tokens"), 10 * (main or requests)),
+        "modelUsage": {"claude-opus-5": {**counts, "costUSD": (requests + held) / 100}},
+    }
+    return [{**INIT, "claude_code_version": version}, result((requests + held) / 100, **said)]
+
+
+@pytest.mark.parametrize(
+    ("runs", "cost"),
+    [
+        ([run(9), run(8, 9), run(2, 17)], "0.19"),  # a worker with spawn, answer, resume
+        ([run(9), run(8, 9, main=1), run(2, 17)], "0.19"),  # most of it by subagents
+        ([run(9), run(0, 9, main=0)], "0.09"),
+        ([run(9), [INIT, result(0, is_error=True)], run(2, 9)], "0.11"),
+        ([run(9), run(8)], "0.17"),  # each by itself, in a version that nobody looked at
+        ([run(1), run(5)], "0.06"),
+        ([run(1, version="2.1.197"), run(5, version="2.1.197", main=1)], "0.06"),
+    ],
+)
+def test_totals_of_a_resumed_session_are_not_added_up(runs: list[list[Any]], cost: str) -> None:
+    assert fed(*(line for each in runs for line in each)).cost_usd == Decimal(cost)
+
+
 def test_nonsense_costs_nothing() -> None:
     lines = [result(-1), result(float("nan")), {"type": "result", "total_cost_usd": "x"}, b"{half"]
     assert fed(INIT, *lines).cost_usd == 0
@@ -50,9 +83,9 @@ def test_a_run_without_a_result_has_none() -> None:
 
 
 def test_an_error_is_one_also_if_it_is_called_success() -> None:
-    assert fed(INIT, result(0, is_error=True)).last == (Decimal(0), "error", "")
+    assert fed(INIT, result(0, is_error=True)).last == Result(Decimal(0), "error", "", used=NONE)
     failed = {"type": "result", "subtype": "error_max_turns", "errors": ["too", "long"]}
-    assert fed(INIT, failed).last == (Decimal(0), "error_max_turns", "too; long")
+    assert fed(INIT, failed).last == Result(Decimal(0), "error_max_turns", "too; long", used=NONE)
 
 
 def test_calls_words_and_failures_are_told_without_secrets(tmp_path: Path) -> None:

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from hivepipe.install.claude_code import takes_exec_form
-from hivepipe.install.hook_entries import EVENTS, Event, Form, entry, plugin_hooks
+from hivepipe.install.hook_entries import EVENTS, Event, Form, entry, form_for, plugin_hooks
 from hivepipe.install.known_entries import form_of, is_old, is_ours, launcher_of
 from hivepipe.stack import hook_copy
 
@@ -32,7 +31,7 @@ LAUNCHER = "/home/ana/.local/state/hivepipe/hooks/0123456789abcdef/hook"
 def test_a_hook_starts_without_a_shell(event: Event) -> None:
     script = re.sub(r"(?<!^)([A-Z])", r"_\1", event.name).lower()
     made = entry(event, Form.EXEC, LAUNCHER)
-    assert made.get("matcher") == ("*" if event.name in ("PreToolUse", "PostToolUse") else None)
+    assert made.get("matcher") == (event.matcher or None)
     assert made["hooks"] == [
         {
             "type": "command",
@@ -58,13 +57,13 @@ def test_the_shell_form_survives_any_path() -> None:
     assert shlex.split(made["command"]) == [launcher, "session_start"]
 
 
-def run(handler: dict[str, Any], **env: str) -> subprocess.CompletedProcess[str]:
+def run(handler: dict[str, Any], stdin: str = "{}", **env: str) -> subprocess.CompletedProcess[str]:
     """Run a handler as Claude Code does."""
     words = [handler["command"], *handler.get("args", [])]
     if "args" not in handler:
         words = ["sh", "-c", handler["command"]]
     env = {"PATH": "/usr/bin:/bin", "HIVEPIPE_DISABLED": "1", **env}
-    return subprocess.run(words, input="{}", env=env, capture_output=True, text=True, timeout=60)
+    return subprocess.run(words, input=stdin, env=env, capture_output=True, text=True, timeout=60)
 
 
 @pytest.fixture
@@ -96,6 +95,39 @@ def test_an_interpreter_whose_path_the_kernel_does_not_take_is_started_by_a_shel
     assert hook_copy.interpreter_of(hook_copy.launcher()) == [str(python)]
     done = run(entry(EVENTS[3], Form.EXEC, hook_copy.launcher())["hooks"][0])
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def by_a_host_without_arguments(handler: dict[str, Any]) -> dict[str, Any]:
+    return {"command": handler["command"]}
+
+
+@pytest.mark.parametrize("event", [EVENTS[0], EVENTS[3]])
+def test_a_host_that_leaves_the_arguments_out_runs_the_hook(
+    event: Event, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Copilot CLI and Claude Code before 2.1.139 do; the event names itself."""
+    monkeypatch.setitem(posix.environ, b"XDG_STATE_HOME", os.fsencode(tmp_path))
+    monkeypatch.setitem(os.environ, "XDG_STATE_HOME", str(tmp_path))
+    hook_copy.write()
+    handler = entry(event, form_for(hook_copy.launcher()), hook_copy.launcher())["hooks"][0]
+    assert "args" in handler
+    said = {"hook_event_name": event.name, "session_id": "s", "cwd": str(tmp_path)}
+    done = run(
+        by_a_host_without_arguments(handler),
+        stdin=json.dumps(said),
+        HIVEPIPE_DISABLED="0",
+        HIVEPIPE_AUTOSTART="0",
+        XDG_STATE_HOME=str(tmp_path),
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    (kept,) = tmp_path.glob("hivepipe/default/spool/*.json")
+    assert "activate_session" in kept.read_text() or "start_session" in kept.read_text()
+
+
+def test_a_path_that_a_shell_takes_apart_is_quoted() -> None:
+    assert form_for("/home/ana/state/hook") is Form.EXEC
+    for odd in ("/my py/hook", "/it's/hook", "/$HOME/hook", "/a;b/hook", "/ümlaut/hook"):
+        assert form_for(odd) is Form.SHELL
 
 
 def test_the_program_is_the_users_alone_under_any_umask(state: Path) -> None:
@@ -204,17 +236,6 @@ def test_no_other_command_is_called_ours(handler: dict[str, Any]) -> None:
 def test_what_is_no_handler_is_not_ours() -> None:
     assert not is_ours("# hivepipe")
     assert not is_ours(None)
-
-
-def test_claude_code_takes_arguments_from_2_1_139_on() -> None:
-    assert [takes_exec_form(v) for v in ((2, 1, 138), (2, 1, 139), (2, 2, 0), (3, 0, 0), None)] == [
-        False,
-        True,
-        True,
-        True,
-        True,
-    ]
-    assert not takes_exec_form((1, 9, 999))
 
 
 def test_the_script_of_the_shared_form_is_executable_as_a_wheel_takes_it_over() -> None:

@@ -23,6 +23,7 @@ CHECKPOINT: list[Row] = [
     ("update_instance", 5, "medium"),
     ("insert_log", 7, "low"),
 ]
+NOTICE: list[Row] = [("record_notice", 7, "low")]
 SKILL: list[Row] = [("record_skill", 6, "medium")]
 ARCHIVE: list[Row] = [("archive_transcript", 8, "low")] * 2  # at once, and settled
 STOPPED: list[Row] = [("pause_session", 1, "high"), ("update_checkpoint", 3, "high"), *ARCHIVE]
@@ -41,6 +42,11 @@ TABLE: dict[str, list[Row]] = {
     "PreToolUse": [],
     "PostToolUse": SKILL,
     "PostToolUseFailure": [],
+    "PostToolBatch": NOTICE,
+    "PermissionRequest": NOTICE,
+    "PermissionDenied": NOTICE,
+    "Notification": NOTICE,
+    "PostModelSwitch": NOTICE,
     "SubagentStart": [("start_agent", 5, "medium")],
     "SubagentStop": [("finish_agent", 5, "medium"), *ARCHIVE],
     "PreCompact": [("record_goal", 4, "medium")],
@@ -250,7 +256,7 @@ def test_start_session_says_what_claude_said_and_which_process_it_is() -> None:
 
 def test_a_session_started_by_another_event_has_no_source_but_its_transcript() -> None:
     job = only(plan(parse(payloads.STOP), context(newcomer=True)), "start_session")
-    assert (job.payload["source"], job.payload["model"]) == ("", "")
+    assert not {"source", "model", "title"} & {*job.payload}
     assert job.payload["transcript_path"] == payloads.TRANSCRIPT
 
 
@@ -301,7 +307,7 @@ def test_insert_agent_says_how_the_agent_was_launched(
         "agent_id": id,
         "tool_use_id": payload["tool_use_id"],
         "type": "Explore",
-        "model": "haiku",
+        "model": payload["tool_response"].get("resolvedModel", "haiku"),
         "description": "Map checkout callers",
         "launch": launch,
         "tokens": tokens,
@@ -429,11 +435,21 @@ def test_a_final_checkpoint_carries_the_totals(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "error", "tasks"), [("Stop", "", 1), ("StopFailure", "overloaded", 0)]
+    ("name", "error", "said", "tasks"),
+    [("Stop", "", "", 1), ("StopFailure", "overloaded", "API Error: Overloaded", 0)],
 )
-def test_pause_session_says_error_and_background_tasks(name: str, error: str, tasks: int) -> None:
-    job = only(plan(parse(payloads.EVENTS[name]), context()), "pause_session")
-    assert job.payload == {"error": error, "background_tasks": tasks}
+def test_pause_session_says_error_and_background_tasks(
+    name: str, error: str, said: str, tasks: int
+) -> None:
+    event = changed(payloads.EVENTS[name], effort={"level": "high"})
+    job = only(plan(parse(event), context()), "pause_session")
+    wanted = {"error": error, "said": said, "effort": "high", "background_tasks": tasks}
+    assert job.payload == wanted
+
+
+def test_a_prompt_says_the_title_that_the_user_gave() -> None:
+    event = changed(payloads.USER_PROMPT_SUBMIT, session_title="Fine name")
+    assert only(plan(parse(event), context()), "activate_session").payload == {"title": "Fine name"}
 
 
 def test_end_session_says_why() -> None:
@@ -482,7 +498,9 @@ def test_no_body_of_a_tool_leaves_the_hook(label: str) -> None:
     for body in ("content", "old_string", "new_string", "command", "prompt"):
         payload.setdefault("tool_input", {})[body] = canary
     payload.setdefault("tool_response", {}).update(content=canary, stdout=canary, prompt=canary)
-    payload |= {"last_assistant_message": canary, "error_details": canary, "effort": canary}
+    payload |= {"error_details": canary, "effort": canary}
+    if label != "StopFailure":  # there it is what the API said
+        payload["last_assistant_message"] = canary
     made = messages(payload, newcomer=True)
     assert not any(canary in message.envelope + message.description for message in made)
 

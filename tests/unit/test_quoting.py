@@ -75,14 +75,16 @@ def every_part() -> list[str]:
     return [
         words.task_part(task),
         words.goal_part(task, HOSTILE),
-        words.project_part([Notes(HOSTILE, HOSTILE)], {**last, "summary": ""}, task),
-        words.project_part([], {**last, "summary": HOSTILE}, None),
+        words.notes_part([Notes(HOSTILE, HOSTILE)]),
+        words.left_part(task),
+        words.last_part({**last, "summary": ""}),
+        words.last_part({**last, "summary": HOSTILE}),
         words.profile_part(profile, [Notes("SOUL.md", HOSTILE)]),
         words.lead_part([session, free], [agent]),
     ]
 
 
-@pytest.mark.parametrize("part", every_part(), ids=range(6))
+@pytest.mark.parametrize("part", every_part(), ids=range(8))
 def test_nothing_that_is_stored_begins_a_line_of_a_briefing(part: str) -> None:
     assert "</" not in part
     assert all(line.isprintable() for line in part.split("\n"))

@@ -40,7 +40,7 @@ FILES = {
     "PostToolUse": [
       { "matcher": "Edit|Write", "hooks": [ { "type": "command", "command": "prettier" } ] }
     ],
-    "Notification": [{"hooks": [{"type": "command", "command": "bell"}]}]
+    "TeammateIdle": [{"hooks": [{"type": "command", "command": "bell"}]}]
   },
   "permissions": {"allow": ["Bash(ls:*)"]}
 }

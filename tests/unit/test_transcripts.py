@@ -353,3 +353,17 @@ def test_a_call_names_the_type_of_its_subagent(name: str) -> None:
     }
     assert fed(asked, told).agents == {"a41c09be": "Explore"}
     assert fed(asked, {**told, "toolUseResult": "done"}).agents == {}
+
+
+def test_titles_are_said_once_with_the_number_of_their_line() -> None:
+    lines = [
+        {"type": "ai-title", "aiTitle": "Mend it", "sessionId": "s-1"},
+        {"type": "custom-title", "customTitle": "Mine", "sessionId": "s-1"},
+        {"type": "ai-title", "aiTitle": "Mend it all", "sessionId": "s-1"},
+    ]
+    tally = fed(*lines)
+    said = tally.take_said()
+    assert said.session == "s-1"
+    assert said.titles == {"ai-title": ("Mend it all", 3), "custom-title": ("Mine", 2)}
+    assert not tally.take_said()
+    assert Tally.load(tally.dump()) == tally

@@ -1,0 +1,130 @@
+"""Events beside calls, turns and sessions: batches, questions to a person, another model.
+
+On the hook path, for these events alone. Field names: as in `events`.
+"""
+
+from hivepipe.events import (
+    CAP_ERROR,
+    CAP_NAME,
+    Event,
+    Fields,
+    ToolEvent,
+    clean,
+)
+
+MOST_CALLS = 100  # of one batch
+NOT_RUN = "<tool_use_error>"  # how Claude Code begins its answer to a call that it does not run
+# Notifications that somebody waits for a person; after a turn Stop has said so.
+ASKS_A_PERSON = (
+    "permission_prompt",
+    "elicitation_dialog",
+    "elicitation_url_dialog",
+    "agent_needs_input",
+)
+
+
+class PermissionRequest(ToolEvent):
+    """A person is about to be asked whether a call may run; which call is not said."""
+
+    __slots__ = ()
+
+    @property
+    def waits_for(self) -> str:  # type: ignore[override]
+        """Say what is asked."""
+        return f"permission: {self.tool}"
+
+
+class PermissionDenied(ToolEvent):
+    """Claude Code itself denied a call, in auto mode."""
+
+    __slots__ = ("reason",)
+
+    def read(self, fields: Fields) -> None:
+        """Take the fields of this kind of event."""
+        super().read(fields)
+        self.outcome = fields.get("reason")
+        self.reason = self._text(fields, "reason", CAP_ERROR)
+
+
+class BatchCall:
+    """One call of a batch; `answer` is what Claude reads of it."""
+
+    __slots__ = ("answer", "id", "tool", "tool_input")
+
+    def __init__(self, tool: str, tool_input: Fields, id: str, answer: object) -> None:
+        """`id` is empty if it is not said."""
+        self.tool = tool
+        self.tool_input = tool_input
+        self.id = id
+        self.answer = answer
+
+    @property
+    def was_not_run(self) -> bool:
+        """Did Claude Code refuse the call before the tool ran? No other event tells."""
+        return isinstance(self.answer, str) and self.answer.startswith(NOT_RUN)
+
+    @property
+    def error(self) -> str:
+        """Say why it was not run."""
+        text = self.answer if isinstance(self.answer, str) else ""
+        return clean(text.removeprefix(NOT_RUN).partition("</tool_use_error>")[0][:CAP_ERROR])
+
+
+class PostToolBatch(Event):
+    """All calls of one answer are over, those that Claude Code did not run among them."""
+
+    __slots__ = ("calls",)
+    shows_life = True
+
+    def read(self, fields: Fields) -> None:
+        """Take the fields of this kind of event."""
+        found = fields.get("tool_calls")
+        if not isinstance(found, list):
+            if found is not None:
+                self.problems.append("tool_calls is not a list")
+            found = []
+        self.calls = [self._call(call) for call in found[:MOST_CALLS] if isinstance(call, dict)]
+
+    def _call(self, call: Fields) -> BatchCall:
+        tool = self._text(call, "tool_name", CAP_NAME)
+        tool_input = self._object(call, "tool_input")
+        return BatchCall(tool, tool_input, self._id(call, "tool_use_id"), call.get("tool_response"))
+
+
+class Notification(Event):
+    """Claude Code calls a person: it waits, or something happened."""
+
+    __slots__ = ("kind", "message")
+
+    def read(self, fields: Fields) -> None:
+        """Take the fields of this kind of event."""
+        self.kind = self._text(fields, "notification_type", CAP_NAME)
+        self.message = self._text(fields, "message", CAP_ERROR)
+
+    @property
+    def shows_life(self) -> bool:  # type: ignore[override]
+        """Does it wait for a person, in a turn?"""
+        return self.kind in ASKS_A_PERSON
+
+    @property
+    def waits_for(self) -> str:  # type: ignore[override]
+        """Say what is asked."""
+        return (self.message or self.kind) if self.shows_life else ""
+
+
+class PostModelSwitch(Event):
+    """The session goes on with another model; `source` says who wanted it."""
+
+    __slots__ = ("from_model", "source", "to_model")
+
+    def read(self, fields: Fields) -> None:
+        """Take the fields of this kind of event."""
+        self.from_model = self._text(fields, "from_model", CAP_NAME)
+        self.to_model = self._text(fields, "to_model", CAP_NAME)
+        self.source = self._text(fields, "source", CAP_NAME)
+
+
+KINDS_BESIDE: dict[str, type[Event]] = {
+    kind.__name__: kind
+    for kind in (PostToolBatch, PermissionRequest, PermissionDenied, Notification, PostModelSwitch)
+}

@@ -1,0 +1,38 @@
+"""Turns that a person ended: with Esc, or with No to a question. No hook is told of it.
+
+Claude Code's process says that it is idle; the store hears it as a pause, at the time of its word.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from hivepipe.client_status import IDLE, client_status
+from hivepipe.envelope import Envelope, compose
+from hivepipe.intake.fate import fate_of
+from hivepipe.jobs import Job, Message
+from hivepipe.store.database import Database
+from hivepipe.store.open_sessions import open_turns
+from hivepipe.stored_times import stored_time
+
+SETTLED_NS = 30 * 10**9  # by then the end of a turn, which hooks were told of, is in the store
+REASON = "by a person, with Esc or No"
+
+
+def interrupted(db: Database, job: Envelope, machine: tuple[str, str, str]) -> Iterator[Message]:
+    """Yield a pause for each session whose turn is open and whose process is idle."""
+    for row in open_turns(db):
+        if not fate_of(row, machine).lives:
+            continue
+        session, transcript = row["session_id"], row["transcript_path"]
+        said = client_status(row["pid"], row["pid_started"] or "", session, transcript)
+        if said is None or said.status != IDLE or said.at_ns > job.event_time_ns - SETTLED_NS:
+            continue
+        if said.at_ns > row["state_time_ns"] and stored_time(said.at_ns) > row["last_active_at"]:
+            project = row["project"] or ""
+            parent = replace(job, session=session, instance=row["id"], project=project)
+            for each in (
+                Job("pause_session", {"error": "", "background_tasks": 0}, session[:8]),
+                Job("record_notice", {"kind": "interrupted", "text": REASON}, "interrupted"),
+            ):
+                id = f"{each.operation}-{session}-{said.at_ns}"
+                yield compose(id, each, said.at_ns, parent=parent)

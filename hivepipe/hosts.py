@@ -1,0 +1,125 @@
+"""The programs that run our hooks, and what each of them calls things: a table per host.
+
+hivepipe's words are Claude Code's. An event of another host is translated when it is read, and its
+session carries the host's name. A host is known by its events alone: one can run inside another,
+and inherits its environment.
+
+On the hook path, of another host's events. Sources: the events of Codex CLI 0.169.0 and of Copilot
+CLI 1.0.102, recorded from the real programs; for Cursor https://cursor.com/docs/hooks.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Fields = dict[str, object]
+_NOTHING: dict[str, str] = {}
+
+
+class Host:
+    """A program that runs hooks."""
+
+    __slots__ = (
+        "arguments",
+        "events",
+        "fields",
+        "folder_variable",
+        "has_transcripts",
+        "is_host_of",
+        "name",
+        "tools",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        is_host_of: "Callable[[Fields], bool]",
+        *,
+        fields: dict[str, str] = _NOTHING,
+        events: dict[str, str] = _NOTHING,
+        tools: dict[str, str] = _NOTHING,
+        arguments: dict[str, str] = _NOTHING,
+        has_transcripts: bool = False,
+        folder_variable: str = "CLAUDE_CONFIG_DIR",
+    ) -> None:
+        """Each table: the host's word -> ours. `arguments` are those of tools.
+
+        `has_transcripts`: hivepipe can read them. `folder_variable`: names the host's folder.
+        """
+        self.name = name
+        self.is_host_of = is_host_of
+        self.fields = fields
+        self.events = events
+        self.tools = tools
+        self.arguments = arguments
+        self.has_transcripts = has_transcripts
+        self.folder_variable = folder_variable
+
+    def translated(self, said: Fields) -> Fields:
+        """Return an event in our words; what has none stays as it is."""
+        fields = {self.fields.get(key, key): value for key, value in said.items()}
+        for key, table in (("hook_event_name", self.events), ("tool_name", self.tools)):
+            word = fields.get(key)
+            if isinstance(word, str):
+                fields[key] = table.get(word, word)
+        arguments = fields.get("tool_input")
+        if isinstance(arguments, dict):
+            names = self.arguments
+            fields["tool_input"] = {names.get(key, key): it for key, it in arguments.items()}
+        if not self.has_transcripts:
+            fields.pop("transcript_path", None)
+        return fields
+
+
+def _is_codex(fields: Fields) -> bool:
+    """Its files are named rollout-*, and it says of which turn an event is."""
+    path = fields.get("transcript_path")
+    named = isinstance(path, str) and path.rpartition("/")[2].startswith("rollout-")
+    return named or ("turn_id" in fields and "prompt_id" not in fields)
+
+
+def _is_copilot(fields: Fields) -> bool:
+    """It says when, in camel case or in ours, and keeps its files by session."""
+    if "sessionId" in fields and "session_id" not in fields:
+        return True
+    path = fields.get("transcript_path", "/session-state/")
+    return "timestamp" in fields and isinstance(path, str) and "/session-state/" in path
+
+
+def _is_cursor(fields: Fields) -> bool:
+    return "cursor_version" in fields
+
+
+HOSTS = (
+    Host(
+        "codex",
+        _is_codex,
+        fields={"turn_id": "prompt_id"},
+        tools={"apply_patch": "Edit"},
+        has_transcripts=True,
+        folder_variable="CODEX_HOME",
+    ),
+    Host(
+        "copilot",
+        _is_copilot,
+        fields={
+            "hookName": "hook_event_name",
+            "sessionId": "session_id",
+            "toolName": "tool_name",
+            "toolInput": "tool_input",
+            "tool_result": "tool_response",
+        },
+        events={"permissionRequest": "PermissionRequest"},
+        tools={"bash": "Bash", "edit": "Edit"},  # where it does not use our names itself
+        arguments={"path": "file_path"},
+    ),
+    Host("cursor", _is_cursor),
+)
+
+
+def host_of(fields: Fields) -> Host | None:
+    """Return the host that an event is of; None: Claude Code."""
+    for host in HOSTS:
+        if host.is_host_of(fields):
+            return host
+    return None

@@ -1,0 +1,42 @@
+"""A database in a work tree that git has, too: what others commit would be taken for it.
+
+So would a log beside it. SQLite applies whatever `hive.db-wal` or `hive.db-journal` it finds to the
+database, for good, and the database keeps the number by which it is known.
+"""
+
+import shlex
+from pathlib import Path
+
+from hivepipe import git
+from hivepipe.errors import StoreError, TreeError
+from hivepipe.home import IN_PROJECT
+from hivepipe.store.location import SUFFIXES
+
+_LOGS = SUFFIXES[1:]
+
+
+def refuse_tracked(path: Path) -> None:
+    """StoreError: git tracks a database in a work tree, or a log of it, or does not say."""
+    tree, found, name = str(path).rpartition(f"{IN_PROJECT}/")
+    if not tree or not found or "/" in name:
+        return
+    try:
+        tracked = git.tracked_files(tree, *(f".{found}{name}{suffix}" for suffix in SUFFIXES))
+    except TreeError as error:
+        raise StoreError(str(error)) from error
+    if tracked:
+        text, command = refusal(tree, tracked)
+        raise StoreError(f"{text}. Look at it, then: {command}")
+
+
+def refusal(tree: str, tracked: list[str]) -> tuple[str, str]:
+    """Return what is wrong with files of ours that git tracks, and the command that mends it."""
+    remove = f"git -C {shlex.quote(tree)} rm"
+    for name in tracked:
+        if name.endswith(_LOGS):
+            text = (
+                f"git tracks {name}: what others commit there SQLite would apply to your database"
+            )
+            return f"{text} (your own stays there by `rm --cached`)", f"{remove} -f {name}"
+    text = f"git tracks {tracked[0]}: what others commit there would be taken for yours"
+    return text, f"{remove} -r --cached --ignore-unmatch .hive-mind .claude-state/logs"

@@ -1,0 +1,152 @@
+"""The lines of Codex CLI's transcripts in the words of Claude Code's, line by line.
+
+    {"timestamp": ..., "type": "response_item", "payload": {"type": "function_call", ...}}
+
+Whoever reads a transcript reads both. What has no counterpart keeps its type and says nothing.
+Source: transcripts that Codex CLI 0.169.0 wrote.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+Fields = dict[str, Any]
+
+INTERRUPTED = "[Request interrupted by user]"
+_TYPES = (
+    "session_meta",
+    "turn_context",
+    "response_item",
+    "event_msg",
+    "compacted",
+    "token_usage_record",
+)
+_SHELLS = ("exec_command", "shell", "shell_command", "local_shell_call")
+_EXIT = re.compile(r"^(?:Process exited with code|Exit code:) (\d+)", re.MULTILINE)
+_HEAD_CHARS = 300  # of an output, in which its exit code stands
+# What Codex itself says in the user's name begins so.
+_OF_CODEX = ("<environment_context>", "<user_instructions>", "<turn_aborted>", "# AGENTS.md")
+
+
+def is_codex(line: Fields) -> bool:
+    """Is this a line of Codex CLI's?"""
+    return isinstance(line.get("payload"), dict) and line.get("type") in _TYPES
+
+
+def translated(line: Fields) -> Fields:
+    """Return a line of Codex CLI's in Claude Code's words."""
+    payload = line["payload"]
+    kind = line["type"] if line["type"] != "response_item" else str(payload.get("type"))
+    translate = _TRANSLATORS.get(kind)
+    said = translate(payload) if translate else {"type": line["type"]}
+    return {"timestamp": line.get("timestamp"), **said}
+
+
+def _session(payload: Fields) -> Fields:
+    git = payload.get("git")
+    return {
+        "type": "session_meta",
+        "sessionId": payload.get("id"),
+        "cwd": payload.get("cwd"),
+        "version": payload.get("cli_version"),
+        "gitBranch": git.get("branch") if isinstance(git, dict) else None,
+    }
+
+
+def _turn(payload: Fields) -> Fields:
+    return {"type": "turn_context", "cwd": payload.get("cwd"), "model": payload.get("model")}
+
+
+def _message(payload: Fields) -> Fields:
+    content = payload.get("content")
+    pieces = content if isinstance(content, list) else []
+    texts = [piece["text"] for piece in pieces if isinstance(piece, dict) and "text" in piece]
+    blocks = [{"type": "text", "text": text} for text in texts]
+    if payload.get("role") == "assistant":
+        return {"type": "assistant", "message": _answer(payload, blocks)}
+    is_users = payload.get("role") == "user" and not _is_of_codex(texts)
+    return {"type": "user", "isMeta": not is_users, "message": {"role": "user", "content": blocks}}
+
+
+def _is_of_codex(texts: list[Any]) -> bool:
+    return bool(texts) and str(texts[0]).startswith(_OF_CODEX)
+
+
+def _call(payload: Fields) -> Fields:
+    name = payload.get("name", payload.get("type"))
+    said = _object(payload.get("arguments", payload.get("input", payload.get("action"))))
+    if name in _SHELLS:  # its hooks say Bash
+        name, said = "Bash", {"command": said.get("cmd", said.get("command")), **said}
+    block = {"type": "tool_use", "id": payload.get("call_id"), "name": name, "input": said}
+    return {"type": "assistant", "message": _answer(payload, [block])}
+
+
+def _object(said: object) -> Fields:
+    """Return the arguments of a call, which may come as text."""
+    if isinstance(said, str):
+        try:
+            said = orjson.loads(said)
+        except orjson.JSONDecodeError:
+            return {"input": said}
+    return said if isinstance(said, dict) else {"input": said}
+
+
+def _result(payload: Fields) -> Fields:
+    output = payload.get("output")
+    text = output if isinstance(output, str) else orjson.dumps(output).decode()
+    code = _EXIT.search(text[:_HEAD_CHARS])
+    block = {
+        "type": "tool_result",
+        "tool_use_id": payload.get("call_id"),
+        "content": text,
+        "is_error": code is not None and code[1] != "0",
+    }
+    return {"type": "user", "message": {"role": "user", "content": [block]}}
+
+
+def _used(payload: Fields) -> Fields:
+    """Codex counts what was read from its cache as input, too; Claude Code counts it apart."""
+    usage = payload.get("usage")
+    given = usage.items() if isinstance(usage, dict) else ()
+    used = {key: tokens for key, tokens in given if type(tokens) is int}
+    cached, written = used.get("cached_input_tokens", 0), used.get("cache_write_input_tokens", 0)
+    tokens = {
+        "input_tokens": used.get("input_tokens", 0) - cached - written,
+        "output_tokens": used.get("output_tokens", 0),
+        "cache_read_input_tokens": cached,
+        "cache_creation_input_tokens": written,
+    }
+    message = {"id": payload.get("response_id"), "role": "assistant", "usage": tokens}
+    return {"type": "assistant", "sessionId": payload.get("session_id"), "message": message}
+
+
+def _compacted(payload: Fields) -> Fields:
+    return {"type": "system", "subtype": "compact_boundary", "content": payload.get("message")}
+
+
+def _event(payload: Fields) -> Fields:
+    if payload.get("type") != "turn_aborted":
+        return {"type": "event_msg"}
+    return {"type": "user", "message": {"role": "user", "content": INTERRUPTED}}
+
+
+def _answer(payload: Fields, blocks: list[Fields]) -> Fields:
+    return {"id": payload.get("id"), "role": "assistant", "content": blocks}
+
+
+_TRANSLATORS: dict[str, Callable[[Fields], Fields]] = {
+    "session_meta": _session,
+    "turn_context": _turn,
+    "message": _message,
+    "function_call": _call,
+    "custom_tool_call": _call,
+    "local_shell_call": _call,
+    "web_search_call": _call,
+    "function_call_output": _result,
+    "custom_tool_call_output": _result,
+    "token_usage_record": _used,
+    "compacted": _compacted,
+    "event_msg": _event,
+}

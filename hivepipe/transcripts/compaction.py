@@ -1,0 +1,52 @@
+"""What a compaction says: its summary, without the words that Claude Code puts around it.
+
+The frame is for the session that goes on; to any other reader it would be an order. Its versions:
+
+    This session is being continued from a previous conversation ...
+                                                            <- <system-reminder>, since 2.1.330
+    Summary:                                                <- not if the model left its tags out
+    ...
+    If you need specific details from before compaction ... read the full transcript at: ...
+    Continue the conversation from where it left off ...
+    The messages after this summary ...                     <- since 2.1.330
+"""
+
+import re
+
+CAP_SUMMARY = 100_000  # with its frame
+_BEGINS = "This session is being continued from a previous conversation"
+_REMINDER = re.compile(r"\A\s*<system-reminder>.*?</system-reminder>", re.DOTALL)
+_HEADING = re.compile(r"\A\s*(?:Analysis:\n.*?\n)?\s*Summary:[ \t]*\n", re.DOTALL)
+_TRANSCRIPT = "If you need specific details from before compaction"
+_ENDS = (
+    _TRANSCRIPT,
+    "Recent messages are preserved verbatim",
+    "Continue the conversation from where it left off",
+    "Please continue the conversation from where we left",
+    "The messages after this summary",
+)
+
+
+def without_frame(words: str) -> str:
+    """Return the summary itself; a text without the frame is returned as it is."""
+    if not words.lstrip().startswith(_BEGINS):
+        return words
+    _, _, summary = words.lstrip().partition("\n")
+    if not summary:
+        return words
+    while reminder := _REMINDER.match(summary):
+        summary = summary[reminder.end() :]
+    if heading := _HEADING.match(summary):
+        summary = summary[heading.end() :]
+    return "\n".join(_without_end(summary.split("\n"))).strip()
+
+
+def _without_end(lines: list[str]) -> list[str]:
+    """Cut at the last line that names the transcript; else leave out known lines at the end."""
+    for number in range(len(lines) - 1, -1, -1):
+        if lines[number].startswith(_TRANSCRIPT):
+            lines = lines[:number]
+            break
+    while lines and (not lines[-1].strip() or lines[-1].startswith(_ENDS)):
+        lines = lines[:-1]
+    return lines

@@ -1,0 +1,46 @@
+"""What a transcript says of its session beside its messages: for the store."""
+
+from dataclasses import dataclass, field
+
+from hivepipe.costs.tokens import Tokens
+from hivepipe.events import clean
+from hivepipe.transcripts.lines import CAP_NAME, Fields, count, part
+
+CUSTOM_TITLE = "custom-title"  # by the user, in place of one by Claude
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What new lines say; nothing was said where it is empty.
+
+    titles: the last title of each kind (custom-title, ai-title), and the number of its line.
+    counts: what the session used in all, as Claude Code counts it (`cost-state`): when it began,
+    how long it had run, each model's tokens, when the line before was written.
+    """
+
+    session: str = ""
+    titles: dict[str, tuple[str, int]] = field(default_factory=dict)
+    counts: list[tuple[int, int, dict[str, Tokens], str]] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        """Was anything said?"""
+        return bool(self.session and (self.titles or self.counts))
+
+
+def counted_by(line: Fields, time: str) -> tuple[int, int, dict[str, Tokens], str]:
+    """Return what a line of the type `cost-state` counts."""
+    models = part(line, "modelUsage")
+    by_model = {clean(name[:CAP_NAME]): _tokens(part(models, name)) for name in models}
+    return count(line, "startTime"), count(line, "totalDuration"), by_model, time
+
+
+def _tokens(used: Fields) -> Tokens:
+    an_hour = count(used, "cacheCreationEphemeral1hInputTokens")
+    return Tokens(
+        input=count(used, "inputTokens"),
+        output=count(used, "outputTokens"),
+        cache_read=count(used, "cacheReadInputTokens"),
+        cache_write_5m=max(count(used, "cacheCreationInputTokens") - an_hour, 0),
+        cache_write_1h=an_hour,
+        web_searches=count(used, "webSearchRequests"),
+    )

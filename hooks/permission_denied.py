@@ -1,0 +1,12 @@
+"""What Claude Code runs on PermissionDenied; the event comes on stdin."""
+
+import sys
+
+try:
+    root = __file__.rsplit("/", 3 if "/_hooks/" in __file__ else 2)[0]
+    sys.path.append(root)
+    from hivepipe.intake.hook import run
+
+    run("PermissionDenied")
+except BaseException:  # noqa: BLE001  a broken installation must not stop Claude Code
+    pass

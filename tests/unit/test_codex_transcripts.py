@@ -1,0 +1,138 @@
+"""Codex CLI's transcripts in Claude Code's words: lines as Codex CLI 0.169.0 wrote them, cut."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from hivepipe.transcripts.lines import read_line
+from hivepipe.transcripts.tally import Tally
+
+SESSION = "01a205ab-d103-7783-8da7-0b4ab90fa79e"
+AT = "2026-11-22T23:51:16.211Z"
+
+
+def line(kind: str, payload: dict[str, Any]) -> bytes:
+    return orjson.dumps({"timestamp": AT, "ordinal": 0, "type": kind, "payload": payload})
+
+
+def item(kind: str, **fields: object) -> bytes:
+    return line("response_item", {"type": kind, **fields})
+
+
+def message(role: str, text: str) -> bytes:
+    kind = "output_text" if role == "assistant" else "input_text"
+    return item("message", role=role, content=[{"type": kind, "text": text}])
+
+
+def output(call: str, text: str) -> bytes:
+    return item("function_call_output", call_id=call, output=text)
+
+
+def used(response: str) -> bytes:
+    usage = {
+        "input_tokens": 1000,
+        "cached_input_tokens": 300,
+        "cache_write_input_tokens": 0,
+        "output_tokens": 50,
+        "reasoning_output_tokens": 10,
+        "total_tokens": 1050,
+    }
+    payload = {"session_id": SESSION, "response_id": response, "usage": usage}
+    return line("token_usage_record", payload)
+
+
+SESSION_LINES = [
+    line(
+        "session_meta",
+        {"id": SESSION, "cwd": "/home/ana/shop", "cli_version": "0.169.0", "source": "exec"},
+    ),
+    line("turn_context", {"cwd": "/home/ana/shop", "model": "gpt-5.5"}),
+    message("developer", "<skills_instructions>"),
+    message("user", "<environment_context>\n  <cwd>/home/ana/shop</cwd>"),
+    message("user", "please work"),
+    line("event_msg", {"type": "token_count", "info": {"total_token_usage": {}}}),
+    item("function_call", name="exec_command", arguments='{"cmd": "ls /no"}', call_id="call_1"),
+    used("resp_1"),
+    output("call_1", "Chunk ID: 1\nProcess exited with code 2\nOutput:\nls: cannot access\n"),
+    item("custom_tool_call", name="apply_patch", input="*** Begin Patch", call_id="call_2"),
+    used("resp_2"),
+    item("custom_tool_call_output", call_id="call_2", output="Exit code: 0\nOutput:\nSuccess.\n"),
+    message("assistant", "Done."),
+    used("resp_3"),
+]
+
+
+def tally(lines: list[bytes]) -> Tally:
+    found = Tally()
+    for raw in lines:
+        found.feed(raw)
+    return found
+
+
+def test_a_session_adds_up() -> None:
+    found = tally(SESSION_LINES)
+    assert (found.session, found.cwd) == (SESSION, "/home/ana/shop")
+    assert (found.claude_version, found.models) == ("0.169.0", ["gpt-5.5"])
+    assert found.tools == {"Bash": [1, 0, 1], "apply_patch": [1, 1, 0]}
+    assert (found.answer, found.outcome) == ("Done.", "success")
+    assert found.messages == 4  # the user's, two calls, the answer
+    assert found.broken_lines == 0
+
+
+def test_tokens_from_the_cache_count_once() -> None:
+    usages = tally(SESSION_LINES).take_usages()
+    assert [each.message_id for each in usages] == ["resp_1", "resp_2", "resp_3"]
+    assert {each.session for each in usages} == {SESSION}
+    assert {each.rate.model for each in usages} == {"gpt-5.5"}
+    tokens = usages[0].tokens
+    assert (tokens.input, tokens.cache_read, tokens.output) == (700, 300, 50)
+
+
+def test_a_tally_that_was_laid_aside_goes_on_with_the_model() -> None:
+    first = tally(SESSION_LINES[:5])
+    again = Tally.load(first.dump())
+    assert again is not None
+    for raw in SESSION_LINES[5:]:
+        again.feed(raw)
+    assert again.models == ["gpt-5.5"]
+
+
+def test_an_interrupted_turn_is_one() -> None:
+    aborted = line("event_msg", {"type": "turn_aborted", "reason": "interrupted"})
+    assert tally([*SESSION_LINES[:5], aborted]).outcome == "interrupted"
+
+
+def test_a_compaction_is_counted() -> None:
+    assert tally([*SESSION_LINES, line("compacted", {"message": "So far."})]).compactions == 1
+
+
+ODD = [
+    {},
+    {"type": "message"},
+    {"type": "message", "role": "user", "content": "text"},
+    {"type": "message", "role": "assistant", "content": [None, 7, {"text": 7}]},
+    {"type": "function_call"},
+    {"type": "function_call", "name": 7, "arguments": "no json"},
+    {"type": "function_call", "name": "shell", "arguments": "[1]"},
+    {"type": "function_call_output", "output": {"content": [1]}},
+    {"type": "custom_tool_call_output", "call_id": 7},
+    {"type": ["a list"]},
+]
+
+
+@pytest.mark.parametrize("payload", ODD, ids=str)
+def test_an_odd_payload_breaks_nothing(payload: dict[str, Any]) -> None:
+    for kind in ("response_item", "session_meta", "turn_context", "token_usage_record"):
+        assert tally([line(kind, payload)]).lines == 1
+
+
+@pytest.mark.parametrize("usage", [None, [], {"input_tokens": "many"}, {"input_tokens": -1}])
+def test_odd_tokens_count_as_none(usage: object) -> None:
+    raw = line("token_usage_record", {"response_id": "r", "usage": usage})
+    assert all(not any(each.tokens) for each in tally([raw]).take_usages())
+
+
+def test_a_line_of_claude_code_stays_as_it_is() -> None:
+    said = {"type": "user", "payload": {"type": "message"}, "message": {"content": "hello"}}
+    assert read_line(orjson.dumps(said)) == said

@@ -1,0 +1,64 @@
+"""The summary of a compaction, without what Claude Code says around it to the session itself."""
+
+import json
+from typing import Any
+
+import pytest
+
+from hivepipe.summaries.excerpt import excerpt_of
+from hivepipe.transcripts.compaction import without_frame
+from hivepipe.transcripts.tally import Tally
+
+HEAD = "This session is being continued from a previous conversation that ran out of context. More."
+TOOLS = "<system-reminder>\n<tools-used>Bash</tools-used>\n</system-reminder>"
+DETAILS = (
+    "If you need specific details from before compaction, read the full transcript at: /x.jsonl"
+)
+GO_ON = "Continue the conversation from where it left off without asking. Resume directly."
+EARLIER = "Please continue the conversation from where we left it off."
+LATER = "The messages after this summary are the most recent ones."
+SUMMARY = "1. Request: mend it.\n\n2. Files:\n   If you need specific details, ask Ana."
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"{HEAD}\n\nSummary:\n{SUMMARY}\n\n{DETAILS}\n{GO_ON}",  # 2.1.197
+        f"{HEAD}\n\n{TOOLS}\nSummary:\n{SUMMARY}\n\n{DETAILS}\n{GO_ON}\n\n{LATER}",  # 2.1.330
+        f"{HEAD}\n\nSummary:\n{SUMMARY}\n\n{DETAILS}\n\nRecent messages are preserved verbatim.",
+        f"{HEAD}\n\nSummary:\n{SUMMARY}\n\n{DETAILS}\nWhatever a later version says.",
+        f"{HEAD}\nAnalysis:\nThought.\n\nSummary:\n{SUMMARY}\n\n{EARLIER}",
+        f"{HEAD}\n\n{SUMMARY}\n\n{GO_ON}",  # the model left its tags out
+        f"{HEAD}\n\n{SUMMARY}",
+        SUMMARY,
+    ],
+)
+def test_the_summary_is_left(words: str) -> None:
+    assert without_frame(words) == SUMMARY
+
+
+def test_a_summary_that_quotes_an_older_frame_is_kept_whole() -> None:
+    inner = f"Before:\n{DETAILS}\nSummary:\nand so on"
+    assert without_frame(f"{HEAD}\n\nSummary:\n{inner}\n\n{DETAILS}\n{GO_ON}") == inner
+
+
+def test_nothing_is_lost_where_there_is_nothing_but_a_head() -> None:
+    assert without_frame(HEAD) == HEAD
+
+
+def compacted(words: str) -> bytes:
+    message = {"role": "user", "content": words}
+    line: dict[str, Any] = {"type": "user", "uuid": "u", "message": message}
+    return json.dumps({**line, "isCompactSummary": True}).encode()
+
+
+def test_a_long_summary_is_cut_and_not_its_frame() -> None:
+    words = f"{HEAD}\n\nSummary:\n{'x' * 50_000}\n\n{DETAILS}\n{GO_ON}"
+    tally = Tally()
+    tally.feed(compacted(words))
+    assert tally.compact_summary == "x" * 2000
+
+
+def test_who_summarises_a_session_reads_no_frame() -> None:
+    words = f"{HEAD}\n\nSummary:\n{SUMMARY}\n\n{DETAILS}\n{GO_ON}"
+    assert excerpt_of([compacted(words)]).text == f"Summary of what came before: {SUMMARY}"

@@ -1,0 +1,73 @@
+"""What the events of other programs than Claude Code say."""
+
+import pytest
+
+from hivepipe import jobs
+from hivepipe.events import Event, PostToolUse, PreToolUse, SessionStart, UserPromptSubmit
+from hivepipe.events import parse_event as parse
+from tests import host_payloads, payloads
+from tests.host_payloads import CODEX, COPILOT, CURSOR
+from tests.payloads import encoded
+
+
+def parsed(payload: host_payloads.Payload) -> Event:
+    event = parse("", encoded(payload))
+    assert event is not None
+    assert not event.problems
+    return event
+
+
+@pytest.mark.parametrize(
+    ("host", "payload"),
+    [*(("codex", it) for it in CODEX), *(("copilot", it) for it in COPILOT), ("cursor", CURSOR)],
+    ids=lambda it: it if isinstance(it, str) else it["hook_event_name"],
+)
+def test_an_event_names_its_host(host: str, payload: host_payloads.Payload) -> None:
+    assert parsed(payload).host == host
+
+
+@pytest.mark.parametrize("label", payloads.ALL)
+def test_an_event_of_claude_code_is_no_other_hosts(label: str) -> None:
+    event = parse("", encoded(payloads.ALL[label]))
+    assert event is not None
+    assert event.host == ""
+
+
+def test_codex_says_turns_models_and_patches() -> None:
+    start, prompt, call, patch = map(parsed, CODEX[:4])
+    assert isinstance(start, SessionStart)
+    assert (start.model, start.source) == ("gpt-5.5", "startup")
+    assert isinstance(prompt, UserPromptSubmit)
+    assert (prompt.prompt, prompt.prompt_id) == (
+        "please work",
+        host_payloads.CODEX_PROMPT["turn_id"],
+    )
+    assert prompt.is_users
+    assert isinstance(call, PreToolUse)
+    assert (call.tool, call.command, call.tool_use_id) == ("Bash", "ls", "call_1")
+    assert isinstance(patch, PostToolUse)
+    assert jobs.is_operation(patch)
+
+
+def test_copilot_says_paths_and_results_in_its_own_words() -> None:
+    _, write, _, stop = map(parsed, COPILOT)
+    assert isinstance(write, PostToolUse)
+    assert (write.tool, write.file_path) == ("Write", "/home/ana/shop/a.txt")
+    assert write.response["result_type"] == "success"
+    assert stop.transcript_path == ""  # hivepipe cannot read it
+
+
+def test_a_session_carries_the_name_of_its_host() -> None:
+    def planned(payload: host_payloads.Payload) -> dict[str, object]:
+        context = jobs.Context(event_time_ns=1, session="s", own_session="s", newcomer=True)
+        (start,) = (
+            job for job in jobs.plan(parsed(payload), context) if job.operation == "start_session"
+        )
+        return start.payload
+
+    assert planned(host_payloads.CODEX_START)["client"] == "codex"
+    assert (
+        planned(host_payloads.CODEX_CALL)["client"] == "codex"
+    )  # hooks installed in a running session
+    assert planned(host_payloads.COPILOT_WRITE)["client"] == "copilot"
+    assert "client" not in planned(payloads.ALL["SessionStart"])

@@ -1,0 +1,131 @@
+"""A turn that a person ended is a pause, by the word of the client's own process."""
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hivepipe.envelope import Envelope
+from hivepipe.handlers.interrupted import SETTLED_NS, interrupted
+from hivepipe.intake.fate import start_time
+from hivepipe.intake.instance import this_machine
+from hivepipe.store.activity import record_activity
+from hivepipe.store.database import Database
+from hivepipe.stored_times import stored_time
+
+PID = os.getpid()
+INSTANCE = "instance-1700000000-0123abcd"
+NOW_NS = time.time_ns()
+CALLED_NS = NOW_NS - 3 * SETTLED_NS
+IDLE_NS = (NOW_NS - 2 * SETTLED_NS) // 10**6 * 10**6
+JOB = Envelope("reap-1", "reap_sessions", 4, {}, "", "", "", NOW_NS)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home folder with a session in a call, and its client's files."""
+    transcript = tmp_path / ".claude" / "projects" / "-shop" / "s1.jsonl"
+    db = Database(tmp_path / "hive.db")
+    with db.transaction():
+        db.execute(
+            "INSERT INTO sessions (id, status, turn, state_time_ns, transcript_path, project)"
+            " VALUES ('s1', 'active', 'active', :at, :path, '/shop')",
+            {"at": CALLED_NS, "path": str(transcript)},
+        )
+        host, boot, pid_space = this_machine()
+        db.execute(
+            "INSERT INTO instances (id, pid, pid_started, host, boot, pid_space)"
+            " VALUES (:id, :pid, :started, :host, :boot, :pid_space)",
+            {
+                "id": INSTANCE,
+                "pid": PID,
+                "started": start_time(PID),
+                "host": host,
+                "boot": boot,
+                "pid_space": pid_space,
+            },
+        )
+        db.execute(
+            "INSERT INTO instance_sessions (id, session_id, instance_id, status)"
+            " VALUES ('a', 's1', :id, 'active')",
+            {"id": INSTANCE},
+        )
+        record_activity(
+            db,
+            session="s1",
+            since_ms=1,
+            last_active_at=stored_time(CALLED_NS),
+            last_work_at=None,
+            totals={"calls": 1, "failed": 0, "denied": 0, "warned": 0},
+            open_calls=1,
+            turn_is_open=True,
+            task="",
+            profile="",
+        )
+    db.close()
+    (tmp_path / ".claude" / "sessions").mkdir(parents=True)
+    return tmp_path
+
+
+def said(home: Path, at_ns: int = IDLE_NS, status: str = "idle") -> None:
+    text = {"pid": PID, "sessionId": "s1", "status": status, "statusUpdatedAt": at_ns // 10**6}
+    (home / ".claude" / "sessions" / f"{PID}.json").write_text(json.dumps(text))
+
+
+def found(home: Path) -> Iterator[tuple[str, str, int]]:
+    db = Database(home / "hive.db")
+    for message in list(interrupted(db, JOB, this_machine())):
+        envelope = json.loads(message.envelope)
+        yield message.id, envelope["operation"], envelope["event_time_ns"]
+    db.close()
+
+
+def changed(home: Path, sql: str) -> None:
+    db = Database(home / "hive.db")
+    with db.transaction():
+        db.execute(sql, {})
+    db.close()
+
+
+def test_it_is_a_pause_with_a_reason_at_the_time_of_the_word(home: Path) -> None:
+    said(home)
+    messages = list(found(home))
+    assert [(operation, at_ns) for _, operation, at_ns in messages] == [
+        ("pause_session", IDLE_NS),
+        ("record_notice", IDLE_NS),
+    ]
+    assert list(found(home)) == messages, "the same jobs, which have their effect once"
+
+
+def test_without_the_file_nothing_is_known(home: Path) -> None:
+    assert list(found(home)) == []
+
+
+@pytest.mark.parametrize("status", ["busy", "waiting"])
+def test_who_works_or_waits_is_not_interrupted(home: Path, status: str) -> None:
+    said(home, status=status)
+    assert list(found(home)) == []
+
+
+@pytest.mark.parametrize("at_ns", [NOW_NS, CALLED_NS - 10**9], ids=["too young", "older"])
+def test_a_word_that_is_too_young_or_older_than_the_call_is_no_news(home: Path, at_ns: int) -> None:
+    said(home, at_ns)
+    assert list(found(home)) == []
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE activity SET turn_is_open = 0",
+        "UPDATE sessions SET status = 'paused'",
+        "UPDATE instance_sessions SET status = 'detached'",
+        "UPDATE instances SET pid_started = '1'",
+    ],
+)
+def test_a_turn_that_is_over_or_of_a_dead_process_is_left_alone(home: Path, sql: str) -> None:
+    said(home)
+    changed(home, sql)
+    assert list(found(home)) == []

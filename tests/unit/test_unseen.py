@@ -1,0 +1,97 @@
+"""What Claude Code counted beside the messages: compactions, titles; forks count once."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hivepipe.costs.tokens import Rate, Tokens
+from hivepipe.store import unseen, usage
+from hivepipe.store.database import Database
+from hivepipe.store.listings import listings
+from hivepipe.transcripts.tally import Tally
+from hivepipe.transcripts.usage import Usage
+from tests.unit.test_transcripts import fed
+
+TIME = "2026-11-22T10:00:00.000Z"
+EACH = Tokens(10, 1, 30, 20)
+MODEL = "claude-opus-5"
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[Database]:
+    with closing(Database(tmp_path / "hive.db")) as made:
+        yield made
+
+
+def times(number: int) -> Tokens:
+    return Tokens(*(number * count for count in EACH))
+
+
+def messages(db: Database, session: str, number: int, agent: str = "") -> None:
+    for _ in range(number):
+        id = f"m{len(db.rows('SELECT 1 FROM usage'))}"
+        record = Usage(id, "r", session, agent, TIME, Rate(MODEL, TIME[:10]), EACH)
+        usage.record(db, record)
+
+
+def counted(db: Database, session: str, secs: int, requests: int, start: int = 1) -> None:
+    model = f"{MODEL}[1m]"
+    unseen.record(db, session, start, secs * 1000, model, TIME, times(requests))
+
+
+def found(db: Database, session: str = "") -> dict[str, int]:
+    """Return the requests in no transcript by session."""
+    with listings(db.path) as store:
+        rest = {each.session: each.tokens for each in unseen.unseen(store, session)}
+        charged = [each for each in usage.charges(store, session=session) if not each.messages]
+        assert {each.session: each.tokens for each in charged} == rest
+    assert all(tokens == times(tokens.output) for tokens in rest.values())
+    return {session: tokens.output for session, tokens in rest.items()}
+
+
+def test_what_no_message_used_is_left(db: Database) -> None:
+    messages(db, "a", 2)
+    messages(db, "a", 1, "agent")
+    counted(db, "a", 5, 2)
+    assert found(db) == {}  # the count of the first run; more was used since
+    counted(db, "a", 9, 5)
+    counted(db, "a", 9, 5)
+    assert found(db) == found(db, "a") == {"a": 2}
+    assert found(db, "b") == {}
+
+
+def test_sessions_that_begin_anew_are_added_up(db: Database) -> None:
+    """A session whose last count was lost is counted from its resumed run on."""
+    messages(db, "a", 3)
+    counted(db, "a", 5, 2)
+    counted(db, "a", 2, 3, start=2)
+    assert found(db) == {"a": 2}
+
+
+def test_a_fork_counts_what_its_parent_had_and_it_counts_once(db: Database) -> None:
+    messages(db, "parent", 2)
+    counted(db, "parent", 5, 3)  # a compaction
+    messages(db, "fork", 4)
+    counted(db, "fork", 9, 3 + 4 + 1)
+    counted(db, "parent", 12, 3)  # it goes on, beside the fork
+    assert found(db) == {"parent": 1, "fork": 1}
+    assert found(db, "fork") == {"fork": 1}
+
+
+def test_a_line_of_the_transcript_says_it() -> None:
+    models: dict[str, Any] = {
+        MODEL: {"inputTokens": 10, "outputTokens": 1, "cacheReadInputTokens": 30,
+                "cacheCreationInputTokens": 20, "cacheCreationEphemeral1hInputTokens": 5,
+                "webSearchRequests": 2, "costUSD": 1.0},
+        "broken": 3,
+    }  # fmt: skip
+    line = {"type": "cost-state", "sessionId": "s", "startTime": 7, "totalDuration": 8}
+    user = {"type": "user", "sessionId": "s", "uuid": "u", "timestamp": TIME}
+    tally = fed(user, {**line, "modelUsage": models})
+    said = tally.take_said()
+    wanted = {MODEL: Tokens(10, 1, 30, 15, 5, 2), "broken": Tokens()}
+    assert said.counts == [(7, 8, wanted, TIME)]
+    assert isinstance(Tally.load(tally.dump()), Tally)
