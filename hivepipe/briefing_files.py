@@ -9,8 +9,9 @@ sessions stall. What is not needed any more is removed.
 import logging
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 
 from hivepipe import trust
@@ -20,7 +21,13 @@ from hivepipe.briefing.words import MOST_NOTE_CHARS, Notes
 from hivepipe.errors import StoreError
 from hivepipe.events import CLAUDE_MD, IDENTITY_FILES
 from hivepipe.home import make_folders, project_of, read_small, write_small
-from hivepipe.intake.greeting import PART_BYTES, lead_part, part_path, project_part
+from hivepipe.intake.greeting import (
+    PART_BYTES,
+    PARTS_OF_A_KIND,
+    lead_part,
+    part_path,
+    project_part,
+)
 from hivepipe.liveness import with_activity
 from hivepipe.redaction import redact_text
 from hivepipe.store import briefing, profiles
@@ -38,7 +45,7 @@ Signature = tuple[object, ...]
 logger = logging.getLogger(__name__)
 
 # As the parts are called: any other file in their folder is a person's.
-_PARTS = ("project-", "task-", "goal-", "profile-", "lead-")
+_PARTS = ("project-", "left-", "last-", "task-", "goal-", "profile-", "lead-")
 
 
 class BriefingFiles:
@@ -94,13 +101,22 @@ class BriefingFiles:
         for goal in briefing.open_goals(store, MOST_PARTS):
             own = by_id.get(goal["task_id"]) or by_session.get(goal["id"])
             yield f"goal-{goal['id']}", words.goal_part(own, goal["prompt"] or "")
-        last = {entry["project"]: entry for entry in briefing.last_sessions(store, MOST_PARTS)}
+        last = briefing.last_sessions(store, PARTS_OF_A_KIND, MOST_PARTS)
         for project in self._projects:
-            left = _left_behind(tasks, project)
-            text = words.project_part(_notes_of(self._home, project), last.get(project), left)
-            yield project_part(project), text
+            yield project_part(project), words.notes_part(_notes_of(self._home, project))
+            yield from _parts_of_a_kind("left", project, _left_behind(tasks), words.left_part)
+            yield from _parts_of_a_kind("last", project, last, words.last_part)
         yield from _profile_parts(store)
         yield from _lead_parts(store, tasks)
+
+
+def _parts_of_a_kind(
+    kind: str, project: str, entries: Iterable[Entry], part: Callable[[Entry], str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the first parts of a kind, each behind a line with the id of what it tells."""
+    own = (entry for entry in entries if entry["project"] == project)
+    for number, entry in enumerate(islice(own, PARTS_OF_A_KIND)):
+        yield project_part(project, kind, number), f"{entry['id']}\n{part(entry)}"
 
 
 def _profile_parts(store: Listings) -> Iterator[tuple[str, str]]:
@@ -149,12 +165,9 @@ def _at_work(store: Listings, tasks: list[Entry]) -> list[Entry]:
     return found
 
 
-def _left_behind(tasks: list[Entry], project: str) -> Entry | None:
-    """Return the task last touched in a project whose session has ended."""
-    for task in tasks:
-        if task["project"] == project and task["session_status"] == "ended":
-            return task
-    return None
+def _left_behind(tasks: list[Entry]) -> list[Entry]:
+    """Return the tasks whose session has ended, the last touched first."""
+    return [task for task in tasks if task["session_status"] == "ended"]
 
 
 def _notes_of(home: str, project: str) -> Iterator[Notes]:

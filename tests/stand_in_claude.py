@@ -7,6 +7,7 @@ for each run of the session. Further runs do nothing but say so. Actions:
     say TEXT             tell FILE                call TOOL [ARGUMENT]    fail TOOL
     status JSON          write status.json in one step      raw TEXT    write it as it comes
     cost DOLLARS         a result line with this running total
+    total BEFORE OWN     a result line of a session of so many requests, before this run and in it
     models DOLLARS ...   ... and what each model cost, which is more than the main loop's
     hang                 until a signal           wait FILE             until the file is there
     ignore               SIGTERM from now on
@@ -43,6 +44,13 @@ WITH_VALUE = (
 )
 WITH_VALUES = ("--add-dir", "--allowedTools", "--disallowedTools")
 MODES = ("default", "acceptEdits", "plan", "bypassPermissions", "dontAsk")
+MODEL_COUNTS = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
+RUN_COUNTS = (
+    "input_tokens",
+    "output_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+)
 HOME = Path(os.environ.get("HOME", "/nonexistent"))
 
 
@@ -284,6 +292,13 @@ class Session:
     def do_models(self, rest):
         costs = {f"claude-{n}": {"costUSD": float(each)} for n, each in enumerate(rest.split())}
         self.do_cost("0.000001", modelUsage=costs)
+
+    def do_total(self, rest):
+        before, own = map(int, rest.split())
+        counts = dict.fromkeys(MODEL_COUNTS, 10 * (before + own))
+        models = {"claude-opus-5": {**counts, "costUSD": (before + own) / 100}}
+        usage = dict.fromkeys(RUN_COUNTS, 10 * own)
+        self.do_cost((before + own) / 100, modelUsage=models, usage=usage)
 
     def do_hang(self, _):
         while True:

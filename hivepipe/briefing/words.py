@@ -14,7 +14,8 @@ Entry = Mapping[str, Any]
 MOST_TASK_CHARS = 1_200
 MOST_GOAL_CHARS = 1_500
 MOST_PROFILE_CHARS = 3_200
-MOST_PROJECT_CHARS = 2_800
+MOST_NOTES_CHARS = 2_800
+MOST_LAST_CHARS = 1_500
 MOST_LEAD_CHARS = 2_000
 MOST_NOTE_CHARS = 1_500
 _MOST_AT_WORK_CHARS = 1_000
@@ -50,14 +51,20 @@ def goal_part(task: Entry | None, prompt: str) -> str:
     return cut("\n\n".join(found), MOST_GOAL_CHARS)
 
 
-def project_part(notes: Iterable[Notes], last: Entry | None, left: Entry | None) -> str:
-    """Tell a session what its repository notes, what the last session did, and what it left."""
+def notes_part(notes: Iterable[Notes]) -> str:
+    """Tell a session what its repository notes."""
     found = [of_repository(note.name, note.text, MOST_NOTE_CHARS) for note in notes]
-    if left:
-        found.append(f"An open task that no session works on: {_task(left)}")
-    if last:
-        found.append(_last_session(last))
-    return cut("\n\n".join(found), MOST_PROJECT_CHARS)
+    return cut("\n\n".join(found), MOST_NOTES_CHARS)
+
+
+def left_part(task: Entry) -> str:
+    """Tell a session of a task that an ended session left open."""
+    return cut(f"An open task that no session works on: {_task(task)}", MOST_TASK_CHARS)
+
+
+def last_part(last: Entry) -> str:
+    """Tell a session what an ended one did."""
+    return cut(_last_session(last), MOST_LAST_CHARS)
 
 
 def profile_part(profile: Entry, files: Iterable[Notes]) -> str:

@@ -71,8 +71,8 @@ def costs(by: str, since: datetime | None, as_json: bool, utc: bool) -> None:
     total = Bill()
     with listings(database_path(home)) as store:
         for charge in charges(store, stored(since, utc)):
-            bills.setdefault(key_of(charge), Bill()).add(charge.rate, charge.tokens)
-            total.add(charge.rate, charge.tokens)
+            for bill in (bills.setdefault(key_of(charge), Bill()), total):
+                bill.add(charge.rate, charge.tokens, charge.messages)
     found = [(key, bills[key], bills[key].cost(prices)) for key in sorted(bills)]
     if by != "day":
         found.sort(key=lambda entry: entry[2].dollars or 0, reverse=True)

@@ -14,9 +14,9 @@ class Bill:
     messages: int = 0
     by_rate: dict[Rate, Tokens] = field(default_factory=dict)
 
-    def add(self, rate: Rate, tokens: Tokens) -> None:
+    def add(self, rate: Rate, tokens: Tokens, messages: int = 1) -> None:
         """Put one message on the bill, or the sum of some of one rate."""
-        self.messages += 1
+        self.messages += messages
         self.by_rate[rate] = self.by_rate.get(rate, Tokens()).plus(tokens)
 
     def by_model(self) -> dict[str, Tokens]:

@@ -10,7 +10,8 @@ from hivepipe.errors import HiveError, StoreError
 from hivepipe.hive import prompts, records, steps
 from hivepipe.hive.costs import MICRO
 from hivepipe.hive.orchestrator import Orchestrator
-from hivepipe.hive.standing import Standing
+from hivepipe.hive.run import Run
+from hivepipe.hive.standing import Standing, ending
 from hivepipe.hive.status import write_status
 from hivepipe.hive.steps import Policy
 from hivepipe.hive.worker import Worker
@@ -50,7 +51,7 @@ def take(orchestrator: Orchestrator, standing: Standing, policy: Policy, name: s
     elif name == "ask":
         orchestrator.resume(worker, prompts.ASK, "ask", run.number)
     elif name == "give up":
-        _give_up(worker)
+        _give_up(worker, run)
     elif name == "park":
         orchestrator.park(worker, run.number)
     elif name == "respawn":
@@ -67,13 +68,13 @@ def _signal(standing: Standing, number: signal.Signals) -> None:
             os.killpg(run.pid, number)
 
 
-def _give_up(worker: Worker) -> None:
+def _give_up(worker: Worker, run: Run) -> None:
     """Say in the worker's place that it is dead, with all that it had said before."""
     before = dict(worker.status().fields)
     said = {
         **before,
         "status": "error",
-        "error": "no sign of life, and no answer when it was asked",
+        "error": f"no sign of life; asked, it wrote no status.json, and {ending(run)}",
         "attempted": f"resumed with: {prompts.ASK}",
         "suggestion": "look at transcript.jsonl and stderr.log; spawn a fresh one",
         "by": steps.BY_US,

@@ -17,8 +17,8 @@ from hivepipe.hive.worker import Card, Worker
 from hivepipe.home import absolute, locate, real_path, short_hash, user_folder, write_small
 from hivepipe.install import claude_code, settings_text
 from hivepipe.install.claude_code import Scope
-from hivepipe.install.hook_entries import Form
-from hivepipe.install.installation import wanted_entries
+from hivepipe.install.hook_entries import events_of, form_for
+from hivepipe.install.installation import entries_of
 from hivepipe.programs import find_program
 from hivepipe.regular_file import read_text
 from hivepipe.settings import inherited, variable
@@ -68,8 +68,7 @@ def bring_hooks(worker: Worker, project: str) -> None:
         path.unlink(missing_ok=True)
         return
     hook_copy.refresh()
-    is_new = claude_code.takes_exec_form(claude_code.version())
-    entries = wanted_entries(Form.EXEC if is_new else Form.SHELL)
+    entries = entries_of(events_of(claude_code.version()), form_for(hook_copy.launcher()))
     hooks = {event: [entry] for event, entry in entries.items()}
     write_small(str(path), json.dumps({"hooks": hooks}, indent=2) + "\n")
 
@@ -90,6 +89,11 @@ def _has_our_hooks(path: str) -> bool:
 def _named() -> dict[str, str]:
     """Return the variables that the user's settings let a worker have."""
     return {name: variable(name) or "" for name in (variable("HIVEPIPE_HIVE_ENV") or "").split()}
+
+
+def unset_variables() -> list[str]:
+    """Return what `hive_env` names and this process does not have: a worker would lack it."""
+    return [name for name, value in _named().items() if not value]
 
 
 def environment(hive: Hive, worker: Worker, card: Card) -> dict[bytes, bytes]:

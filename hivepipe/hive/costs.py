@@ -1,42 +1,60 @@
 """What runs cost: as their own results say, added up over the runs of a worker."""
 
 from decimal import Decimal
+from textwrap import shorten
 
 from hivepipe.hive.run import Run
-from hivepipe.hive.stream import read_stream
+from hivepipe.hive.stream import Result, Stream, own_costs, read_stream
 from hivepipe.hive.worker import Worker
+from hivepipe.redaction import redact_text
 
 MICRO = Decimal(1_000_000)
+_WORDS = 200  # characters
 
 
 def book(worker: Worker, run: Run) -> None:
-    """Write down what a run that is over cost, and how its last result calls it."""
-    following = next((later.offset for later in worker.runs() if later.number > run.number), None)
-    stream = read_stream(worker.transcript, run.offset, following)
-    run.cost_usd = str(stream.last.cost_usd if stream.last else Decimal(0))
-    run.outcome = stream.last.outcome if stream.last else ""
+    """Write down what a run that is over cost, and what its last result says."""
+    result = _result(worker, run)
+    run.cost_usd = str(_own_cost(worker, run))
+    run.outcome = result.outcome if result else ""
+    run.words = shorten(redact_text(result.words), _WORDS, placeholder=" ...") if result else ""
     worker.write_run(run)
 
 
 def cost_before(worker: Worker) -> Decimal:
     """Return what runs cost that others started, before our first."""
-    first = next((run for run in worker.runs() if run.is_started), None)
-    if first and not first.offset:
-        return Decimal(0)
-    return read_stream(worker.transcript, 0, first.offset if first else None).cost_usd
+    return _before(worker).cost_usd
 
 
 def cost_of(worker: Worker) -> Decimal:
     """Return what all runs of a worker cost so far, in dollars."""
     runs = [run for run in worker.runs() if run.is_started]
-    ends = [*(run.offset for run in runs[1:]), None][: len(runs)]
-    return cost_before(worker) + sum(
-        (_cost_of(worker, run, end) for run, end in zip(runs, ends, strict=True)), Decimal(0)
-    )
+    return cost_before(worker) + sum((_cost_of(worker, run) for run in runs), Decimal(0))
 
 
-def _cost_of(worker: Worker, run: Run, end: int | None) -> Decimal:
-    if run.cost_usd is not None:
-        return Decimal(run.cost_usd)
-    last = read_stream(worker.transcript, run.offset, end).last
-    return last.cost_usd if last else Decimal(0)
+def _cost_of(worker: Worker, run: Run) -> Decimal:
+    return _own_cost(worker, run) if run.cost_usd is None else Decimal(run.cost_usd)
+
+
+def _own_cost(worker: Worker, run: Run) -> Decimal:
+    """Return what a run cost by itself, whether its result counts the session or the run."""
+    result = _result(worker, run)
+    if result is None:
+        return Decimal(0)
+    earlier = [_result(worker, each) for each in worker.runs() if each.number < run.number]
+    return own_costs([*_before(worker).results, *filter(None, earlier), result])[-1]
+
+
+def _before(worker: Worker) -> Stream:
+    """Return what others wrote before our first run."""
+    first = next((run for run in worker.runs() if run.is_started), None)
+    return read_stream(worker.transcript, 0, first.offset if first else None)
+
+
+def _result(worker: Worker, run: Run) -> Result | None:
+    """Return the last result of a run; None: there is none, or it never started."""
+    if not run.is_started:
+        return None
+    later = (each for each in worker.runs() if each.number > run.number and each.is_started)
+    end = next((each.offset for each in later), None)
+    return read_stream(worker.transcript, run.offset, end).last

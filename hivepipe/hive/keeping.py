@@ -19,7 +19,8 @@ from hivepipe.hive.start import locked, refuse_living
 from hivepipe.hive.transcript import tidy
 from hivepipe.hive.worker import Worker
 from hivepipe.home import write_small
-from hivepipe.redaction import redact_line, redact_text
+from hivepipe.redaction import of_session
+from hivepipe.redaction.redactor import Redactor
 from hivepipe.regular_file import MOST_BYTES, whole
 from hivepipe.store import hive as store
 
@@ -44,10 +45,11 @@ def archive(hive: Hive, worker: Worker) -> Path:
                 tidy(worker)
         _note(hive, worker, "archived_at")
         if worker.is_own():
+            redactor = _redactor(worker.transcript)
             for path in [path for folder in worker.folders for path in folder.rglob("*")]:
                 if path != worker.transcript:
-                    _redact(path)
-            _pack(worker.transcript)
+                    _redact(path, redactor)
+            _pack(worker.transcript, redactor)
         # The folder first: if this is killed in between, `follow` finishes it.
         worker.folder.rename(target)
         worker.state.rename(archived.state)
@@ -183,7 +185,17 @@ def _note(hive: Hive, worker: Worker, column: str) -> None:
         store.end_worker(db, worker.id, column)
 
 
-def _redact(path: Path) -> None:
+def _redactor(transcript: Path) -> Redactor:
+    """Return one that knows what stands in a transcript once."""
+    redactor = of_session()
+    if transcript.is_file() and not transcript.is_symlink():
+        with open(transcript, "rb", opener=plain) as lines:
+            for line in lines_in(lines, transcript):
+                redactor.redact_line(line)
+    return redactor
+
+
+def _redact(path: Path, redactor: Redactor) -> None:
     """Take the secrets out of a text; what is no text stays, and a link is not followed."""
     if path.is_symlink() or not path.is_file():
         return
@@ -192,12 +204,12 @@ def _redact(path: Path) -> None:
     if b"\0" in data:
         return
     text = data.decode("utf-8", "replace")
-    clean = redact_text(text)
+    clean = redactor.redact_text(text)
     if clean != text:
         write_small(str(path), clean)
 
 
-def _pack(path: Path) -> None:
+def _pack(path: Path, redactor: Redactor) -> None:
     """Pack the redacted transcript, whole before the plain one goes."""
     if path.is_symlink() or not path.is_file():
         return
@@ -208,7 +220,7 @@ def _pack(path: Path) -> None:
             gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed,
         ):
             for line in lines_in(lines, path):
-                packed.write(redact_line(line)[0])
+                packed.write(redactor.redact_line(line)[0])
         file.flush()
         os.fsync(file.fileno())
     temporary.rename(path.with_name(PACKED))

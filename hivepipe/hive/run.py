@@ -40,7 +40,8 @@ class Run:
     left_behind: bool = False  # processes of its group outlived it
     trouble: str = ""  # why it could not be started
     cost_usd: str | None = None  # of the run, in dollars; a decimal number as text
-    outcome: str = ""  # what its last result said
+    outcome: str = ""  # how its last result calls it
+    words: str = ""  # the beginning of what that says, secrets taken out
 
     @property
     def is_started(self) -> bool:

@@ -131,7 +131,8 @@ def ending(run: Run) -> str:
     how = f"ended with exit code {run.exit_code}"
     if run.exit_code is not None and run.exit_code < 0:
         how = f"was killed by signal {-run.exit_code}"
-    return how + (f", last result: {run.outcome}" if run.outcome else "")
+    result = ": ".join(filter(None, (run.outcome, run.words)))
+    return how + (f", last result: {result}" if result else "")
 
 
 _OF_WORD: dict[str, Callable[[Status], str]] = {

@@ -1,26 +1,65 @@
 """What `claude -p --output-format stream-json` says, line by line: calls, words, cost.
 
 A run's `result` lines carry a running total, so the last one counts, never their sum; several runs
-in one transcript are added up. Of a transcript whose runs nobody wrote down, a new run begins with
-an `init` after a result, unless Claude Code itself went on (its result then has an `origin`).
+in one transcript are added up. Up to 2.1.197 each run has its own total; since some later version
+that of a resumed session goes on from its last run: `own_costs` takes off what was counted there.
+Of a transcript whose runs nobody wrote down, a new run begins with an `init` after a result, unless
+Claude Code itself went on (its result then has an `origin`).
 """
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from hivepipe.hive.plain_file import lines_in, plain
 from hivepipe.redaction import redact_text
-from hivepipe.transcripts.lines import CAP_TEXT, Fields, blocks, part, read_line, said, text
+from hivepipe.transcripts.lines import (
+    CAP_TEXT,
+    Fields,
+    blocks,
+    count,
+    id_of,
+    part,
+    read_line,
+    said,
+    text,
+)
+
+_COUNTS = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
+_COUNTS_OF_RUN = (
+    "input_tokens",
+    "output_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+)
+_TOTALS_OF_RUNS = (2, 1, 197)  # the last version that is known to count each run by itself
+Counts = tuple[int, ...]  # tokens, in the order of _COUNTS
 
 
 class Result(NamedTuple):
     """How a run ended, as its last result line says."""
 
-    cost_usd: Decimal
+    total_usd: Decimal  # of this run, or of the whole session
     outcome: str  # success, or what kind of error
     words: str
+    session: str = ""
+    used: Counts = ()  # by the main loop of this run alone
+    by_model: Mapping[str, Counts] = MappingProxyType({})  # what the dollars are for
+    version: tuple[int, ...] = ()  # of Claude Code
+
+    def goes_on_from(self, before: "Result") -> bool:
+        """Do the totals hold those of an earlier run of the session, and this run's own use?"""
+        if not self.by_model or () < self.version <= _TOTALS_OF_RUNS:
+            return False
+        held = all(
+            name in self.by_model and _is_at_least(self.by_model[name], counts)
+            for name, counts in before.by_model.items()
+        )
+        added = _minus(_sum(self.by_model.values()), _sum(before.by_model.values()))
+        return held and self.total_usd >= before.total_usd and _is_at_least(added, self.used)
 
 
 class Step(NamedTuple):
@@ -37,6 +76,7 @@ class Stream:
         """Nothing was said yet."""
         self._results: list[Result] = []
         self._begins_anew = False
+        self._version: tuple[int, ...] = ()
 
     def feed(self, raw: bytes) -> Iterator[Step]:
         """Take one line and yield what happened in it."""
@@ -46,26 +86,47 @@ class Stream:
         kind = line.get("type")
         if kind == "system" and line.get("subtype") == "init":
             self._begins_anew = bool(self._results)
+            self._version = _numbers(text(line, "claude_code_version"))
         elif kind == "result":
-            result = _result(line)
+            result = _result(line, self._version)
             if self._results and not (self._begins_anew and not part(line, "origin")):
                 self._results[-1] = result
             else:
                 self._results.append(result)
             self._begins_anew = False
-            yield Step("result", f"{result.outcome}, {result.cost_usd} USD: {result.words}")
+            yield Step("result", f"{result.outcome}, {result.total_usd} USD: {result.words}")
         else:
             yield from _steps(line)
 
     @property
     def cost_usd(self) -> Decimal:
         """Return what all its runs cost."""
-        return sum((result.cost_usd for result in self._results), Decimal(0))
+        return sum(own_costs(self._results), Decimal(0))
+
+    @property
+    def results(self) -> list[Result]:
+        """Return the last result of each run that had one."""
+        return list(self._results)
 
     @property
     def last(self) -> Result | None:
         """Return the last result of its last run; None: there was none."""
         return None if self._begins_anew or not self._results else self._results[-1]
+
+
+def own_costs(results: Iterable[Result]) -> list[Decimal]:
+    """Return what each run cost by itself, in the order of the runs."""
+    last: dict[str, Result] = {}
+    costs = []
+    for result in results:
+        before = last.get(result.session)
+        goes_on = before is not None and result.goes_on_from(before)
+        costs.append(
+            result.total_usd - before.total_usd if before and goes_on else result.total_usd
+        )
+        if result.by_model:
+            last[result.session] = result
+    return costs
 
 
 def read_stream(path: Path, start: int = 0, end: int | None = None) -> Stream:
@@ -98,12 +159,41 @@ def lines_of(path: Path, start: int = 0, end: int | None = None) -> Iterator[byt
         return
 
 
-def _result(line: Fields) -> Result:
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d{1,9}", version)[:3]))
+
+
+def _result(line: Fields, version: tuple[int, ...]) -> Result:
     failed = line.get("is_error") is True
     kind = text(line, "subtype") or "unknown"
     words = text(line, "result", CAP_TEXT) or _errors(line)
     outcome = "error" if failed and kind == "success" else kind
-    return Result(_cost(line), outcome, words)
+    models = part(line, "modelUsage")
+    return Result(
+        _cost(line),
+        outcome,
+        words,
+        id_of(line, "session_id"),
+        _counts(part(line, "usage"), _COUNTS_OF_RUN),
+        {name: _counts(part(models, name), _COUNTS) for name in models},
+        version,
+    )
+
+
+def _counts(used: Fields, names: tuple[str, ...]) -> Counts:
+    return tuple(count(used, name) for name in names)
+
+
+def _sum(counts: Iterable[Counts]) -> Counts:
+    return tuple(map(sum, zip(*counts, strict=True)))
+
+
+def _minus(one: Counts, other: Counts) -> Counts:
+    return tuple(mine - theirs for mine, theirs in zip(one, other or (0,) * len(one), strict=True))
+
+
+def _is_at_least(one: Counts, other: Counts) -> bool:
+    return all(mine >= theirs for mine, theirs in zip(one, other, strict=True))
 
 
 def _errors(line: Fields) -> str:

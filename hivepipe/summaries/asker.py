@@ -53,7 +53,7 @@ def become_claude(program: str, request: Request) -> NoReturn:
 
 
 def claude_arguments(request: Request) -> list[str]:
-    """Return what `claude` is told: no hooks, no tools, no servers, no transcript, a price."""
+    """Return what `claude` is told: nothing of the user's, no tools, no transcript, a price."""
     return [
         "-p",
         "--model",
@@ -63,6 +63,8 @@ def claude_arguments(request: Request) -> list[str]:
         "--json-schema",
         json.dumps(request["schema"]),
         "--no-session-persistence",
+        "--setting-sources",
+        "",
         "--settings",
         '{"disableAllHooks": true}',
         "--strict-mcp-config",

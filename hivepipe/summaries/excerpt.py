@@ -10,6 +10,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from hivepipe.events import is_machine_made
+from hivepipe.transcripts.compaction import CAP_SUMMARY, without_frame
 from hivepipe.transcripts.lines import Fields, blocks, part, read_line, said, text
 
 LIMIT_BYTES = 20_000
@@ -62,7 +63,7 @@ def _paragraphs(raw: bytes) -> Iterator[str]:
     kind, message = text(line, "type"), part(line, "message")
     if kind not in ("user", "assistant"):
         return
-    words = said(message, SAID_CHARACTERS).strip()
+    words = _words(line, message)
     if words and not _OF_THE_TERMINAL.match(words):
         yield f"{_speaker(line, kind, words)}: {words}"
     for call in blocks(message, "tool_use"):
@@ -71,6 +72,12 @@ def _paragraphs(raw: bytes) -> Iterator[str]:
         answer = said(result, RESULT_CHARACTERS).strip()
         if answer:
             yield f"[{'failed' if result.get('is_error') is True else 'answer'}: {answer}]"
+
+
+def _words(line: Fields, message: Fields) -> str:
+    if line.get("isCompactSummary") is True:
+        return without_frame(said(message, CAP_SUMMARY))[:SAID_CHARACTERS].strip()
+    return said(message, SAID_CHARACTERS).strip()
 
 
 def _speaker(line: Fields, kind: str, words: str) -> str:

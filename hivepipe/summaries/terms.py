@@ -1,6 +1,7 @@
 """What a call may cost, and how much a day may: for all projects of the user together."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import NamedTuple
@@ -17,6 +18,7 @@ DAILY_DOLLARS = 0.50
 TIMEOUT_SECS = 60.0
 
 FORM_TOKENS = 700  # of the schema and the wrapping
+_ASSUMED = "claude-opus-5"  # as Claude Code prices a model that it does not know (2.1.197)
 _USUAL_BYTES_PER_TOKEN = 4
 _USUAL_ANSWER_TOKENS = 400
 
@@ -72,6 +74,18 @@ def price(offer: Offer, prices: PriceTable, tokens: Tokens) -> Decimal | None:
     today = f"{datetime.now(UTC):%Y-%m-%d}"
     cost = prices.cost(Rate(offer.model, today, band=tokens.band), tokens)
     return Decimal(0) if cost is None and offer.is_local else cost
+
+
+def budget_usd(offer: Offer, prices: PriceTable, question: Question) -> float:
+    """Return how many dollars a client may count for one request before it gives up.
+
+    Claude Code counts at its own prices, which may be those of another model. It bills nothing.
+    """
+    tokens = most_tokens(question)
+    models = (
+        (offer, replace(offer, model=_ASSUMED)) if offer.provider.kind == "claude" else (offer,)
+    )
+    return float(max(price(each, prices, tokens) or 0 for each in models))
 
 
 def most_tokens(question: Question) -> Tokens:

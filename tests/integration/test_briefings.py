@@ -114,6 +114,32 @@ def test_the_next_session_hears_of_notes_and_of_what_the_last_one_left(
     assert payloads.USER_PROMPT_SUBMIT["prompt"] not in told(begins, private_home.env)
 
 
+def test_a_session_that_goes_on_is_told_of_others_alone(
+    private_home: Home,
+    redis_server: Server,
+    writer: Writer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Neither its own end, nor its own task as one that nobody is at."""
+    run(private_home, monkeypatch, "task", "add", "Split checkout.py", "--id", "t-9")
+    run(private_home, monkeypatch, "task", "assign", "t-9", SESSION, "--unknown")
+    for session, prompt in (("other", "Mend the parser"), (SESSION, "Split it")):
+        for event in (payloads.SESSION_START, payloads.USER_PROMPT_SUBMIT, payloads.SESSION_END):
+            said = {"prompt": prompt} if "prompt" in event else {}
+            answered(event["hook_event_name"], changed(event, session_id=session, **said),
+                     private_home.env)  # fmt: skip
+    writer.start()
+    new = changed(payloads.SESSION_START, session_id="new")
+    until(lambda: "Split it" in told(new, private_home.env), "nothing is told")
+    resumed = changed(payloads.SESSION_START, source="resume")
+    text = told(resumed, private_home.env)
+    assert text.startswith("The task of this session is t-9")
+    assert "no session works on" not in text
+    assert "The last session here, other, ended" in text
+    assert "Mend the parser" in text
+    assert "Split it" not in text
+
+
 def test_the_very_first_session_of_a_project_hears_of_notes(
     private_home: Home,
     redis_server: Server,
@@ -157,6 +183,11 @@ def test_shell_commands_know_whose_they_are_and_a_claude_among_them_is_another(
     lines = variables.read_text().splitlines()
     assert lines[0] == "export A=1"
     exported = dict(shlex.split(line.removeprefix("export "))[0].split("=") for line in lines[1:])
+    shell = [f". {variables}; printf %s $HIVEPIPE_SESSION_ID"]
+    for own in ({}, {"CLAUDE_CODE_SESSION_ID": "the-fork"}):
+        said = subprocess.run(["sh", "-c", *shell], env=own, capture_output=True, check=True)
+        assert said.stdout.decode() == own.get("CLAUDE_CODE_SESSION_ID", SESSION)
+    exported["HIVEPIPE_SESSION_ID"] = SESSION
     assert exported == {
         "HIVEPIPE_SESSION_ID": SESSION,
         "HIVEPIPE_INSTANCE_ID": "inst-a",

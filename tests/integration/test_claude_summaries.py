@@ -21,7 +21,7 @@ from pathlib import Path
 
 folder = Path({folder!r})
 VALUES = ("--model", "--output-format", "--json-schema", "--settings", "--tools")
-VALUES += ("--max-budget-usd",)
+VALUES += ("--max-budget-usd", "--setting-sources")
 SWITCHES = ("-p", "--no-session-persistence", "--strict-mcp-config")
 given, words = {{}}, sys.argv[1:]
 while words:
@@ -118,12 +118,13 @@ def test_what_claude_is_told_and_what_it_finds(scene: Scene, claude: Claude) -> 
     seen = claude.seen
     given, env = seen["given"], seen["env"]
     assert json.loads(given.pop("--json-schema"))["required"] == list(SUMMARY)
-    assert 0 < float(given.pop("--max-budget-usd")) < 0.5
+    assert 0.03 < float(given.pop("--max-budget-usd")) < 0.5  # dearer than claude-haiku-5-5
     assert given == {
         "-p": True,
         "--model": "claude-haiku-5-5",
         "--output-format": "json",
         "--no-session-persistence": True,
+        "--setting-sources": "",
         "--settings": '{"disableAllHooks": true}',
         "--strict-mcp-config": True,
         "--tools": "",
@@ -146,6 +147,18 @@ def test_a_bad_token_is_not_tried_again(scene: Scene, claude: Claude) -> None:
     scene.end()
     row = scene.until_summary()
     assert (row["kind"], row["reason"]) == ("plain", "claude: auth: claude: Invalid bearer token")
+
+
+def test_a_key_of_the_shell_does_not_change_who_is_asked(scene: Scene, claude: Claude) -> None:
+    agree(scene)
+    scene.write()
+    scene.start()
+    scene.end()
+    scene.until_summary()
+    (claude.folder / "seen.json").unlink()
+    scene.command("summaries", "run", SESSION, ANTHROPIC_API_KEY="sk-ant-" + "x" * 40)
+    assert claude.seen["env"]["CLAUDE_CODE_OAUTH_TOKEN"] == CANARY
+    assert "ANTHROPIC_API_KEY" not in claude.seen["env"]
 
 
 def test_its_children_are_gone_after_the_time_is_up(scene: Scene, claude: Claude) -> None:

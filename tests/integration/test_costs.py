@@ -140,7 +140,7 @@ def test_a_payload_that_is_none_is_refused(tmp_path: Path, payload: dict[str, An
 @pytest.fixture
 def home(private_home: Home) -> Home:
     """A home that has read all transcripts."""
-    private_home.path.mkdir(mode=0o700)
+    private_home.path.mkdir(mode=0o700, exist_ok=True)
     recorded(private_home.database, list(jobs()))
     return private_home
 

@@ -159,6 +159,29 @@ def test_a_silent_one_is_asked_and_goes_on(scene: Scene) -> None:
     assert scene.violations == ""
 
 
+def test_who_could_not_be_resumed_is_not_stopped(scene: Scene) -> None:
+    """The stack lacks a variable that `hive_env` names: the next run would have no login."""
+    worker = begun(scene, script(["hang"]))
+    scene.config.write_text('hive_rights = "edits"\nhive_env = ["SHOP_KEY"]\n')
+    said = until(lambda: tick(scene, POLICY="ask", **SOON), "nothing was said")
+    assert f"{worker}: report" in said
+    assert "SHOP_KEY" in said
+    assert tick(scene, POLICY="ask", **SOON) == ""
+    assert scene.stand(worker)["lives"]
+    scene.env["SHOP_KEY"] = "abc"
+    ticks_until(scene, worker, ("stop", 1), POLICY="ask")
+
+
+def test_what_was_answered_without_a_status_is_quoted(scene: Scene) -> None:
+    worker = begun(scene, script(["hang"], ["say I am here.", "cost 0.01"]))
+    ticks_until(scene, worker, ("give up", 2), POLICY="ask")
+    found = scene.stand(worker)
+    assert found["state"] == "error"
+    run = json.loads((scene.state(worker) / "runs" / "2.json").read_text())
+    assert run["words"]
+    assert found["fields"]["error"].endswith(run["words"])
+
+
 def test_one_that_never_answers_is_given_up_parked_and_followed_once(scene: Scene) -> None:
     task = script(["ignore", "hang"], ["hang"], ["report What I learned.", "cost 0.01"])
     worker = begun(scene, task)

@@ -19,6 +19,7 @@ from hivepipe.hive.folder import at_work
 from tests.conftest import Home, until
 from tests.hive_scene import DONE, Scene, script
 
+KEY = "uH7fJ2q" + "Zt9xB4m" * 3  # of no form of its own
 QUESTION = (
     'status {"status": "need_input", "question": "Which timeout?", "context": "auth.py:42", '
     '"options": ["30 minutes", "configurable"], "priority": "high"}'
@@ -70,6 +71,18 @@ def test_a_question_is_shown_answered_and_both_runs_are_paid(scene: Scene) -> No
     said = scene.home.rows("SELECT status FROM hive_statuses ORDER BY changed_ns")
     assert [row["status"] for row in said] == ["need_input", "done"]
     assert json.loads(scene.run("cost", "--json"))["total_usd"] == "0.35"
+
+
+def test_a_resumed_session_is_paid_once(scene: Scene) -> None:
+    """Claude Code counts a resumed session from its first run on, since some later version."""
+    worker = scene.spawn(script(["total 0 9", QUESTION], ["total 9 8", DONE]))
+    scene.becomes(worker, "need_input")
+    scene.run("answer", worker, "--option", "2", "please")
+    assert scene.becomes(worker, "done")["cost_usd"] == "0.17"
+    until(lambda: run_of(scene, worker, 2)["cost_usd"] is not None, "the run is not booked")
+    costs = [float(run_of(scene, worker, number)["cost_usd"]) for number in (1, 2)]
+    assert costs == [0.09, 0.08]
+    assert float(json.loads(scene.run("cost", "--json"))["total_usd"]) == 0.17
 
 
 def test_models_cost_what_they_say_and_not_the_main_loop_alone(scene: Scene) -> None:
@@ -243,7 +256,20 @@ def test_parking_keeps_the_last_word(scene: Scene) -> None:
 
 def test_what_is_over_is_archived_redacted_or_deleted_and_stays_paid(scene: Scene) -> None:
     token = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
-    workers = [scene.spawn(script([f"say {token}", "cost 0.50", DONE])) for _ in range(2)]
+    workers = [
+        scene.spawn(
+            script(
+                [
+                    f"say with {KEY}",
+                    f"say seen {token}",
+                    f"say SHOP_API_KEY={KEY}",
+                    "cost 0.50",
+                    DONE,
+                ]
+            )
+        )
+        for _ in range(2)
+    ]
     for worker in workers:
         scene.becomes(worker, "done")
     assert token in (scene.folder(workers[0]) / "transcript.jsonl").read_text()
@@ -254,10 +280,11 @@ def test_what_is_over_is_archived_redacted_or_deleted_and_stays_paid(scene: Scen
             data = path.read_bytes()
             text = gzip.decompress(data) if path.suffix == ".gz" else data
             assert token.encode() not in text, path
-    assert "***REDACTED***" in scene.run("log", workers[0])
-    rule = {"name": "word", "pattern": "REDACTED", "replacement": "***LATER***"}
+            assert KEY.encode() not in text, path
+    assert "***REDACTED:api-key:" in scene.run("log", workers[0])
+    rule = {"name": "word", "pattern": "seen", "replacement": "***LATER***"}
     text = "".join(f'{name} = "{value}"\n' for name, value in rule.items())
-    text = f'[[redaction.rules]]\n{text}examples = ["REDACTED"]\n'
+    text = f'[[redaction.rules]]\n{text}examples = ["seen"]\n'
     (scene.home.path / "config.toml").write_text(text)
     assert "***LATER***" in scene.run("log", workers[0])  # a rule of a later day
     scene.said("delete", workers[1], expect=1, input="n\n")
