@@ -14,6 +14,7 @@ import hashlib
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from errno import ELOOP
 from itertools import islice
 from typing import NamedTuple
 
@@ -124,7 +125,8 @@ def _look(project: str, name: str, known: trust.Trusted | None) -> Asking:
         with Folder(project, *folders) as folder:
             data = folder.read(last, LIMIT_BYTES) or b""
     except OSError as error:
-        return Asking(name, UNUSABLE, trouble=error.strerror or str(error))
+        trouble = "it is a link" if error.errno == ELOOP else error.strerror or str(error)
+        return Asking(name, UNUSABLE, trouble=trouble)
     sha256 = hashlib.sha256(data).hexdigest()
     text = data.decode("utf-8", "backslashreplace")
     if known and known.sha256 == sha256:

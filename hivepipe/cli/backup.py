@@ -34,7 +34,8 @@ def backup(file: str | None, as_json: bool) -> None:
     try:
         manifest = back_up(home, target)
     except OSError as error:
-        raise BackupError(f"{target} cannot be written: {error.strerror or error}") from error
+        folder = home if str(error.filename).startswith(f"{home}/.backup-") else target
+        raise BackupError(f"{folder} cannot be written: {error.strerror or error}") from error
     found = target.stat().st_size
     if as_json:
         show_json(file=str(target), bytes=found, files=len(manifest["sha256"]))

@@ -17,8 +17,8 @@ from hivepipe.cli.terminal import confirm, confirm_or_end, say
 from hivepipe.errors import NoRedisServerError
 from hivepipe.home import Place, is_in_project, read_record, record_path
 from hivepipe.install import edits, installation, removal
-from hivepipe.install.claude_code import Scope
-from hivepipe.install.hook_entries import EVENTS, Form
+from hivepipe.install.claude_code import Scope, in_words
+from hivepipe.install.hook_entries import EVENTS, Form, Version, events_of
 from hivepipe.migration.undo import undo as give_back
 from hivepipe.predecessor import record as records
 from hivepipe.predecessor.hooks import find_hooks
@@ -36,6 +36,7 @@ dry_run_option = click.option(
 @click.option("--local", is_flag=True, help="For you, in this project (the default).")
 @click.option("--project", is_flag=True, help="For all who work on this project, by git.")
 @click.option("--user", is_flag=True, help="For you, in all your projects.")
+@click.option("--codex", is_flag=True, help="For you, in this project, in Codex CLI.")
 @click.option("--adopt", is_flag=True, help="Take over a .hive-mind that this project came with.")
 @click.option("--in-tree", is_flag=True, help="Keep database, archives and exports in the project.")
 @no_probe_option
@@ -44,15 +45,17 @@ def init(
     local: bool,
     project: bool,
     user: bool,
+    codex: bool,
     adopt: bool,
     in_tree: bool,
     no_probe: bool,
     dry_run: bool,
 ) -> None:
     """Have Claude Code run hivepipe's hooks: in this project, or in all of yours."""
-    if local + project + user > 1:
-        raise click.UsageError("one of --local, --project and --user")
-    scope = Scope.USER if user else Scope.PROJECT if project else Scope.LOCAL
+    asked = {Scope.LOCAL: local, Scope.PROJECT: project, Scope.USER: user, Scope.CODEX: codex}
+    scope, *others = [scope for scope, is_asked in asked.items() if is_asked] or [Scope.LOCAL]
+    if others:
+        raise click.UsageError("one of --local, --project, --user and --codex")
     plan = installation.plan(scope, adopt=adopt, in_tree=in_tree)
     if dry_run:
         refuse_predecessor(plan.project, plan.home)
@@ -125,7 +128,7 @@ def _show_diffs(changes: list[edits.Edit]) -> None:
         before, after = ((text or "").splitlines() for text in (edit.before, edit.after))
         name = short(edit.path)
         for line in difflib.unified_diff(before, after, name, name, lineterm=""):
-            say(line.expandtabs(2))
+            say(line[:1] + line[1:].expandtabs(4))  # tabs begin behind the sign
 
 
 def _show_installed(plan: installation.Plan, scope: Scope) -> None:
@@ -135,9 +138,12 @@ def _show_installed(plan: installation.Plan, scope: Scope) -> None:
         if plan.settings in plan.changes:
             say(f"         those in {short(plan.settings.path)} are taken out: one is enough")
     elif plan.settings in plan.changes:
-        say(f"hooks    {len(EVENTS)} added to {short(plan.settings.path)}{kept}")
+        added = len(installation.events_for(scope, plan.claude))
+        say(f"hooks    {added} added to {short(plan.settings.path)}{kept}")
     else:
         say(f"hooks    already in {short(plan.settings.path)}")
+    if not plan.plugin and scope is not Scope.CODEX:
+        _show_left_out(plan.claude)
     if plan.exclude in plan.changes:
         say(f"git      {short(plan.exclude.path)} leaves that file out")
     if plan.is_committed:
@@ -147,10 +153,22 @@ def _show_installed(plan: installation.Plan, scope: Scope) -> None:
         where = "database, archives and exports are in the work tree, where git can delete them"
         say(f"         {where}: hivepipe move-home")
     say(f"record   {short(record_path(plan.project))}")
-    if plan.form is Form.SHELL:
-        say("form     through a shell: this Claude Code is older than 2.1.139")
+    if plan.form is Form.SHELL and scope is not Scope.CODEX:
+        say("form     through a shell: the path of the hooks needs quotes")
     if scope is Scope.PROJECT:
         say("form     by name: these hooks do nothing on a machine without hivepipe")
+
+
+def _show_left_out(claude: Version | None) -> None:
+    """Name the events without a hook: another version of Claude Code may know them."""
+    known = events_of(claude)
+    names = ", ".join(event.name for event in EVENTS if event not in known)
+    if names and claude:
+        say(f"         Claude Code {in_words(claude)} does not know {names}")
+        say("         after an upgrade of Claude Code, `hivepipe init` adds them")
+    elif names:
+        say(f"         without {names}:")
+        say("         only newer versions of Claude Code know them, and `claude` is not on PATH")
 
 
 def _offer_to_move(plan: installation.Plan) -> None:
@@ -180,7 +198,11 @@ def _show_what_is_next(plan: installation.Plan, scope: Scope) -> None:
         say(f"  {error}")
         say("  until then events wait on disk; `hivepipe drain` applies them without Redis")
     where = "in any project" if scope is Scope.USER else "in this folder"
-    say(f"  claude             {where}: its first event starts the stack")
+    if scope is Scope.CODEX:
+        say("  codex              in this folder: it asks whether you trust the hooks")
+    else:
+        say(f"  claude             {where}: its first event starts the stack")
+        say("                     (it asks whether you trust a new folder, and names these hooks)")
     say("  hivepipe sessions  shows what was recorded; hivepipe doctor, whether all is well")
     say()
     say("`hivepipe what` shows what is recorded, `hivepipe off` pauses recording,")
@@ -205,7 +227,7 @@ def _show_removed(plan: removal.Removal, purge: bool) -> None:
 
 
 def _show_copies(plan: removal.Removal) -> None:
-    """Name settings that somebody copied into worktrees: their hooks would fail from now on."""
+    """Name settings of branches in worktrees: their hooks would fail from now on."""
     for path in plan.copies:
         folder = shlex.quote(os.path.dirname(os.path.dirname(path)))
         say(

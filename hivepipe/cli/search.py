@@ -70,7 +70,7 @@ def search(
     """
     os.umask(0o077)
     home = locate(".").home
-    asked = " ".join(f'"{word}"' if " " in word else word for word in words)
+    asked = " ".join(f'"{word}"' if " " in word and '"' not in word else word for word in words)
     terms = terms_of(asked, whole_words=whole_words)
     filters = Filters.of(
         project=os.path.realpath(project) if project else "",

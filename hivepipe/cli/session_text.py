@@ -14,6 +14,7 @@ from hivepipe.plurals import counted
 from hivepipe.reading.session_events import Event
 from hivepipe.reading.time_line import Spent, TimeLine
 from hivepipe.store.listings import Entry
+from hivepipe.store.sessions import CLAUDE_CODE
 
 _MOST_CHARS = 240  # of one event in a terminal; a pipe and --json get all
 _COLOURS = {"prompt": "bold", "error": "red", "warning": "yellow", "failed": "red", "lost": "red"}
@@ -53,9 +54,14 @@ def _head(found: TimeLine, utc: bool) -> Iterator[tuple[str, str]]:
         yield "state", "deleted; its events remain"
         return
     state = session["condition"]
-    yield "state", f"{state} ({session['end_reason']})" if session["end_reason"] else state
+    why = session["end_reason"] or session.get("waits_for")
+    yield "state", f"{state} ({why})" if why else state
+    if session.get("client", CLAUDE_CODE) != CLAUDE_CODE:
+        yield "client", session["client"]
     yield "title", session["objective"] or ""
     yield "project", short(session["project"] or "")
+    effort = session.get("effort")
+    yield "model", (session["model"] or "") + (f", effort {effort}" if effort else "")
     yield "task", session["task_id"] or ""
     began, last = moment(session["created_at"], utc), moment(session["last_active_at"], utc)
     yield "time", f"{began} to {last}"

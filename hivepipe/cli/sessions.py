@@ -13,6 +13,7 @@ from hivepipe.reading.session_events import file_of
 from hivepipe.reading.time_line import time_line
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
+from hivepipe.store.sessions import CLAUDE_CODE
 
 _COLUMNS = {
     "session": "id",
@@ -40,7 +41,9 @@ def sessions(with_ended: bool, as_json: bool, utc: bool) -> None:
         return
     entries = ({**entry, "about": entry["objective"] or entry["project"]} for entry in found)
     without = "none" if with_ended else "none is open; --all shows the ended ones"
-    show_entries(_COLUMNS, entries, utc, without)
+    others = any(entry.get("client", CLAUDE_CODE) != CLAUDE_CODE for entry in found)
+    columns = {**_COLUMNS, "client": "client"} if others else _COLUMNS
+    show_entries(columns, entries, utc, without)
 
 
 @click.group()

@@ -137,6 +137,7 @@ def _to_register(*, adopt: bool) -> tuple[str, str]:
     override = variable("HIVEPIPE_HOME")
     project = main_checkout(real_path("."))  # where hooks in a linked git worktree look
     home = absolute(override) if override else registration.own_home(project, adopt=adopt)
+    registration.refuse_broken_line(home if override else project)
     registration.refuse_predecessor(home if override else project, home)
     if not is_in_project(home):
         make_private(home)  # before it is resolved, or a link above it would stay in the name

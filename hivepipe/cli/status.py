@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from hivepipe.asking import in_a_line, waiting
 from hivepipe.cli.tables import json_option, moment, printable, show_json, stored, utc_option
 from hivepipe.cli.terminal import is_terminal, say
 from hivepipe.errors import HivepipeError
@@ -52,11 +53,18 @@ def status(live: bool, as_json: bool, utc: bool) -> None:
 
         watch(place, utc)
         return
-    report = {**status_report(place, Stack.of(place)), "deletions": _announced(place.home)}
+    asking = waiting(place.home, place.project)
+    report = {
+        **status_report(place, Stack.of(place)),
+        "deletions": _announced(place.home),
+        "asking": [file.name for file in asking],
+    }
     if as_json:
         show_json(**report)
     else:
         _show(report, utc)
+        if asking:
+            say(f"asks      {in_a_line(asking)}: no effect until hivepipe trust")
         say(verdict(report))
     sys.exit(0 if report["condition"] in condition.FINE else 1)
 

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import click
+from rich.box import HEAVY_HEAD
 from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
@@ -47,7 +48,8 @@ def show_table(
         for row in texts:
             screen.print(Text(_paragraph(columns, row, screen.width)))
         return
-    table = Table(show_lines=False)
+    # A pipe gets columns and blanks: a line drawn around them is nothing to `awk`, nor to a model.
+    table = Table(box=HEAVY_HEAD if is_terminal() else None, pad_edge=is_terminal())
     for number, (column, width) in enumerate(zip(columns, widths, strict=True)):
         table.add_column(column, no_wrap=number == 0, overflow="fold", min_width=width)
     for row in texts:

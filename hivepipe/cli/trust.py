@@ -86,12 +86,14 @@ def _show(place: Place, file: Asking) -> None:
     known = kept.trusted_files(place.home, place.project).get(file.name)
     since = f" {known.at[:10]}" if known and file.state == asking.TRUSTED else ""
     trouble = f": {file.trouble}" if file.trouble else ""
+    if known and file.state == asking.UNUSABLE:
+        trouble += "; the copy that you trusted goes on counting"
     say(f"{file.name}  {_SAID[file.state]}{since}{trouble}", bold=True)
     if file.sha256:
         say(f"  SHA-256 {file.sha256}")
     if file.waits:
         say_text(file.text)
-    for line in _in_words(place, file):
+    for line in _in_words(place, file) if file.state != asking.UNUSABLE else ():
         say(f"  {line}")
 
 

@@ -29,7 +29,7 @@ EVERY_SECS = 1.0
 MOST_SESSIONS = 8
 _COLOURS = {
     **dict.fromkeys(("running", "active", "healthy"), "green"),
-    **dict.fromkeys(("stalled", "degraded", "resting", "stopped", "off"), "yellow"),
+    **dict.fromkeys(("waiting", "stalled", "degraded", "resting", "stopped", "off"), "yellow"),
     "lost": "red",
 }
 

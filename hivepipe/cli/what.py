@@ -37,6 +37,7 @@ KEPT = {
 }
 # Say nothing more of anybody: numbers, links between rows, ids of what was done.
 BESIDE = {
+    "cost_states",
     "imported_skills",
     "profiles",
     "profile_sessions",

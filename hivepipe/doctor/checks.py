@@ -21,7 +21,7 @@ CHECKS = (
     Check("hook-programs", hooks.programs),
     Check("hook-origin", hooks.origin),
     Check("hook-events", hooks.complete),
-    Check("hook-form", hooks.form),
+    Check("hook-events-unknown", hooks.unknown),
     Check("hook-age", hooks.outdated),
     Check("hook-by-name", hooks.shared),
     Check("hook-files", hooks.writable),

@@ -68,8 +68,9 @@ def switched_off(patient: Patient) -> Iterator[Finding]:
 
 def trusted(patient: Patient) -> Iterator[Finding]:
     """Interactive sessions hold back the hooks of a folder until it is trusted."""
-    projects = _json(_state_file()).get("projects")
-    if not isinstance(projects, dict) or not patient.settings_files:
+    state = _json(_state_file())
+    projects = state.get("projects", {})
+    if not state or not isinstance(projects, dict) or not patient.settings_files:
         return
     folder = Path(patient.place.project)
     said = [projects.get(str(path)) for path in (folder, *folder.parents)]

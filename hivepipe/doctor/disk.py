@@ -30,6 +30,7 @@ from hivepipe.stack.tree import replaced
 from hivepipe.store.foreign import is_foreign
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path, is_on_shared_file_system
+from hivepipe.store.tracked import refusal
 
 ROOM_BYTES = 200_000_000
 LARGE_WAL_BYTES = 64_000_000
@@ -172,14 +173,11 @@ def tracked(patient: Patient) -> Iterator[Finding]:
     try:
         tracked = git.tracked_files(folder, ".hive-mind", ".claude-state/logs")
     except TreeError as error:
-        yield Finding(f"{error}: nothing starts there", "hivepipe move-home, or mend git")
+        yield Finding(f"{error}: nothing starts there until it does")
         return
     found = [name for name in tracked if not name.endswith("/.gitignore")]  # never believed
     if found:
-        text = f"git has {found[0]}: what others commit there would be taken for ours"
-        where = shlex.quote(folder)
-        mend = f"git -C {where} rm -r --cached --ignore-unmatch .hive-mind .claude-state/logs"
-        yield Finding(text, mend)
+        yield Finding(*refusal(folder, found))
 
 
 def unignored(patient: Patient) -> Iterator[Finding]:

@@ -9,14 +9,17 @@ from importlib.metadata import version
 from pathlib import Path
 
 from hivepipe.doctor.patient import Finding, Patient, SettingsFile
-from hivepipe.home import read_record
+from hivepipe.errors import RegistrationError
+from hivepipe.home import default_home, read_record
 from hivepipe.install import claude_code
 from hivepipe.install.claude_code import Scope
-from hivepipe.install.hook_entries import EVENTS, Entry, Form
+from hivepipe.install.hook_entries import Entry, Form
+from hivepipe.install.installation import events_for
 from hivepipe.install.known_entries import form_of, is_old, launcher_of, old_paths
 from hivepipe.programs import find_program
 from hivepipe.stack import hook_copy
 from hivepipe.stack.hook_bundle import MODULES, source_of
+from hivepipe.stack.registration import refuse_broken_line
 
 _START_SECS = 20
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -24,8 +27,15 @@ _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 def registered(patient: Patient) -> Iterator[Finding]:
     """No settings file and no plugin names our hooks."""
+    try:
+        refuse_broken_line(patient.place.project)
+    except RegistrationError as error:
+        yield Finding(str(error))
+        return
     if not patient.who_runs_hooks:
-        yield Finding("Claude Code is not told of any hook here", "hivepipe init")
+        is_users = patient.place.home == default_home() and read_record(default_home())
+        of_user = " --user" if is_users else ""
+        yield Finding("Claude Code is not told of any hook here", f"hivepipe init{of_user}")
 
 
 def plugged_in(patient: Patient) -> Iterator[Finding]:
@@ -74,10 +84,26 @@ def origin(patient: Patient) -> Iterator[Finding]:
 def complete(patient: Patient) -> Iterator[Finding]:
     """An event lost its hook, or an older hivepipe knew fewer events."""
     for file in patient.with_hooks:
-        known = {event.name for event in EVENTS}
+        known = {event.name for event in events_for(file.scope, patient.claude)}
         missing = sorted(known - {event for event, _ in file.entries})
         if missing:
             yield Finding(f"{file.path} has no hook of {', '.join(missing)}", _init(file))
+
+
+def unknown(patient: Patient) -> Iterator[Finding]:
+    """Claude Code is older than the one that the hooks were installed for."""
+    claude = patient.claude
+    if not claude:
+        return
+    ignores_file = claude < claude_code.SKIPS_UNKNOWN_EVENTS_SINCE
+    for file in patient.with_hooks:
+        known = {event.name for event in events_for(file.scope, claude)}
+        names = sorted({event for event, _ in file.entries} - known)
+        if names:
+            text = f"{file.path} has hooks of {', '.join(names)}"
+            text = f"{text}, which Claude Code {claude_code.in_words(claude)} does not know"
+            end = ": it ignores the whole file" if ignores_file else ""
+            yield Finding(text + end, _init(file), is_note=not ignores_file)
 
 
 def outdated(patient: Patient) -> Iterator[Finding]:
@@ -97,18 +123,6 @@ def stale(patient: Patient) -> Iterator[Finding]:
     if uses and os.path.exists(here) and not hook_copy.is_fresh():
         text = f"{here} is of another version of the package than is installed"
         yield Finding(text, _init(uses[0]))
-
-
-def form(patient: Patient) -> Iterator[Finding]:
-    """A Claude Code that is too old for hooks without a shell feeds the event to a bare Python."""
-    in_exec_form = [
-        file
-        for file in patient.with_hooks
-        if any("args" in handler for _, entry in file.entries for handler in entry["hooks"])
-    ]
-    if in_exec_form and not claude_code.takes_exec_form(claude_code.version()):
-        text = "this Claude Code is older than 2.1.139 and ignores the arguments of a hook"
-        yield Finding(text, _init(in_exec_form[0]))
 
 
 def shared(patient: Patient) -> Iterator[Finding]:
@@ -142,7 +156,7 @@ def writable(_patient: Patient) -> Iterator[Finding]:
 def doubled(patient: Patient) -> Iterator[Finding]:
     """The same event runs two hooks: it counts once, and costs twice."""
     plugin = patient.plugin
-    files = patient.with_hooks
+    files = [file for file in patient.with_hooks if file.scope is not Scope.CODEX]
     if plugin and plugin.is_there and files:
         text = f"the plugin {plugin.id} and {files[0].path} both run the hooks: one is enough"
         yield Finding(text, _init(files[0]), is_note=files[0].scope is Scope.PROJECT)

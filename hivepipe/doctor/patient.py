@@ -75,6 +75,11 @@ class Patient:
         """The plugin of ours that is switched on here, whether or not it is there."""
         return claude_plugin.switched_on(real_path("."), self.place.project)
 
+    @cached_property
+    def claude(self) -> tuple[int, ...] | None:
+        """The version of Claude Code; None: unknown."""
+        return claude_code.version()
+
     @property
     def with_hooks(self) -> list[SettingsFile]:
         """The settings files that name hooks of ours."""

@@ -9,7 +9,7 @@ from hivepipe.home import user_folder
 from hivepipe.programs import find_program
 from hivepipe.settings import variable
 
-EXEC_FORM_SINCE = (2, 1, 139)  # older ones ignore `args` and feed the event to a bare Python
+SKIPS_UNKNOWN_EVENTS_SINCE = (2, 1, 101)  # older ones ignore the whole settings file
 _ANSWER_SECS = 10
 
 
@@ -19,6 +19,7 @@ class Scope(StrEnum):
     LOCAL = "local"
     PROJECT = "project"
     USER = "user"
+    CODEX = "codex"  # Codex CLI's hooks of a project have the same form
 
 
 def config_folder() -> str:
@@ -30,6 +31,8 @@ def settings_path(scope: Scope, project: str) -> str:
     """Return the settings file of a scope."""
     if scope is Scope.USER:
         return f"{config_folder()}/settings.json"
+    if scope is Scope.CODEX:
+        return f"{project}/.codex/hooks.json"
     name = "settings.json" if scope is Scope.PROJECT else "settings.local.json"
     return f"{project}/.claude/{name}"
 
@@ -59,6 +62,6 @@ def version() -> tuple[int, ...] | None:
     return tuple(map(int, found.groups())) if found else None
 
 
-def takes_exec_form(claude: tuple[int, ...] | None) -> bool:
-    """Does this Claude Code start a hook without a shell? An unknown one is taken to be new."""
-    return claude is None or claude >= EXEC_FORM_SINCE
+def in_words(claude: tuple[int, ...]) -> str:
+    """Return a version as `claude --version` says it."""
+    return ".".join(map(str, claude))

@@ -31,6 +31,7 @@ _OF_AN_EMPTY_HOME = (
     "logs/",
     "lost-events",
     "manifest.db",
+    "redaction.key",
     "redis.lock",
     "stay",
 )

@@ -18,7 +18,7 @@ _HELPERS = re.compile(
     re.ASCII,
 )
 _OF_AN_ARCHIVE = re.compile(
-    r"\.?(?P<stem>[^/]+?)(\.jsonl|\.jsonl\.gz|\.meta\.json|\.reach|\.tally|\.surplus)(\.tmp)?"
+    r"\.?(?P<stem>[^/]+?)(\.jsonl|\.jsonl\.gz|\.meta\.json|\.reach|\.tally|\.surplus|\.learned)(\.tmp)?"
 )
 _IGNORE_ALL = "*\n"
 

@@ -5,6 +5,8 @@ import shlex
 from enum import Enum
 from typing import Any, NamedTuple
 
+from hivepipe.events_beside import ASKS_A_PERSON
+
 TIMEOUT_SECS = 5
 SESSION_END_SECS = 2  # all its hooks share 1.5 s unless the settings say more
 # The user's own copy comes first: pip replaces `hivepipe-hook` while it upgrades the package.
@@ -13,22 +15,28 @@ _BY_NAME = (
     '[ -x "$h" ] || h=$(command -v hivepipe-hook) && exec "$h"'
 )
 Entry = dict[str, Any]
+Version = tuple[int, ...]
+OLDEST_WITH_PLUGIN = (2, 1, 132)  # it loads no plugin with an event that it does not know
 
 
 class Form(Enum):
     """How a hook is started."""
 
     EXEC = "without a shell"
-    SHELL = "through a shell"  # Claude Code before 2.1.139 knows nothing else
+    SHELL = "through a shell"
     SHARED = "by a path that names no user, and silently not at all where hivepipe is missing"
     PLUGIN = "from the plugin's own folder, which moves with each version"
 
 
 class Event(NamedTuple):
-    """An event of Claude Code that has a hook."""
+    """An event of Claude Code that has a hook; `since` is a version that knows it.
+
+    Older ones than that may know it, too; () are all that ever had hooks like ours.
+    """
 
     name: str
     matcher: str = ""
+    since: Version = ()
 
     @property
     def script(self) -> str:
@@ -39,10 +47,15 @@ class Event(NamedTuple):
 EVENTS = (
     Event("SessionStart"),
     Event("UserPromptSubmit"),
-    Event("UserPromptExpansion"),
+    Event("UserPromptExpansion", since=(2, 1, 118)),
     Event("PreToolUse", "*"),
     Event("PostToolUse", "*"),
     Event("PostToolUseFailure"),
+    Event("PostToolBatch", since=(2, 1, 118)),
+    Event("PermissionRequest", "*"),
+    Event("PermissionDenied", "*", since=(2, 1, 92)),
+    Event("Notification", "|".join(ASKS_A_PERSON)),
+    Event("PostModelSwitch", since=(2, 1, 251)),
     Event("SubagentStart"),
     Event("SubagentStop"),
     Event("PreCompact"),
@@ -50,6 +63,30 @@ EVENTS = (
     Event("StopFailure"),
     Event("SessionEnd"),
 )
+
+
+_OF_CODEX = (  # Codex CLI 0.169.0
+    *("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse"),
+    *("SubagentStart", "SubagentStop", "PreCompact", "Stop", "SessionEnd"),
+)
+CODEX_EVENTS = tuple(event for event in EVENTS if event.name in _OF_CODEX)
+
+
+def events_of(claude: Version | None) -> tuple[Event, ...]:
+    """Return the events that this Claude Code knows; of an unknown one, those that all know.
+
+    Versions before 2.1.101 ignore a settings file that names an event unknown to them.
+    """
+    return tuple(event for event in EVENTS if event.since <= (claude or ()))
+
+
+def form_for(launcher: str) -> Form:
+    """Return how this program is started.
+
+    Claude Code before 2.1.139, Copilot CLI and others leave `args` out and give the command to a
+    shell: it has to be one word there. The program then takes the event's name from the event.
+    """
+    return Form.EXEC if shlex.quote(launcher) == launcher else Form.SHELL
 
 
 def entry(event: Event, form: Form, launcher: str = "") -> Entry:
@@ -71,5 +108,6 @@ def entry(event: Event, form: Form, launcher: str = "") -> Entry:
 
 def plugin_hooks() -> dict[str, Any]:
     """Return what the plugin's `hooks/hooks.json` holds."""
-    entries = {event.name: [entry(event, Form.PLUGIN)] for event in EVENTS}
+    known = events_of(OLDEST_WITH_PLUGIN)
+    entries = {event.name: [entry(event, Form.PLUGIN)] for event in known}
     return {"description": "hands every event over in the background", "hooks": entries}

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from hivepipe.errors import HivepipeError, SettingsError
@@ -26,7 +27,15 @@ from hivepipe.install import (
 )
 from hivepipe.install.claude_code import Scope
 from hivepipe.install.claude_plugin import Plugin
-from hivepipe.install.hook_entries import EVENTS, Form, entry
+from hivepipe.install.hook_entries import (
+    CODEX_EVENTS,
+    Event,
+    Form,
+    Version,
+    entry,
+    events_of,
+    form_for,
+)
 from hivepipe.settings import variable
 from hivepipe.stack import hook_copy, lifecycle, registration
 from hivepipe.stack.environment import remember
@@ -40,7 +49,8 @@ class Plan:
     """What `init` is about to do; `exclude` keeps the settings file out of git where needed.
 
     With a `plugin`, which runs the hooks, none of ours are to be in the settings. `tree`: database,
-    archives and exports lie in its work tree.
+    archives and exports lie in its work tree. `claude`: the version whose events have hooks; None:
+    unknown.
     """
 
     project: str
@@ -51,6 +61,7 @@ class Plan:
     is_committed: bool
     plugin: Plugin | None = None
     tree: str = ""
+    claude: Version | None = None
 
     @property
     def changes(self) -> list[edits.Edit]:
@@ -70,19 +81,24 @@ def plan(scope: Scope, *, adopt: bool = False, in_tree: bool = False) -> Plan:
         _refuse_home_folder(here)
         _refuse_link_outside(path, here)
     project, home = _project_and_home(scope, here, adopt=adopt)
+    registration.refuse_broken_line(project)
     tree = _tree(scope, project, home, in_tree=in_tree)
+    claude = claude_code.version()
     form = _form(scope)
     plugin = claude_plugin.switched_on(*(() if scope is Scope.USER else (here, project)))
-    if plugin and plugin.is_there and scope is not Scope.PROJECT:
+    if plugin and plugin.is_there and scope not in (Scope.PROJECT, Scope.CODEX):
         return Plan(project, home, form, _without_hooks(path), None, False, plugin, tree)
     text = edits.read(path)
     try:
-        after = settings_text.with_entries(text or "", wanted_entries(form))
+        entries = entries_of(events_for(scope, claude), form)
+        after = settings_text.with_entries(text or "", entries)
     except SettingsError as error:
         raise SettingsError(f"{path} {error}; nothing was changed") from None
-    exclude = _exclusion(path) if scope is Scope.LOCAL else None
-    committed = scope is Scope.LOCAL and git_exclude.is_tracked(path)
-    return Plan(project, home, form, edits.Edit(path, text, after), exclude, committed, None, tree)
+    is_own = scope in (Scope.LOCAL, Scope.CODEX)
+    exclude = _exclusion(path) if is_own else None
+    committed = is_own and git_exclude.is_tracked(path)
+    settings = edits.Edit(path, text, after)
+    return Plan(project, home, form, settings, exclude, committed, None, tree, claude)
 
 
 def carry_out(plan: Plan, adopt: bool = False) -> Plan:
@@ -118,10 +134,15 @@ def carry_out(plan: Plan, adopt: bool = False) -> Plan:
     return plan
 
 
-def wanted_entries(form: Form) -> dict[str, dict[str, object]]:
+def events_for(scope: Scope, claude: Version | None) -> tuple[Event, ...]:
+    """Return the events that the settings of a scope are to have a hook of."""
+    return CODEX_EVENTS if scope is Scope.CODEX else events_of(claude)
+
+
+def entries_of(events: Iterable[Event], form: Form) -> dict[str, dict[str, object]]:
     """Return event -> the entry that runs this installation's hook."""
     launcher = hook_copy.launcher()
-    return {event.name: entry(event, form, launcher) for event in EVENTS}
+    return {event.name: entry(event, form, launcher) for event in events}
 
 
 def _without_hooks(path: str) -> edits.Edit:
@@ -134,7 +155,9 @@ def _without_hooks(path: str) -> edits.Edit:
 def _form(scope: Scope) -> Form:
     if scope is Scope.PROJECT:
         return Form.SHARED
-    return Form.EXEC if claude_code.takes_exec_form(claude_code.version()) else Form.SHELL
+    if scope is Scope.CODEX:
+        return Form.SHELL
+    return form_for(hook_copy.launcher())
 
 
 def _tree(scope: Scope, project: str, home: str, *, in_tree: bool) -> str:

@@ -26,7 +26,7 @@ from hivepipe.stack import lifecycle, registration
 from hivepipe.stack.data_move import Move
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.registration import IGNORE_ALL, take_folders
-from hivepipe.stack.tree import mark, recorded_tree, refuse_shipped
+from hivepipe.stack.tree import mark, recorded_tree, refuse_shipped, replaced
 from hivepipe.store.location import database_path, files_of_database
 
 _BESIDE = "../.gitignore"
@@ -43,8 +43,10 @@ def move_home(project: str, stack: Stack, tree: str) -> list[str]:
         source, manifest = tree_of(home), Manifest(home)
         if source == tree:
             return []
+        refuse_shipped(tree or source)
+        if trouble := replaced(home):
+            raise TreeError(trouble)
         if tree:
-            refuse_shipped(tree)
             take_folders(tree, manifest)
         found = list(ExportFiles(kept_folder(home), manifest).each())
         kept = kept_folder(home)

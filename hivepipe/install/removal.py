@@ -43,7 +43,7 @@ class Removal:
 
     `settings`: an edit for each settings file, also where it was edited since and keeps the edits.
     `is_shared`: other projects use this home, which therefore stays. `plugin`: its hooks go on.
-    `copies`: settings files of worktrees that name hooks of ours, and stay as they are.
+    `copies`: settings files of branches in worktrees that name hooks of ours, and stay as they are.
     """
 
     place: Place
@@ -183,7 +183,8 @@ def _settings_paths(place: Place, user: bool) -> list[str]:
         for scope in (Scope.LOCAL, Scope.PROJECT)
         if claude_code.is_inside(path := claude_code.settings_path(scope, folder), folder)
     ]
-    return list(dict.fromkeys([*changed, *found]))
+    copies = worktrees.local_copies(place.project)
+    return list(dict.fromkeys([*changed, *found, *copies]))
 
 
 def _copies(place: Place, settings: list[edits.Edit]) -> list[str]:

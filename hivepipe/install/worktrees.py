@@ -1,6 +1,7 @@
 """Settings files in worktrees of a project that name hooks of ours, as copies of the project's.
 
-`uninstall` names those that hivepipe did not change, and leaves them.
+`claude -w` and people copy `settings.local.json` there: `uninstall` takes our hooks out of it. A
+`settings.json` is a branch's own: it is named, and left.
 """
 
 from pathlib import Path
@@ -25,6 +26,16 @@ def settings_with_hooks(project: str) -> list[str]:
         if folder not in (project, real_path("."))
         for scope in (Scope.LOCAL, Scope.PROJECT)
         if _has_hooks(path := claude_code.settings_path(scope, folder))
+    ]
+
+
+def local_copies(project: str) -> list[str]:
+    """Return those of them that are no branch's, and lie where they seem to."""
+    return [
+        path
+        for path in settings_with_hooks(project)
+        if path == claude_code.settings_path(Scope.LOCAL, folder := str(Path(path).parents[1]))
+        and claude_code.is_inside(path, folder)
     ]
 
 

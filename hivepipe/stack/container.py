@@ -13,7 +13,7 @@ from redis.exceptions import RedisError
 
 from hivepipe.config import here
 from hivepipe.errors import HivepipeError, StackError
-from hivepipe.home import locate, read_record
+from hivepipe.home import locate, read_record, tree_of
 from hivepipe.queues.connection import connect
 from hivepipe.queues.rq_workers import rq_workers
 from hivepipe.queues.ticks import clock_runs
@@ -60,7 +60,8 @@ def _register() -> None:
         other_redis.take(stack.url, home, owner)
         record = read_record(home)
         if (record.get("socket"), record.get("python")) != (stack.url, sys.executable):
-            registration.register(home, stack, sys.executable, owner=owner)
+            tree = tree_of(home)
+            registration.register(home, stack, sys.executable, owner=owner, tree=tree)
 
 
 def _is_well(process: Process) -> bool:

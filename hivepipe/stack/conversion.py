@@ -28,7 +28,7 @@ from hivepipe.stack.registration import left_old_home, move_records, records, ta
 from hivepipe.stack.tree import refuse_shipped
 
 SETTINGS = ("config.toml", "prices.toml")  # a person's, and believed
-_MADE_ANEW = ("environment", "hook-settings.json", "kernel", "redis.lock")
+_MADE_ANEW = ("environment", "hook-settings.json", "kernel", "redaction.key", "redis.lock")
 _OF_HOOKS = ("spool/", "instances/", NOTES, LOST)  # written while we move
 _HOOK_LOG = "hook-errors.log"
 TURN_SECS = supervisor.READY_SECS + supervisor.STOP_SECS + 10

@@ -22,10 +22,10 @@ _NAMES = (
     r"appendonly\.aof|appendonlydir/[\w.-]+|dump\.rdb|temp-[\w.-]+\.(aof|rdb)|redis\.lock",
     r"kernel|stay|moving|environment|lost-events|notice|forgotten|hives|memory-server|(spool/)?call-notes(\.\d+)?",
     r"followed-folders|claude-folders|guard-mode|shared-root-silent",
-    r"hook-settings\.json|trusted\.json|\.active_session|sessions/\.session_\d+",
+    r"redaction\.key|hook-settings\.json|trusted\.json|\.active_session|sessions/\.session_\d+",
     r"spool/(bad/)?\d+_\d+\.json(\.reason)?",
     r"instances/\d+(\.checkpoint|\.settings)?",
-    r"context/(project|task|goal|profile|lead)-[\w.-]+\.txt",
+    r"context/(project|left|last|task|goal|profile|lead)-[\w.-]+\.txt",
     r"recall/([\w.-]+\.txt|told-[0-9a-f]+|wanted)",
     r"tasks/(cancelled|sessions|told)/[\w.-]+",
     r"identity/\d{20}_\d+_[^/]+",
@@ -38,13 +38,21 @@ def why_not_ours(home: str, name: str) -> str:
     path = Path(home, name)
     if path.is_symlink() or not path.is_file():
         return "it is a link, or no file"
-    if not _OURS.fullmatch(name):
+    if not _OURS.fullmatch(name) and not _is_of_named_instance(home, name):
         return "hivepipe makes no file of this name"
     if name == ".gitignore" and (read_small(str(path)) != "*\n" or _is_tracked(home, name)):
         return "it is not hivepipe's"
     if re.fullmatch(_DATABASE, name) and not _has_our_schema(Path(home, "hive.db")):
         return "it is not hivepipe's database"
     return ""
+
+
+def _is_of_named_instance(home: str, name: str) -> bool:
+    """Is it of a Claude Code that its launcher gave a name to (HIVEPIPE_INSTANCE_ID)?"""
+    found = re.fullmatch(r"instances/([\w.-]+?)(\.checkpoint|\.settings)?", name, re.ASCII)
+    if not found:
+        return False
+    return read_small(f"{home}/instances/{found[1]}").startswith(f"id={found[1]}\n")
 
 
 def _is_tracked(home: str, name: str) -> bool:

@@ -4,7 +4,7 @@ Claude Code's settings name it, and nothing of the package: pip replaces the pac
 by one, and deletes the folder of a virtual environment whole. The copy is there throughout.
 
     <state>/hivepipe/hooks/<hash of the package's folder>/
-        hook         `hook EVENT`, started by the interpreter in its first line
+        hook         `hook [EVENT]`, started by the interpreter in its first line
         hook_path    the modules (hivepipe.stack.hook_bundle)
     <state>/hivepipe/hooks/default -> the one that `init` made last, for hooks by name
 
@@ -31,20 +31,21 @@ _SHEBANG = "#!{python} -IS\n"
 _BY_SHELL = "#!/bin/sh\n'''exec' {python} -I -S \"$0\" \"$@\"\n' '''\n"
 _PROGRAM = """\
 # Claude Code runs this on every event: `hook EVENT`. `hivepipe init` makes it, of the package in
-# {root}.
+# {root}. Without an argument the event names itself: some
+# programs that run the hooks of Claude Code's settings leave `args` out.
 import marshal
 import posix
 import sys
 from _frozen_importlib_external import MAGIC_NUMBER as magic
 
 root = {root!r}
+event = sys.argv.pop(1).title().replace("_", "") if sys.argv[1:] else ""
 sys.executable = {python!r}  # whatever PYTHONEXECUTABLE says
 try:
     here = __file__.rpartition("/")[0]
     state = here.rpartition("/hivepipe/hooks/")[0]
     if state:  # the records are beside this file, whatever HOME says in a session
         posix.environ[b"XDG_STATE_HOME"] = state.encode("utf-8", "surrogateescape")
-    event = sys.argv.pop(1).title().replace("_", "")
     sys.path.append(root)
     try:
         file = posix.open(f"{{here}}/hook_path", posix.O_RDONLY | posix.O_CLOEXEC)
@@ -54,6 +55,8 @@ try:
         pass  # the package itself may be there
     from hivepipe.intake.hook import run
 except BaseException as error:
+    if event not in ("SessionStart", "Stop"):  # once a turn is enough, and some deny a call by 1
+        sys.exit()
     sys.exit(f"hivepipe records nothing ({{error}}): run `hivepipe init`")
 run(event)
 """

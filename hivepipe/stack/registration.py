@@ -58,6 +58,7 @@ def register(
     RegistrationError: it came with such folders, and `adopt` does not say to take them.
     """
     home = stack.home
+    refuse_broken_line(project)
     for folder in {home, project}:
         refuse_root(folder)
     record = {
@@ -93,6 +94,14 @@ def register(
             take_folders(tree, manifest)
         take_names(kept_folder(home), manifest, NAMES)
         _write(project, _text({**record, **kept}) if home == project else text)
+
+
+def refuse_broken_line(project: str) -> None:
+    """RegistrationError: a record is made of lines, and the path of this folder breaks one."""
+    if project.splitlines() != [project]:
+        raise RegistrationError(
+            f"{project!r} cannot be registered, for its path breaks the line: rename the folder"
+        )
 
 
 def _is_of_one_project(home: str) -> bool:
@@ -313,7 +322,7 @@ def _unlink(path: str) -> None:
 def _text(record: dict[str, str]) -> str:
     for name, value in record.items():
         if value.splitlines() != [value]:
-            raise RegistrationError(f"{name} is empty or breaks the line: {value!r}")
+            raise RegistrationError(f"{name} must be one line, and is {value!r}")
     text = "".join(f"{name}={value}\n" for name, value in record.items())
     if len(os.fsencode(text)) > LARGEST_RECORD_BYTES:
         raise RegistrationError(f"too long for a record: {record['home']}")

@@ -6,7 +6,6 @@ the home, outside the tree, knows too (SQLite's application_id).
 """
 
 import os
-import shlex
 import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
@@ -19,6 +18,7 @@ from hivepipe.ownership.manifest import Manifest
 from hivepipe.regular_file import regular
 from hivepipe.store.database import Database
 from hivepipe.store.location import database_in, database_path
+from hivepipe.store.tracked import refusal
 
 _NUMBER = "database"  # the manifest's name for it
 _FOLDERS = (IN_PROJECT, KEPT_IN_PROJECT.rpartition("/")[0], KEPT_IN_PROJECT)
@@ -70,11 +70,8 @@ def refuse_shipped(tree: str) -> None:
     tracked = git.tracked_files(tree, IN_PROJECT.strip("/"), KEPT_IN_PROJECT.strip("/"))
     found = [name for name in tracked if not name.endswith("/.gitignore")]  # never believed
     if found:
-        raise TreeError(
-            f"git tracks {found[0]}: what others commit there would be taken for yours. "
-            f"Look at it, then: git -C {shlex.quote(tree)} rm -r --cached --ignore-unmatch "
-            ".hive-mind .claude-state/logs"
-        )
+        text, command = refusal(tree, found)
+        raise TreeError(f"{text}. Look at it, then: {command}")
 
 
 def mark(home: str, path: Path) -> None:

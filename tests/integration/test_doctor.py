@@ -20,6 +20,7 @@ from hivepipe.stack.redis_flaws import flaws_of
 from hivepipe.stack.redis_server import version_of
 from tests.conftest import find_server, until
 from tests.installed import AS_USER, User
+from tests.integration.test_install import has_claude
 
 Make = Callable[[User], object]
 Finding = dict[str, Any]
@@ -94,6 +95,14 @@ def test_a_person_reads_the_failure_and_the_command(user: User) -> None:
     lines = user.hivepipe("doctor", expect=1).splitlines()
     at = lines.index("WRONG Claude Code is not told of any hook here")
     assert lines[at + 1] == "      repair: hivepipe init"
+
+
+def test_lost_hooks_of_all_projects_come_back_by_the_same_option(user: User) -> None:
+    user.hivepipe("init", "--user")
+    (user.home / ".claude" / "settings.json").write_text("{}")
+    lines = user.hivepipe("doctor", expect=1).splitlines()
+    at = lines.index("WRONG Claude Code is not told of any hook here")
+    assert lines[at + 1] == "      repair: hivepipe init --user"
 
 
 # ---- failures on disk, each mended by its command
@@ -361,8 +370,9 @@ def test_settings_that_are_no_json_are_named(healthy: User) -> None:
 
 def test_an_untrusted_folder_is_a_note(healthy: User) -> None:
     state = healthy.home / ".claude.json"
-    state.write_text(json.dumps({"projects": {str(healthy.project): {}}}))
-    assert "until" in examined(healthy)["trust"]["text"]
+    for known in ({"projects": {str(healthy.project): {}}}, {"numStartups": 1}):
+        state.write_text(json.dumps(known))
+        assert "until" in examined(healthy)["trust"]["text"]
     trusted = {str(healthy.home): {"hasTrustDialogAccepted": True}}
     state.write_text(json.dumps({"projects": trusted}))
     assert "trust" not in examined(healthy)
@@ -435,14 +445,19 @@ def test_hooks_by_name_that_lead_nowhere_are_named_and_mended(user: User) -> Non
     assert "hook-by-name" not in examined(user)
 
 
-def test_an_old_claude_code_is_named_and_mended(healthy: User) -> None:
-    bin = healthy.home / "bin"
-    bin.mkdir()
-    (bin / "claude").write_text("#!/bin/sh\necho '2.1.100 (Claude Code)'\n")
-    (bin / "claude").chmod(0o755)
-    healthy.env["PATH"] = f"{bin}:{healthy.env['PATH']}"
-    mend(healthy, examined(healthy)["hook-form"])
-    assert "hook-form" not in examined(healthy)
+def test_events_that_claude_code_learned_or_does_not_know_are_named(healthy: User) -> None:
+    has_claude(healthy, "2.1.330")
+    found = examined(healthy)["hook-events"]
+    assert "UserPromptExpansion" in found["text"]
+    mend(healthy, found)
+    assert "hook-events" not in examined(healthy)
+    has_claude(healthy, "2.1.101")
+    assert examined(healthy)["hook-events-unknown"]["is_note"], "it skips the event"
+    has_claude(healthy, "2.1.100")
+    found = examined(healthy)["hook-events-unknown"]
+    assert "Claude Code 2.1.100 does not know: it ignores the whole file" in found["text"]
+    mend(healthy, found)
+    assert "hook-events-unknown" not in examined(healthy)
 
 
 def test_errors_of_hooks_are_shown(healthy: User) -> None:

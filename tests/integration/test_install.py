@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.install.hook_entries import EVENTS
+from hivepipe.install.hook_entries import EVENTS, events_of
 from tests.conftest import NEUTRAL, until
 from tests.installed import Installation, User, changed
 
@@ -110,7 +110,7 @@ def test_purge_leaves_what_others_keep_in_the_state_folder(user: User) -> None:
 def test_a_dry_run_changes_nothing(user: User) -> None:
     before = user.files()
     said = user.hivepipe("init", "--dry-run")
-    assert said.count("/hivepipe/hooks/") == len(EVENTS)
+    assert said.count("/hivepipe/hooks/") == len(events_of(None))
     assert changed(before, user.files()) == {}
     user.hivepipe("init")
     before = user.files()
@@ -132,7 +132,7 @@ def test_nothing_to_uninstall_is_said(user: User) -> None:
 def test_every_event_is_registered_and_its_command_runs(user: User) -> None:
     user.hivepipe("init")
     hooks = user.hooks()
-    assert set(hooks) == {event.name for event in EVENTS}
+    assert set(hooks) == {event.name for event in events_of(None)}
     for event in hooks:
         assert user.fire(event) == [NEUTRAL]
     assert list((user.recorded / "spool").glob("*.json"))
@@ -285,18 +285,47 @@ def test_hivepipe_hook_is_found_through_a_link_and_as_a_wheel_installs_it(
     assert user.fire("Stop", path=shared) == [NEUTRAL]
 
 
-def test_an_old_claude_code_gets_the_shell_form(user: User, folder: Path) -> None:
-    bin = folder / "bin"
-    bin.mkdir()
-    (bin / "claude").write_text("#!/bin/sh\necho '2.1.138 (Claude Code)'\n")
-    (bin / "claude").chmod(0o755)
-    user.env["PATH"] = f"{bin}:{user.env['PATH']}"
-    assert "older than 2.1.139" in user.hivepipe("init")
+def has_claude(user: User, version: str) -> None:
+    """Put a Claude Code on the user's PATH that says its version."""
+    program = user.home / "claude-bin" / "claude"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(f"#!/bin/sh\necho '{version} (Claude Code)'\n")
+    program.chmod(0o755)
+    user.env["PATH"] = f"{program.parent}:{user.env['PATH']}"
+
+
+@pytest.mark.parametrize("scope", ["--local", "--project", "--user"])
+def test_only_events_that_claude_code_knows_are_registered(user: User, scope: str) -> None:
+    path = {
+        "--local": user.settings,
+        "--project": user.settings.with_name("settings.json"),
+        "--user": user.home / ".claude" / "settings.json",
+    }[scope]
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(THEIRS)
+    user.own(user.home)
+    has_claude(user, "2.1.80")
+    said = user.hivepipe("init", scope)
+    assert "Claude Code 2.1.80 does not know UserPromptExpansion" in said
+    assert "UserPromptExpansion" not in user.hooks(path)
+    has_claude(user, "2.1.330")
+    assert f"{len(EVENTS)} added" in (said := user.hivepipe("init", scope))
+    assert "does not know" not in said
+    assert set(user.hooks(path)) >= {event.name for event in EVENTS}
+    user.hivepipe("uninstall", *(["--user"] if scope == "--user" else []))
+    assert path.read_text() == THEIRS
+
+
+def test_what_an_unknown_claude_code_may_not_know_is_left_out_and_said(user: User) -> None:
+    assert "`claude` is not on PATH" in user.hivepipe("init")
+    assert set(user.hooks()) == {event.name for event in EVENTS if not event.since}
+
+
+def test_a_state_folder_with_a_space_gets_the_shell_form(user: User) -> None:
+    user.env["XDG_STATE_HOME"] = f"{user.home}/my state"
+    assert "needs quotes" in user.hivepipe("init")
     assert all("args" not in handler for group in user.hooks().values() for handler in group)
     assert user.fire("SessionStart", source="startup") == [NEUTRAL]
-    (bin / "claude").write_text("#!/bin/sh\necho '2.1.139 (Claude Code)'\n")
-    user.hivepipe("init")
-    assert all("args" in handler for group in user.hooks().values() for handler in group)
 
 
 # ---- git
@@ -397,28 +426,58 @@ def test_a_project_without_a_home_of_its_own_opts_out_of_the_common_one(user: Us
     assert len(list(user.home.glob(".local/state/hivepipe/default/spool/*.json"))) == 1
 
 
-def test_uninstall_names_copies_of_the_hooks_in_worktrees(user: User) -> None:
-    """Claude Code and people copy settings.local.json into a new worktree."""
+def test_uninstall_takes_the_hooks_out_of_copies_in_worktrees(user: User) -> None:
+    """`claude -w` and people copy settings.local.json into a new worktree."""
     user.git("init", "-q")
     user.git("commit", "-q", "--allow-empty", "-m", "first")
     user.hivepipe("init")
-    trees = [user.home / "tree one", user.home / "tree"]
+    trees = [user.home / "tree one", user.home / "tree", user.home / "link"]
+    mine = json.loads(user.settings.read_text()) | {"model": "opus"}
+    outside = user.home / "outside.json"
     for number, tree in enumerate(trees):
         user.git("worktree", "add", "-q", "-b", f"branch-{number}", str(tree))
         (tree / ".claude").mkdir()
-        text = user.settings.read_text() if number == 0 else '{"model": "opus"}'
-        (tree / ".claude" / "settings.local.json").write_text(text)
+        (tree / ".claude" / "settings.json").write_text('{"model": "haiku"}')
         user.own(tree)
-    copy = trees[0] / ".claude" / "settings.local.json"
+    copy, plain, link = (tree / ".claude" / "settings.local.json" for tree in trees)
+    copy.write_text(json.dumps(mine, indent=2))
+    plain.write_text('{"model": "opus"}')
+    outside.write_text(copy.read_text())
+    link.symlink_to(outside)
+    for path in (copy, plain, outside):
+        user.own(path)
     before = copy.read_text()
+
+    assert str(copy.name) in user.hivepipe("uninstall", "--dry-run")
+    assert copy.read_text() == before
+
+    said = user.hivepipe("uninstall")
+    assert "tree one/.claude/settings.local.json" in said
+    assert json.loads(copy.read_text()) == {"model": "opus"}
+    assert plain.read_text() == '{"model": "opus"}'
+    assert json.loads(outside.read_text()) == mine
+    assert "has a copy of them" in said  # the link leads out of its worktree
+
+
+def test_uninstall_names_the_hooks_of_branches_in_worktrees(user: User) -> None:
+    user.git("init", "-q")
+    user.git("commit", "-q", "--allow-empty", "-m", "first")
+    user.hivepipe("init")
+    tree = user.home / "tree one"
+    user.git("worktree", "add", "-q", "-b", "branch", str(tree))
+    shared = tree / ".claude" / "settings.json"
+    shared.parent.mkdir()
+    shared.write_text(user.settings.read_text())
+    user.own(tree)
+    before = shared.read_text()
     for words in (("--dry-run",), ()):
         said = user.hivepipe("uninstall", *words)
         assert said.count("has a copy of them") == 1
-        assert f"cd '{trees[0]}' && hivepipe uninstall" in said
-    assert copy.read_text() == before
+        assert f"cd '{tree}' && hivepipe uninstall" in said
+    assert shared.read_text() == before
     assert "has a copy of them" in user.hivepipe("uninstall")  # and nothing else to do
-    assert user.do("sh", "-c", f"cd '{trees[0]}' && hivepipe uninstall").returncode == 0
-    assert "hooks" not in json.loads(copy.read_text())
+    assert user.do("sh", "-c", f"cd '{tree}' && hivepipe uninstall").returncode == 0
+    assert "hooks" not in json.loads(shared.read_text())
     assert "has a copy" not in user.hivepipe("uninstall")
 
 

@@ -20,9 +20,13 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from tests.conftest import NEUTRAL, ROOT
+from tests.integration.test_readme import steps
 from tests.rounds import ASKED_ROUNDS, SEED
 
-PARTS = ("hivepipe", "hooks", "workers", "README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml")
+PARTS = (
+    *("hivepipe", "hooks", "workers"),
+    *("README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", "requirements.lock"),
+)
 INSTALL_SECS = 600
 ROUNDS = ASKED_ROUNDS or 3
 SHOOTERS = 2
@@ -169,15 +173,20 @@ def test_hivepipe_hook_records_without_a_copy_in_the_state_folder(
 
 @pytest.mark.parametrize("tool", ["pipx", "uv"])
 def test_an_installer_of_applications_gives_hooks_that_record(
-    account: Account, wheel: Path, tool: str
+    account: Account, clone: Path, tool: str
 ) -> None:
     program = shutil.which(tool)
     if not program:
         pytest.skip(f"{tool} is not on PATH")
-    words = ["install", str(wheel)] if tool == "pipx" else ["tool", "install", str(wheel)]
+    line = next(step for step in steps(ROOT / "README.md") if step.startswith("pipx install"))
+    if tool == "uv":
+        line = "uv tool install --constraints hivepipe/requirements.lock ./hivepipe"
+    (account.folder / "hivepipe").symlink_to(clone)
+    path = f"{Path(program).parent}:{account.env['PATH']}"
     done = subprocess.run(
-        [program, *words],
-        env={**account.env, "PIP_NO_INDEX": "", "PIPX_HOME": str(account.folder / "pipx")},
+        ["sh", "-ec", line],
+        cwd=account.folder,
+        env={**account.env, "PATH": path, "PIPX_HOME": str(account.folder / "pipx")},
         capture_output=True,
         text=True,
         timeout=INSTALL_SECS,

@@ -4,6 +4,7 @@ import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from struct import pack
 
 import pytest
 
@@ -170,8 +171,7 @@ def test_a_tree_that_was_tampered_with_is_refused(user: User, case: str) -> None
     shutil.copy(user.project / ".hive-mind" / "hive.db", user.home / "kept.db")
     break_it(user)
     assert text in user.hivepipe("up", "-d", expect=1)
-    said = "git has" if case == "tracked" else text
-    assert said in user.hivepipe("doctor", expect=1)
+    assert text in user.hivepipe("doctor", expect=1)
     before = user.files(user.project, user.home / "elsewhere")
     prompt(user, "meanwhile")
     assert list((user.recorded / "spool").glob("*.json")), "the event is kept outside"
@@ -179,6 +179,82 @@ def test_a_tree_that_was_tampered_with_is_refused(user: User, case: str) -> None
     mend_it(user)
     user.hivepipe("up", "-d")
     until(lambda: {"before", "meanwhile"} <= known(user), "an event was lost")
+
+
+def forged_log(user: User, suffix: str) -> bytes:
+    """Return a log of SQLite's that changes a row of the user's database, if it is applied."""
+    copy = user.home / "forged.db"
+    shutil.copy(user.project / ".hive-mind" / "hive.db", copy)
+    with closing(sqlite3.connect(copy, isolation_level=None)) as db:
+        db.execute("UPDATE tasks SET text = 'forged'")
+        log = Path(f"{copy}-wal").read_bytes()
+    return log if suffix == "wal" else rollback_journal(copy.read_bytes())
+
+
+def rollback_journal(before: bytes) -> bytes:
+    """Return the journal that gives a database these pages back (sqlite.org/fileformat2.html)."""
+    size = int.from_bytes(before[16:18], "big")
+    pages = [before[at : at + size] for at in range(0, len(before), size)]
+    head = bytes.fromhex("d9d505f920a163d7") + pack(">5I", len(pages), 0, len(pages), 512, size)
+    return head.ljust(512, b"\0") + b"".join(
+        pack(">I", number) + page + pack(">I", sum(page[at] for at in range(size - 200, 0, -200)))
+        for number, page in enumerate(pages, 1)
+    )
+
+
+USES = (
+    *(
+        ("task", "list"),
+        ("drain",),
+        ("backup", "b.tgz"),
+        ("forget", "--matching", "secret", "--yes"),
+    ),
+    *(("export",), ("sessions", "--all"), ("up", "-d"), ("move-home",), ("uninstall", "--dry-run")),
+)
+
+
+@pytest.mark.parametrize("suffix", ["wal", "journal"])
+def test_a_log_that_a_branch_brings_is_never_applied(user: User, suffix: str) -> None:
+    user.env["HIVEPIPE_AUTOSTART"] = "0"
+    in_tree(user)
+    user.hivepipe("task", "add", "--id", "t1", "mine")
+    user.hivepipe("down")
+    user.git("init", "-q", "-b", "main")
+    user.git("commit", "-q", "--allow-empty", "-m", "begin")
+    user.git("checkout", "-q", "-b", "feature")
+    log = user.project / ".hive-mind" / f"hive.db-{suffix}"
+    log.write_bytes(forged_log(user, suffix))
+    user.own(user.project)
+    user.git("add", "-f", str(log))
+    user.git("commit", "-q", "-m", "planted")
+    for words in USES:
+        user.do("hivepipe", *words)
+    assert f"git tracks .hive-mind/hive.db-{suffix}" in user.hivepipe("task", "list", expect=1)
+    user.git("checkout", "-q", "main")
+    assert "mine" in user.hivepipe("task", "list")
+
+
+@pytest.mark.parametrize("layout", ["in the tree", "outside"])
+def test_a_database_that_is_removed_under_a_running_stack_loses_no_later_event(
+    user: User, layout: str
+) -> None:
+    """As by `git clean -fdx` or `git stash --all`: what was recorded is gone with it."""
+    user.env["HIVEPIPE_AUTOSTART"] = "0"
+    user.hivepipe("init", *(["--in-tree"] if layout == "in the tree" else []))
+    user.hivepipe("up", "-d")
+    record_one(user, "before")
+    if layout == "in the tree":
+        for folder in (".hive-mind", ".claude-state"):
+            shutil.rmtree(user.project / folder)
+    else:
+        for path in user.recorded.glob("hive.db*"):
+            path.unlink()
+    prompt(user, "after")
+    until(
+        lambda: user.do("hivepipe", "sessions").returncode == 0 and "after" in known(user), "lost"
+    )
+    user.hivepipe("restart")
+    assert known(user) == {"after"}
 
 
 # ---- moving

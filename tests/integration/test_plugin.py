@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from hivepipe.install.hook_entries import EVENTS
+from hivepipe.install.hook_entries import OLDEST_WITH_PLUGIN, events_of
 from tests.conftest import NEUTRAL, ROOT
 from tests.installed import User, changed
+from tests.integration.test_readme import README, steps
 
 ID = "hivepipe@hivepipe"
 PARTS = (".claude-plugin", "hivepipe", "hooks", "skills")
@@ -91,9 +92,7 @@ def test_without_the_package_events_are_kept_and_the_command_is_said_once_a_day(
     assert set(said) == {"continue", "systemMessage"}
     command = said["systemMessage"].split("run: ")[1]
     assert command.endswith("hivepipe init --user")
-    (package,) = [word for word in shlex.split(command) if word.endswith("[embedded]")]
-    assert package == f"{plugin.root}[embedded]"
-    for event in EVENTS:
+    for event in events_of(OLDEST_WITH_PLUGIN):
         assert plugin.fire(event.name) == NEUTRAL
     assert plugin.fire("PostToolUse", **EDIT, tool_response={}) == NEUTRAL
     assert len(plugin.spool) > 3
@@ -130,21 +129,13 @@ def test_what_was_kept_is_taken_in_once_the_package_is_there(plugin: Plugin) -> 
     assert plugin.fire("SessionStart", source="startup") == NEUTRAL
 
 
-@pytest.mark.parametrize(
-    ("programs", "command"),
-    [
-        (["pipx", "uv"], "pipx install "),
-        (["uv"], "uv tool install "),
-        ([], "python3 -m venv ~/.local/venvs/hivepipe && "),
-    ],
-)
-def test_the_command_is_one_for_what_is_on_the_machine(
-    plugin: Plugin, programs: list[str], command: str
-) -> None:
-    for name in programs:
-        (plugin.python / name).symlink_to("/bin/true")
+def test_the_command_installs_by_the_hashes_of_the_plugins_own_copy(plugin: Plugin) -> None:
     said = json.loads(plugin.fire("SessionStart", path=f"{plugin.python}:/bin"))
-    assert said["systemMessage"].split("run: ")[1].startswith(command)
+    copy = shlex.quote(str(plugin.root))
+    typed = [step for step in steps(README) if "venvs/hivepipe" in step and "export" not in step]
+    readme = " && ".join([*typed, "~/.local/venvs/hivepipe/bin/hivepipe init --user"])
+    wanted = readme.replace("-r hivepipe/", f"-r {copy}/").replace("./hivepipe", copy)
+    assert shlex.split(said["systemMessage"].split("run: ")[1]) == shlex.split(wanted)
 
 
 def test_a_package_that_was_never_registered_is_one_command_away(plugin: Plugin) -> None:
@@ -170,7 +161,7 @@ def test_no_python_an_old_one_or_a_plugin_that_is_gone_is_no_error(
         (plugin.root / "hooks").mkdir(parents=True)
         (plugin.root / "hooks/hooks.json").write_text(handlers)
     plugin.user.own(plugin.user.home)
-    for event in EVENTS:
+    for event in events_of(OLDEST_WITH_PLUGIN):
         assert plugin.fire(event.name, path=str(programs)) == NEUTRAL
     assert plugin.spool == []
 

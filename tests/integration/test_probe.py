@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from hivepipe.install.hook_entries import OLDEST_WITH_PLUGIN, events_of
 from tests.installed import User, changed
 from tests.integration.test_plugin import Plugin
 
 RECORDED = {"recorded"}
+HOOKS = len(events_of(None))  # no Claude Code says which it is
+PLUGGED_IN = len(events_of(OLDEST_WITH_PLUGIN))
 
 
 def probed(user: User, expect: int = 0, **env: str) -> list[dict[str, Any]]:
@@ -39,7 +42,7 @@ def traces(user: User) -> dict[str, int]:
 def test_init_ends_with_a_probe_and_leaves_nothing_after_uninstall(user: User) -> None:
     before = user.files()
     said = user.hivepipe("init", "--probe")
-    assert "12 of 12 hooks recorded" in said
+    assert f"{HOOKS} of {HOOKS} hooks recorded" in said
     assert user.processes() == [], "init starts nothing"
     assert user.hivepipe("sessions", "--all", "--json").count('"id"') == 0
     user.hivepipe("uninstall")
@@ -53,13 +56,13 @@ def test_init_can_do_without_it(user: User) -> None:
 
 @pytest.mark.parametrize("scope", ["--local", "--project", "--user"])
 def test_every_scope_is_probed(user: User, scope: str) -> None:
-    assert "12 of 12 hooks recorded" in user.hivepipe("init", scope, "--probe")
+    assert f"{HOOKS} of {HOOKS} hooks recorded" in user.hivepipe("init", scope, "--probe")
 
 
 def test_doctor_starts_the_stack_as_a_hook_would(user: User) -> None:
     user.hivepipe("init")
     found = probed(user)
-    assert len(found) == 12
+    assert len(found) == HOOKS
     assert verdicts(found) == RECORDED
     assert not any(each["by_hand"] for each in found)
     assert user.processes()
@@ -100,14 +103,14 @@ def test_the_direct_path_is_probed(user: User) -> None:
 def test_the_plugin_is_probed_with_its_package_and_beside_settings(user: User) -> None:
     plugin = Plugin(user)
     said = user.hivepipe("init", "--probe")
-    assert "12 of 12 hooks recorded" in said
+    assert f"{PLUGGED_IN} of {PLUGGED_IN} hooks recorded" in said
     found = probed(user, HIVEPIPE_AUTOSTART="0")
     assert {each["source"] for each in found} == {f"{plugin.root}/hooks/hooks.json"}
     plugin.switch(False)
     user.hivepipe("init")
     plugin.switch(True)
     found = probed(user, HIVEPIPE_AUTOSTART="0")
-    assert len(found) == 24
+    assert len(found) == PLUGGED_IN + HOOKS
     assert verdicts(found) == RECORDED
 
 
@@ -156,7 +159,7 @@ def test_what_records_nothing_is_named(user: User, name: str) -> None:
     user.hivepipe("init")
     make(user)
     found = probed(user, expect=1)
-    assert len(found) == 12
+    assert len(found) == HOOKS
     assert verdicts(found) == {verdict}
     assert all(words in each["trouble"] for each in found), found[0]
     said = user.do("hivepipe", "doctor", "--probe")
@@ -173,7 +176,7 @@ def test_plain_doctor_never_says_that_all_is_well_of_hooks_that_it_did_not_fire(
     assert "all is well" not in user.do("hivepipe", "doctor").stdout
 
 
-def test_one_hook_of_twelve_is_named(user: User) -> None:
+def test_one_hook_of_all_is_named(user: User) -> None:
     user.env["HIVEPIPE_AUTOSTART"] = "0"
     user.hivepipe("init")
     text = user.settings.read_text().replace('["stop"]', '["stop_it"]')
@@ -224,5 +227,5 @@ def test_a_database_that_takes_nothing_is_named_by_init(user: User) -> None:
     database.chmod(0o600)
     user.own(database)
     said = user.hivepipe("init", "--probe", expect=1)
-    assert "0 of 12 hooks recorded" in said
+    assert f"0 of {HOOKS} hooks recorded" in said
     assert "file is not a database" in said

@@ -116,9 +116,9 @@ EXPECTED: dict[str, list[tuple[Any, ...]]] = {
         ("Read the moon", "Astronomer", "failed"),
         ("Try to break in", INJECTION, "completed"),
     ],
-    "SELECT prompt FROM prompts ORDER BY prompt": [
+    "SELECT substr(prompt, 1, 40) FROM prompts ORDER BY prompt": [
         ("Look for dead code.",),
-        ("Split checkout.py. My key is ***REDACTED***.",),
+        ("Split checkout.py. My key is ***REDACTED",),
         ("Write the tests.",),
     ],
     "SELECT skill, arguments, success FROM skill_uses": [("acme:release-notes", "v3.2", 1)],
