@@ -7,7 +7,7 @@ TESTERS ?= 4  # most tests wait for processes, not for a processor
 
 UV := 0.13.9
 
-.PHONY: install demo test faults check collect bench lock clean
+.PHONY: install demo test real faults check collect bench lock clean
 
 install: .venv/.installed
 
@@ -28,10 +28,13 @@ test: install  ## everything that must hold
 
 # What pytest makes of the tests is kept, else each of its processes would make it.
 collect: install
-	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q --collect-only > /dev/null
+	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -qq --collect-only > .venv/collected.log || (cat .venv/collected.log; exit 2)
 
 faults: install  ## break everything in seeded rounds, and show what was hit: docs/faults.md
 	$(BIN)/python -m pytest -q -p no:randomly -n $(TESTERS) tests/faults/test_rounds.py
+
+real: install  ## the real Claude Code, from npm, plays scripts: docs/real.md; VERSION=latest for one, SHORT=yes
+	$(BIN)/python -m tests.real.run $(if $(SHORT),--short) $(VERSION)
 
 check: install  ## format, lint, types, layers, known vulnerabilities
 	$(BIN)/ruff format --check --quiet .

@@ -1,0 +1,113 @@
+"""Fetch Claude Code by name from npm: `python -m tests.real.fetch [VERSION]`.
+
+Print the path of the program, or exit with 3 and one line that says why there is none. Of the
+platform's package only the native program is used: no script of any package runs.
+"""
+
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+VERSIONS = Path(__file__).with_name("versions.toml")
+HOSTS = Path(__file__).with_name("hosts.toml")
+NOT_FETCHED = 3
+NPM_SECS = 300
+REACHED_SECS = 10  # an answer about a version is some kilobytes
+
+
+class NotFetchedError(Exception):
+    """npm is not there, cannot be reached, or has no such version."""
+
+
+def pinned(name: str) -> str:
+    """Return the version that a name stands for; a version stands for itself."""
+    versions: dict[str, str] = tomllib.loads(VERSIONS.read_text())
+    return versions.get(name, name)
+
+
+def fetched(version: str) -> Path:
+    """Return the program of a version, from the cache or from npm; NotFetchedError says why not."""
+    if version == "latest":
+        version = _latest()
+    folder = _cache() / version
+    program = folder / "claude"
+    if not program.exists():
+        _fetch(version, folder)
+    return program
+
+
+def fetched_host(name: str) -> Path:
+    """Return the program of another host (hosts.toml), as `fetched` does."""
+    host = tomllib.loads(HOSTS.read_text())[name]
+    folder = _cache().with_name(name) / host["version"]
+    if not folder.exists():
+        _install(f"{host['package']}@{host['version']}", "node_modules", folder)
+    programs = (path for path in folder.rglob(name) if path.is_file() and not path.is_symlink())
+    return max(programs, key=lambda path: path.stat().st_size)  # the native one
+
+
+def _cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base, "hivepipe", "claude-code")
+
+
+def _latest() -> str:
+    return _asked(_package())
+
+
+def _asked(package: str) -> str:
+    """Return a package's version; where npm cannot be reached, say so after seconds."""
+    patience = ["--fetch-retries=0", f"--fetch-timeout={REACHED_SECS * 1000}"]
+    said = _npm("view", package, "version", *patience, secs=REACHED_SECS * 2)
+    if not said.strip():
+        raise NotFetchedError(f"npm: there is no {package}")
+    return said.strip()
+
+
+def _fetch(version: str, folder: Path) -> None:
+    """Unpack the platform's package and move the program into its place."""
+    _install(f"{_package()}@{version}", f"node_modules/{_package()}", folder)
+
+
+def _install(package: str, wanted: str, folder: Path) -> None:
+    _asked(package)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as work:
+        _npm("install", "--ignore-scripts", "--no-audit", "--no-fund", "--force",
+             "--prefix", work, package)  # fmt: skip
+        Path(work, wanted).rename(folder)
+
+
+def _package() -> str:
+    kind = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    return f"@anthropic-ai/claude-code-{sys.platform}-{kind}"
+
+
+def _npm(*words: str, secs: float = NPM_SECS) -> str:
+    try:
+        done = subprocess.run(
+            ["npm", *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=secs,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NotFetchedError(f"npm: {error}") from error
+    if done.returncode:
+        errors = re.findall(r"npm (?:error|ERR!) (.+)", done.stderr)
+        raise NotFetchedError(f"npm: {errors[0] if errors else done.stderr.strip()[-200:]}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    try:
+        print(fetched(pinned(sys.argv[1] if len(sys.argv) > 1 else "newest")))
+    except NotFetchedError as error:
+        print(f"Claude Code was not fetched, nothing was tried with it: {error}", file=sys.stderr)
+        sys.exit(NOT_FETCHED)

@@ -1,0 +1,88 @@
+"""A fake of OpenAI's Responses API on loopback that plays one script: what Codex CLI asks.
+
+Which turn comes next is the number of results of calls in the request.
+"""
+
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from tests.real.script import Call, Say
+
+USAGE = {
+    "input_tokens": 1000,
+    "input_tokens_details": {"cached_tokens": 300},
+    "output_tokens": 50,
+    "output_tokens_details": {"reasoning_tokens": 10},
+    "total_tokens": 1050,
+}
+PATCH = "apply_patch"  # its input is a text
+
+
+@dataclass
+class ResponsesApi:
+    """The fake: its turns, each one call or text, and how often it was asked."""
+
+    turns: Sequence[Say | Call]
+    served: int = 0
+    address: str = ""
+
+    @contextmanager
+    def serving(self) -> Iterator["ResponsesApi"]:
+        """Serve on loopback while the context lasts."""
+        api = self
+
+        class Handler(_Handler):
+            fake = api
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server.daemon_threads = True
+        self.address = f"http://127.0.0.1:{server.server_address[1]}/v1"
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield self
+        finally:
+            server.shutdown()
+            server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    fake: ResponsesApi
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+    def do_GET(self) -> None:
+        self.send_error(404)
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))))
+        done = sum(str(each.get("type")).endswith("_output") for each in body["input"])
+        self.fake.served += 1
+        id = f"resp_{self.fake.served:06}"
+        item = _item(self.fake.turns[min(done, len(self.fake.turns) - 1)], self.fake.served)
+        whole = {"id": id, "usage": USAGE, "output": [item]}
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.end_headers()
+        for kind, event in (
+            ("response.created", {"response": {"id": id}}),
+            ("response.output_item.done", {"output_index": 0, "item": item}),
+            ("response.completed", {"response": whole}),
+        ):
+            line = f"event: {kind}\ndata: {json.dumps({'type': kind, **event})}\n\n"
+            self.wfile.write(line.encode())
+
+
+def _item(piece: Say | Call, number: int) -> dict[str, Any]:
+    if isinstance(piece, Say):
+        content = [{"type": "output_text", "text": piece.text}]
+        return {"type": "message", "id": f"msg_{number}", "role": "assistant", "content": content}
+    call = {"id": f"fc_{number}", "call_id": f"call_{number}", "name": piece.tool}
+    if piece.tool == PATCH:
+        return {"type": "custom_tool_call", **call, "input": piece.input["input"]}
+    return {"type": "function_call", **call, "arguments": json.dumps(piece.input)}

@@ -1,0 +1,85 @@
+"""Play the scenarios with versions of Claude Code: `make real [VERSION=latest] [SHORT=yes]`.
+
+Each runs in a network namespace that has loopback only, where this user may make one.
+"""
+
+import os
+import subprocess
+import sys
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.real.fetch import HOSTS, VERSIONS, NotFetchedError, fetched, fetched_host, pinned
+
+OF_HOSTS = Path(__file__).with_name("test_real_hosts.py")
+# One of each kind: what a change breaks first, in a few minutes.
+SHORT = (
+    "every-file-tool", "agents-at-once", "resumed-twice", "overloaded",
+    "without_hooks", "killed_client", "session_ends",
+)  # fmt: skip
+INSIDE = 'ip link set lo up && exec "$@"'
+
+
+def main(arguments: list[str]) -> int:
+    """Play with the versions that the arguments name, or with all that are pinned."""
+    short = "--short" in arguments
+    versions = [each for each in arguments if each != "--short"] or [
+        *tomllib.loads(VERSIONS.read_text())
+    ]
+    here, worst = Path(__file__).parent, 0
+    for version in dict.fromkeys(map(pinned, versions)):
+        try:
+            program = fetched(version)
+        except NotFetchedError as error:
+            print(f"Claude Code {version} was not fetched, nothing was tried with it: {error}")
+            continue
+        print(f"Claude Code {version}, {'loopback only' if namespace() else 'with a network'}")
+        worst = max(worst, play("TEST_CLAUDE", program, here, SHORT if short else ()))
+    return worst if arguments else max(worst, play_hosts())
+
+
+def play_hosts() -> int:
+    """Play with the other programs whose sessions are recorded: hosts.toml."""
+    worst = 0
+    for name in tomllib.loads(HOSTS.read_text()):
+        try:
+            program = fetched_host(name)
+        except NotFetchedError as error:
+            print(f"{name} was not fetched, nothing was tried with it: {error}")
+            continue
+        print(name)
+        worst = max(worst, play(f"TEST_{name.upper()}", program, OF_HOSTS))
+    return worst
+
+
+def play(variable: str, program: Path, tests: Path, names: Sequence[str] = ()) -> int:
+    """Run tests, of these names or all, with the program that a variable names: pytest's code.
+
+    What fails is tried once more, as in `make test`.
+    """
+    chosen = ["-k", " or ".join(names)] if names else []
+    words = [sys.executable, "-m", "pytest", "-q", str(tests), *chosen]
+    env = {**os.environ, variable: str(program)}
+    code = subprocess.run([*namespace(), *words], env=env, check=False).returncode
+    if code != pytest.ExitCode.TESTS_FAILED:
+        return code
+    again = [*words, "--last-failed", "--last-failed-no-failures", "none"]
+    return subprocess.run([*namespace(), *again], env=env, check=False).returncode
+
+
+def namespace() -> list[str]:
+    """Return the beginning of a command that sees no network, or nothing where that is refused."""
+    of_users = [] if os.geteuid() == 0 else ["--map-root-user"]
+    words = ["unshare", "--net", *of_users, "sh", "-c", INSIDE, "sh"]
+    try:
+        tried = subprocess.run([*words, "true"], capture_output=True, check=False)
+    except OSError:
+        return []
+    return [] if tried.returncode else words
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

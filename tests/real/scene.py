@@ -1,0 +1,60 @@
+"""A person, a fake of the API that plays scripts, and the end of both."""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import until
+from tests.real.messages_api import MessagesApi
+from tests.real.person import Person
+from tests.real.script import Script
+
+CLAUDE = os.environ.get("TEST_CLAUDE", "")
+SETTLED_SECS = 60
+needs_claude = pytest.mark.skipif(not CLAUDE, reason="no Claude Code was fetched: `make real`")
+
+
+@contextmanager
+def living(*scripts: Script, init: tuple[str, ...] = ("--local",)) -> Iterator[Person]:
+    """Yield a person whose client plays the scripts; hivepipe is set up as `init` says, if at all.
+
+    What was served is `person.api.requests`. In the end the stack is stopped and all is removed.
+    """
+    root = Path(tempfile.mkdtemp(prefix="real-", dir="/tmp")).resolve()
+    try:
+        with MessagesApi({script.name: script for script in scripts}).serving() as api:
+            person = Person(root, Path(CLAUDE), api)
+            if init:
+                person.hivepipe("init", "--no-probe", *init)
+            try:
+                yield person
+            finally:
+                person.hivepipe("down", expect=None)
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def version() -> tuple[int, ...]:
+    """Return the client's version as numbers: (2, 1, 330)."""
+    said = subprocess.run([CLAUDE, "--version"], capture_output=True, text=True, check=True).stdout
+    return tuple(map(int, re.findall(r"\d+", said)[:3]))
+
+
+def settle(person: Person) -> None:
+    """Wait until every event is stored and every transcript archived."""
+
+    def is_settled() -> bool:
+        status = person.json("status", expect=None)
+        accounts = status["accounts"] or {"done": 0}
+        if not accounts["done"] or status["spool"]:
+            return False
+        return not any(accounts[name] for name in ("waiting", "running", "retrying"))
+
+    until(is_settled, "the stack did not settle", SETTLED_SECS)

@@ -1,0 +1,135 @@
+"""The client on a terminal: typed to, looked at, ended by its pid; it stops by itself at last."""
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from tests.conftest import until
+from tests.real.person import Person
+
+COLUMNS, LINES = 120, 50
+SHOWN_SECS = 60
+AT_MOST_SECS = 300  # then the client is ended, whatever became of the test
+HAS_TMUX = shutil.which("tmux") is not None
+READY, BUSY = "? for shortcuts", "esc to interrupt"
+MANUAL = ("--permission-mode", "default")  # newer ones ask a model what to allow
+
+
+@contextmanager
+def on_terminal(person: Person, *options: str) -> Iterator["Terminal"]:
+    """Run the client on a terminal while the context lasts; it is ready for a prompt."""
+    terminal = Terminal(person, options)
+    with terminal.opened():
+        terminal.shows(READY)
+        yield terminal
+
+
+@dataclass
+class Terminal:
+    """A terminal of its own in which the client runs."""
+
+    person: Person
+    options: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Each terminal has a server of its own."""
+        self.socket = self.person.root / f"tmux-{uuid4().hex[:8]}"
+
+    @contextmanager
+    def opened(self) -> Iterator["Terminal"]:
+        """Run the client while the context lasts, whatever it shows first."""
+        words = [str(self.person.claude), *MANUAL, *self.options]
+        bounded = shlex.join(["timeout", "--foreground", "-k", "5", str(AT_MOST_SECS), *words])
+        self._tmux("-f", "/dev/null", "new-session", "-d", "-x", str(COLUMNS), "-y", str(LINES),
+                   f"exec {bounded}")  # fmt: skip
+        self._tmux("set-option", "-w", "remain-on-exit", "on")
+        try:
+            yield self
+        finally:
+            self._close()
+
+    def say(self, prompt: str) -> None:
+        """Type a prompt, or a command of the client, and send it."""
+        self.type(prompt)
+        self.press("Enter")
+
+    def type(self, text: str) -> None:
+        """Type, and wait until the end of it is on the screen."""
+        self._tmux("send-keys", "-l", text)
+        self.shows(text[-20:])
+
+    def press(self, *keys: str) -> None:
+        """Press keys by tmux's names: Enter, Escape, C-c, Down."""
+        self._tmux("send-keys", *keys)
+
+    @property
+    def screen(self) -> str:
+        """What is seen, without the blanks at the ends of lines."""
+        return self._tmux("capture-pane", "-p", "-J")
+
+    def shows(self, *texts: str, secs: float = SHOWN_SECS) -> str:
+        """Wait until one of the texts is on the screen; return which."""
+        seen = ""
+
+        def shown() -> str:
+            nonlocal seen
+            seen = self.screen
+            return next((text for text in texts if text in seen), "")
+
+        try:
+            return str(until(shown, f"none of {texts} is on the screen", secs))
+        except BaseException as error:
+            error.add_note(seen)
+            raise
+
+    def rests(self) -> None:
+        """Wait until the turn is over, hooks included."""
+        until(lambda: READY in (seen := self.screen) and BUSY not in seen, "the turn never ends")
+
+    @property
+    def pid(self) -> int:
+        """The pid of the client, 0 when it has ended."""
+        bound = self._tmux("display-message", "-p", "#{pane_pid}").strip()
+        try:
+            children = Path(f"/proc/{bound}/task/{bound}/children").read_text().split()
+        except OSError:
+            return 0
+        return int(children[0]) if children else 0
+
+    @property
+    def is_over(self) -> bool:
+        """Has the client ended?"""
+        return self._tmux("display-message", "-p", "#{pane_dead}").strip() == "1"
+
+    def end(self, number: int = signal.SIGTERM) -> None:
+        """End the client with a signal."""
+        os.kill(self.pid, number)
+        self.wait()
+
+    def wait(self, secs: float = SHOWN_SECS) -> None:
+        """Wait until the client has ended by itself."""
+        until(lambda: self.is_over, "the client did not end", secs)
+
+    def _close(self) -> None:
+        if pid := self.pid:
+            os.kill(pid, signal.SIGKILL)
+        self._tmux("kill-server", expect=None)
+
+    def _tmux(self, *words: str, expect: int | None = 0) -> str:
+        done = subprocess.run(
+            ["tmux", "-S", str(self.socket), *words],
+            cwd=self.person.project,
+            env={**self.person.env, "TERM": "xterm-256color", "SHELL": "/bin/sh"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert expect in (None, done.returncode), (words, done.stderr)
+        return done.stdout

@@ -1,0 +1,140 @@
+"""What hivepipe says of a session of the real Claude Code equals what the script ordered."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tests.real.messages_api import USAGE
+from tests.real.person import Person
+from tests.real.scenarios import AGENT, SCENARIOS, Scenario
+from tests.real.scene import living, needs_claude, settle, version
+from tests.real.script import Call, Script
+
+pytestmark = needs_claude
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.name.replace(" ", "-"))
+def test_every_answer_equals_the_script(request: pytest.FixtureRequest, scenario: Scenario) -> None:
+    if scenario.wrong and version() >= scenario.wrong_since:
+        request.applymarker(pytest.mark.xfail(reason=scenario.wrong, strict=True))
+    if version() < scenario.since:
+        pytest.skip(f"Claude Code does this since {scenario.since}")
+    with living(*scenario.prompts, *scenario.agents) as person:
+        for path, text in scenario.files.items():
+            person.write(path, text)
+        reports = play(person, scenario)
+        settle(person)
+        compare(person, scenario, reports)
+
+
+def play(person: Person, scenario: Scenario) -> list[dict[str, Any]]:
+    """Say every prompt, each in a run of its own; return the client's reports."""
+    reports: list[dict[str, Any]] = []
+    for script in scenario.prompts:
+        resumed = ["--resume", reports[-1]["session_id"]] if reports else []
+        expected = 1 if scenario.fails else 0
+        reports.append(
+            person.ask(
+                script.prompt("Please work"),
+                *resumed,
+                *scenario.options,
+                tools=scenario.tools,
+                expect=expected,
+            )
+        )
+    return reports
+
+
+def compare(person: Person, scenario: Scenario, reports: list[dict[str, Any]]) -> None:
+    """Compare what was ordered with all that hivepipe says, both ways."""
+    (session,) = {report["session_id"] for report in reports}
+    calls = ordered(scenario)
+    shown = person.json("session", "show", session)
+    assert [each["id"] for each in person.json("sessions", "--all")["sessions"]] == [session]
+    row = shown["session"]
+    assert row["status"] == "ended"
+    assert (row["calls"], row["failed"]) == (len(calls), sum(call.fails for call in calls))
+    said = [event["text"] for event in shown["events"] if event["kind"] == "prompt"]
+    assert said == [script.prompt("Please work") for script in scenario.prompts]
+    compare_agents(person, calls)
+    compare_costs(person, reports)
+    compare_archives(person, session, calls)
+    compare_search(person, session, scenario)
+
+
+def ordered(scenario: Scenario) -> list[Call]:
+    """Return every call of the session and its agents, each script as often as it was asked."""
+    by_prompt = {script.prompt("Look around"): script for script in scenario.agents}
+    found: list[Call] = []
+    waiting: list[Script] = list(scenario.prompts)
+    while waiting:
+        for call in waiting.pop().calls:
+            found.append(call)
+            if call.tool == AGENT and not call.fails:
+                waiting.append(by_prompt[call.input["prompt"]])
+    return found
+
+
+def compare_agents(person: Person, calls: list[Call]) -> None:
+    wanted = Counter(
+        (call.input["subagent_type"], "failed" if call.fails else "completed")
+        for call in calls
+        if call.tool == AGENT
+    )
+    agents = person.json("agents")["agents"]
+    assert Counter((each["type"], each["status"]) for each in agents) == wanted
+
+
+def compare_costs(person: Person, reports: list[dict[str, Any]]) -> None:
+    """Messages and tokens as served, dollars as the client says, to the hundredth of a cent."""
+    served = sum(not request.is_refused for request in person.api.requests)
+    total = person.json("costs")["total"]
+    assert total["messages"] == served
+    for name, field in (("input", "input_tokens"), ("output", "output_tokens"),
+                        ("cache_read", "cache_read_input_tokens"),
+                        ("cache_write_5m", "cache_creation_input_tokens")):  # fmt: skip
+        assert total["tokens"][name] == served * int(str(USAGE[field])), name
+    assert total["cost_usd"] == pytest.approx(spent(reports, served), abs=1e-4)
+
+
+def spent(reports: list[dict[str, Any]], served: int) -> float:
+    """Return the dollars of all runs: newer versions add what was resumed, older ones do not."""
+    last = sum(model["outputTokens"] for model in reports[-1]["modelUsage"].values())
+    is_of_all = last == served * int(str(USAGE["output_tokens"]))
+    return sum(float(report["total_cost_usd"]) for report in reports[-1 if is_of_all else 0 :])
+
+
+def compare_archives(person: Person, session: str, calls: list[Call]) -> None:
+    """Each transcript of the client has an archive, line by line, and no other has one."""
+    archives = person.json("archive", "list", "--agents")["archives"]
+    transcripts = person.transcripts(session)
+    assert len(archives) == len(transcripts)
+    kept = sorted(
+        len(person.hivepipe("archive", "show", *named(each), "--lines").splitlines())
+        for each in archives
+    )
+    assert kept == sorted(len(path.read_bytes().splitlines()) for path in transcripts)
+    counted: Counter[str] = Counter()
+    failed: Counter[str] = Counter()
+    for each in archives:
+        for tool, number in each["meta"]["tools"].items():
+            counted[tool] += number["calls"]
+            failed[tool] += number["failed"]
+    assert counted == Counter(call.tool for call in calls)
+    assert +failed == Counter(call.tool for call in calls if call.fails)
+
+
+def named(archive: dict[str, Any]) -> list[str]:
+    id = archive["session_id"]
+    return [f"{id}/{archive['agent_id']}" if archive["agent_id"] else id]
+
+
+def compare_search(person: Person, session: str, scenario: Scenario) -> None:
+    """A word that only the scripts say is found as often as they say it."""
+    said = [piece for script in scenario.prompts for piece in script.said]
+    wanted = sum("quokka" in piece.text for piece in said)
+    found = person.json("search", "quokka")
+    hits = [hit for hit in found["hits"] if hit["who"] == "claude"]
+    assert len(hits) == wanted
+    assert {hit["session_id"] for hit in found["hits"]} == ({session} if wanted else set())

@@ -1,0 +1,106 @@
+"""The plugin in the real Claude Code: found valid, installed, recording, taken out again."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.real.person import Person
+from tests.real.scene import living, needs_claude, settle, version
+from tests.real.script import Call, Say, Script
+
+pytestmark = needs_claude
+
+STRICT_SINCE = (2, 1, 197)  # of the pinned versions; 2.1.132 has no --strict
+WORK = Script(
+    "work",
+    [[Call("Bash", {"command": "echo numbat", "description": "Say it"})], [Say("A numbat.")]],
+)
+PLUGIN = "hivepipe@hivepipe"
+ADDRESS = "https://git.example.org/ann/hivepipe.git"  # git itself takes it to a folder
+
+
+def repository(folder: Path) -> Path:
+    """Copy what git has of this checkout, as a clone would have it."""
+    for part in (".claude-plugin", "hivepipe", "hooks", "skills", "workers"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / part, folder / part, ignore=ignored)
+    return folder
+
+
+def git(folder: Path, *words: str) -> None:
+    who = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
+    subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True)
+
+
+def address(person: Person, kind: str) -> str:
+    """Return what `claude plugin marketplace add` is given."""
+    clone = repository(person.root / "clone")
+    if kind == "folder":
+        return str(clone)
+    git(clone, "init", "-q", "-b", "main")
+    git(clone, "add", "-A")
+    git(clone, "commit", "-q", "-m", "As it is")
+    bare = person.root / "served.git"
+    git(clone, "clone", "-q", "--bare", ".", str(bare))
+    shutil.rmtree(clone)
+    git(clone.parent, "config", "--file", str(person.home / ".gitconfig"),
+        f"url.{bare}.insteadOf", ADDRESS)  # fmt: skip
+    return ADDRESS
+
+
+@pytest.mark.parametrize("manifest", ["marketplace", "plugin"])
+def test_the_client_finds_nothing_to_mend(manifest: str) -> None:
+    with living(init=()) as person:
+        path = repository(person.root / "clone") / ".claude-plugin" / f"{manifest}.json"
+        strict = ["--strict"] if version() >= STRICT_SINCE else []
+        said = person.client("plugin", "validate", *strict, str(path))
+        assert "Validation passed" in said
+        assert not re.search(r"Found \d+ (warning|error|plugin directory)", said), said
+
+
+@pytest.mark.parametrize("kind", ["folder", "git"])
+def test_it_is_installed_from_an_address_records_and_leaves(kind: str) -> None:
+    with living(WORK, init=()) as person:
+        person.client("plugin", "marketplace", "add", address(person, kind))
+        person.client("plugin", "install", PLUGIN)
+        assert f"run by the plugin {PLUGIN}" in person.hivepipe("init", "--no-probe")
+
+        report = person.ask(WORK.prompt("Please work"))
+        settle(person)
+        shown = person.json("session", "show", report["session_id"])["session"]
+        assert (shown["status"], shown["calls"]) == ("ended", 1)
+        (archive,) = person.json("archive", "list")["archives"]
+        assert archive["session_id"] == report["session_id"]
+
+        person.client("plugin", "uninstall", PLUGIN)
+        person.client("plugin", "marketplace", "remove", "hivepipe")
+        person.ask(WORK.prompt("Please work"))
+        settle(person)
+        assert [each["id"] for each in person.json("sessions", "--all")["sessions"]] == [
+            report["session_id"]
+        ]
+
+
+def test_without_the_package_events_wait_for_it() -> None:
+    with living(WORK, init=()) as person:
+        person.client("plugin", "marketplace", "add", address(person, "git"))
+        person.client("plugin", "install", PLUGIN)
+        whole = person.env["PATH"]
+        of_package = str(Path(sys.executable).parent)
+        person.env["PATH"] = ":".join(it for it in whole.split(":") if it != of_package)
+        report = person.ask(WORK.prompt("Please work"))
+        spool = person.home / ".local/state/hivepipe/default/spool"
+        assert len(list(spool.glob("*.json"))) > 3
+
+        person.env["PATH"] = whole
+        person.hivepipe("init", "--user", "--no-probe")
+        person.env["HIVEPIPE_HOME"] = str(spool.parent)
+        person.hivepipe("drain")
+        assert [each["id"] for each in person.json("sessions", "--all")["sessions"]] == [
+            report["session_id"]
+        ]

@@ -1,0 +1,139 @@
+"""What a person does on a terminal, with the real client."""
+
+import json
+import signal
+import zlib
+from typing import Any
+
+import pytest
+
+from tests.conftest import until
+from tests.real.person import Person
+from tests.real.scenarios import GREET, bash
+from tests.real.scene import living, needs_claude, settle
+from tests.real.script import Say, Script, Slow
+from tests.real.terminal import HAS_TMUX, on_terminal
+
+pytestmark = [needs_claude, pytest.mark.skipif(not HAS_TMUX, reason="no tmux")]
+HELLO = Script("hello", [[Say("Good morning, said the quokka.")]])
+AGAIN = Script("again", [[Say("Welcome back, said the quokka.")]])
+GREETED = Script("greeted", [[Say("Be greeted.")]])
+TOUCHING = Script("touching", [[bash("touch it")], [Say("It is touched.")]])
+THINKING = Script("thinking", [Slow([Say("Let me think.")], 30)])
+GONE_SECS = 150  # the stack looks every minute who has gone
+SLEEPING = Script(
+    "sleeping", [[bash('python3 -c "import time; time.sleep(60)"')], [Say("It slept.")]]
+)
+
+
+def test_a_prompt_is_answered_and_the_session_ends() -> None:
+    with living(HELLO) as person:
+        with on_terminal(person) as terminal:
+            terminal.say(HELLO.prompt("Please work"))
+            terminal.shows("said the quokka")
+            terminal.say("/exit")
+            terminal.wait()
+        settle(person)
+        (session,) = person.json("sessions", "--all")["sessions"]
+        shown = person.json("session", "show", session["id"])
+        assert shown["session"]["status"] == "ended"
+        said = [event["text"] for event in shown["events"] if event["kind"] == "prompt"]
+        assert said == [HELLO.prompt("Please work")]
+        found = person.json("search", "said the quokka")["hits"]
+        assert {hit["session_id"] for hit in found} == {session["id"]}
+        assert sum(hit["who"] == "claude" for hit in found) == 1
+
+
+def test_a_person_interrupts_refuses_compacts_and_clears() -> None:
+    with living(HELLO, TOUCHING, THINKING, GREETED, AGAIN) as person:
+        for path, text in GREET.items():
+            person.write(path, text)
+        with on_terminal(person) as terminal:
+            terminal.say(HELLO.prompt("Please work"))
+            terminal.shows("said the quokka")
+            terminal.say(TOUCHING.prompt("Please touch"))
+            terminal.shows("Do you want to proceed?")
+            terminal.press("Escape")
+            terminal.shows("What should Claude do instead?")
+            terminal.say("/rename numbat")
+            terminal.shows("renamed to: numbat")
+            terminal.say(f"/greet the sun <<{GREETED.name}>>")
+            terminal.shows("Be greeted.")
+            terminal.rests()
+            terminal.say(THINKING.prompt("Please think"))
+            terminal.shows("esc to interrupt")
+            until(lambda: person.api.requests[-1].script == "thinking", "it does not think")
+            terminal.press("Escape")
+            until(lambda: terminal.screen.count("What should Claude do instead?") == 2, "no Esc")
+            terminal.say("/compact")
+            terminal.shows("Compacted")
+            terminal.say("/clear")
+            until(lambda: "Compacted" not in terminal.screen, "it is not cleared")
+            terminal.say(AGAIN.prompt("Please go on"))
+            terminal.shows("Welcome back")
+            terminal.rests()
+            terminal.press("C-c")
+            terminal.shows("again to exit")
+            terminal.press("C-c")
+            terminal.wait()
+        settle(person)
+        second, first = person.json("sessions", "--all")["sessions"]
+        # Older clients say the command first, newer ones the prompt.
+        assert sorted(events(person, first)) == sorted(
+            [
+                ("started", "startup"),
+                ("prompt", HELLO.prompt("Please work")),
+                ("prompt", TOUCHING.prompt("Please touch")),
+                ("note", "Permission asked: Bash (By the fake)"),
+                ("prompt", f"/greet the sun <<{GREETED.name}>>"),
+                ("command", f"greet the sun <<{GREETED.name}>>"),
+                ("prompt", THINKING.prompt("Please think")),
+                ("note", "Compaction: manual"),
+                ("ended", "clear"),
+            ]
+        )
+        assert events(person, second) == [
+            ("started", "clear"),
+            ("prompt", AGAIN.prompt("Please go on")),
+            ("ended", "prompt_input_exit"),
+        ]
+        assert [(each["calls"], each["failed"]) for each in (first, second)] == [(1, 0), (0, 0)]
+        compare_transcripts(person)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_terminal_that_is_ended_in_a_call_ends_its_session(number: int) -> None:
+    with living(SLEEPING) as person:
+        with on_terminal(person, "--allowedTools", "Bash") as terminal:
+            terminal.say(SLEEPING.prompt("Please sleep"))
+            until(lambda: session(person).get("calls") == 1, "no call")
+            terminal.end(number)
+        until(lambda: session(person)["status"] == "ended", "it never ends", GONE_SECS)
+        settle(person)
+        assert (session(person)["calls"], session(person)["failed"]) == (1, 0)
+        compare_transcripts(person)
+
+
+def session(person: Person) -> dict[str, Any]:
+    """Return the only session, nothing when nothing is recorded yet."""
+    said = person.hivepipe("sessions", "--all", "--json", expect=None)
+    rows = json.loads(said)["sessions"] if said else []
+    return dict(rows[0]) if rows else {}
+
+
+def events(person: Person, row: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return what happened in a session, without the model that it started with."""
+    shown = person.json("session", "show", row["id"])
+    return [(each["kind"], each["text"].partition(", claude-")[0]) for each in shown["events"]]
+
+
+def compare_transcripts(person: Person) -> None:
+    """Each transcript has an archive with the same bytes."""
+    archives = person.json("archive", "list", "--agents")["archives"]
+    wanted = {
+        str(path): zlib.crc32(path.read_bytes())
+        for each in person.json("sessions", "--all")["sessions"]
+        for path in person.transcripts(each["id"])
+    }
+    sources = [each["meta"]["source"] for each in archives]
+    assert {each["path"]: int(each["crc32"], 16) for each in sources} == wanted
