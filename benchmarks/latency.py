@@ -23,6 +23,7 @@ from figures import Figure, conclude, parser
 from hivepipe.stack import hook_copy
 
 P50_MS, P99_MS = 10.0, 50.0
+SCHEMA_SECS = 30
 
 
 def fire(number: int, environment: dict[str, str], exits: dict[str, float]) -> None:
@@ -48,7 +49,7 @@ def fire(number: int, environment: dict[str, str], exits: dict[str, float]) -> N
 
 def watch(database: str, seen: dict[str, float], wanted: int, stop: threading.Event) -> None:
     """Note when each agent's row can first be read."""
-    connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
+    connection = opened(database)
     last = 0
     while len(seen) < wanted and not stop.is_set():
         rows = connection.execute(
@@ -59,6 +60,26 @@ def watch(database: str, seen: dict[str, float], wanted: int, stop: threading.Ev
             seen[tool_use_id] = now
             last = rowid
         time.sleep(0.001)
+
+
+def opened(database: str) -> sqlite3.Connection:
+    """Open the database as soon as the writer has made its tables.
+
+    Raises sqlite3.OperationalError when there are none after SCHEMA_SECS.
+    """
+    deadline = time.monotonic() + SCHEMA_SECS
+    while True:
+        connection = None
+        try:
+            connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
+            connection.execute("SELECT 1 FROM agents LIMIT 1")
+            return connection
+        except sqlite3.OperationalError:
+            if connection is not None:
+                connection.close()
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
 
 
 def measure(folder: str, rate: int, secs: int) -> list[float]:
