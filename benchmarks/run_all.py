@@ -25,7 +25,7 @@ SIZES = {
     "latency": ("", "--secs 3"),
     "stack": ("", "--rounds 1 --idle-secs 3"),
     "archive": ("", "--mb 10"),
-    "redaction": ("--mb 500", "--mb 10 --hostile-mb 0.5"),
+    "redaction": ("--mb 500", "--mb 10 --hostile-mb 0.5 --text-mb 5 --offline"),
     "summaries": ("", "--sessions 4"),
     "search": ("", "--messages 5000"),
     "growth": ("", "--events 1000 --runs 3"),

@@ -4,6 +4,7 @@
     manifest.json     version, time, SHA-256 of each file
     hive.db           made by VACUUM INTO: whole, whatever is being written meanwhile
     config.toml       if there is one
+    redaction.key     so that tags of secrets stay the same
     kept/...          archives, indexes, exports, audit log
 """
 
@@ -28,6 +29,7 @@ from typing import Any
 from hivepipe.errors import BackupError, StoreError
 from hivepipe.home import kept_folder, tree_of
 from hivepipe.ownership.manifest import Manifest
+from hivepipe.redaction.home_key import FILE as KEY
 from hivepipe.regular_file import read_bytes, regular
 from hivepipe.stack.tree import mark
 from hivepipe.store.copies import copy_to, trouble_of
@@ -37,8 +39,8 @@ from hivepipe.store.location import database_path
 MANIFEST = "manifest.json"
 DATABASE = "hive.db"
 SETTINGS = "config.toml"
-FORMAT = 1
-_LEFT_OUT = (".lock", ".tmp")
+FORMAT = 2  # the first had no key
+_LEFT_OUT = (".lock", ".tmp", ".learned")  # hashes of secrets do not leave the machine
 _MANIFEST_BYTES = 64 << 20
 _MEMBER_BYTES = 4096  # what a file takes at least, however small
 MOST_TIMES = 100  # texts shrink to a tenth, zeros to a thousandth
@@ -88,8 +90,9 @@ def _publish(temporary: Path, target: Path) -> None:
 def _parts(home: str, database: Path | None) -> Iterator[tuple[Path, str]]:
     if database:
         yield database, DATABASE
-    if Path(home, SETTINGS).is_file():
-        yield Path(home, SETTINGS), SETTINGS
+    for name in (SETTINGS, KEY):
+        if Path(home, name).is_file():
+            yield Path(home, name), name
     kept = Path(kept_folder(home))
     for path in sorted(kept.rglob("*")):
         if path.is_file() and not path.is_symlink() and path.suffix not in _LEFT_OUT:
@@ -163,11 +166,13 @@ def restore(
     """
     os.makedirs(home, mode=0o700, exist_ok=True)
     with _unpacked(home, source, any_size) as (folder, manifest):
-        places = {DATABASE: database_path(home)}
+        places = {DATABASE: database_path(home), KEY: Path(home, KEY)}
         if with_settings:
             places[SETTINGS] = Path(home, SETTINGS)
         brought = {name: place for name, place in places.items() if Path(folder, name).is_file()}
         before = _moved_aside(home, brought.get(SETTINGS), replace)
+        if before and KEY in brought and Path(home, KEY).exists():
+            _move(Path(home, KEY), before / KEY)
         settings = None if with_settings else _settings_beside(home, Path(folder, SETTINGS))
         if DATABASE in brought and tree_of(home):
             mark(home, Path(folder, DATABASE))
@@ -271,7 +276,7 @@ def _read_manifest(path: Path, source: Path) -> dict[str, Any]:
             raise ValueError
         found = json.loads(read_bytes(path))
         names = found["sha256"]
-        if found["format"] != FORMAT:
+        if not 1 <= found["format"] <= FORMAT:
             raise BackupError(f"{source} is of a newer hivepipe ({found['hivepipe']})")
         if not all(_is_ours(name) for name in names):
             raise ValueError
@@ -281,7 +286,7 @@ def _read_manifest(path: Path, source: Path) -> dict[str, Any]:
 
 
 def _is_ours(name: str) -> bool:
-    return name in (MANIFEST, DATABASE, SETTINGS) or (
+    return name in (MANIFEST, DATABASE, SETTINGS, KEY) or (
         name.startswith("kept/") and ".." not in name.split("/")
     )
 

@@ -100,13 +100,14 @@ class Folder:
         self.rename(temporary, name)
 
     def overwrite(self, name: str, data: bytes) -> None:
-        """Write a small file of constant size in place: a third of what `replace` costs.
+        """Write a small file in place: a third of what `replace` costs.
 
         Less than a page at once is whole after a kill, too.
         """
         descriptor = self.open(name, os.O_WRONLY | os.O_CREAT)
         try:
             os.pwrite(descriptor, data, 0)
+            os.ftruncate(descriptor, len(data))
         finally:
             os.close(descriptor)
 

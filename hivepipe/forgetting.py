@@ -32,7 +32,7 @@ from hivepipe.memory.index import MemoryIndex
 from hivepipe.ownership.logs import NAMES, is_own
 from hivepipe.queues import forgetting as queued
 from hivepipe.queues.connection import connect
-from hivepipe.regular_file import ANY_SIZE, read_bytes, regular
+from hivepipe.regular_file import ANY_SIZE, portions, read_bytes, regular
 from hivepipe.search.index import remove_index
 from hivepipe.stack.at_hand import redis_at_hand
 from hivepipe.stack.lock import Stack
@@ -41,8 +41,6 @@ from hivepipe.stack.ping import answers
 from hivepipe.store import forgetting as stored
 from hivepipe.store.database import Database
 from hivepipe.wanted import Wanted
-
-READ_BYTES = 1 << 20
 
 
 class Gone(NamedTuple):
@@ -302,10 +300,11 @@ def _files_of(folders: Iterable[Path]) -> Iterator[Path]:
 def _holds(path: Path, wanted: Wanted) -> bool:
     """Read a file of any size; what lies across two reads is seen in the second."""
     overlap = max(map(len, wanted.spellings), default=1) - 1
-    rest = b""
-    with open(path, "rb", opener=regular) as file:
-        while chunk := file.read(READ_BYTES):
-            if wanted.holds_text(rest + chunk):
+    rest, end = b"", 0
+    with open(path, "rb", buffering=0, opener=regular) as file:
+        for at, data in portions(file):
+            seen = (rest if at == end else b"") + data
+            if wanted.holds_text(seen):
                 return True
-            rest = chunk[-overlap:] if overlap else b""
+            rest, end = seen[-overlap:] if overlap else b"", at + len(data)
     return False

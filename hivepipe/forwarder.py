@@ -17,6 +17,7 @@ from hivepipe.process_log import set_up
 from hivepipe.queues.client import RefusedError
 from hivepipe.queues.connection import connect
 from hivepipe.queues.housekeeping import Housekeeper
+from hivepipe.redaction_config import use_rules
 from hivepipe.stack.bell import Bell
 from hivepipe.stack.installed import installed
 from hivepipe.stack.lock import Stack, take_lock
@@ -66,10 +67,11 @@ def serve() -> None:
     """Be a process of the stack: forward until SIGTERM, exit 0; 75 if the home has a forwarder."""
     os.umask(0o077)
     core_dumps.leave_none()
-    here()
+    place, _ = here()
+    use_rules(place.home)
     set_up("forwarder")
     try:
-        forwarder = Forwarder(Stack.of(here()[0]))
+        forwarder = Forwarder(Stack.of(place))
     except LockHeldError as error:
         logger.error("%s", error)
         sys.exit(ANOTHER_HOLDS_IT)

@@ -26,7 +26,7 @@ from hivepipe.briefing_files import BriefingFiles
 from hivepipe.claiming_worker import ClaimingWorker, is_away, unless_full
 from hivepipe.commit import commit_batch
 from hivepipe.envelope import Envelope, redacted
-from hivepipe.errors import BadEnvelopeError, MissingParentError, StoreError
+from hivepipe.errors import BadEnvelopeError, MissingParentError, StoreError, TreeError
 from hivepipe.file_size import with_limit
 from hivepipe.guard.shared_root import look_at_shared_root
 from hivepipe.handlers.slots import job_due
@@ -50,6 +50,7 @@ from hivepipe.stack import kernel, other_redis
 from hivepipe.stack.bell import Bell
 from hivepipe.stack.leave import ask_to_shut_down, leave, may_leave
 from hivepipe.stack.lock import Stack
+from hivepipe.stack.tree import refuse_replaced
 from hivepipe.store.clock import move_back
 from hivepipe.store.database import Database
 from hivepipe.store.location import database_path
@@ -306,8 +307,9 @@ class Writer(ClaimingWorker):
         """Return the open database; None while it cannot be opened, and then nothing is claimed."""
         if self._db is None:
             try:
+                refuse_replaced(self._home)
                 opened = Database(database_path(self._home), BUSY_TIMEOUT_SECS)
-            except (StoreError, sqlite3.Error) as error:
+            except (StoreError, TreeError, sqlite3.Error) as error:
                 self._could_open = False
                 self._say_once_a_minute("store", str(error))
                 self._in_trouble(str(error))

@@ -3,6 +3,7 @@
 import json
 import os
 import posix
+import re
 import shutil
 import signal
 import socket
@@ -72,6 +73,14 @@ def _own_umask() -> Iterator[None]:
 IN_CI = b"CI" in posix.environ
 # Database, archives and exports in the project's work tree, as `init --in-tree` has it.
 IN_TREE = posix.environ.get(b"TEST_LAYOUT") == b"in-tree"
+
+
+@pytest.fixture(autouse=True)
+def _no_home_of_another_test() -> Iterator[None]:
+    """What a command put into force in this process ends with its test."""
+    yield
+    if "hivepipe.redaction" in sys.modules:
+        sys.modules["hivepipe.redaction"]._in_force.clear()
 
 
 def until(check: Callable[[], Any], what: str, secs: float = PATIENCE_SECS) -> Any:
@@ -155,6 +164,16 @@ def home_name(project: Path) -> str:
     return f"{name[:40]}-{hashed(project)}"
 
 
+def untagged(text: str) -> str:
+    """Return a text with the placeholders that a redactor without a key writes."""
+    plain = {"email": "***EMAIL***", "aws-key": "***AWS_KEY***", "private-key": "***SSH_KEY***"}
+    return re.sub(
+        r"\*\*\*REDACTED:([a-z-]+):[a-z2-7]{6}\*\*\*",
+        lambda found: plain.get(found[1], "***REDACTED***"),
+        text,
+    )
+
+
 def hashed(path: Path) -> str:
     """Return the name of this path's record."""
     return blake2b(os.fsencode(path), digest_size=8).hexdigest()
@@ -203,6 +222,7 @@ class Home:
         text = f"home={self.path}\nproject={self.project}\n"
         if self.is_in_tree:
             text += f"tree={self.project}\n"
+            self.path.mkdir(mode=0o700, exist_ok=True)
             for folder in (self.project / ".hive-mind", self.project / ".claude-state"):
                 folder.mkdir(mode=0o700, exist_ok=True)
                 (folder / ".gitignore").write_text("*\n")
@@ -310,11 +330,12 @@ class Home:
 
 
 @pytest.fixture
-def private_home() -> Iterator[Home]:
+def private_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
     """A home nobody else uses; short, for a socket path has 103 bytes."""
     root = Path(tempfile.mkdtemp(prefix="hp-", dir="/tmp")).resolve()
     home = Home(root)
     home.make()
+    home.inside(monkeypatch)
     try:
         yield home
     finally:

@@ -1,14 +1,16 @@
-"""Claude Code's transcripts: which file is one, whose it is, and how it is opened.
+"""Transcripts of Claude Code and Codex CLI: which file is one, whose it is, how it is opened.
 
     <claude>/projects/<folder>/<session>.jsonl
     <claude>/projects/<folder>/<session>/subagents/**/agent-<agent>.jsonl
     <claude>/projects/<folder>/<session>/subagents/workflows/<workflow>/journal.jsonl
     <claude>/tasks/<agent>.jsonl            of subagents, in older versions
+    <codex>/sessions/<year>/<month>/<day>/rollout-<time>-<session>.jsonl
 
 Whatever an event says, a file is read only if its real path lies there.
 """
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -31,7 +33,8 @@ WORKFLOW_TYPE = "workflow"
 _HEAD_BYTES = 64 << 10  # of one read
 _LONGEST_HEAD_BYTES = 8 << 20
 _LARGEST_NOTE_BYTES = 64 << 10
-_FOLDERS = ("projects", "tasks")
+_FOLDERS = ("projects", "tasks", "sessions")
+_OF_CODEX = re.compile(r"rollout-.*-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 
 
 class Head(NamedTuple):
@@ -91,12 +94,12 @@ def default_folder() -> str:
 def open_source(
     path: str, claude_folder: str = "", session: str = "", agent_type: str = ""
 ) -> Iterator[Source]:
-    """Open a transcript of Claude's; RefusedTranscriptError: it is none. OSError as from `open`.
+    """Open a transcript; RefusedTranscriptError: it is none. OSError as from `open`.
 
     No message holds the path: it goes into a log, and people name folders as they like.
 
-    `claude_folder`: where Claude's files are, beside the default. `session` and `agent_type`: what
-    an event said, where the path says nothing.
+    `claude_folder`: where the program keeps its files, beside the defaults. `session` and
+    `agent_type`: what an event said, where the path says nothing.
     """
     real = os.path.realpath(absolute(path))
     root, names = _inside_claude(real, claude_folder)
@@ -118,12 +121,13 @@ def open_source(
 
 def _inside_claude(real: str, claude_folder: str) -> tuple[str, list[str]]:
     """Return which of Claude's folders a real path lies in, and the names from there."""
-    for claude in (default_folder(), absolute(claude_folder) if claude_folder else ""):
+    named = absolute(claude_folder) if claude_folder else ""
+    for folder in (default_folder(), f"{user_folder()}/.codex", named):
         for name in _FOLDERS:
-            root = os.path.realpath(f"{claude}/{name}")
-            if claude and real.startswith(f"{root}/"):
+            root = os.path.realpath(f"{folder}/{name}")
+            if folder and real.startswith(f"{root}/"):
                 return root, real[len(root) + 1 :].split("/")
-    raise RefusedTranscriptError("it is not in a folder of Claude's")
+    raise RefusedTranscriptError("it is not in a folder of Claude Code's or Codex CLI's")
 
 
 def _described(real: str, names: list[str], session: str, agent_type: str) -> Source:
@@ -131,6 +135,8 @@ def _described(real: str, names: list[str], session: str, agent_type: str) -> So
     stem, suffix = os.path.splitext(names[-1])
     if suffix != ".jsonl":
         raise RefusedTranscriptError("it is not named *.jsonl")
+    if of_codex := _OF_CODEX.fullmatch(stem):
+        return Source(real, of_codex[1], "", "", -1)
     is_agent = stem.startswith("agent-") or len(names) != 2
     is_workflow = stem == "journal" and names[-3:-2] == ["workflows"]
     id = valid_id(names[-2] if is_workflow else stem.removeprefix("agent-"))
@@ -163,19 +169,33 @@ def _noted_type(real: str) -> str:
 
 
 def transcripts_in(claude_folder: str) -> Iterator[str]:
-    """Yield the path of every transcript, each session's own before those of its subagents."""
+    """Yield the path of every transcript, each session's own before those of its subagents.
+
+    Those of a folder come in the order of their last change: what a session copied is older.
+    """
     projects = f"{claude_folder}/projects"
     for project in _real_folders(projects):
-        own = [entry.path for entry in _entries(project) if _is_transcript(entry)]
-        yield from sorted(own, key=lambda path: ("/agent-" in path, path))
+        own = [entry for entry in _entries(project) if _is_transcript(entry)]
+        yield from (entry.path for entry in sorted(own, key=_age))
         for session in _real_folders(project):
             yield from _below(f"{session}/subagents")
+
+
+def transcripts_of_agents(path: str) -> list[str]:
+    """Return the transcripts of a session's subagents, by the path of its own."""
+    return [*_below(f"{path.removesuffix('.jsonl')}/subagents")]
 
 
 def _below(folder: str) -> Iterator[str]:
     yield from sorted(entry.path for entry in _entries(folder) if _is_transcript(entry))
     for inner in _real_folders(folder):
         yield from _below(inner)
+
+
+def _age(entry: "os.DirEntry[str]") -> tuple[bool, int, str]:
+    with suppress(OSError):
+        return entry.name.startswith("agent-"), entry.stat().st_mtime_ns, entry.path
+    return True, 0, entry.path  # deleted meanwhile
 
 
 def _is_transcript(entry: "os.DirEntry[str]") -> bool:

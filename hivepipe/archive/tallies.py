@@ -56,6 +56,7 @@ class Tallies:
                 counted = Counted(Tally())
                 _catch_up(counted, kept, reach)
             counted.tally.take_usages()  # of lines that were told of when they came
+            counted.tally.take_said()
         return counted
 
     def anew(self, kept: Kept, reach: Reach) -> Counted:

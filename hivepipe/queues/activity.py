@@ -41,6 +41,7 @@ class Activity:
     warned: int
     open_calls: int
     turn_is_open: bool
+    waits_for: str  # for what of a person; empty: for nobody
     task: str
     profile: str
 
@@ -87,6 +88,7 @@ def _read(session: str, totals: dict[bytes, bytes], calls: list[bytes]) -> Activ
         warned=_number(totals, "warned"),
         open_calls=sum(len(call) == _OPEN_CHARS for call in latest),
         turn_is_open=totals.get(b"turn") == b"1",
+        waits_for=totals.get(b"waits", b"").decode("utf-8", "replace"),
         task=valid_id(totals.get(b"task", b"").decode("utf-8", "replace")),
         profile=valid_id(totals.get(b"profile", b"").decode("utf-8", "replace")),
     )

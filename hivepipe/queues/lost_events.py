@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hivepipe.queues.spool import LOST, all_folders
-from hivepipe.regular_file import regular
+from hivepipe.regular_file import MOST_BYTES, regular
 
 SHOWN_SECS = 7 * 86_400
+_LONGEST = 25  # digits of a time, and room for the future
 _HEADER = "# events that could not be kept: when, in nanoseconds of 1970\n"
 
 
@@ -41,4 +42,5 @@ def prepare(home: str) -> None:
 
 def _times(path: Path) -> list[float]:
     with open(path, encoding="ascii", errors="replace", opener=regular) as file:
-        return [int(line) / 1e9 for line in file.read().splitlines() if line.isdigit()]
+        lines = file.read(MOST_BYTES).splitlines()
+    return [int(line) / 1e9 for line in lines if line.isdigit() and len(line) < _LONGEST]

@@ -46,7 +46,9 @@ def conversation(home: str, start: str, around: int | None = None) -> Conversati
     archives = archives_of(home)
     key = _key(home, archives, start)
     entry = archives.index.entries()[key]
-    reader = _Reader(archives, load_redactor(home))
+    # Also what was found later than a line that is shown, and is not cleared yet.
+    known = archives.known_of(entry["session_id"])
+    reader = _Reader(archives, load_redactor(home).of_session(known))
     # Around a hit there are few, and that there is none is to be known before the head is printed.
     pieces = reader.all(key, entry) if around is None else iter([*reader.around(entry, around)])
     meta = archives.meta_of(entry) or {}
@@ -122,9 +124,8 @@ class _Reader:
 
     def _others(self, session: str) -> Iterator[Piece]:
         """Yield what the subagents did that no answer names."""
-        entries = self.archives.index.entries()
-        for key in sorted(key for key in entries if key.startswith(f"{session}/")):
-            yield from self._agent(session, Piece(AGENT, "", id=entries[key]["agent_id"]))
+        for entry in self.archives.of_subagents(session).values():
+            yield from self._agent(session, Piece(AGENT, "", id=entry["agent_id"]))
 
     def _pieces(self, line: Fields, offset: int, depth: int) -> Iterator[Piece]:
         inner = depth + (not depth and line.get("isSidechain") is True and "agentId" not in line)

@@ -112,7 +112,7 @@ def _archived(home: str, session: str) -> dict[str, Any]:
 def _cost(home: str, store: Listings, session: str) -> Spent:
     bill = Bill()
     for charge in charges(store, session=session):
-        bill.add(charge.rate, charge.tokens)
+        bill.add(charge.rate, charge.tokens, charge.messages)
     cost = bill.cost(prices_in_force(home))
     tokens = bill.tokens()
     return Spent(bill.messages, tokens.prompt + tokens.output, cost.rounded, cost.without_price)

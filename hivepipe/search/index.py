@@ -24,7 +24,7 @@ from hivepipe.search.passages import passage_of
 from hivepipe.search.query import Filters, Term, folded, quoted
 
 INDEX_FILE = "search.db"
-VERSION = 3
+VERSION = 4
 BUSY_TIMEOUT_SECS = 30.0
 LINES_PER_COMMIT = 5000
 LONGEST_REASON = 200
@@ -33,7 +33,7 @@ TRIGRAM = 3
 _SCHEMA = f"""
 CREATE TABLE archives (
   id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, session_id TEXT NOT NULL, agent TEXT NOT NULL,
-  project TEXT NOT NULL, bytes INTEGER NOT NULL);
+  project TEXT NOT NULL, bytes INTEGER NOT NULL, edition INTEGER NOT NULL);
 CREATE TABLE passages (
   id INTEGER PRIMARY KEY, archive INTEGER NOT NULL, offset INTEGER NOT NULL, time TEXT NOT NULL,
   who TEXT NOT NULL);
@@ -60,6 +60,7 @@ class Archived:
     size: int
     lines_from: Callable[[int], Iterable[tuple[int, bytes]]]
     began: str = ""
+    edition: int = 0  # how often lines that may have been indexed were changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +90,15 @@ class SearchIndex:
     def __init__(self, path: Path) -> None:
         """Open or make it; SearchError: this Python's SQLite has no FTS5, or the file is broken."""
         self._path = path
+        self._begin()
+
+    def _begin(self) -> None:
         try:
             self._db = self._open()
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
             if version not in (0, VERSION):  # of another hivepipe: it costs only time
                 self._db.close()
-                remove_index(path)
+                remove_index(self._path)
                 self._db = self._open()
             with self._transaction():
                 if not self._db.execute("PRAGMA user_version").fetchone()[0]:
@@ -125,6 +129,17 @@ class SearchIndex:
 
     # ---- growing
 
+    def has_another_edition(self, archived: Archived) -> bool:
+        """Were lines of an archive indexed that are others now?"""
+        sql = "SELECT 1 FROM archives WHERE key = :key AND edition != :edition"
+        return bool(self._ask(sql, {"key": archived.key, "edition": archived.edition}))
+
+    def begin_anew(self) -> None:
+        """Leave an empty index: what FTS5 deletes would stay in its file for a while."""
+        self._db.close()
+        remove_index(self._path)
+        self._begin()
+
     def missing_bytes(self, archived: Archived) -> int:
         """Return how much of an archive is not indexed yet."""
         return archived.size - self._reach(archived.key)
@@ -148,8 +163,8 @@ class SearchIndex:
 
     def _claim(self, archived: Archived) -> int:
         sql = """
-            INSERT INTO archives (key, session_id, agent, project, bytes)
-            VALUES (:key, :session, :agent, :project, 0)
+            INSERT INTO archives (key, session_id, agent, project, bytes, edition)
+            VALUES (:key, :session, :agent, :project, 0, :edition)
             ON CONFLICT (key) DO UPDATE SET project = excluded.project RETURNING id
         """
         known = {
@@ -157,6 +172,7 @@ class SearchIndex:
             "session": archived.session,
             "agent": archived.agent,
             "project": archived.project,
+            "edition": archived.edition,
         }
         return int(self._db.execute(sql, known).fetchone()[0])
 

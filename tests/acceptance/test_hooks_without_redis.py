@@ -37,6 +37,11 @@ OPERATIONS: dict[str, list[str]] = {
     "PreToolUse": ["start_session"],
     "PostToolUse": ["start_session", "record_skill"],
     "PostToolUseFailure": ["start_session"],
+    "PostToolBatch": ["start_session", "record_notice"],
+    "PermissionRequest": ["start_session", "record_notice"],
+    "PermissionDenied": ["start_session", "record_notice"],
+    "Notification": ["start_session", "record_notice"],
+    "PostModelSwitch": ["start_session", "record_notice"],
     "SubagentStart": ["start_session", "start_agent"],
     "SubagentStop": ["start_session", "finish_agent", *ARCHIVE],
     "PreCompact": ["start_session", "record_goal"],
@@ -274,6 +279,8 @@ def test_fields_of_the_wrong_type_count_as_missing(machine: Machine, event: str)
     expected = {
         "SessionStart": ["start_session"],
         "UserPromptSubmit": ["activate_session", "record_prompt"],
+        "PermissionRequest": ["record_notice"],
+        "PermissionDenied": ["record_notice"],
         "PreCompact": ["record_goal"],
         "Stop": ["pause_session", "update_checkpoint"],
         "StopFailure": ["pause_session", "update_checkpoint"],
@@ -287,7 +294,9 @@ def test_a_wrong_type_inside_the_tools_input_is_named_in_the_log(
     machine: Machine, field: str
 ) -> None:
     tool_input = {**payloads.POST_AGENT_ASYNC["tool_input"], field: ["wrong"]}
-    payload = changed(payloads.POST_AGENT_ASYNC, tool_input=tool_input)
+    response = {**payloads.POST_AGENT_ASYNC["tool_response"]}
+    response.pop("resolvedModel", None)  # the model asked for is not looked at where this one is
+    payload = changed(payloads.POST_AGENT_ASYNC, tool_input=tool_input, tool_response=response)
     machine.fire("PostToolUse", payload).must_be_neutral()
     assert "insert_agent" in machine.operations()
     assert field in machine.log_must_be_one_line_of("PostToolUse")

@@ -224,7 +224,7 @@ def test_what_runs_by_the_clock_is_described() -> None:
 def test_the_rooms_are_those_that_the_linter_knows() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     (contract,) = project["tool"]["importlinter"]["contracts"]
-    layers = [layer.split(" | ") for layer in contract["layers"]]
+    layers = [re.split(r" [|:] ", layer) for layer in contract["layers"]]
     rows = cells(ARCHITECTURE, "## Rooms")
     assert [re.findall(r"`(\w+)`", row[0]) for row in rows] == layers
 
@@ -288,3 +288,13 @@ def test_relative_links_lead_somewhere(page: Path) -> None:
 def test_no_page_names_a_path_of_the_machine_it_was_written_on(page: str) -> None:
     assert str(ROOT) not in OURS[page]
     assert not re.search(r"/(home|Users|root|work)/", OURS[page])
+
+
+# ---- decisions
+
+
+def test_decisions_are_numbered_one_by_one() -> None:
+    text = (ROOT / "docs" / "decisions.md").read_text()
+    numbers = [int(number) for number in re.findall(r"^## (\d+)\. ", text, re.MULTILINE)]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert len(numbers) == len(re.findall(r"^## ", text, re.MULTILINE))

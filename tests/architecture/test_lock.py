@@ -82,3 +82,12 @@ def test_it_says_nothing_of_where_it_was_made() -> None:
 def test_make_lock_asks_for_the_projects_own_build_backend() -> None:
     (backend,) = PROJECT["build-system"]["requires"]
     assert f"'{backend}\\n'" in (ROOT / "Makefile").read_text()
+
+
+def test_every_page_installs_by_the_lock() -> None:
+    told = (ROOT / "docs").glob("*.md")
+    pages = [page for page in told if page.name not in ("decisions.md", "security.md")]
+    install = re.compile(r"pip install|pipx install|uv tool|uvx")
+    for page in (ROOT / "README.md", ROOT / "Dockerfile", *pages):
+        for line in filter(install.search, page.read_text().splitlines()):
+            assert "requirements.lock" in line or "--no-deps" in line, f"{page.name}: {line}"

@@ -15,10 +15,10 @@ MOST_FUNCTION_LINES = 60
 # Each module of the hook path costs every tool call 0.1 ms; the last is a list that only grows.
 LONGER = {
     "hivepipe/jobs.py": 620,
-    "hivepipe/events.py": 520,
+    "hivepipe/events.py": 570,
     "hivepipe/home.py": 410,
     "hivepipe/intake/hook.py": 500,
-    "hivepipe/store/migrations.py": 500,
+    "hivepipe/store/migrations.py": 540,
 }
 
 

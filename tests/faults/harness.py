@@ -144,7 +144,7 @@ class Bench:
     def forget(self) -> None:
         """Begin anew: an empty Redis, no database; no writer may be running."""
         self.redis.flushall()
-        for path in self.home.path.glob("hive.db*"):
+        for path in self.home.database.parent.glob("hive.db*"):
             path.unlink()
 
     # ---- a whole stack in the place of the bare Redis

@@ -395,6 +395,8 @@ def _start(rows: Any, event: Fired, name: str, project: str, swarm: str) -> None
             "transcript_path": None,
             "model": None,
             "source": None,
+            "client": None,
+            "effort": None,
             "state_time_ns": event.time_ns,
             "end": None,
         }
@@ -405,7 +407,7 @@ def _start(rows: Any, event: Fired, name: str, project: str, swarm: str) -> None
     if said:
         session["objective"] = p.get("session_title") or session["objective"]
         session["model"] = p.get("model") or session["model"]
-        session["source"] = p.get("source") or session["source"]
+        session["source"] = session["source"] or p.get("source")
     instance = {"id": event.instance, "status": "running", "started_at": time}
     rows["instances"].setdefault(event.instance, instance)
     for row in rows["instance_sessions"].values():
@@ -459,8 +461,9 @@ def _apply(  # noqa: C901  a table
         case "pause_session":
             busy = [t for t in p.get("background_tasks", []) if t["status"] == "running"]
             _state(session, event, "active" if busy else "paused")
+            session["effort"] = p.get("effort", {}).get("level") or session["effort"]
             if event.name == "StopFailure":
-                message = f"Turn ended by an error: {p['error']}"
+                message = f"Turn ended by an error: {p['error']}: {p['last_assistant_message']}"
                 lists["session_logs"].append(_log(event, "ERROR", message, {}))
         case "end_session":
             session["end"] = event
@@ -543,7 +546,7 @@ def _sign(agents: Any, event: Fired, operation: str, swarm: str) -> None:
     if is_call:
         wanted = p["tool_input"]
         row["name"] = wanted["description"][:100]
-        row["model"] = wanted.get("model", "default")
+        row["model"] = response.get("resolvedModel", wanted.get("model", "default"))
         row["type"] = row["type"] or response.get(
             "agentType", wanted.get("subagent_type", "general-purpose")
         )

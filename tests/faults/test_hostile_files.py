@@ -57,7 +57,7 @@ READERS: dict[str, tuple[str, Callable[[str], object]]] = {
 def test_a_pipe_keeps_no_reader_waiting(private_home: Home, reader: str) -> None:
     name, read = READERS[reader]
     path = private_home.path / name
-    path.parent.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     os.mkfifo(path)
     with suppress(HivepipeError, OSError):  # who cannot do without it says so
         read(str(private_home.path))
@@ -122,7 +122,6 @@ def test_nor_on_the_direct_path(private_home: Home, monkeypatch: pytest.MonkeyPa
         path.unlink()
 
     monkeypatch.setattr(direct, "set_aside", look)
-    private_home.inside(monkeypatch)
     with closing(Database(private_home.database)) as db:
         report = direct.apply_files(str(private_home.path), db, sorted(spool.glob("*.json")))
     assert (report.applied, len(report.set_aside)) == (1, 3)
@@ -147,7 +146,7 @@ def test_a_spool_that_is_no_folder_stops_no_writer(bench: Bench) -> None:
 def test_nothing_starts_where_a_file_leads_elsewhere(private_home: Home, what: str) -> None:
     """A home that came with a clone, and was taken: what a process opens first is looked at."""
     path = private_home.path / what
-    private_home.path.mkdir(mode=0o700)
+    private_home.path.mkdir(mode=0o700, exist_ok=True)
     path.parent.mkdir(exist_ok=True)
     if what == "logs/writer.log":
         os.mkfifo(path)

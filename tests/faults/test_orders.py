@@ -163,3 +163,75 @@ def test_the_oracle_sees_a_difference() -> None:
     del other["prompts"][0]
     assert len(oracle.differences(rows, other)) == 3
     assert all(rows[table] for table in rows if table != "counters")
+
+
+# ---- what starts say
+
+
+def test_a_fork_that_was_announced_as_its_parent_leaves_the_parent_as_it_was(
+    tmp_path: Path,
+) -> None:
+    """Up to some version after 2.1.197: SessionStart of the parent, then events of the fork."""
+    parent, fork = oracle.SESSIONS[:2]
+    ended = Fired(changed(SESSION_END, session_id=parent), "inst-a")
+    events = oracle.timed(
+        [
+            oracle.start(0, "inst-a"),
+            ended,
+            oracle.start(0, "inst-b", source="resume"),
+            oracle.prompt(1, fork, "inst-b"),
+        ]
+    )
+    before = settled(tmp_path / "before.db", jobs_of(events[:2]))["sessions"][0]
+    jobs = jobs_of(events)
+    came_before = len(jobs_of(events[:2]))
+    for number in range(6):
+        late = jobs[came_before:]
+        random.Random(SEED + number).shuffle(late)
+        found = settled(tmp_path / f"{number}.db", [*jobs[:came_before], *late])["sessions"]
+        (row,) = [each for each in found if each["id"] == parent]
+        for name in ("status", "ended_at", "end_reason", "source"):
+            assert row[name] == before[name], name
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_a_compaction_leaves_a_session_at_what_it_was(tmp_path: Path, busy: bool) -> None:
+    session = oracle.SESSIONS[0]
+    prompted = oracle.prompt(2, session, "inst-a")
+    waits = oracle.stop(2, session, "inst-a", background_tasks=[])
+    last = prompted if busy else waits
+    compacted = oracle.start(0, "inst-a", source="compact")
+    jobs = jobs_of(oracle.timed([oracle.start(0, "inst-a", source="startup"), last, compacted]))
+    for number in range(6):
+        random.Random(SEED + number).shuffle(jobs)
+        (row,) = settled(tmp_path / f"{number}.db", jobs)["sessions"]
+        assert (row["status"], row["source"]) == ("active" if busy else "paused", "startup")
+
+
+def test_names_come_from_wherever_they_are_said(tmp_path: Path) -> None:
+    """A title by the user outweighs one by Claude, the model is that of the last message."""
+    session, time_ns = oracle.SESSIONS[0], oracle.FIRST_NS
+    events = [oracle.start(0, "inst-a", model="claude-a", session_title=...)]
+    started = jobs_of(oracle.timed(events))
+
+    def told(number: int, **payload: Any) -> Envelope:
+        job = {"operation": "record_usage", "payload": {"messages": [], **payload}}
+        return replace(started[0], id=f"told-{number}", event_time_ns=time_ns + number, **job)
+
+    def titles(**said: Any) -> dict[str, Any]:
+        return {"session": session, "titles": {k.replace("_", "-"): v for k, v in said.items()}}
+
+    by_claude = [told(5, said=titles(ai_title=("A first", 3))),
+                 told(4, said=titles(ai_title=("Another", 9)))]  # fmt: skip
+    by_user = [told(10**12, said=titles(custom_title=("Fine name", 4)))]
+    message = {"message": "m", "request": "r", "session": session, "agent": "", "speed": "",
+               "region": "", "sidechain": False, "replay": False, "tokens": [1, 1, 0, 0, 0, 0],
+               "time": "2999-01-01T00:00:00.000Z", "model": "claude-b"}  # fmt: skip
+    used = told(6, messages=[message])
+    for number, (more, title) in enumerate((([], "Another"), (by_user, "Fine name"))):
+        for order in range(4):
+            late = [*by_claude, *more, used]
+            random.Random(SEED + order).shuffle(late)
+            found = settled(tmp_path / f"{number}-{order}.db", [*started, *late])
+            (row,) = found["sessions"]
+            assert (row["objective"], row["model"]) == (title, "claude-b")

@@ -200,7 +200,7 @@ def test_an_upgrade_while_jobs_wait(bench: Bench, stack: Release) -> None:
     assert bench.home.rows("SELECT note FROM sessions")
     log = (bench.home.path / "logs" / "writer.log").read_text()
     assert "hivepipe was upgraded: leaving" in log
-    assert len(list((bench.home.path / "backups").iterdir())) == 1
+    assert len(list((bench.home.database.parent / "backups").iterdir())) == 1
     bench.command("status")
 
 

@@ -220,7 +220,6 @@ def test_updates_without_effect_are_counted_against_all_of_their_kind(
 def test_summaries_near_their_cap_are_told_of(
     private_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    private_home.inside(monkeypatch)
     monkeypatch.setitem(posix.environ, b"HIVEPIPE_LLM_DAILY_CALLS", b"10")
     caps, each = Amount(10, 10**9, 10**9), Amount(1, 100, 1000)
     with spending() as ledger:

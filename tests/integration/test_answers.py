@@ -75,7 +75,10 @@ def test_every_answer_fits_the_contract(talkative: Home, label: str, cancelled: 
         assert (output.get("permissionDecision") == "deny") == cancelled
 
 
-SILENT = ("Stop", "StopFailure", "SubagentStop", "SessionEnd", "PreCompact")
+SILENT = (
+    *("Stop", "StopFailure", "SubagentStop", "SessionEnd", "PreCompact"),
+    *("PermissionRequest", "PermissionDenied", "Notification", "PostModelSwitch"),
+)
 
 
 def test_where_nothing_may_be_said_the_contract_has_nothing() -> None:

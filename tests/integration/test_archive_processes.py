@@ -1,6 +1,7 @@
 """Transcripts through real hooks, a real writer and a real slow worker, into archives."""
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.archive_scene import SESSION, TOKEN, line, lines
-from tests.conftest import Home, Process, Server, Writer, fire, until
+from tests.conftest import Home, Process, Server, Writer, fire, fire_all, untagged, until
 from tests.installed import UID, User
 from tests.payloads import SESSION_END, SESSION_START, STOP, SUBAGENT_STOP, changed
 from tests.rounds import rounds
@@ -169,8 +170,8 @@ def test_two_hundred_stops_over_twenty_sessions(desk: Desk) -> None:
     assert len(list(desk.kept.glob("main-session/*/*.jsonl"))) == 20
     assert set(desk.index()) == set(sessions)
     for session in sessions:
-        wanted = desk.path(session).read_bytes().replace(TOKEN.encode(), b"***REDACTED***")
-        assert desk.archived(session) == wanted
+        wanted = desk.path(session).read_text().replace(TOKEN, "***REDACTED***")
+        assert untagged(desk.archived(session).decode()) == wanted
         assert desk.meta(session)["message_count"] == 11
     assert desk.dead() == 0
     assert "0 with problems" in desk.command("archive", "verify")
@@ -281,6 +282,20 @@ def test_a_subagent_and_the_end_of_a_session(desk: Desk) -> None:
     assert desk.meta()["tokens"]["output"] == 1 + 2 + 71 + 72 + 73
 
 
+def test_a_subagent_that_was_killed_with_its_session(desk: Desk) -> None:
+    desk.path().write_bytes(lines(2))
+    folder = desk.transcripts / SESSION / "subagents"
+    folder.mkdir(parents=True)
+    (folder / "agent-a41c09be77d2f0e13.jsonl").write_bytes(lines(3, 70))
+    desk.start()
+    ended = changed(SESSION_END, transcript_path=str(desk.path()))
+    fire("SessionEnd", ended, desk.env)  # no SubagentStop came
+    desk.settle()
+    assert desk.archived() == lines(2)
+    (kept,) = desk.kept.rglob("*_a41c09be77d2f0e13.jsonl")
+    assert kept.read_bytes() == lines(3, 70)
+
+
 def test_hostile_paths_write_nothing_outside(desk: Desk) -> None:
     desk.start()
     root = desk.home.root
@@ -314,6 +329,14 @@ def outside(desk: Desk) -> set[Path]:
     found = {path for path in desk.home.root.rglob("*") if desk.home.project not in path.parents}
     ours = {"run", "state", "home", "slow.log", "writerhome.log"}
     return {path for path in found if not ours & {*path.parts}}
+
+
+def test_a_session_without_a_prompt_has_no_transcript_to_miss(desk: Desk) -> None:
+    desk.start()
+    path = str(desk.path())
+    fire_all([changed(it, transcript_path=path) for it in (SESSION_START, SESSION_END)], desk.env)
+    desk.settle()
+    assert "transcript not found" not in desk.log()
 
 
 def test_a_missing_transcript_is_a_warning(desk: Desk) -> None:
@@ -480,6 +503,23 @@ def test_a_followed_folder_is_swept_and_an_opted_out_one_never(desk: Desk) -> No
     assert set(desk.index()) == {"loose"}
 
 
+def test_a_copy_of_a_resumed_session_takes_none_of_its_messages(desk: Desk) -> None:
+    """Claude Code 1 copied all lines under a new id, here one that sorts before the original's."""
+    projects = Projects(desk)
+    original = projects.write("b-original", projects.own)
+    original.write_bytes(
+        b"".join(line(n, "x", cwd=str(projects.own), sessionId="b-original") for n in range(3))
+    )
+    copy = projects.write("a-copy", projects.own)
+    copy.write_bytes(
+        b"".join(line(n, "x", cwd=str(projects.own), sessionId="a-copy") for n in range(5))
+    )
+    os.utime(original, ns=(10**18, copy.stat().st_mtime_ns - 10**9))
+    desk.command("archive", "sweep")
+    costs = json.loads(desk.command("costs", "--by", "session", "--json"))["costs"]
+    assert {each["session"]: each["messages"] for each in costs} == {"b-original": 3, "a-copy": 2}
+
+
 def test_another_folder_of_claudes_is_remembered_for_the_sweep(desk: Desk) -> None:
     projects = Projects(desk)
     work = desk.home.root / "work"
@@ -517,7 +557,7 @@ def test_the_commands_show_what_is_kept(desk: Desk) -> None:
     assert "message_count    2" in said
     assert "output tokens    3" in said
     shown = desk.command("archive", "show", "a1b2c3", "--lines")
-    assert shown.splitlines()[0].count("***REDACTED***") == 1
+    assert shown.splitlines()[0].count("***REDACTED:api-key:") == 1
     assert json.loads(desk.command("archive", "show", "a1", "--json"))["session_id"] == "a1b2c3"
     assert "no archive" in desk.command("archive", "show", "zz", expect=1)
     (kept,) = desk.kept.rglob("*.jsonl")

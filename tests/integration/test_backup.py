@@ -22,6 +22,8 @@ from hivepipe import backup
 from hivepipe.backup import back_up, restore
 from hivepipe.errors import BackupError
 from hivepipe.home import kept_folder
+from hivepipe.redaction.home_key import FILE as KEY
+from hivepipe.redaction.home_key import key_of
 from hivepipe.store.database import Database
 from tests.conftest import CLI, Home, Server, Writer, fire_all, until
 from tests.payloads import SESSION_START, changed
@@ -38,6 +40,7 @@ def full(private_home: Home, redis_server: Server, writer: Writer) -> Iterator[H
     kept.mkdir(parents=True)
     (kept / "one.jsonl").write_text('{"type": "user"}\n')
     (private_home.path / "config.toml").write_text("idle_secs = 7\n")
+    key_of(str(private_home.path))
     yield private_home
     if writer.is_running:
         writer.end()
@@ -46,6 +49,11 @@ def full(private_home: Home, redis_server: Server, writer: Writer) -> Iterator[H
 def dump(home: Home) -> list[str]:
     with closing(sqlite3.connect(home.database)) as db:
         return sorted(db.iterdump())  # VACUUM puts indexes before triggers
+
+
+def aside_of(home: Home) -> Path:
+    (aside,) = (home.path / "backups").glob("before-restore-*")
+    return aside
 
 
 def test_what_is_there_comes_back_while_others_write(
@@ -58,7 +66,7 @@ def test_what_is_there_comes_back_while_others_write(
         busy.execute("ROLLBACK")
     assert f"{target}: " in said
     assert target.stat().st_mode & 0o777 == 0o600
-    before = dump(full)
+    before, key = dump(full), (full.path / KEY).read_bytes()
     refused = full.command("restore", str(target), expect=1)
     assert "the stack runs" in refused
     fire_all([changed(PROMPT, prompt="after the backup")], full.env)
@@ -67,13 +75,16 @@ def test_what_is_there_comes_back_while_others_write(
     assert "with --replace it is moved aside" in full.command("restore", str(target), expect=1)
     full_log = full.kept
     (full_log / "main-session" / "2026-11" / "two.jsonl").write_text("later\n")
+    (full.path / KEY).write_bytes(b"another key")
     said = full.command("restore", str(target), "--replace")
     assert dump(full) == before
+    assert (full.path / KEY).read_bytes() == key
+    assert (aside_of(full) / KEY).read_bytes() == b"another key"
     assert (full_log / "main-session" / "2026-11" / "one.jsonl").read_text() == '{"type": "user"}\n'
     assert not (full_log / "main-session" / "2026-11" / "two.jsonl").exists()
-    (aside,) = (full.path / "backups").glob("before-restore-*")
+    aside = aside_of(full)
     assert str(aside) in said
-    assert (aside / "archive" / "main-session" / "2026-11" / "two.jsonl").exists()
+    assert (aside / full.kept.name / "main-session" / "2026-11" / "two.jsonl").exists()
     assert full.database.stat().st_mode & 0o777 == 0o600
     assert not list(full.path.glob(".restore-*"))
 
@@ -143,7 +154,7 @@ def test_what_is_damaged_or_hostile_changes_nothing(full: Home, writer: Writer, 
         if kind == "outside" and member.name == "config.toml":
             member.name = "../../escaped"
         if kind == "newer" and member.name == "manifest.json":
-            return data.replace(b'"format": 1', b'"format": 9')
+            return data.replace(b'"format": 2', b'"format": 9')
         return data
 
     if kind == "truncated":
@@ -165,9 +176,8 @@ def test_what_is_damaged_or_hostile_changes_nothing(full: Home, writer: Writer, 
 
 
 @pytest.fixture
-def saved(private_home: Home, monkeypatch: pytest.MonkeyPatch) -> tuple[Home, Path]:
+def saved(private_home: Home) -> tuple[Home, Path]:
     """A home with a row and settings, and its backup."""
-    private_home.inside(monkeypatch)
     with closing(Database(private_home.database)) as db:
         db.execute("INSERT INTO counters VALUES ('kept', 1)", {})
     (private_home.path / "config.toml").write_text("idle_secs = 7\n")

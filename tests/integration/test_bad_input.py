@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from hivepipe import home, settings
 from hivepipe.cli.main import main
 from tests.conftest import PATIENCE_SECS
+from tests.installed import User, changed
 
 
 @pytest.fixture
@@ -72,3 +73,35 @@ def test_a_folder_whose_name_is_no_text_is_shown(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "sh\\udcf6p/config.toml" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["sh\nop", "shop\r", "a\u2028b"])
+def test_a_project_whose_path_breaks_the_line_is_refused_in_one_line(user: User, name: str) -> None:
+    folder = user.home / name
+    folder.mkdir()
+    user.own(folder)
+    before = user.files()
+    for words in (
+        ("init",),
+        ("init", "--dry-run"),
+        ("up", "-d"),
+        ("doctor",),
+        ("home",),
+        ("what",),
+    ):
+        said = user.do("hivepipe", *words, cwd=folder)
+        lines = [line for line in (said.stdout + said.stderr).split("\n") if "rename" in line]
+        assert len(lines) == (words[0] in ("init", "up", "doctor")), words
+        assert all(line.isprintable() for line in said.stdout.split("\n")), words
+        assert all("breaks the line: rename the folder" in line for line in lines)
+        assert said.returncode == (1 if lines else 0), words
+    assert changed(before, user.files()) == {}
+
+
+def test_a_backup_of_a_home_that_takes_no_file_names_the_home(user: User) -> None:
+    user.hivepipe("init")
+    user.recorded.chmod(0o500)
+    assert user.do("sh", "-c", f"echo x > '{user.recorded}/probe'").returncode, "it proves nothing"
+    said = user.hivepipe("backup", str(user.home / "b.tar.gz"), expect=1)
+    assert said.strip() == f"hivepipe: {user.recorded} cannot be written: Permission denied"
+    user.recorded.chmod(0o700)

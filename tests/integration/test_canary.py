@@ -115,8 +115,8 @@ def test_no_secret_stays_in_any_file(
     users = list(product(SECRETS, named) if ASKED_ROUNDS else zip(SECRETS, named, strict=True))
     homes = [private_home.root / f"user{number}" for number in range(len(users))]
     for root in homes:
-        for folder in (root / "shop", root / "state", root / "run"):
-            folder.mkdir(mode=0o700, parents=True)
+        root.mkdir(mode=0o700)
+        Home(root).make()
     with ThreadPoolExecutor(len(users)) as pool:
         lives = [
             pool.submit(live, Home(root), new_server, new_writer, kind, project_named)

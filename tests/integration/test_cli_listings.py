@@ -63,6 +63,12 @@ def test_sessions_shows_the_open_ones_or_all(day: Home) -> None:
     assert "[bold]other\\x1b[2J" in table
 
 
+def test_a_pipe_gets_columns_and_no_lines_around_them(day: Home) -> None:
+    head, *rows = command(day, "sessions", "--all").splitlines()
+    assert head.split()[:3] == ["session", "status", "last"]
+    assert sorted(row.split()[0] for row in rows) == sorted([SESSION, OTHER])
+
+
 def test_times_are_local_unless_utc_is_asked_for(day: Home) -> None:
     stored = datetime.fromisoformat(objects(day, "sessions")[0]["updated_at"])
     assert stored.utcoffset() is not None

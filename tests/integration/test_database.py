@@ -131,7 +131,7 @@ def test_an_idle_writer_empties_the_log(
 VIEWS = {
     "v_sessions": "session_id status project title model source started_at paused_at ended_at"
     " end_reason last_active_at calls failed_calls agents prompts skill_uses summary"
-    " transcript_path",
+    " transcript_path client",
     "v_agents": "agent_id session_id status type name model started_at last_active_at ended_at"
     " deleted_at deleted_reason outcome error",
     "v_prompts": "session_id at prompt",
@@ -205,3 +205,38 @@ def fill_in_a_savepoint(db: Database) -> None:
         for number in range(100):
             name = f"{number}{'x' * 3000}"
             db.execute("INSERT INTO counters VALUES (:name, 1)", {"name": name})
+
+
+def test_stored_summaries_of_compactions_lose_their_frame(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, known = tmp_path / "hive.db", migrations.MIGRATIONS
+    monkeypatch.setattr(migrations, "MIGRATIONS", before("0093", known))
+    Database(path).close()
+    head = "This session is being continued from a previous conversation that ran out.\n\n"
+    end = "\n\nIf you need specific details from before compaction, read it.\nContinue it."
+    own = f"{head}Summary:\n1. Mended.{end}"
+    plain = f"A session of 3 messages\nClaude Code's own summary: {own}\nOutcome: success."
+    summaries = [("compaction", own), ("", plain), ("", "Mended."), ("compaction", f"{head}Short")]
+    with closing(sqlite3.connect(path)) as connection, connection:
+        sql = """
+            INSERT INTO summaries (session_id, state, made_at, kind, provider, model, reason,
+              harness, summary, key_learnings, files, open_ends, requests)
+            VALUES ('s', ?, 'now', 'plain', ?, '', '', '', ?, '[]', '[]', '[]', 0)
+        """
+        rows = [(str(number), *each) for number, each in enumerate(summaries)]
+        connection.executemany(sql, rows)
+    monkeypatch.setattr(migrations, "MIGRATIONS", known)
+    Database(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        found = [row[0] for row in connection.execute("SELECT summary FROM summaries")]
+    assert found == [
+        "1. Mended.",
+        "A session of 3 messages\nClaude Code's own summary: 1. Mended.\nOutcome: success.",
+        "Mended.",
+        f"{head}Short",
+    ]
+
+
+def before(number: str, steps: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    return tuple(step for step in steps if step[0] < number)

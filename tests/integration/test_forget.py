@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 import signal
 import sqlite3
 from collections.abc import Callable
@@ -74,7 +75,7 @@ class Everywhere:
     def shown(self) -> dict[str, bytes]:
         """What of ours still has the canary."""
         found = {}
-        for folder in (self.home.path, self.home.project / ".claude-state"):
+        for folder in (self.home.path, self.home.database.parent, self.home.kept):
             found.update(files_with(folder, NEEDLES))
         return found
 
@@ -119,7 +120,7 @@ def plant_the_rest(scene: Everywhere, server: Server) -> None:
         client.zadd("rq:failed:medium", {first: 1})
         client.hset(b"rq:job:" + first, "status", "failed")
     connection = sqlite3.connect(home.database)
-    backup = home.path / "backups" / "hive-before-0005-1.db"
+    backup = home.database.parent / "backups" / "hive-before-0005-1.db"
     backup.parent.mkdir(exist_ok=True)
     connection.execute("VACUUM INTO ?", (str(backup),))
     connection.close()
@@ -222,6 +223,7 @@ def test_with_the_stack_down(everywhere: tuple[Everywhere, Server]) -> None:
 
 
 def test_asks_and_refuses(private_home: Home) -> None:
+    shutil.rmtree(private_home.path, ignore_errors=True)
     assert "nothing was ever kept" in command(private_home, "forget", "abc", expect=1)
     command(private_home, "forget", expect=64)
 
@@ -269,10 +271,16 @@ def test_forgets_whoever_says_a_text(everywhere: tuple[Everywhere, Server]) -> N
     server.end(signal.SIGTERM)
     own = scene.home.path / "config.toml"
     own.write_text(f"# {CANARY}\n")
+    sparse = scene.home.path / "notes.txt"  # half an hour of zeros, if they were read
+    with sparse.open("wb") as file:
+        file.truncate(1 << 42)
+        file.seek(1 << 41)
+        file.write(CANARY.encode())
     said = command(scene.home, "forget", "--yes", "--matching", "-", given=f"{CANARY}\n", expect=1)
     assert f"session {SESSION}" in said
-    assert f"the text is still in {own}" in said
+    assert f"the text is still in {own}, {sparse}" in said
     own.unlink()
+    sparse.unlink()
     assert "gone: rows of no session, the text alone: 1 row\n" in said
     assert scene.shown() == {}
     assert scene.rows_of_the_other() == other

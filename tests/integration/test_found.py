@@ -138,7 +138,7 @@ def _by_key(archives: object) -> list[dict[str, str]]:
 def test_a_copy_grows_with_the_session_and_keeps_what_was_found(home: Home) -> None:
     old.make(logs(home))
     take_in(home, logs(home))
-    claude = Path(os.environ["HOME"]) / ".claude" / "projects" / "-shop"
+    claude = home.root / ".claude" / "projects" / "-shop"
     claude.mkdir(parents=True)
     transcript = claude / "fresh1.jsonl"
     line = {"sessionId": "fresh1", "cwd": str(home.project), "timestamp": "2025-02-01T08:00:00Z"}
@@ -301,11 +301,11 @@ def test_killed_at_any_moment_it_goes_on(home: Home) -> None:
     )
     import_secs = time.monotonic() - started
     for _ in range(8):
-        child = subprocess.Popen(command, cwd=ROOT)
+        child = subprocess.Popen(command, cwd=ROOT, env=home.env)
         time.sleep(chance.uniform(0.5, 2) * import_secs)
         child.send_signal(signal.SIGKILL)
         child.wait()
-    subprocess.run(command, cwd=ROOT, check=True)
+    subprocess.run(command, cwd=ROOT, env=home.env, check=True)
     archives = archives_of(str(home.path))
     assert archives.index.entries().keys() == {"abc123", "abc123/task-xyz", "fresh1", "xmas"}
     assert all(not problems for _, problems in verify(archives))

@@ -88,7 +88,7 @@ def test_hooks_and_commands_use_nothing_of_it(user: User, hostile: Path) -> None
     for event in user.hooks(settings):
         assert user.fire(event, path=settings, source="startup") == [NEUTRAL]
     home = user.home / ".local" / "state" / "hivepipe" / "default"
-    assert len(list(home.glob("spool/*.json"))) == 6, "it opted nobody out, nor went direct"
+    assert len(list(home.glob("spool/*.json"))) == 7, "it opted nobody out, nor went direct"
     user.hivepipe("up", "-d", HIVEPIPE_HOME=str(home))
     until(lambda: user.sessions(), "no session was recorded")
     assert [entry["id"] for entry in user.sessions()] == ["s1"]

@@ -1,5 +1,6 @@
 """The predecessor's queue and database come in; nothing hostile in them runs."""
 
+import codecs
 import json
 import os
 import sqlite3
@@ -252,6 +253,7 @@ def test_an_entry_of_somebody_elses_costs_no_other(private_home: Home, queue: Ol
     for folder in (private_home.root, queue.folder, queue.folder / "pending"):
         folder.chmod(0o755)
     uid = os.geteuid()
+    codecs.lookup("utf-8-sig")  # a module, which the other user may not be able to import
     try:
         if uid == 0:
             os.seteuid(65534)

@@ -91,6 +91,19 @@ def test_an_uninstall_gives_back_what_was_there_and_keeps_what_was_recorded(user
     assert old.state(logs(user)) == before
 
 
+def test_a_purge_leaves_nothing_of_an_instance_with_a_name(user: User) -> None:
+    before = user.files()
+    user.hivepipe("init")
+    user.env["HIVEPIPE_INSTANCE_ID"] = "ann.2"
+    user.fire("SessionStart", source="startup")
+    edit = {"tool_name": "Edit", "tool_use_id": "t1", "tool_input": {"file_path": "/a.py"}}
+    user.fire("PostToolUse", **edit, tool_response={})
+    left = {path.name for path in (user.recorded / "instances").iterdir()}
+    assert left == {"ann.2", "ann.2.checkpoint", "ann.2.settings"}
+    user.hivepipe("uninstall", "--purge", "--yes")
+    assert changed(before, user.files()) == {}
+
+
 def test_a_purge_leaves_what_a_person_put_there_or_changed(user: User) -> None:
     before, _ = with_predecessor(user)
     live(user)
@@ -169,7 +182,7 @@ def test_the_first_day_announces_and_a_log_says_what_went(private_home: Home) ->
 
 @pytest.mark.parametrize("name", ["hook-errors.log.1", "security-audit.log.2025-01-09"])
 def test_a_rotated_log_of_another_program_is_never_deleted(private_home: Home, name: str) -> None:
-    private_home.path.mkdir(mode=0o700)
+    private_home.path.mkdir(mode=0o700, exist_ok=True)
     before = old.make(private_home.kept)
     private_home.command("up", "-d")
     private_home.command("down")

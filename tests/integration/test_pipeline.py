@@ -177,8 +177,9 @@ def _fire(home: Home, events: Iterable[Payload], times: int, env: dict[str, str]
 
 def expected_agent(home: Home, **row: Any) -> dict[str, Any]:
     usage = {"tokens": row.pop("tokens", None), "duration_ms": row.pop("duration_ms", None)}
+    model = "haiku" if row["status"] == "failed" else "claude-haiku-5"
     metadata = {
-        "model": "haiku",
+        "model": model,
         "spawnedAt": "~",
         "source": "claude-code-task",
         "sessionId": SESSION,
@@ -209,7 +210,7 @@ def expected_agent(home: Home, **row: Any) -> dict[str, Any]:
         "deleted_reason": None,
         "deleted_by": None,
         "session_id": SESSION,
-        "model": "haiku",
+        "model": model,
         "completed_at": "~",
         "outcome": row["status"],
         "error": "Agent type 'Explore' not found" if row["status"] == "failed" else None,
@@ -293,6 +294,8 @@ def expected_day(home: Home, checkpoints: int) -> dict[str, list[dict[str, Any]]
                 "transcript_path": TRANSCRIPT,
                 "model": "claude-opus-5",
                 "source": "resume",
+                "client": None,
+                "effort": STOP["effort"]["level"],
                 "paused_at": None,
                 "ended_at": "~",
                 "end_reason": "prompt_input_exit",
@@ -386,6 +389,7 @@ def expected_day(home: Home, checkpoints: int) -> dict[str, list[dict[str, Any]]
         "hive_workers": [],
         "hive_runs": [],
         "hive_statuses": [],
+        "cost_states": [],
         "usage": [],  # nobody read a transcript
         "schema_migrations": [{"id": name, "applied_at": "~"} for name, _ in MIGRATIONS],
         "applied": [{"jobs": JOBS_OF_THE_DAY - 3 * (5 - checkpoints)}],
@@ -426,7 +430,8 @@ def test_a_day_gives_exactly_its_rows_by_both_paths(
 def test_an_injection_is_text_by_both_paths(
     private_home: Home, redis_server: Server, writer: Writer, field: str
 ) -> None:
-    response = {key: value for key, value in DAY[5]["tool_response"].items() if key != "agentType"}
+    resolved = ("agentType", "resolvedModel")  # say it better than what was asked for
+    response = {key: value for key, value in DAY[5]["tool_response"].items() if key not in resolved}
     tool_input = {**DAY[5]["tool_input"], field: INJECTION}
     hostile = changed(DAY[5], tool_input=tool_input, tool_response=response)
     column = {"subagent_type": "type", "description": "name", "model": "model"}[field]
@@ -607,7 +612,6 @@ def test_a_whole_spool_is_applied_directly_and_what_is_bad_is_set_aside(
     young = spool / "00000000000000000004_1.json.tmp"
     young.write_text('{"v":1,"jobs":[{')
 
-    private_home.inside(monkeypatch)
     report = direct.drain(str(private_home.path))
     assert (report.applied, report.failed) == (300, {})
     assert set(report.set_aside) == {torn, foreign, abandoned}

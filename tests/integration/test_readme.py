@@ -2,14 +2,16 @@
 
 The README's own `pip install` builds the wheel and installs it. The packages of others, for which
 it needs the network, are lent from the environment of the tests; with HIVEPIPE_TEST_ROUNDS they are
-installed too, as constraints.txt says.
+installed too, by the lock.
 """
 
 import json
 import re
 import shutil
 import subprocess
+import venv
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -21,7 +23,10 @@ README = ROOT / "README.md"
 # With tests of their own: several folders (test_moving.py), a stand-in for claude (test_hive.py).
 ELSEWHERE = ("moving.md", "hive.md")
 GUIDES = [page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in ELSEWHERE]
-CLONED = ("hivepipe", "hooks", "workers", "README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml")
+CLONED = (
+    *("hivepipe", "hooks", "workers"),
+    *("README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", "requirements.lock"),
+)
 INSTALL_SECS = 600
 
 # By the beginning of the line: what cannot be run here, and why.
@@ -29,8 +34,9 @@ NOT_RUN = {
     "make demo": "makes an environment of its own; the demo itself: test_demo.py",
     "make test": "is what runs this",
     "make faults": "a suite of its own: test_rounds.py",
+    "make real": "a suite of its own, with the real client: tests/real",
     "HIVEPIPE_TEST_": "likewise",
-    "pipx install": "pipx is not there; the same by pip, two lines below",
+    "pipx install": "pipx is not everywhere: test_installation_forms.py",
     "claude plugin ": "needs Claude Code; what it reads of us: test_plugin.py",
     "hivepipe dashboard": "runs until Ctrl-C: test_dashboard.py",
     "hivepipe up -d --redis-url": "needs the Redis of somebody else: test_other_redis.py",
@@ -51,7 +57,7 @@ ANSWERS = {
 }
 EXITS = {"hivepipe summaries enable": "1"}
 SAYS = {
-    "hivepipe init": "12 added",
+    "hivepipe init": " added to ",
     "hivepipe sessions": "s1",
     "hivepipe credentials set": "OPENROUTER_API_KEY",
     "hivepipe summaries enable": "openrouter",
@@ -131,11 +137,12 @@ class Newcomer(User):
     def lend_packages(self) -> None:
         """Let the new environment see the packages of the tests' own: no network is needed."""
         if ASKED_ROUNDS:
-            self.env["PIP_CONSTRAINT"] = str(shutil.copy(ROOT / "constraints.txt", self.home))
             return
         (folder,) = self.home.glob(".local/venvs/hivepipe/lib/python3*/site-packages")
+        for own in folder.glob("setuptools*"):  # Python 3.11 brings one that is not the lock's
+            shutil.rmtree(own)
         (folder / "lent.pth").write_text(f"{self.packages}\n")
-        self.env |= {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0"}  # 0: without isolation
+        self.env["PIP_NO_INDEX"] = "1"
 
     def use_claude(self) -> None:
         """Do what Claude Code would: a transcript, and the events of a session that goes on."""
@@ -200,3 +207,45 @@ def test_every_step_of_the_readme_runs_and_leaves_nothing(
         assert [path for path in left if not any(Path(path).is_relative_to(k) for k in kept)] == []
     finally:
         user.end_all()
+
+
+def test_another_package_in_the_place_of_a_locked_one_is_refused(tmp_path: Path) -> None:
+    """All of the lock is there, by name and version; pip takes none of it."""
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    lock = (ROOT / "requirements.lock").read_text()
+    for name, version in re.findall(r"^([\w.-]+)==([^ ;]+)", lock, re.MULTILINE):
+        make_wheel(wheels, name.replace("-", "_"), version)
+    (line,) = (step for step in steps(README) if "--require-hashes" in step)
+    said = [pip_says(tmp_path / "lock", line, wheels)]
+    said += [pip_says(tmp_path / "plain", line.replace("--require-hashes ", ""), wheels)]
+    for each in said:
+        assert "THESE PACKAGES DO NOT MATCH THE HASHES" in each
+        assert "Successfully installed" not in each
+
+
+def make_wheel(folder: Path, name: str, version: str) -> None:
+    """Write the least that pip takes for a package."""
+    about = f"{name}-{version}.dist-info"
+    with ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
+        wheel.writestr(
+            f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        )
+        wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        wheel.writestr(f"{about}/RECORD", "")
+
+
+def pip_says(folder: Path, line: str, wheels: Path) -> str:
+    """Type a line of the README in a new environment, with these packages alone."""
+    venv.create(folder / "venv", with_pip=True, symlinks=True)
+    line = line.replace("~/.local/venvs/hivepipe", str(folder / "venv"))
+    line = line.replace("hivepipe/requirements.lock", str(ROOT / "requirements.lock"))
+    done = subprocess.run(
+        ["sh", "-ec", line],
+        env={"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=INSTALL_SECS,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    return done.stdout + done.stderr

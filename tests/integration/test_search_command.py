@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.archive_scene import SESSION, TOKEN, line
-from tests.conftest import Home
+from tests.conftest import Home, untagged
 from tests.integration.test_cli_listings import command
 
 OTHER = "ffffffff-0000-4000-8000-000000000000"
@@ -44,7 +44,7 @@ def hits(home: Home, *asked: str) -> list[dict[str, Any]]:
 
 
 def test_shows_what_was_said(home: Home) -> None:
-    shown = command(home, "search", "CART").splitlines()
+    shown = untagged(command(home, "search", "CART")).splitlines()
     assert shown == [
         f"2026-01-10 05:48:00  {OTHER[:8]}  claude: The cart again, in src/cart.py",
         "    hivepipe transcript ffffffff --around 0",
@@ -61,6 +61,9 @@ def test_words_phrases_beginnings(home: Home) -> None:
     assert len(hits(home, "cart", "prices")) == 1
     assert len(hits(home, "cart forgets")) == 1
     assert len(hits(home, "forgets cart")) == 0
+    assert len(hits(home, '"cart forgets"')) == 1
+    assert len(hits(home, 'prices "cart forgets"')) == 1
+    assert len(hits(home, '"forgets cart"')) == 0
     assert len(hits(home, "pay*")) == 1
     assert len(hits(home, "src/cart.py")) == 1
     assert TOKEN not in json.dumps(hits(home, "key"))

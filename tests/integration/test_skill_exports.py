@@ -112,7 +112,7 @@ def test_what_is_left_at_the_end_is_written(private_home: Home) -> None:
 def test_a_new_database_is_exported_too(private_home: Home) -> None:
     insert(private_home, 50, skill="old")
     SkillExports(str(private_home.path)).finish()
-    for path in private_home.path.glob("hive.db*"):
+    for path in private_home.database.parent.glob("hive.db*"):
         path.unlink()
     insert(private_home, 2, skill="new")
     SkillExports(str(private_home.path)).finish()
@@ -143,7 +143,7 @@ def test_a_home_of_no_project_keeps_its_exports_to_itself(private_home: Home) ->
     insert(home, 1)
     SkillExports(str(home.path)).write()
     assert (home.path / "archive" / FILES[0]).exists()
-    assert not (home.project / ".claude-state").exists()
+    assert not [*(home.project / ".claude-state").rglob("*.json")]
 
 
 def test_a_link_in_the_folders_place_is_not_followed(private_home: Home) -> None:
@@ -158,14 +158,12 @@ def test_a_link_in_the_folders_place_is_not_followed(private_home: Home) -> None
 
 
 def test_days_are_those_of_the_machine(private_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TZ", "Asia/Kathmandu")
-    time.tzset()
-    try:
+    with monkeypatch.context() as changed_zone:
+        changed_zone.setenv("TZ", "Asia/Kathmandu")
+        time.tzset()
         insert(private_home, 1)
         SkillExports(str(private_home.path)).write()
-    finally:
-        monkeypatch.undo()
-        time.tzset()
+    time.tzset()
     assert exported(private_home)["x"]["daily"] == {"2026-11-21": 1}
 
 

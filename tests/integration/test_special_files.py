@@ -56,6 +56,7 @@ OF_THE_PROJECT = (
     ".claude/settings.local.json",
     ".claude-state/preferences.md",
     ".claude-state/progress.md",
+    ".hive-mind/hive.db",
     ".hive/projects.json",
     ".hive/prompts/worker.md",
     ".hive/prompts/park.md",
@@ -69,6 +70,7 @@ OF_THE_PROJECT = (
 )
 OF_THE_HOME = (
     "logs/writer.log",
+    "lost-events",
     "logs/deletions.jsonl",
     "spool/00000000000000000001_7.json",
     "config.toml",
@@ -76,6 +78,7 @@ OF_THE_HOME = (
 KEPT = ("archive-index.json", "main-session/2026-01-10/one.meta.json")
 COMMANDS = (
     ["doctor"],
+    ["status"],
     ["what"],
     ["init", "--dry-run"],
     ["uninstall", "--dry-run"],

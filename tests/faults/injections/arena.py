@@ -74,7 +74,7 @@ class Arena(Bench):
         for process in self.processes.values():
             process.end(signal.SIGKILL)
         self.forget()
-        shutil.rmtree(self.home.path / "backups", ignore_errors=True)
+        shutil.rmtree(self.home.database.parent / "backups", ignore_errors=True)
         self.waves = self.waves[-1:]
 
     @property

@@ -166,7 +166,7 @@ def unwritable(home: Path) -> Iterator[int]:
 
 def read_only(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
     """Let nobody write into the home for a while."""
-    home = arena.home.path
+    home = arena.home.database.parent if step == WRITER else arena.home.path
     events = oracle.timed(own_events(wave)[1:])  # a prompt: operations are counted in a file
     if step == WRITER:
         arena.processes["writer"].end(signal.SIGKILL)

@@ -25,7 +25,7 @@ def grow_old(arena: Arena, wave: Wave, step: str, rng: Random) -> str:
     with under_way(arena, wave, rng):
         arena.keep("writer")
     arena.settle_all()
-    backups = list((arena.home.path / "backups").iterdir())
+    backups = list((arena.home.database.parent / "backups").iterdir())
     return last if _names(arena) == NAMES and backups else ""
 
 

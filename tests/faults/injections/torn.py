@@ -55,7 +55,7 @@ def _aof(arena: Arena, wave: Wave, rng: Random) -> bool:
 def _log(arena: Arena, wave: Wave, rng: Random) -> bool:
     """SQLite knows by its checksums which frames count."""
     writer = arena.keep("writer")
-    log = arena.home.path / "hive.db-wal"
+    log = arena.home.database.with_name("hive.db-wal")
     with under_way(arena, wave, rng):
         until(lambda: log.exists() and log.stat().st_size, "nothing is written")
         writer.end(signal.SIGKILL)
