@@ -105,7 +105,10 @@ def _last_event_ns(rows: list[Row]) -> int:
 
 
 def _session_end(end: _End) -> list[Message]:
-    """Return what SessionEnd would have handed over, a moment after the last that was heard."""
+    """Return what SessionEnd would have handed over, a moment after the last that was heard.
+
+    It says when that was: an end that an event outweighs is no twin of the next one.
+    """
     last = end.row
     said = {
         "hook_event_name": "SessionEnd",
@@ -113,6 +116,7 @@ def _session_end(end: _End) -> list[Message]:
         "transcript_path": last["transcript_path"] or "",
         "cwd": last["project"] or "",
         "reason": end.reason,
+        "heard_ns": end.heard_ns,
     }
     event = parse_event("SessionEnd", dumps(said).encode())
     if event is None:

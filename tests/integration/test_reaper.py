@@ -247,6 +247,28 @@ def test_what_is_on_its_way_outweighs_the_reaper(stack: Stack) -> None:
     assert stack.session("s-1")["status"] == "active"
 
 
+def test_a_session_whose_last_event_was_on_its_way_is_ended_all_the_same(stack: Stack) -> None:
+    """The reaper ended it a moment before that event; two ends so close are two all the same."""
+    claude = stack.claude()
+    claude.fire("SessionStart", "s-1", source="startup")
+    stack.until_started("s-1")
+    stack.settle()
+    stack.writer.end()
+    claude.fire("Stop", "s-1")
+    claude.kill()
+    with stack.server.client() as client:
+        client.rename("rq:queue:high", "held")
+        stack.writer.start()
+        stack.reap()
+        assert stack.session("s-1")["status"] == "ended"
+        client.rename("held", "rq:queue:high")
+    until(lambda: stack.session("s-1")["status"] != "ended", "the event was not heard")
+    stack.settle()
+    stack.reap()
+    row = stack.session("s-1")
+    assert (row["status"], row["end_reason"]) == ("ended", "process gone")
+
+
 def test_a_session_that_its_process_left_is_ended(stack: Stack) -> None:
     claude = stack.claude()
     claude.fire("SessionStart", "s-1", source="startup")

@@ -17,6 +17,7 @@ from tests.real.person import Person
 from tests.real.script import Script
 
 CLAUDE = os.environ.get("TEST_CLAUDE", "")
+KEPT = os.environ.get("TEST_KEEP", "")  # a folder: what failed is copied there before it is stopped
 SETTLED_SECS = 60
 needs_claude = pytest.mark.skipif(not CLAUDE, reason="no Claude Code was fetched: `make real`")
 
@@ -35,10 +36,20 @@ def living(*scripts: Script, init: tuple[str, ...] = ("--local",)) -> Iterator[P
                 person.hivepipe("init", "--no-probe", *init)
             try:
                 yield person
+            except BaseException:
+                keep(root)
+                raise
             finally:
                 person.hivepipe("down", expect=None)
     finally:
         shutil.rmtree(root, ignore_errors=True)
+
+
+def keep(root: Path) -> None:
+    """Copy all that lies below a folder, if a person asks for it by TEST_KEEP."""
+    if KEPT:
+        Path(KEPT).mkdir(parents=True, exist_ok=True)
+        subprocess.run(["cp", "-a", str(root), KEPT], check=False)
 
 
 def version() -> tuple[int, ...]:
