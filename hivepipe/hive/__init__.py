@@ -1,1 +1,1 @@
-"""The `.hive/` protocol: one Claude gives work to others, through files."""
+"""The `.hive/` protocol: an orchestrating Claude delegates tasks to workers through files."""

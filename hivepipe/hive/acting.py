@@ -1,4 +1,4 @@
-"""Taking the steps that hivepipe.hive.steps names: what a tick, and `monitor --respawn`, do."""
+"""Execute the steps that hivepipe.hive.steps decides on, for the tick and `monitor --respawn`."""
 
 import os
 import signal
@@ -18,13 +18,13 @@ from hivepipe.hive.worker import Worker
 from hivepipe.store import hive as store
 
 _PAID = ("ask", "park", "respawn")
-_UNKNOWN_USD = 1  # what a run counts that has not said its cost, of a worker that never did
+_UNKNOWN_USD = 1  # assumed cost of a run without a cost, if no run of the worker had one
 
 
 def act(orchestrator: Orchestrator, standing: Standing, policy: Policy) -> str:
-    """Take the next step about a worker and return its name, empty if none is due.
+    """Take the next step for a worker and return its name, or "" if none is due.
 
-    HiveError: it could not be taken; it is not tried again by itself.
+    HiveError: the step failed; it is not retried automatically.
     """
     worker, run = standing.worker, standing.run
     name = steps.next_step(standing, steps.taken(worker), policy, time.time_ns())
@@ -34,9 +34,10 @@ def act(orchestrator: Orchestrator, standing: Standing, policy: Policy) -> str:
 
 
 def take(orchestrator: Orchestrator, standing: Standing, policy: Policy, name: str) -> str:
-    """Take a step, written down before; one that would cost too much is `limit`, said once.
+    """Record a step, then take it; return its name.
 
-    Empty: somebody else took it.
+    If a paid step would exceed the daily limit, record `limit` instead, once per run. Return "" if
+    the step was recorded before.
     """
     worker, run = standing.worker, standing.run
     assert run is not None
@@ -61,7 +62,7 @@ def take(orchestrator: Orchestrator, standing: Standing, policy: Policy, name: s
 
 
 def _signal(standing: Standing, number: signal.Signals) -> None:
-    """Signal the group of a run, if its leader is still that very process."""
+    """Signal the process group of a run if its leader is still the recorded process."""
     run = standing.run
     if run and run.pid > 1 and run.process_lives():
         with suppress(ProcessLookupError):
@@ -69,7 +70,7 @@ def _signal(standing: Standing, number: signal.Signals) -> None:
 
 
 def _give_up(worker: Worker, run: Run) -> None:
-    """Say in the worker's place that it is dead, with all that it had said before."""
+    """Write status `error` on behalf of the worker, keeping its previous fields."""
     before = dict(worker.status().fields)
     said = {
         **before,
@@ -82,13 +83,13 @@ def _give_up(worker: Worker, run: Run) -> None:
     }
     try:
         write_status(worker.status_file, said)
-    except HiveError:  # what it had said before has the wrong types
+    except HiveError:  # the previous fields have wrong types
         kept = {name: said[name] for name in said if name not in before or name == "by"}
         write_status(worker.status_file, {**kept, "status": "error", "error": said["error"]})
 
 
 def _spent_today(home: str) -> float:
-    """Return what today's asking, parking and respawning cost; days are UTC's."""
+    """Return the cost in USD of today's ask, park and respawn runs; days are UTC."""
     try:
         with records.opened(home) as db:
             midnight = f"{datetime.now(UTC):%Y-%m-%d}T00:00:00.000Z"
@@ -99,7 +100,7 @@ def _spent_today(home: str) -> float:
 
 
 def go_on(orchestrator: Orchestrator, standing: Standing, policy: Policy) -> str:
-    """Park a worker whose context is full, then let a fresh one go on; return what was done."""
+    """Park a worker whose context is full, then respawn it; return the step taken or ""."""
     worker, run = standing.worker, standing.run
     if standing.state != "context_full" or standing.lives is not False or run is None:
         return ""

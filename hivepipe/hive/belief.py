@@ -1,14 +1,15 @@
-"""What is believed of workers lies in the user's state folder, out of every project.
+"""The trusted state of workers, kept in the user's state folder outside every project.
 
     <state>/hivepipe/hives/<hash of the .hive's real path>/
-      hive             path, device and number of the .hive; written last
+      hive             path, device and inode of the .hive; written last
       workers/<id>/    the state of a worker: hivepipe.hive.worker
-      archive/<id>/    the state of one that is over
+      archive/<id>/    the state of an archived worker
       projects.json    name -> path; the one in .hive is a copy for readers
 
-It lay in `.hive/state`, where a worker whose project holds the `.hive` could write. From there it
-is taken over once, as copies of plain files: rights that the user has not chosen are not, and a
-process that is not on the worker's session is not one of its.
+An earlier version kept the state in `.hive/state`, where a worker whose project holds the `.hive`
+could write. That state is migrated once, as copies of plain files. Permission flags that the user
+has not chosen are dropped. A recorded process that does not run the worker's session is treated as
+ended.
 """
 
 import json
@@ -32,18 +33,18 @@ from hivepipe.stored_times import now
 
 PROJECTS = "projects.json"
 _MARK = "hive"
-_LARGEST_BYTES = 1 << 22  # of one file: a prompt holds a task of a megabyte
+_LARGEST_BYTES = 1 << 22  # per file: a prompt holds a task of up to a megabyte
 _LARGEST_LIST = 1 << 20
 _LOCK_SECS = 30.0
 
 
 def folder_of(root: Path) -> Path:
-    """Return where the state of a `.hive` lies, by its real path."""
+    """Return the state folder of a `.hive`, derived from its real path."""
     return Path(belief_folder(str(root)))
 
 
 def take_over(root: Path) -> list[str]:
-    """Take over what an earlier version kept in a `.hive`, once; return what the user should know.
+    """Migrate the state that an earlier version kept in a `.hive`, once; return notes for the user.
 
     HiveError: the state folder cannot be written.
     """
@@ -69,7 +70,10 @@ def _identity(root: Path) -> dict[str, Any]:
 
 
 def _take_moved(root: Path, folder: Path) -> None:
-    """Let the state follow a `.hive` that was moved: the same folder, gone from where it was."""
+    """Rename the state folder of a `.hive` that was moved.
+
+    The `.hive` has the same device and inode, and its recorded path no longer exists.
+    """
     here = _identity(root)
     for mark in sorted(folder.parent.glob(f"*/{_MARK}")):
         with suppress(ValueError):
@@ -100,7 +104,7 @@ def _take(root: Path, folder: Path) -> list[str]:
 
 
 def _old_states(root: Path, folder: Path) -> list[tuple[Path, Path]]:
-    """Return the states in a `.hive`, and where each belongs."""
+    """Return the states found in a `.hive`, each with its target folder."""
     found = [(path, folder / "workers" / path.name) for path in _folders(root / "state")]
     for path in _folders(root / "archive"):
         states = [each for each in _folders(path) if each.name == "state"]
@@ -109,14 +113,14 @@ def _old_states(root: Path, folder: Path) -> list[tuple[Path, Path]]:
 
 
 def _folders(path: Path) -> list[Path]:
-    """Return the folders in a folder that is none by a link."""
+    """Return the subfolders of a folder; symbolic links are ignored."""
     if path.is_symlink() or not path.is_dir():
         return []
     return sorted(each for each in path.iterdir() if each.is_dir() and not each.is_symlink())
 
 
 def _copy(old: Path, new: Path) -> None:
-    """Copy the plain files of a state to where nobody looks."""
+    """Copy the plain files of a state to a temporary folder."""
     shutil.rmtree(new, ignore_errors=True)
     make_folders(str(new / "runs"))
     for part in (old, old / "runs"):
@@ -130,7 +134,11 @@ def _copy(old: Path, new: Path) -> None:
 
 
 def _doubt(state: Path, id: str) -> list[str]:
-    """Take out what a worker may have written to have more rights, or somebody else signalled."""
+    """Remove from a copied state what a worker may have forged; return notes for the user.
+
+    Permission flags that the user did not choose are replaced. A run whose process does not have
+    the session in its arguments is marked as lost, so that no unrelated process is signalled.
+    """
     card = state / "worker.json"
     try:
         found = json.loads(read_small(str(card), _LARGEST_BYTES))
@@ -156,7 +164,7 @@ def _doubt(state: Path, id: str) -> list[str]:
 def _flags_of_the_user() -> tuple[str, ...]:
     try:
         return default_flags()
-    except HiveError:  # nothing is chosen yet
+    except HiveError:  # the user has not chosen rights yet
         return EDITS.flags
 
 
@@ -168,7 +176,11 @@ def _is_on(pid: int, session: str) -> bool:
 
 
 def _put_away(old: Path, target: Path) -> None:
-    """Remove what was taken over; a runner at work finds by a link where to write its end."""
+    """Remove the migrated state.
+
+    While a runner holds its lock, leave a link in its place, so that the runner finds where to
+    write the run's end.
+    """
     try:
         lock = take_lock(str(old / "run.lock"), 0)
     except (LockHeldError, OSError):

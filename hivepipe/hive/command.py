@@ -1,8 +1,9 @@
-"""How a worker's Claude Code is started: its command line and its environment.
+"""The command line and the environment of a worker's Claude Code.
 
-The environment is built from a list (hivepipe.settings.inherited): no credentials but those that
-the user's settings name, nothing of Claude Code's own (one that finds CLAUDECODE refuses to run),
-and no HIVEPIPE_NESTED: a worker is an ordinary session, and its hooks run.
+The environment is built from an allow list (hivepipe.settings.inherited). It holds no credentials
+except those that the user's settings name. It holds no variables of Claude Code, which refuses to
+run if it finds CLAUDECODE. HIVEPIPE_NESTED is not set: a worker is an ordinary session, and its
+hooks run.
 """
 
 import json
@@ -26,7 +27,7 @@ from hivepipe.stack import hook_copy
 
 
 def claude() -> str:
-    """Return the path of the `claude` to run; HiveError: there is none."""
+    """Return the path of the `claude` program; HiveError: it is not installed."""
     named = variable("HIVEPIPE_CLAUDE") or "claude"
     found = find_program(absolute(named) if "/" in named else named)
     if found is None:
@@ -37,11 +38,11 @@ def claude() -> str:
 
 
 def command_line(worker: Worker, card: Card, learnings: Path, *, resume: bool) -> list[str]:
-    """Return the command of a run; what it is told comes on stdin, where `ps` does not show it.
+    """Return the command of a run; its prompt is passed on stdin, where `ps` does not show it.
 
-    Without asking it may write in its project, its folder and the learnings, as it is told to.
+    The worker may write to its project, its folder and the learnings folder without asking.
 
-    A resumed session has none of its flags any more: they are given again.
+    Claude Code does not keep the flags of a resumed session, so they are passed again.
     """
     which = "--resume" if resume else "--session-id"
     settings = worker.state / "settings.json"
@@ -62,7 +63,7 @@ def command_line(worker: Worker, card: Card, learnings: Path, *, resume: bool) -
 
 
 def bring_hooks(worker: Worker, project: str) -> None:
-    """Let the worker's session have our hooks, where no settings file that it reads has them."""
+    """Give the worker's session our hooks if no settings file that it reads contains them."""
     path = worker.state / "settings.json"
     if any(map(_has_our_hooks, _settings_paths(project))):
         path.unlink(missing_ok=True)
@@ -87,17 +88,17 @@ def _has_our_hooks(path: str) -> bool:
 
 
 def _named() -> dict[str, str]:
-    """Return the variables that the user's settings let a worker have."""
+    """Return the variables that the setting `hive_env` passes to workers."""
     return {name: variable(name) or "" for name in (variable("HIVEPIPE_HIVE_ENV") or "").split()}
 
 
 def unset_variables() -> list[str]:
-    """Return what `hive_env` names and this process does not have: a worker would lack it."""
+    """Return the variables that `hive_env` names and this process does not have."""
     return [name for name, value in _named().items() if not value]
 
 
 def environment(hive: Hive, worker: Worker, card: Card) -> dict[bytes, bytes]:
-    """Return the environment of a worker; it reports to the orchestrator's home."""
+    """Return the environment of a worker; its hooks report to the orchestrator's home."""
     project = real_path(str(hive.root.parent))
     own = {
         "HIVEPIPE_HOME": hive.home,
@@ -113,7 +114,7 @@ def environment(hive: Hive, worker: Worker, card: Card) -> dict[bytes, bytes]:
 
 
 def words(hive: Hive, worker: Worker, card: Card) -> dict[str, str]:
-    """Return what the templates of prompts may name; every path is absolute."""
+    """Return the values for the prompt templates; every path is absolute."""
     named = {
         "worker_id": worker.id,
         "worker_folder": str(worker.folder),

@@ -1,4 +1,4 @@
-"""What runs cost: as their own results say, added up over the runs of a worker."""
+"""Costs of runs, from their result lines, added up over the runs of a worker."""
 
 from decimal import Decimal
 from textwrap import shorten
@@ -13,7 +13,7 @@ _WORDS = 200  # characters
 
 
 def book(worker: Worker, run: Run) -> None:
-    """Write down what a run that is over cost, and what its last result says."""
+    """Record the cost and the last result of a run that has ended."""
     result = _result(worker, run)
     run.cost_usd = str(_own_cost(worker, run))
     run.outcome = result.outcome if result else ""
@@ -22,12 +22,12 @@ def book(worker: Worker, run: Run) -> None:
 
 
 def cost_before(worker: Worker) -> Decimal:
-    """Return what runs cost that others started, before our first."""
+    """Return the cost in USD of the runs before the first one that hivepipe started."""
     return _before(worker).cost_usd
 
 
 def cost_of(worker: Worker) -> Decimal:
-    """Return what all runs of a worker cost so far, in dollars."""
+    """Return the cost in USD of all runs of a worker so far."""
     runs = [run for run in worker.runs() if run.is_started]
     return cost_before(worker) + sum((_cost_of(worker, run) for run in runs), Decimal(0))
 
@@ -37,7 +37,7 @@ def _cost_of(worker: Worker, run: Run) -> Decimal:
 
 
 def _own_cost(worker: Worker, run: Run) -> Decimal:
-    """Return what a run cost by itself, whether its result counts the session or the run."""
+    """Return the cost in USD of one run, whether its result counts the session or the run."""
     result = _result(worker, run)
     if result is None:
         return Decimal(0)
@@ -46,13 +46,13 @@ def _own_cost(worker: Worker, run: Run) -> Decimal:
 
 
 def _before(worker: Worker) -> Stream:
-    """Return what others wrote before our first run."""
+    """Return the part of the transcript before our first run."""
     first = next((run for run in worker.runs() if run.is_started), None)
     return read_stream(worker.transcript, 0, first.offset if first else None)
 
 
 def _result(worker: Worker, run: Run) -> Result | None:
-    """Return the last result of a run; None: there is none, or it never started."""
+    """Return the last result of a run, or None if it has none or never started."""
     if not run.is_started:
         return None
     later = (each for each in worker.runs() if each.number > run.number and each.is_started)

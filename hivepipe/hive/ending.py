@@ -1,4 +1,4 @@
-"""The end of a run that nobody saw, for its runner was killed too: whoever looks writes it."""
+"""Record the end of a run whose runner was killed before it could do so."""
 
 from hivepipe.hive import costs
 from hivepipe.hive.plain_file import changed_ns
@@ -8,12 +8,12 @@ from hivepipe.stored_times import now, stored_time
 
 
 def is_unseen(run: Run) -> bool:
-    """Is it over, and was that not written down? To be asked again under the worker's lock."""
+    """Tell whether a run has ended without a recorded end; check again under the worker's lock."""
     return run.is_started and run.cost_usd is None and run.is_at_work() is False
 
 
 def write_end(worker: Worker, run: Run) -> None:
-    """Write down that a run is over, and what it cost; the caller holds the worker's lock."""
+    """Record that a run has ended, and its cost; the caller holds the worker's lock."""
     if not run.has_ended:
         run.is_lost = True
         run.ended_at = _last_sign(worker)
@@ -22,6 +22,6 @@ def write_end(worker: Worker, run: Run) -> None:
 
 
 def _last_sign(worker: Worker) -> str:
-    """Return when a process that nobody saw end was last heard of."""
+    """Return the time of the last write of a worker's process, in the form of stored times."""
     times = [changed_ns(path) for path in (worker.transcript, worker.stderr)]
     return stored_time(max(times) or now()[1])

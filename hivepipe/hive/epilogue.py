@@ -1,9 +1,9 @@
-"""What a runner becomes when its Claude Code has ended.
+"""The program that a runner executes after its Claude Code has ended.
 
-    python -I -m hivepipe.hive.epilogue FOLDER
+    python -I -m hivepipe.hive.epilogue FOLDER STATE
 
-It still holds the worker's lock. The transcript is made pure, the run booked, the store told; what
-is not done here, because it was killed, is done by whoever looks next.
+It still holds the worker's lock. It tidies the transcript, records the cost of the run and updates
+the store. If it is killed, the next `hivepipe hive check` does the rest.
 """
 
 import sys
@@ -20,12 +20,12 @@ from hivepipe.redaction_config import use_rules
 
 def main() -> None:
     """Finish the last run of a worker."""
-    place, _ = here()  # HIVEPIPE_HOME, which the runner was given
+    place, _ = here()  # HIVEPIPE_HOME, which the runner inherited
     use_rules(place.home)
     folder = Path(sys.argv[1])
     hive = Hive(folder.parents[1], place.home)
     worker = hive.new_worker(folder.name)
-    if sys.argv[2:]:  # a runner of 1.0.0 says it not
+    if sys.argv[2:]:  # a runner of 1.0.0 does not pass it
         worker = Worker(folder, Path(sys.argv[2]))
     run = worker.last_run()
     if run is None:

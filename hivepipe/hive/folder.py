@@ -1,14 +1,14 @@
-"""The layout of `.hive/`, and which such folders are believed.
+"""The layout of `.hive/`, and which of these folders are trusted.
 
     .hive/
       workers/<project>-<uuid>/   one worker: hivepipe.hive.worker
-      archive/<project>-<uuid>/   one that is over
+      archive/<project>-<uuid>/   an archived worker
       projects.json               name -> path, a copy
       learnings/patterns.md, learnings/<project>-insights.md
       prompts/worker.md, prompts/park.md
 
-Believed are those that `hivepipe hive init` made: hivepipe.hive_list. What is believed of a worker
-lies elsewhere: hivepipe.hive.belief.
+Only folders that `hivepipe hive init` made are trusted (hivepipe.hive_list). The trusted state of
+workers lies elsewhere: hivepipe.hive.belief.
 """
 
 import os
@@ -28,7 +28,7 @@ _SHOWN = 5
 
 
 class Hive:
-    """One `.hive` folder and the home that it reports to."""
+    """A `.hive` folder and the home that its workers report to."""
 
     def __init__(self, root: Path, home: str) -> None:
         """`root` is the `.hive` folder itself."""
@@ -51,13 +51,13 @@ class Hive:
         return _workers_in(self.archive_folder, self.belief / ARCHIVE)
 
     def left(self) -> list[Worker]:
-        """Return every worker whose folder somebody moved or removed, and whose state is there."""
+        """Return every worker whose folder was moved or removed while its state remains."""
         there = {worker.id for worker in self.workers()}
         states = _workers_in(self.state_folder, self.state_folder)
         return [self.new_worker(each.id) for each in states if each.id not in there]
 
     def worker(self, start: str) -> Worker:
-        """Return the one worker whose id, or session, begins so; HiveError: none, or several."""
+        """Return the worker whose id or session begins with `start`; HiveError: none, or several."""
         found = [worker for worker in self.workers() if worker.is_called(start)]
         exact = [worker for worker in found if worker.id == start]
         if not start or not found:
@@ -71,21 +71,21 @@ class Hive:
         return (exact or found)[0]
 
     def new_worker(self, id: str) -> Worker:
-        """Return a worker that is about to be; HiveError: its id cannot name a folder."""
+        """Return a worker that does not exist yet; HiveError: its id cannot name a folder."""
         if valid_id(id) != id:
             raise HiveError(f"{id!r} cannot be a worker's id: letters, digits, '.', '_', '-'")
         return Worker(self.workers_folder / id, self.state_folder / id)
 
     def archived_worker(self, id: str) -> Worker:
-        """Return a worker as it is in the archive, there or not."""
+        """Return a worker at its place in the archive, whether it exists or not."""
         return Worker(self.archive_folder / id, self.belief / ARCHIVE / id)
 
     def show_projects(self) -> None:
-        """Copy the list of projects into the `.hive`, for those who read it there."""
+        """Copy the list of projects into the `.hive` for readers."""
         write_small(str(self.root / belief.PROJECTS), read_text(self.projects_file, "utf-8"))
 
     def ready(self) -> "Hive":
-        """Take over the state that an earlier version kept within it."""
+        """Migrate the state that an earlier version kept in this `.hive`."""
         self.notes += belief.take_over(self.root)
         return self
 
@@ -100,12 +100,12 @@ def _workers_in(folder: Path, states: Path) -> list[Worker]:
 
 
 def make(parent: Path, home: str, *, adopt: bool = False) -> tuple[Hive, bool]:
-    """Make `.hive` in a folder, and believe it from now on; False: it was there already.
+    """Make `.hive` in a folder and trust it from now on; the flag is False if it was known before.
 
-    HiveError: one is there that nobody made here, and `adopt` does not say to take it.
+    HiveError: a `.hive` exists that was not made here, and `adopt` is not set.
     """
     root = Path(os.path.realpath(parent)) / NAME
-    if "\n" in str(root):  # the list of those that are believed has a line for each
+    if "\n" in str(root):  # the list of trusted hives has one line per path
         raise HiveError(f"{str(root)!r} cannot be a hive: the name of its folder breaks the line")
     is_known = str(root) in known(home)
     if root.is_symlink() or (root.exists() and not root.is_dir()):
@@ -136,7 +136,7 @@ def _write_new(path: Path, text: str) -> None:
 
 
 def find(start: str, home: str) -> Hive:
-    """Return the hive of a folder or of one above it; HiveError: there is none to believe."""
+    """Return the hive of a folder or of the nearest parent; HiveError: there is no trusted one."""
     here = Path(os.path.realpath(start))
     for folder in (here, *here.parents):
         root = folder / NAME
@@ -148,11 +148,11 @@ def find(start: str, home: str) -> Hive:
 
 
 def at_work(home: str) -> list[Worker]:
-    """Return the workers of a home whose process lives."""
+    """Return the workers of a home that have a living process."""
     workers = (worker for hive in hives(home) for worker in (*hive.workers(), *hive.left()))
     return [worker for worker in workers if (run := worker.last_run()) and run.is_at_work()]
 
 
 def hives(home: str) -> list[Hive]:
-    """Return every hive of a home that is still there."""
+    """Return every hive of a home whose folder still exists."""
     return [Hive(Path(path), home).ready() for path in known(home) if os.path.isdir(path)]

@@ -1,4 +1,4 @@
-"""What becomes of workers that are over: archived or deleted; their rows and costs stay.
+"""Archive and delete finished workers; their rows and costs stay in the store.
 
 The task that a spawn made ends with the last worker that had it.
 """
@@ -28,11 +28,12 @@ PACKED = "transcript.jsonl.gz"
 
 
 def archive(hive: Hive, worker: Worker) -> Path:
-    """Move a worker into the archive, secrets taken out, its transcript packed; return where.
+    """Move a worker into the archive, with secrets redacted and its transcript compressed.
 
-    One that others started is moved as it is.
+    A worker that hivepipe did not start is moved unchanged. Return the folder in the archive.
 
-    HiveError: it has a process, or the store does not know of it yet.
+    HiveError: the worker has a process, or its archive folder exists. StoreError: the store cannot
+    be written.
     """
     archived = hive.archived_worker(worker.id)
     target = archived.folder
@@ -50,7 +51,7 @@ def archive(hive: Hive, worker: Worker) -> Path:
                 if path != worker.transcript:
                     _redact(path, redactor)
             _pack(worker.transcript, redactor)
-        # The folder first: if this is killed in between, `follow` finishes it.
+        # The folder first: after a crash in between, `follow` finishes the move.
         worker.folder.rename(target)
         worker.state.rename(archived.state)
     finally:
@@ -59,7 +60,7 @@ def archive(hive: Hive, worker: Worker) -> Path:
 
 
 def delete(hive: Hive, worker: Worker) -> None:
-    """Delete a worker's folder for good; HiveError as above."""
+    """Delete a worker's folder permanently; the errors are those of `archive`."""
     lock = _of_nobody(hive.home, worker)
     try:
         _note(hive, worker, "deleted_at")
@@ -69,11 +70,12 @@ def delete(hive: Hive, worker: Worker) -> None:
 
 
 def follow(hive: Hive) -> list[Worker]:
-    """Finish what somebody began with `mv` or `rm -rf`; return the workers whose process goes on.
+    """Complete a move or removal of worker folders by `mv` or `rm -rf`.
 
-    The state goes where the folder went, and the store learns of it. StoreError: not now.
+    The state follows the folder, and the store is updated. Return the workers whose process still
+    runs. StoreError: the store cannot be written now.
     """
-    if not hive.workers_folder.is_dir():  # a disk that is not mounted removes nobody
+    if not hive.workers_folder.is_dir():  # the disk may not be mounted: then no worker was removed
         return []
     at_work = []
     for worker in hive.left():
@@ -99,7 +101,7 @@ def _follow(hive: Hive, worker: Worker) -> None:
     try:
         lock = locked(worker, 0)
     except HiveError:
-        return  # its runner is at it
+        return  # its runner holds the lock
     try:
         moved = hive.archived_worker(worker.id)
         if not moved.folder.is_dir():
@@ -115,16 +117,16 @@ def _follow(hive: Hive, worker: Worker) -> None:
 
 
 def drop_archived(hive: Hive, before: str) -> list[Path]:
-    """Delete the folders of workers archived before a UTC time; return those that went.
+    """Delete the folders of workers archived before a UTC time; return the deleted folders.
 
-    Only of workers that hivepipe started, and nobody has changed a file of since.
+    Only workers that hivepipe started and whose files have not changed since are deleted.
     """
     archived = [each for each in hive.archived() if each.is_own()]
     if not archived:
         return []
     with records.opened(hive.home) as db:
         old = store.archived_before(db, str(hive.root), before)
-    # Of one that was moved by hand while it ran the state is not there yet.
+    # A worker moved by hand while it ran has no state in the archive yet.
     at_work = {worker.id for worker in hive.left()}
     since = datetime.fromisoformat(before).timestamp()
     over = [each for each in archived if each.id in old - at_work and each.changed_at() < since]
@@ -134,7 +136,7 @@ def drop_archived(hive: Hive, before: str) -> list[Path]:
 
 
 def workers_of(home: str) -> list[Worker]:
-    """Return all workers of a home: archived, too, and those of whom only the state is left."""
+    """Return all workers of a home: also archived ones, and those of which only the state is left."""
     return [
         worker
         for hive in hives(home)
@@ -143,9 +145,9 @@ def workers_of(home: str) -> list[Worker]:
 
 
 def remove_sessions(home: str, sessions: Collection[str], *, dry_run: bool) -> int:
-    """Delete the folders of these sessions' workers, archived or not; return how many there are.
+    """Delete the folders of the workers of these sessions, archived or not; return their number.
 
-    HiveError: one has a process, which would write again.
+    HiveError: a worker has a process, which would write again.
     """
     found = [worker for worker in workers_of(home) if worker.card().session in sessions]
     for worker in () if dry_run else found:
@@ -158,14 +160,17 @@ def remove_sessions(home: str, sessions: Collection[str], *, dry_run: bool) -> i
 
 
 def _remove(worker: Worker) -> None:
-    """The protocol's folder last: as long as it is there the worker is, and can be deleted."""
+    """Remove the folders of a worker.
+
+    The protocol's folder goes last: while it exists, the worker is listed and can be deleted again.
+    """
     for folder in reversed(worker.folders):
         if folder.exists():
             shutil.rmtree(folder)
 
 
 def _of_nobody(home: str, worker: Worker) -> int:
-    """Return the lock of a worker without a process."""
+    """Return the lock of a worker without a process; HiveError: it has one."""
     lock = locked(worker)
     try:
         refuse_living(home, worker)
@@ -176,7 +181,7 @@ def _of_nobody(home: str, worker: Worker) -> int:
 
 
 def _note(hive: Hive, worker: Worker, column: str) -> None:
-    """The store first: a folder that is gone could not be read any more."""
+    """Record the end of a worker in the store, before its folder is gone."""
     for run in worker.runs():
         if run.is_started and run.cost_usd is None:
             costs.book(worker, run)
@@ -186,7 +191,7 @@ def _note(hive: Hive, worker: Worker, column: str) -> None:
 
 
 def _redactor(transcript: Path) -> Redactor:
-    """Return one that knows what stands in a transcript once."""
+    """Return a redactor that has learned the secrets found in a transcript."""
     redactor = of_session()
     if transcript.is_file() and not transcript.is_symlink():
         with open(transcript, "rb", opener=plain) as lines:
@@ -196,7 +201,7 @@ def _redactor(transcript: Path) -> Redactor:
 
 
 def _redact(path: Path, redactor: Redactor) -> None:
-    """Take the secrets out of a text; what is no text stays, and a link is not followed."""
+    """Redact secrets in a text file; binary files and symbolic links are left alone."""
     if path.is_symlink() or not path.is_file():
         return
     with open(path, "rb", buffering=0, opener=plain) as file:
@@ -210,7 +215,7 @@ def _redact(path: Path, redactor: Redactor) -> None:
 
 
 def _pack(path: Path, redactor: Redactor) -> None:
-    """Pack the redacted transcript, whole before the plain one goes."""
+    """Compress the redacted transcript; the plain one is removed once the copy is complete."""
     if path.is_symlink() or not path.is_file():
         return
     temporary = path.with_name(f"{PACKED}.tmp")

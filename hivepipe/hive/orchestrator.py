@@ -1,4 +1,4 @@
-"""The orchestrator's hands: spawn, resume, answer, park, and what `check` looks at.
+"""The orchestrator's operations: spawn, resume, answer, park, respawn and check.
 
 hive = find(".", home)
 worker = Orchestrator(hive).spawn("shop", "Fix the session timeout.")
@@ -33,10 +33,12 @@ _LOOK_SECS = 0.05
 
 
 class Orchestrator:
-    """Acts on the workers of one hive; `troubles` collects what went wrong beside the work."""
+    """Operates on the workers of one hive; `troubles` collects errors that do not stop an
+    operation.
+    """
 
     def __init__(self, hive: Hive) -> None:
-        """Nothing is looked at yet."""
+        """Keep the hive; `troubles` begins with the hive's notes."""
         self.hive = hive
         self.troubles: list[str] = [*hive.notes]
 
@@ -55,9 +57,9 @@ class Orchestrator:
     ) -> Worker:
         """Start a worker on a task and return it.
 
-        `session`: a UUID of the caller's choice; a second spawn of the same one finds the first,
-        so that an orchestrator that was killed can say everything again. HiveError says what is
-        wrong; then nothing runs.
+        `session`: a UUID that the caller chooses. A second spawn with the same one returns the
+        first worker, so that a restarted orchestrator can repeat its calls. HiveError: the worker
+        was not started; the message gives the reason.
         """
         path = projects.folder_of(self.hive.projects_file, project)
         task = clean(task)
@@ -94,7 +96,8 @@ class Orchestrator:
     def resume(self, worker: Worker, text: str, kind: str = "resume", after: int = 0) -> None:
         """Start a worker's session again with a message; HiveError: it has a process.
 
-        `after`: its last run, as the caller knows it; another one since is a HiveError.
+        `after`: the number of the last run that the caller knows; HiveError if there was another
+        run since.
         """
         start(
             self.hive,
@@ -107,7 +110,7 @@ class Orchestrator:
         self.record([worker])
 
     def answer(self, worker: Worker, text: str, option: int = 0) -> None:
-        """Answer a worker's question; HiveError: it has none, or no such option."""
+        """Answer a worker's question; HiveError: it asked none, or it has no such option."""
         standing = stand(worker, hive_stale_secs(), Signs(self.hive.home, [worker]))
         if standing.state != "need_input":
             raise HiveError(f"{worker.id} asks nothing: it stands at {standing.state}")
@@ -130,15 +133,16 @@ class Orchestrator:
         self.record([worker])
 
     def park(self, worker: Worker, after: int = 0) -> None:
-        """Resume a worker once more, to write down what it learned; `after` as above."""
+        """Resume a worker to write down what it learned; `after` as in `resume`."""
         card = _granted(self._card(worker))
         told = command.words(self.hive, worker, card)
         self.resume(worker, prompts.prompt(self.hive.root / "prompts", "park", told), "park", after)
 
     def respawn(self, worker: Worker) -> Worker:
-        """Give a worker's task to a fresh one, with what it said is done and left.
+        """Start a new worker on the same task, with the progress and the remaining work in its
+        prompt.
 
-        Its session's id follows from the old one's: however often this is said, there is one.
+        The new session id is derived from the old one, so repeated calls start one worker.
         """
         card, status = self._card(worker), worker.status()
         task = worker.task().rstrip()
@@ -154,7 +158,7 @@ class Orchestrator:
         )
 
     def has_successor(self, worker: Worker) -> bool:
-        """Has a fresh worker taken over from this one?"""
+        """Tell whether a new worker has taken over the task of this one."""
         card = self._card(worker)
         successor = self.hive.new_worker(f"{card.project}-{_successor(card)}")
         return _was_started(successor) or bool(records.over(self.hive, _successor(card)))
@@ -162,15 +166,15 @@ class Orchestrator:
     # ---- looking
 
     def check(self, workers: Iterable[Worker] | None = None) -> list[Standing]:
-        """Return how workers stand, those first that somebody has to do something about.
+        """Return the standing of each worker checked.
 
-        What nobody saw end is written down as ended; the store learns of all of it.
+        Record the end of runs that was not recorded, and update the store.
         """
         looked_at = list(self._all() if workers is None else workers)
         for worker in looked_at:
             try:
                 self.settle(worker)
-            except OSError as error:  # one folder is in trouble, the others are looked at
+            except OSError as error:  # a fault of one folder must not hide the others
                 self.troubles.append(f"{worker.id}: {error}")
         signs = Signs(self.hive.home, looked_at)
         standings = [stand(worker, hive_stale_secs(), signs) for worker in looked_at]
@@ -178,14 +182,14 @@ class Orchestrator:
         return standings
 
     def settle(self, worker: Worker) -> None:
-        """Write down the end of a worker's last run if nobody saw it."""
+        """Record the end of a worker's last run if its runner did not."""
         run = worker.last_run()
         if run is None or not is_unseen(run):
             return
         try:
             lock = locked(worker, 0)
         except HiveError:
-            return  # its runner is at it
+            return  # its runner holds the lock
         try:
             run = worker.last_run()
             if run and is_unseen(run):
@@ -195,7 +199,7 @@ class Orchestrator:
             os.close(lock)
 
     def record(self, workers: Iterable[Worker], states: Mapping[str, str] = NO_STATES) -> None:
-        """Let the store know; what it cannot take now it gets from the next one who looks."""
+        """Update the store; on an error the next check does it."""
         try:
             records.record(self.hive, workers, states)
         except StoreError as error:
@@ -204,7 +208,7 @@ class Orchestrator:
     # ---- inside
 
     def _all(self) -> list[Worker]:
-        """Return all workers, also those whose folder is gone and whose process is not."""
+        """Return all workers, including those whose folder is gone while their process runs."""
         try:
             return [*self.hive.workers(), *keeping.follow(self.hive)]
         except StoreError as error:
@@ -214,7 +218,7 @@ class Orchestrator:
     def _make(self, worker: Worker, card: Card, task: str) -> None:
         try:
             worker.make(card, task)
-        except OSError as error:  # half a worker would be shown for ever
+        except OSError as error:  # half a worker would be listed for ever
             for folder in (worker.state, worker.folder):
                 shutil.rmtree(folder, ignore_errors=True)
             where = error.filename or worker.folder
@@ -227,7 +231,11 @@ class Orchestrator:
             self.troubles.append(str(error))
 
     def _refuse_another(self, worker: Worker, session: str, task: str | None) -> None:
-        """HiveError: the session is, or was, of another worker or another task (None: of any)."""
+        """Raise HiveError if the session belongs to another worker, or this worker has another
+        task.
+
+        `task`: None skips the comparison of tasks.
+        """
         others = [each for each in self.hive.workers() if each.id != worker.id]
         if other := next((each for each in others if each.card().session == session), None):
             raise HiveError(f"session {session} is {other.id}'s")
@@ -237,7 +245,7 @@ class Orchestrator:
             raise HiveError(f"{worker.id} was spawned before, with another task")
 
     def _start_once(self, worker: Worker) -> None:
-        """Start the first run, unless somebody has: two spawns of one session are one."""
+        """Start the first run unless another spawn of the session has started it."""
         already = "it was spawned before"
         text = prompts.prompt(
             self.hive.root / "prompts", "worker", command.words(self.hive, worker, worker.card())
@@ -258,7 +266,7 @@ class Orchestrator:
             self.troubles.append(f"{worker.id}: {already}")
 
     def _card(self, worker: Worker) -> Card:
-        """Return a worker's card, also of a folder that others made."""
+        """Return a worker's card; the project of a worker that hivepipe did not start is looked up."""
         card = worker.card()
         if not card.session:
             raise HiveError(f"{worker.id} has no session-id: it cannot be resumed")
@@ -269,13 +277,13 @@ class Orchestrator:
         return card._replace(project=project, path=path)
 
     def _add_task(self, card: Card, text: str) -> None:
-        """The guard stops the worker if its task is cancelled: the store should know of it."""
+        """Add the task to the store: the guard stops the worker if the task is cancelled."""
         with suppress(StoreError), records.opened(self.hive.home) as db, db.transaction():
             tasks.add_task(db, card.task_id, text, card.created_at)
 
 
 def _granted(card: Card) -> Card:
-    """Return a card with rights: a worker that others made has those that the user chose."""
+    """Return a card with flags; a worker that hivepipe did not start gets the user's defaults."""
     return card if card.created_at else card._replace(flags=default_flags())
 
 
@@ -288,7 +296,7 @@ def _was_started(worker: Worker) -> bool:
 
 
 def _answered(worker: Worker, asked: str) -> str:
-    """Another answer may have been quicker."""
+    """Return why an answer comes too late, or "" if the question is still open."""
     status, run = worker.status(), worker.last_run()
     is_answered = run is not None and run.kind != "park" and run.started_ns > status.changed_ns
     return "" if status.digest == asked and not is_answered else f"{worker.id} was answered"
@@ -300,7 +308,7 @@ def _overtaken(worker: Worker, after: int) -> str:
 
 
 def _is_started_soon(worker: Worker) -> bool:
-    """Another spawn may be at it this very moment; one that failed leaves nobody at work."""
+    """Wait until another spawn has started the first run; False: it failed, or took too long."""
     deadline = time.monotonic() + _START_SECS
     while not _was_started(worker):
         run = worker.last_run()

@@ -1,6 +1,7 @@
-"""Opening what lies in a worker's folder, where it may put anything.
+"""Open files in a worker's folder safely.
 
-A pipe would block whoever reads it, a link would let us write into somebody else's file.
+The worker may put anything there. A pipe would block the reader, and a link would redirect a write
+to another file.
 """
 
 import os
@@ -13,19 +14,19 @@ from typing import IO
 from hivepipe.regular_file import regular
 
 _LONGEST_LINE = 64 << 20
-_LATEST_NS = 1 << 62  # in 2116: the store's numbers end in 2262, and dates in 9999
+_LATEST_NS = 1 << 62  # in the year 2116: the store's numbers end in 2262, and dates in 9999
 
 
 def plain(path: str | Path, flags: int = os.O_RDONLY) -> int:
-    """Open a file, new ones 0600; OSError also for a link, a pipe, a folder.
+    """Open a regular file, with mode 0600 if new; OSError also for a link, a pipe, a folder.
 
-    An `opener` of `open`, too.
+    Can be used as the `opener` of `open`.
     """
     return regular(path, flags | os.O_NOFOLLOW)
 
 
 def lines_in(file: IO[bytes] | GzipFile, path: str | Path) -> Iterator[bytes]:
-    """Yield the lines of a file; OSError: one is longer than any that Claude Code writes."""
+    """Yield the lines of a file; OSError: a line is longer than 64 MB."""
     while line := file.readline(_LONGEST_LINE + 1):
         if len(line) > _LONGEST_LINE:
             raise OSError(EFBIG, "a line is longer than 64 MB", str(path))
@@ -33,7 +34,7 @@ def lines_in(file: IO[bytes] | GzipFile, path: str | Path) -> Iterator[bytes]:
 
 
 def changed_ns(file: int | Path) -> int:
-    """Return when a file was changed, 0 where there is none; its owner may say any time."""
+    """Return the modification time in ns, or 0 without a file; clamped, since its owner can set it."""
     try:
         return min(max(os.stat(file).st_mtime_ns, 1), _LATEST_NS)
     except OSError:
@@ -41,7 +42,7 @@ def changed_ns(file: int | Path) -> int:
 
 
 def read_end(path: Path, limit: int) -> str:
-    """Return the end of a file as text; empty where there is none that can be read."""
+    """Return the last `limit` bytes of a file as text, or "" if it cannot be read."""
     try:
         with open(path, "rb", opener=plain) as file:
             file.seek(max(os.fstat(file.fileno()).st_size - limit, 0))

@@ -1,4 +1,4 @@
-"""Is a process that somebody wrote down still that very process?"""
+"""Tell whether a recorded process is still the same process."""
 
 import os
 
@@ -7,28 +7,28 @@ from hivepipe.intake.instance import this_machine
 
 
 def machine() -> str:
-    """Return what names this run of this kernel: pids of another, or of before, mean nothing."""
+    """Return an identifier of this boot of this machine; pids are valid within one boot only."""
     return " ".join(part or "-" for part in this_machine())
 
 
 def lives(pid: int, started: str, on: str) -> bool | None:
-    """Does the process live that had this pid and start time? None: it is another machine's."""
+    """Tell whether the process with this pid and start time lives; None: it is on another machine."""
     here = machine()
     if on != here:
         host, boot, *_ = [*on.split(" "), "", ""]
         now_host, now_boot, *_ = here.split(" ")
-        # The same machine, booted since: whatever ran is gone.
+        # The same machine, rebooted since: the process is gone.
         return False if host == now_host and boot != now_boot else None
     return fate.lives(pid, started)
 
 
 def start_time(pid: int) -> str:
-    """Return when a process started, as the kernel counts; empty where it does not say."""
+    """Return the start time of a process as the kernel reports it, or "" if it is unknown."""
     return fate.start_time(pid)
 
 
 def group_lives(group: int) -> bool:
-    """Is anybody left of a process group?"""
+    """Tell whether a process group has members left."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""`projects.json`: name -> path of the projects that workers are sent to."""
+"""`projects.json`: name -> path of the projects that workers can be started in."""
 
 import json
 import re
@@ -20,7 +20,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 
 def read(path: Path) -> dict[str, str]:
-    """Return all projects; HiveError: the file cannot be read."""
+    """Return all projects, {} without a file; HiveError: the file cannot be read."""
     try:
         found = json.loads(read_text(path, "utf-8"))
     except FileNotFoundError:
@@ -33,7 +33,7 @@ def read(path: Path) -> dict[str, str]:
 
 
 def folder_of(path: Path, name: str) -> str:
-    """Return the folder of a project; HiveError: it is not listed, or not there."""
+    """Return the folder of a project; HiveError: it is not listed, or does not exist."""
     projects = read(path)
     if name not in projects:
         known = ", ".join(sorted(projects)) or "none yet (`hivepipe hive projects add NAME PATH`)"
@@ -46,7 +46,7 @@ def folder_of(path: Path, name: str) -> str:
 
 
 def add(path: Path, name: str, folder: str) -> str:
-    """List a project and return its path; HiveError: name or folder cannot be used."""
+    """Add a project and return its path; HiveError: the name or the folder cannot be used."""
     if not _NAME.fullmatch(name):
         raise HiveError(f"{name!r} cannot be a project's name: letters, digits, '.', '_', '-'")
     real = real_path(absolute(folder))
@@ -58,7 +58,9 @@ def add(path: Path, name: str, folder: str) -> str:
 
 
 def _refuse_our_own(folder: str) -> None:
-    """HiveError: a worker there could write what decides about its rights."""
+    """Raise HiveError for a folder that holds our configuration: a worker there could change its
+    rights.
+    """
     for held in (state_folder(), data_folder(), user_config_folder()):
         if f"{real_path(held)}/".startswith(f"{folder.rstrip('/')}/"):
             raise HiveError(
@@ -67,7 +69,7 @@ def _refuse_our_own(folder: str) -> None:
 
 
 def remove(path: Path, name: str) -> None:
-    """List a project no more; HiveError: it is not listed."""
+    """Remove a project from the list; HiveError: it is not listed."""
     projects = read(path)
     if projects.pop(name, None) is None:
         raise HiveError(f"{path} names no project {name!r}")
@@ -75,10 +77,10 @@ def remove(path: Path, name: str) -> None:
 
 
 def project_of(worker: str, projects: dict[str, str]) -> str:
-    """Return which project a worker's id names.
+    """Return the project in a worker's id.
 
-    What stands before its UUID. Of an id without one: the longest listed name it begins with, for
-    `project-a-b-1` is not of `project-a`.
+    It is the part before the UUID. Without a UUID it is the longest listed name that the id begins
+    with, so that `project-a-b-1` is not taken for `project-a`.
     """
     plain = UUID.sub("", worker)
     if plain != worker:

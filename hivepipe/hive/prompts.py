@@ -1,4 +1,4 @@
-"""What workers are told: templates that users edit, and the words in them that are replaced."""
+"""Prompts of workers: templates that users can edit, and the words substituted in them."""
 
 from collections.abc import Mapping
 from hashlib import sha256
@@ -72,19 +72,20 @@ ASK = "Are you still working? Go on with your task, and write status.json as you
 ANSWER = "Orchestrator response: {text}"
 
 
-# SHA-256 of texts that earlier versions wrote: such a file is nobody's own, and is not followed.
+# SHA-256 of templates that earlier versions wrote. A file with one of these texts was not edited,
+# and the current default is used instead.
 _FORMER = ("d6e49152bafabf6acfb8a9e5e22ba1a030a0c67af19f04339b4a76fcf21b4018",)
 
 
 def of_rights(rights: str, words: Mapping[str, str]) -> dict[str, str]:
-    """Return what the templates say of a worker's rights."""
+    """Return the template words that describe a worker's rights."""
     return {name: Template(text).substitute(words) for name, text in _OF_RIGHTS[rights].items()}
 
 
 def prompt(folder: Path, name: str, words: Mapping[str, str]) -> str:
-    """Return a template of the folder, or the one that comes along, its words replaced.
+    """Return a template of the folder, or the default one, with its words substituted.
 
-    HiveError: the file cannot be read, or has a `$` that is no word.
+    HiveError: the file cannot be read, or a `$` is not followed by a known word.
     """
     path = folder / f"{name}.md"
     try:

@@ -1,7 +1,7 @@
-"""What a worker's folder says, brought into the store by whoever looks, as often as they like.
+"""Copy the state of workers' folders into the store; idempotent.
 
-The folder is the truth; the store answers when it is gone, and adds up. A store that cannot be
-written (locked, say) stops nobody: the next one who looks writes it.
+The folder is authoritative. The store keeps the data when the folder is gone, and adds up costs. If
+the store cannot be written (it is locked, for example), the next check writes it.
 """
 
 import json
@@ -42,11 +42,11 @@ def opened(home: str) -> Iterator[Database]:
 
 
 def record(hive: Hive, workers: Iterable[Worker], states: Mapping[str, str] = NO_STATES) -> None:
-    """Bring the rows of these workers up to their folders; StoreError: not now.
+    """Update the rows of these workers from their folders; StoreError: the store cannot be written.
 
-    `states`: of those that were looked at how they stand, by id.
+    `states`: worker id -> state of the workers checked.
 
-    Nothing is written where nothing changed: the writer is not to wait for those who look.
+    Write nothing if nothing changed, so that checks do not delay the writer.
     """
     with opened(hive.home) as db:
         changed = [
@@ -63,7 +63,7 @@ def record(hive: Hive, workers: Iterable[Worker], states: Mapping[str, str] = NO
 
 
 def _marks(worker: Worker, state: str | None) -> set[tuple[object, ...]]:
-    """Return by what `store.known` tells whether it has all of this."""
+    """Return the marks to compare with `store.known`: newer data gives other marks."""
     marks: set[tuple[object, ...]] = {("status", worker.status().changed_ns)}
     if state:
         marks.add(("state", state))
@@ -73,7 +73,7 @@ def _marks(worker: Worker, state: str | None) -> set[tuple[object, ...]]:
 
 
 def record_worker(db: Database, hive: Hive, worker: Worker) -> None:
-    """Write all rows of a worker, within the caller's transaction; of a forgotten session none."""
+    """Write all rows of a worker within the caller's transaction; none for a forgotten session."""
     card = worker.card()
     if is_forgotten(db, card.session):
         return
@@ -86,19 +86,19 @@ def record_worker(db: Database, hive: Hive, worker: Worker) -> None:
 
 
 def over(hive: Hive, session: str) -> str:
-    """Say which worker of a home had a session and is archived or deleted; empty if none."""
+    """Return a text that names the archived or deleted worker of a session, or ""."""
     for worker in hive.archived():
         if worker.card().session == session:
             return f"{worker.id} is archived"
     try:
         with opened(hive.home) as db:
             return store.over(db, session)
-    except StoreError:  # it is not there yet, or in trouble: the folders have spoken
+    except StoreError:  # the database is missing or cannot be used: the folders were checked
         return ""
 
 
 def record_last(db: Database, hive: Hive, worker: Worker) -> None:
-    """Write all rows of a worker that is about to go, runs of others among them as run 0."""
+    """Write all rows of a worker before its removal; runs that we did not start become run 0."""
     record_worker(db, hive, worker)
     card = worker.card()
     cost = cost_before(worker)
@@ -108,7 +108,7 @@ def record_last(db: Database, hive: Hive, worker: Worker) -> None:
 
 
 def record_status(db: Database, worker: str, card: Card, status: Status) -> None:
-    """Write what a worker said, and what follows for its task; within a transaction."""
+    """Write a worker's status and update its task; within the caller's transaction."""
     at = stored_time(status.changed_ns)
     row = {
         "worker_id": worker,
@@ -130,12 +130,12 @@ def record_status(db: Database, worker: str, card: Card, status: Status) -> None
 
 
 def content_of(status: Status) -> str:
-    """Return what a worker said as JSON, secrets taken out, long texts cut."""
+    """Return a status as JSON, with secrets redacted and long texts cut."""
     return json.dumps(shown(status))
 
 
 def shown(status: Status) -> Any:
-    """Return what a worker said, secrets taken out, long texts cut."""
+    """Return a status as JSON values, with secrets redacted and long texts cut."""
     return _kept({**status.fields, "problems": list(status.problems)})
 
 

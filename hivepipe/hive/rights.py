@@ -1,7 +1,8 @@
-"""What workers may do without asking: chosen once, by the user, in their own config.toml.
+"""What workers may do without asking; the user chooses it once in their own config.toml.
 
-Nobody sits beside a worker, so what it may not do without asking it may not do at all. A project,
-and the environment that a project's settings can give to Claude Code, have no say in it.
+No person can answer a worker's permission prompts, so what it may not do without asking it cannot
+do at all. A project cannot set these rights, nor can the environment, which a project's settings
+can change.
 """
 
 import re
@@ -21,7 +22,7 @@ _BASH = re.compile(r"\bBash\b(?:\(([^)]*)\))?")
 
 
 class Rights(NamedTuple):
-    """One choice: the flags of `claude` that grant it, and what it means."""
+    """One choice of rights: its name, the flags of `claude` that grant it, and its meaning."""
 
     name: str
     flags: tuple[str, ...]
@@ -40,7 +41,7 @@ CHOICES = {each.name: each for each in (EDITS, COMMITS, ALL)}
 
 
 def chosen_rights() -> str:
-    """Return what the user chose, as `hive_rights` or by permission flags; empty: nothing yet."""
+    """Return the rights that the user chose by `hive_rights` or by permission flags, or ""."""
     named = of_files("HIVEPIPE_HIVE_RIGHTS") or ""
     flags = _flags()
     return named or (rights_of(flags) if _name_rights(flags) else "")
@@ -67,12 +68,12 @@ def default_flags() -> tuple[str, ...]:
 
 
 def in_words() -> str:
-    """Return the choices as config.toml has them."""
+    """Return the choices in the form of config.toml lines."""
     return "; ".join(f'hive_rights = "{it.name}" ({it.meaning})' for it in CHOICES.values())
 
 
 def rights_of(flags: tuple[str, ...]) -> str:
-    """Return what flags of `claude` come to."""
+    """Return the name of the rights that flags of `claude` grant."""
     words = [word for flag in flags for word in flag.split("=", 1)]
     if SKIP_PERMISSIONS in words or "bypassPermissions" in words:
         return ALL.name
@@ -80,7 +81,7 @@ def rights_of(flags: tuple[str, ...]) -> str:
 
 
 def _allowed(words: list[str]) -> list[str]:
-    """Return the rules for Bash that flags allow: what stands in the brackets, empty for all."""
+    """Return the Bash rules in allow flags: the text in the brackets, "" for all commands."""
     option, found = "", []
     for word in words:
         if word.startswith("-"):
@@ -95,7 +96,7 @@ def _lets_commit(rule: str) -> bool:
 
 
 def may_commit(flags: tuple[str, ...]) -> bool:
-    """Can a worker with these flags do what it is told, if it is told to commit?"""
+    """Tell whether a worker with these flags is allowed to commit."""
     return rights_of(flags) != EDITS.name
 
 

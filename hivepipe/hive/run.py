@@ -1,10 +1,10 @@
 """One run of a worker: one process of Claude Code, from its plan to its exit code.
 
-    planned     by whoever starts it, under the worker's lock
-    started     by the process itself, in the instant before it becomes Claude Code
-    ended       by the runner that waited for it; if that was killed, by whoever looks next
+    planned     by the process that starts it, under the worker's lock
+    started     by the run's own process, just before it executes Claude Code
+    ended       by the runner that waited for it; if that was killed, by the next check
 
-Each step replaces the file in one go, and no two of them ever run at once.
+Each step replaces the file atomically, and no two steps run at the same time.
 """
 
 import json
@@ -20,10 +20,10 @@ _LARGEST = 1 << 16
 
 @dataclass
 class Run:
-    """One run; times are UTC, `exit_code` as of `subprocess`: negative for a signal."""
+    """One run; times are UTC, `exit_code` as in `subprocess`: negative for a signal."""
 
     number: int
-    kind: str  # spawn, resume, answer, park, ask; others: those that we did not start
+    kind: str  # spawn, resume, answer, park, ask; others: runs that we did not start
     command: list[str]
     cwd: str
     offset: int = 0  # of the transcript, where this run begins
@@ -36,36 +36,36 @@ class Run:
     started_ns: int = 0
     ended_at: str = ""
     exit_code: int | None = None
-    is_lost: bool = False  # it ended, and nobody was there to see how
+    is_lost: bool = False  # it ended, and its exit code is unknown
     left_behind: bool = False  # processes of its group outlived it
     trouble: str = ""  # why it could not be started
     cost_usd: str | None = None  # of the run, in dollars; a decimal number as text
-    outcome: str = ""  # how its last result calls it
-    words: str = ""  # the beginning of what that says, secrets taken out
+    outcome: str = ""  # the subtype of its last result
+    words: str = ""  # the beginning of the result's text, secrets redacted
 
     @property
     def is_started(self) -> bool:
-        """Did a process ever become this run?"""
+        """Tell whether a process was ever started for this run."""
         return self.pid > 0
 
     @property
     def has_ended(self) -> bool:
-        """Is it known that it is over?"""
+        """Tell whether its end is recorded."""
         return bool(self.ended_at)
 
     @property
     def is_unpriced(self) -> bool:
-        """Did it end without a result, which would have said what it cost?"""
+        """Tell whether it ended without a result line, which holds the cost."""
         return self.is_started and self.has_ended and not self.outcome
 
     def process_lives(self) -> bool | None:
-        """Does its Claude Code live? None: it runs on another machine."""
+        """Tell whether its Claude Code lives; None: it runs on another machine."""
         if not self.is_started or self.has_ended:
             return False
         return lives(self.pid, self.pid_started, self.machine)
 
     def is_at_work(self) -> bool | None:
-        """Does its Claude Code live, or the runner that starts it? None as above."""
+        """Tell whether its Claude Code lives, or the runner that starts it; None as above."""
         if self.has_ended:
             return False
         if self.is_started:
@@ -74,7 +74,7 @@ class Run:
 
 
 def read_run(path: Path) -> Run | None:
-    """Return a run; None: the file is gone, or says nothing that can be read."""
+    """Return a run, or None if the file is gone or invalid."""
     try:
         found = json.loads(read_small(str(path), _LARGEST))
     except ValueError:
@@ -92,5 +92,5 @@ def read_run(path: Path) -> Run | None:
 
 
 def as_json(run: Run) -> str:
-    """Return what the file of a run says."""
+    """Return the content of the file of a run."""
     return json.dumps(asdict(run), indent=2) + "\n"

@@ -1,13 +1,13 @@
-"""The process beside a worker's Claude Code: starts it, waits for it, writes down how it ended.
+"""The process beside a worker's Claude Code: starts it, waits for it and records how it ended.
 
     python -I -m hivepipe.hive.runner <worker's folder> <its state> <run> <lock> <answer>
 
-It outlives whoever started it, holds the worker's lock for as long as it lives, and reads nothing:
-Claude Code writes into the files itself, so that nothing is lost or blocked if this process is
-killed. Then the run's end is written down by whoever looks next.
+It outlives the process that started it and holds the worker's lock as long as it lives. It reads no
+output: Claude Code writes to the files itself, so that nothing is lost or blocked if this process
+is killed. In that case the next check records the run's end.
 
-The last two are descriptors: the worker's lock, and where to say what became of the start,
-`started` or why not. Its environment is Claude Code's, handed on as it is.
+The last two arguments are descriptors: the worker's lock, and a pipe for the result of the start,
+`started` or an error. The environment is passed on to Claude Code unchanged.
 """
 
 import json  # noqa: F401  first: hivepipe.events puts a stand-in where nobody has it
@@ -28,7 +28,7 @@ _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 
 
 def main() -> None:
-    """Run one run to its end, then leave the rest to the epilogue."""
+    """Execute one run to its end, then become the epilogue."""
     if os.fork():
         os._exit(0)
     worker = Worker(Path(sys.argv[1]), Path(sys.argv[2]))
@@ -37,13 +37,13 @@ def main() -> None:
     run = read_run(path)
     if run is None:
         sys.exit(f"there is no plan: {path}")
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the terminal of whoever started us may go
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the terminal of the starting process may close
     run.runner_pid, run.runner_started = os.getpid(), start_time(os.getpid())
     worker.write_run(run)
     trouble, pid = _start(worker, run, (lock, answer))
     _tell(answer, trouble or "started")
     _, status = os.waitpid(pid, 0)
-    ended = read_run(path) or run  # as the process itself has written it
+    ended = read_run(path) or run  # the run's own process has updated it
     ended.exit_code = os.waitstatus_to_exitcode(status)
     ended.ended_at, _ = now()
     ended.trouble = trouble
@@ -55,8 +55,8 @@ def main() -> None:
 
 
 def _start(worker: Worker, run: Run, own: tuple[int, int]) -> tuple[str, int]:
-    """Start Claude Code in a session of its own; return why not, if so, and its pid."""
-    reader, writer = os.pipe()  # closed by the exec that goes well
+    """Start Claude Code in a session of its own; return an error or "", and its pid."""
+    reader, writer = os.pipe()  # a successful exec closes it
     pid = os.fork()
     if pid == 0:
         try:
@@ -73,7 +73,7 @@ def _start(worker: Worker, run: Run, own: tuple[int, int]) -> tuple[str, int]:
 
 
 def _become(worker: Worker, run: Run) -> None:
-    """Write down who this is, and become Claude Code: so none ever runs that nobody wrote down."""
+    """Record this process, then become Claude Code, so that each running one is recorded."""
     os.setsid()
     os.chdir(run.cwd)
     descriptors = (
@@ -86,13 +86,13 @@ def _become(worker: Worker, run: Run) -> None:
     run.pid, run.pid_started = os.getpid(), start_time(os.getpid())
     run.started_at, run.started_ns = now()
     worker.write_run(run)
-    for number in (signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):  # Python's own taste
+    for number in (signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):  # ignored here; exec keeps that
         signal.signal(number, signal.SIG_DFL)
     os.execv(run.command[0], run.command)
 
 
 def _tell(descriptor: int, text: str) -> None:
-    with suppress(BrokenPipeError):  # whoever started us is gone: the run goes on
+    with suppress(BrokenPipeError):  # the starting process is gone: the run continues
         os.write(descriptor, text.encode())
     os.close(descriptor)
 

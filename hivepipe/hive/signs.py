@@ -1,4 +1,4 @@
-"""What is known of workers beside their folders: one look, for as many as are asked about."""
+"""Activity of workers that their folders do not show, collected once for several workers."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -13,10 +13,10 @@ from hivepipe.store.location import database_path
 
 
 class Signs:
-    """Processes that were started elsewhere, and the heartbeats of tool calls."""
+    """Processes that hivepipe did not start, and the heartbeats of tool calls."""
 
     def __init__(self, home: str, workers: Iterable[Worker]) -> None:
-        """Look."""
+        """Collect the processes, and the heartbeats of these workers."""
         self._strangers = Strangers(home)
         self._heartbeats: dict[str, str] = {}
         with suppress(StoreError), listings(database_path(home)) as store:
@@ -25,11 +25,11 @@ class Signs:
                 self._heartbeats[worker.id] = known.get("last_active_at", "")
 
     def stranger(self, worker: Worker) -> int:
-        """Return the pid of a process on a worker's session that no run of ours is; 0: none."""
+        """Return the pid of a process on a worker's session that hivepipe did not start, or 0."""
         return self._strangers.of(worker)
 
     def heartbeat_ns(self, worker: Worker) -> int:
-        """Return when a tool call of a worker's was noted last; 0: none was."""
+        """Return the time in ns of the last tool call of a worker, or 0."""
         try:
             at = datetime.fromisoformat(self._heartbeats.get(worker.id, ""))
         except ValueError:

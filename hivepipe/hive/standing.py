@@ -1,4 +1,4 @@
-"""How a worker stands: its own word held against its process and the clock."""
+"""Worker state from status.json, process and last activity."""
 
 import time
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from hivepipe.hive.signs import Signs
 from hivepipe.hive.status import Status
 from hivepipe.hive.worker import Worker
 
-# What a person has to do something about comes first.
+# States that need a person's action come first.
 ORDER = (
     "need_input",
     "error",
@@ -31,16 +31,16 @@ class Standing(NamedTuple):
 
     worker: Worker
     state: str  # one of ORDER
-    note: str  # why, or what it waits for
+    note: str  # the reason, or what it waits for
     status: Status
     run: Run | None
-    heard_ns: int  # the newest sign of life; 0: there was none
+    heard_ns: int  # time of the last activity; 0: there was none
     lives: bool | None
-    stranger: int = 0  # the pid of a process on its session that no run of ours is
+    stranger: int = 0  # pid of a process on its session that hivepipe did not start; 0: none
 
 
 def stand(worker: Worker, stale_secs: float, signs: Signs) -> Standing:
-    """Look at one worker; nothing is changed."""
+    """Return the standing of one worker; nothing is changed."""
     status, run = worker.status(), worker.last_run()
     lives = run.is_at_work() if run else False
     stranger = 0 if lives else signs.stranger(worker)
@@ -56,7 +56,7 @@ def stand(worker: Worker, stale_secs: float, signs: Signs) -> Standing:
 
 
 def _heard_ns(worker: Worker, status: Status, run: Run | None) -> int:
-    """The clock of silence, as the folder has it: status, transcript or start, the newest."""
+    """Return the time of the last activity in the folder: status, transcript or start, the newest."""
     grown_ns = changed_ns(worker.transcript)
     return max(status.said_ns, grown_ns, run.started_ns if run else 0)
 
@@ -85,12 +85,12 @@ def _state(status: Status, run: Run | None, lives: bool | None, is_silent: bool)
 
 
 def _is_answered(status: Status, run: Run) -> bool:
-    """A word from before a run is answered by it, unless the run was only to park."""
+    """Tell whether a status is older than the run; a run that only parks does not count."""
     return run.kind != "park" and 0 < status.changed_ns < run.started_ns
 
 
 def _of_stranger(status: Status, run: Run | None, is_silent: bool, pid: int) -> tuple[str, str]:
-    """A process is on its session that was not started here: it is looked at, and left alone."""
+    """State of a worker whose session is used by a process that hivepipe did not start."""
     word = "" if run and _is_answered(status, run) else status.word
     if word not in ("", "working"):
         return word, _words(status)
@@ -100,7 +100,7 @@ def _of_stranger(status: Status, run: Run | None, is_silent: bool, pid: int) -> 
 
 
 def _of_other(status: Status) -> tuple[str, str]:
-    """Of a folder that others made only the word is known, if no process is."""
+    """State of a worker that hivepipe did not start, from its status.json alone."""
     if not status.word:
         return "unknown", _words(status) or "No status yet"
     if status.word == "working":
@@ -118,12 +118,12 @@ def _of_living(status: Status, run: Run, word: str, is_silent: bool) -> tuple[st
 
 
 def has_last_word(status: Status, run: Run) -> bool:
-    """Did a worker say in this run what ends one?"""
+    """Tell whether a worker wrote a final status in this run."""
     return status.word not in ("", "working") and status.changed_ns >= run.started_ns
 
 
 def ending(run: Run) -> str:
-    """Say how a run ended."""
+    """Return a text that describes how a run ended."""
     if run.trouble:
         return run.trouble
     if run.is_lost or not run.has_ended:

@@ -1,8 +1,8 @@
-"""Starting a run: one process on a session at a time, whoever asks and whatever was killed.
+"""Start a run: at most one process per session, also after a crash of any participant.
 
-The worker's lock is taken here and handed to the runner, which holds it as long as it lives; the
-process itself holds it until it is written down. So whoever gets the lock and finds no living
-process on record can be sure that there is none.
+The worker's lock is taken here and passed to the runner, which holds it as long as it lives. The
+run's process holds it until it is recorded. If the lock is free and no living process is recorded,
+there is none.
 """
 
 import os
@@ -39,10 +39,10 @@ def start(
     may_start: Callable[[], str] = lambda: "",
     wait_secs: float = ENDING_SECS,
 ) -> Run:
-    """Start Claude Code on a worker's session, told `text`; the process outlives this one.
+    """Start Claude Code on a worker's session with `text`; the process outlives this one.
 
-    `may_start`, asked under the lock, says why not. HiveError: its session has a living process,
-    or none could be started.
+    `may_start` is called under the lock and returns a reason to refuse, or "". HiveError: the
+    session has a living process, or the start failed.
     """
     lock = locked(worker, wait_secs)
     try:
@@ -64,7 +64,7 @@ def start(
             machine=machine(),
         )
         try:
-            make_folders(str(worker.state / "runs"))  # of a worker that others made
+            make_folders(str(worker.state / "runs"))  # missing if hivepipe did not start the worker
             write_small(str(worker.prompt_file(number)), text)
             worker.write_run(run)
         except OSError as error:
@@ -80,7 +80,7 @@ def start(
 def locked(worker: Worker, wait_secs: float = ENDING_SECS) -> int:
     """Return a descriptor that holds a worker's lock; HiveError: it has a process.
 
-    One that said its last word is about to end, and its runner gives the lock back then.
+    Wait up to `wait_secs` for a worker that wrote its final status: its runner frees the lock soon.
     """
     make_folders(str(worker.state))
     run = worker.last_run()
@@ -92,10 +92,10 @@ def locked(worker: Worker, wait_secs: float = ENDING_SECS) -> int:
 
 
 def refuse_living(home: str, worker: Worker) -> None:
-    """HiveError: a process is on a worker's session, or may be; to be asked under its lock.
+    """Raise HiveError if a process uses a worker's session, or may use it; call it under the lock.
 
-    The lock is free also when a runner was killed, and its Claude Code goes on; and whoever starts
-    Claude Code by hand knows of no lock.
+    A free lock is not enough: the runner may have been killed while its Claude Code continues, and
+    a Claude Code that was started by hand takes no lock.
     """
     for run in worker.runs():
         lives = run.process_lives()
@@ -108,10 +108,10 @@ def refuse_living(home: str, worker: Worker) -> None:
 
 
 def _start_runner(worker: Worker, number: int, lock: int, env: dict[bytes, bytes]) -> bytes:
-    """Start the runner and return what it says of the start."""
+    """Start the runner and return its answer about the start."""
     reader, writer = os.pipe()
     with open(worker.state / "runner.log", "ab", opener=plain) as log:
-        subprocess.run(  # it goes on in a child of its own, nobody's zombie
+        subprocess.run(  # the runner forks; its child is adopted by init and leaves no zombie
             [
                 sys.executable,
                 "-I",

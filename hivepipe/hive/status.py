@@ -1,7 +1,7 @@
-"""`status.json`: where a worker says it stands; read tolerantly, written in one step.
+"""`status.json`: a worker's state in its own words; parsed leniently, written atomically.
 
-Only `status` is required. A language model writes this file: what can be understood is, what is
-wrong is said, and fields that nobody knows are kept.
+Only `status` is required. A language model writes this file. What can be parsed is used, errors are
+listed as problems, and unknown fields are kept.
 """
 
 import json
@@ -19,7 +19,7 @@ from hivepipe.home import write_small
 
 WORDS = ("working", "need_input", "done", "error", "context_full")
 LARGEST = 1 << 20
-DEEPEST = 50  # lists and objects in each other; nobody writes so, and whoever reads them recurses
+DEEPEST = 50  # nested lists and objects; a limit, because readers recurse
 
 UNCOMMITTED = "done without a commit"
 
@@ -43,27 +43,27 @@ _FENCE = "```"
 
 
 class Status(NamedTuple):
-    """What a worker said last; `word` is empty as long as it said nothing that can be read."""
+    """The last status of a worker; `word` is empty if there is no readable one."""
 
     word: str
     fields: Mapping[str, Any]
     problems: tuple[str, ...]
-    changed_ns: int  # when the file was written; 0: there is none
-    digest: str  # of its bytes
+    changed_ns: int  # modification time of the file; 0: there is none
+    digest: str  # SHA-256 of its bytes
 
     def text(self, name: str) -> str:
-        """Return a text, empty where there is none."""
+        """Return a text field, or ""."""
         value = self.fields.get(name)
         return value if isinstance(value, str) else ""
 
     def texts(self, name: str) -> list[str]:
-        """Return a list of texts, empty where there is none."""
+        """Return the texts of a list field, or []."""
         value = self.fields.get(name)
         return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
 
     @property
     def said_ns(self) -> int:
-        """Return when it was said: its own timestamp, if that is newer than the file."""
+        """Return the later of file time and timestamp, in ns; timestamps in the future are ignored."""
         try:
             at = datetime.fromisoformat(self.text("timestamp"))
         except ValueError:
@@ -78,7 +78,7 @@ NONE = Status("", {}, (), 0, "")
 
 
 def read_status(path: Path) -> Status:
-    """Return what a worker said last, whatever it wrote."""
+    """Return the last status of a worker; faults of the file are listed in `problems`."""
     try:
         with open(path, "rb", opener=plain) as file:
             data = file.read(LARGEST + 1)
@@ -91,7 +91,7 @@ def read_status(path: Path) -> Status:
 
 
 def parse(data: bytes, changed_ns: int = 0) -> Status:
-    """Return what the bytes of a status.json say."""
+    """Parse the bytes of a status.json."""
     digest = sha256(data).hexdigest()
     if len(data) > LARGEST:
         return Status("", {}, ("status.json is larger than a megabyte",), changed_ns, digest)
@@ -107,7 +107,7 @@ def parse(data: bytes, changed_ns: int = 0) -> Status:
 
 
 def _without_fence(text: str) -> str:
-    """Return what stands between the lines of a Markdown code block; else the text itself."""
+    """Return the content of a Markdown code block, or the text itself."""
     block = text.strip()
     opening, _, inside = block.partition("\n")
     is_fenced = opening.startswith(_FENCE) and inside.endswith(_FENCE)
@@ -115,7 +115,7 @@ def _without_fence(text: str) -> str:
 
 
 def _storable(value: Any, depth: int = 0) -> Any:
-    """Return the value without halves of characters, which no file and no database takes."""
+    """Return the value without lone surrogates, which cannot be stored as UTF-8."""
     if depth > DEEPEST:
         raise RecursionError
     if isinstance(value, str):
@@ -128,7 +128,7 @@ def _storable(value: Any, depth: int = 0) -> Any:
 
 
 def _of_half(text: str, changed_ns: int, digest: str) -> Status:
-    """Return the one word that counts, if the half that was written holds it."""
+    """Return the status word of a truncated file, if it is there."""
     found = _WORD_IN_HALF.search(text)
     word = _word(found[1]) if found else ""
     fields = {"status": word} if word else {}
@@ -170,7 +170,7 @@ def _wrong_types(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def write_status(path: Path, fields: Mapping[str, Any]) -> None:
-    """Replace a status.json; HiveError: nobody could read what it would say."""
+    """Replace a status.json; HiveError: a field is invalid."""
     word = _word(fields.get("status"))
     if not word:
         raise HiveError(f"`status` is {fields.get('status')!r}, and none of {', '.join(WORDS)}")

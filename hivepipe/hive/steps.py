@@ -1,21 +1,20 @@
-"""What was done about a worker that went silent, and what is to be done next.
+"""Steps taken for a silent worker, and which one is next.
 
-    limit       a step was due that costs, and today's money is spent: tomorrow
-    report      said, and nothing done: the default, for every other step may cost money
-    stop        its process group is told to end
-    kill        ... and did not, within the grace time
+    limit       a paid step was due, and the daily limit is reached: tomorrow
+    report      reported only: the default, because every other step may cost money
+    stop        SIGTERM to its process group
+    kill        SIGKILL, if it has not ended within the grace time
     ask         it is resumed: "Are you still working?"
-    give up     still silent: status.json says error, by us
+    give up     still silent: we write `error` into status.json
     park        it is resumed once more, to write down what it learned
-    respawn     a fresh worker gets the task
+    respawn     a new worker gets the task
 
-Never of a worker that is done, asks, reports an error of its own, or was archived.
+No step is taken for a worker that is done, asks, reports an error of its own, or was archived.
 
-An episode begins with a run that somebody asked for (spawn, resume, answer); the runs that ask and
-park belong to it. `ask`, `give up`, `park` and `respawn` are taken once in an episode, the others
-once in a run, whatever the worker writes, hangs in or is killed at. Steps stand in `steps.jsonl`
-of its state before they are taken. Only a respawn that was interrupted is taken again: it is the
-same worker however often it is said.
+An episode begins with a requested run (spawn, resume, answer); the runs of ask and park belong to
+it. `ask`, `give up`, `park` and `respawn` are taken once per episode, the others once per run. Each
+step is written to `steps.jsonl` of the worker's state before it is taken. Only an interrupted
+respawn is repeated: it always gives the same worker.
 """
 
 import fcntl
@@ -37,21 +36,21 @@ _ONCE_AN_EPISODE = ("ask", "give up", "park", "respawn")
 
 
 class Policy(NamedTuple):
-    """What may be done without asking; `grace_secs` is how long an answer may take."""
+    """Which steps may be taken automatically; `grace_secs` is the time allowed for an answer."""
 
     mode: str  # report, ask, respawn
     grace_secs: float
     respawns: int
-    limit_usd: float  # a day, of what asking, parking and respawning cost
+    limit_usd: float  # per day, for the runs of ask, park and respawn
 
     @classmethod
     def of_settings(cls) -> "Policy":
-        """Return what the settings say."""
+        """Return the policy of the settings."""
         return cls(hive_policy(), hive_grace_secs(), hive_respawns(), hive_limit_usd())
 
 
 class Step(NamedTuple):
-    """One step that was taken, and in which run of the worker."""
+    """One step that was taken, and the run of the worker it was taken in."""
 
     name: str
     run: int
@@ -59,7 +58,7 @@ class Step(NamedTuple):
 
 
 def taken(worker: Worker) -> list[Step]:
-    """Return the steps that were taken, the oldest first; half a line counts for nothing."""
+    """Return the steps taken, oldest first; incomplete lines are skipped."""
     found = []
     try:
         lines = read_text(worker.state / "steps.jsonl", "utf-8", "replace").splitlines()
@@ -75,20 +74,20 @@ def taken(worker: Worker) -> list[Step]:
 
 
 def note(worker: Worker, name: str, run: int) -> bool:
-    """Write a step down, before it is taken; False: it was taken already."""
+    """Record a step before it is taken; False: it was recorded before."""
     line = json.dumps({"step": name, "run": run, "at_ns": time.time_ns()})
     with (worker.state / "steps.jsonl").open("a+") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)  # the clock and a monitor may look at the same time
+        fcntl.flock(file, fcntl.LOCK_EX)  # a tick and a monitor may run at the same time
         if name in _names(worker, taken(worker), run):
             return False
         file.seek(0)
-        break_off = "" if file.read()[-1:] in ("", "\n") else "\n"  # half a line, of a full disk
+        break_off = "" if file.read()[-1:] in ("", "\n") else "\n"  # after a full disk
         file.write(f"{break_off}{line}\n")
     return True
 
 
 def next_step(standing: Standing, steps: list[Step], policy: Policy, now_ns: int) -> str:
-    """Return what is to be done about a worker now; empty: nothing."""
+    """Return the step that is due for a worker, or ""."""
     run = standing.run
     if run is None:
         return ""
@@ -105,7 +104,7 @@ def next_step(standing: Standing, steps: list[Step], policy: Policy, now_ns: int
 
 
 def is_parked(worker: Worker, run: Run) -> bool:
-    """Was a worker told to park in the episode of a run, by us or by somebody else?"""
+    """Tell whether a worker was told to park in the episode of a run, automatically or by a user."""
     runs = worker.runs()
     episode = _episode(runs, run.number)
     noted = [step.run for step in taken(worker) if step.name == "park"]
@@ -113,7 +112,7 @@ def is_parked(worker: Worker, run: Run) -> bool:
 
 
 def _names(worker: Worker, steps: list[Step], run: int) -> set[str]:
-    """Return the names of the steps that were taken in a run or, of some, in its episode."""
+    """Return the steps taken in a run; once-per-episode steps also from its episode."""
     episode = _episode(worker.runs(), run)
     return {
         step.name
@@ -123,7 +122,7 @@ def _names(worker: Worker, steps: list[Step], run: int) -> set[str]:
 
 
 def _episode(runs: Sequence[Run], number: int) -> range:
-    """Return the numbers of the runs that make up the episode of a run."""
+    """Return the range of run numbers in the episode of a run."""
     ours = _numbers(runs, *_OUR_RUNS)
     begins = [run.number for run in runs if run.number not in ours]
     begin = max((each for each in begins if each <= number), default=0)
@@ -146,7 +145,7 @@ def _of_living(standing: Standing, run: Run, steps: list[Step], policy: Policy, 
 
 
 def _of_dead(run: Run, names: set[str]) -> str:
-    """A worker that died by itself is told of, not resumed: only silence is this policy's."""
+    """Next step for a dead worker; one that crashed by itself is reported, not resumed."""
     if run.kind == "ask":
         return "give up"
     if run.kind == "park":
@@ -155,7 +154,7 @@ def _of_dead(run: Run, names: set[str]) -> str:
 
 
 def _of_given_up(standing: Standing, run: Run, names: set[str], policy: Policy) -> str:
-    """A word of its own from after that (done, a question) is the worker's, and stands."""
+    """Next step after `give up`; a later status of the worker's own is respected."""
     is_ours = standing.state == "error" and standing.status.text("by") == BY_US
     if not is_ours and standing.state != "died":
         return ""

@@ -1,8 +1,7 @@
-"""Processes on a worker's session that no run of ours is: a person's, or the written recipe's.
+"""Processes using a worker's session that hivepipe did not start.
 
-Three signs, of which a process may show any: its arguments name the session, its output goes to the
-worker's transcript, or a hook of it said to this home which session it is in. Where the system
-has no /proc the second is missing.
+A process is found by any of three signs: its arguments name the session, its output goes to the
+worker's transcript, or one of its hooks reported the session to this home. The second needs /proc.
 """
 
 import os
@@ -17,10 +16,10 @@ _NAMING = ("--session-id", "--resume", "-r")
 
 
 class Strangers:
-    """One look at all processes; ask it about as many workers as you like."""
+    """A snapshot of all processes, for lookups of any number of workers."""
 
     def __init__(self, home: str) -> None:
-        """Look."""
+        """Take the snapshot."""
         self._home = home
         self._by_session: dict[str, int] = {}
         self._by_output: dict[tuple[int, int], int] = {}
@@ -33,7 +32,7 @@ class Strangers:
             self._by_session.setdefault(session, pid)
 
     def of(self, worker: Worker) -> int:
-        """Return the pid of a process on a worker's session; 0: none is seen."""
+        """Return the pid of a process on a worker's session, or 0."""
         session = worker.card().session
         if session and (pid := self._by_session.get(session.lower())):
             return pid
@@ -45,14 +44,14 @@ class Strangers:
 
 
 def _processes() -> Iterator[tuple[int, list[str]]]:
-    """Yield every process but this one, with those arguments that we may see."""
+    """Yield every process except this one, with its arguments where they can be read."""
     for process in psutil.process_iter(["cmdline"]):
         if process.pid != os.getpid() and process.info["cmdline"]:
             yield process.pid, process.info["cmdline"]
 
 
 def _sessions(arguments: list[str]) -> Iterator[str]:
-    """Yield the sessions that a command line names, as Claude Code's options do."""
+    """Yield the sessions named by the options of Claude Code in a command line."""
     for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
         name, is_joined, value = word.partition("=")
         if name in _NAMING:
@@ -60,7 +59,7 @@ def _sessions(arguments: list[str]) -> Iterator[str]:
 
 
 def _output(pid: int) -> tuple[int, int] | None:
-    """Return device and number of the file that a process writes its output to."""
+    """Return device and inode of a process's standard output, or None."""
     try:
         file = os.stat(f"/proc/{pid}/fd/1")
     except OSError:
@@ -69,7 +68,7 @@ def _output(pid: int) -> tuple[int, int] | None:
 
 
 def _reported(home: str) -> Iterator[tuple[int, str]]:
-    """Yield the living processes whose hooks report to a home, with the session each is in."""
+    """Yield pid and session of the living processes whose hooks report to a home."""
     try:
         keys = os.listdir(f"{home}/instances")
     except FileNotFoundError:

@@ -1,10 +1,10 @@
-"""What `claude -p --output-format stream-json` says, line by line: calls, words, cost.
+"""Parser of `claude -p --output-format stream-json`: calls, texts, costs.
 
-A run's `result` lines carry a running total, so the last one counts, never their sum; several runs
-in one transcript are added up. Up to 2.1.197 each run has its own total; since some later version
-that of a resumed session goes on from its last run: `own_costs` takes off what was counted there.
-Of a transcript whose runs nobody wrote down, a new run begins with an `init` after a result, unless
-Claude Code itself went on (its result then has an `origin`).
+A run's `result` lines carry a running total, so the last one counts; they are never added up. The
+totals of several runs in one transcript are added up. Up to 2.1.197 each run has its own total. In
+some later version the total of a resumed session continues from its last run; `own_costs` subtracts
+the earlier part. In a transcript without recorded runs, an `init` after a result begins a new run,
+unless Claude Code itself continued (its result then has an `origin`).
 """
 
 import re
@@ -35,23 +35,23 @@ _COUNTS_OF_RUN = (
     "cache_read_input_tokens",
     "cache_creation_input_tokens",
 )
-_TOTALS_OF_RUNS = (2, 1, 197)  # the last version that is known to count each run by itself
+_TOTALS_OF_RUNS = (2, 1, 197)  # the last version known to count each run by itself
 Counts = tuple[int, ...]  # tokens, in the order of _COUNTS
 
 
 class Result(NamedTuple):
-    """How a run ended, as its last result line says."""
+    """The last result line of a run."""
 
     total_usd: Decimal  # of this run, or of the whole session
     outcome: str  # success, or what kind of error
     words: str
     session: str = ""
     used: Counts = ()  # by the main loop of this run alone
-    by_model: Mapping[str, Counts] = MappingProxyType({})  # what the dollars are for
+    by_model: Mapping[str, Counts] = MappingProxyType({})  # what total_usd covers
     version: tuple[int, ...] = ()  # of Claude Code
 
     def goes_on_from(self, before: "Result") -> bool:
-        """Do the totals hold those of an earlier run of the session, and this run's own use?"""
+        """Tell whether the totals include those of an earlier run of the session."""
         if not self.by_model or () < self.version <= _TOTALS_OF_RUNS:
             return False
         held = all(
@@ -63,23 +63,23 @@ class Result(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One thing that happened: a call, its failure, what Claude said, a result."""
+    """One event of a transcript: a tool call, a failed call, a text of Claude, a result."""
 
     kind: str
     words: str
 
 
 class Stream:
-    """The lines of a transcript, fed one after the other."""
+    """Reads the lines of a transcript one after the other."""
 
     def __init__(self) -> None:
-        """Nothing was said yet."""
+        """Start without results."""
         self._results: list[Result] = []
         self._begins_anew = False
         self._version: tuple[int, ...] = ()
 
     def feed(self, raw: bytes) -> Iterator[Step]:
-        """Take one line and yield what happened in it."""
+        """Read one line and yield its events."""
         line = read_line(raw)
         if line is None:
             return
@@ -100,7 +100,7 @@ class Stream:
 
     @property
     def cost_usd(self) -> Decimal:
-        """Return what all its runs cost."""
+        """Return the cost of all runs in USD."""
         return sum(own_costs(self._results), Decimal(0))
 
     @property
@@ -110,12 +110,12 @@ class Stream:
 
     @property
     def last(self) -> Result | None:
-        """Return the last result of its last run; None: there was none."""
+        """Return the last result of the last run, or None."""
         return None if self._begins_anew or not self._results else self._results[-1]
 
 
 def own_costs(results: Iterable[Result]) -> list[Decimal]:
-    """Return what each run cost by itself, in the order of the runs."""
+    """Return the cost in USD of each run by itself, in the order of the runs."""
     last: dict[str, Result] = {}
     costs = []
     for result in results:
@@ -130,7 +130,7 @@ def own_costs(results: Iterable[Result]) -> list[Decimal]:
 
 
 def read_stream(path: Path, start: int = 0, end: int | None = None) -> Stream:
-    """Read a transcript from one offset to another."""
+    """Read a transcript between two byte offsets."""
     stream = Stream()
     for raw in lines_of(path, start, end):
         list(stream.feed(raw))
@@ -138,7 +138,7 @@ def read_stream(path: Path, start: int = 0, end: int | None = None) -> Stream:
 
 
 def steps(lines: Iterable[bytes]) -> Iterator[Step]:
-    """Yield what happened in the lines of a transcript, secrets taken out."""
+    """Yield the events in the lines of a transcript, with secrets redacted."""
     stream = Stream()
     for raw in lines:
         for step in stream.feed(raw):
@@ -146,7 +146,7 @@ def steps(lines: Iterable[bytes]) -> Iterator[Step]:
 
 
 def lines_of(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-    """Yield the lines of a transcript from one offset to another; none of what is no plain file."""
+    """Yield the lines of a transcript between two byte offsets; nothing if it is no regular file."""
     try:
         with open(path, "rb", opener=plain) as file:
             at = file.seek(start)
@@ -202,7 +202,7 @@ def _errors(line: Fields) -> str:
 
 
 def _cost(line: Fields) -> Decimal:
-    """Prefer the costs of the models: they hold those of subagents."""
+    """Return the cost in USD; the sum over models is preferred, because it includes subagents."""
     models = part(line, "modelUsage")
     costs = [_amount(part(models, name).get("costUSD")) for name in models]
     by_model = sum(costs, Decimal(0))
@@ -224,7 +224,7 @@ def _steps(line: Fields) -> Iterator[Step]:
         for call in blocks(message, "tool_use"):
             yield Step("calls", f"{text(call, 'name')} {_shown(part(call, 'input'))}".rstrip())
     results = list(blocks(message, "tool_result"))
-    if line.get("type") == "tool_result":  # older ones stand alone
+    if line.get("type") == "tool_result":  # older versions write it as a line of its own
         results.append(line)
     for result in results:
         if result.get("is_error") is True:
@@ -232,7 +232,7 @@ def _steps(line: Fields) -> Iterator[Step]:
 
 
 def _shown(arguments: Fields) -> str:
-    """Return the one argument that tells most."""
+    """Return the most informative argument of a tool call, or ""."""
     for name in ("file_path", "notebook_path", "command", "pattern", "description", "skill", "url"):
         if value := text(arguments, name, 300):
             return value

@@ -1,4 +1,4 @@
-"""The monitor's job: what a worker said, on its way to the store through the queues."""
+"""Send a worker's status to the store through the queues, for the monitor."""
 
 from contextlib import closing
 from hashlib import blake2b
@@ -22,9 +22,10 @@ PUSH_SECS = 2.0
 
 
 def tell(place: Place, hive: Hive, worker: Worker, status: Status) -> None:
-    """Enqueue that a worker said something; StoreError: neither queue nor store took it.
+    """Enqueue a worker's status; StoreError: neither the queue nor the store accepted it.
 
-    The same word has the same id, however many watch. Where no Redis answers the store is told.
+    The job id is derived from the status, so several monitors enqueue it once. Without Redis, or if
+    it refuses the job, the store is written directly.
     """
     job = Job("record_status", _payload(worker, status), worker.id)
     said = f"{worker.id}\0{status.changed_ns}\0{status.digest}"

@@ -1,7 +1,7 @@
-"""A worker's `transcript.jsonl` between two runs: every line a JSON object, ended by a newline.
+"""Repair a worker's `transcript.jsonl` between two runs: one JSON object per line.
 
-A killed Claude Code leaves half a line, and the next run's first would be glued to it; another
-program in the same pipe may say something in between. Both move to `stderr.log`.
+A killed Claude Code leaves an incomplete line, to which the next run would append. Another program
+in the same pipe may write other text. Both are moved to `stderr.log`.
 """
 
 import os
@@ -16,9 +16,9 @@ _PORTION = 1 << 20
 
 
 def tidy(worker: Worker, since: int = 0) -> int:
-    """Make the transcript pure from an offset on, and return its size; no process may write it.
+    """Clean the transcript from an offset on and return its size; no process may be writing to it.
 
-    HiveError: it is none that we could write.
+    HiveError: it is not a regular file, or cannot be written.
     """
     path = worker.transcript
     try:
@@ -35,7 +35,10 @@ def tidy(worker: Worker, since: int = 0) -> int:
 
 
 def _stray_lines(path: Path, since: int) -> list[tuple[int, bytes]]:
-    """Return offset and bytes of each line that is none; a whole last one lacks a newline only."""
+    """Return offset and bytes of each line that is not JSON.
+
+    If the last line is valid JSON without a newline, append the newline.
+    """
     found = []
     at = since
     with open(path, "rb", opener=plain) as file:
@@ -51,7 +54,7 @@ def _stray_lines(path: Path, since: int) -> list[tuple[int, bytes]]:
 
 
 def _remove(path: Path, spans: list[tuple[int, int]]) -> None:
-    """Cut spans out, the rest staying as it is; of the end alone, in place."""
+    """Remove byte spans; truncate in place if the only span is at the end."""
     size = path.stat().st_size
     first, length = spans[0]
     if len(spans) == 1 and first + length == size:
@@ -62,7 +65,7 @@ def _remove(path: Path, spans: list[tuple[int, int]]) -> None:
     try:
         _copy_without(path, copy, [*spans, (size, 0)])
         os.replace(copy, path)
-    except OSError:  # a full disk: it has no room for half a copy either
+    except OSError:  # a full disk has no room for a partial copy either
         copy.unlink(missing_ok=True)
         raise
 

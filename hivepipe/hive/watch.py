@@ -1,8 +1,8 @@
-"""What changes in a hive, as it changes: the kernel's word (watchfiles), or a look now and then.
+"""Watch a hive for changes, by kernel notifications (watchfiles) or by polling.
 
-The word is only a reason to look: what is reported is found by comparing the files with what was
-reported before (`.hive/reported.json`), so nothing is missed while nobody watched, where the kernel
-says nothing (network file systems), or because a file was replaced twice.
+A notification only triggers a comparison of the files with what was reported before
+(`.hive/reported.json`). So nothing is missed while no watcher ran, on file systems without
+notifications (network file systems), or when a file was replaced twice.
 """
 
 import json
@@ -20,22 +20,22 @@ from hivepipe.home import read_small, write_small
 
 LOOK_EVERY_MS = 2000
 _DEBOUNCE_MS = 20
-_WHOLE_AFTER_SECS = 1.0  # half a file may be a whole one in a moment
+_WHOLE_AFTER_SECS = 1.0  # an incomplete file may be completed within this time
 _LARGEST = 1 << 24
 
 
 class Change(NamedTuple):
-    """A worker's status.json was written; or, without one, its process ended."""
+    """A new status.json of a worker; without a status: the end of its process."""
 
     worker: Worker
     status: Status | None
 
 
 class Watch:
-    """Finds what was not reported yet."""
+    """Finds changes that were not reported yet."""
 
     def __init__(self, hive: Hive) -> None:
-        """Take up where the last watch left."""
+        """Load what earlier watches reported."""
         self._hive = hive
         self._path = hive.root / "reported.json"
         try:
@@ -45,12 +45,12 @@ class Watch:
         self._reported: dict[str, str] = found if isinstance(found, dict) else {}
 
     def changes(self) -> Iterator[Change]:
-        """Yield each change once, as soon as it is there; a pause yields nothing and goes on."""
+        """Yield each change once, as it happens; never ends."""
         for _ in self._wakes():
             yield from self.look()
 
     def look(self) -> Iterator[Change]:
-        """Yield what changed since the last look; what was not dealt with comes again."""
+        """Yield the changes since the last check; one that the caller did not process comes again."""
         workers = self._hive.workers()
         for worker in workers:
             mark = _mark(worker.status_file)
@@ -81,7 +81,7 @@ class Watch:
             self._reported = kept
 
     def _wakes(self) -> Iterator[None]:
-        """Yield at once, when something happened, and now and then."""
+        """Yield at once, after each notification, and every LOOK_EVERY_MS."""
         yield
         try:
             for _ in watch(
@@ -94,14 +94,14 @@ class Watch:
                 yield_on_timeout=True,
             ):
                 yield
-        except (OSError, RuntimeError):  # no watches left, or a file system without any
+        except (OSError, RuntimeError):  # no inotify watches left, or an unsupported file system
             while True:
                 time.sleep(LOOK_EVERY_MS / 1000)
                 yield
 
 
 def _is_told(_change: object, path: str) -> bool:
-    """Transcripts grow all the time: that is no reason to look."""
+    """Ignore transcripts: they grow all the time."""
     return path.endswith("/status.json") or "/runs/" in path
 
 

@@ -1,23 +1,23 @@
-"""One worker: who writes which file, and what each says.
+"""One worker: its files, and who writes each.
 
-    workers/<project>-<uuid>/   the protocol's own; the worker may write here
-      status.json        the worker: where it stands
-      run-report.md      the worker: a summary of the run
-      task.md            we: what it was given
-      session-id         we: its session, for `claude --resume`
-      transcript.jsonl   Claude Code: all that it says, of all runs, one JSON object to a line
-      stderr.log         Claude Code: what it complains of
-      process.json       we: a copy of its last run, for whoever looks here
-    state of the worker         ours alone, out of every project: hivepipe.hive.belief
+    workers/<project>-<uuid>/   of the protocol; the worker may write here
+      status.json        by the worker: its state
+      run-report.md      by the worker: a summary of the run
+      task.md            by us: its task
+      session-id         by us: its session, for `claude --resume`
+      transcript.jsonl   by Claude Code: the output of all runs, one JSON object per line
+      stderr.log         by Claude Code: its error output
+      process.json       by us: a copy of its last run, for readers
+    state of the worker         written by us alone, outside every project: hivepipe.hive.belief
       worker.json        session, project, path, flags
       runs/1.json        one process; hivepipe.hive.run
-      runs/1.prompt.md   what that process was told
+      runs/1.prompt.md   the prompt of that process
       settings.json      its hooks
-      steps.jsonl        what was done about its silence; hivepipe.hive.steps
-      runner.log         what its runner complains of
+      steps.jsonl        steps taken for a silent worker; hivepipe.hive.steps
+      runner.log         error output of its runner
       run.lock           held while a process of this session is started, and while it lives
 
-A folder without state, which others made, is a worker too.
+A folder without state, which another program made, is a worker too.
 """
 
 import json
@@ -37,7 +37,7 @@ LARGEST_TASK = 1 << 20
 
 
 class Card(NamedTuple):
-    """What was decided when a worker was spawned; the same for all its runs."""
+    """The parameters of a spawn; the same for all runs of the worker."""
 
     session: str
     project: str = ""
@@ -51,53 +51,52 @@ class Card(NamedTuple):
 
 
 class Worker:
-    """A worker's folder; nothing is read before it is asked for."""
+    """A worker's folders; files are read on access."""
 
     def __init__(self, folder: Path, state: Path) -> None:
-        """Neither folder need be there yet; what is run and signalled stands in its state."""
+        """Neither folder need exist yet; commands and pids are read from `state` only."""
         self.folder = folder
         self.id = folder.name
         self.state = state
 
     def __repr__(self) -> str:
-        """Return its id."""
         return f"Worker({self.id})"
 
     @property
     def status_file(self) -> Path:
-        """Return where it says how it stands."""
+        """Return the path of its status.json."""
         return self.folder / "status.json"
 
     @property
     def transcript(self) -> Path:
-        """Return where Claude Code writes what happens."""
+        """Return the path of Claude Code's output."""
         return self.folder / "transcript.jsonl"
 
     @property
     def stderr(self) -> Path:
-        """Return where Claude Code complains."""
+        """Return the path of Claude Code's error output."""
         return self.folder / "stderr.log"
 
     @property
     def report(self) -> Path:
-        """Return its own summary."""
+        """Return the path of its own summary."""
         return self.folder / "run-report.md"
 
     @property
     def folders(self) -> tuple[Path, Path]:
-        """Return where its files lie: what it was told stands in its state."""
+        """Return its folder and its state folder."""
         return self.folder, self.state
 
     def is_called(self, start: str) -> bool:
-        """Does its id begin so, or the session in it?"""
+        """Tell whether its id or its session begins with `start`."""
         return self.id.startswith(start) or self.card().session.startswith(start)
 
     def task(self) -> str:
-        """Return what it was given."""
+        """Return the text of its task."""
         return read_small(str(self.folder / "task.md"), LARGEST_TASK)
 
     def status(self) -> Status:
-        """Return what it said last; who may not commit is not blamed for it."""
+        """Return its last status; a missing commit is no problem if it may not commit."""
         said = read_status(self.status_file)
         if UNCOMMITTED not in said.problems or may_commit(self.card().flags or ALL.flags):
             return said
@@ -105,7 +104,7 @@ class Worker:
         return said._replace(problems=left)
 
     def card(self) -> Card:
-        """Return what was decided at its spawning; of a folder that others made, its session."""
+        """Return the parameters of its spawn; only the session if hivepipe did not start it."""
         try:
             found = json.loads(read_small(str(self.state / "worker.json"), _LARGEST_CARD))
         except ValueError:
@@ -122,16 +121,18 @@ class Worker:
         return Card(session, **known)
 
     def is_own(self) -> bool:
-        """Did hivepipe start it? Its card says so, which lies in our own folder."""
+        """Tell whether hivepipe started it: its card lies in our own state folder."""
         return (self.state / "worker.json").is_file()
 
     def changed_at(self) -> float:
-        """Return when any of its files was changed last, in seconds of 1970; its state is ours."""
+        """Return when a file of its folder last changed, in seconds since 1970; state does not
+        count.
+        """
         files = (path for path in self.folder.rglob("*") if not path.is_dir())
         return max((path.lstat().st_mtime for path in files), default=0.0)
 
     def make(self, card: Card, task: str) -> None:
-        """Make the folder; the card comes last and makes it whole."""
+        """Make the folders; the card is written last and completes the worker."""
         make_folders(str(self.folder))
         make_folders(str(self.state / "runs"))
         write_small(str(self.folder / "session-id"), f"{card.session}\n")
@@ -140,19 +141,19 @@ class Worker:
         write_small(str(self.state / "worker.json"), f"{text}\n")
 
     def runs(self) -> list[Run]:
-        """Return its runs, the oldest first."""
+        """Return its runs, oldest first."""
         found = (read_run(self.run_file(number)) for number in self.run_numbers())
         return [run for run in found if run]
 
     def last_run(self) -> Run | None:
-        """Return its last run; None: it had none that we know of."""
+        """Return its last run, or None if no run is recorded."""
         for number in reversed(self.run_numbers()):
             if run := read_run(self.run_file(number)):
                 return run
         return None
 
     def run_numbers(self) -> list[int]:
-        """Return the numbers of its runs, rising."""
+        """Return the numbers of its runs, ascending."""
         try:
             names = os.listdir(self.state / "runs")
         except FileNotFoundError:
@@ -161,9 +162,9 @@ class Worker:
         return sorted(int(stem) for stem in stems if stem.isdecimal())
 
     def write_run(self, run: Run) -> None:
-        """Replace what is known of a run."""
+        """Replace the file of a run."""
         write_small(str(self.run_file(run.number)), as_json(run))
-        with suppress(OSError):  # the copy is for readers, and the folder is not ours alone
+        with suppress(OSError):  # the copy is for readers only, and the folder is not ours alone
             write_small(str(self.folder / "process.json"), as_json(run))
 
     def run_file(self, number: int) -> Path:
@@ -171,10 +172,10 @@ class Worker:
         return self.state / "runs" / f"{number}.json"
 
     def prompt_file(self, number: int) -> Path:
-        """Return what one run was told."""
+        """Return the path of a run's prompt."""
         return self.state / "runs" / f"{number}.prompt.md"
 
     @property
     def lock(self) -> str:
-        """Return what keeps two processes off one session."""
+        """Return the path of the lock that keeps two processes off one session."""
         return str(self.state / "run.lock")
