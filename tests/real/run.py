@@ -1,18 +1,24 @@
 """Play the scenarios with versions of Claude Code: `make real [VERSION=latest] [SHORT=yes]`.
 
-Each runs in a network namespace that has loopback only, where this user may make one.
+Each runs in a network namespace that has loopback only, where this user may make one. At the end
+stands for each version what was compared, and which of its names hivepipe does not know.
 """
 
 import os
 import subprocess
 import sys
+import tempfile
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
 from tests.real.fetch import HOSTS, VERSIONS, NotFetchedError, fetched, fetched_host, pinned
+from tests.real.names import declared_events
+from tests.real.report import report
+from tests.real.tally import Total
 
 OF_HOSTS = Path(__file__).with_name("test_real_hosts.py")
 # One of each kind: what a change breaks first, in a few minutes.
@@ -29,16 +35,32 @@ def main(arguments: list[str]) -> int:
     versions = [each for each in arguments if each != "--short"] or [
         *tomllib.loads(VERSIONS.read_text())
     ]
-    here, worst = Path(__file__).parent, 0
+    worst, said = 0, []
     for version in dict.fromkeys(map(pinned, versions)):
         try:
             program = fetched(version)
         except NotFetchedError as error:
             print(f"Claude Code {version} was not fetched, nothing was tried with it: {error}")
             continue
+        version = program.parent.name
         print(f"Claude Code {version}, {'loopback only' if namespace() else 'with a network'}")
-        worst = max(worst, play("TEST_CLAUDE", program, here, SHORT if short else ()))
-    return worst if arguments else max(worst, play_hosts())
+        code, total = play_counted(program, SHORT if short else ())
+        worst = max(worst, code)
+        said += report(version, total, declared_events(program))
+    worst = worst if arguments else max(worst, play_hosts())
+    for line in said:
+        print(line)
+    return worst
+
+
+def play_counted(program: Path, names: Sequence[str]) -> tuple[int, Total]:
+    """Play with a client; return pytest's code, and what was counted."""
+    with tempfile.TemporaryDirectory() as folder:
+        # pytest counts only in files that it compiled for it.
+        counting = {"TEST_TALLY": f"{folder}/tally", "PYTHONPYCACHEPREFIX": f"{folder}/compiled",
+                    "PYTEST_ADDOPTS": "-o enable_assertion_pass_hook=true"}  # fmt: skip
+        code = play("TEST_CLAUDE", program, Path(__file__).parent, names, counting)
+        return code, Total.read(Path(folder, "tally"))
 
 
 def play_hosts() -> int:
@@ -55,14 +77,20 @@ def play_hosts() -> int:
     return worst
 
 
-def play(variable: str, program: Path, tests: Path, names: Sequence[str] = ()) -> int:
+def play(
+    variable: str,
+    program: Path,
+    tests: Path,
+    names: Sequence[str] = (),
+    env: Mapping[str, str] = MappingProxyType({}),
+) -> int:
     """Run tests, of these names or all, with the program that a variable names: pytest's code.
 
     What fails is tried once more, as in `make test`.
     """
     chosen = ["-k", " or ".join(names)] if names else []
     words = [sys.executable, "-m", "pytest", "-q", str(tests), *chosen]
-    env = {**os.environ, variable: str(program)}
+    env = {**os.environ, **env, variable: str(program)}
     code = subprocess.run([*namespace(), *words], env=env, check=False).returncode
     if code != pytest.ExitCode.TESTS_FAILED:
         return code

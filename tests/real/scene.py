@@ -12,8 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import until
+from tests.real import tally
 from tests.real.messages_api import MessagesApi
+from tests.real.names import merged, of_request
 from tests.real.person import Person
+from tests.real.recorder import Recorder
 from tests.real.script import Script
 
 CLAUDE = os.environ.get("TEST_CLAUDE", "")
@@ -23,15 +26,19 @@ needs_claude = pytest.mark.skipif(not CLAUDE, reason="no Claude Code was fetched
 
 
 @contextmanager
-def living(*scripts: Script, init: tuple[str, ...] = ("--local",)) -> Iterator[Person]:
+def living(
+    *scripts: Script, init: tuple[str, ...] = ("--local",), is_recorded: bool = bool(CLAUDE)
+) -> Iterator[Person]:
     """Yield a person whose client plays the scripts; hivepipe is set up as `init` says, if at all.
 
-    What was served is `person.api.requests`. In the end the stack is stopped and all is removed.
+    What was served is `person.api.requests`. Hooks of the test's own keep what the client tells
+    its hooks, if it is recorded. In the end the stack is stopped and all is removed.
     """
     root = Path(tempfile.mkdtemp(prefix="real-", dir="/tmp")).resolve()
     try:
         with MessagesApi({script.name: script for script in scripts}).serving() as api:
             person = Person(root, Path(CLAUDE), api)
+            recorder = Recorder(root, person.home, person.claude) if is_recorded else None
             if init:
                 person.hivepipe("init", "--no-probe", *init)
             try:
@@ -41,6 +48,7 @@ def living(*scripts: Script, init: tuple[str, ...] = ("--local",)) -> Iterator[P
                 raise
             finally:
                 person.hivepipe("down", expect=None)
+                count(person, recorder)
     finally:
         shutil.rmtree(root, ignore_errors=True)
 
@@ -50,6 +58,15 @@ def keep(root: Path) -> None:
     if KEPT:
         Path(KEPT).mkdir(parents=True, exist_ok=True)
         subprocess.run(["cp", "-a", str(root), KEPT], check=False)
+
+
+def count(person: Person, recorder: Recorder | None) -> None:
+    """Add what the client has told, written and offered to the tally of the test."""
+    if not CLAUDE:
+        return
+    offered = merged(of_request(request.body) for request in person.api.requests)
+    payloads = recorder.payloads() if recorder else []
+    tally.current.add(len(payloads), merged([offered, recorder.names() if recorder else {}]))
 
 
 def version() -> tuple[int, ...]:

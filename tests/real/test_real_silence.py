@@ -33,9 +33,9 @@ OF_ANY_HOOK = "system/stop_hook_summary"  # the client's own line, whatever the 
 
 
 def test_every_request_and_line_is_as_without_hooks() -> None:
-    with living(WORK, AGAIN) as person:
+    with living(WORK, AGAIN, is_recorded=False) as person:
         hooked, kinds = session_of(person)
-    with living(WORK, AGAIN, init=()) as person:
+    with living(WORK, AGAIN, init=(), is_recorded=False) as person:
         bare, bare_kinds = session_of(person)
     assert [request["script"] for request in hooked] == ["work"] * 3 + ["compaction", "again"]
     assert [*differences(bare, hooked)] == []

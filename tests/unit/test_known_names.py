@@ -1,0 +1,129 @@
+"""What is declared of Claude Code's names equals what the code reads; what is new is told."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hivepipe.events import KINDS
+from hivepipe.events_beside import KINDS_BESIDE
+from hivepipe.install.hook_entries import EVENTS
+from tests.conftest import ROOT
+from tests.real.known import EVERY, known, news, unseen, unused
+from tests.real.names import declared_events, merged, of_line, of_payload, of_request
+from tests.real.report import report
+from tests.real.tally import Tally, Total
+
+KNOWN = known()
+READERS = KINDS | KINDS_BESIDE
+SOURCE = "\n".join(path.read_text() for path in ROOT.glob("hivepipe/**/*.py"))
+OF_THE_PREDECESSOR = {"task_id": "a", "outcome": "failed"}  # then more is asked for
+
+
+class Asked(dict[str, object]):
+    """Fields that note which of them are asked for."""
+
+    def __init__(self, fields: dict[str, object], names: set[str]) -> None:
+        super().__init__(fields)
+        self.names = names
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.names.add(key)
+        return super().get(key, default)
+
+
+def asked(name: str) -> set[str]:
+    """Return the fields that the parser asks for."""
+    names = {"hook_event_name"}  # by `parse_event`
+    for fields in ({}, OF_THE_PREDECESSOR):
+        READERS[name](name, Asked(fields, names), b"", [])
+    return names
+
+
+def test_the_events_with_a_hook_are_those_of_which_something_is_read() -> None:
+    used = {group.partition(" ")[2] for group, said in KNOWN.items()
+            if group.startswith("event ") and not is_unused(group)}  # fmt: skip
+    assert used - {EVERY} == {event.name for event in EVENTS} == set(READERS)
+
+
+def is_unused(group: str) -> bool:
+    return not KNOWN[group].read and bool(KNOWN[group].ignored)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_what_is_read_of_an_event_is_what_the_parser_asks_for(name: str) -> None:
+    every, own = KNOWN[f"event {EVERY}"], KNOWN[f"event {name}"]
+    read = every.read | own.read | own.elsewhere
+    assert read == asked(name) & (every.keys | own.keys)
+
+
+def test_what_is_read_of_lines_stands_in_the_code() -> None:
+    read = {
+        key for group, said in KNOWN.items() if not group.startswith("event ") for key in said.read
+    }
+    assert [key for key in sorted(read) if f'"{key}"' not in SOURCE] == []
+
+
+def test_no_name_is_declared_twice() -> None:
+    for group, said in KNOWN.items():
+        parts = [said.read, said.elsewhere, *said.ignored.values()]
+        assert sum(map(len, parts)) == len(said.keys), group
+
+
+def test_a_name_that_is_taken_out_is_told() -> None:
+    line = {"type": "assistant", "requestId": "r", "message": {"role": "assistant", "usage": {}}}
+    payload = {"hook_event_name": "PreToolUse", "session_id": "s", "tool_name": "Read"}
+    tools = {"tools": [{"name": "Bash", "input_schema": {"properties": {"command": {}}}}]}
+    seen = merged([of_line(line), of_payload(payload), of_request(tools)])
+    assert news(seen, ["SessionEnd"], KNOWN) == []
+    fewer = (
+        "[event.every]\nread = ['session_id', 'hook_event_name']\n[event.PreToolUse]\n[tool.Bash]\n"
+    )
+    fewer += "[line.every]\nread = ['type', 'message']\n[line.assistant]\n[message.usage]\n"
+    found = {each.group: (each.keys, each.is_group) for each in news(seen, ["SessionEnd"],
+                                                                     known(fewer))}  # fmt: skip
+    assert found == {
+        "event SessionEnd": ((), True),
+        "event PreToolUse": (("tool_name",), False),
+        "line assistant": (("requestId",), False),
+        "message assistant": (("role", "usage"), True),
+        "tool Bash": (("command",), False),
+        "tool Read": ((), True),
+    }
+
+
+def test_what_is_read_and_never_comes_is_told() -> None:
+    seen = {"event PreCompact": {"hook_event_name"}, "event Stop": {"effort", "background_tasks"}}
+    assert unseen(seen, KNOWN) == {"event PreCompact": ["trigger"]}
+
+
+def test_the_longest_list_of_a_program_is_that_of_its_events(tmp_path: Path) -> None:
+    program = tmp_path / "claude"
+    some = ["PreToolUse", "SessionStart", "Stop", "SessionEnd", "Setup"]
+    others = ["Alpha", "Beta", "Gamma", "Delta", "Epsilon", "Zeta", "Theta"]
+    lists = [others, [*some, "Newborn"], some]
+    text = b"\0".join(json.dumps(names, separators=(",", ":")).encode() for names in lists)
+    program.write_bytes(b"\xff" * ((1 << 24) - 30) + text)  # across the border of two reads
+    assert declared_events(program) == (*some, "Newborn")
+    program.write_bytes(b"nothing")
+    assert declared_events(program) == ()
+
+
+def test_a_test_that_was_tried_again_counts_by_its_last_time(tmp_path: Path) -> None:
+    one, other = Tally(), Tally(comparisons=9)
+    one.add(3, {"event Newborn": {"egg"}})
+    one.comparisons = 5
+    file = tmp_path / "tally"
+    file.write_text(one.as_line("a", "failed") + one.as_line("a", "passed")
+                    + one.as_line("b", "expected") + other.as_line("c", "passed"))  # fmt: skip
+    assert str(Total.read(file)) == (
+        "2 scenarios, 6 payloads, 10 comparisons, 0 differences and 1 expected"
+    )
+    lines = [*report("9.9.9", Total.read(file), ["Newborn"])]
+    assert "| event Newborn | new | egg |" in lines
+    assert any(line.startswith("Installed by hivepipe, unknown to 9.9.9: ") for line in lines)
+
+
+def test_the_page_has_what_is_not_used() -> None:
+    assert "\n".join(unused(KNOWN)) in (ROOT / "docs" / "real.md").read_text()
