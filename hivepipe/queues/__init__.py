@@ -1,1 +1,1 @@
-"""Everything that speaks to Redis, and the spool that stands in for it."""
+"""Access to Redis, and the spool that holds events while Redis cannot be reached."""

@@ -1,10 +1,10 @@
-"""What hooks noted of each session's tool calls, on its way from Redis into the store.
+"""Tool call totals per session, moved from Redis into the store.
 
-    hivepipe:active          set    sessions with activity since the last time
-    hivepipe:active:taken    set    those whose activity is being written
+    hivepipe:active          set    sessions with new activity
+    hivepipe:active:taken    set    sessions whose activity is being written
 
-Totals are running ones and only rise: to write the same twice does no harm, and what a kill leaves
-in `taken` comes again.
+Totals are cumulative and only rise, so writing them twice does no harm. Sessions that a killed
+process left in `taken` are returned again.
 """
 
 from dataclasses import dataclass
@@ -23,36 +23,36 @@ redis.call('SUNIONSTORE', '{TAKEN_KEY}', '{TAKEN_KEY}', '{ACTIVE_KEY}')
 redis.call('DEL', '{ACTIVE_KEY}')
 return redis.call('SMEMBERS', '{TAKEN_KEY}')
 """
-_OPEN_CHARS = 33  # of a call that has no result yet: see hivepipe.guard.client
+_OPEN_CHARS = 33  # length of a call record without a result: see hivepipe.guard.client
 _PROMPT = b"|"
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What one session did since its totals began to be counted."""
+    """Cumulative totals of one session; times are milliseconds since 1970."""
 
     session: str
     since_ms: int
     last_ms: int
-    work_ms: int  # of the last sign that was no end of a turn; 0: there was none
+    work_ms: int  # last sign of work other than the end of a turn; 0: none yet
     calls: int
     failed: int
     denied: int
     warned: int
     open_calls: int
     turn_is_open: bool
-    waits_for: str  # for what of a person; empty: for nobody
+    waits_for: str  # what the session waits for from a person; empty: nothing
     task: str
     profile: str
 
 
 def some_is_noted(connection: Redis) -> bool:
-    """Did any session do anything since it was settled last?"""
+    """Tell whether any session has activity that is not settled yet."""
     return bool(connection.exists(ACTIVE_KEY, TAKEN_KEY))
 
 
 def take_activity(connection: Redis) -> list[Activity]:
-    """Return the activity of all sessions that had any since it was settled last."""
+    """Return the activity of all sessions since the last `settle_activity`."""
     sessions: Any = connection.eval(_TAKE, 0)
     pipe = connection.pipeline(transaction=False)
     for session in sessions:
@@ -67,12 +67,12 @@ def take_activity(connection: Redis) -> list[Activity]:
 
 
 def settle_activity(connection: Redis) -> None:
-    """What was taken is in the store."""
+    """Forget the taken sessions, once their activity is committed."""
     connection.delete(TAKEN_KEY)
 
 
 def _read(session: str, totals: dict[bytes, bytes], calls: list[bytes]) -> Activity | None:
-    """Read one session; None: it is none, or its totals went away."""
+    """Return the activity of one session; None if the id is invalid or its totals are gone."""
     since_ms = _number(totals, "since_ms")
     if valid_id(session) != session or not since_ms:
         return None

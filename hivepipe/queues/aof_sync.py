@@ -1,10 +1,9 @@
-"""Sync Redis' append-only file once a second, from outside of Redis.
+"""Sync the append-only file of Redis once a second, from another process.
 
-`appendfsync everysec` holds writes back in memory while an earlier sync is under way, and answers
-all the same: a Redis killed in that moment loses jobs that hooks had handed over (seen in 2 of 8
-runs with a kill -9 under load). With `appendfsync no` every write reaches the kernel before its
-answer, so that no kill loses anything; this thread bounds what a power cut can take to about a
-second.
+With `appendfsync everysec` Redis answers while a write is still in its memory, if an earlier sync
+is under way. A Redis killed at that moment loses jobs that hooks had handed over (seen in 2 of 8
+runs with a kill -9 under load). With `appendfsync no` every write reaches the kernel before the
+answer, so a kill loses nothing. This thread limits the loss in a power cut to about a second.
 """
 
 import logging
@@ -18,27 +17,27 @@ logger = logging.getLogger(__name__)
 
 
 class AofSync(threading.Thread):
-    """Runs for the life of the writer."""
+    """A thread that runs as long as the writer."""
 
     def __init__(self, home: Path) -> None:
-        """The file lies in the home: one up to Redis 6, a folder of them from 7 on."""
+        """Set up the thread. Redis up to 6 keeps one file in the home, later versions a folder."""
         super().__init__(name="aof-sync", daemon=True)
         self._home = home
         self._synced: dict[Path, int] = {}
         self._stopping = threading.Event()
 
     def run(self) -> None:
-        """Sync what has grown, every second."""
+        """Sync the files that have grown, every second until `stop`."""
         while not self._stopping.wait(EVERY_SECS):
             self.sync()
 
     def stop(self) -> None:
-        """Sync a last time."""
+        """Stop the thread and sync once more."""
         self._stopping.set()
         self.sync()
 
     def sync(self) -> None:
-        """Sync each file whose size has changed since."""
+        """Sync each file whose size has changed since its last sync."""
         for path in (self._home / "appendonly.aof", *self._home.glob("appendonlydir/*.aof")):
             try:
                 size = path.stat().st_size

@@ -1,34 +1,37 @@
-"""The scripts of claiming: Redis runs each undisturbed, so that no job is ever in no list.
+"""The Lua scripts that claim and finish jobs. Redis runs each one atomically, so that a job is
+always in a list.
 
 rq:queue:<q>        list   waiting
 rq:wip:<q>          zset   running; member <job>:<execution>, score = end of the lease
 rq:scheduled:<q>    zset   retrying; score = due time (fractions of a second, unlike RQ's own)
-rq:finished:<q>, rq:failed:<q>   zset   done, dead
-hivepipe:bell       list   a hook rings it after a push; the writer sleeps on it
-hivepipe:bell:<q>   list   the same for the workers of slow and llm, rung by the writer
-hivepipe:held_up:<q> zset  retrying because the environment failed: due as soon as it works again
+rq:finished:<q>, rq:failed:<q>   zset   finished, failed
+hivepipe:bell       list   a hook pushes to it after an enqueue; the writer blocks on it
+hivepipe:bell:<q>   list   the same for the workers of slow and llm; the writer pushes to it
+hivepipe:held_up:<q> zset  retrying because the environment failed: due when it works again
 hivepipe:clock      hash   first queue of a worker -> Redis' time of one of its last claims
-hivepipe:set_aside  list   ids from a queue whose job is no job
+hivepipe:set_aside  list   ids from a queue whose key is not a job hash
 hivepipe:operations hash   jobs done, by operation
 hivepipe:trouble    hash   since when the store does not answer, and why
-hivepipe:newer      int    version of jobs that wait for a later hivepipe
-hivepipe:accepted, :periodic, :done, :discarded   int   the accounts: events' jobs and those by
-                           the clock, counted where they go in, both where they go out
+hivepipe:newer      int    envelope version of jobs that need a later hivepipe
+hivepipe:accepted, :periodic, :done, :discarded   int   counters: jobs of events and periodic
+                           jobs, counted when they enter; both, when they leave
 """
 
 from hivepipe.queues.stock_jobs import EXECUTED_KEY
 
 EXECUTION = "hivepipe"  # RQ's execution id; one claiming worker per queue, so one is enough
-NEWER_KEY = "hivepipe:newer"  # envelope version, of late seen waiting, that nobody here can read
+# newest envelope version seen in a queue that this worker cannot decode
+NEWER_KEY = "hivepipe:newer"
 NEWER_SECS = 60
 OPERATIONS_KEY = "hivepipe:operations"  # hash: jobs done, by operation
-RETRIED_KEY = "hivepipe:retried"  # attempts that were put back for another try
-LONGEST_SECS = 4000  # nobody puts a job off for longer: a clock that was set back does
+RETRIED_KEY = "hivepipe:retried"  # number of attempts that were scheduled for another try
+# no retry is delayed longer; a later due time means that the clock was set back
+LONGEST_SECS = 4000
 CLOCK_KEY = "hivepipe:clock"
 CLOCK_EVERY_SECS = 5
 
-# ARGV: places, lease, worker, now as RQ writes it, our version, 1 if the server is shared; then
-# the queues
+# ARGV: number of jobs, lease, worker, now in RQ's format, our version, 1 if the server is shared;
+# then the queues
 CLAIM = f"""
 local places, lease, worker, at, version =
   tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3], ARGV[4], tonumber(ARGV[5])
@@ -131,7 +134,7 @@ if newer > 0 then redis.call('SET', '{NEWER_KEY}', newer, 'EX', {NEWER_SECS}) en
 return {{found, tostring(due), newer, foreign, tostring(back > 1 and back or 0)}}
 """
 
-# ARGV: worker key, now as RQ writes it, seconds to keep, emptied data; then id, queue, operation
+# ARGV: worker key, now in RQ's format, seconds to keep, emptied data; then id, queue, operation
 ACKNOWLEDGE = f"""
 local worker, at, keep, emptied = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local now = tonumber(redis.call('TIME')[1])
@@ -162,7 +165,7 @@ end
 return done
 """
 
-# ARGV: 1 if the environment failed; id, queue, queue to come back to, delay, attempts; and so on
+# ARGV: 1 if the environment failed; then id, queue, target queue, delay, attempts for each job
 RETRY = f"""
 local clock = redis.call('TIME')
 local now = clock[1] + clock[2] / 1000000
@@ -180,7 +183,7 @@ for i = 2, #ARGV, 5 do
 end
 """
 
-# What waits for the environment is due now, in its order. ARGV: the queues
+# Jobs that wait for the environment become due now, in their order. ARGV: the queues
 HURRY = """
 local clock = redis.call('TIME')
 local now = clock[1] + clock[2] / 1000000
@@ -198,8 +201,8 @@ end
 return hurried
 """
 
-# ARGV: worker key, now as RQ writes it; then id, queue, reason (packed as RQ packs it), data,
-# description
+# ARGV: worker key, now in RQ's format; then id, queue, reason (packed as RQ packs it), data,
+# description for each job
 BURY = f"""
 local worker, at = ARGV[1], ARGV[2]
 for i = 3, #ARGV, 5 do
@@ -217,9 +220,8 @@ for i = 3, #ARGV, 5 do
 end
 """
 
-# To another queue, at once or after a delay, as if it had been enqueued there: the same job, the
-# same id, one step, so that it is never in no list and never in two. ARGV: id, queue, target,
-# delay; and so on
+# Move jobs to another queue, at once or after a delay, under the same id. One script does it, so
+# that a job is always in exactly one list. ARGV: id, queue, target, delay for each job
 HAND_ON = f"""
 local clock = redis.call('TIME')
 local now = clock[1] + clock[2] / 1000000
@@ -241,7 +243,7 @@ for i = 1, #ARGV, 4 do
 end
 """
 
-# Back to the head of its queue, as if it had never been claimed. ARGV: id, queue
+# Return a job to the head of its queue, as if it had not been claimed. ARGV: id, queue
 PUT_BACK = f"""
 local id, q = ARGV[1], ARGV[2]
 if redis.call('ZREM', 'rq:wip:' .. q, id .. ':{EXECUTION}') == 1 then
@@ -250,7 +252,7 @@ if redis.call('ZREM', 'rq:wip:' .. q, id .. ':{EXECUTION}') == 1 then
 end
 """
 
-# The lease of a job that takes long. ARGV: id, queue, lease, now as RQ writes it
+# Renew the lease of a long job. ARGV: id, queue, lease, now in RQ's format
 RENEW = f"""
 local id, q, lease, at = unpack(ARGV)
 local ends = tonumber(redis.call('TIME')[1]) + lease
@@ -258,9 +260,9 @@ redis.call('ZADD', 'rq:wip:' .. q, 'XX', ends, id .. ':{EXECUTION}')
 redis.call('HSET', 'rq:job:' .. id, 'last_heartbeat', at)
 """
 
-# What a worker before this one held when it died goes back to the head of its queue; what a clock
-# that was set back has put off is due. ARGV: the job that was being executed (or ''), deaths that
-# are too many, reason, now as RQ writes it; then the queues
+# Return the jobs of a dead worker to the head of their queues. Jobs that a clock set back has
+# delayed become due. ARGV: the job that was being executed (or ''), number of deaths that fails a
+# job, reason, now in RQ's format; then the queues
 RECOVER = f"""
 local blamed, most, reason, at = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 local recovered, now = 0, tonumber(redis.call('TIME')[1])

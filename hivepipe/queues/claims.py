@@ -1,9 +1,9 @@
-"""Claim, acknowledge, retry, bury: RQ's keys moved in one script each, so that no job is ever
-in no list.
+"""Claim, acknowledge, retry and fail jobs. One script moves all of RQ's keys of a step, so that a
+job is always in a list.
 
-A stock worker on several queues pops with BLPOP: between the pop and its first write the job is
-nowhere, and a restart there loses it. Here a job goes from its queue into `rq:wip:<queue>` (RQ's
-registry of started jobs) in the same script.
+A stock worker on several queues pops with BLPOP. Between the pop and its first write the job is in
+no list, and a restart at that moment loses it. Here the script that takes a job from its queue also
+adds it to `rq:wip:<queue>` (RQ's registry of started jobs).
 """
 
 import base64
@@ -34,9 +34,9 @@ from hivepipe.redaction import redact_text
 
 LEASE_SECS = 60
 DEATHS = 3
-TROUBLE_KEY = "hivepipe:trouble"  # hash: since (seconds of 1970), reason; the store is unwell
+TROUBLE_KEY = "hivepipe:trouble"  # hash: since (seconds of 1970), reason; set while the store fails
 
-# What a finished job keeps: its place in RQ's lists, nothing that a person wrote.
+# A finished job keeps its entry in RQ's registry, and none of the user's text.
 _EMPTIED = job_data(dumps({"v": ENVELOPE_VERSION}))
 
 
@@ -45,28 +45,28 @@ Argument = bytes | bytearray | memoryview | str | int | float
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A job that this process holds until it acknowledges, retries or buries it."""
+    """A job that this process holds until it acknowledges, retries or fails it."""
 
     id: str
     queue: str
     data: bytes
     attempts: int
-    is_ours: bool  # it carries our marker; a foreign one is buried, never run
+    is_ours: bool  # it carries our marker; a job without it is failed and never executed
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What one claim found."""
+    """The result of one claim."""
 
     jobs: list[Claimed]
-    next_due_secs: float | None  # until the first retry comes due
-    newer: bool  # a job of a later hivepipe waits, which this one cannot read
-    foreign: int  # jobs of another program, which are left where they are
-    set_back_secs: float = 0.0  # by how much the clock was set back since a claim before
+    next_due_secs: float | None  # seconds until the first retry is due; None: there is none
+    newer: bool  # a job of a later hivepipe waits, whose envelope this version cannot read
+    foreign: int  # number of jobs of other programs, which stay where they are
+    set_back_secs: float = 0.0  # seconds by which the clock was set back since an earlier claim
 
 
 class Claims:
-    """The scripts, bound to one connection and one worker."""
+    """The claim scripts, bound to one connection and one worker."""
 
     def __init__(
         self,
@@ -76,9 +76,10 @@ class Claims:
         worker_key: str,
         is_shared: bool = False,
     ) -> None:
-        """`queues`, most urgent first, are this worker's alone; `worker_key`: RQ's hash of it.
+        """Bind the scripts. Only this worker serves `queues`, most urgent first.
 
-        `is_shared`: the server is not our own; jobs without our marker are left where they are.
+        `worker_key` is the key of RQ's worker hash. `is_shared`: other programs use the server too;
+        jobs without our marker stay where they are.
         """
         self._is_shared = is_shared
         self._queues = queues
@@ -95,7 +96,7 @@ class Claims:
         self._recover = connection.register_script(RECOVER)
 
     def claim(self, places: int) -> Claim:
-        """Take up to so many jobs, most urgent first, due retries among them."""
+        """Claim up to `places` jobs, most urgent first, including retries that are due."""
         arguments: list[Argument] = [
             places,
             LEASE_SECS,
@@ -114,16 +115,17 @@ class Claims:
         return Claim(jobs, next_due_secs, bool(newer), int(foreign), float(back))
 
     def acknowledge(self, done: list[tuple[Claimed, str]]) -> int:
-        """Mark jobs as done, each with its operation; return how many were still ours."""
+        """Mark jobs as done, each with its operation; return how many this worker still held."""
         arguments: list[Argument] = [self._worker_key, _now(), RESULT_TTL_SECS, _EMPTIED]
         for job, operation in done:
             arguments += (job.id, job.queue, operation)
         return int(self._acknowledge(args=arguments)) if done else 0
 
     def retry(self, jobs: list[tuple[Claimed, str, float]], held_up: bool = False) -> None:
-        """Let jobs come back, each to a queue after a delay in seconds, one attempt older.
+        """Schedule jobs for another attempt, each in a queue after a delay in seconds.
 
-        `held_up`: the environment failed, not the jobs; `hurry` brings them back before the delay.
+        `held_up`: the environment failed, not the jobs; `hurry` makes them due before the delay
+        ends.
         """
         arguments: list[Argument] = [int(held_up)]
         for job, queue, delay_secs in jobs:
@@ -132,11 +134,13 @@ class Claims:
             self._retry(args=arguments)
 
     def hurry(self) -> int:
-        """Let the jobs that the environment held up come back now; return how many."""
+        """Make the jobs that wait for the environment due now; return how many."""
         return int(self._hurry(args=list(self._queues)))
 
     def bury(self, jobs: list[tuple[Claimed, str, bytes, str]]) -> None:
-        """Make jobs failed jobs, each with its reason, and the data and description it keeps."""
+        """Move jobs to the failed registry, each with its reason, and the data and description to
+        keep.
+        """
         arguments: list[Argument] = [self._worker_key, _now()]
         for job, reason, data, description in jobs:
             arguments += (job.id, job.queue, _packed(reason), data, description)
@@ -144,7 +148,7 @@ class Claims:
             self._bury(args=arguments)
 
     def hand_on(self, jobs: list[tuple[Claimed, str, float]]) -> None:
-        """Move jobs to other workers' queues, each after a delay in seconds."""
+        """Move jobs to the queues of other workers, each after a delay in seconds."""
         arguments: list[Argument] = []
         for job, target, delay_secs in jobs:
             arguments += (job.id, job.queue, target, delay_secs)
@@ -152,15 +156,18 @@ class Claims:
             self._hand_on(args=arguments)
 
     def put_back(self, job: Claimed) -> None:
-        """Let a job be claimed again, first of its queue and no attempt older."""
+        """Return a job to the head of its queue without counting an attempt."""
         self._put_back(args=[job.id, job.queue])
 
     def renew(self, job: Claimed) -> None:
-        """Hold a job for another lease."""
+        """Renew the lease of a job."""
         self._renew(args=[job.id, job.queue, LEASE_SECS, _now()])
 
     def recover(self, blamed: str) -> int:
-        """Put back what a dead writer held; `blamed` is the job it was executing when it died."""
+        """Put back the jobs that a dead worker held; return how many.
+
+        `blamed` is the id of the job that it was executing when it died, or "".
+        """
         reason = _packed("killed its worker three times")
         return int(self._recover(args=[blamed, DEATHS, reason, _now(), *self._queues]))
 
@@ -170,11 +177,11 @@ def _now() -> str:
 
 
 def _packed(reason: str) -> bytes:
-    """Redact the text of a failure, which stays as long as its job, and pack it as RQ does."""
+    """Redact the reason of a failure, which is kept as long as its job, and pack it as RQ does."""
     return base64.b64encode(zlib.compress(redact_text(reason).encode("utf-8", "replace")))
 
 
-# Not a transaction: a Redis whose memory is full refuses it, reads and all. ARGV: queues
+# No transaction: a Redis whose memory is full refuses all of it, even the reads. ARGV: queues
 _ACCOUNTS = f"""
 {COUNT}
 local found = {{}}
@@ -192,9 +199,9 @@ return found
 
 
 def accounts(connection: Redis) -> dict[str, int]:
-    """Return where all jobs are, those by the clock among them.
+    """Return the number of jobs in each state, periodic jobs included.
 
-    Each figure is counted where a job goes in or out, none is computed from another.
+    Each number is counted where a job enters or leaves; none is computed from the others.
     """
     found: Any = connection.eval(_ACCOUNTS, 0, *ALL_QUEUES)
     accepted, periodic, done, discarded, *counts = found

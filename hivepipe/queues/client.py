@@ -1,14 +1,14 @@
-"""Hand messages to Redis as RQ jobs: one connection, one write, one reply.
+"""Send messages to Redis as RQ jobs: one connection, one write, one reply.
 
-Importing redis-py costs 110 ms and rq 140 ms; this costs 1 ms. What it writes equals, field by
-field, what `rq.Queue.enqueue` writes (tests/integration/test_wire_format.py holds it against the
-oldest and the newest supported RQ). Speaks to a unix socket or a loopback port without TLS.
+Importing redis-py costs 110 ms and rq 140 ms; this module costs 1 ms. It writes the same fields and
+values as `rq.Queue.enqueue` (tests/integration/test_wire_format.py compares them with the oldest
+and the newest supported RQ). It connects to a unix socket or to a loopback port without TLS.
 
     rq:queues            set    of queue keys
     rq:queue:<name>      list   of job ids
-    rq:job:<id>          hash   RQ's fields, and ours: hp (envelope version: "this job is ours")
-    hivepipe:accepted    int    jobs taken in, ever; one side of the accounts
-    hivepipe:bell        list   rung after a push; the writer sleeps on it
+    rq:job:<id>          hash   RQ's fields, and hp: our marker, the envelope version
+    hivepipe:accepted    int    jobs accepted since the beginning
+    hivepipe:bell        list   pushed to after an enqueue; the writer blocks on it
 
 On the hook path.
 """
@@ -26,12 +26,13 @@ REPLY_SECS = 0.05
 FUNCTION = "hivepipe.run_job.run_job"
 TIMEOUT_SECS = 60
 RESULT_TTL_SECS = 60
-FAILURE_TTL_SECS = -1  # a failed job stays until somebody acts
-RETRY_SECS = (1, 2, 4)  # a stock worker's; RQ knows whole seconds only
+FAILURE_TTL_SECS = -1  # a failed job is kept until a person retries or discards it
+RETRY_SECS = (1, 2, 4)  # retry delays of a stock worker; RQ supports whole seconds only
 
-# All jobs of an event enter together or not at all: Redis runs a script undisturbed, and a full
-# memory or disk refuses its first write. A job is known if its id exists, or a twin's: then
-# another firing of the same event, or a hook that gave up waiting, has already handed it over.
+# All jobs of an event enter together or not at all: Redis runs a script atomically, and a full
+# memory or disk refuses its first write. A job is a duplicate if its id exists, or one of its twin
+# ids (dedup ids of the neighbouring time window). Then the same event fired twice, or a hook that
+# timed out had already handed it over.
 _FIELDS = 6
 SCRIPT = f"""
 local new = 0
@@ -64,16 +65,16 @@ return said and redis.status_reply(said) or new
 
 
 class RefusedError(Exception):
-    """Redis cannot be reached, does not answer in time, or says no; the message says which.
+    """Redis cannot be reached, does not answer in time, or refuses; the message gives the reason.
 
-    `is_absent`: nothing listens there, as when no stack runs.
+    `is_absent`: nothing listens at the address, for instance because no stack runs.
     """
 
     is_absent = False
 
 
 class AbsentError(RefusedError):
-    """There is nobody to ask."""
+    """Nothing listens at the address."""
 
     is_absent = True
 
@@ -83,12 +84,13 @@ def push(
 ) -> int:
     """Enqueue the messages of one event; return how many were new.
 
-    `address` is a socket path or a local URL (hivepipe.queues.endpoint); `counter` the key that
-    counts them, if another one. Raises RefusedError; the messages may have arrived even then (a
-    stopped Redis runs the script when it goes on), which their ids make harmless.
+    `address` is a socket path or a local URL (hivepipe.queues.endpoint). `counter` is the key of
+    another counter than `hivepipe:accepted`. Raises RefusedError. The messages may have arrived all
+    the same (a stopped Redis runs the script when it continues); their ids make a second push
+    harmless.
     """
     reply = _push(address, eval_command(messages, counter=counter), reply_secs, b":")
-    # Compared, not converted: a digit of another script is none, and int() refuses very long ones.
+    # Compared, not converted: int() accepts digits of other scripts and refuses very long texts.
     for new in range(len(messages) + 1):
         if reply == str(new):
             return new
@@ -96,10 +98,10 @@ def push(
 
 
 def push_with(address: str, messages: list[Message], script: str, arguments: list[str]) -> str:
-    """Run a script and enqueue the messages of one event, in one step; return what the script says.
+    """Run a script and enqueue the messages of one event, in one step; return the script's result.
 
-    The script finds its arguments from ARGV[2] on, and puts what it has to say, on one line, into
-    `said`. Raises RefusedError, as `push` does.
+    The script reads its arguments from ARGV[2] on and assigns its result, one line, to `said`.
+    Raises RefusedError, as `push` does.
     """
     return _push(address, eval_command(messages, script, arguments), REPLY_SECS, b"+")
 
@@ -107,7 +109,7 @@ def push_with(address: str, messages: list[Message], script: str, arguments: lis
 def _push(address: str, command: list[bytes], reply_secs: float, expected: bytes) -> str:
     reply = _exchange(address, _command(command), reply_secs)
     if not reply.startswith(expected):
-        # Redis 6.2 puts its own words before the reason, later ones behind.
+        # Redis 6.2 puts the script's position before the reason, later versions behind it.
         raise RefusedError(reply[1:300].decode("utf-8", "replace").strip() or "not a Redis reply")
     return reply[1:].decode("utf-8", "replace")
 
@@ -118,7 +120,7 @@ def eval_command(
     script_arguments: "list[str] | None" = None,
     counter: str = "",
 ) -> list[bytes]:
-    """Return the command that enqueues these messages, after a script if there is one."""
+    """Return the EVAL command that enqueues these messages, after `script` if one is given."""
     before = [argument.encode() for argument in script_arguments or ()]
     arguments = [b"EVAL", f"local said\n{script}{SCRIPT}".encode()]
     arguments += [b"1", counter.encode()] if counter else [b"0"]
@@ -136,9 +138,10 @@ def eval_command(
 
 
 def job_data(envelope: str) -> bytes:
-    """Return what `pickle.dumps((FUNCTION, None, (envelope,), {}), 5)` returns, without pickle.
+    """Return the same bytes as `pickle.dumps((FUNCTION, None, (envelope,), {}), 5)`, without
+    pickle.
 
-    RQ compresses it; reading, it takes the plain bytes as well.
+    RQ itself compresses the data, but also reads uncompressed data.
     """
     text = envelope.encode("ascii")
     size = len(text)
@@ -161,7 +164,7 @@ def _command(arguments: list[bytes]) -> bytes:
 
 
 def _exchange(address: str, request: bytes, reply_secs: float) -> bytes:
-    """Send one command and return the line that answers it, its first byte telling its kind."""
+    """Send one command and return its reply line; the first byte is the type of the reply."""
     try:
         if address.startswith("/"):
             return _talk(AF_UNIX, address, [request], reply_secs)
@@ -183,7 +186,7 @@ def _exchange(address: str, request: bytes, reply_secs: float) -> bytes:
 def _talk(
     family: int, place: str | tuple[str, int], requests: list[bytes], reply_secs: float
 ) -> bytes:
-    """Send one command after the other, as long as they go well; return the last answer."""
+    """Send the commands in order until one fails; return the last reply."""
     connection = socket(family, SOCK_STREAM)
     try:
         connection.settimeout(CONNECT_SECS)
@@ -199,7 +202,7 @@ def _talk(
 
 
 def _ask(connection: socket, request: bytes, reply_secs: float) -> bytes:
-    """Send a command and read one line, within the time for both together."""
+    """Send a command and read one reply line, both within `reply_secs`."""
     end = monotonic() + reply_secs
     connection.settimeout(reply_secs)
     connection.sendall(request)

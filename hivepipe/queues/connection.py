@@ -1,4 +1,4 @@
-"""The one owner of redis-py: how workers and commands reach Redis."""
+"""Connections of workers and commands to Redis; only this module opens a redis-py client."""
 
 from typing import Any
 
@@ -16,21 +16,21 @@ PERIODIC_KEY = "hivepipe:periodic"
 
 
 def connect(address: str) -> redis.Redis:
-    """Return a client of a socket path or of a URL; nothing is sent yet.
+    """Return a client for a socket path or a URL; it connects at its first command.
 
-    It never repeats a command by itself: a claim whose answer was lost would be made twice.
+    The client never retries: a claim whose reply was lost would be executed twice.
     """
     never = Retry(NoBackoff(), 0)
     if address.startswith("/"):
         return redis.Redis(unix_socket_path=address, retry=never)
-    # A server behind a network may vanish without a word; no command of ours takes so long.
+    # A remote server can disappear without closing the connection; every command is shorter.
     return redis.Redis.from_url(
         address, retry=never, socket_connect_timeout=CONNECT_SECS, socket_timeout=REPLY_SECS
     )
 
 
 def url(address: str) -> str:
-    """Return the address as RQ's own tools take it."""
+    """Return the address as a URL for RQ's own tools."""
     return f"unix://{address}" if address.startswith("/") else address
 
 
@@ -41,9 +41,10 @@ def send(
     secs: float,
     counter: str = ACCEPTED_KEY,
 ) -> int:
-    """Enqueue messages as hooks do, over a socket if that is local; return how many were new.
+    """Enqueue messages; return how many were new.
 
-    RefusedError: Redis cannot be reached, or says no.
+    A local address is served over a raw socket, as hooks do it. RefusedError: Redis cannot be
+    reached, or refuses.
     """
     if endpoint.is_local(address):
         return client.push(address, messages, secs, counter)

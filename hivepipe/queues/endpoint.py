@@ -1,8 +1,8 @@
-"""A Redis that is not the home's own: what its URL means, and whom a hook calls instead.
+"""Parse the URL of a Redis that is not the home's own, and notify the forwarder.
 
-    redis://[user:password@]host[:port][/database]      on a loopback address: hooks speak to it
+    redis://[user:password@]host[:port][/database]      on a loopback address: hooks connect to it
     unix://[user:password@]/path[?db=database]          the same
-    any other                                           hooks spool, and the forwarder is called
+    any other                                           hooks spool, and notify the forwarder
 
 On the hook path, where the record names a URL.
 """
@@ -10,16 +10,17 @@ On the hook path, where the record names a URL.
 from _socket import AF_INET, AF_INET6, AF_UNIX, SOCK_DGRAM, socket
 
 PORT = 6379
-BELL = "bell.sock"  # in the runtime folder; bound by whoever moves this home's spool
+# datagram socket in the runtime folder; the process that moves the spool binds it
+BELL = "bell.sock"
 
 
 class Endpoint:
-    """An address that sockets take, and what has to be said before the first command."""
+    """A socket address, and the login and database to send before the first command."""
 
     __slots__ = ("database", "family", "login", "place")
 
     def __init__(self, family: int, place: "str | tuple[str, int]", database: str) -> None:
-        """`place` is a path, or host and port."""
+        """Set the address; `place` is a path, or host and port."""
         self.family = family
         self.place = place
         self.database = database
@@ -27,7 +28,7 @@ class Endpoint:
 
 
 def parse(url: str) -> Endpoint:
-    """Return the endpoint of a redis:// or unix:// URL; ValueError: it is none."""
+    """Return the endpoint of a redis:// or unix:// URL; ValueError: the URL is not valid."""
     scheme, found, rest = url.partition("://")
     before, at, after = rest.rpartition("@")
     if not found or scheme not in ("redis", "unix"):
@@ -51,7 +52,7 @@ def parse(url: str) -> Endpoint:
 
 
 def is_local(url: str) -> bool:
-    """May a hook speak to it: a socket or a loopback address, without TLS?"""
+    """Tell whether a hook may connect to it: a socket or a loopback address, without TLS."""
     if url.startswith(("/", "unix://")):
         return True
     host = url.removeprefix("redis://").rpartition("@")[2]
@@ -59,13 +60,13 @@ def is_local(url: str) -> bool:
 
 
 def ring(runtime: str) -> bool:
-    """Let whoever moves the spool know that there is something in it; False: nobody does."""
+    """Notify the process that moves the spool; return False if no process listens."""
     bell = socket(AF_UNIX, SOCK_DGRAM)
     try:
         bell.setblocking(False)
         bell.connect(f"{runtime}/{BELL}")
         bell.send(b"!")
-    except BlockingIOError:  # it has been rung often enough
+    except BlockingIOError:  # the buffer is full: notifications are pending already
         return True
     except OSError:
         return False
@@ -75,7 +76,7 @@ def ring(runtime: str) -> bool:
 
 
 def decoded(text: str) -> str:
-    """Resolve %40 and the like."""
+    """Decode percent escapes such as %40."""
     head, *parts = text.split("%")
     data = head.encode("utf-8", "surrogateescape")
     for part in parts:

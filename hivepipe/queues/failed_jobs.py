@@ -1,7 +1,7 @@
-"""Failed jobs: the jobs in RQ's failed registries, read warily, sent back or dropped.
+"""List, retry and discard the jobs in RQ's failed registries.
 
-RQ's `Job.fetch` unpickles what it finds; nothing here does. What cannot be read is still listed,
-with operation `?`: a job that nobody can see can never be dealt with.
+RQ's `Job.fetch` unpickles the job's data; this module never does. A job that cannot be read is
+listed too, with the operation `?`, so that a person can discard it.
 """
 
 import base64
@@ -35,7 +35,7 @@ REASON_BYTES = 1 << 16
 _FIELDS = ("data", "description", "ended_at", "hp_attempts", "hp_deaths", "retries_left")
 _MISSING = re.compile(r"\b(session|swarm) (\S+) does not exist")
 
-# ARGV: now as RQ writes it; then id, queue of the registry, queue to go to
+# ARGV: now in RQ's format; then id, queue of the registry, target queue for each job
 _RETRY = f"""
 local retried = 0
 for i = 2, #ARGV, 3 do
@@ -58,7 +58,7 @@ end
 return retried
 """
 
-# ARGV: id, queue of the registry; and so on
+# ARGV: id, queue of the registry for each job
 _DISCARD = f"""
 local discarded = 0
 for i = 1, #ARGV, 2 do
@@ -76,10 +76,10 @@ return discarded
 
 @dataclass(frozen=True, slots=True)
 class FailedJob:
-    """One job that failed for good; every text in it is redacted."""
+    """One job that is out of retries; all its text is redacted."""
 
     id: str
-    queue: str  # whose failed registry has it
+    queue: str  # the queue whose failed registry holds it
     target: str  # the queue of its original priority
     operation: str
     description: str
@@ -92,12 +92,12 @@ class FailedJob:
 
     @property
     def headline(self) -> str:
-        """The last line of the reason: of a traceback, the one that says what it was."""
+        """Return the last line of the reason; in a traceback it names the error."""
         return self.reason.rstrip().rpartition("\n")[2]
 
     @property
     def missing_parent(self) -> tuple[str, str] | None:
-        """What kind of parent was missing, and its id."""
+        """Return the kind and the id of the missing parent row; None if the reason is another."""
         found = _MISSING.search(self.headline)
         return (found[1], found[2]) if found else None
 
@@ -106,7 +106,7 @@ class FailedJob:
 def failed_jobs(address: str) -> Iterator["FailedJobs"]:
     """Give access to the failed jobs of a Redis; StackError: it cannot be reached."""
     with connect(address) as connection:
-        connection.set_retry(Retry(NoBackoff(), 0))  # somebody waits for the answer
+        connection.set_retry(Retry(NoBackoff(), 0))  # a person waits for the answer
         try:
             yield FailedJobs(connection)
         except RedisError as error:
@@ -117,7 +117,7 @@ class FailedJobs:
     """The failed registries of our queues."""
 
     def __init__(self, connection: Redis) -> None:
-        """Nothing is sent yet."""
+        """Keep the connection; nothing is sent yet."""
         self._connection = connection
 
     def jobs(self, operation: str = "") -> list[FailedJob]:
@@ -130,7 +130,9 @@ class FailedJobs:
         return found
 
     def job(self, prefix: str) -> FailedJob:
-        """Return the one whose id begins so; HivepipeError: none does, or several do."""
+        """Return the job whose id starts with `prefix`; HivepipeError: no job matches, or several
+        do.
+        """
         ids = [(id, queue) for id, queue in self._ids() if _text(id).startswith(prefix)]
         ids = [entry for entry in ids if _text(entry[0]) == prefix] or ids
         if not ids:
@@ -140,7 +142,7 @@ class FailedJobs:
         return self._read(ids)[0]
 
     def retry(self, jobs: list[FailedJob]) -> int:
-        """Send jobs back to the queues of their original priority; return how many went."""
+        """Return jobs to the queues of their original priority; return how many were moved."""
         script, retried = self._connection.register_script(_RETRY), 0
         for at in range(0, len(jobs), AT_A_TIME):
             arguments: list[Any] = [datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")]
@@ -150,7 +152,7 @@ class FailedJobs:
         return retried
 
     def discard(self, jobs: list[FailedJob]) -> int:
-        """Remove jobs for good; return how many were still there."""
+        """Remove jobs for good; return how many still existed."""
         script, discarded = self._connection.register_script(_DISCARD), 0
         for at in range(0, len(jobs), AT_A_TIME):
             arguments: list[Any] = []
@@ -171,7 +173,7 @@ class FailedJobs:
         for id, _ in ids:
             pipe.hmget(b"rq:job:" + id, _FIELDS)
             pipe.xrevrange(b"rq:results:" + id, count=1)
-        # A key of another type is an answer like any other: that job cannot be read.
+        # A key of another type is an error reply: that job is listed as unreadable.
         answers = pipe.execute(raise_on_error=False)
         return [
             _job(id, queue, answers[2 * number], answers[2 * number + 1])
@@ -200,7 +202,7 @@ def _job(id: bytes, queue: str, fields: Any, results: Any) -> FailedJob:
 
 
 def _opened(data: bytes | None) -> tuple[Envelope | None, dict[str, Any] | None, str]:
-    """Return the envelope and its redacted payload, or else what is wrong with them."""
+    """Return the envelope, its redacted payload and ""; or None, None and the error."""
     if data is None:
         return None, None, "the job's data is gone"
     try:
@@ -209,12 +211,12 @@ def _opened(data: bytes | None) -> tuple[Envelope | None, dict[str, Any] | None,
         return envelope, orjson.loads(redacted(text))["payload"], ""
     except BadEnvelopeError as error:
         return None, None, str(error)
-    except RecursionError:  # nested deeper than anything of ours, to harm
+    except RecursionError:  # nested deeper than any payload of ours: a hostile value
         return None, None, "the envelope is nested too deeply"
 
 
 def _reason(results: Any) -> str:
-    """Unpack the newest result's text as RQ packs it; empty where there is none to be had."""
+    """Return the text of the newest result, unpacked as RQ packs it; empty if there is none."""
     try:
         packed = base64.b64decode(results[0][1][b"exc_string"])
         return zlib.decompressobj().decompress(packed, REASON_BYTES).decode("utf-8", "replace")

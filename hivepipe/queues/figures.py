@@ -1,4 +1,4 @@
-"""What Redis says of the work: one look, nothing is changed."""
+"""Read the figures of the queues and workers from Redis; nothing is changed."""
 
 import json
 import time
@@ -13,7 +13,8 @@ from hivepipe.queues import claim_scripts, claims, connection, ticks
 from hivepipe.queues.names import ALL_QUEUES
 from hivepipe.queues.rq_workers import RqWorker, rq_workers
 
-SAMPLES_KEY = "hivepipe:samples"  # list, newest first: when, jobs done and effectless by operation
+# list, newest first: time, jobs done and jobs without effect, by operation
+SAMPLES_KEY = "hivepipe:samples"
 MOST_SAMPLES = 20
 
 
@@ -22,19 +23,19 @@ class Figures:
     """The figures of one moment."""
 
     queues: dict[str, int]
-    retried: int  # attempts that were put back for another try, ever
+    retried: int  # attempts that were scheduled for another try, since the beginning
     periodic: int
     accounts: dict[str, int]
     oldest_waiting_secs: float | None
     store_trouble: dict[str, Any] | None
     newer_version: int | None
-    operations: dict[str, int]  # done since ever, by operation
+    operations: dict[str, int]  # jobs done since the beginning, by operation
     workers: list[RqWorker]
-    scheduler: bool  # does one act?
+    scheduler: bool  # True if a scheduler runs
 
 
 def figures(client: Redis) -> Figures:
-    """Look once."""
+    """Read all figures."""
     operations: Any = client.hgetall(claim_scripts.OPERATIONS_KEY)
     return Figures(
         queues={name: _length(client, name) for name in ALL_QUEUES},
@@ -51,7 +52,7 @@ def figures(client: Redis) -> Figures:
 
 
 def add_sample(client: Redis, done: dict[str, int], effectless: dict[str, int]) -> None:
-    """Keep what was done so far, for comparing."""
+    """Store the current counts as a sample for later comparison."""
     said = json.dumps({"at": time.time(), "done": done, "effectless": effectless})
     client.lpush(SAMPLES_KEY, said)
     client.ltrim(SAMPLES_KEY, 0, MOST_SAMPLES - 1)
@@ -60,7 +61,7 @@ def add_sample(client: Redis, done: dict[str, int], effectless: dict[str, int]) 
 def shares(
     client: Redis, done: dict[str, int], effectless: dict[str, int], secs: float
 ) -> dict[str, tuple[int, int]]:
-    """Return, by operation, how many jobs had no effect, and how many there were, since then."""
+    """Return, by operation, the jobs without effect and all jobs of the last `secs` seconds."""
     listed: Any = client.lrange(SAMPLES_KEY, 0, -1)
     since = time.time() - secs
     samples = [sample for raw in listed if (sample := json.loads(raw))["at"] >= since]
@@ -75,7 +76,7 @@ def shares(
 
 
 def as_report(found: Figures) -> dict[str, Any]:
-    """Return what commands print as JSON."""
+    """Return the figures as commands print them in JSON."""
     report = asdict(found) | {"accepted": found.accounts["accepted"]}
     report["workers"] = [
         worker._asdict() | {"alive": worker.is_alive, "queues": list(worker.queues)}
@@ -95,12 +96,12 @@ def _number(client: Redis, key: str) -> int:
 
 
 def _newer(version: Any) -> int | None:
-    """Return the envelope version that jobs wait for; None if this hivepipe reads it."""
+    """Return the envelope version that waiting jobs need; None if this hivepipe can read it."""
     return int(version) if version and int(version) > ENVELOPE_VERSION else None
 
 
 def _oldest_secs(client: Redis) -> float | None:
-    """Return how long the first job of a queue has waited; what is no job of anybody's has not."""
+    """Return the age in seconds of the oldest queued job; ids without a job hash are ignored."""
     heads: list[Any] = [client.lindex(f"rq:queue:{name}", 0) for name in ALL_QUEUES]
     pipe = client.pipeline(transaction=False)
     for id in filter(None, heads):
@@ -110,7 +111,7 @@ def _oldest_secs(client: Redis) -> float | None:
 
 
 def _trouble(found: Any) -> dict[str, Any] | None:
-    """Return since when the writer cannot write, and why; None if it can."""
+    """Return how long (secs) and why the writer cannot write; None if it can."""
     if not found:
         return None
     secs = time.time() - float(found[b"since"])

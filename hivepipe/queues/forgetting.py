@@ -1,4 +1,4 @@
-"""What Redis and the spool hold of a session, and how it leaves without spoiling the accounts."""
+"""Remove a session from Redis and the spool, and keep the job counters consistent."""
 
 import os
 import time
@@ -26,8 +26,8 @@ AT_ONCE = 500
 RUNNING_SECS = 60.0
 REWRITE_SECS = 120.0
 
-# ARGV: ids. What is waiting or dead counts as discarded; what is done was counted when it was.
-# Nobody executes them: what is claimed was left by a worker that is gone.
+# ARGV: ids. Waiting and failed jobs count as discarded; finished ones are counted already. No
+# worker executes these jobs: a claim that is left belongs to a dead worker.
 _DISCARD = f"""
 local queues = {{{", ".join(f"'{queue}'" for queue in ALL_QUEUES)}}}
 local removed = 0
@@ -57,7 +57,7 @@ return removed
 
 
 def jobs_of(connection: Redis, wanted: Wanted) -> list[bytes]:
-    """Return the ids of the jobs that are to go, wherever they are."""
+    """Return the ids of the jobs to remove, in any state."""
     return [id for id, data in _all_jobs(connection) if is_wanted(data, wanted)]
 
 
@@ -68,7 +68,10 @@ def sessions_saying(connection: Redis, wanted: Wanted) -> set[str]:
 
 
 def is_wanted(data: bytes, wanted: Wanted) -> bool:
-    """Is a job to go? One that cannot be read is, if it names a session or holds the text."""
+    """Tell whether a job is to be removed.
+
+    A job that cannot be read is removed if it names a session or holds the text.
+    """
     plain = _plain(data)
     try:
         session = read_envelope(envelope_text(data)).session
@@ -78,9 +81,9 @@ def is_wanted(data: bytes, wanted: Wanted) -> bool:
 
 
 def discard_jobs(connection: Redis, wanted: Wanted, *, has_workers: bool) -> int:
-    """Remove these jobs, once those that run just now are done; return how many.
+    """Remove these jobs, and wait for those that run; return how many were removed.
 
-    StackError: one runs on and on.
+    StackError: a job is still running after RUNNING_SECS.
     """
     deadline = time.monotonic() + RUNNING_SECS
     removed = 0
@@ -129,7 +132,7 @@ def activity_keys(connection: Redis, session: str) -> list[bytes]:
 
 
 def remove_activity(connection: Redis, session: str) -> None:
-    """Remove them."""
+    """Remove the keys that count a session's tool calls."""
     keys = activity_keys(connection, session)
     if keys:
         connection.delete(*keys)
@@ -138,7 +141,9 @@ def remove_activity(connection: Redis, session: str) -> None:
 
 
 def rewrite_file(connection: Redis) -> None:
-    """Have the append-only file written anew, without what was removed; StackError: it was not."""
+    """Rewrite the append-only file without the removed data; StackError: it did not succeed in
+    time.
+    """
     deadline = time.monotonic() + REWRITE_SECS
     is_asked = False
     while time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""Push what follows from a job: the way back from slow work to the writer."""
+"""Enqueue the jobs that follow from a slow job, for the writer."""
 
 from redis import Redis
 
@@ -11,11 +11,14 @@ PUSH_SECS = 2.0
 
 
 def hand_back(connection: Redis, address: str, parent: Envelope, jobs: list[Job]) -> None:
-    """Enqueue the jobs under ids made from the parent's; RefusedError: they may not be safe."""
+    """Enqueue the jobs under ids made from the parent's id.
+
+    RefusedError: the jobs may not have arrived.
+    """
     counter = PERIODIC_KEY if is_periodic(parent) else ACCEPTED_KEY
     send(connection, address, follow_ups(parent, jobs), PUSH_SECS, counter)
 
 
 def enqueue_periodic(connection: Redis, address: str, jobs: list[Message]) -> None:
-    """Enqueue jobs that run by the clock, or come of one that does; RefusedError as above."""
+    """Enqueue periodic jobs, or jobs that follow from one; RefusedError as above."""
     send(connection, address, jobs, PUSH_SECS, PERIODIC_KEY)

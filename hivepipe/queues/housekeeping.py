@@ -1,4 +1,4 @@
-"""What the writer does beside the jobs: the spool moves in, strays come back, files stay small."""
+"""The writer's work between jobs: drain the spool, reconcile lost jobs, rotate files."""
 
 import logging
 import os
@@ -25,52 +25,55 @@ from hivepipe.queues.stock_jobs import count_executed
 from hivepipe.queues.ticks import drop_superseded
 
 FILES_PER_TURN = 500
-TURN_SECS = 1.0  # of one turn: jobs wait meanwhile
+TURN_SECS = 1.0  # longest drain of one turn: jobs wait meanwhile
 ASIDES_SECS = 0.2
 QUIET_SECS = 2.0
 REWRITE_EVERY_SECS = 10.0
 RECONCILE_EVERY_SECS = 30.0
 HOOK_LOG_BYTES = 1_000_000
-MOST_PERIODIC = 100  # in one list: more than the table has rows
+MOST_PERIODIC = 100  # in one list; larger than the number of periodic rows
 STUCK_SECS = 10.0
-PUSH_SECS = 2.0  # nobody waits for the drain; a slow Redis must not stop it
+PUSH_SECS = 2.0  # the drain can wait longer than a hook; a slow Redis must not stop it
 
 logger = logging.getLogger(__name__)
 
 
 class Housekeeper:
-    """Called by the writer between its turns; every job of its own is a short one."""
+    """Housekeeping steps that the writer calls between its turns; each one is short."""
 
     def __init__(self, connection: Redis, home: Path, address: str) -> None:
-        """The spool goes the same way as events: over a socket where the address is local."""
+        """Set up for a home. Spooled events are sent as hooks send them: over a socket if it is
+        local.
+        """
         self._connection = connection
         self._address = address
-        self._is_our_server = address.startswith("/")  # of any other's files nothing is known
+        # files of another server are not ours to look after
+        self._is_our_server = address.startswith("/")
         self._spools = [Path(folder) for folder in spool_folders(str(home))]
         self._manifest = Manifest(str(home))
         self._hook_log = Path(logs_folder(str(home)), "hook-errors.log")
         self._too_new: dict[str, int] = {}  # spool file -> version that this hivepipe cannot read
-        self._bad: dict[Path, str] = {}  # what is to be set aside, and why
-        self._stuck: dict[Path, float] = {}  # what cannot be read or moved -> until when
-        self._cleansed = -1  # accepted jobs at the last rewrite
+        self._bad: dict[Path, str] = {}  # spool file to set aside -> reason
+        # path that cannot be read or moved -> time of the next try
+        self._stuck: dict[Path, float] = {}
+        self._cleansed = -1  # number of accepted jobs at the last rewrite
         self._rewritten_at = 0.0
         self._quiet_since = 0.0
         self._reconciled_at = 0.0
 
     def drain(self) -> int:
-        """Move spooled events into Redis, oldest first; return how many files of this turn.
+        """Move spooled events into Redis, oldest first; return how many files were moved.
 
-        What cannot be read is set aside afterwards, a few in each turn: it holds up no event.
-
-        RefusedError: Redis went away; what was not moved is still there. The ids are those the
-        hook gave: an event that had arrived after all is known, and enters once.
+        Files that cannot be read are set aside afterwards, a few in each turn, so that they delay
+        no event. RefusedError: Redis went away; the files that were not moved are still there. The
+        ids are those that the hook assigned, so an event that had already arrived enters once.
         """
         moved = 0
         end = time.monotonic() + TURN_SECS
         for path in self._waiting(time.monotonic()):
             if moved == FILES_PER_TURN:
                 break
-            if time.monotonic() > end:  # the rest is looked at before anything newer
+            if time.monotonic() > end:  # the next turn continues with the oldest file
                 moved = moved or 1
                 break
             moved += self._move(path)
@@ -83,20 +86,20 @@ class Housekeeper:
         return moved
 
     def _move(self, path: Path) -> bool:
-        """Move one file; False: it stays, or was gone."""
+        """Move one file into Redis; return False if it stays or is gone."""
         try:
             messages = [job.message for job in read_spool_file(path)]
             send(self._connection, self._address, messages, PUSH_SECS)
             path.unlink(missing_ok=True)
-        except FileNotFoundError:  # `hivepipe drain` was quicker
+        except FileNotFoundError:  # `hivepipe drain` was faster
             return False
-        except NewerEnvelopeError as error:  # waits for the next release
+        except NewerEnvelopeError as error:  # kept for the next release
             if not self._too_new:
                 logger.warning("the spool has events of a newer hivepipe: upgrade this one")
             self._too_new[path.name] = error.version
             return False
         except BadEnvelopeError as error:
-            self._bad[path] = str(error)  # a slow move each: what can be read goes first
+            self._bad[path] = str(error)  # setting aside is slow: readable files go first
             return False
         except OSError as error:
             self._pass_over(path, "cannot be read", error)
@@ -105,11 +108,11 @@ class Housekeeper:
 
     @property
     def has_bad_ones(self) -> bool:
-        """Are there files left that the next turn sets aside?"""
+        """Tell whether unreadable files are left for the next turn to set aside."""
         return bool(self._bad)
 
     def _waiting(self, now: float) -> list[Path]:
-        """Return the files that can be moved, as far as is known, oldest first."""
+        """Return the files that can be moved as far as is known, oldest first."""
         self._stuck = {path: until for path, until in self._stuck.items() if until > now}
         found = [path for spool in self._spools for path in self._in(spool)]
         known = {*self._stuck, *self._bad}
@@ -123,12 +126,12 @@ class Housekeeper:
             return []
         try:
             return spool_files(spool)
-        except OSError as error:  # no folder, or one that nobody may look into
+        except OSError as error:  # no folder, or no permission
             self._pass_over(spool, "cannot be read", error)
             return []
 
     def _pass_over(self, path: Path, reason: str, error: OSError) -> None:
-        """Leave it where it is for a while: others go on, and it is said once in a while."""
+        """Skip this path for STUCK_SECS and log it once."""
         logger.error("spool: %s stays: %s; %s", path.name, reason, error.strerror)
         self._stuck[path] = time.monotonic() + STUCK_SECS
 
@@ -141,7 +144,7 @@ class Housekeeper:
             logger.error("spool file %s set aside: %s", path.name, reason)
 
     def tidy(self) -> None:
-        """Do what is due while nothing waits."""
+        """Do the housekeeping that is due while no job waits."""
         now = time.monotonic()
         self._cleanse_when_quiet(now)
         if now - self._reconciled_at > RECONCILE_EVERY_SECS:
@@ -149,7 +152,7 @@ class Housekeeper:
             self.look_after()
 
     def look_after(self) -> None:
-        """Bring strays back; tidy up after workers and hooks that were killed."""
+        """Bring back lost jobs, and clean up after workers and hooks that were killed."""
         drop_superseded(self._connection)
         for name, reason in drop_dead(self._connection):
             logger.warning("worker %s died without a word: %s", name, reason)
@@ -163,7 +166,7 @@ class Housekeeper:
         self._rotate_hook_log()
 
     def cleanse_at_end(self) -> None:
-        """Leave an append-only file without the texts of finished jobs."""
+        """Rewrite the append-only file, so that it holds no text of finished jobs."""
         try:
             if self._is_our_server and self.nothing_waits():
                 self._connection.bgrewriteaof()
@@ -172,7 +175,7 @@ class Housekeeper:
             logger.warning("append-only file not rewritten: %s", error)
 
     def _cleanse_when_quiet(self, now: float) -> None:
-        """Rewrite the AOF once the queues are empty: it keeps every text that ever passed."""
+        """Rewrite the append-only file when the queues are empty: it keeps the text of all jobs."""
         if not self._is_our_server:
             return
         accepted = self.accepted()
@@ -184,16 +187,16 @@ class Housekeeper:
             return
         try:
             self._connection.bgrewriteaof()
-        except ResponseError:  # one is running
+        except ResponseError:  # a rewrite is running
             return
         self._cleansed, self._rewritten_at = accepted, now
 
     def accepted(self) -> int:
-        """Return how many jobs have ever come in, but for those that run by the clock."""
+        """Return how many jobs were ever accepted, without periodic jobs."""
         return int(self._connection.get(ACCEPTED_KEY) or 0)
 
     def nothing_waits(self) -> bool:
-        """Is no job waiting, being executed or due to come again, but for those by the clock?"""
+        """Tell whether no job waits, runs or is scheduled, apart from periodic jobs."""
         some = self._connection.pipeline()
         for queue in ALL_QUEUES:
             some.lrange(f"rq:queue:{queue}", 0, MOST_PERIODIC)
@@ -217,7 +220,9 @@ class Housekeeper:
                 self._set_aside(path, "half-written: its hook died")
 
     def _remove_spare_folder(self) -> None:
-        """The one in memory is made when the home takes no file; empty, it goes."""
+        """Remove the spare folder in memory when it is empty; it is made when the home is not
+        writable.
+        """
         spool = self._spools[-1]
         with suppress(OSError):
             for folder in (spool, spool.parent, spool.parent.parent):

@@ -1,7 +1,7 @@
-"""Read the data of an RQ job without trusting it: no global is resolved, nothing is run.
+"""Decode the data of an RQ job safely: no global is resolved and no code is run.
 
-A pickle is a program. Ours holds a tuple of plain values, whoever wrote it: hooks by hand, RQ's
-own tools, or somebody who wants to harm.
+A pickle is a program, and its author is not known: a hook, RQ's own tools, or an attacker. The
+pickle of a hivepipe job holds a tuple of plain values.
 """
 
 import io
@@ -30,23 +30,23 @@ class _NoGlobals(pickle.Unpickler):
     """An unpickler for plain values."""
 
     def find_class(self, module: str, name: str) -> object:
-        """Refuse every name."""
+        """Refuse every global."""
         raise BadEnvelopeError(f"the pickle names {module}.{name}")
 
     def persistent_load(self, pid: object) -> object:
-        """Refuse every reference."""
+        """Refuse every persistent reference."""
         raise BadEnvelopeError("the pickle refers to something outside")
 
 
 def read_claimed(job: Claimed) -> Envelope:
-    """Return the envelope of a claimed job; BadEnvelopeError: it is none of ours."""
+    """Return the envelope of a claimed job; BadEnvelopeError: the job is not ours."""
     if not job.is_ours:
         raise BadEnvelopeError("the job does not carry hivepipe's marker")
     return read_envelope(envelope_text(job.data))
 
 
 def envelope_text(data: bytes) -> str:
-    """Return the one argument of the one function we run; BadEnvelopeError says what else it is."""
+    """Return the envelope text, the one argument of FUNCTION; BadEnvelopeError: other data."""
     if len(data) > LIMIT_BYTES:
         raise BadEnvelopeError(f"{len(data)} bytes of data, more than any job of ours has")
     ours = as_written(data)
@@ -58,7 +58,7 @@ def envelope_text(data: bytes) -> str:
         value = _NoGlobals(io.BytesIO(pickled)).load()
     except BadEnvelopeError:
         raise
-    except Exception as error:  # noqa: BLE001  a pickle can raise whatever it likes
+    except Exception as error:  # noqa: BLE001  a pickle can raise any exception
         raise BadEnvelopeError(f"the data is no pickle: {type(error).__name__}") from None
     match value:
         case (str(function), None, (str(text),), dict(keywords)) if not keywords:
@@ -70,7 +70,7 @@ def envelope_text(data: bytes) -> str:
 
 
 def as_written(data: bytes) -> str | None:
-    """Return the envelope of data that is, byte for byte, as hooks write it; None for any other."""
+    """Return the envelope of data that is byte for byte what a hook writes; None for other data."""
     body = data[_FRAME_BYTES:]
     if not body.startswith(HEAD) or not body.endswith(TAIL):
         return None
@@ -84,7 +84,7 @@ def as_written(data: bytes) -> str | None:
 
 
 def _check_opcodes(pickled: bytes) -> None:
-    """Allow what plain values need: a memo index of four bytes alone can cost gigabytes."""
+    """Allow only opcodes of plain values; a four-byte memo index alone can cost gigabytes."""
     for opcode, _, _ in pickletools.genops(pickled):
         if opcode.name.endswith("GLOBAL"):
             raise BadEnvelopeError("the pickle names something to be run")
@@ -93,7 +93,7 @@ def _check_opcodes(pickled: bytes) -> None:
 
 
 def inflated(data: bytes) -> bytes:
-    """RQ compresses, hooks do not; a few bytes of zlib can hold gigabytes."""
+    """Return the uncompressed data, within LIMIT_BYTES. RQ compresses, hooks do not."""
     if data[:1] != b"\x78":
         return data
     inflater = zlib.decompressobj()

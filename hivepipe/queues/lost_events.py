@@ -1,4 +1,4 @@
-"""Which events no disk and no memory took: hooks count them, `status` and `doctor` say so."""
+"""Events that could not be kept anywhere: hooks count them, `status` and `doctor` report them."""
 
 import time
 from pathlib import Path
@@ -8,12 +8,12 @@ from hivepipe.queues.spool import LOST, all_folders
 from hivepipe.regular_file import MOST_BYTES, regular
 
 SHOWN_SECS = 7 * 86_400
-_LONGEST = 25  # digits of a time, and room for the future
+_LONGEST = 25  # digits of a time, with room for later years
 _HEADER = "# events that could not be kept: when, in nanoseconds of 1970\n"
 
 
 class Lost(NamedTuple):
-    """How many events were lost lately, and between which times (seconds of 1970)."""
+    """The number of events lost lately, and the first and last time (seconds of 1970)."""
 
     number: int
     first: float
@@ -21,7 +21,7 @@ class Lost(NamedTuple):
 
 
 def lost_events(home: str) -> Lost | None:
-    """Return what was lost in the last week; None if nothing was."""
+    """Return the events lost in the last week; None if there were none."""
     since = time.time() - SHOWN_SECS
     times = sorted(at for path in lost_files(home) for at in _times(path) if at >= since)
     return Lost(len(times), times[0], times[-1]) if times else None
@@ -34,7 +34,7 @@ def lost_files(home: str) -> list[Path]:
 
 
 def prepare(home: str) -> None:
-    """Give the file of the home a block of its own: a full disk then still takes a line."""
+    """Make the home's file with a disk block of its own, so that a full disk still takes a line."""
     path = Path(home, LOST)
     if not path.exists():
         path.write_text(_HEADER, encoding="ascii")

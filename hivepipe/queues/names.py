@@ -1,5 +1,5 @@
-"""The names of the queues; apart from `connection`, for redis-py takes long to import."""
+"""The names of the queues. Separate from `connection`, because redis-py is slow to import."""
 
-QUEUES = ("high", "medium", "low")  # hooks push onto these alone; the writer serves them
-SLOW, LLM = "slow", "llm"  # the writer hands on to these; a worker each
+QUEUES = ("high", "medium", "low")  # hooks push to these only; the writer serves them
+SLOW, LLM = "slow", "llm"  # the writer moves jobs to these; each has its own worker
 ALL_QUEUES = (*QUEUES, SLOW, LLM)

@@ -1,8 +1,8 @@
-"""Bring back what a stock worker or a crash orphaned.
+"""Bring back jobs that a stock worker or a crash left in no queue.
 
-A stock `rq worker` on several queues pops with BLPOP: killed there, the job's hash says `queued`
-and no list has it. Killed later, the job stays in `rq:wip` until its lease has ended and
-somebody looks. Nothing here takes a job from a worker that lives.
+A stock `rq worker` on several queues pops with BLPOP. If it is killed there, the job's hash says
+`queued` but no list has the id. If it is killed later, the job stays in `rq:wip` after its lease
+has ended. Nothing here takes a job from a live worker.
 """
 
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ from hivepipe.queues.names import ALL_QUEUES
 
 GRACE_SECS = 60.0
 
-# A job of ours that is queued, in no list, for longer than any push takes. ARGV: id
+# One of our jobs that has been queued but in no list for longer than any push takes. ARGV: id
 _REPUSH = """
 local id = ARGV[1]
 local job = 'rq:job:' .. id
@@ -31,8 +31,8 @@ redis.call('RPUSH', 'rq:queue:' .. origin, id)
 return 1
 """
 
-# A stock worker's claim, and the worker is gone. What names no worker waits for the end of its
-# lease: it is just being claimed. ARGV: queue, member, id, 1 if the lease has ended
+# A claim of a stock worker that is gone. A job that names no worker is just being claimed, so it
+# waits for the end of its lease. ARGV: queue, member, id, 1 if the lease has ended
 _RECLAIM = """
 local q, member, id, has_ended = unpack(ARGV)
 local job = 'rq:job:' .. id
@@ -60,9 +60,9 @@ end
 
 
 def redact_failed_jobs(connection: Redis, is_shared: bool) -> None:
-    """Redact what a stock worker buried, or a writer's third death: failed jobs stay for long.
+    """Redact failed jobs that a stock worker or a writer's third death left, as they are kept long.
 
-    `is_shared`: the server is not our own; jobs without our marker are nobody's business.
+    `is_shared`: other programs use the server too; jobs without our marker are left alone.
     """
     redact = connection.register_script(_REDACT)
     for queue in ALL_QUEUES:
@@ -75,12 +75,12 @@ def redact_failed_jobs(connection: Redis, is_shared: bool) -> None:
                 text = envelope_text(found[0])
                 operation = read_envelope(text).operation
                 redact(args=[queue, job_id, job_data(redacted(text)), operation])
-            except BadEnvelopeError:  # not ours: left as it was found
+            except BadEnvelopeError:  # not ours: left unchanged
                 redact(args=[queue, job_id, found[0], "unreadable"])
 
 
 def _unredacted(connection: Redis, ids: list[bytes]) -> list[bytes]:
-    """Return those that nobody has redacted; asked at once, for failed jobs may be thousands."""
+    """Return the ids that are not redacted yet, in one round trip: there may be thousands."""
     pipe = connection.pipeline(transaction=False)
     for job_id in ids:
         pipe.hexists(b"rq:job:" + job_id, "hp_redacted")
@@ -89,7 +89,7 @@ def _unredacted(connection: Redis, ids: list[bytes]) -> list[bytes]:
 
 
 def _fields(connection: Redis, job_id: bytes, *names: str) -> list[bytes | None]:
-    """Return fields of a job; nothing if what stands in its place is no job of anybody's."""
+    """Return fields of a job; [] if the key is not a hash."""
     try:
         found: Any = connection.hmget(b"rq:job:" + job_id, *names)
     except ResponseError:
@@ -98,19 +98,19 @@ def _fields(connection: Redis, job_id: bytes, *names: str) -> list[bytes | None]
 
 
 def reconcile(connection: Redis, is_shared: bool) -> int:
-    """Put orphans back into their queues; return how many. `is_shared` as above."""
+    """Put lost jobs back into their queues; return how many. `is_shared` as above."""
     return _reclaim_abandoned(connection, is_shared) + _repush_orphans(connection)
 
 
 def _reclaim_abandoned(connection: Redis, is_shared: bool) -> int:
     reclaim = connection.register_script(_RECLAIM)
-    now, _ = connection.time()  # whose clock the lease was given by
+    now, _ = connection.time()  # the clock that set the lease
     found = 0
     for queue in ALL_QUEUES:
         held: Any = connection.zrange(f"rq:wip:{queue}", 0, -1, withscores=True)
         for member, ends in held:
             job_id, _, execution = member.partition(b":")
-            # The workers' own are taken back when they start.
+            # Claims of hivepipe's own workers are recovered when those workers start.
             is_ours = not is_shared or any(_fields(connection, job_id, "hp"))
             if execution != b"hivepipe" and is_ours:
                 found += int(reclaim(args=[queue, member, job_id, int(ends <= now)]))
@@ -131,7 +131,7 @@ def _repush_orphans(connection: Redis) -> int:
     repush = connection.register_script(_REPUSH)
     found = 0
     for job_id, fields in zip(unlisted, pipe.execute(raise_on_error=False), strict=True):
-        if not isinstance(fields, list):  # no job of anybody's
+        if not isinstance(fields, list):  # not a hash: not a job
             continue
         status, enqueued_at, ours = fields
         if ours and status == b"queued" and _age_secs(enqueued_at) > GRACE_SECS:

@@ -1,8 +1,7 @@
-"""RQ's own command line with nothing run that a job carries.
+"""RQ's own command line, restricted so that it runs nothing that a job names.
 
-`rq info` and `rq requeue` unpickle `meta`, whatever serializer they are told to use, and tidying
-a registry calls what a job names as its failure callback. RQ already copes with data that it
-cannot load: it shows the job without it.
+`rq info` and `rq requeue` unpickle `meta` with any serializer, and cleaning a registry calls the
+failure callback that a job names. RQ shows a job without its data if the data cannot be loaded.
 """
 
 import io
@@ -25,18 +24,18 @@ class _NoGlobals(pickle.Unpickler):
     """An unpickler for plain values."""
 
     def find_class(self, module: str, name: str) -> object:
-        """Refuse every name."""
+        """Refuse every global."""
         raise pickle.UnpicklingError(f"refused: the pickle names {module}.{name}")
 
     def persistent_load(self, pid: object) -> object:
-        """Refuse every reference."""
+        """Refuse every persistent reference."""
         raise pickle.UnpicklingError("refused: the pickle refers to something outside")
 
 
 def run(address: str, arguments: Sequence[str]) -> int:
-    """Run RQ's command line in this process, for good restricted; return its exit code."""
+    """Restrict this process and run RQ's command line in it; return the exit code."""
     restrict()
-    # Directly behind the command: click lets a later -u of the user's win.
+    # Right after the command: click lets a later -u of the user take precedence.
     given = list(arguments)
     if given and not given[0].startswith("-"):
         given[1:1] = ["-u", url(address)]
@@ -48,11 +47,11 @@ def run(address: str, arguments: Sequence[str]) -> int:
 
 
 def restrict() -> None:
-    """Replace what RQ loads and calls by what cannot harm, in this process and for good."""
-    # RQ looks the attribute up at each use, on this one class: "pickle" names it as well.
+    """Replace what RQ loads and calls with harmless functions, in this process and permanently."""
+    # RQ reads the attribute of this one class at each use; the name "pickle" leads to it too.
     DefaultSerializer.loads = staticmethod(_loads)
     rq.job.import_attribute = _our_function  # type: ignore[attr-defined]
-    # Raising would end `rq info` at the first such job; a webhook would leave the machine.
+    # An exception would end `rq info` at the first such job; a webhook would send data out.
     for method in ("execute_failure_callback", "send_webhooks"):
         setattr(rq.job.Job, method, _nothing)
 

@@ -1,4 +1,4 @@
-"""The RQ workers of a Redis: who lives, who is silent, who died without a word."""
+"""The RQ workers registered in a Redis: alive, silent or dead."""
 
 import os
 import time
@@ -11,15 +11,15 @@ from redis import Redis
 from hivepipe.queues.names import ALL_QUEUES, LLM, QUEUES, SLOW
 from hivepipe.reductions import Reduction, reductions
 
-SILENT_SECS = 30.0  # ours say a word every five
-STOCK_SILENT_SECS = 480.0  # RQ's own: by then a worker's registration has lapsed
-SETTLED_SECS = 60.0  # since the first worker came: by then all have
+SILENT_SECS = 30.0  # ours send a heartbeat every five seconds
+STOCK_SILENT_SECS = 480.0  # stock workers: their registration has expired by then
+SETTLED_SECS = 60.0  # start-up grace, from the first worker's birth
 
 WRITER = "writer"
-ROLE_FIELD = "hp_role"  # hivepipe's own workers have it in their hash, stock ones do not
+ROLE_FIELD = "hp_role"  # field in the hash of hivepipe's own workers; stock workers have none
 _PREFIX = "rq:worker:"
 
-# ARGV: the worker's key, then names of queues
+# ARGV: key of the worker, then names of queues
 _DROP = """
 redis.call('SREM', 'rq:workers', ARGV[1])
 for i = 2, #ARGV do redis.call('SREM', 'rq:workers:' .. ARGV[i], ARGV[1]) end
@@ -28,7 +28,7 @@ return redis.call('DEL', ARGV[1])
 
 
 class RqWorker(NamedTuple):
-    """What one said of itself; `heartbeat_secs` None: nothing is left of it but its name."""
+    """The registration of one worker; `heartbeat_secs` None: only its name is left."""
 
     name: str
     queues: tuple[str, ...]
@@ -43,7 +43,7 @@ class RqWorker(NamedTuple):
 
     @property
     def is_alive(self) -> bool:
-        """Has it said a word of late? A stock worker that rests says none for minutes."""
+        """Tell whether the heartbeat is recent. An idle stock worker sends none for minutes."""
         if self.heartbeat_secs is None:
             return False
         if self.role:
@@ -52,7 +52,7 @@ class RqWorker(NamedTuple):
 
     @property
     def is_gone(self) -> bool:
-        """Was it a process of this machine that is no more?"""
+        """Tell whether its process was on this machine and no longer exists."""
         return bool(self.host == os.uname().nodename and self.pid and not _is_there(self.pid))
 
 
@@ -63,7 +63,7 @@ _FIELDS = (
 
 
 def rq_workers(connection: Redis) -> list[RqWorker]:
-    """Return all that are registered, by the queues they serve."""
+    """Return all registered workers, sorted by queues and name."""
     listed: Any = connection.smembers("rq:workers")
     keys = sorted(listed)
     pipe = connection.pipeline(transaction=False)
@@ -102,12 +102,12 @@ def _age_secs(at: str) -> float | None:
 
 
 def unserved(workers: list[RqWorker], waiting: Mapping[str, int]) -> tuple[str, ...]:
-    """Return the queues that no living worker serves; none while a stack is still starting."""
+    """Return the queues without a live worker; () during the start-up grace."""
     return missing_queues(workers, waiting) if have_settled(workers) else ()
 
 
 def missing_queues(workers: list[RqWorker], waiting: Mapping[str, int]) -> tuple[str, ...]:
-    """Return the queues that need a worker and have none that lives."""
+    """Return the queues that need a worker and have no live one."""
     alive = [worker for worker in workers if worker.is_alive]
     served = {queue for worker in alive for queue in worker.queues}
     needed = needed_queues(workers, waiting)
@@ -117,8 +117,8 @@ def missing_queues(workers: list[RqWorker], waiting: Mapping[str, int]) -> tuple
 def needed_queues(workers: list[RqWorker], waiting: Mapping[str, int]) -> tuple[str, ...]:
     """Return the queues that need a worker.
 
-    Stock workers hand nothing on to `slow` and `llm`; without a writer only what it left waits
-    there.
+    Stock workers move no job to `slow` and `llm`. Without a writer, these two need a worker only
+    while jobs that a writer moved there are waiting.
     """
     if only_stock(workers):
         return (*QUEUES, *(queue for queue in (SLOW, LLM) if waiting.get(queue)))
@@ -126,7 +126,7 @@ def needed_queues(workers: list[RqWorker], waiting: Mapping[str, int]) -> tuple[
 
 
 def only_stock(workers: list[RqWorker]) -> bool:
-    """Do workers of RQ's own serve the queues of the writer, and no writer?"""
+    """Tell whether stock workers serve the writer's queues and no writer is alive."""
     return WRITER not in living_roles(workers) and any(
         worker.is_alive and not worker.role and set(worker.queues) & set(QUEUES)
         for worker in workers
@@ -134,26 +134,26 @@ def only_stock(workers: list[RqWorker]) -> bool:
 
 
 def reductions_of(workers: list[RqWorker], clock_runs: bool) -> list[Reduction]:
-    """Return what runs reduced with these workers; nothing where none lives at all."""
+    """Return the reductions in force with these workers; [] if no worker is alive."""
     if not any(worker.is_alive for worker in workers):
         return []
     return reductions(only_stock(workers), living_roles(workers), clock_runs)
 
 
 def living_roles(workers: list[RqWorker]) -> set[str]:
-    """Return which of hivepipe's own workers live."""
+    """Return the roles of hivepipe's own workers that are alive."""
     return {worker.role for worker in workers if worker.is_alive and worker.role}
 
 
 def have_settled(workers: list[RqWorker]) -> bool:
-    """Has the stack run for so long that whoever is not there yet does not come?"""
+    """True once the 60 s start-up grace is over."""
     return any(worker.age_secs > SETTLED_SECS for worker in workers)
 
 
 def drop_dead(connection: Redis) -> list[tuple[str, str]]:
-    """Take out the workers that are gone without a word; return their names, and how that is known.
+    """Remove the registrations of dead workers; return their names and the reasons.
 
-    What they held comes back by its lease, or when their successor starts.
+    Their jobs come back when the lease ends, or when a successor starts.
     """
     dead = []
     for worker in rq_workers(connection):

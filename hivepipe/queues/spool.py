@@ -1,12 +1,12 @@
-"""Events on disk while Redis cannot be reached: one file per event, whole or not at all.
+"""Events on disk while Redis cannot be reached: one file per event, written atomically.
 
     <folder>/spool/<event_time_ns>_<pid>.json   the jobs of one event; names sort by age
-    <folder>/call-notes                         notes of the guard, a line each: JSON arguments
-    <folder>/lost-events                        events that could not be kept, a line each: time, ns
+    <folder>/call-notes                         notes of the guard, one line each: JSON arguments
+    <folder>/lost-events                        events that could not be kept, one per line: ns
 
 The folder is the home, else the runtime folder, else one in memory; the last two have a limit. A
-spool file is written under a `.tmp` name first. Nothing is synced: killing any process loses
-nothing, a power cut may lose the last second.
+spool file is first written under a `.tmp` name. Nothing is synced: a killed process loses nothing,
+a power cut may lose the last second.
 
     {"v":1,"jobs":[{"twins":"","queue":"high","description":"...","envelope":{...}}]}
 
@@ -29,14 +29,14 @@ from hivepipe.jobs import Message, dumps
 
 NOTES = "call-notes"
 LOST = "lost-events"
-# Nobody may ever start the stack that would read them.
+# A limit, because the stack that reads these files may never be started.
 MOST_NOTES_BYTES = 1 << 26
 MOST_LOST_BYTES = 1 << 20
-# Of a folder that is not the home: memory is everybody's.
+# Limits of a spare folder: its memory is shared with other programs.
 MOST_SPARE_FILES = 4000
 MOST_SPARE_BYTES = 1 << 24
 
-_FULL = 28  # ENOSPC: `errno` is a module more
+_FULL = 28  # ENOSPC: importing `errno` costs another module
 _APPEND = (
     posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC
     | posix.O_NOFOLLOW | posix.O_NONBLOCK
@@ -44,12 +44,12 @@ _APPEND = (
 
 
 def spare_folders(home: str, runtime: str) -> tuple[str, ...]:
-    """Return the folders that take events when the home does not, in their order."""
+    """Return the folders that take events if the home cannot, in order of preference."""
     return runtime, f"/dev/shm/hivepipe-{posix.geteuid()}/{short_hash(home)}"
 
 
 def spool_folders(home: str) -> list[str]:
-    """Return every spool of a home, its own first."""
+    """Return every spool of a home, the home's own first."""
     return [f"{folder}/spool" for folder in all_folders(home)]
 
 
@@ -67,7 +67,10 @@ def keep_event(
     messages: list[Message],
     note: "tuple[str, list[str]] | None" = None,
 ) -> str:
-    """Keep what Redis did not take; return the spool file. OSError: nobody took it."""
+    """Keep an event that Redis did not take; return its spool file.
+
+    The file is "" for an event without messages. OSError: no folder took it.
+    """
     try:
         return _keep(place.home, event_time_ns, messages, note)
     except OSError as error:
@@ -103,7 +106,7 @@ def _keep(
 
 
 def make_private_folder(path: str) -> None:
-    """Make a folder in a folder of ours, and nothing behind a link. OSError: it cannot be."""
+    """Make a private folder, following no link. OSError: it cannot be made."""
     for each in (path.rpartition("/")[0], path):
         make_folders(each)
         if not is_private_folder(each):
@@ -111,7 +114,7 @@ def make_private_folder(path: str) -> None:
 
 
 def _prepare(folder: str) -> None:
-    """Make a spare folder. OSError: it cannot be, it is not ours alone, or it is full."""
+    """Make a spare folder. OSError: it cannot be made, is not private, or is full."""
     make_private_folder(folder)
     try:
         found = posix.listdir(f"{folder}/spool")
@@ -123,10 +126,10 @@ def _prepare(folder: str) -> None:
 
 
 def count_lost(place: Place, event_time_ns: int) -> None:
-    """Note that an event could not be kept; failing is silent.
+    """Record that an event could not be kept; errors are ignored.
 
-    The file of the home has a block of its own beforehand (hivepipe.lost_events): a full disk and
-    a folder that takes no new file take the line all the same.
+    The home's file has a disk block already (hivepipe.queues.lost_events), so that a full disk and
+    a folder that takes no new file still take the line.
     """
     for folder in (place.home, *spare_folders(place.home, place.runtime)):
         try:
@@ -139,9 +142,9 @@ def count_lost(place: Place, event_time_ns: int) -> None:
 
 
 def _append(folder: str, name: str, line: str, most_bytes: int) -> None:
-    """Append a line. A file that was renamed meanwhile may have been read: then once more."""
+    """Append a line; repeat it if the file was renamed meanwhile, as it may have been read."""
     path = f"{folder}/{name}"
-    # The line before may be torn.
+    # The previous line may be torn.
     data = f"\n{line}\n".encode("ascii")
     for _ in range(3):
         descriptor = _open(folder, path)
@@ -168,7 +171,7 @@ def _open(folder: str, path: str) -> int:
 
 
 def write_spool(folder: str, event_time_ns: int, messages: list[Message]) -> str:
-    """Keep the messages of one event; return the file's path. OSError: nothing was kept."""
+    """Write the messages of one event; return the file's path. OSError: nothing was written."""
     path = f"{folder}/{event_time_ns:020d}_{posix.getpid()}.json"
     jobs = ",".join(_entry(message) for message in messages)
     data = f'{{"v":1,"jobs":[{jobs}]}}\n'.encode("ascii")
@@ -194,7 +197,7 @@ def _write(path: str, data: bytes) -> None:
         while view:
             view = view[posix.write(descriptor, view) :]
     except OSError:
-        posix.unlink(path)  # a full disk: leave no half file behind
+        posix.unlink(path)  # a full disk: remove the partial file
         raise
     finally:
         posix.close(descriptor)

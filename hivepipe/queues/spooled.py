@@ -1,4 +1,4 @@
-"""Read the spool: oldest first, each file whole; a torn or foreign one is set aside."""
+"""Read the spool, oldest file first; files that are torn or not ours are set aside."""
 
 import json
 import os
@@ -18,21 +18,21 @@ from hivepipe.queues.spool import NOTES, all_folders, spool_folders
 from hivepipe.regular_file import read_bytes
 
 LIMIT_BYTES = 1 << 20
-SPOOL_VERSION = 1  # of the file around the envelopes
+SPOOL_VERSION = 1  # version of the file format around the envelopes
 _TORN_AFTER_SECS = 60.0
 _NAME = re.compile(r"\d+_\d+\.json(\.tmp)?", re.ASCII)
 
 
 @dataclass(frozen=True)
 class SpooledJob:
-    """One job of a spool file: to be sent on as a message, or executed as it is."""
+    """One job of a spool file: as a message to send, and as the envelope to execute."""
 
     message: Message
     envelope: Envelope
 
 
 def is_spool_file(name: str) -> bool:
-    """Has it the name that a hook gives to an event?"""
+    """Tell whether the name is one that a hook gives to a spool file."""
     return _NAME.fullmatch(name) is not None
 
 
@@ -46,14 +46,14 @@ def spool_files(folder: Path) -> list[Path]:
 
 
 def some_wait_on_disk(home: str) -> bool:
-    """Is there an event, or a note of a call, that Redis has not got, in a folder we may read?"""
+    """Tell whether an event or a call note waits on disk, in the folders that can be read."""
     return any(_holds(folder, NOTES, "") for folder in all_folders(home)) or any(
         _holds(folder, "", ".json") for folder in spool_folders(home)
     )
 
 
 def _holds(folder: str, beginning: str, end: str) -> bool:
-    """Is there a file with a name that begins and ends so?"""
+    """Tell whether the folder has a file with this prefix and suffix."""
     try:
         names = os.listdir(folder)
     except OSError:
@@ -62,9 +62,9 @@ def _holds(folder: str, beginning: str, end: str) -> bool:
 
 
 def read_spool_file(path: Path) -> list[SpooledJob]:
-    """Read one event's jobs; BadEnvelopeError says what is wrong with the file.
+    """Return one event's jobs; BadEnvelopeError: the file is not valid.
 
-    NewerEnvelopeError: nothing is, a later hivepipe wrote it.
+    NewerEnvelopeError: a later hivepipe wrote the file.
     """
     found = path.lstat()
     if not S_ISREG(found.st_mode):
@@ -102,14 +102,14 @@ def _spooled_job(entry: object) -> SpooledJob:
 
 
 def set_aside(path: Path, reason: str) -> None:
-    """Move a file that cannot be used to `bad/`, with the reason beside it; nothing is lost."""
+    """Move an unusable file to `bad/`, with the reason in a file beside it."""
     with Folder(f"{path.parent}/bad", make=True) as bad:
         bad.replace(f"{path.name}.reason", f"{reason}\n".encode())
         path.rename(f"{bad.path}/{path.name}")
 
 
 def abandoned(folder: Path, now: float) -> Iterator[Path]:
-    """Yield half-written files whose hook died: older than any hook lives."""
+    """Yield partial files whose hook is dead: they are older than a hook can live."""
     for path in folder.glob("*.tmp"):
         try:
             if now - path.stat().st_mtime > _TORN_AFTER_SECS:

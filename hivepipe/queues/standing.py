@@ -1,15 +1,15 @@
-"""Which alerts stand, and for how many looks each was not seen: one hash in Redis."""
+"""Active alerts, and for how many checks in a row each was not seen: one hash in Redis."""
 
 from typing import Any
 
 from redis import Redis
 
 STANDING_KEY = "hivepipe:alerts"
-_LOOKED = b""  # there is a field for it, so that no alert and no knowledge are two things
+_LOOKED = b""  # a field that is always there, to tell "no alert" from "no check yet"
 
 
 def standing(client: Redis) -> dict[str, int] | None:
-    """Return for how many looks in a row each was not seen; None: Redis knows of no look yet."""
+    """Return alert name -> checks in a row without it; None: Redis knows of no check yet."""
     found: Any = client.hgetall(STANDING_KEY)
     if not found:
         return None
@@ -17,7 +17,7 @@ def standing(client: Redis) -> dict[str, int] | None:
 
 
 def remember(client: Redis, looks: dict[str, int]) -> None:
-    """Keep what the next look has to know."""
+    """Replace the state that the next check compares with."""
     with client.pipeline() as pipe:  # one transaction
         pipe.delete(STANDING_KEY)
         pipe.hset(STANDING_KEY, _LOOKED, 0)

@@ -1,10 +1,10 @@
-"""Jobs of stock `rq worker`s: what they have done, counted; what they retry, when it is due.
+"""Jobs of stock `rq worker`s: count the finished ones and promote retries that are due.
 
-RQ marks a job finished by itself and lets it expire after a minute. So the job is noted when its
-effect is committed, by its id alone, and counted when RQ has finished it, or forgotten it since:
-once, however often it is executed and whoever acknowledges it in the end.
+RQ marks a job finished by itself and lets it expire after a minute. So the job's id is noted when
+its effect is committed. The job is counted once RQ has finished or expired it: exactly once,
+however often it is executed and whichever worker acknowledges it.
 
-    hivepipe:executed   set   ids that a stock worker has executed and nobody has counted
+    hivepipe:executed   set   ids that a stock worker has executed and that are not counted yet
 """
 
 from typing import Any
@@ -15,14 +15,14 @@ from hivepipe.queues.names import QUEUES
 
 EXECUTED_KEY = "hivepipe:executed"
 
-# ARGV: id. A job without our marker never came into the accounts.
+# ARGV: id. A job without our marker is in no counter.
 _NOTE = f"""
 if redis.call('HEXISTS', 'rq:job:' .. ARGV[1], 'hp') == 1 then
   redis.call('SADD', '{EXECUTED_KEY}', ARGV[1])
 end
 """
 
-# To be run by itself, or before a look at the accounts: in one step with it.
+# Runs by itself, or in the same script as a reading of the counters.
 COUNT = f"""
 local done = 0
 for _, id in ipairs(redis.call('SMEMBERS', '{EXECUTED_KEY}')) do
@@ -37,7 +37,7 @@ if done > 0 then redis.call('INCRBY', 'hivepipe:done', done) end
 """
 
 
-# Of these queues: no retry of ours is put off for longer, but by a clock that was set back.
+# No retry in these queues is delayed longer, unless the clock was set back.
 LONGEST_SECS = 60
 # RQ's scheduler does this once a second, if a worker runs it. ARGV: queues
 _PROMOTE = f"""
@@ -71,7 +71,7 @@ def promote_due(connection: Redis) -> int:
 
 
 def some_are_due(connection: Redis, now: float) -> bool:
-    """Is there a job whose next attempt is due, or put off for longer than any of ours?"""
+    """Tell whether a retry is due, or is scheduled later than any retry of ours can be."""
     spans = (("-inf", now), (now + LONGEST_SECS, "+inf"))
     keys = [f"rq:scheduled:{queue}" for queue in QUEUES]
     return any(connection.zcount(key, *span) for key in keys for span in spans)
@@ -83,10 +83,10 @@ def note_executed(connection: Redis, job_id: str) -> None:
 
 
 def count_tick(connection: Redis) -> None:
-    """Count a turn of a tick at once: its id comes again, and may do so before RQ is done."""
+    """Count a run of a tick at once: its id is reused, perhaps before RQ has finished it."""
     connection.incr("hivepipe:done")
 
 
 def count_executed(connection: Redis) -> None:
-    """Count what RQ has finished meanwhile."""
+    """Count the noted jobs that RQ has finished meanwhile."""
     connection.eval(COUNT, 0)

@@ -1,12 +1,12 @@
-"""Ticks in Redis: what rq-scheduler keeps, moved in one script each.
+"""Ticks in Redis: the schedule that rq-scheduler keeps, changed by one script per step.
 
-rq-scheduler by itself pushes the same id again and again while no writer is there, and loses a
-schedule when it dies between taking it out of its set and putting it back.
+rq-scheduler by itself pushes the same id again and again while no writer runs. It also loses a
+schedule when it dies between removing an entry from its set and adding it again.
 
-    rq:scheduler:scheduled_jobs   zset   ticks, and when each is due next
+    rq:scheduler:scheduled_jobs   zset   ticks; score = next due time
     rq:job:tick-<name>            hash   RQ's fields, and ours: hp, hp_interval
-    hivepipe:triggered            hash   rows that something wants run now: name -> why
-    hivepipe:periodic             int    jobs that came by the clock, ever; the others are accepted
+    hivepipe:triggered            hash   rows to run now: name -> cause
+    hivepipe:periodic             int    periodic jobs ever enqueued; all others are in accepted
 """
 
 from collections.abc import Sequence
@@ -31,13 +31,13 @@ from hivepipe.queues.names import ALL_QUEUES
 from hivepipe.queues.stock_jobs import EXECUTED_KEY
 
 SCHEDULED_KEY = "rq:scheduler:scheduled_jobs"
-LOCK_KEY = "rq:scheduler_lock"  # rq-scheduler's name for it
+LOCK_KEY = "rq:scheduler_lock"  # the name that rq-scheduler gives it
 TRIGGERED_KEY = "hivepipe:triggered"
 TICK_PREFIX = b"tick-"
 
-# ARGV: id, queue, now, next due, data, now as RQ writes it. A tick that nobody has executed yet is
-# not pushed twice: it opens the newer slot. The version goes with the data: an older scheduler may
-# have made the hash, and an older writer is to leave what it cannot read.
+# ARGV: id, queue, now, next due, data, now in RQ's format. A tick that is still waiting is not
+# pushed twice; it gets the data of the newer slot. The version is written with the data: an older
+# scheduler may have made the hash, and an older writer must leave what it cannot read.
 _FIRE = f"""
 local id, q, now, due, data, at = unpack(ARGV)
 local job, scheduled = 'rq:job:' .. id, '{SCHEDULED_KEY}'
@@ -64,8 +64,8 @@ end
 return 1
 """
 
-# The tick stays for its next turn: neither emptied nor left to expire. ARGV: now as RQ writes it;
-# then id, queue
+# The tick stays for its next run: it is neither emptied nor expired. ARGV: now in RQ's format; then
+# id, queue for each tick
 _FINISH = """
 for i = 2, #ARGV, 2 do
   local id, q = ARGV[i], ARGV[i + 1]
@@ -76,7 +76,7 @@ for i = 2, #ARGV, 2 do
 end
 """
 
-# Taken out, unless it is being executed: then it is taken out the next time. ARGV: id, queue
+# Remove a tick. One that is being executed is removed the next time. ARGV: id, queue
 _FORGET = f"""
 local id, q = ARGV[1], ARGV[2]
 redis.call('ZREM', '{SCHEDULED_KEY}', id)
@@ -96,37 +96,37 @@ return redis.call('INCR', 'hivepipe:discarded')
 
 
 def due_times(connection: Redis) -> dict[str, float]:
-    """Return when each tick is due, by its id; what others keep there is not ours."""
+    """Return tick id -> due time; entries of other programs are left out."""
     found: Any = connection.zrange(SCHEDULED_KEY, 0, -1, withscores=True)
     return {id.decode(): at for id, at in found if id.startswith(TICK_PREFIX)}
 
 
 def clock_runs(connection: Redis) -> bool:
-    """Does a scheduler act?"""
+    """Tell whether a scheduler runs."""
     return bool(connection.exists(LOCK_KEY))
 
 
 def known_interval(connection: Redis, row: Periodic) -> int | None:
-    """Return for which interval a row's tick was made; None: there is none."""
+    """Return the interval in seconds that a row's tick was made for; None: there is no tick."""
     found: Any = connection.hget(f"rq:job:{tick_id(row.name)}", "hp_interval")
     return int(found) if found else None
 
 
 def set_due(connection: Redis, row: Periodic, at: float) -> None:
-    """Let a tick that is there come due at this time."""
+    """Set the due time of an existing tick."""
     connection.zadd(SCHEDULED_KEY, {tick_id(row.name): at})
 
 
 def trigger(connection: Redis, name: str, cause: str) -> None:
-    """Ask the scheduler for an extra run of a row; many requests are one run, for the last cause.
+    """Request an extra run of a row. Many requests are one run, with the last cause.
 
-    The row's own turns come as if nobody had asked.
+    The row's regular runs are not changed.
     """
     connection.hset(TRIGGERED_KEY, name, cause)
 
 
 def run_triggered(connection: Redis, rows: Sequence[Periodic], now_ns: int) -> None:
-    """Enqueue the extra runs that were asked for."""
+    """Enqueue the extra runs that were requested."""
     found: Any = connection.hgetall(TRIGGERED_KEY)
     if not found:
         return
@@ -142,7 +142,7 @@ def run_triggered(connection: Redis, rows: Sequence[Periodic], now_ns: int) -> N
 
 
 def fire(connection: Redis, row: Periodic, now: float) -> bool:
-    """Enqueue the tick of a row that is due; False: another scheduler did, or it is at work."""
+    """Enqueue the tick of a row; return False if it is not due or is being executed."""
     tick = tick_of(row, slot_at(now, row.interval_secs), int(now * 1e9))
     due = next_due(now, row.interval_secs)
     data, at = job_data(tick.envelope), tick.created_at
@@ -150,13 +150,13 @@ def fire(connection: Redis, row: Periodic, now: float) -> bool:
 
 
 def finish(connection: Redis, ticks: Sequence[tuple[str, str]], at: str) -> None:
-    """Acknowledge executed ticks, each with its queue; `at` is now as RQ writes it."""
+    """Acknowledge executed ticks, each with its queue; `at` is now in RQ's format."""
     arguments = [text for tick in ticks for text in tick]
     connection.eval(_FINISH, 0, at, *arguments)
 
 
 def forget_others(connection: Redis, rows: Sequence[Periodic]) -> list[str]:
-    """Take out the ticks of rows that are no longer there; return their ids."""
+    """Remove the ticks of rows that no longer exist; return their ids."""
     wanted = {tick_id(row.name).encode() for row in rows}
     listed: Any = connection.zrange(SCHEDULED_KEY, 0, -1)
     keys: Any = connection.scan_iter(b"rq:job:" + TICK_PREFIX + b"*", count=1000)
@@ -168,14 +168,14 @@ def forget_others(connection: Redis, rows: Sequence[Periodic]) -> list[str]:
 
 
 def forget(connection: Redis, row: Periodic) -> None:
-    """Take out the tick of a row."""
+    """Remove the tick of a row."""
     connection.eval(_FORGET, 0, tick_id(row.name), TICK_QUEUE)
 
 
 def drop_superseded(connection: Redis) -> int:
-    """Discard the failed jobs of jobs by the clock but for each one's newest; return how many.
+    """Discard the failed periodic jobs except the newest of each row; return how many.
 
-    The next slot tries again: what is left to act on is one, not one a minute.
+    The next slot tries again, so one failed job per row is enough to act on.
     """
     found: dict[str, list[tuple[int, str, str]]] = {}
     for queue in ALL_QUEUES:
