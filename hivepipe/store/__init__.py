@@ -1,1 +1,1 @@
-"""The SQLite state: the only place with SQL."""
+"""The SQLite database. SQL is written in this room only."""

@@ -1,7 +1,8 @@
-"""How many tool calls a session made, and when it last gave a sign of life.
+"""Tool call totals and the last activity of each session.
 
-One row per session and time from which its totals were counted: they begin anew when Redis
-loses its data, and a session's total is the sum. Totals only rise, times only move forward.
+A session has one row for each time from which its totals were counted: Redis starts new totals when
+it loses its data. The total of a session is the sum of its rows. Totals only rise, and times only
+move forward.
 """
 
 from hivepipe.store.database import Database
@@ -25,7 +26,9 @@ def record_activity(
     profile: str,
     waits_for: str = "",
 ) -> None:
-    """Keep the totals (calls, failed, denied, warned) where they are greater, the rest if newer."""
+    """Insert or update a row: a total (calls, failed, denied, warned) keeps its maximum, the other
+    columns take the newer values.
+    """
     newer = (
         "(excluded.last_active_at >= activity.last_active_at OR activity.last_active_at > :ahead)"
     )
@@ -69,7 +72,10 @@ def _rising(column: str) -> str:
 
 
 def activity_of(store: Listings, session: str) -> Entry:
-    """Return what a session did, its totals added up, the rest as it was said last; or nothing."""
+    """Return the activity of a session with its totals summed, other columns from the newest row.
+
+    {} if there is none.
+    """
     sql = """
         SELECT session_id, calls, failed, denied, warned, open_calls, turn_is_open, waits_for,
           task_id, profile, last_active_at
@@ -82,12 +88,12 @@ def activity_of(store: Listings, session: str) -> Entry:
 
 
 def has_worked_since(db: Database, session: str, time_ns: int) -> bool:
-    """Was a sign of life heard after this time that was no end of a turn?"""
+    """Tell whether activity other than the end of a turn was recorded after this time."""
     sql = """
         SELECT 1 FROM activity
         WHERE session_id = :id AND last_work_at > :time AND last_work_at <= :now
     """
-    # What lies ahead is of a clock that was set back.
+    # A time in the future comes from a clock that was set back.
     times = {"time": stored_time(time_ns), "now": now()[0]}
     return db.row(sql, {"id": session, **times}) is not None
 

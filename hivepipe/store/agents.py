@@ -1,7 +1,7 @@
-"""Agents that sessions spawn: a few signs of life, in any order, any of them missing.
+"""Agents that sessions spawn, merged from events that arrive in any order or not at all.
 
-Merging is a pure function of the signs, not of their order: a state only moves forward, the
-earliest sign dates the spawning, the latest the last activity.
+The result depends on the set of events, not on their order. The status only moves forward, the
+earliest event gives the spawn time, the latest the last activity.
 """
 
 from dataclasses import dataclass
@@ -20,25 +20,26 @@ _RANKS = {"spawned": 0, "running": 1, "completed": 2, "failed": 3, "deleted": 4}
 
 @dataclass(frozen=True, kw_only=True)
 class Sign:
-    """What one event says of an agent; None and empty mean: not said."""
+    """What one event says about an agent; None and empty mean: not said."""
 
     agent_id: str
     status: str
     type: str = ""
-    type_is_claudes: bool = False  # Claude's own word, rather than what the caller asked for
+    # the type is Claude Code's own value, not the one that the caller asked for
+    type_is_claudes: bool = False
     name: str | None = None
     model: str | None = None
     tool_use_id: str = ""
     tokens: int | None = None
     duration_ms: int | None = None
-    began: bool = False  # Claude Code says that it is at work
+    began: bool = False  # Claude Code reports that the agent is running
     error: str = ""
 
 
 def record_sign(db: Database, job: Envelope, sign: Sign) -> None:
-    """Insert the agent, or merge the sign into what is known.
+    """Insert the agent, or merge the event into its row.
 
-    MissingParentError names the session or the swarm that is not there.
+    MissingParentError names the missing session or swarm.
     """
     row = db.row("SELECT * FROM agents WHERE id = :id", {"id": sign.agent_id})
     known = dict(row) if row else _new_agent(_swarm_of(db, job), job, sign)
@@ -61,7 +62,7 @@ def record_sign(db: Database, job: Envelope, sign: Sign) -> None:
 
 
 def name_model(db: Database, agent: str, model: str) -> None:
-    """Note the model of an agent of which only the default was known."""
+    """Set the model of an agent whose model is unknown or only "default"."""
     sql = """
         UPDATE agents SET model = :model, metadata = CASE WHEN json_valid(metadata)
           THEN json_set(metadata, '$.model', :model) ELSE metadata END
@@ -103,7 +104,7 @@ def _new_agent(swarm: str, job: Envelope, sign: Sign) -> dict[str, object]:
 
 
 def merge(known: dict[str, object], job: Envelope, sign: Sign) -> dict[str, object]:
-    """Return the row with one more sign in it; the order of the signs makes no difference."""
+    """Return the row merged with one more event; the order of events makes no difference."""
     row = dict(known)
     row["name"] = known["name"] or sign.name
     if sign.type:
@@ -121,18 +122,18 @@ def merge(known: dict[str, object], job: Envelope, sign: Sign) -> dict[str, obje
         row["outcome"] = row["status"] if row["status"] in ENDS else sign.status
         row["error"] = max(str(known["error"] or ""), sign.error) or None  # of several, one
     before = _metadata(known)
-    if before is not None:  # what cannot be read is left as it is
+    if before is not None:  # metadata that cannot be parsed stay unchanged
         row["metadata"] = orjson.dumps(_render(row, before, job, sign)).decode()
     return row
 
 
 def _more_said(known: object, said: str | None) -> object:
-    """Return the model that is known by name, if it is."""
+    """Return the known model, or `said` if the known one is empty or "default"."""
     return said if known in (None, "default") and said else known
 
 
 def _metadata(row: dict[str, object]) -> dict[str, object] | None:
-    """Return what is known beside the columns; None: it is there and cannot be read."""
+    """Return the parsed metadata; None if there are some that cannot be parsed."""
     try:
         found = orjson.loads(str(row["metadata"] or "{}"))
     except orjson.JSONDecodeError:
@@ -148,9 +149,9 @@ def _part(of: dict[str, object], name: str) -> dict[str, object]:
 def _render(
     row: dict[str, object], before: dict[str, object], job: Envelope, sign: Sign
 ) -> dict[str, object]:
-    """Build the metadata anew from the row, in the seed's shape.
+    """Rebuild the metadata from the row, in the predecessor's format.
 
-    What somebody else wrote stays: above all that the agent is protected, or permanent.
+    Keys that other programs wrote are kept, above all the mark that an agent is protected.
     """
     context, usage = _part(before, "spawn_context"), _part(before, "usage")
     expires = datetime.fromisoformat(str(row["last_active"])) + timedelta(seconds=TTL_SECS)

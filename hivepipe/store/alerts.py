@@ -1,4 +1,4 @@
-"""Alerts on record: since when each stands, and until when it stood."""
+"""The history of alerts: when each one was raised and when it ended."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from hivepipe.store.listings import listings
 
 
 def raise_alert(db: Database, name: str, text: str, time: str) -> None:
-    """Record that an alert began to stand; one of that name and time is there once."""
+    """Record that an alert was raised; the same name and time are recorded once."""
     sql = """
         INSERT INTO alerts (name, text, raised_at) VALUES (:name, :text, :time)
         ON CONFLICT (name, raised_at) DO NOTHING
@@ -17,7 +17,7 @@ def raise_alert(db: Database, name: str, text: str, time: str) -> None:
 
 
 def end_alert(db: Database, name: str, time: str) -> None:
-    """Record that it stands no more, whenever it was raised before."""
+    """Record the end of the alerts of this name that were raised before `time`."""
     sql = """
         UPDATE alerts SET ended_at = :time
         WHERE name = :name AND ended_at IS NULL AND raised_at < :time
@@ -26,10 +26,10 @@ def end_alert(db: Database, name: str, time: str) -> None:
 
 
 def standing(path: Path) -> dict[str, str]:
-    """Return since when each alert stands, by name; none where there is no store."""
+    """Return active alert -> when it was raised; {} if the store cannot be read."""
     sql = "SELECT name, min(raised_at) AS since FROM alerts WHERE ended_at IS NULL GROUP BY name"
     try:
         with listings(path) as store:
             return {row["name"]: row["since"] for row in store.rows(sql, {})}
-    except StoreError:  # or one of an older hivepipe, without the table
+    except StoreError:  # or the database of an older hivepipe, without the table
         return {}

@@ -1,11 +1,11 @@
-"""Which jobs have had their effect, and what went well without one."""
+"""The ids of jobs that were applied, and counters of jobs without effect."""
 
 from hivepipe.envelope import Envelope
 from hivepipe.store.database import Database
 
 
 def mark_applied(db: Database, job: Envelope) -> bool:
-    """Record the job in the transaction of its effect; False if it has had it before."""
+    """Record the job in the transaction of its effect; return False if it was applied before."""
     sql = """
         INSERT INTO applied (job_id, applied_at)
         VALUES (:job, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
@@ -15,12 +15,12 @@ def mark_applied(db: Database, job: Envelope) -> bool:
 
 
 def is_applied(db: Database, job_id: str) -> bool:
-    """Has the job had its effect?"""
+    """Tell whether the job was applied."""
     return db.row("SELECT 1 FROM applied WHERE job_id = :job", {"job": job_id}) is not None
 
 
 def count(db: Database, name: str, number: int) -> None:
-    """Count something under a name that `hivepipe status` shows."""
+    """Add to a counter that `hivepipe status` shows."""
     sql = """
         INSERT INTO counters (name, value) VALUES (:name, :number)
         ON CONFLICT (name) DO UPDATE SET value = counters.value + :number
@@ -29,5 +29,5 @@ def count(db: Database, name: str, number: int) -> None:
 
 
 def count_effectless(db: Database, what: str, job: Envelope) -> None:
-    """Count a job that was right to do nothing: `no_session` or `zero_rows`, per operation."""
+    """Count a job that rightly did nothing; `what` is `no_session` or `zero_rows`."""
     count(db, f"{what}:{job.operation}", 1)

@@ -1,4 +1,4 @@
-"""Which session each instance is in: the one of its newest event, until it ends there or dies."""
+"""The session that each instance is in: that of its newest event, until it ends there or dies."""
 
 from hivepipe.envelope import Envelope
 from hivepipe.errors import MissingParentError
@@ -8,7 +8,7 @@ from hivepipe.store.session_state import settle
 
 
 def assign_instance(db: Database, job: Envelope, host: str) -> None:
-    """A process starts in a session, or goes on in it; it leaves the one it was in before."""
+    """Record that a process started or continues in a session; it leaves its previous session."""
     seen = """
         INSERT INTO instances
           (id, pid, pid_started, host, boot, pid_space, status, started_at, last_seen)
@@ -35,7 +35,7 @@ def assign_instance(db: Database, job: Envelope, host: str) -> None:
 
 
 def note_instance(db: Database, job: Envelope) -> None:
-    """An event of the instance: it is in the session, unless its end or a later event is newer."""
+    """Record an event of the instance in a session, and choose the instance's session again."""
     sql = """
         INSERT INTO instance_sessions
           (id, session_id, instance_id, pid, started_at, last_seen, status, assigned_time_ns)
@@ -64,7 +64,7 @@ def note_instance(db: Database, job: Envelope) -> None:
 
 
 def detach_instance(db: Database, job: Envelope) -> None:
-    """Take the instance out of the session; MissingParentError: it has not come in yet."""
+    """Record that the instance left the session; MissingParentError: it never entered it."""
     sql = """
         UPDATE instance_sessions SET
           detached_time_ns = CASE WHEN detached_time_ns > :time_ns
@@ -84,14 +84,14 @@ def detach_instance(db: Database, job: Envelope) -> None:
 
 
 def end_is_stored(db: Database, job: Envelope) -> bool:
-    """Is the SessionEnd stored that this job is of, or, if it was fired twice, the first one?"""
+    """Tell whether the SessionEnd of this job, or the other firing of the same event, is stored."""
     sql = "SELECT 1 FROM instance_sessions WHERE id = :id AND detached_time_ns > :before_ns"
     id = f"{job.instance}:{job.session}"
     return db.row(sql, {"id": id, "before_ns": job.event_time_ns - 2 * TWIN_WINDOW_NS}) is not None
 
 
 def lose_instance(db: Database, job: Envelope) -> None:
-    """The process is gone: it is in no session any more, unless it was seen since."""
+    """Record that the process is gone: it leaves its session, unless a later event was seen."""
     sql = """
         UPDATE instances SET
           gone_at = CASE WHEN gone_at > :time THEN gone_at ELSE :time END,
@@ -103,7 +103,9 @@ def lose_instance(db: Database, job: Envelope) -> None:
 
 
 def choose_session(db: Database, instance: str) -> None:
-    """Put the instance into the session of its newest event, unless it ended there, or is gone."""
+    """Assign the instance to the session of its newest event, unless that ended or the process is
+    gone.
+    """
     before = session_of_instance(db, instance)
     parameters = {"instance": instance}
     leave = """
@@ -125,9 +127,9 @@ def choose_session(db: Database, instance: str) -> None:
 
 
 def _take_back_visits(db: Database, instance: str) -> None:
-    """Leave ended sessions as they were, into which one event came and the next went elsewhere.
+    """Restore ended sessions that received one event of an instance that then moved on.
 
-    Up to some version after 2.1.197 the first event of a fork names the session that it forks.
+    Up to some version after 2.1.197 the first event of a fork names the forked session.
     """
     visited = """
         SELECT visit.session_id FROM instance_sessions AS visit
@@ -146,7 +148,7 @@ def _take_back_visits(db: Database, instance: str) -> None:
 
 
 def session_of_instance(db: Database, instance: str) -> str:
-    """Return the session an instance is assigned to; empty if none."""
+    """Return the session that an instance is assigned to; "" if none."""
     sql = """
         SELECT session_id FROM instance_sessions
         WHERE instance_id = :instance AND status = 'active'

@@ -1,10 +1,10 @@
-"""What the briefings of sessions are made of."""
+"""Queries for the briefings of sessions."""
 
 from hivepipe.store.listings import Entry, Listings
 
 
 def open_tasks(store: Listings, limit: int) -> list[Entry]:
-    """Return the open tasks, the last touched first, with the project of their last session."""
+    """Return the open tasks with the project of their last session, most recently updated first."""
     sql = """
         SELECT tasks.id, tasks.text, tasks.progress, tasks.progress_at, tasks.updated_at,
           tasks.session_id, sessions.project, sessions.status AS session_status
@@ -15,7 +15,7 @@ def open_tasks(store: Listings, limit: int) -> list[Entry]:
 
 
 def open_goals(store: Listings, limit: int) -> list[Entry]:
-    """Return the open sessions with their last prompt and the task they named last."""
+    """Return the open sessions with their last prompt and the last task they named."""
     sql = """
         SELECT sessions.id, sessions.project,
           (SELECT prompt FROM prompts WHERE session_id = sessions.id
@@ -29,7 +29,7 @@ def open_goals(store: Listings, limit: int) -> list[Entry]:
 
 
 def last_sessions(store: Listings, each: int, limit: int) -> list[Entry]:
-    """Return the last sessions that ended in each project, the last first."""
+    """Return the sessions that ended last, up to `each` per project, newest first."""
     sql = """
         SELECT sessions.id, sessions.project, sessions.objective, sessions.ended_at,
           (SELECT prompt FROM prompts WHERE session_id = sessions.id
@@ -46,7 +46,7 @@ def last_sessions(store: Listings, each: int, limit: int) -> list[Entry]:
 
 
 def projects(store: Listings, limit: int) -> list[str]:
-    """Return the projects that sessions were in, the last ones first."""
+    """Return the projects of all sessions, most recently used first."""
     sql = """
         SELECT project FROM sessions WHERE project <> '' GROUP BY project
         ORDER BY MAX(updated_at) DESC LIMIT :limit
@@ -55,7 +55,7 @@ def projects(store: Listings, limit: int) -> list[str]:
 
 
 def memory_folders(store: Listings, project: str) -> list[str]:
-    """Return where Claude Code keeps its own memory of a project, beside its transcripts."""
+    """Return the folders where Claude Code keeps its own memory of a project."""
     sql = """
         SELECT DISTINCT transcript_path FROM sessions
         WHERE project = :project AND transcript_path <> ''
@@ -65,7 +65,7 @@ def memory_folders(store: Listings, project: str) -> list[str]:
 
 
 def delegations(store: Listings, since: str, limit: int) -> list[Entry]:
-    """Return the agents that were spawned since then, the latest first."""
+    """Return the agents spawned since a UTC time, newest first."""
     sql = """
         SELECT swarm_id, session_id, name, type, status, created_at FROM agents
         WHERE created_at >= :since ORDER BY created_at DESC, id LIMIT :limit

@@ -1,4 +1,4 @@
-"""Runs of the agents' cleanup: soft deletes with their reasons, and what each run did."""
+"""Cleanup of agents: soft deletes with their reasons, and the result of each run."""
 
 from collections import Counter
 from datetime import datetime
@@ -8,7 +8,7 @@ from hivepipe.store.database import Database, Row
 
 
 def verdicts(db: Database, now: datetime) -> list[tuple[str, Verdict]]:
-    """Judge every agent that is not deleted."""
+    """Return the verdict on each agent that is not deleted."""
     sql = """
         SELECT agents.id, agents.status, agents.metadata, agents.created_at, agents.session_id,
           agents.began_at, sessions.status AS session_status
@@ -21,9 +21,9 @@ def verdicts(db: Database, now: datetime) -> list[tuple[str, Verdict]]:
 def delete_agents(
     db: Database, job_id: str, trigger: str, time: str, judged: list[tuple[str, Verdict]]
 ) -> None:
-    """Delete, softly, those that go, and record the run if there are any.
+    """Soft-delete the agents that are to go, and record the run if there are any.
 
-    Status, outcome and error stay; who never finished is lost.
+    Status, outcome and error stay. An agent without an outcome gets the outcome `lost`.
     """
     gone = [(agent, verdict.reason) for agent, verdict in judged if verdict.goes]
     sql = """
@@ -58,7 +58,7 @@ def _record(
 
 
 def runs_after(db: Database, run: int, most: int) -> list[tuple[Row, list[Row]]]:
-    """Return the runs after this one, oldest first, each with the agents that it deleted."""
+    """Return up to `most` runs after this one, oldest first, with the agents that each deleted."""
     runs = db.rows(
         "SELECT * FROM cleanups WHERE id > :run ORDER BY id LIMIT :most", {"run": run, "most": most}
     )

@@ -1,6 +1,6 @@
-"""The clock was set back: the times that order events and now lie ahead move back with it.
+"""Correct the times that order events when the clock was set back.
 
-Else a session would ignore what it is told until the clock has caught up.
+Otherwise a session would ignore new events until the clock has caught up.
 """
 
 from hivepipe.store.database import Database
@@ -17,7 +17,7 @@ _ORDERING = {
 
 
 def move_back(db: Database, now_ns: int, back_ns: int) -> int:
-    """Move what lies ahead of now back by so much, in one transaction; return how many rows."""
+    """Move times in the future back by `back_ns`, in one transaction; return the number of rows."""
     moved = 0
     with db.transaction():
         for table, columns in _ORDERING.items():

@@ -1,4 +1,4 @@
-"""Copies of the database: made while it is written to, looked at before one takes its place."""
+"""Copies of the database: made while it is in use, and checked before a copy replaces it."""
 
 import os
 import sqlite3
@@ -11,7 +11,7 @@ from hivepipe.store.tracked import refuse_tracked
 
 
 def copy_to(path: Path, target: Path) -> bool:
-    """Write a whole copy of the database, for the user alone; False: there is none. StoreError."""
+    """Write a full copy with mode 0600; return False if there is no database. Raises StoreError."""
     if not path.exists():
         return False
     refuse_tracked(path)
@@ -25,7 +25,7 @@ def copy_to(path: Path, target: Path) -> bool:
 
 
 def trouble_of(path: Path) -> str:
-    """Return what is wrong with a copy; empty if nothing, or if there is none."""
+    """Return what is wrong with a copy; "" if nothing, or if there is no file."""
     if not path.exists():
         return ""
     try:

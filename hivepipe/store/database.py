@@ -1,8 +1,8 @@
-"""The one owner of SQLite connections: how the database is opened, written and kept whole.
+"""SQLite connections: open, write and maintain the database.
 
-WAL with `synchronous=FULL`: a commit that was acknowledged survives a power cut. Several
-processes may write (the writer, the direct path, a stock `rq worker`): BEGIN IMMEDIATE and the
-table `applied` keep every effect single.
+WAL with `synchronous=FULL`: an acknowledged commit survives a power cut. Several processes may
+write (the writer, the direct path, a stock `rq worker`). BEGIN IMMEDIATE and the table `applied`
+make every effect happen once.
 """
 
 import os
@@ -26,10 +26,12 @@ PAGES_AT_ONCE = 2000  # 8 MB
 
 
 class Database:
-    """An open database. Every text written passes redaction: no room can forget it."""
+    """An open database. Every text that is written through it is redacted."""
 
     def __init__(self, path: Path, busy_timeout_secs: float = BUSY_TIMEOUT_SECS) -> None:
-        """Open (and, where needed, make and migrate) the database; StoreError says why not."""
+        """Open the database, create and migrate it if needed; StoreError gives the reason of a
+        failure.
+        """
         self.path = path
         refuse_tracked(path)
         try:
@@ -54,15 +56,15 @@ class Database:
             raise
 
     def _enter_wal(self, wait_secs: float) -> None:
-        """Switch a new database to WAL; two processes at once are told "locked" without a wait."""
+        """Switch a new database to WAL. If two processes do this, SQLite fails without waiting."""
         deadline = time.monotonic() + wait_secs
         while True:
             try:
                 (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
-                if not pages:  # later it takes a lock, and changes nothing before a VACUUM
+                if not pages:  # later the pragma takes a lock, and has no effect before a VACUUM
                     self._connection.execute(
                         "PRAGMA auto_vacuum=INCREMENTAL"
-                    )  # else: never shrinks
+                    )  # without it the file never shrinks
                 self._connection.execute("PRAGMA journal_mode=WAL")
                 return
             except sqlite3.OperationalError:
@@ -71,7 +73,7 @@ class Database:
                 time.sleep(0.01)
 
     def execute(self, sql: str, parameters: Mapping[str, object]) -> int:
-        """Write, every text redacted; return how many rows were touched."""
+        """Execute a write with every text redacted; return how many rows were changed."""
         clean = {
             name: redact_text(value) if isinstance(value, str) else value
             for name, value in parameters.items()
@@ -79,7 +81,7 @@ class Database:
         return self._connection.execute(sql, clean).rowcount
 
     def row(self, sql: str, parameters: Mapping[str, object]) -> Row | None:
-        """Return the first row of a query."""
+        """Return the first row of a query; None if there is none."""
         found: Row | None = self._connection.execute(sql, parameters).fetchone()
         return found
 
@@ -88,20 +90,20 @@ class Database:
         return self._connection.execute(sql, parameters or {}).fetchall()
 
     def each(self, sql: str) -> Iterator[Row]:
-        """Yield the rows of a query that may be too many for memory; nobody writes meanwhile."""
+        """Yield the rows of a query too large for memory; the caller must not write meanwhile."""
         yield from self._connection.execute(sql)
 
     def version(self) -> tuple[int, int]:
-        """Return what changes whenever anybody changes the database."""
+        """Return a value that changes whenever any process changes the database."""
         row = self.row("PRAGMA data_version", {})
         return (int(row[0]) if row else 0), self._connection.total_changes
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All or nothing; the write lock is taken at the start, never half way.
+        """Run the block in one transaction; the write lock is taken at its start.
 
-        sqlite3.OperationalError, too, where the file has been removed or replaced meanwhile: what
-        was committed lies in one that nobody else can open.
+        Also raises sqlite3.OperationalError if the file was removed or replaced meanwhile: the
+        commit went into a file that no other process can open.
         """
         with transaction(self._connection):
             yield
@@ -110,34 +112,35 @@ class Database:
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
-        """Within a transaction: one failing job leaves no trace and does not spoil the others."""
+        """Run one job within a transaction: if it fails, only its own changes are rolled back."""
         self._connection.execute("SAVEPOINT job")
         try:
             yield
         except BaseException:
-            if self._connection.in_transaction:  # else SQLite has rolled all of it back
+            # otherwise SQLite has rolled back the whole transaction
+            if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK TO job")
                 self._connection.execute("RELEASE job")
             raise
         self._connection.execute("RELEASE job")
 
     def try_to_write(self) -> None:
-        """Commit a page as it was; sqlite3.Error: the database cannot be written now."""
+        """Commit an unchanged page; sqlite3.Error: the database cannot be written now."""
         (number,) = self._connection.execute("PRAGMA user_version").fetchone()
         with self.transaction():
             self._connection.execute(f"PRAGMA user_version = {number:d}")
 
     def log_bytes(self) -> int:
-        """Return how large the write-ahead log is."""
+        """Return the size of the write-ahead log in bytes."""
         log = Path(f"{self.path}-wal")
         return log.stat().st_size if log.exists() else 0
 
     def shrink(self) -> None:
-        """Give back pages that hold nothing any more, and empty the write-ahead log.
+        """Free empty pages of the file and truncate the write-ahead log.
 
-        Neither if somebody reads or writes just now: sqlite3.Error, or nothing happens.
+        While another process reads or writes, it raises sqlite3.Error or does nothing.
         """
-        # `execute` would take the first step of many.
+        # `execute` would take only the first of many steps.
         self._connection.executescript(f"PRAGMA incremental_vacuum({PAGES_AT_ONCE})")
         self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
@@ -148,7 +151,7 @@ class Database:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Database]:
-    """Open a database for somebody who waits; StoreError: it cannot be used, at whatever step."""
+    """Open a database and close it after the block; StoreError: SQLite failed at any step."""
     try:
         with closing(Database(path, BUSY_TIMEOUT_SECS)) as db:
             yield db
@@ -157,7 +160,7 @@ def opened(path: Path) -> Iterator[Database]:
 
 
 def _file_at(path: Path) -> tuple[int, int] | None:
-    """Return which file has this name."""
+    """Return device and inode of the file with this name; None if there is none."""
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -166,17 +169,17 @@ def _file_at(path: Path) -> tuple[int, int] | None:
 
 
 def _make_private(path: Path) -> None:
-    """Make the file for the user alone: SQLite gives its -wal and -shm files the same mode.
+    """Create the file with mode 0600: SQLite gives its -wal and -shm files the same mode.
 
-    One that is there is not even opened: closing it again would drop, as POSIX has it, the locks of
-    every connection this process has to it, and another process would delete the -wal under them.
+    An existing file is not opened. By POSIX, closing it again would drop the locks of every
+    connection of this process to it, and another process would delete the -wal in use.
     """
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def _try_to_write_in(folder: Path) -> None:
-    """Say why a file cannot be made there, where SQLite says only that it cannot; StoreError."""
+    """Raise StoreError with the reason why no file can be created; SQLite reports no reason."""
     try:
         TemporaryFile(dir=folder).close()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Every row of every table, one after the other, for whoever takes the data elsewhere."""
+"""All rows of all tables, for export to other programs."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -10,7 +10,7 @@ from hivepipe.store.listings import listings
 
 
 def exported_rows(path: Path, session: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield table and row, of all sessions or one; nothing where there is no database yet."""
+    """Yield table and row, of all sessions or one; nothing if there is no database yet."""
     if not path.exists():
         return
     with listings(path) as store:
@@ -25,6 +25,6 @@ def exported_rows(path: Path, session: str = "") -> Iterator[tuple[str, dict[str
                 rows = store.each(sql, {"session": session})
             else:
                 continue
-            with closing(rows):  # before the database, also when a reader has seen enough
+            with closing(rows):  # closed before the database, also if the reader stops early
                 for row in rows:
                     yield table, dict(row)

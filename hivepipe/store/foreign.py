@@ -1,4 +1,4 @@
-"""Is a database hivepipe's own? Asked before anything is opened for writing."""
+"""Tell hivepipe's own databases from others, without opening any for writing."""
 
 import sqlite3
 from contextlib import closing
@@ -11,15 +11,15 @@ _OWN = "SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'"
 
 
 def is_foreign(path: Path) -> bool:
-    """Did somebody else make this database? False where there is none, or nobody can tell.
+    """Tell whether another program made this database; False if unknown or there is none.
 
-    A file that is empty or no database is not foreign: it may be ours, damaged.
+    A file that is empty or not a database is not foreign: it may be a damaged one of ours.
     """
     return _made_by_hivepipe(path) is False
 
 
 def is_own(path: Path) -> bool:
-    """Did hivepipe make this database? False where there is none, or nobody can tell."""
+    """Tell whether hivepipe made this database; False if unknown or there is none."""
     return _made_by_hivepipe(path) is True
 
 
@@ -36,7 +36,7 @@ def _made_by_hivepipe(path: Path) -> bool | None:
 
 
 def _is_own_at_first_sight(path: Path) -> bool:
-    """Ask the file alone: `immutable` makes no file beside it, and reads none."""
+    """Check the file alone: with `immutable` SQLite neither makes nor reads files beside it."""
     try:
         uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
         with closing(sqlite3.connect(uri, uri=True)) as db:

@@ -1,6 +1,6 @@
-"""Forgetting a session: which tables know of it, and how its texts leave the file for good.
+"""Forget a session: the tables that refer to it, and the removal of its texts from the file.
 
-A table that a migration adds with a column `session_id` belongs into one of the two lists.
+A table that a migration adds with a column `session_id` must be added to TABLES or NAMING.
 """
 
 import sqlite3
@@ -16,7 +16,7 @@ from hivepipe.wanted import Wanted
 
 FORGOTTEN = "***FORGOTTEN***"
 
-# table -> the column that names the session; what is first refers to what comes later
+# table -> the column that names the session; referencing tables come before referenced ones
 TABLES = {
     "instance_sessions": "session_id",
     "agents": "session_id",
@@ -40,7 +40,7 @@ TABLES = {
 
 NAMING = {**TABLES, "tasks": "session_id"}
 
-# Tasks are the user's own: one stays, without what the session said of it.
+# Tasks belong to the user: a task is kept, without what the session said about it.
 TASKS_SQL = """
     UPDATE tasks SET session_id = NULL, progress = NULL, progress_at = NULL
     WHERE session_id = :session
@@ -50,23 +50,23 @@ _NOW = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
 
 
 def is_forgotten(db: Database, session: str) -> bool:
-    """Did somebody want this session forgotten?"""
+    """Tell whether the user wanted this session forgotten."""
     sql = "SELECT 1 FROM forgotten_sessions WHERE id = :id"
     return bool(session) and db.row(sql, {"id": session}) is not None
 
 
 def forgotten_sessions(path: Path) -> set[str]:
-    """Return all of them, for who does not write; none where there is no database yet."""
+    """Return all forgotten sessions, read-only; empty if there is no database yet."""
     if not path.exists():
         return set()
     with listings(path) as store:
         if not store.rows("SELECT 1 FROM sqlite_master WHERE name = 'forgotten_sessions'", {}):
-            return set()  # of an older hivepipe, before its writer has started anew
+            return set()  # made by an older hivepipe, and not migrated yet
         return {row["id"] for row in store.rows("SELECT id FROM forgotten_sessions", {})}
 
 
 def sessions_beginning(db: Database, start: str) -> set[str]:
-    """Return the ids, with this beginning, of the sessions that any table knows."""
+    """Return the ids of sessions in any table that start with `start`."""
     found: set[str] = set()
     for table, column in NAMING.items():
         sql = f"""
@@ -77,7 +77,7 @@ def sessions_beginning(db: Database, start: str) -> set[str]:
     return found
 
 
-# table -> when a row of it was last heard of
+# table -> SQL expression of a row's last time
 TIMES = {
     "instance_sessions": "last_seen",
     "agents": "max(created_at, COALESCE(last_active, ''))",
@@ -101,7 +101,7 @@ TIMES = {
 
 
 def last_seen(db: Database) -> dict[str, str]:
-    """Return for each session that any table knows when it was last heard of (UTC)."""
+    """Return session -> time of its last row in any table (UTC)."""
     parts = (
         f"SELECT {column} AS id, {TIMES[table]} AS time FROM {table}"
         for table, column in TABLES.items()
@@ -124,9 +124,9 @@ def sessions_saying(db: Database, wanted: Wanted) -> set[str]:
 
 
 def remove_text(db: Database, wanted: Wanted, *, dry_run: bool = False) -> int:
-    """Put a placeholder in the text's place wherever it still is; return in how many rows.
+    """Replace the text with a placeholder in all tables; return the number of rows that hold it.
 
-    A row that is named by it goes. What others refer to stays as it is.
+    A row whose primary key holds the text is deleted. A row that foreign keys protect stays.
     """
     tables = (
         "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%WITHOUT ROWID%'"
@@ -139,7 +139,8 @@ def remove_text(db: Database, wanted: Wanted, *, dry_run: bool = False) -> int:
         found = [
             (row, columns)
             for row in db.each(f"SELECT rowid AS row_number, * FROM {table}")
-            if not (column and row[column] in wanted.sessions)  # it goes, or would
+            # the row is removed with its session
+            if not (column and row[column] in wanted.sessions)
             and (columns := _columns_with_text(row, wanted))
         ]
         changed += len(found)
@@ -170,19 +171,19 @@ def _columns_with_text(row: Row, wanted: Wanted) -> list[str]:
 
 
 def transcript_of(db: Database, session: str) -> str:
-    """Return where Claude Code's own transcript of a session was; empty if nobody said."""
+    """Return the path of Claude Code's transcript of a session; "" if it is unknown."""
     row = db.row("SELECT transcript_path FROM sessions WHERE id = :id", {"id": session})
     return (row["transcript_path"] or "") if row else ""
 
 
 def hive_workers_of(db: Database, session: str) -> list[tuple[str, str]]:
-    """Return the hive (its folder) and the id of the workers that a session was."""
+    """Return (hive folder, worker id) of the hive workers that ran as this session."""
     sql = "SELECT hive, id FROM hive_workers WHERE session_id = :session ORDER BY hive, id"
     return [(row["hive"], row["id"]) for row in db.rows(sql, {"session": session})]
 
 
 def rows_of(db: Database, sessions: Iterable[str]) -> Counter[str]:
-    """Return how many rows of these sessions each table has."""
+    """Return table -> number of rows of these sessions."""
     counts: Counter[str] = Counter()
     for session in sessions:
         for table, column in NAMING.items():
@@ -193,7 +194,7 @@ def rows_of(db: Database, sessions: Iterable[str]) -> Counter[str]:
 
 
 def remove_rows(db: Database, sessions: Iterable[str]) -> None:
-    """Remove the rows of sessions, and remember that they are not to come back."""
+    """Delete the rows of sessions, and record the sessions as forgotten."""
     remember = f"INSERT OR REPLACE INTO forgotten_sessions VALUES (:session, {_NOW})"
     with db.transaction():
         for session in sessions:
@@ -206,8 +207,8 @@ def remove_rows(db: Database, sessions: Iterable[str]) -> None:
 
 
 def clean_pages(db: Database) -> None:
-    """Write the file anew, so that no page holds what was removed; sqlite3.Error: it is in use."""
-    db.execute("PRAGMA auto_vacuum=INCREMENTAL", {})  # a file of before it: from now on
+    """Rewrite the file so that no page holds removed data; sqlite3.Error: it is in use."""
+    db.execute("PRAGMA auto_vacuum=INCREMENTAL", {})  # for files made before this setting
     db.execute("VACUUM", {})
     row = db.row("PRAGMA wal_checkpoint(TRUNCATE)", {})
     if row is None or row[0]:
@@ -215,5 +216,5 @@ def clean_pages(db: Database) -> None:
 
 
 def backups(path: Path) -> list[Path]:
-    """Return the copies of a database that migrations made."""
+    """Return the backups that migrations made of a database."""
     return sorted((path.parent / "backups").glob("*.db*"))

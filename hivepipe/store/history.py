@@ -1,4 +1,4 @@
-"""What happened in a session: log lines, prompts, skill uses. It outlives the session."""
+"""Log lines, prompts and skill uses of sessions. They are kept when a session is deleted."""
 
 from hivepipe.envelope import Envelope
 from hivepipe.store.database import Database
@@ -23,7 +23,7 @@ def insert_log(db: Database, job: Envelope, level: str, message: str, data: str)
 
 
 def insert_prompt(db: Database, job: Envelope) -> None:
-    """Keep a prompt of the user's."""
+    """Insert a prompt of the user."""
     sql = """
         INSERT INTO prompts (session_id, prompt_id, prompt, created_at, job_id)
         VALUES (:session, :prompt_id, :prompt, :time, :job)
@@ -40,7 +40,7 @@ def insert_prompt(db: Database, job: Envelope) -> None:
 
 
 def insert_skill_use(db: Database, job: Envelope) -> None:
-    """Keep one use of a skill, or of a typed command."""
+    """Insert one use of a skill or of a typed command."""
     sql = """
         INSERT INTO skill_uses
           (session_id, skill, kind, arguments, success, created_at, job_id, prompt_id)

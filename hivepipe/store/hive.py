@@ -1,6 +1,6 @@
-"""Workers of a hive: who they are, their runs, what they said. Rows outlive the folder.
+"""Workers of a hive, their runs and statuses. Rows are kept when the folder is removed.
 
-What is written is what a worker's folder says; writing it again, or an older word after a newer
+The rows copy what a worker's folder says. Writing the same again, or an older status after a newer
 one, changes nothing.
 """
 
@@ -13,7 +13,7 @@ from hivepipe.stored_times import now
 
 
 def record_worker(db: Database, worker: dict[str, Any]) -> None:
-    """Insert a worker; a known one stays as it is, but for its folder."""
+    """Insert a worker; a known worker is left as it is."""
     sql = """
         INSERT INTO hive_workers (id, session_id, hive, project, project_path, task_id, profile,
           respawn_of, created_at)
@@ -25,7 +25,7 @@ def record_worker(db: Database, worker: dict[str, Any]) -> None:
 
 
 def record_run(db: Database, run: dict[str, Any]) -> None:
-    """Insert a run, or add how it ended: what is known is never taken back, costs only rise."""
+    """Insert a run, or add its end: known values stay, and costs only rise."""
     sql = """
         INSERT INTO hive_runs (worker_id, session_id, number, kind, machine, pid, pid_started,
           started_at, ended_at, exit_code, is_lost, outcome, cost_micro_usd)
@@ -47,7 +47,7 @@ def record_run(db: Database, run: dict[str, Any]) -> None:
 
 
 def record_status(db: Database, status: dict[str, Any]) -> None:
-    """Keep a word of a worker's; the newest one is its status."""
+    """Insert a status of a worker; the newest one becomes its current status."""
     sql = """
         INSERT INTO hive_statuses (worker_id, session_id, changed_ns, sha256, status, content,
           changed_at)
@@ -64,13 +64,13 @@ def record_status(db: Database, status: dict[str, Any]) -> None:
 
 
 def set_state(db: Database, worker: str, state: str) -> None:
-    """Note how a worker stood when it was looked at last."""
+    """Store the state of a worker as of the last check."""
     sql = "UPDATE hive_workers SET state = :state WHERE id = :id"
     db.execute(sql, {"state": state, "id": worker})
 
 
 def states(store: Listings) -> dict[str, int]:
-    """Return how many workers that are neither archived nor deleted stood how, in all hives."""
+    """Return state -> number of workers in all hives, without archived and deleted ones."""
     sql = """
         SELECT state, COUNT(*) AS number FROM hive_workers
         WHERE state IS NOT NULL AND archived_at IS NULL AND deleted_at IS NULL GROUP BY state
@@ -79,7 +79,7 @@ def states(store: Listings) -> dict[str, int]:
 
 
 def end_worker(db: Database, worker: str, column: str) -> None:
-    """Note that a worker was archived or deleted, and close its task; its rows stay."""
+    """Record that a worker was archived or deleted, and cancel its open task; its rows stay."""
     if column not in ("archived_at", "deleted_at"):
         raise ValueError(column)
     at, time_ns = now()
@@ -91,9 +91,10 @@ def end_worker(db: Database, worker: str, column: str) -> None:
 
 
 def _task_left_by(db: Database, worker: str) -> str:
-    """Return the open task that nobody works on after this worker; empty if there is none.
+    """Return the open task that no other worker works on; "" if there is none.
 
-    A task that a spawn made has the id of a worker. Any other one is the user's own, and stays.
+    Only a task that a spawn created is considered; it has the id of a worker. Other tasks belong to
+    the user and stay open.
     """
     sql = """
         SELECT tasks.id FROM hive_workers AS ended JOIN tasks ON tasks.id = ended.task_id
@@ -107,7 +108,7 @@ def _task_left_by(db: Database, worker: str) -> str:
 
 
 def unended(db: Database, hive: str) -> set[str]:
-    """Return the workers of a hive that are neither archived nor deleted, as far as we know."""
+    """Return the workers of a hive that are neither archived nor deleted in the database."""
     sql = """
         SELECT id FROM hive_workers
         WHERE hive = :hive AND archived_at IS NULL AND deleted_at IS NULL
@@ -122,7 +123,7 @@ def archived_before(db: Database, hive: str, time: str) -> set[str]:
 
 
 def over(db: Database, session: str) -> str:
-    """Say which worker had a session and is archived or deleted; empty if none."""
+    """Return which worker had a session and is archived or deleted, as text; "" if none."""
     sql = """
         SELECT id, deleted_at FROM hive_workers
         WHERE session_id = :session AND (archived_at IS NOT NULL OR deleted_at IS NOT NULL)
@@ -132,9 +133,9 @@ def over(db: Database, session: str) -> str:
 
 
 def workers_of(store: Listings, hive: str) -> list[Entry]:
-    """Return all workers of a hive, also those whose folder is gone, with what they cost.
+    """Return all workers of a hive with their costs, also workers without a folder.
 
-    `unpriced`: how many of their runs ended without a result, which would have said what they cost.
+    `unpriced`: the number of runs that ended without a result, so that their cost is unknown.
     """
     sql = """
         SELECT hive_workers.*, COALESCE(SUM(cost_micro_usd), 0) AS micro_usd,
@@ -147,9 +148,10 @@ def workers_of(store: Listings, hive: str) -> list[Entry]:
 
 
 def known(db: Database, worker: str) -> set[tuple[object, ...]]:
-    """Return what is known of a worker: marks of its runs, its newest word, its state; or nothing.
+    """Return marks of what is stored of a worker: its runs, newest status and state; empty if none.
 
-    By its id alone: rows outlive their folders, and a look costs no more for all that ever were.
+    The query uses the worker's id only, so that its cost does not grow with the number of old
+    workers.
     """
     row = db.row("SELECT status_ns, state FROM hive_workers WHERE id = :id", {"id": worker})
     if row is None:
@@ -160,10 +162,10 @@ def known(db: Database, worker: str) -> set[tuple[object, ...]]:
 
 
 def spent_since(db: Database, time: str, unknown_micro_usd: int) -> int:
-    """Return what asking, parking and respawning cost since then, in millionths of a dollar.
+    """Return the cost of asking, parking and respawning since a time, in millionths of a dollar.
 
-    A run that has said no cost, for it goes on or was killed, counts as much as the dearest of its
-    worker's, or of the worker it follows; as `unknown_micro_usd` where there is none.
+    A run of unknown cost (it still runs, or was killed) counts as the dearest run of its worker or
+    of the worker it replaced, else as `unknown_micro_usd`.
     """
     sql = """
         SELECT hive_runs.cost_micro_usd AS cost, hive_runs.outcome AS outcome,

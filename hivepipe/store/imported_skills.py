@@ -1,4 +1,4 @@
-"""What a predecessor counted of skills: its numbers, and the uses that it lists one by one."""
+"""Skill counts of a predecessor: its totals, and the uses that it lists."""
 
 import json
 from _blake2 import blake2b
@@ -14,8 +14,8 @@ KIND = "imported"
 def add_skill(db: Database, skill: ImportedSkill, uses: Iterable[SkillUse]) -> None:
     """Add one skill of a file, within the caller's transaction.
 
-    A file that lists a use that is here already is a later version of one that was imported: its
-    numbers hold those of the earlier one. Any other file's numbers are added.
+    A file with a use that is stored already is a later version of an imported file, so that its
+    totals include the earlier ones. The totals of any other file are added.
     """
     uses = [use for use in uses if not is_forgotten(db, use.session)]
     is_later = any(_is_known(db, use) for use in uses)
@@ -45,7 +45,7 @@ def add_skill(db: Database, skill: ImportedSkill, uses: Iterable[SkillUse]) -> N
 
 
 def counts_as_own(db: Database, skills: list[tuple[ImportedSkill, list[SkillUse]]]) -> bool:
-    """Is this an export of hivepipe's own: does the store have every use in it, and no fewer?"""
+    """Tell whether the store has every use of this file, and at least as many: it is our export."""
     sql = """
         SELECT COUNT(*) AS n FROM skill_uses
         WHERE skill = :skill AND kind <> 'imported' AND created_at = :time
@@ -109,7 +109,7 @@ def _add_use(db: Database, use: SkillUse) -> None:
 
 
 def _id(use: SkillUse) -> str:
-    """Name a use by what it says; two that say the same are one."""
+    """Return an id made of the use's content; equal uses have the same id."""
     said = json.dumps([use.skill, use.time, use.session, use.arguments, use.success])
     return blake2b(
         said.encode("utf-8", "replace"), digest_size=16, person=b"hivepipe-skill"

@@ -1,4 +1,4 @@
-"""The database of the predecessor, read as what it is: somebody else's file."""
+"""Read the predecessor's database, which is treated as untrusted input."""
 
 import os
 import re
@@ -30,15 +30,17 @@ class LeftOut(NamedTuple):
     """A table, or columns of a table, that cannot be imported."""
 
     name: str
-    rows: int | None  # None: they were not counted
+    rows: int | None  # None: not counted
     reason: str
 
 
 class LegacyDatabase:
-    """Both shapes that were seen, and any other: the columns that hivepipe has too are read."""
+    """A copy of a database of any schema; columns that hivepipe has too are read."""
 
     def __init__(self, path: Path) -> None:
-        """Open it for reading; StoreError: it is no database, locked, or cannot be read."""
+        """Copy and open the database; StoreError: it is not a database, is locked, or cannot be
+        read.
+        """
         self._copies = tempfile.TemporaryDirectory(prefix="hivepipe-")
         try:
             self._open(_copied(path, Path(self._copies.name)), path)
@@ -61,7 +63,7 @@ class LegacyDatabase:
         )
 
     def _find_tables(self) -> dict[str, list[str]]:
-        """Return the columns of each table and view; none of what runs code when it is read."""
+        """Return table or view -> columns; [] for those that run code when they are read."""
         sql = "SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view')"
         found: dict[str, list[str]] = {}
         for name, kind, text in self._db.execute(sql).fetchall():
@@ -73,16 +75,16 @@ class LegacyDatabase:
 
     @property
     def is_of_hivepipe(self) -> bool:
-        """Did hivepipe make it?"""
+        """Tell whether hivepipe made it."""
         return "schema_migrations" in self._tables
 
     @property
     def has_tables(self) -> bool:
-        """Is anything in it at all?"""
+        """Tell whether it has any table or view."""
         return bool(self._tables)
 
     def left_out(self) -> list[LeftOut]:
-        """Return what is in the database and cannot be imported, each with the reason."""
+        """Return the tables and columns that cannot be imported, each with the reason."""
         return [*self._tables_left_out(), *self._columns_left_out()]
 
     def _tables_left_out(self) -> Iterator[LeftOut]:
@@ -113,7 +115,7 @@ class LegacyDatabase:
 
     @property
     def tables(self) -> list[str]:
-        """The tables that can be imported, parents first."""
+        """Return the tables that can be imported, parents first."""
         return [table for table, columns in self._columns.items() if "id" in columns]
 
     def rows(self, table: str) -> Iterator[dict[str, object]]:
@@ -128,15 +130,15 @@ class LegacyDatabase:
             raise StoreError(f"it cannot be read: {error}") from error
 
     def close(self) -> None:
-        """Let go of it, and delete the copy."""
+        """Close the database and delete the copy."""
         self._db.close()
         self._copies.cleanup()
 
 
 def _copied(path: Path, folder: Path) -> Path:
-    """Copy a database with its logs: to open the original would change files beside it.
+    """Copy a database with its logs: opening the original would change files beside it.
 
-    StoreError: it cannot be read, or somebody writes it all the time.
+    StoreError: it cannot be read, or another process keeps writing it.
     """
     if path.is_symlink() or not path.is_file():
         raise StoreError(f"{path} is not a regular file")
@@ -153,7 +155,7 @@ def _copied(path: Path, folder: Path) -> Path:
 
 
 def _copy(source: str, target: Path) -> None:
-    """Copy a file with its holes: what takes no room is not to fill the disk as a copy."""
+    """Copy a file with its holes, so that a sparse file does not fill the disk."""
     with open(source, "rb", buffering=0, opener=_no_link) as file, target.open("wb") as copy:
         for at, data in portions(file):
             copy.seek(at)
@@ -166,7 +168,7 @@ def _no_link(path: str, flags: int) -> int:
 
 
 def _states(path: Path) -> dict[str, tuple[int, int, int]]:
-    """Return size and times of the database and of the logs that belong to it."""
+    """Return size, time and inode of the database and of its logs."""
     found = {}
     for suffix in ("", "-wal", "-journal"):
         if not suffix or os.path.lexists(f"{path}{suffix}"):
@@ -176,10 +178,7 @@ def _states(path: Path) -> dict[str, tuple[int, int, int]]:
 
 
 def _source_columns(table: str, there: list[str]) -> dict[str, str]:
-    """Return our column -> the column of the old table that holds the same.
-
-    SQLite does not tell `ID` from `id`.
-    """
+    """Return our column -> the matching column of the old table. SQLite ignores case in names."""
     known = {name.lower(): name for name in there}
     found = {}
     for name in TABLES[table]:

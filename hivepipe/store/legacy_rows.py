@@ -1,6 +1,6 @@
-"""Rows of the predecessor on their way into the store: their columns, their times, their words.
+"""Convert the predecessor's rows into ours: columns, times and status values.
 
-What a hook of ours wrote wins over anything imported; of what was imported, the newer.
+Rows that our hooks wrote take precedence over imported ones; of imported ones the newer.
 """
 
 import json
@@ -15,7 +15,7 @@ from hivepipe.events import valid_id
 from hivepipe.store.database import Database
 from hivepipe.store.forgetting import is_forgotten
 
-# Parents first. The columns that both hivepipe and its predecessor have.
+# Columns that both hivepipe and its predecessor have; parent tables come first.
 TABLES: dict[str, tuple[str, ...]] = {
     "swarms": ("id", "name", "objective", "status", "created_at", "updated_at", "deleted_at"),
     "sessions": (
@@ -36,7 +36,7 @@ TABLES: dict[str, tuple[str, ...]] = {
         *("created_at", "updated_at", "finished_at"),
     ),
 }
-# (table, column) -> what the predecessor's shapes call it.
+# (table, column) -> its name in the predecessor's schemas.
 OTHER_NAMES = {
     ("session_logs", "created_at"): ("timestamp",),
     ("tasks", "text"): ("description", "title"),
@@ -65,7 +65,7 @@ _TASK_STATES = {
 
 
 def utc_time(text: str) -> str:
-    """Return a stored time as the store writes it; one without a zone was this machine's."""
+    """Return a time in the store's format; a time without a zone is local time."""
     try:
         moment = datetime.fromisoformat(text.strip()).astimezone(UTC)
     except (ValueError, OverflowError):
@@ -74,7 +74,7 @@ def utc_time(text: str) -> str:
 
 
 def _time(value: object) -> object:
-    """Return a time in UTC; a number counts from 1970, in seconds or in a thousandth of them."""
+    """Return a time in UTC; a number is seconds, ms, us or ns since 1970. Other values stay."""
     if isinstance(value, str) and not re.fullmatch(r"\s*\d{9,19}(\.\d*)?\s*", value, re.ASCII):
         return utc_time(value)
     if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -88,7 +88,7 @@ def _time(value: object) -> object:
 
 
 def is_local(text: object) -> bool:
-    """Is it a time without a zone?"""
+    """Tell whether it is a time without a zone."""
     try:
         return isinstance(text, str) and datetime.fromisoformat(text.strip()).tzinfo is None
     except ValueError:
@@ -101,7 +101,7 @@ def in_utc(row: Mapping[str, object]) -> dict[str, object]:
 
 
 def known_rows(db: Database) -> dict[str, list[dict[str, object]]]:
-    """Return what statements may refer to: all but the lines of logs."""
+    """Return the rows that imported SQL statements may refer to: all but log lines."""
     return {
         table: [dict(row) for row in db.rows(f"SELECT {', '.join(columns)} FROM {table}")]
         for table, columns in TABLES.items()
@@ -110,7 +110,7 @@ def known_rows(db: Database) -> dict[str, list[dict[str, object]]]:
 
 
 def import_row(db: Database, job: Envelope) -> None:
-    """Bring one row in; MissingParentError names what it belongs to and is not there."""
+    """Import one row; MissingParentError names a missing parent, BadEnvelopeError a bad value."""
     table, row = job.text("table"), job.payload.get("row")
     if table not in TABLES or not isinstance(row, dict):
         raise BadEnvelopeError("no row of a table that is imported")
@@ -134,7 +134,7 @@ def _swarm(db: Database, _job: Envelope, row: dict[str, object]) -> None:
 
 
 def _session(db: Database, _job: Envelope, row: dict[str, object]) -> None:
-    """It is over: nobody of the predecessor's runs any more; a resumed one becomes active."""
+    """Import a session as ended; it becomes active when it is resumed."""
     extra = {"status": "ended", "ended_at": row["updated_at"], "end_reason": "imported"}
     if _insert(db, "sessions", row | extra):
         return
@@ -156,7 +156,7 @@ def _agent(db: Database, _job: Envelope, row: dict[str, object]) -> None:
 
 
 def _session_in(metadata: object) -> str | None:
-    """Return the session that an agent's metadata names: the predecessor had no column for it."""
+    """Return the session named in an agent's metadata; the predecessor had no column for it."""
     try:
         said = json.loads(metadata) if isinstance(metadata, str) else None
     except (ValueError, RecursionError):
@@ -187,12 +187,12 @@ def _instance_session(db: Database, _job: Envelope, row: dict[str, object]) -> N
 
 
 def _log(db: Database, job: Envelope, row: dict[str, object]) -> None:
-    row.pop("id")  # numbers of another table
+    row.pop("id")  # the ids belong to another table
     _insert(db, "session_logs", row | {"log_level": row["log_level"] or "INFO", "job_id": job.id})
 
 
 def _task(db: Database, _job: Envelope, row: dict[str, object]) -> None:
-    """One that failed was given up: hivepipe knows open, done and cancelled."""
+    """Import a task. A failed one becomes cancelled: hivepipe knows open, done and cancelled."""
     said = str(row["status"] or "")
     status = _TASK_STATES.get(said.lower(), "open")
     reason = row["reason"] or (said if status == "cancelled" else None)
@@ -211,7 +211,7 @@ _BRING = {
 
 
 def _insert(db: Database, table: str, row: Mapping[str, object]) -> bool:
-    """Insert a row; False: there is one."""
+    """Insert a row; return False if the row exists."""
     marks = ", ".join(f":{name}" for name in row)
     names = ", ".join(row)
     sql = f"INSERT INTO {table} ({names}) VALUES ({marks}) ON CONFLICT DO NOTHING"

@@ -1,6 +1,6 @@
-"""Statements of the predecessor, run where they can do no harm: in memory, one at a time, watched.
+"""Run the predecessor's SQL statements in memory, one at a time, under an authorizer.
 
-What they changed is read back as rows; the store itself never sees a line of their SQL.
+The changes are read back as rows; the statements never reach the store.
 """
 
 import sqlite3
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from hivepipe.errors import StoreError
 from hivepipe.store.legacy_rows import TABLES, utc_time
 
-STEPS = 2_000_000  # of SQLite's machine; an entry takes a few hundred
+STEPS = 2_000_000  # limit of SQLite's virtual machine; an entry takes a few hundred
 _EVERY = 10_000
 _FIRST_WORDS = ("INSERT", "UPDATE", "DELETE", "REPLACE")
 _FUNCTIONS = ("json_set", "json_object", "datetime", "coalesce")
@@ -27,14 +27,14 @@ Touched = tuple[str, int]  # a table, and the number of a row in it
 
 
 class RefusedError(StoreError):
-    """The statement is none that may be imported."""
+    """The statement may not be imported."""
 
 
 class LegacySql:
-    """A copy of the known tables, and a book of what statements change in it."""
+    """An in-memory copy of the known tables that records which rows statements change."""
 
     def __init__(self, known: Mapping[str, Iterable[Mapping[str, object]]]) -> None:
-        """`known`: rows of the store that statements may refer to, by table."""
+        """Copy `known`, by table: the rows of the store that statements may refer to."""
         self._db = sqlite3.connect(":memory:", isolation_level=None)
         self._db.row_factory = sqlite3.Row
         self._db.execute(
@@ -65,7 +65,9 @@ class LegacySql:
         self._db.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", dict(row))
 
     def run(self, sql: str, created_at: str) -> int:
-        """Run one statement as if at that time; return how many rows it touched. RefusedError."""
+        """Run one statement as if at that time; return how many rows it touched. Raises
+        RefusedError.
+        """
         word = sql.split(None, 1)[0].upper() if sql.strip() else ""
         if word.startswith("."):
             raise RefusedError(f"{word.lower()} is a command of the sqlite3 shell")
@@ -107,14 +109,14 @@ class LegacySql:
         return str(error)
 
     def take_touched(self) -> set[Touched]:
-        """Return the rows that were inserted or changed since this was asked last."""
+        """Return the rows that were inserted or changed since the last call."""
         found = {(row[0], row[1]) for row in self._db.execute(f"SELECT name, number FROM {_BOOKS}")}
         self._db.execute(f"DELETE FROM {_BOOKS}")
         self._touched |= found
         return found
 
     def rows(self) -> Iterable[tuple[Touched, dict[str, object]]]:
-        """Yield what statements inserted or changed and did not delete again, parents first."""
+        """Yield the existing rows that statements inserted or changed, parents first."""
         self.take_touched()
         for table in TABLES:
             for key in sorted(key for key in self._touched if key[0] == table):
@@ -123,7 +125,7 @@ class LegacySql:
                     yield key, dict(row)
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the database."""
         self._db.close()
 
     # ---- what a statement may do
@@ -131,7 +133,7 @@ class LegacySql:
     def _authorize(
         self, action: int, first: str | None, second: str | None, _base: str | None, by: str | None
     ) -> int:
-        """Say yes to the few things that the predecessor's own statements do."""
+        """Allow only what the predecessor's own statements need."""
         if by and by.startswith("note_"):  # our own trigger
             return sqlite3.SQLITE_OK
         if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_SAVEPOINT):

@@ -1,4 +1,4 @@
-"""What the commands show: queries on a read-only connection, each over when its rows are there."""
+"""Queries of the commands, on a read-only connection; each query ends when its rows are read."""
 
 import sqlite3
 from collections.abc import Generator, Iterator, Mapping
@@ -18,8 +18,8 @@ _SHOWN = 5
 
 Entry = dict[str, Any]
 
-# A range, so that an index serves it. History and agents outlive their session: its id still
-# leads to them.
+# A range, so that an index is used. History and agents are kept when their session is deleted, so
+# its id is still found through them.
 _IDS = {
     "session": """
         SELECT id FROM sessions WHERE id >= :prefix AND id < :behind
@@ -40,7 +40,7 @@ _LAST_CHARACTER = "\U0010ffff"
 
 
 def one_of(kind: str, prefix: str, found: list[str]) -> str:
-    """Return the only id of those that begin so, or the one that is no longer; else StoreError."""
+    """Return the one id that matches, an exact match first; StoreError: none, or several."""
     if prefix in found:
         return prefix
     if not prefix or not found:
@@ -52,19 +52,19 @@ def one_of(kind: str, prefix: str, found: list[str]) -> str:
 
 
 def beginning(prefix: str) -> dict[str, str]:
-    """Return the range of the ids that begin so: `:prefix` itself is in it, `:behind` is not."""
+    """Return the bounds of ids with this prefix: `:prefix` inclusive, `:behind` exclusive."""
     return {"prefix": prefix, "behind": prefix + _LAST_CHARACTER}
 
 
 @contextmanager
 def listings(path: Path) -> Iterator["Listings"]:
-    """Open a database for reading; StoreError: there is none yet, or it cannot be read."""
+    """Open a database read-only; StoreError: there is none yet, or it cannot be read."""
     if not path.exists():
         raise NothingRecordedError(path)
     refuse_tracked(path)
     try:
         uri = f"{path.absolute().as_uri()}?mode=ro"
-        # No isolation level: a query's lock ends with its last row, and no writer waits for us.
+        # No isolation level: a query's lock ends with its last row, so no writer waits for it.
         connection = sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_SECS, isolation_level=None)
     except sqlite3.Error as error:
         raise StoreError(f"cannot open {path}: {error}") from error
@@ -81,7 +81,7 @@ _AGENT = """
     id, session_id, swarm_id, name, type, status, model, created_at, began_at, last_active,
     completed_at, deleted_at, deleted_reason, metadata
 """
-# One that has not finished when its session is over never will.
+# An agent that has not finished when its session has ended is lost.
 _OUTCOME = """
     COALESCE(outcome, CASE WHEN deleted_at IS NULL AND EXISTS (SELECT 1 FROM sessions
       WHERE sessions.id = agents.session_id AND sessions.status = 'ended') THEN 'lost' END)
@@ -89,7 +89,7 @@ _OUTCOME = """
 
 
 def _with_usage(agent: Entry) -> Entry:
-    """Add what the metadata of an agent say: tokens, and how long it ran."""
+    """Add tokens and duration from the metadata of an agent; None if unknown."""
     try:
         usage = orjson.loads(agent["metadata"] or "{}")["usage"]
         return agent | {"tokens": usage["tokens"], "duration_ms": usage["duration_ms"]}
@@ -101,18 +101,18 @@ _OF_THE_CLOCK = ("schema_migrations", "applied", "slots", "counters", "alerts")
 
 
 class Listings:
-    """The queries."""
+    """The queries on one read-only connection."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        """The connection is the caller's to close."""
+        """Keep the connection; the caller closes it."""
         self._connection = connection
 
     def full_id(self, kind: str, prefix: str) -> str:
-        """Return the one (of `_IDS`) whose id begins so; StoreError: none, or several."""
+        """Return the full id of a kind (key of `_IDS`); StoreError: none matches, or several."""
         return one_of(kind, prefix, self.ids(kind, prefix))
 
     def ids(self, kind: str, prefix: str) -> list[str]:
-        """Return the ids (of `_IDS`) that begin so."""
+        """Return the ids of a kind (key of `_IDS`) that start with `prefix`."""
         return [str(row["id"]) for row in self.rows(_IDS[kind], beginning(prefix))]
 
     def sessions(self, with_ended: bool) -> list[Entry]:
@@ -129,7 +129,7 @@ class Listings:
         return self.rows(sql, {"with_ended": with_ended})
 
     def session(self, session: str) -> Entry | None:
-        """Return one session with all that hangs on it counted."""
+        """Return one session with the numbers of its related rows; None if there is none."""
         sql = """
             SELECT id, status, project, swarm_id, swarm_name, objective, model, effort,
               source, COALESCE(client, 'claude-code') AS client,
@@ -161,8 +161,8 @@ class Listings:
         return self.rows(sql, {"id": session})
 
     def agents(self, session: str = "", since: str = "", until: str = "") -> list[Entry]:
-        """Return all agents, or those of one session, or of a time; newest first."""
-        # An OR would read them all.
+        """Return all agents, or those of a session or a time range, newest first."""
+        # An OR would read the whole table.
         named = {"session_id = :id": session, "created_at >= :since": since}
         which = [term for term, value in (named | {"created_at < :until": until}).items() if value]
         sql = f"""
@@ -174,7 +174,7 @@ class Listings:
         return [_with_usage(entry) for entry in found]
 
     def agent(self, agent: str) -> Entry | None:
-        """Return one agent."""
+        """Return one agent; None if there is none."""
         sql = f"""
             SELECT {_AGENT}, {_OUTCOME} AS outcome, error, role, tool_use_id
             FROM agents WHERE id = :id
@@ -182,12 +182,12 @@ class Listings:
         return next((_with_usage(row) for row in self.rows(sql, {"id": agent})), None)
 
     def trouble(self) -> str:
-        """Return what SQLite finds wrong with the file; empty if nothing."""
+        """Return the error that SQLite's quick check finds; "" if none."""
         (said,) = self.rows("PRAGMA quick_check(1)", {})
         return "" if said["quick_check"] == "ok" else str(said["quick_check"])
 
     def made_by_newer(self) -> str:
-        """Say so if a newer hivepipe made this database; empty if not."""
+        """Return an error text if a newer hivepipe made this database; "" if not."""
         return made_by_newer(
             {row["id"] for row in self.rows("SELECT id FROM schema_migrations", {})}
         )
@@ -201,18 +201,18 @@ class Listings:
         }
 
     def is_empty(self) -> bool:
-        """Has no event ever had its effect here? What runs by the clock leaves its own traces."""
+        """Tell whether no event was ever applied here; rows of periodic jobs do not count."""
         return not any(rows for table, rows in self.counts().items() if table not in _OF_THE_CLOCK)
 
     def effectless(self) -> dict[str, int]:
-        """Return how many jobs went well without effect, by `<what>:<operation>`."""
+        """Return `<what>:<operation>` -> number of jobs that succeeded without effect."""
         sql = "SELECT name, value FROM counters ORDER BY name"
         return {row["name"]: row["value"] for row in self.rows(sql, {})}
 
     def each(
         self, sql: str, parameters: Mapping[str, object]
     ) -> Generator[sqlite3.Row, None, None]:
-        """Yield the rows of a long query; it holds back the clean-up of the log until it ends."""
+        """Yield the rows of a long query; it delays checkpoints of the log until it ends."""
         yield from self._connection.execute(sql, parameters)
 
     def rows(self, sql: str, parameters: Mapping[str, object]) -> list[Entry]:

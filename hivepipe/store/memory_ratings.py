@@ -1,13 +1,13 @@
-"""Which memories were brought into a session, and whether they were of use there."""
+"""The memories that were recalled into a session, and ratings of their usefulness there."""
 
 from hivepipe.store.database import Database
 from hivepipe.store.listings import Listings
 
-LLM = "llm"  # a source of ratings
+LLM = "llm"  # source of a rating
 
 
 def record_retrieval(db: Database, session: str, memory: str, text: str, time: str) -> None:
-    """Note that a memory was brought in; each name once, as it was the last time."""
+    """Record that a memory was recalled; each name once per session, with its newest text."""
     sql = """
         INSERT INTO retrievals (session_id, memory, text, retrieved_at)
         VALUES (:session, :memory, :text, :time)
@@ -19,13 +19,13 @@ def record_retrieval(db: Database, session: str, memory: str, text: str, time: s
 
 
 def retrieved(store: Listings, session: str) -> list[tuple[str, str]]:
-    """Return name and text of the memories that were brought into a session."""
+    """Return name and text of the memories that were recalled into a session."""
     sql = "SELECT memory, text FROM retrievals WHERE session_id = :session ORDER BY memory"
     return [(row["memory"], row["text"]) for row in store.rows(sql, {"session": session})]
 
 
 def rate(db: Database, session: str, memory: str, useful: bool, time: str) -> None:
-    """Say whether a memory was of use in a session; the newest word counts."""
+    """Record whether a memory was useful in a session; the newest rating counts."""
     sql = """
         INSERT INTO memory_ratings (session_id, memory, source, useful, rated_at)
         VALUES (:session, :memory, :source, :useful, :time)
@@ -38,7 +38,7 @@ def rate(db: Database, session: str, memory: str, useful: bool, time: str) -> No
 
 
 def rated_by(store: Listings, session: str) -> tuple[str, str]:
-    """Return for whom a session rates: its profile, else itself, and its task, if it has one."""
+    """Return the rater of a session (its profile, else the session) and its task, or ""."""
     sql = """
         SELECT
           (SELECT profile_id FROM profile_sessions WHERE session_id = :session
@@ -51,7 +51,7 @@ def rated_by(store: Listings, session: str) -> tuple[str, str]:
 
 
 def usefulness(store: Listings) -> dict[str, int]:
-    """Return for each memory how often it was of use, less how often it was not."""
+    """Return memory -> number of useful ratings minus number of others."""
     sql = """
         SELECT memory, SUM(CASE WHEN useful THEN 1 ELSE -1 END) AS score
         FROM memory_ratings GROUP BY memory
@@ -60,5 +60,5 @@ def usefulness(store: Listings) -> dict[str, int]:
 
 
 def forget_retrievals(db: Database, memory: str) -> None:
-    """Keep nothing of what a memory said, in whatever session."""
+    """Delete the stored text of a memory, in all sessions."""
     db.execute("DELETE FROM retrievals WHERE memory = :memory", {"memory": memory})

@@ -1,7 +1,7 @@
-"""The schema: an append-only list. Each step commits together with the record that it ran.
+"""The schema: an append-only list of steps. Each step commits together with its record.
 
-Times are TEXT, UTC with milliseconds. `*_time_ns` columns hold the time of the event that set
-the columns beside them, so that a late, older event never replaces a newer one.
+Times are TEXT, UTC with milliseconds. A `*_time_ns` column holds the time of the event that set the
+related columns, so that a late, older event never replaces a newer one.
 """
 
 import os
@@ -76,7 +76,7 @@ CREATE INDEX skill_uses_by_skill ON skill_uses (skill, created_at);
 CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """
 
-# One row per message of Claude's, wherever it was written down: its heaviest record.
+# One row per message of Claude's in any number of files, with the highest counts.
 USAGE = """
 CREATE TABLE usage (
   message_id TEXT NOT NULL, request_id TEXT NOT NULL,
@@ -91,12 +91,12 @@ CREATE INDEX usage_by_time ON usage (created_at);
 CREATE INDEX usage_by_session ON usage (session_id);
 """
 
-# Of which prompt a use is: a typed skill that Claude then calls is one use.
+# The prompt of a use: a typed skill that Claude then calls counts as one use.
 SKILL_PROMPTS = """
 ALTER TABLE skill_uses ADD COLUMN prompt_id TEXT;
 """
 
-# *_time_ns: when state, progress and session were last said; the newest word counts.
+# *_time_ns: time of the newest event for state, progress and session; the newest counts.
 TASKS = """
 CREATE TABLE tasks (
   id TEXT PRIMARY KEY, text TEXT,
@@ -107,7 +107,7 @@ CREATE TABLE tasks (
   assigned_time_ns INTEGER NOT NULL DEFAULT 0);
 """
 
-# History: no key. A row for each time that the totals of a session began to be counted.
+# History: no foreign key. One row for each time that a session's totals were started.
 ACTIVITY = """
 CREATE TABLE activity (
   session_id TEXT NOT NULL, since_ms INTEGER NOT NULL, last_active_at TEXT NOT NULL,
@@ -122,14 +122,14 @@ FORGOTTEN = """
 CREATE TABLE forgotten_sessions (id TEXT PRIMARY KEY, forgotten_at TEXT NOT NULL);
 """
 
-# What runs by the clock, slot by slot. A slot that ran twice would show.
+# Executed slots of periodic rows; `executions` shows a slot that ran twice.
 SLOTS = """
 CREATE TABLE slots (
   id INTEGER PRIMARY KEY, name TEXT NOT NULL, slot INTEGER NOT NULL, executed_at TEXT NOT NULL,
   executions INTEGER NOT NULL DEFAULT 1, UNIQUE (name, slot));
 """
 
-# Agents are deleted softly: the row says when, why, and by which run.
+# Agents are soft-deleted: the row has the time, the reason and the run.
 CLEANUPS = """
 ALTER TABLE agents ADD COLUMN began_at TEXT;
 ALTER TABLE agents ADD COLUMN deleted_reason TEXT;
@@ -141,26 +141,26 @@ CREATE TABLE cleanups (
   orphaned INTEGER NOT NULL, kept INTEGER NOT NULL);
 """
 
-# Where a pid means something, and since when it means nothing any more.
+# The boot and pid namespace in which a pid is valid, and since when the process is gone.
 MACHINES = """
 ALTER TABLE instances ADD COLUMN boot TEXT;
 ALTER TABLE instances ADD COLUMN pid_space TEXT;
 ALTER TABLE instances ADD COLUMN gone_at TEXT;
 """
 
-# An alert without an end stands.
+# An alert without an end is active.
 ALERTS = """
 CREATE TABLE alerts (
   id INTEGER PRIMARY KEY, name TEXT NOT NULL, text TEXT, raised_at TEXT NOT NULL, ended_at TEXT,
   UNIQUE (name, raised_at));
 """
 
-# The last prompt of a session is asked for whenever its briefing is written.
+# Each briefing asks for the last prompt of a session.
 PROMPTS_BY_SESSION = """
 CREATE INDEX prompts_by_session ON prompts (session_id, created_at);
 """
 
-# History: no key. One row for each state of a session that was summarised.
+# History: no foreign key. One row for each summarised state of a session.
 SUMMARIES = """
 CREATE TABLE summaries (
   session_id TEXT NOT NULL, state TEXT NOT NULL, made_at TEXT NOT NULL,
@@ -171,7 +171,7 @@ CREATE TABLE summaries (
   PRIMARY KEY (session_id, state));
 """
 
-# History: no key. What workers of a hive are, did, and said; it outlives their folders.
+# History: no foreign key. Hive workers, their runs and statuses; kept without their folders.
 HIVE = """
 CREATE TABLE hive_workers (
   id TEXT PRIMARY KEY, session_id TEXT, hive TEXT NOT NULL, project TEXT, project_path TEXT,
@@ -189,7 +189,7 @@ CREATE TABLE hive_statuses (
   PRIMARY KEY (worker_id, changed_ns, sha256));
 """
 
-# What was brought into a session of its memories, and whether it was of use there.
+# Memories recalled into a session, and whether they were useful there.
 MEMORY_RATINGS = """
 CREATE TABLE retrievals (
   session_id TEXT NOT NULL, memory TEXT NOT NULL, text TEXT NOT NULL, retrieved_at TEXT NOT NULL,
@@ -199,13 +199,13 @@ CREATE TABLE memory_ratings (
   rated_at TEXT NOT NULL, PRIMARY KEY (session_id, memory, source));
 """
 
-# How a worker stood when somebody looked last: its word held against its process.
+# The state of a worker as of the last check: its own status compared with its process.
 HIVE_STATES = """
 ALTER TABLE hive_workers ADD COLUMN state TEXT;
 """
 
-# A profile's sessions, with the folder its files were in; it is online while one of them is open.
-# Of an identity file every version stays; a baseline is what a folder was last known to hold.
+# The sessions of a profile with the folder of its files; the profile is online while one is open.
+# Every version of an identity file is kept; a baseline is the last known content of a folder.
 PROFILES = """
 CREATE TABLE profiles (
   id TEXT PRIMARY KEY, role TEXT NOT NULL DEFAULT 'worker' CHECK (role IN ('lead', 'worker')),
@@ -224,11 +224,11 @@ CREATE TABLE identity_baselines (
   time_ns INTEGER NOT NULL, PRIMARY KEY (profile_id, folder, name));
 """
 
-# `session show` counts them; without it that reads every skill use there is.
+# For `session show`, which otherwise reads all skill uses to count them.
 SKILL_USES_BY_SESSION = "CREATE INDEX skill_uses_by_session ON skill_uses (session_id);"
 
-# For people who open the database themselves: these names and columns stay, whatever the tables
-# become. A column may be added at the end; a step that changes a table makes its view anew.
+# Views for users who open the database. Their names and columns stay when tables change. A column
+# may be added at the end; a step that changes a table recreates its view.
 VIEWS = """
 CREATE VIEW v_sessions AS SELECT
   id AS session_id, status, project, objective AS title, model, source,
@@ -276,17 +276,17 @@ FROM tasks;
 CREATE VIEW v_alerts AS SELECT name, text, raised_at, ended_at FROM alerts;
 """
 
-# The writer looks at all of them whenever an agent ends; those that were deleted stay for a month.
+# The writer reads all live agents when an agent ends; deleted ones stay for a month.
 LIVE_AGENTS = "CREATE INDEX live_agents ON agents (created_at) WHERE status <> 'deleted';"
 
-# What `import-db`, `import-queue` and `migrate` took in: rows and entries, by a hash of their
-# content. Unlike `applied` it is never pruned, or an import months later would bring rows back.
+# Imports of `import-db`, `import-queue` and `migrate`: rows and entries, by a hash of their
+# content. Unlike `applied` it is never pruned, or a later import would bring rows back.
 IMPORTED = """
 CREATE TABLE imported (id TEXT PRIMARY KEY, imported_at TEXT NOT NULL) WITHOUT ROWID;
 """
 
-# A session ends with its last instance: its newest sign and its newest end are kept apart, and
-# which end its conclusion (summary, clean-up) is of.
+# A session ends with its last instance. The newest activity and the newest end are separate, and
+# `concluded_ns` says which end the follow-up work (summary, cleanup) was done for.
 SESSION_ENDS = """
 ALTER TABLE sessions ADD COLUMN turn TEXT;
 ALTER TABLE sessions ADD COLUMN last_end_ns INTEGER NOT NULL DEFAULT 0;
@@ -305,8 +305,8 @@ CREATE INDEX unconcluded_sessions ON sessions (last_end_ns)
 # Claude Code's own prompts were stored as the user's before 1.1.
 USERS_PROMPTS = "DELETE FROM prompts WHERE ltrim(prompt) LIKE '<task-notification>%';"
 
-# What a predecessor's skill-usage.json counted; the uses that it lists are rows of `skill_uses`, of
-# the kind `imported`, and are in these numbers.
+# Totals of a predecessor's skill-usage.json. The uses that it lists are rows of `skill_uses` of
+# kind `imported`, and are included in these totals.
 IMPORTED_SKILLS = """
 CREATE TABLE imported_skills (
   skill TEXT PRIMARY KEY, uses INTEGER NOT NULL, successes INTEGER NOT NULL,
@@ -315,8 +315,8 @@ CREATE TABLE imported_skill_sessions (
   skill TEXT NOT NULL, session_id TEXT NOT NULL, PRIMARY KEY (skill, session_id));
 """
 
-# What became of an agent survives its cleanup, which sets deleted_at and nothing else. Of those
-# that were cleaned up as completed before, nobody knows whether they had failed.
+# The outcome of an agent is kept by the cleanup, which sets deleted_at only. For agents cleaned up
+# as completed before, it is unknown whether they had failed.
 OUTCOMES = """
 ALTER TABLE agents ADD COLUMN outcome TEXT;
 ALTER TABLE agents ADD COLUMN error TEXT;
@@ -333,13 +333,13 @@ CREATE VIEW v_agents AS SELECT
 FROM agents;
 """
 
-# session.yaml says when the last turn ended, also while the next one goes on.
+# session.yaml shows when the last turn ended, also during the next turn.
 TURN_ENDS = """
 ALTER TABLE sessions ADD COLUMN turn_ended_at TEXT;
 UPDATE sessions SET turn_ended_at = paused_at;
 """
 
-# A heartbeat after the end of a turn makes a session active again, a doubled end does not.
+# A heartbeat after the end of a turn makes a session active again, a repeated end does not.
 WORK = "ALTER TABLE activity ADD COLUMN last_work_at TEXT;"
 
 # The summary of a compaction was stored with Claude Code's words around it before 1.1: from `This
@@ -360,7 +360,7 @@ UPDATE summaries SET summary =
   WHERE kind = 'plain' AND instr(summary, {_TRANSCRIPT}) > 0;
 """
 
-# NULL is Claude Code. Other programs run the hooks of its settings, too.
+# NULL is Claude Code; other programs run the hooks of its settings too.
 CLIENTS = """
 ALTER TABLE sessions ADD COLUMN client TEXT;
 DROP VIEW v_sessions;
@@ -379,7 +379,7 @@ CREATE VIEW v_sessions AS SELECT
 FROM sessions;
 """
 
-# The model of a session or an agent is known by what they used; hooks seldom say it.
+# The model of a session or agent is taken from its messages; hooks seldom name it.
 MODELS = """
 ALTER TABLE sessions ADD COLUMN effort TEXT;
 UPDATE sessions SET model = COALESCE((SELECT model FROM usage
@@ -391,7 +391,7 @@ UPDATE agents SET model = COALESCE((SELECT model FROM usage
   WHERE COALESCE(model, 'default') = 'default';
 """
 
-# What Claude Code counted for a session, beside what its messages used.
+# Claude Code's own counts of a session, in addition to the usage of its messages.
 COST_STATES = """
 CREATE TABLE cost_states (
   session_id TEXT NOT NULL, started_ms INTEGER NOT NULL, duration_ms INTEGER NOT NULL,
@@ -402,10 +402,10 @@ CREATE TABLE cost_states (
   PRIMARY KEY (session_id, started_ms, duration_ms, model)) WITHOUT ROWID;
 """
 
-# A session waits for a person; NULL: for nobody.
+# What a session waits for from a person; NULL: nothing.
 WAITS = "ALTER TABLE activity ADD COLUMN waits_for TEXT;"
 
-# A session's cost asks which others began at the same moment.
+# A session's cost looks up other sessions with the same start time.
 COST_STATES_BY_START = "CREATE INDEX cost_states_by_start ON cost_states (started_ms);"
 
 MIGRATIONS = (
@@ -454,7 +454,7 @@ _NOW = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
 def migrate(connection: sqlite3.Connection, backups: Path) -> None:
     """Bring the schema up to date; StoreError if a newer hivepipe made the database.
 
-    A database that holds anything is copied to the folder of backups first.
+    A database with earlier steps is first copied to the `backups` folder.
     """
     pending = _pending(connection)
     if pending:
@@ -463,7 +463,7 @@ def migrate(connection: sqlite3.Connection, backups: Path) -> None:
         with transaction(connection):
             for statement in _statements(_RECORDS):
                 connection.execute(statement)
-            # Asked again under the lock: another process may have been quicker.
+            # Checked again under the lock: another process may have migrated.
             for name, script in _pending(connection):
                 for statement in _statements(script):
                     connection.execute(statement)
@@ -471,7 +471,8 @@ def migrate(connection: sqlite3.Connection, backups: Path) -> None:
 
 
 def _pending(connection: sqlite3.Connection) -> list[tuple[str, str]]:
-    has_tables = _has_tables(connection)  # first: another process may make both at this moment
+    # read first: another process may create both at this moment
+    has_tables = _has_tables(connection)
     has_records = connection.execute(
         "SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'"
     ).fetchone()
@@ -496,7 +497,7 @@ def _has_tables(connection: sqlite3.Connection) -> bool:
 
 
 def made_by_newer(done: set[str]) -> str:
-    """Say so if these are steps that this hivepipe does not know; empty if not."""
+    """Return an error text if `done` has steps that this hivepipe does not know; "" if not."""
     unknown = done - {name for name, _ in MIGRATIONS}
     if not unknown:
         return ""
@@ -506,17 +507,17 @@ def made_by_newer(done: set[str]) -> str:
 def _back_up(connection: sqlite3.Connection, folder: Path, step: str) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     copy = folder / f"hive-before-{step.partition(' ')[0]}-{os.getpid()}.db"
-    copy.unlink(missing_ok=True)  # of a process of the same number, long ago
+    copy.unlink(missing_ok=True)  # left by an earlier process with the same pid
     os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     try:
         connection.execute("VACUUM INTO ?", (str(copy),))
     except BaseException:
-        copy.unlink()  # part of one would take the room that it lacked
+        copy.unlink()  # a partial copy would use disk space that may be missing
         raise
 
 
 def _statements(script: str) -> list[str]:
-    """Cut a script into statements: `executescript` would commit the transaction around it."""
+    """Split a script into statements; `executescript` would commit the open transaction."""
     found: list[str] = []
     pending = ""
     for line in script.splitlines(keepends=True):

@@ -1,12 +1,12 @@
-"""Sessions that are open, and the instances that are or were in them, for whoever ends them."""
+"""Open sessions and their instances, for the code that ends them."""
 
 from hivepipe.store.database import Database, Row
 
 
 def open_sessions(db: Database) -> list[Row]:
-    """Return a row for each open session and each instance of it, the one seen last at the end.
+    """Return a row for each open session and instance, the instance seen last comes last.
 
-    A session that never had one has a row with `instance_id` NULL.
+    A session without any instance has one row with `instance_id` NULL.
     """
     sql = """
         SELECT sessions.id AS session_id, sessions.project, sessions.transcript_path,
@@ -30,7 +30,7 @@ def running_instances(db: Database) -> list[Row]:
 
 
 def unconcluded_sessions(db: Database, before_ns: int) -> list[Row]:
-    """Return the sessions that ended before that, and nothing has followed from it yet."""
+    """Return the sessions that ended before a time and whose follow-up work is not done."""
     sql = """
         SELECT id, project, transcript_path FROM sessions
         WHERE status = 'ended' AND concluded_ns < last_end_ns AND last_end_ns < :before
@@ -40,7 +40,7 @@ def unconcluded_sessions(db: Database, before_ns: int) -> list[Row]:
 
 
 def open_turns(db: Database) -> list[Row]:
-    """Return the active sessions whose turn is open, a row for each instance that is inside."""
+    """Return the active sessions with an open turn, one row for each instance inside."""
     sql = """
         SELECT sessions.id AS session_id, sessions.project, sessions.transcript_path,
           sessions.state_time_ns, activity.last_active_at, instances.*

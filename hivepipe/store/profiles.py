@@ -1,6 +1,6 @@
 """Profiles, their sessions, and the versions of their identity files.
 
-The newest version of a file, by the time of its event, is the current one.
+The current version of a file is the newest by event time.
 """
 
 from hivepipe.envelope import Envelope
@@ -14,7 +14,7 @@ _ONLINE = """
 
 
 def add_profile(db: Database, profile: str, time: str) -> None:
-    """Insert a profile that is not there yet."""
+    """Insert a profile; a known one keeps its earliest creation time."""
     sql = """
         INSERT INTO profiles (id, created_at, updated_at) VALUES (:id, :time, :time)
         ON CONFLICT (id) DO UPDATE SET created_at = CASE
@@ -27,7 +27,7 @@ def add_profile(db: Database, profile: str, time: str) -> None:
 def change_profile(
     db: Database, profile: str, role: str | None, write_claude_md: bool | None, time: str
 ) -> None:
-    """Set what is given."""
+    """Set the given values; None leaves a value as it is."""
     sql = """
         UPDATE profiles SET role = COALESCE(:role, role),
           write_claude_md = COALESCE(:write, write_claude_md), updated_at = :time
@@ -37,7 +37,7 @@ def change_profile(
 
 
 def enter_profile(db: Database, job: Envelope) -> None:
-    """Note that a session is a profile's, and where the profile's files are."""
+    """Record that a session belongs to a profile, and the folder of the profile's files."""
     sql = """
         INSERT INTO profile_sessions (profile_id, session_id, swarm_id, folder, entered_at)
         VALUES (:profile, :session, :swarm, :folder, :time)
@@ -58,7 +58,7 @@ def enter_profile(db: Database, job: Envelope) -> None:
 
 
 def current_version(db: Database, profile: str, name: str) -> Row | None:
-    """Return the newest version of a file."""
+    """Return the newest version of a file; None if there is none."""
     sql = """
         SELECT sha256, text, change_source, time_ns FROM identity_versions
         WHERE profile_id = :profile AND name = :name ORDER BY time_ns DESC, id DESC LIMIT 1
@@ -67,7 +67,7 @@ def current_version(db: Database, profile: str, name: str) -> Row | None:
 
 
 def is_version(db: Database, profile: str, name: str, sha256: str) -> bool:
-    """Was the file ever so?"""
+    """Tell whether a version of the file has this hash."""
     sql = """
         SELECT 1 FROM identity_versions
         WHERE profile_id = :profile AND name = :name AND sha256 = :sha256
@@ -88,7 +88,7 @@ def add_version(
     time_ns: int,
     job_id: str,
 ) -> None:
-    """Keep one version."""
+    """Insert one version of a file."""
     sql = """
         INSERT INTO identity_versions (profile_id, name, sha256, text, change_source, session_id,
           created_at, time_ns, job_id)
@@ -109,7 +109,7 @@ def add_version(
 
 
 def baseline(db: Database, profile: str, folder: str, name: str) -> str:
-    """Return the hash of what a folder was last known to hold; empty: nothing is known."""
+    """Return the hash of a folder's last known content of a file; "": unknown."""
     sql = """
         SELECT sha256 FROM identity_baselines
         WHERE profile_id = :profile AND folder = :folder AND name = :name
@@ -121,7 +121,7 @@ def baseline(db: Database, profile: str, folder: str, name: str) -> str:
 def set_baseline(
     db: Database, profile: str, folder: str, name: str, sha256: str, time_ns: int
 ) -> None:
-    """Remember what a folder holds, unless something newer is known."""
+    """Store the hash of a folder's content, unless a newer one is known."""
     sql = """
         INSERT INTO identity_baselines (profile_id, folder, name, sha256, time_ns)
         VALUES (:profile, :folder, :name, :sha256, :time_ns)
@@ -140,7 +140,7 @@ def set_baseline(
 
 
 def count_versions(db: Database, profile: str) -> int | None:
-    """Return how many versions of files a profile has; None: there is no such profile."""
+    """Return the number of file versions of a profile; None: there is no such profile."""
     sql = """
         SELECT (SELECT COUNT(*) FROM identity_versions WHERE profile_id = profiles.id) AS versions
         FROM profiles WHERE id = :id
@@ -159,14 +159,14 @@ def open_sessions(db: Database, profile: str) -> list[str]:
 
 
 def remove_profile(db: Database, profile: str) -> None:
-    """Delete a profile and all that is kept of it."""
+    """Delete a profile and all its rows."""
     for table in ("identity_versions", "identity_baselines", "profile_sessions"):
         db.execute(f"DELETE FROM {table} WHERE profile_id = :profile", {"profile": profile})
     db.execute("DELETE FROM profiles WHERE id = :profile", {"profile": profile})
 
 
 def profile_of_session(db: Database, session: str) -> Row | None:
-    """Return profile and folder of a session."""
+    """Return profile and folder of a session; None if it has no profile."""
     sql = """
         SELECT profile_id, folder FROM profile_sessions WHERE session_id = :session
         ORDER BY entered_at DESC, profile_id LIMIT 1
@@ -175,7 +175,7 @@ def profile_of_session(db: Database, session: str) -> Row | None:
 
 
 def writes_claude_md(db: Database, profile: str) -> bool:
-    """Did the user want the profile's CLAUDE.md written?"""
+    """Tell whether the user wants the profile's CLAUDE.md written."""
     row = db.row("SELECT write_claude_md FROM profiles WHERE id = :id", {"id": profile})
     return bool(row and row["write_claude_md"])
 
@@ -193,7 +193,7 @@ def others_in_folder(db: Database, profile: str, folder: str) -> list[str]:
 
 
 def other_sessions_in_folder(db: Database, session: str, folder: str) -> bool:
-    """Is another session still open in this folder?"""
+    """Tell whether another session is open in this folder."""
     sql = """
         SELECT 1 FROM profile_sessions JOIN sessions ON sessions.id = session_id
         WHERE folder = :folder AND session_id <> :session
@@ -202,11 +202,11 @@ def other_sessions_in_folder(db: Database, session: str, folder: str) -> bool:
     return db.row(sql, {"folder": folder, "session": session}) is not None
 
 
-# ---- for who does not write
+# ---- read-only queries
 
 
 def list_profiles(store: Listings) -> list[Entry]:
-    """Return the profiles, each online or offline, with its last sign of life."""
+    """Return the profiles, each online or offline, with the time of its last activity."""
     sql = f"""
         SELECT id, role, CASE WHEN {_ONLINE} THEN 'online' ELSE 'offline' END AS status,
           write_claude_md, created_at,
@@ -219,7 +219,7 @@ def list_profiles(store: Listings) -> list[Entry]:
 
 
 def profiles_of_sessions(store: Listings) -> dict[str, str]:
-    """Return whose the open sessions are."""
+    """Return session -> profile of the open sessions."""
     sql = """
         SELECT session_id, profile_id FROM profile_sessions
         JOIN sessions ON sessions.id = session_id
@@ -229,7 +229,7 @@ def profiles_of_sessions(store: Listings) -> dict[str, str]:
 
 
 def versions(store: Listings, profile: str, name: str = "") -> list[Entry]:
-    """Return the versions of a profile's files, the newest first."""
+    """Return the versions of a profile's files, newest first."""
     sql = """
         SELECT id, name, sha256, length(text) AS characters, change_source, session_id, created_at
         FROM identity_versions WHERE profile_id = :profile AND (:name = '' OR name = :name)
@@ -239,7 +239,7 @@ def versions(store: Listings, profile: str, name: str = "") -> list[Entry]:
 
 
 def version(store: Listings, profile: str, id: int) -> Entry | None:
-    """Return the file and the text of one version."""
+    """Return name and text of one version; None if there is none."""
     sql = "SELECT name, text FROM identity_versions WHERE profile_id = :profile AND id = :id"
     rows = store.rows(sql, {"profile": profile, "id": id})
     return rows[0] if rows else None

@@ -1,7 +1,6 @@
-"""What the store keeps for how long, and the deletes when that time is over.
+"""Retention: how long each table keeps its rows, and the deletes after that time.
 
-Keys are looked up beforehand, by whoever has the time, and deleted by key: no write waits for a
-search.
+Keys are looked up beforehand and rows are deleted by key, so that no write waits for a search.
 """
 
 from hivepipe.store.database import Database
@@ -9,12 +8,12 @@ from hivepipe.store.database import Database
 # table -> days
 DAYS = {"applied": 90, "agents": 30, "slots": 7, "cleanups": 90, "alerts": 90, "activity": 90}
 
-# What hive workers were and said, as long as the user's [retention] says.
+# Data of hive workers, kept as long as the user's [retention] says.
 HIVE = ("hive_statuses", "hive_runs", "hive_workers")
 _IS_GONE = "NOT IN (SELECT id FROM hive_workers)"
 _IS_OVER = "IN (SELECT id FROM hive_workers WHERE archived_at < :before OR deleted_at < :before)"
 
-# table -> (key, which rows are over their time)
+# table -> (key, condition of outdated rows)
 _OUTDATED = {
     "applied": ("job_id", "applied_at < :before"),
     "agents": ("id", "deleted_at < :before"),
@@ -35,19 +34,19 @@ _OUTDATED = {
 
 
 def is_pruned(table: str) -> bool:
-    """Are rows of this table deleted when their time is over?"""
+    """Tell whether outdated rows of this table are deleted."""
     return table in _OUTDATED
 
 
 def outdated(db: Database, table: str, before: str, most: int) -> list[str | int]:
-    """Return the keys of what is older than a UTC time, at most so many."""
+    """Return the keys of at most `most` rows that are older than a UTC time."""
     key, condition = _OUTDATED[table]
     sql = f"SELECT {key} AS key FROM {table} WHERE {condition} LIMIT :most"
     return [row["key"] for row in db.rows(sql, {"before": before, "most": most})]
 
 
 def delete(db: Database, table: str, before: str, keys: list[str | int]) -> None:
-    """Delete these rows, but those that are not over their time any more."""
+    """Delete these rows, except those that are no longer outdated."""
     key, condition = _OUTDATED[table]
     sql = f"DELETE FROM {table} WHERE {key} = :key AND {condition}"
     for each in keys:

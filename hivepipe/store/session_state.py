@@ -1,12 +1,12 @@
-"""The state of a session: computed from facts, the same in whatever order they arrive.
+"""The status of a session, computed from facts that may arrive in any order.
 
-    sign    an event: the session is at work (active), or its turn is over (paused)
+    sign    an event: the session works (active), or its turn is over (paused)
     work    a heartbeat, which makes no job: `activity`
-    end     a SessionEnd, the client's or the reaper's
+    end     a SessionEnd, sent by the client or by the reaper
     inside  the instances that are in the session: `assignments`
 
 A session has ended when no instance is inside and its newest end is newer than its newest sign.
-Otherwise it is what its newest sign said; paused only until the next heartbeat.
+Otherwise its newest sign decides; a later heartbeat makes a paused session active.
 """
 
 from hivepipe.envelope import Envelope
@@ -16,11 +16,11 @@ from hivepipe.store.listings import Listings
 from hivepipe.stored_times import stored_time
 
 ACTIVE, PAUSED, ENDED = "active", "paused", "ended"
-PROCESS_GOES_ON = ("clear", "resume")  # in another session
+PROCESS_GOES_ON = ("clear", "resume")  # the process continues in another session
 
 
 def note_sign(db: Database, job: Envelope, turn: str, time_ns: int = 0) -> None:
-    """Note a sign of life, unless a newer one is known."""
+    """Record activity of a session, unless newer activity is known."""
     still_ended = "status = 'ended' AND last_end_ns >= :time_ns"
     sql = f"""
         UPDATE sessions SET
@@ -39,7 +39,7 @@ def note_sign(db: Database, job: Envelope, turn: str, time_ns: int = 0) -> None:
 
 
 def note_work(db: Database, session: str) -> None:
-    """A heartbeat came: a paused session is active again, if it came after the end of the turn."""
+    """Make a paused session active if its heartbeat came after the end of the turn."""
     sql = "SELECT state_time_ns FROM sessions WHERE id = :id AND status = 'paused'"
     row = db.row(sql, {"id": session})
     if row and has_worked_since(db, session, row["state_time_ns"]):
@@ -48,14 +48,14 @@ def note_work(db: Database, session: str) -> None:
 
 
 def _status(db: Database, session: str, turn: str, sign_ns: int) -> str:
-    """Return the status of an open session whose newest sign said so much of its turn."""
+    """Return the status of an open session whose newest sign says `turn`."""
     if turn == PAUSED and has_worked_since(db, session, sign_ns):
         return ACTIVE
     return turn
 
 
 def note_turn_end(db: Database, job: Envelope) -> None:
-    """Note when the last turn ended; the newest end counts."""
+    """Record when the last turn ended; the newest end counts."""
     sql = """
         UPDATE sessions SET turn_ended_at = :time
         WHERE id = :id AND (turn_ended_at IS NULL OR turn_ended_at < :time)
@@ -64,7 +64,7 @@ def note_turn_end(db: Database, job: Envelope) -> None:
 
 
 def note_end(db: Database, job: Envelope, reason: str) -> None:
-    """Note that the session ended for one of its instances; the newest end gives the reason."""
+    """Record that the session ended for one of its instances; the newest end gives the reason."""
     sql = """
         UPDATE sessions SET last_end_ns = :time_ns, last_end_reason = :reason,
           updated_at = CASE WHEN updated_at > :time THEN updated_at ELSE :time END
@@ -82,7 +82,7 @@ def note_end(db: Database, job: Envelope, reason: str) -> None:
 
 
 def settle(db: Database, session: str) -> None:
-    """Bring the status up to date after an end, or after an instance came or went."""
+    """Update the status after an end, or after an instance entered or left."""
     sql = """
         SELECT status, turn, state_time_ns, last_end_ns, last_end_reason,
           EXISTS (SELECT 1 FROM instance_sessions
@@ -119,18 +119,18 @@ def _open(db: Database, session: str, turn: str, sign_ns: int) -> None:
 
 
 def is_open(store: Listings, session: str) -> bool:
-    """Is the session known, and not over?"""
+    """Tell whether the session is known and has not ended."""
     sql = "SELECT 1 FROM sessions WHERE id = :id AND status IN ('active', 'paused')"
     return bool(store.rows(sql, {"id": session}))
 
 
-# ---- what follows from an end, once
+# ---- follow-up work of an end, done once
 
 
 def claim_end(db: Database, session: str, job_id: str) -> bool:
-    """May this job see to what follows from the end of a session? One job may, for each end.
+    """Claim the follow-up work of a session's end; exactly one job gets it for each end.
 
-    False: the session is open, or another job sees to it.
+    False: the session is open, or another job has the claim.
     """
     claim = """
         UPDATE sessions SET concluded_ns = last_end_ns, concluded_by = :job,
@@ -147,6 +147,6 @@ def claim_end(db: Database, session: str, job_id: str) -> bool:
 
 
 def process_ended(db: Database, session: str) -> bool:
-    """Did a process end with the session, or did all of them go on in another one?"""
+    """Tell whether a process ended with the session; False if all continue in another session."""
     sql = "SELECT 1 FROM sessions WHERE id = :id AND process_end_ns <= concluded_before_ns"
     return db.row(sql, {"id": session}) is None

@@ -1,4 +1,4 @@
-"""Sessions, their swarms and their checkpoints; how a session stands: `session_state`."""
+"""Sessions, their swarms and their checkpoints. The status of a session: `session_state`."""
 
 import orjson
 
@@ -8,14 +8,14 @@ from hivepipe.store.database import Database
 from hivepipe.store.listings import beginning
 from hivepipe.store.session_state import note_sign
 
-LATEST_NS = (1 << 63) - 1  # a transcript may say any time
+LATEST_NS = (1 << 63) - 1  # a transcript may contain any time
 
 
 def upsert_session(db: Database, job: Envelope) -> bool:
-    """Insert the session, or add what this start knows; False: it was deleted, and stays so.
+    """Insert the session, or merge this start into it; False: it was deleted, and stays deleted.
 
-    A new session brings its swarm along. The swarm of an existing one is never made again: one
-    that was deleted stays deleted.
+    A new session creates its swarm. The swarm of an existing session is not created again, so that
+    a deleted one stays deleted.
     """
     source = job.text("source") or None
     if source:
@@ -58,10 +58,10 @@ def upsert_session(db: Database, job: Envelope) -> bool:
 
 
 def _sign_ns(job: Envelope, source: str | None) -> int:
-    """Return when this start shows that the session is at work.
+    """Return the time at which this start shows that the session works; 0: it does not show it.
 
-    A start that was guessed from another event must not outweigh that very event. After a
-    compaction the session is at what it was at before, or waits as before.
+    A start that was derived from another event must not outweigh that event. After a compaction the
+    session works or waits as before.
     """
     if source == "compact":
         return 0
@@ -69,11 +69,11 @@ def _sign_ns(job: Envelope, source: str | None) -> int:
 
 
 def _merge_start(known: dict[str, object], job: Envelope) -> dict[str, object]:
-    """Return what is known of a session with one more start in it, in whatever order they come.
+    """Return the session's columns merged with one more start; starts may come in any order.
 
-    Each field is as the newest start said that said it at all, the source as the oldest one did:
-    it is how the session began. What was guessed from another event has the time 0: any
-    SessionStart outweighs it.
+    Per field, the value of the newest SessionStart that had one; the source is that of the oldest
+    start, because it says how the session began. A start derived from another event has the time 0,
+    so that any SessionStart outweighs it.
     """
     time_ns = job.event_time_ns if job.text("source") else 0
     row = {"metadata": known.get("metadata"), **{column: known.get(column) for column in _STARTS}}
@@ -86,9 +86,11 @@ def _merge_start(known: dict[str, object], job: Envelope) -> dict[str, object]:
 
 
 def _say(row: dict[str, object], column: str, value: str, order: int) -> bool:
-    """Take a value into a session's row if nothing of a higher order is there; was it taken?
+    """Set a column of a session's row unless its value has a higher order; return whether it was
+    set.
 
-    The metadata keep the order of each column: of two values of one order the greater one stays.
+    The metadata keep the order of each column. Of two values with the same order the greater one
+    stays.
     """
     metadata = orjson.loads(str(row.get("metadata") or "{}"))
     said = metadata.setdefault("said_ns", {})
@@ -102,10 +104,10 @@ def _say(row: dict[str, object], column: str, value: str, order: int) -> bool:
 
 
 def describe_session(db: Database, session: str, column: str, value: str, order: int) -> None:
-    """Note what is known of a session beside its starts: its model, its title or its effort.
+    """Set a session's model, title or effort from another source than a start.
 
-    `order`: the event's time; for a title that Claude made less than any time. A session that
-    nobody has started yet is left alone.
+    `order` is the event's time; a title that Claude generated has a lower order than any time. A
+    session without a row is left alone.
     """
     found = db.row("SELECT * FROM sessions WHERE id = :id", {"id": session})
     row = dict(found) if found else {}
@@ -148,7 +150,7 @@ def _touch_swarm(db: Database, job: Envelope) -> None:
 
 
 def require_session(db: Database, job: Envelope) -> bool:
-    """Is the session there? False: it was deleted. MissingParentError: it is not there yet."""
+    """Tell whether the session exists. False: it was deleted. MissingParentError: not there yet."""
     if session_exists(db, job.session):
         return True
     if is_deleted(db, job.session):
@@ -157,31 +159,31 @@ def require_session(db: Database, job: Envelope) -> bool:
 
 
 def is_deleted(db: Database, session: str) -> bool:
-    """Did somebody delete the session?"""
+    """Tell whether the session was deleted."""
     sql = "SELECT 1 FROM deleted_sessions WHERE id = :id"
     return db.row(sql, {"id": session}) is not None
 
 
 def is_ended(db: Database, session: str) -> bool:
-    """Is the session known, and over?"""
+    """Tell whether the session is known and has ended."""
     sql = "SELECT 1 FROM sessions WHERE id = :id AND status = 'ended'"
     return db.row(sql, {"id": session}) is not None
 
 
 def session_exists(db: Database, session: str) -> bool:
-    """Is there a row of this session?"""
+    """Tell whether the session has a row."""
     return db.row("SELECT 1 FROM sessions WHERE id = :id", {"id": session}) is not None
 
 
 def sessions_like(db: Database, prefix: str) -> list[str]:
-    """Return the ids that begin so; one that is exactly this stands alone."""
+    """Return the ids with this prefix; an exact match is returned alone."""
     sql = "SELECT id FROM sessions WHERE id >= :prefix AND id < :behind ORDER BY id"
     found = [str(row["id"]) for row in db.rows(sql, beginning(prefix))]
     return [prefix] if prefix in found else found
 
 
 def newest_open_session(db: Database, project: str) -> str:
-    """Return the newest session of a project that is active or paused; empty if none."""
+    """Return the newest active or paused session of a project; "" if none."""
     sql = """
         SELECT id FROM sessions WHERE project = :project AND status IN ('active', 'paused')
         ORDER BY created_at DESC, id LIMIT 1
@@ -191,7 +193,7 @@ def newest_open_session(db: Database, project: str) -> str:
 
 
 def open_processes(db: Database, host: str) -> list[tuple[int, str]]:
-    """Return pid and start time of this machine's processes that are in an open session."""
+    """Return pid and start time of a host's processes that are in an open session."""
     sql = """
         SELECT DISTINCT instances.pid, instances.pid_started FROM instances
         JOIN instance_sessions ON instance_sessions.instance_id = instances.id
@@ -204,10 +206,10 @@ def open_processes(db: Database, host: str) -> list[tuple[int, str]]:
 
 
 def save_checkpoint(db: Database, job: Envelope) -> None:
-    """Write checkpoint_data, newest event wins.
+    """Write checkpoint_data; the newest event counts.
 
-    `operationCount` is the sum over the session's instances: it depends on what was counted,
-    not on the order in which the counts arrived.
+    `operationCount` is the sum over the session's instances, so that the order in which the counts
+    arrive does not matter.
     """
     data = {
         "timestamp": job.time,
@@ -232,7 +234,7 @@ def save_checkpoint(db: Database, job: Envelope) -> None:
 
 
 def refresh_operation_count(db: Database, session: str) -> None:
-    """Bring the count in checkpoint_data up to the instances' totals."""
+    """Update operationCount in checkpoint_data from the totals of the instances."""
     row = db.row("SELECT checkpoint_data FROM sessions WHERE id = :id", {"id": session})
     if row is None or row["checkpoint_data"] is None:
         return
@@ -252,7 +254,7 @@ def _operations(db: Database, session: str) -> int:
 
 
 def raise_totals(db: Database, job: Envelope) -> None:
-    """Raise the instance's running totals in this session to those of the job.
+    """Raise the instance's totals in this session to those of the job.
 
     MissingParentError: the instance is not in the session yet.
     """

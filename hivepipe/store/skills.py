@@ -1,4 +1,4 @@
-"""Uses of skills and of typed commands, each once."""
+"""Uses of skills and of typed commands, without duplicates."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -8,10 +8,11 @@ from hivepipe.store.listings import Listings
 
 
 def skill_uses(store: Listings) -> Iterator[SkillUse]:
-    """Yield the uses, the oldest first.
+    """Yield the uses, oldest first.
 
-    A typed command is a skill's if Claude has called one of that name, or if it is a plugin's.
-    What was typed and then called in the same prompt was used once: as the call went.
+    A typed command counts as a skill if Claude has called one of that name, or if it belongs to a
+    plugin. A skill that is typed and then called in the same prompt is one use, with the result of
+    the call.
     """
     sql = """
         SELECT use.*, use.kind IN ('tool', 'imported') OR use.skill LIKE '%:%' OR EXISTS (
@@ -37,7 +38,7 @@ def skill_uses(store: Listings) -> Iterator[SkillUse]:
 
 
 def imported_skills(store: Listings) -> Iterator[ImportedSkill]:
-    """Yield what a predecessor counted of each skill."""
+    """Yield the totals of a predecessor for each skill."""
     sessions: dict[str, list[str]] = {}
     for row in store.each("SELECT * FROM imported_skill_sessions ORDER BY rowid", {}):
         sessions.setdefault(row["skill"], []).append(row["session_id"])
@@ -55,19 +56,19 @@ def imported_skills(store: Listings) -> Iterator[ImportedSkill]:
 def skill_statistics(
     store: Listings, day_of: Callable[[str], str], *, are_skills: bool = True
 ) -> dict[str, SkillStatistics]:
-    """Return what all uses add up to, a predecessor's among them; or those of other commands."""
+    """Return statistics of all uses, including imported ones; `are_skills=False`: of commands."""
     uses = (use for use in skill_uses(store) if use.is_skill is are_skills)
     return statistics(uses, day_of, imported_skills(store) if are_skills else ())
 
 
 def last_skill_use(store: Listings) -> int:
-    """Return the number of the use that was written last; 0 if there is none."""
+    """Return the id of the use that was written last; 0 if there is none."""
     (row,) = store.rows("SELECT MAX(id) AS last FROM skill_uses", {})
     return row["last"] or 0
 
 
 def skill_uses_since(store: Listings, number: int) -> tuple[int, str]:
-    """Return how many uses were written after this one, and when the oldest of them was."""
+    """Return how many uses were written after this id, and the time of the oldest of them."""
     sql = "SELECT COUNT(*) AS n, MIN(created_at) AS oldest FROM skill_uses WHERE id > :number"
     (row,) = store.rows(sql, {"number": number})
     return row["n"], row["oldest"] or ""

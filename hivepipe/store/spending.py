@@ -1,8 +1,8 @@
-"""What hivepipe itself spends on language models: one file for all projects of the user.
+"""The ledger of hivepipe's own language model costs: one file for all projects of the user.
 
-A call is reserved at its most before it is made, and settled at what it was. Who is killed in
-between leaves the reservation: it counts in full, and the same call is not made again. No text is
-in here, and of a session only a hash.
+A call is reserved at its maximum cost before it is made, and settled at its actual cost. The
+reservation of a killed process counts in full, and its call is not repeated. The file contains no
+text, and only a hash of a session's id.
 """
 
 import os
@@ -33,7 +33,7 @@ CREATE INDEX IF NOT EXISTS calls_by_subject ON calls (subject);
 
 
 class Amount(NamedTuple):
-    """Requests, tokens and millionths of a dollar."""
+    """A number of requests, of tokens, and of millionths of a dollar."""
 
     requests: int
     tokens: int
@@ -41,27 +41,27 @@ class Amount(NamedTuple):
 
     @property
     def dollars(self) -> float:
-        """Return the money."""
+        """Return the cost in dollars."""
         return self.micro_usd / MICRO
 
 
 class Tries(NamedTuple):
-    """What has become of the calls about one subject."""
+    """The results of the calls about one subject."""
 
     failed: int
     answered: bool
-    open: tuple[tuple[int, float], ...]  # the processes that ask, and since when
+    open: tuple[tuple[int, float], ...]  # (pid, start time) of the calls that are open
 
 
 class Spending:
     """The open ledger."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        """The connection is the caller's to close."""
+        """Keep the connection; the caller closes it."""
         self._connection = connection
 
     def tries(self, subject: str) -> Tries:
-        """Return what has become of the calls about a subject."""
+        """Return the results of the calls about a subject."""
         sql = "SELECT state, pid, at FROM calls WHERE subject = :subject"
         rows = self._connection.execute(sql, {"subject": subject}).fetchall()
         states = [state for state, _, _ in rows]
@@ -80,7 +80,7 @@ class Spending:
         model: str,
         home: str,
     ) -> tuple[int, int]:
-        """Reserve so many requests of at most `each`, or fewer; return an id and their number.
+        """Reserve up to `wanted` requests of at most `each`; return an id and the granted number.
 
         Number 0: a cap is reached. `since`: when the day began, in seconds since 1970.
         """
@@ -120,7 +120,7 @@ class Spending:
         return int(self._connection.execute(sql, parameters).lastrowid or 0)
 
     def settle(self, id: int, *, answered: bool, amount: Amount) -> None:
-        """Note what a call came to."""
+        """Record the result and the actual cost of a call."""
         sql = """
             UPDATE calls SET state = :state, requests = :requests, tokens = :tokens,
               micro_usd = :micro_usd
@@ -130,12 +130,12 @@ class Spending:
         self._connection.execute(sql, {"id": id, "state": state, **amount._asdict()})
 
     def give_up(self, subject: str) -> None:
-        """What a dead process had open about a subject has failed, at its full price."""
+        """Mark the open calls of a subject as failed, at their full reserved cost."""
         sql = "UPDATE calls SET state = 'failed' WHERE subject = :subject AND state = 'open'"
         self._connection.execute(sql, {"subject": subject})
 
     def spent(self, since: float) -> Amount:
-        """Return what was spent since then, reservations in full."""
+        """Return the amount spent since a time, reservations in full."""
         sql = """
             SELECT COALESCE(SUM(requests), 0), COALESCE(SUM(tokens), 0),
               COALESCE(SUM(micro_usd), 0)
@@ -145,19 +145,19 @@ class Spending:
 
 
 def spending_path() -> Path:
-    """Return where the ledger lies."""
+    """Return the path of the ledger."""
     return Path(state_folder(), FILE_NAME)
 
 
 @contextmanager
 def spending() -> Iterator[Spending]:
-    """Open the ledger; StoreError: it cannot be used, and then nothing may be spent."""
+    """Open the ledger; StoreError: it cannot be used, and then no call may be made."""
     path = spending_path()
     try:
         make_folders(str(path.parent))
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        # No WAL: the user's folder may lie on a network.
+        # No WAL: the user's folder may be on a network file system.
         connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_SECS, isolation_level=None)
     except (OSError, sqlite3.Error) as error:
         raise StoreError(f"cannot open {path}: {error}") from error

@@ -1,7 +1,7 @@
-"""What sessions left behind: one summary for each state of a session.
+"""Summaries of sessions: one for each state of a session.
 
-For one state an answer of a model stays before a plain summary, and of two of a kind the newer one:
-so writing them in any order, or twice, comes to the same.
+For one state, an answer of a model takes precedence over a plain summary, and the newer one over
+the older of a kind. Writing them in any order, or twice, gives the same result.
 """
 
 import json
@@ -11,7 +11,7 @@ from hivepipe.store.database import Database
 from hivepipe.store.listings import Entry, Listings
 
 LLM, PLAIN = "llm", "plain"
-COMPACTION = "compaction"  # the provider of what Claude Code wrote itself
+COMPACTION = "compaction"  # provider of the summary that Claude Code wrote itself
 
 _LISTS = ("key_learnings", "files", "open_ends")
 _COLUMNS = """
@@ -41,7 +41,7 @@ class Summary(NamedTuple):
 
 
 def record_summary(db: Database, session: str, made: Summary) -> None:
-    """Write a summary, unless a better or newer one of the same state is there."""
+    """Write a summary, unless a better or newer one of the same state exists."""
     sql = f"""
         INSERT INTO summaries ({_COLUMNS})
         VALUES (:session, :state, :made_at, :kind, :provider, :model, :reason, :harness, :summary,
@@ -61,12 +61,12 @@ def record_summary(db: Database, session: str, made: Summary) -> None:
 
 
 def list_summaries(store: Listings, session: str = "") -> list[Entry]:
-    """Return the newest summary of each session, or all of one; the newest first."""
+    """Return the newest summary of each session, or all of one session, newest first."""
     newest = """
         NOT EXISTS (SELECT 1 FROM summaries AS other WHERE other.session_id = one.session_id
           AND (other.made_at, other.state) > (one.made_at, one.state))
     """
-    which = "one.session_id = :session" if session else newest  # an OR would read them all
+    which = "one.session_id = :session" if session else newest  # an OR would read the whole table
     sql = f"""
         SELECT {_COLUMNS} FROM summaries AS one WHERE {which}
         ORDER BY one.made_at DESC, one.session_id
@@ -75,7 +75,7 @@ def list_summaries(store: Listings, session: str = "") -> list[Entry]:
 
 
 def every_summary(store: Listings) -> list[Entry]:
-    """Return all summaries, with the project of their session, the oldest first."""
+    """Return all summaries with the project of their session, oldest first."""
     sql = f"""
         SELECT {_COLUMNS},
           (SELECT project FROM sessions WHERE sessions.id = summaries.session_id) AS project
@@ -85,16 +85,16 @@ def every_summary(store: Listings) -> list[Entry]:
 
 
 def summary_of_state(store: Listings, session: str, state: str) -> Entry | None:
-    """Return the summary of one state of a session."""
+    """Return the summary of one state of a session; None if there is none."""
     sql = f"SELECT {_COLUMNS} FROM summaries WHERE session_id = :session AND state = :state"
     rows = store.rows(sql, {"session": session, "state": state})
     return _entry(rows[0]) if rows else None
 
 
 def silent_sessions(store: Listings, since: str, until: str) -> list[Entry]:
-    """Return id, project and last sign of the open sessions that fell silent between two times.
+    """Return id, project and last activity of open sessions idle since a time in the range.
 
-    Those that were summarised since are left out.
+    Sessions that were summarised since then are left out.
     """
     sql = f"""
         SELECT id, project, last FROM (

@@ -1,11 +1,11 @@
-"""What the store has taken in since the last look: one line per event, with what was kept of it."""
+"""New rows since the last poll: one line per event."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from hivepipe.store.listings import Listings
 
-# kind -> rows that are only added: (number, time, session, what), the newest first
+# kind -> query of append-only rows: (number, time, session, what), newest first
 _ADDED = {
     "prompt": """
         SELECT id AS number, created_at, session_id, prompt AS what FROM prompts
@@ -25,7 +25,7 @@ _ADDED = {
         WHERE id > :after AND (:session = '' OR session_id = :session) ORDER BY id DESC LIMIT :most
     """,
 }
-# kind -> rows that change, likewise: each state of each counts once
+# kind -> query of rows that change, in the same form: each state of a row is one line
 _CHANGED = {
     "session": """
         SELECT id, updated_at AS created_at, id AS session_id,
@@ -44,7 +44,7 @@ NO_LIMIT = -1
 
 
 class Line(NamedTuple):
-    """One event, as it was kept."""
+    """One event as it was stored."""
 
     created_at: str
     session_id: str
@@ -53,18 +53,20 @@ class Line(NamedTuple):
 
 
 class Tail:
-    """Remembers what it has shown; every look takes a connection of its own."""
+    """A poller that remembers what it has returned; the caller gives a connection to each poll."""
 
     def __init__(self, session: str = "", first: int = 0) -> None:
-        """`session`: of one alone; `first`: how many the first look may find of each kind."""
+        """Set up. `session`: follow this one only; `first`: rows of each kind that the first poll
+        reads.
+        """
         self._session = session
-        self._most = max(first, 1)  # one says where the next look begins
+        self._most = max(first, 1)  # one row is needed to know where the next poll begins
         self._after = dict.fromkeys(_ADDED, 0)
         self._since = ""
         self._seen: dict[tuple[str, str], str] = {}
 
     def look(self, store: Listings) -> list[Line]:
-        """Return what is new, in the order of the events."""
+        """Return the new lines, in the order of the events."""
         found = sorted(self._new(store))
         self._most = NO_LIMIT
         return found

@@ -1,4 +1,4 @@
-"""Tasks: pieces of work that a user gave. The newest word on state, progress and session counts."""
+"""Tasks of the user. For state, progress and session the newest event counts."""
 
 from hivepipe.store.database import Database
 from hivepipe.store.listings import Entry, Listings, beginning
@@ -9,7 +9,7 @@ _COLUMNS = """
 
 
 def add_task(db: Database, task: str, text: str, time: str) -> bool:
-    """Insert an open task; False: one of this id is there, and only gets the text it lacks."""
+    """Insert an open task; False: the id exists, and only a missing text was set."""
     sql = """
         INSERT INTO tasks (id, text, status, created_at, updated_at)
         VALUES (:id, :text, 'open', :time, :time) ON CONFLICT (id) DO NOTHING
@@ -29,7 +29,7 @@ def add_task(db: Database, task: str, text: str, time: str) -> bool:
 def set_task_state(
     db: Database, task: str, status: str, time: str, time_ns: int, reason: str = ""
 ) -> None:
-    """Make a task open, done or cancelled, unless a newer word was said."""
+    """Set a task to open, done or cancelled, unless a newer state is stored."""
     sql = """
         UPDATE tasks SET status = :status, reason = :reason, state_time_ns = :time_ns,
           finished_at = CASE WHEN :status = 'open' THEN NULL ELSE :time END,
@@ -47,7 +47,7 @@ def set_task_state(
 
 
 def set_task_progress(db: Database, task: str, progress: str, time: str, time_ns: int) -> None:
-    """Say how far a task has come, unless a newer word was said."""
+    """Set the progress of a task, unless a newer one is stored."""
     sql = """
         UPDATE tasks SET progress = :progress, progress_at = :time, progress_time_ns = :time_ns,
           updated_at = CASE WHEN updated_at > :time THEN updated_at ELSE :time END
@@ -58,7 +58,7 @@ def set_task_progress(db: Database, task: str, progress: str, time: str, time_ns
 
 
 def assign_task(db: Database, task: str, session: str, time: str, time_ns: int) -> None:
-    """Note the session that works on a task; the last one counts."""
+    """Record the session that works on a task; the newest event counts."""
     sql = """
         UPDATE tasks SET session_id = :session, assigned_time_ns = :time_ns,
           updated_at = CASE WHEN updated_at > :time THEN updated_at ELSE :time END
@@ -69,20 +69,20 @@ def assign_task(db: Database, task: str, session: str, time: str, time_ns: int) 
 
 
 def has_text(db: Database, task: str) -> bool:
-    """Is there such a task, and did somebody say what it is?"""
+    """Tell whether the task exists and has a text."""
     row = db.row("SELECT text FROM tasks WHERE id = :id", {"id": task})
     return row is not None and row["text"] is not None
 
 
 def tasks_like(db: Database, prefix: str) -> list[str]:
-    """Return the ids that begin so; one that is exactly this stands alone."""
+    """Return the ids with this prefix; an exact match is returned alone."""
     sql = "SELECT id FROM tasks WHERE id >= :prefix AND id < :behind ORDER BY id"
     found = [str(row["id"]) for row in db.rows(sql, beginning(prefix))]
     return [prefix] if prefix in found else found
 
 
 def list_tasks(store: Listings, with_finished: bool) -> list[Entry]:
-    """Return the open tasks, or all, the last touched first."""
+    """Return the open tasks, or all, most recently updated first."""
     sql = f"""
         SELECT {_COLUMNS} FROM tasks WHERE :all OR status = 'open' ORDER BY updated_at DESC, id
     """
@@ -90,6 +90,6 @@ def list_tasks(store: Listings, with_finished: bool) -> list[Entry]:
 
 
 def find_task(store: Listings, task: str) -> Entry | None:
-    """Return what is known of a task, by its whole id."""
+    """Return a task by its full id; None if there is none."""
     rows = store.rows(f"SELECT {_COLUMNS} FROM tasks WHERE id = :id", {"id": task})
     return rows[0] if rows else None

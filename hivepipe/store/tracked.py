@@ -1,7 +1,7 @@
-"""A database in a work tree that git has, too: what others commit would be taken for it.
+"""Refuse a database in a work tree that git tracks: commits of others would replace its content.
 
-So would a log beside it. SQLite applies whatever `hive.db-wal` or `hive.db-journal` it finds to the
-database, for good, and the database keeps the number by which it is known.
+The same holds for its logs. SQLite applies any `hive.db-wal` or `hive.db-journal` that it finds to
+the database, permanently, and the header still identifies the database as ours.
 """
 
 import shlex
@@ -16,7 +16,7 @@ _LOGS = SUFFIXES[1:]
 
 
 def refuse_tracked(path: Path) -> None:
-    """StoreError: git tracks a database in a work tree, or a log of it, or does not say."""
+    """Raise StoreError if git tracks a database in a work tree or its logs, or cannot tell."""
     tree, found, name = str(path).rpartition(f"{IN_PROJECT}/")
     if not tree or not found or "/" in name:
         return
@@ -30,7 +30,7 @@ def refuse_tracked(path: Path) -> None:
 
 
 def refusal(tree: str, tracked: list[str]) -> tuple[str, str]:
-    """Return what is wrong with files of ours that git tracks, and the command that mends it."""
+    """Return the error text for tracked files of ours, and the command that fixes it."""
     remove = f"git -C {shlex.quote(tree)} rm"
     for name in tracked:
         if name.endswith(_LOGS):

@@ -1,4 +1,4 @@
-"""All or nothing, on any connection of the store's."""
+"""Transactions on any connection of the store."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -7,12 +7,12 @@ from contextlib import contextmanager
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Take the write lock at the start, never half way; what goes wrong is raised as it is."""
+    """Run the block in a transaction; the write lock is taken at its start. Errors roll it back."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:  # a full disk makes SQLite roll back by itself
+        if connection.in_transaction:  # on a full disk SQLite rolls back by itself
             connection.execute("ROLLBACK")
         raise

@@ -1,8 +1,8 @@
-"""What Claude Code counted and wrote into no transcript: requests of compactions and of titles.
+"""Usage that no transcript message shows: requests for compactions and titles.
 
-Since some version after 2.1.197 a transcript has lines with what the session used in all, from its
-first run on: `cost-state`. What its messages used is taken off. A fork goes on counting where its
-parent was, and has the parent's start time; what the parent had counted by then is taken off, too.
+Since some version after 2.1.197 a transcript has `cost-state` lines with the total usage of the
+session since its first run. The usage of its messages is subtracted. A fork continues its parent's
+count and has the parent's start time, so the parent's count up to the fork is subtracted too.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ _COUNTS = Tokens._fields
 
 
 class Unseen(NamedTuple):
-    """What one session used beside its messages, by one model, as of its last count."""
+    """The usage of one session by one model beyond its messages, as of the last count."""
 
     time: str
     session: str
@@ -26,7 +26,7 @@ class Unseen(NamedTuple):
 
 
 class _State(NamedTuple):
-    """A count: when the session began, how long it had run, what each model had used."""
+    """One count: session, its start, its running time, and the usage of each model."""
 
     session: str
     started_ms: int
@@ -37,7 +37,7 @@ class _State(NamedTuple):
 
 def record(db: Database, session: str, started_ms: int, duration_ms: int, model: str, time: str,
            tokens: Tokens) -> None:  # fmt: skip
-    """Keep one model's part of a count; a line that is read again changes nothing."""
+    """Store one model's part of a count; reading a line again changes nothing."""
     names = ", ".join(_COUNTS)
     values = ", ".join(f":{name}" for name in _COUNTS)
     sql = f"""
@@ -50,7 +50,7 @@ def record(db: Database, session: str, started_ms: int, duration_ms: int, model:
 
 
 def unseen(store: Listings, session: str = "") -> Iterator[Unseen]:
-    """Yield what sessions used beside their messages, of all sessions or one."""
+    """Yield the usage of sessions beyond their messages, of all sessions or one."""
     by_start: dict[int, list[_State]] = {}
     by_session: dict[str, set[int]] = {}
     for state in _states(store, session):
@@ -72,7 +72,7 @@ def unseen(store: Listings, session: str = "") -> Iterator[Unseen]:
 
 
 def _states(store: Listings, session: str) -> Iterable[_State]:
-    """Return the counts of all sessions, or those of one and of its kin, in the order of time."""
+    """Return the counts of all sessions, or of one and its forks, in the order of time."""
     which = """
         WHERE started_ms IN (SELECT started_ms FROM cost_states WHERE session_id = :session)
     """
@@ -89,7 +89,7 @@ def _states(store: Listings, session: str) -> Iterable[_State]:
 
 
 def _since_fork(session: str, states: list[_State]) -> _State:
-    """Return the last count of a session, without what the one that it forked had before."""
+    """Return the last count of a session, minus the count of the session that it forked."""
     own = [state for state in states if state.session == session]
     others = (state for state in states if state.session != session)
     before = [state for state in others if _is_before(state, own[0])]
@@ -99,7 +99,7 @@ def _since_fork(session: str, states: list[_State]) -> _State:
 
 
 def _is_before(one: _State, other: _State) -> bool:
-    """Could the other have gone on counting from this one?"""
+    """Tell whether the other count can be a continuation of this one."""
     return one.duration_ms < other.duration_ms and all(
         not any(_less(tokens, other.models.get(model, Tokens())))
         for model, tokens in one.models.items()
@@ -107,7 +107,7 @@ def _is_before(one: _State, other: _State) -> bool:
 
 
 def _used(store: Listings, session: str) -> dict[str, Tokens]:
-    """Return what the messages of a session used, by the plain name of their model."""
+    """Return the usage of a session's messages, by the plain name of the model."""
     sums = ", ".join(f"SUM({name}) AS {name}" for name in _COUNTS)
     sql = f"SELECT model, {sums} FROM usage WHERE session_id = :session GROUP BY model"
     found: dict[str, Tokens] = {}

@@ -1,4 +1,4 @@
-"""What Claude's messages used: each once, however many transcripts wrote it down."""
+"""Usage of Claude's messages: each message once, in however many transcripts it is."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from hivepipe.transcripts.usage import Usage, merged
 
 
 def record(db: Database, usage: Usage) -> None:
-    """Insert the record of a message, or merge it into the one there is."""
+    """Insert the record of a message, or merge it into the stored one."""
     parameters = {"message": usage.message_id, "request": usage.request_id}
     known = db.row(
         "SELECT * FROM usage WHERE message_id = :message AND request_id = :request", parameters
@@ -71,7 +71,7 @@ def _rate_of(row: Row, tokens: Tokens) -> Rate:
 
 
 class Charge(NamedTuple):
-    """One message that costs: whose, when, what."""
+    """One charged message: time, session, agent, rate and tokens."""
 
     time: str
     session: str
@@ -79,17 +79,17 @@ class Charge(NamedTuple):
     agent_type: str
     rate: Rate
     tokens: Tokens
-    messages: int = 1  # 0: of requests that stand in no transcript
+    messages: int = 1  # 0: requests that are in no transcript
 
 
 def charges(store: Listings, since: str = "", session: str = "") -> Iterator[Charge]:
-    """Yield the messages since a moment (UTC, as the store writes times), of all sessions or one.
+    """Yield the messages since a UTC time in the store's format, of all sessions or one.
 
-    A side question replays messages of its parent, sometimes under other requests: a message that
-    the parent said itself is not one of the subagent's, and among subagents it counts once. Behind
-    them comes what Claude Code counted beside the messages.
+    A side question replays messages of its parent, sometimes under other request ids. A message of
+    the parent is not counted for the subagent, and among subagents it counts once. Last comes what
+    Claude Code counted in addition to the messages.
     """
-    which = "AND usage.session_id = :session" if session else ""  # an OR would read them all
+    which = "AND usage.session_id = :session" if session else ""  # an OR would read the whole table
     sql = f"""
         SELECT usage.*, agents.type AS agent_type FROM usage
         LEFT JOIN agents ON agents.id = usage.agent_id
