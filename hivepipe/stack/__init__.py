@@ -1,1 +1,1 @@
-"""The processes of a home: Redis server, writer, and the supervisor over them."""
+"""The processes of a home: Redis server, workers, and the supervisor that runs them."""

@@ -1,4 +1,4 @@
-"""The Redis of a home for a command, also while its stack rests."""
+"""Access to the Redis of a home for a command, also while its stack is not running."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,9 +13,9 @@ from hivepipe.stack.ping import answers
 
 @contextmanager
 def redis_at_hand(stack: Stack) -> Iterator[str]:
-    """Yield the address of a Redis with the jobs of a home; empty: there never was a job.
+    """Yield the address of a Redis with the jobs of a home, or "" if there never was a job.
 
-    Where no stack runs, a server reads the home's file for as long as the command takes.
+    If no stack runs, start a server on the home's file for the duration of the context.
     """
     with ExitStack() as opened:
         yield _address(stack, opened)
@@ -29,15 +29,15 @@ def _address(stack: Stack, opened: ExitStack) -> str:
     try:
         return opened.enter_context(lone_redis(stack))
     except LockHeldError:
-        if answers(stack.socket):  # a hook started the stack in this moment
+        if answers(stack.socket):  # a hook has just started the stack
             return stack.address
         raise
 
 
 def wake(place: Place) -> str:
-    """Start a resting stack as a hook would, so that it ends by itself; return its address.
+    """Start a stack that is not running, as a hook would, with idle shutdown; return its address.
 
-    StackError: the user stopped it, or there is none.
+    StackError: the user stopped it, or the project is not registered.
     """
     stack = Stack.of(place)
     if not answers(stack.address):

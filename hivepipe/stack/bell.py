@@ -1,7 +1,7 @@
-"""What hooks ring when they have spooled: a datagram socket in the runtime folder.
+"""A datagram socket in the runtime folder that hooks write to when they have spooled events.
 
-That it can be connected to says that somebody is there; with a Redis that runs whether or not
-the stack does, nothing else would. Bound by one process of a home, which holds a lock.
+A successful connect shows that a process will drain the spool. A remote Redis would not show this,
+since it runs independently of the stack. One process per home binds the socket; it holds a lock.
 """
 
 import contextlib
@@ -13,10 +13,10 @@ from hivepipe.queues.endpoint import BELL
 
 
 class Bell:
-    """Bound for the life of the process."""
+    """The socket; bound for the life of the process."""
 
     def __init__(self, folder: str) -> None:
-        """What a killed process left is replaced."""
+        """Bind the socket; one left by a killed process is replaced."""
         self._path = f"{folder}/{BELL}"
         self._remove()
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -24,14 +24,14 @@ class Bell:
         self._socket.setblocking(False)
 
     def wait(self, secs: float) -> None:
-        """Return when it is rung, or after so long; however often it was rung is once."""
+        """Wait for a datagram or the timeout; all waiting datagrams are consumed."""
         select.select([self._socket], [], [], secs)
         with contextlib.suppress(BlockingIOError):
             while self._socket.recv(16):
                 pass
 
     def close(self) -> None:
-        """Let hooks know that nobody is there any more."""
+        """Remove the socket, so that hooks see that no process listens."""
         self._socket.close()
         self._remove()
 

@@ -1,4 +1,4 @@
-"""compose.yaml, from the same table as supervisord's programs and the Procfile."""
+"""compose.yaml, rendered from the same table as supervisord's programs and the Procfile."""
 
 from hivepipe.stack.processes import PROCESSES, Process, needed_with
 from hivepipe.stack.redis_server import LIMITS

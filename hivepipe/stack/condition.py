@@ -1,12 +1,12 @@
-"""How a stack is, in one word.
+"""The condition of a stack, as one word.
 
-healthy       it runs, and no alert stands
-degraded      it runs; an alert stands that is not urgent, or the database did not answer just now
-unhealthy     it runs, or rests, with something wrong that needs a person
+healthy       it runs, and no alert is active
+degraded      it runs; an alert is active that is not urgent, or the database did not answer just now
+unhealthy     it runs, or rests, with a problem that needs a person
 resting       no process runs and nothing is wrong: the next event of a session starts it
 stopped       by `hivepipe down`: hooks keep their events on disk
 off           by `hivepipe off`: hooks do nothing
-unregistered  no `init` and no `up` was run here
+unregistered  neither `init` nor `up` was run here
 broken        it should run and does not
 """
 
@@ -23,27 +23,27 @@ RESTING, STOPPED, OFF, UNREGISTERED, BROKEN = (
     "unregistered",
     "broken",
 )
-FINE = (HEALTHY, DEGRADED, RESTING)  # nobody has to do anything at once: exit code 0
+FINE = (HEALTHY, DEGRADED, RESTING)  # no action is needed: exit code 0
 
-_BY_WORD = {"down": STOPPED, "off": OFF}  # what a person said
+_BY_WORD = {"down": STOPPED, "off": OFF}  # states set by a user's command
 
 
 class Seen(NamedTuple):
-    """What one look found of a stack."""
+    """The facts that determine the condition."""
 
     state: str  # of the record: on, down, off
     is_registered: bool
     runs: bool
-    is_ready: bool  # all processes are there and well
-    is_unsupervised: bool  # processes are left of a supervisor that was killed
+    is_ready: bool  # all processes run and are ready
+    is_unsupervised: bool  # processes remain whose supervisor was killed
     could_not_start: bool
-    has_trouble: bool  # with the database, or with jobs of a newer version, however short
+    has_trouble: bool  # with the database, or with jobs of a newer version, of any duration
     has_long_trouble: bool
     alerts: tuple[Alert, ...]
 
 
 def condition_of(seen: Seen) -> str:
-    """Return how a stack is; this module's docstring has the words."""
+    """Return the condition of a stack; this module's docstring lists the words."""
     if seen.state in _BY_WORD:
         return _BY_WORD[seen.state]
     if seen.runs:
@@ -66,5 +66,5 @@ def _is_urgent(alerts: Iterable[Alert]) -> bool:
 
 
 def _wait_in_vain(alerts: Iterable[Alert]) -> bool:
-    """Do events wait on disk for so long that a hook would have started the stack?"""
+    """Tell whether events have waited on disk longer than an automatic start takes."""
     return any(alert.name == "spool" for alert in alerts)

@@ -1,8 +1,8 @@
 """One process of a stack per container: `python -I -m hivepipe.stack.container NAME`.
 
-Records the home and the Redis that REDIS_URL names, then becomes the process. `--check NAME` says
-by its exit code whether that process is well. Home, registration and sockets lie on volumes that
-the containers share; one kernel, so the locks hold between them.
+Records the home and the Redis that REDIS_URL names, then becomes the process. `--check NAME` is the
+health check: exit code 0 if the process works. Home, records and sockets lie on volumes that the
+containers share. They run on one kernel, so file locks work between them.
 """
 
 import os
@@ -26,7 +26,7 @@ TURN_SECS = 30
 
 
 def main(arguments: list[str]) -> int:
-    """Be the process that the arguments name, or check it."""
+    """Become the process that the arguments name, or check it; return the exit code."""
     os.umask(0o077)
     is_check = arguments[:1] == ["--check"]
     try:
@@ -48,7 +48,7 @@ def _named(name: str) -> Process:
 
 
 def _register() -> None:
-    """Let the home's record name the Redis; whichever container comes first, its word stands."""
+    """Record the Redis of this home, unless another container did so before."""
     url = variable("REDIS_URL")
     if not url or not variable("HIVEPIPE_HOME"):
         raise StackError("a container needs REDIS_URL and HIVEPIPE_HOME")
@@ -65,7 +65,7 @@ def _register() -> None:
 
 
 def _is_well(process: Process) -> bool:
-    """Does Redis answer, and does the worker of this very container say a word now and then?"""
+    """Tell whether Redis answers and the worker of this container sends heartbeats."""
     with connect(locate(".").socket) as connection:
         connection.ping()
         if process.name == "scheduler":

@@ -1,8 +1,9 @@
-"""A home of 1.0.0, which lies in its project's work tree: what is believed or executed moves out.
+"""Convert a home of 1.0.0, which lies in its project's work tree.
 
-Database, archives and exports stay where they are. Everything else is copied to the home outside
-the tree; then the records name that one; then the old files are deleted. A kill before the records
-change leaves the old home as it was; after it the next start goes on where the last one ended.
+Database, archives and exports stay where they are. All other files are copied to the home outside
+the tree; then the records name that home; then the old files are deleted. After a crash before the
+records change, the old home is unchanged. After a later crash, the next start finishes the
+conversion.
 """
 
 import os
@@ -27,17 +28,17 @@ from hivepipe.stack.lock import Stack, locked_folder, make_private, remove_runti
 from hivepipe.stack.registration import left_old_home, move_records, records, take_folders
 from hivepipe.stack.tree import refuse_shipped
 
-SETTINGS = ("config.toml", "prices.toml")  # a person's, and believed
+SETTINGS = ("config.toml", "prices.toml")  # edited by users, and trusted
 _MADE_ANEW = ("environment", "hook-settings.json", "kernel", "redaction.key", "redis.lock")
-_OF_HOOKS = ("spool/", "instances/", NOTES, LOST)  # written while we move
+_OF_HOOKS = ("spool/", "instances/", NOTES, LOST)  # hooks may write these during the conversion
 _HOOK_LOG = "hook-errors.log"
 TURN_SECS = supervisor.READY_SECS + supervisor.STOP_SECS + 10
 
 
 def converted(stack: Stack) -> Stack:
-    """Return the stack of a home outside the tree; one of 1.0.0 is ended and converted for that.
+    """Return the stack of a home outside the tree; stop and convert one of 1.0.0.
 
-    TreeError: git tracks what lies in the tree, or a folder of it is a link.
+    TreeError: git tracks the data in the tree, or a folder of it is a link.
     """
     old = stack.home
     if is_in_project(old) and os.path.isdir(old):
@@ -69,7 +70,7 @@ def _move_out(stack: Stack, new: str) -> None:
 
 
 def _finish(home: str) -> None:
-    """Take what hooks have written into the old home meanwhile, and delete what was copied."""
+    """Copy what hooks wrote to the old home meanwhile, then delete the copied files."""
     old = read_record(home).get("was", "")
     if not old:
         return
@@ -79,7 +80,7 @@ def _finish(home: str) -> None:
         os.unlink(f"{old}/{name}")
     for folder, _, _ in os.walk(old, topdown=False):
         if folder != old:
-            with suppress(OSError):  # a person's file is in it
+            with suppress(OSError):  # a user's file is in it
                 os.rmdir(folder)
     with suppress(FileNotFoundError):
         _take(f"{kept_folder(old)}/{_HOOK_LOG}", home, f"logs/{_HOOK_LOG}")
@@ -89,7 +90,7 @@ def _finish(home: str) -> None:
 
 
 def _take(path: str, home: str, name: str) -> None:
-    """Copy what a hook wrote; what is there already came from a hook that was later."""
+    """Copy a file that a hook wrote; an existing target is newer and stays."""
     if name == LOST:
         with open(f"{home}/{name}", "ab") as new:
             new.write(read_bytes(path))
@@ -101,7 +102,7 @@ def _take(path: str, home: str, name: str) -> None:
 
 
 def _moving(old: str) -> Iterator[str]:
-    """Yield the files that move, by their names in the home: hivepipe's, and the settings."""
+    """Yield the names of the files to move, relative to the home: hivepipe's, and the settings."""
     for folder, _, names in os.walk(old):
         for name in (os.path.relpath(f"{folder}/{each}", old) for each in sorted(names)):
             stays = name == ".gitignore" or name.startswith(("hive.db", "backups/hive-before-"))

@@ -1,4 +1,4 @@
-"""Copying what a move of a home takes along: whole or not at all, and on disk before it counts."""
+"""Copy files for a move of a home: each copy is complete and synced before it is used."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ _OF_A_DATABASE = ("-wal", "-shm", "-journal")
 
 
 def copy_file(source: str, target: str) -> None:
-    """Copy one file over another; a database with what its log still holds. OSError, StoreError."""
+    """Copy one file over another; a database includes its write-ahead log. OSError, StoreError."""
     if source.endswith(_OF_A_DATABASE) or _is_same(source, target):
         return
     make_private(os.path.dirname(target))
@@ -35,7 +35,7 @@ def _is_same(source: str, target: str) -> bool:
 
 
 def _copy_database(source: str, target: str) -> None:
-    """Copy it page by page: row ids stay, and a reader that has it open does not matter."""
+    """Copy a database by SQLite's backup: row ids stay, and readers may have it open."""
     os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     try:
         with (

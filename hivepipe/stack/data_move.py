@@ -1,10 +1,10 @@
-"""Where a home's data lies: in the home, or in its project's work tree; and a move that was begun.
+"""Move a home's data between the home and its project's work tree; resumable after a crash.
 
     <home>/moving    JSON: `from` and `to` (a project, or empty: the home), `names` of archives
                      and exports below the folder that keeps them, `database`: names of its files
 
-All files are copied; then the record names the new place, in one step; then the old ones are
-deleted. After a kill `settle` deletes the copies before that step, and the old files after it.
+All files are copied; then the record names the new place, in one step; then the old files are
+deleted. After a crash `settle` deletes the copies if that step was not reached, else the old files.
 """
 
 import json
@@ -22,7 +22,7 @@ from hivepipe.store.location import database_in
 
 
 class Move(NamedTuple):
-    """A move of a home's data from one tree to another; no tree: the home itself."""
+    """A move of a home's data from one tree to another; an empty tree means the home itself."""
 
     home: str
     source: str
@@ -32,11 +32,14 @@ class Move(NamedTuple):
 
     @property
     def file(self) -> Path:
-        """Return where it is noted."""
+        """Return the path of the journal file."""
         return Path(self.home, "moving")
 
     def carry_out(self) -> None:
-        """Copy everything, switch, delete, while no stack runs. OSError, StoreError, TreeError."""
+        """Copy all files, switch the record, delete the old files; no stack may run.
+
+        OSError, StoreError, TreeError: nothing was switched.
+        """
         settle(self.home)
         self._refuse_to_replace()
         plan: dict[str, Any] = {"from": self.source, "to": self.target}
@@ -54,7 +57,7 @@ class Move(NamedTuple):
                 raise TreeError(f"{new} is there already: move it away, nothing was changed")
 
     def delete(self, tree: str) -> None:
-        """Delete the files of one of both places, and the folders that are empty then."""
+        """Delete the moved files in one of the two places, and folders that are then empty."""
         kept, database = kept_in(self.home, tree), database_in(self.home, tree)
         for path in self._files(tree):
             for each in (path, f"{path}.moving"):
@@ -62,7 +65,7 @@ class Move(NamedTuple):
                     os.unlink(each)
         folders = [folder for folder, _, _ in os.walk(kept, topdown=False)]
         for folder in (*folders, f"{database.parent}/backups"):
-            with suppress(OSError):  # something of a person's is in it
+            with suppress(OSError):  # a user's file is in it
                 os.rmdir(folder)
         self.file.unlink(missing_ok=True)
 
@@ -75,7 +78,7 @@ class Move(NamedTuple):
 
 
 def settle(home: str) -> None:
-    """End a move that a kill has interrupted: as if it had not begun, or as if it were over."""
+    """Finish an interrupted move: undo it before the switch, complete it after."""
     move = _begun(home)
     if move and tree_of(home) == move.target:
         move.delete(move.source)

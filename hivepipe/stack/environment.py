@@ -1,10 +1,10 @@
-"""The environment of a home's processes: remembered from its user, never taken from a hook.
+"""The environment of a home's processes: recorded from the user's commands, never from a hook.
 
-    <home>/environment    NAME=value, a line each: what `init`, `up` and `restart` had of the
-                          variables that the processes of a stack get (hivepipe.settings.inherited)
+    <home>/environment    NAME=value, one per line: the values at the last `init`, `up` or `restart`
+                          of the variables that stack processes get (hivepipe.settings.inherited)
 
-A project can set the environment of its hooks, and one stack may serve many projects. Where the
-user's folders are is remembered once, by the first of these commands or by `init`.
+A project can set the environment of its hooks, and one stack may serve many projects. The user's
+folders (HOME, XDG_*) are recorded once, by the first of these commands or by `init`.
 """
 
 import os
@@ -16,7 +16,7 @@ _KEPT = ("HOME=", "XDG_")
 
 
 def remember(home: str, *, anew: bool = False) -> None:
-    """Note what the processes of this home get; `anew`: also where the user's folders are."""
+    """Record the variables for the processes of this home; `anew`: also HOME and XDG_*."""
     now = [f"{os.fsdecode(name)}={os.fsdecode(value)}" for name, value in inherited().items()]
     before = read_small(f"{home}/environment", LARGEST_ENVIRONMENT).splitlines()
     if before and not anew:

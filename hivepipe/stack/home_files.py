@@ -1,4 +1,4 @@
-"""Which files of a home are hivepipe's. Whatever is not named here is a person's, and stays."""
+"""The list of files in a home that hivepipe makes; any other file is a user's and stays."""
 
 import re
 import sqlite3
@@ -34,7 +34,7 @@ _OURS = re.compile(rf"({'|'.join(_NAMES)})(\.\d+)?(\.tmp)?", re.ASCII)
 
 
 def why_not_ours(home: str, name: str) -> str:
-    """Say why a file of a home stays; empty: hivepipe made it. `name` is relative to the home."""
+    """Return why a file of a home stays, or "" if hivepipe made it; `name` is relative to the home."""
     path = Path(home, name)
     if path.is_symlink() or not path.is_file():
         return "it is a link, or no file"
@@ -48,7 +48,7 @@ def why_not_ours(home: str, name: str) -> str:
 
 
 def _is_of_named_instance(home: str, name: str) -> bool:
-    """Is it of a Claude Code that its launcher gave a name to (HIVEPIPE_INSTANCE_ID)?"""
+    """Tell whether a file belongs to a Claude Code started with HIVEPIPE_INSTANCE_ID."""
     found = re.fullmatch(r"instances/([\w.-]+?)(\.checkpoint|\.settings)?", name, re.ASCII)
     if not found:
         return False
@@ -58,7 +58,7 @@ def _is_of_named_instance(home: str, name: str) -> bool:
 def _is_tracked(home: str, name: str) -> bool:
     try:
         return bool(git.tracked_files(home, name))
-    except TreeError:  # git does not say: a person decides
+    except TreeError:  # git cannot tell: leave the file to the user
         return True
 
 
@@ -67,5 +67,5 @@ def _has_our_schema(path: Path) -> bool:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
             sql = "SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'"
             return db.execute(sql).fetchone() is not None
-    except sqlite3.Error:  # damaged: a person may want to save what is in it
+    except sqlite3.Error:  # damaged: the user may want to recover data from it
         return False

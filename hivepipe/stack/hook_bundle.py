@@ -1,14 +1,14 @@
 """All modules of the hook path in one file, so that a hook loads them in a third of the time.
 
-Importing a module costs 0.15 ms, most of it spent looking for its file: a sixth of a bare
-interpreter's start for the whole hook path. The bundle needs no other file of the package, so
-an upgrade that replaces these one by one does not touch a hook.
+Importing a module costs 0.15 ms, most of it to find its file. For the whole hook path that is a
+sixth of the start of a bare interpreter. The bundle needs no other file of the package, so an
+upgrade that replaces those one by one does not affect a hook.
 
-        0        marshal of (magic, boot, boot's text, module -> where it is, library, sources)
-        16384    the modules' code, each a marshal of its own; then their texts
+    0        marshal of (magic, boot, boot's source, module -> location, library, sources)
+    16384    the modules' code, each a marshal of its own; then their source texts
 
-A hook reads the first block, then of the rest what it imports: all of it is three times as much.
-The texts are for a Python whose bytecode is another: one that was upgraded since.
+A hook reads the first block, then only the modules that it imports: reading everything takes three
+times as long. The source texts serve a Python with another bytecode version, after an upgrade.
 """
 
 import errno
@@ -64,14 +64,14 @@ MODULES = (
     "hivepipe.queues.spool",
 )
 
-# Of the standard library, what is a file of its own.
+# Modules of the standard library that are separate files.
 EXTENSIONS = ("_blake2", "_json", "_socket")
 
 INDEX_BYTES = 16384
-_PLAIN_MARSHAL = 2  # a version that every Python reads
+_PLAIN_MARSHAL = 2  # a version that every Python can read
 
-# Runs among the globals of the hook's script, which has `root`, `file`, `magic` and `bundle`;
-# hence only what a bare interpreter has loaded.
+# Executed in the globals of the hook's script, which defines `root`, `file`, `magic` and `bundle`;
+# it may import only modules that a bare interpreter has loaded.
 BOOT = '''
 import gc, marshal, posix, sys
 from _frozen_importlib import ModuleSpec
@@ -120,7 +120,7 @@ sys.meta_path.insert(0, Bundle(file, modules, bundle[0] == magic))
 
 
 def bundle() -> bytes:
-    """Return the bundle for the running interpreter. OSError: the package is being replaced."""
+    """Return the bundle for the running interpreter; OSError: the package is being replaced."""
     files = {name: source_of(name) for name in MODULES}
     sources = _sources()
     texts = {name: file.read_bytes() for name, file in files.items()}
@@ -152,7 +152,7 @@ def bundle() -> bytes:
 
 
 def _offsets(parts: dict[str, bytes], start: int) -> dict[str, tuple[int, int]]:
-    """Return length and offset of each part, as `pread` takes them."""
+    """Return length and offset of each part, in the order of `pread`'s arguments."""
     found = {}
     for name, data in parts.items():
         found[name] = (len(data), start)
@@ -161,20 +161,20 @@ def _offsets(parts: dict[str, bytes], start: int) -> dict[str, tuple[int, int]]:
 
 
 def _extensions() -> dict[str, str]:
-    """Return the files of the library's modules; those that are built in have none."""
+    """Return module -> file of the library's modules; built-in ones have no file."""
     specs = {name: find_spec(name) for name in EXTENSIONS}
     origins = {name: spec.origin or "" for name, spec in specs.items() if spec}
     return {name: origin for name, origin in origins.items() if origin.startswith("/")}
 
 
 def _sources() -> tuple[tuple[int, int], ...]:
-    """Return size and time of every source, by which an older bundle is known."""
+    """Return size and modification time of every source, to detect an outdated bundle."""
     found = [source_of(name).stat() for name in MODULES]
     return tuple((status.st_size, status.st_mtime_ns) for status in found)
 
 
 def _without_lines(code: CodeType) -> CodeType:
-    """Drop the line numbers, a fifth of the code: hooks log an error's kind alone."""
+    """Remove the line numbers, a fifth of the code: hooks log only the type of an error."""
     constants = tuple(
         _without_lines(value) if isinstance(value, CodeType) else value for value in code.co_consts
     )
@@ -182,7 +182,7 @@ def _without_lines(code: CodeType) -> CodeType:
 
 
 def is_current(data: bytes) -> bool:
-    """Was this bundle made from the sources as they are now, and for the running interpreter?"""
+    """Tell whether a bundle matches the current sources and the running interpreter."""
     try:
         magic, _, boot, _, _, sources = marshal.loads(data)
         return bool((magic, boot, sources) == (MAGIC_NUMBER, BOOT, _sources()))
@@ -191,6 +191,6 @@ def is_current(data: bytes) -> bool:
 
 
 def source_of(name: str) -> Path:
-    """Return the file of a module of the hook path."""
+    """Return the source file of a module of the hook path."""
     inside = PACKAGE.joinpath(*name.split(".")[1:])
     return inside / "__init__.py" if inside.is_dir() else inside.with_suffix(".py")

@@ -1,15 +1,15 @@
 """The program that Claude Code runs on every event: a copy of the hook path in the state folder.
 
-Claude Code's settings name it, and nothing of the package: pip replaces the package's files one
-by one, and deletes the folder of a virtual environment whole. The copy is there throughout.
+Claude Code's settings name this program and no file of the package: pip replaces the package's
+files one by one, and removing a virtual environment deletes them. The copy always exists.
 
     <state>/hivepipe/hooks/<hash of the package's folder>/
         hook         `hook [EVENT]`, started by the interpreter in its first line
         hook_path    the modules (hivepipe.stack.hook_bundle)
     <state>/hivepipe/hooks/default -> the one that `init` made last, for hooks by name
 
-`init` and every start of a stack make it anew where the package has changed; each file is
-replaced in one step.
+`init` and every start of a stack update the copy if the package has changed. Each file is replaced
+atomically.
 """
 
 import os
@@ -25,9 +25,9 @@ from hivepipe.stack.installed import installed
 from hivepipe.stack.lock import make_private
 
 _LONGEST_SHEBANG = 120  # older kernels cut the line at 127
-# `-IS` is `-I -S`: the kernel hands over one argument.
+# `-IS` is `-I -S`: the kernel passes the rest of the line as one argument.
 _SHEBANG = "#!{python} -IS\n"
-# A program in sh, and a string in Python: for paths that the kernel does not take.
+# Valid as sh and as Python, for interpreter paths that do not fit in a `#!` line.
 _BY_SHELL = "#!/bin/sh\n'''exec' {python} -I -S \"$0\" \"$@\"\n' '''\n"
 _PROGRAM = """\
 # Claude Code runs this on every event: `hook EVENT`. `hivepipe init` makes it, of the package in
@@ -63,12 +63,12 @@ run(event)
 
 
 def launcher() -> str:
-    """Return the program of this installation."""
+    """Return the path of this installation's program."""
     return f"{_folder()}/{short_hash(str(PACKAGE))}/hook"
 
 
 def default_launcher() -> str:
-    """Return the program that hooks by name run."""
+    """Return the path of the program that hooks by name run."""
     return f"{_folder()}/default/hook"
 
 
@@ -77,9 +77,9 @@ def _folder() -> str:
 
 
 def write(as_default: bool = False) -> None:
-    """Make the copy; the one that hooks by name run if asked, or if there is none.
+    """Make the copy; also make it the default if `as_default` is set or there is no default.
 
-    StackError: it cannot be made, or cannot be executed there.
+    StackError: it cannot be written, or cannot be executed there.
     """
     path = Path(launcher())
     make_private(str(path.parent))
@@ -96,9 +96,9 @@ def write(as_default: bool = False) -> None:
 
 
 def refresh() -> None:
-    """Make the copy anew if the package has changed; where it cannot be, the old one stays.
+    """Update the copy if the package has changed; on an error the old one stays.
 
-    Nor in the middle of an upgrade, when half of the modules are new.
+    Do nothing in the middle of an upgrade, when only some modules are new.
     """
     if installed() and not is_fresh():
         try:
@@ -108,7 +108,7 @@ def refresh() -> None:
 
 
 def is_fresh() -> bool:
-    """Is the copy there, of the package as it is now?"""
+    """Tell whether the copy exists and matches the current package."""
     path = Path(launcher())
     try:
         with open(path.with_name("hook_path"), "rb", opener=regular) as file:
@@ -120,7 +120,7 @@ def is_fresh() -> bool:
 
 
 def interpreter_of(path: str) -> list[str]:
-    """Return the interpreter that a program names; nothing where the program is not there."""
+    """Return the interpreter that a program names, or [] if the program is missing."""
     first, second, *_ = *read_small(path).splitlines(), "", ""
     if first.startswith("#!/bin/sh"):
         return shlex.split(second.removeprefix("'''exec'"))[:1]
@@ -128,8 +128,7 @@ def interpreter_of(path: str) -> list[str]:
 
 
 def program() -> str:
-    """Return the text of the program."""
-    # Not a shim, as pyenv's, which makes a hook several times slower.
+    # The real path avoids shims, such as pyenv's, which make a hook several times slower.
     python = os.path.realpath(sys.executable)
     is_plain = " " not in python and "\t" not in python
     fits = is_plain and len(os.fsencode(python)) <= _LONGEST_SHEBANG

@@ -1,10 +1,10 @@
-"""The version on disk, which an upgrade changes under a running process."""
+"""The installed version on disk, which an upgrade changes under a running process."""
 
 from importlib.metadata import PackageNotFoundError, version
 
 
 def installed() -> str:
-    """Return it; empty in the middle of the upgrade."""
+    """Return the version, or "" in the middle of an upgrade."""
     try:
         return version("hivepipe")
     except PackageNotFoundError:

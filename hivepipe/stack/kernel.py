@@ -1,8 +1,8 @@
-"""One kernel per home: the locks and sockets of another one do not reach here.
+"""One kernel per home: locks and sockets of another kernel have no effect here.
 
-`<home>/kernel` names the machine, its boot and its pid namespace of the stack that runs; the
-writer touches it, `down` removes it. A folder that a container shares with its host, or a network
-with two machines, would otherwise have two stacks, and two writers on one database.
+`<home>/kernel` names machine, boot and pid namespace of the running stack. The writer touches the
+file, `down` removes it. Without it, a folder that a container shares with its host, or two machines
+share on a network, would have two stacks, and two writers on one database.
 """
 
 import contextlib
@@ -15,14 +15,14 @@ from hivepipe.errors import StackError
 from hivepipe.home import read_small, write_small
 
 UNKNOWN = "-"  # where there is no /proc
-FRESH_SECS = 120  # a stack that has not touched its file for so long is dead
+FRESH_SECS = 120  # a stack that has not touched its file for this long is dead
 
 
 def refuse_another(home: str) -> None:
-    """StackError: the stack of another kernel uses this home."""
+    """Raise StackError if a stack of another kernel uses this home."""
     machine, _, namespace = _named(home)
     if not is_anothers(home) or (machine, namespace) == (_this()[0], _this()[2]):
-        return  # the latter: this machine before it was started anew
+        return  # the second case: this machine before a reboot
     secs = time.time() - _touched(home)
     if secs < FRESH_SECS:
         raise StackError(
@@ -32,27 +32,27 @@ def refuse_another(home: str) -> None:
 
 
 def claim(home: str) -> None:
-    """Say that the stack of this kernel uses the home."""
+    """Record that the stack of this kernel uses the home."""
     write_small(_file(home), "\n".join((*_this(), "")))
 
 
 def touch(home: str) -> bool:
-    """Say that it still does; False: another kernel has taken the home over."""
+    """Renew the record's time; False: another kernel has taken over the home."""
     if is_anothers(home):
         return False
-    with contextlib.suppress(OSError):  # no supervisor started this writer; a disk in trouble
+    with contextlib.suppress(OSError):  # a writer without a supervisor, or a faulty disk
         os.utime(_file(home))
     return True
 
 
 def is_anothers(home: str) -> bool:
-    """Does the file name another kernel? A laptop's name may change with its network."""
+    """Tell whether the file names another kernel; a changed host name alone does not count."""
     named, this = _named(home), _this()
     return named not in (this, ("", "", "")) and (named[1:] != this[1:] or named[1] == UNKNOWN)
 
 
 def release(home: str) -> None:
-    """Say that the stack of this kernel has ended."""
+    """Remove the record when the stack of this kernel has ended."""
     Path(_file(home)).unlink(missing_ok=True)
 
 
@@ -73,7 +73,7 @@ def _named(home: str) -> tuple[str, str, str]:
 
 
 def _this() -> tuple[str, str, str]:
-    """Return machine, boot and pid namespace, as far as there is a /proc that says so."""
+    """Return machine, boot and pid namespace; UNKNOWN where there is no /proc."""
     try:
         namespace = os.readlink("/proc/self/ns/pid")
     except OSError:
@@ -82,5 +82,5 @@ def _this() -> tuple[str, str, str]:
 
 
 def boot() -> str:
-    """Return what names the time since the machine was started."""
+    """Return the id of the current boot, or UNKNOWN."""
     return read_small("/proc/sys/kernel/random/boot_id").strip() or UNKNOWN

@@ -1,4 +1,4 @@
-"""Every stack of this user: those of the records, and those that run without one."""
+"""Every stack of this user: recorded ones, and running ones without a record."""
 
 import os
 import time
@@ -21,31 +21,31 @@ from hivepipe.stack.registration import records
 
 
 class KnownStack(NamedTuple):
-    """A stack and how it is.
+    """A stack and its state.
 
     `state`: `running`; `broken` (processes without a supervisor); without any process `stopped`,
     `off`, `resting` (recorded as on) or `gone` (its folder was deleted).
     """
 
     stack: Stack
-    project: str  # empty: those that were never registered, or a home that is no project's own
+    project: str  # empty: the default home, or a home that is not one project's own
     state: str
     processes: list[psutil.Process]
 
     @property
     def age_secs(self) -> float:
-        """Return for how long its oldest process has run; 0 without any."""
+        """Return the age in seconds of its oldest process; 0 without any."""
         since = [asked(process.create_time, time.time()) for process in self.processes]
         return max(time.time() - min(since), 0) if since else 0
 
     @property
     def memory_bytes(self) -> int:
-        """Return the memory of all its processes, shared pages divided among their users."""
+        """Return the memory of its processes in bytes; shared pages are divided among their users."""
         return sum(_memory_of(process) for process in self.processes)
 
 
 def known_stacks() -> list[KnownStack]:
-    """Return every stack of this user, by home; KnownStack says how each is."""
+    """Return every stack of this user, sorted by home."""
     states = {
         Stack.of(Place("", record["home"], record)): record.get("state", "on")
         for record in records()
@@ -58,7 +58,7 @@ def known_stacks() -> list[KnownStack]:
 
 
 def _running_stacks() -> list[Stack]:
-    """Return the stacks of all supervisors that run on this state folder, recorded or not."""
+    """Return the stacks of all supervisors that use this state folder, recorded or not."""
     found = []
     for process in others():
         words = asked(process.cmdline, [])
@@ -68,7 +68,7 @@ def _running_stacks() -> list[Stack]:
 
 
 def _state_folder_of(process: psutil.Process) -> str:
-    """Return where the records of another process lie: one account may have several sets."""
+    """Return the state folder of another process; one account may have several."""
     environ = asked(process.environ, {})
     state = environ.get("XDG_STATE_HOME") or f"{environ.get('HOME', '')}/.local/state"
     return f"{state}/hivepipe"
@@ -90,7 +90,7 @@ def _look_at(stack: Stack, recorded: str) -> KnownStack:
 
 
 def is_default(stack: Stack) -> bool:
-    """Is this the stack of all projects that were never registered?"""
+    """Tell whether this is the stack of all projects that were never registered."""
     return stack.home == default_home()
 
 
@@ -98,4 +98,4 @@ def _memory_of(process: psutil.Process) -> int:
     full = asked(process.memory_full_info, None)
     if full is None:
         return 0
-    return int(getattr(full, "pss", full.uss))  # macOS knows no pss
+    return int(getattr(full, "pss", full.uss))  # macOS has no pss

@@ -1,6 +1,6 @@
-"""Whether a stack leaves when nobody needs it: one that a hook started does, one of `up` stays.
+"""Idle shutdown: automatically started stacks stop when idle, `up` stacks stay.
 
-<home>/stay    the boot of the machine in which a person asked for the stack; `down` removes it
+<home>/stay    the boot during which a user ran `up`; `down` removes it
 """
 
 import os
@@ -22,29 +22,29 @@ _REQUEST = b"POST /RPC2 HTTP/1.0\r\nContent-Type: text/xml\r\nContent-Length: %d
 
 
 def stay(stack: Stack) -> None:
-    """Remember that a person asked for this stack."""
+    """Record that a user asked for this stack."""
     write_small(stack.stay, f"{kernel.boot()}\n")
 
 
 def may_leave(stack: Stack) -> bool:
-    """Is there a supervisor, and did nobody but a hook ask for it?"""
+    """Tell whether idle shutdown applies: a supervisor runs, and no user asked for the stack."""
     is_wanted = read_small(stack.stay).strip() == kernel.boot()
     return not is_wanted and os.path.exists(stack.supervisor_socket)
 
 
 def leave(stack: Stack) -> bool:
-    """Ask the supervisor to end the stack, this process too; False: somebody needs it after all."""
+    """Ask the supervisor to stop the stack, including this process; False: it stays."""
     try:
-        with locked_folder(stack.home, 0):  # an `up` at work wins
+        with locked_folder(stack.home, 0):  # a running `up` takes precedence
             return may_leave(stack) and ask_to_shut_down(stack)
     except LockHeldError:
         return False
 
 
 def ask_to_shut_down(stack: Stack) -> bool:
-    """Let the supervisor end everything; False: it does not answer.
+    """Send supervisord a shutdown request; False: it does not answer.
 
-    By hand, for xmlrpc costs a worker 4 MB for as long as it lives.
+    The request is written by hand: xmlrpc would cost a worker 4 MB for its whole life.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(ANSWER_SECS)

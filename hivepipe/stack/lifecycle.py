@@ -1,7 +1,7 @@
-"""Bring the stack of a home up, take it down, start it anew: one such change at a time.
+"""Start, stop and restart the stack of a home: one such change at a time.
 
-Record and processes change under one lock, so that whatever commands run at once, a record never
-says `down` over a running stack, nor `on` where the last word was `down`.
+Record and processes change under one lock. So with concurrent commands a record never says `down`
+while the stack runs, nor `on` after a later `down`.
 """
 
 import os
@@ -19,12 +19,12 @@ from hivepipe.stack.lock import Stack, locked_folder, make_private, remove_runti
 from hivepipe.stack.registration import move, refuse_switched_off, set_state
 from hivepipe.stack.tree import refuse_replaced
 
-# Longer than the slowest start and the slowest stop that may stand before us.
+# Longer than the slowest start and the slowest stop that may hold the lock before us.
 TURN_SECS = supervisor.READY_SECS + supervisor.STOP_SECS + 10
 
 
 def bring_up(project: str, stack: Stack) -> Stack:
-    """Start the stack of a registered project, or join the one that runs."""
+    """Start the stack of a registered project, or join the running one."""
     stack = converted(stack)
     with _turn(stack):
         refuse_switched_off(project)
@@ -36,7 +36,7 @@ def bring_up(project: str, stack: Stack) -> Stack:
 
 
 def start_by_itself(stack: Stack) -> None:
-    """Start the stack of a home because a hook found none, unless its user said `down` since."""
+    """Start the stack of a home for a hook, unless its user ran `down` since."""
     if read_record(stack.home).get("state", "on") == "on":
         stack = converted(stack)
     with _turn(stack):
@@ -46,7 +46,7 @@ def start_by_itself(stack: Stack) -> None:
 
 
 def take_down(stack: Stack) -> None:
-    """End a stack and all it left, but for its data; hooks start nothing until it is brought up."""
+    """Stop a stack and remove its runtime files, not its data; hooks start nothing until `up`."""
     with _turn(stack):
         set_state(stack.home, "down")
         supervisor.stop(stack)
@@ -56,7 +56,7 @@ def take_down(stack: Stack) -> None:
 
 
 def leave_the_tree(stack: Stack) -> Stack:
-    """Convert a home of 1.0.0; a stack of it that ran goes on with the code of today."""
+    """Convert a home of 1.0.0; if its stack ran, start it again with the current code."""
     ran = bool(supervisor.processes(stack))
     stack = converted(stack)
     if ran:
@@ -67,7 +67,7 @@ def leave_the_tree(stack: Stack) -> Stack:
 
 @contextmanager
 def stopped(project: str, stack: Stack) -> Iterator[Stack]:
-    """Hold a home whose stack is ended meanwhile; one that ran is started again."""
+    """Hold a home with its stack stopped; start the stack again afterwards if it ran."""
     ran = bool(supervisor.processes(stack))
     stack = converted(stack)
     with _turn(stack):
@@ -80,7 +80,7 @@ def stopped(project: str, stack: Stack) -> Iterator[Stack]:
 
 
 def restart(project: str, stack: Stack) -> Stack:
-    """End the stack of a registered project and start it with the code that is installed now."""
+    """Stop the stack of a registered project and start it with the code that is installed now."""
     stack = converted(stack)
     with _turn(stack):
         refuse_switched_off(project)
@@ -92,7 +92,7 @@ def restart(project: str, stack: Stack) -> Stack:
 
 
 def _start(stack: Stack) -> None:
-    """Start it, and let hooks be of the same version."""
+    """Start the stack and update the hooks to the same version."""
     settle(stack.home)
     refuse_replaced(stack.home)
     hook_copy.refresh()
@@ -102,9 +102,9 @@ def _start(stack: Stack) -> None:
 
 @contextmanager
 def _turn(stack: Stack) -> Iterator[None]:
-    if not os.path.isdir(stack.home):  # its project was deleted: nobody can start anything there
+    if not os.path.isdir(stack.home):  # its project was deleted: nothing can start there
         yield
         return
     with locked_folder(stack.home, TURN_SECS):
-        make_private(stack.folder)  # whoever had the turn before may have removed it
+        make_private(stack.folder)  # the previous holder of the lock may have removed it
         yield

@@ -1,4 +1,4 @@
-"""Does a process listen at a socket? For the processes that need not load redis-py."""
+"""Tell whether a process listens at a socket, without loading redis-py."""
 
 import os
 import socket
@@ -6,14 +6,14 @@ import stat
 
 
 def listens(path: str) -> bool:
-    """Does somebody listen there? They are asked nothing: they may be busy."""
+    """Tell whether a process listens at the socket; it is not sent anything, as it may be busy."""
     try:
         if not stat.S_ISSOCK(os.lstat(path).st_mode):
             return False
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.setblocking(False)
             connection.connect(path)
-    except BlockingIOError:  # more wait for it than it has room for
+    except BlockingIOError:  # the backlog is full
         return True
     except OSError:
         return False

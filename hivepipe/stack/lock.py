@@ -1,8 +1,8 @@
-"""One process of each kind per home: locks that the kernel frees, and the folder they lie in.
+"""One process of each kind per home: kernel file locks, and the folder that holds them.
 
 A lock is taken on an inheritable descriptor before `exec`, so it lives exactly as long as the
-process that was started, and no pid file is ever believed. Whoever starts or stops a whole stack
-holds the home's folder itself, which leaves no file behind.
+started process. No pid file is trusted. Commands that start or stop a whole stack lock the home's
+folder itself, which leaves no file behind.
 """
 
 import fcntl
@@ -24,13 +24,15 @@ from hivepipe.home import (
 from hivepipe.queues.spool import LOST, NOTES
 
 RETRY_SECS = 0.02
-# 103 bytes are allowed on macOS; supervisord binds a temporary name with its pid appended. A
-# longer path does not fail in Redis 6.2: it silently listens on a truncated name.
+# macOS allows 103 bytes, and supervisord binds a temporary name with its pid appended. Redis 6.2
+# does not fail on a longer path: it silently listens on a truncated name.
 LONGEST_SOCKET_BYTES = 90
 
 
 class Stack(NamedTuple):
-    """The stack of a home; `folder` holds its sockets and locks, `url` names another's Redis."""
+    """The stack of a home; `folder` holds its sockets and locks, `url` names a Redis that is not
+    ours.
+    """
 
     home: str
     folder: str
@@ -44,42 +46,42 @@ class Stack(NamedTuple):
 
     @classmethod
     def prepared(cls, home: str) -> "Stack":
-        """Return the stack of a home, with the Redis that is recorded; its folder is made."""
+        """Return the stack of a home, with the recorded Redis; its runtime folder is made."""
         recorded = read_record(home).get("socket", "")
         return cls(home, runtime_for(home), "" if recorded.startswith("/") else recorded)
 
     @property
     def socket(self) -> str:
-        """Return where a Redis of its own listens."""
+        """Return the path of its own Redis's socket."""
         return f"{self.folder}/redis.sock"
 
     @property
     def address(self) -> str:
-        """Return where its Redis is, of its own or not."""
+        """Return the address of its Redis: `url`, or the socket."""
         return self.url or self.socket
 
     @property
     def supervisor_socket(self) -> str:
-        """Return where its supervisor listens."""
+        """Return the path of its supervisor's socket."""
         return f"{self.folder}/supervisor.sock"
 
     @property
     def config(self) -> str:
-        """Return where supervisord's configuration lies."""
+        """Return the path of supervisord's configuration."""
         return f"{self.folder}/supervisord.conf"
 
     def lock(self, name: str) -> str:
-        """Return the lock file of one process."""
+        """Return the path of the lock file of one process."""
         return f"{self.folder}/{name}.lock"
 
     @property
     def data_lock(self) -> str:
-        """Return Redis' second lock file, beside its data: runtime folders go away at logout."""
+        """Return Redis's second lock file, beside its data: runtime folders are deleted at logout."""
         return f"{self.home}/redis.lock"
 
     @property
     def stay(self) -> str:
-        """Return the file that says that a person asked for the stack (hivepipe.stack.leave)."""
+        """Return the file that records that a user asked for the stack (hivepipe.stack.leave)."""
         return f"{self.home}/stay"
 
 
@@ -92,7 +94,7 @@ def take_lock(path: str, wait_secs: float) -> int:
 
 @contextmanager
 def locked_folder(path: str, wait_secs: float) -> Iterator[None]:
-    """Hold a folder that exists; LockHeldError after `wait_secs`."""
+    """Lock an existing folder; LockHeldError after `wait_secs`."""
     descriptor = _locked(path, os.O_RDONLY | os.O_DIRECTORY, wait_secs)
     try:
         yield
@@ -102,7 +104,7 @@ def locked_folder(path: str, wait_secs: float) -> Iterator[None]:
 
 @contextmanager
 def locked_file(path: str, wait_secs: float) -> Iterator[None]:
-    """Hold a file, which is made if it is not there; LockHeldError after `wait_secs`."""
+    """Lock a file, which is made if missing; LockHeldError after `wait_secs`."""
     descriptor = _locked(path, os.O_RDWR | os.O_CREAT, wait_secs)
     try:
         yield
@@ -124,7 +126,7 @@ def _locked(path: str, flags: int, wait_secs: float) -> int:
         else:
             if _is_still(path, descriptor):
                 return descriptor
-            os.close(descriptor)  # `down` removed the file before this lock was had
+            os.close(descriptor)  # `down` removed the file before the lock was acquired
 
 
 def _is_still(path: str, descriptor: int) -> bool:
@@ -135,7 +137,7 @@ def _is_still(path: str, descriptor: int) -> bool:
 
 
 def remove_runtime(stack: Stack) -> None:
-    """Remove sockets and locks of a stack that has no process; the caller holds the home."""
+    """Remove sockets and locks of a stack without processes; the caller holds the home's lock."""
     _empty(stack.folder)
     for remove, path in (
         (os.rmdir, stack.folder),
@@ -148,7 +150,7 @@ def remove_runtime(stack: Stack) -> None:
 
 
 def _empty(folder: str) -> None:
-    """Remove what lies there, but for events that the home did not take."""
+    """Remove the contents of the runtime folder, except events that the home did not accept."""
     with suppress(OSError):
         os.rmdir(f"{folder}/spool")
     with suppress(OSError):
@@ -162,9 +164,9 @@ def _empty(folder: str) -> None:
 
 
 def runtime_for(home: str) -> str:
-    """Return the folder of this home's sockets and locks, made and checked.
+    """Return the folder of this home's sockets and locks; it is made and checked.
 
-    The recorded one comes first: XDG_RUNTIME_DIR differs between a login, cron and a container's
+    A recorded folder is preferred: XDG_RUNTIME_DIR differs between a login, cron and a container's
     shell, and two folders would mean two Redis servers on one append-only file.
     """
     record = read_record(home)
@@ -173,7 +175,7 @@ def runtime_for(home: str) -> str:
     folder = recorded if is_ours else runtime_folder(home)
     try:
         make_private(os.path.dirname(folder))
-    except StackError:  # XDG_RUNTIME_DIR of a login that is over
+    except StackError:  # XDG_RUNTIME_DIR of a session that has ended
         folder = spare_runtime_folder(home)
     for path in (os.path.dirname(folder), folder):
         make_private(path)
@@ -185,7 +187,7 @@ def runtime_for(home: str) -> str:
 
 
 def make_private(path: str) -> None:
-    """Make a folder and its parents for the user alone, also when another process does so too."""
+    """Make a folder and its parents with mode 0700; safe against concurrent calls."""
     before = os.umask(0o077)
     try:
         os.makedirs(path, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The Redis of a home whose stack is down, alone for a moment: to change what its file holds."""
+"""A temporary Redis server on a home's file while its stack is down, to change its contents."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ STOP_SECS = 30.0
 
 
 def has_file(home: str) -> bool:
-    """Did a Redis of this home leave a file? From Redis 7 on it is a folder."""
+    """Tell whether a Redis of this home left a file; since Redis 7 it is a folder."""
     return any(path.is_file() for path in Path(home).glob("append*")) or any(
         Path(home).glob("append*/*")
     )
@@ -30,9 +30,10 @@ def has_file(home: str) -> bool:
 
 @contextmanager
 def lone_redis(stack: Stack) -> Iterator[str]:
-    """Run the server and yield its address; nobody can start the stack meanwhile.
+    """Run the server and yield its address; the stack cannot be started meanwhile.
 
-    StackError: it does not start, or the stack of another machine has the home.
+    StackError: it does not start, or a stack of another machine uses the home. LockHeldError: a
+    start or stop is under way.
     """
     kernel.refuse_another(stack.home)
     with locked_folder(stack.home, TURN_SECS):
@@ -42,7 +43,7 @@ def lone_redis(stack: Stack) -> Iterator[str]:
         locks = [take_lock(path, 2.0) for path in (stack.lock("redis"), stack.data_lock)]
         core_dumps.leave_none()
         try:
-            address = f"{stack.folder}/lone.sock"  # where no hook looks
+            address = f"{stack.folder}/lone.sock"  # hooks do not use this address
             server = subprocess.Popen(
                 [find_server(), *arguments(stack.home, address)],
                 stdin=subprocess.DEVNULL,

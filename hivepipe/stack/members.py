@@ -1,8 +1,8 @@
 """Find the processes of a stack without its supervisor, and end them.
 
-A process belongs to a stack if it holds one of its locks. A runtime folder goes away at logout,
-and the locks with it: then supervisord and the workers are known by their HIVEPIPE_HOME, and Redis,
-which writes its title over its environment, by its socket's path in that title.
+A process belongs to a stack if it holds one of its locks. The runtime folder and its locks may be
+deleted at logout. Then supervisord and the workers are recognised by their HIVEPIPE_HOME. Redis
+overwrites its environment with its title, so it is recognised by the socket's path in the title.
 """
 
 import os
@@ -26,7 +26,7 @@ _SUPERVISORD = "supervisor.supervisord"
 
 
 def members(stack: Stack) -> dict[str, list[psutil.Process]]:
-    """Return the processes of a stack by name, the supervisor's among them; only those found."""
+    """Return the processes of a stack by program name, the supervisor's under SUPERVISOR."""
     locks = {stack.lock(entry.name): entry.name for entry in PROCESSES}
     locks[stack.data_lock] = "redis"
     found: dict[str, list[psutil.Process]] = {}
@@ -43,7 +43,7 @@ def members(stack: Stack) -> dict[str, list[psutil.Process]]:
 
 
 def others() -> Iterator[psutil.Process]:
-    """Yield the user's processes but this one; root's are all."""
+    """Yield the other processes with the effective user id of this one."""
     for process in psutil.process_iter():
         user = asked(lambda process=process: process.uids().effective, -1)  # type: ignore[misc]
         if process.pid != os.getpid() and user == os.geteuid():
@@ -51,12 +51,12 @@ def others() -> Iterator[psutil.Process]:
 
 
 def is_supervisor(words: list[str]) -> bool:
-    """Is this the command line of the supervisor of some stack?"""
+    """Tell whether this is the command line of a stack's supervisor."""
     return _SUPERVISORD in words
 
 
 def _program_of(stack: Stack, process: psutil.Process, words: list[str]) -> str:
-    """Return which of the stack's programs this process is by its own words; empty if none."""
+    """Return the program that a process's command line names, or "" if it is none of the stack's."""
     title = f"{' '.join(words)} "
     if "-server" in title and f"{stack.socket} " in title:
         return "redis"
@@ -73,7 +73,7 @@ def home_of(process: psutil.Process) -> str:
 
 
 def asked(ask: Callable[[], Any], otherwise: Any) -> Any:
-    """Ask something of a process that may just have ended, or be somebody else's."""
+    """Query a process; return `otherwise` if it has ended or access is denied."""
     try:
         return ask()
     except (psutil.Error, OSError):
@@ -92,7 +92,10 @@ def signal_all(group: list[psutil.Process], send: Any) -> None:
 
 
 def end(group: list[psutil.Process], secs: float) -> None:
-    """Terminate these processes, and kill those that have not gone after so long."""
+    """Terminate these processes, and kill those that still run after `secs`.
+
+    StackError: a process survives SIGKILL.
+    """
     signal_all(group, psutil.Process.terminate)
     left = wait(group, secs)
     signal_all(left, psutil.Process.kill)
@@ -101,7 +104,7 @@ def end(group: list[psutil.Process], secs: float) -> None:
 
 
 def wait(group: list[psutil.Process], secs: float) -> list[psutil.Process]:
-    """Return those that still run after so long; a zombie is gone (nobody may ever reap it)."""
+    """Return the processes that still run after `secs`; a zombie counts as ended."""
     deadline = time.monotonic() + secs
     while (group := [entry for entry in group if _runs(entry)]) and time.monotonic() < deadline:
         time.sleep(POLL_SECS)

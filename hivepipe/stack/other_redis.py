@@ -1,7 +1,7 @@
-"""Use a Redis that is there already: may it be used, and does nobody else use it?
+"""Use an existing Redis: check that it is suitable and that no other program uses it.
 
-`hivepipe:owner` there is "<id> <home> on <host>", set by the first `up` and never taken over; the
-id is in the home's record. A running stack sets it again when Redis has lost it.
+`hivepipe:owner` there is "<id> <home> on <host>". The first `up` sets it, and no other home takes
+it over. The id is in the home's record. A running stack sets it again if Redis has lost it.
 """
 
 import socket
@@ -26,7 +26,7 @@ _OURS = {f"rq:queue:{name}" for name in ALL_QUEUES}
 
 
 def canonical(url: str) -> str:
-    """Return a URL as it is recorded; StackError: it is not one that can be used."""
+    """Return a URL in the form that is recorded; StackError: it cannot be used."""
     try:
         parts = urlsplit(url)
         port = parts.port or endpoint.PORT
@@ -51,9 +51,9 @@ def canonical(url: str) -> str:
 
 
 def take(url: str, home: str, owner: str) -> list[str]:
-    """Make a Redis this home's own, in the name of an id; return what its user should know of it.
+    """Claim a Redis for this home under an owner id; return warnings for the user.
 
-    StackError: it cannot be reached, is a cluster or too old, or belongs to somebody else.
+    StackError: it cannot be reached, is a cluster, is too old, or another home or program uses it.
     """
     name = endpoint.shown(url)
     try:
@@ -66,9 +66,9 @@ def take(url: str, home: str, owner: str) -> list[str]:
 
 
 def give_back(url: str, owner: str, with_jobs: bool) -> bool:
-    """Remove all of ours from a Redis that is not; return whether nothing of ours is left there.
+    """Remove our keys from a Redis that is not ours; return whether none is left.
 
-    Jobs that wait or failed are kept unless `with_jobs` says to remove them too.
+    Jobs that wait, run or failed are kept unless `with_jobs` is set.
     """
     try:
         with connect(url) as connection:
@@ -86,9 +86,9 @@ def give_back(url: str, owner: str, with_jobs: bool) -> bool:
 
 
 def say_again(connection: redis.Redis, home: str) -> None:
-    """Say whose it is, where a Redis that forgot everything does not know it any more.
+    """Set the owner key again if a Redis has lost its data.
 
-    Else a stack whose jobs are in it would later be refused as another program.
+    Otherwise the stack whose jobs are in it would later be refused as another program.
     """
     owner = read_record(home).get("owner")
     if owner:
@@ -131,7 +131,7 @@ def _become_owner(connection: redis.Redis, name: str, home: str, ours: str) -> N
 
 
 def _strangers(connection: redis.Redis, is_new: bool) -> list[str]:
-    """Return RQ's queues and workers that are not ours; in a new database any is not."""
+    """Return RQ's queues and workers of other programs; in a new database that is all of them."""
     queues: Any = connection.smembers("rq:queues")
     found = [_text(queue) for queue in queues if is_new or _text(queue) not in _OURS]
     workers: Any = connection.smembers("rq:workers")

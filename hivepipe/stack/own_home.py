@@ -1,11 +1,11 @@
-"""Did hivepipe ever work in a folder? In any other one no file is its own, whatever its name."""
+"""Tell whether a folder is or was a home of hivepipe; in any other folder no file is ours."""
 
 import os
 from pathlib import Path
 
 from hivepipe.store.foreign import is_own
 
-# Names that the predecessor's home never has.
+# Names that never occur in the predecessor's home.
 _MARKS = {
     "appendonly.aof",
     "appendonlydir",
@@ -18,12 +18,12 @@ _MARKS = {
 
 
 def is_marked(home: str) -> bool:
-    """Does hivepipe's own mark lie in this folder? A link is never a home of ours."""
+    """Tell whether a folder holds one of our marks or our database; a link never does."""
     if os.path.islink(home) or not os.path.isdir(home):
         return False
     return is_whole(home) or is_own(Path(home, "hive.db"))
 
 
 def is_whole(home: str) -> bool:
-    """Does more than a database lie there? So it is in a home, not in a tree of one."""
+    """Tell whether a folder is a whole home, not only the data in a work tree."""
     return os.path.isdir(home) and bool(_MARKS & set(os.listdir(home)))

@@ -1,4 +1,4 @@
-"""Does a Redis answer? Apart from its server's file: that process need not load redis-py."""
+"""Tell whether a Redis server answers, apart from the module that starts one."""
 
 import socket
 
@@ -10,14 +10,14 @@ ANSWER_SECS = 2
 
 
 def answers(address: str) -> bool:
-    """Does a Redis answer PING here? One attempt, where redis-py would try again and wait."""
+    """Tell whether a Redis answers PING, in one attempt; redis-py would retry and wait."""
     if not address.startswith("/"):
         return _answers_elsewhere(address)
     return ping(address).startswith(b"+PONG")
 
 
 def ping(path: str) -> bytes:
-    """Return what a server at this socket answers to PING; nothing if it does not."""
+    """Return a server's answer to PING at this socket, or b"" if there is none."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(ANSWER_SECS)
         try:

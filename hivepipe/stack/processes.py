@@ -1,4 +1,4 @@
-"""What a stack consists of: one table behind the supervisor's programs and the Procfile."""
+"""The processes of a stack: one table for the supervisor's programs and the Procfile."""
 
 import shlex
 import sys
@@ -11,7 +11,7 @@ import hivepipe
 from hivepipe.queues.endpoint import is_local
 
 # Paths are relative to the home, where supervisord runs: a home may hold any character.
-# startsecs=0: a program that cannot start is tried about once a second and never given up.
+# startsecs=0: a program that cannot start is retried about once a second, without a limit.
 _HEAD = """\
 [supervisord]
 identifier={identity}
@@ -32,7 +32,7 @@ supervisor.rpcinterface_factory=hivepipe.stack.prompt_restart:make
 [rpcinterface:reachable]
 supervisor.rpcinterface_factory=hivepipe.stack.reachable:make
 """
-# Those of one priority are one group: started at once, and told to stop at once.
+# Programs of one priority form one group: started together, and stopped together.
 _GROUP = """\
 [group:{priority}]
 programs={names}
@@ -54,7 +54,7 @@ stdout_logfile_backups=2
 
 
 class Process(NamedTuple):
-    """One long-lived process; `if_redis` says with whose Redis it is needed."""
+    """One long-lived process; `if_redis` says with which kind of Redis it is needed."""
 
     name: str
     script: str
@@ -75,7 +75,7 @@ PROCESSES = (
 
 
 def root_folder() -> Path:
-    """Return the folder of `hooks` and `workers`; in a wheel, of `_hooks` and `_workers`."""
+    """Return the folder that contains `hooks` and `workers`; in a wheel `_hooks` and `_workers`."""
     package = Path(hivepipe.__file__).parent
     return package if (package / "_workers").is_dir() else package.parent
 
@@ -86,7 +86,7 @@ def hooks_folder() -> Path:
 
 
 def script_path(process: Process) -> Path:
-    """Return where the entry point of this process lies."""
+    """Return the path of this process's script."""
     return _in_root("workers") / process.script
 
 
@@ -103,7 +103,7 @@ def procfile() -> str:
 
 
 def needed_with(url: str) -> list[Process]:
-    """Return what runs with the Redis of this URL; empty: with one of its own."""
+    """Return the processes needed with the Redis of this URL; "": the stack's own."""
     kinds = {"any", "own" if not url else "any" if is_local(url) else "remote"}
     return [entry for entry in PROCESSES if entry.if_redis in kinds]
 
@@ -114,7 +114,7 @@ def render(url: str) -> str:
 
 
 def identity(url: str) -> str:
-    """Return what a supervisor is asked for to know whether it runs what is wanted now."""
+    """Return an identifier of version and programs, to compare with the running supervisor's."""
     digest = blake2b(f"{url}\n{_programs(url)}".encode(), digest_size=4).hexdigest()
     return f"hivepipe-{version('hivepipe')}-{digest}"
 
@@ -129,7 +129,7 @@ def _programs(url: str) -> str:
 
 
 def _command(entry: Process) -> str:
-    """Quote for both readers: shlex, and an ini file where ` ;` and ` #` begin a comment."""
+    """Quote for shlex, and for an ini file, where ` ;` and ` #` begin a comment."""
     words = (sys.executable, "-I", str(script_path(entry)))
     quoted = " ".join(map(shlex.quote, words)).replace("%", "%%")
     return quoted.replace(";", "'\";\"'").replace("#", "'\"#\"'")

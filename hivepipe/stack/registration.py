@@ -1,4 +1,4 @@
-"""Registering a project: the record that hooks and commands believe, and the project's folders."""
+"""Register a project: write the record that hooks and commands trust, and make its folders."""
 
 import os
 import stat
@@ -36,10 +36,10 @@ from hivepipe.store.foreign import is_foreign
 from hivepipe.store.location import database_path
 
 _OF_HOMES = ("project", "was")  # fields that only the record of a home has
-LARGEST_RECORD_BYTES = 4096  # what a hook reads of it
-WAIT_SECS = 10.0  # for another process that registers; it writes a few small files
-IGNORE_ALL = "*\n"  # of a `.gitignore`
-STATE_MODE = "mode of .claude-state"  # before it was closed to others
+LARGEST_RECORD_BYTES = 4096  # a hook reads at most this much
+WAIT_SECS = 10.0  # for another registering process, which writes a few small files
+IGNORE_ALL = "*\n"  # the text of our `.gitignore`
+STATE_MODE = "mode of .claude-state"  # before its permissions were restricted
 _FOLDERS = tuple(folder.strip("/") for folder in OWN_FOLDERS)
 
 
@@ -52,10 +52,10 @@ def register(
     owner: str = "",
     tree: str = "",
 ) -> None:
-    """Make the folders of a project and write its record, and the one of its home.
+    """Make the folders of a project and write its record and that of its home.
 
-    `tree`: database, archives and exports lie in the work tree of this project.
-    RegistrationError: it came with such folders, and `adopt` does not say to take them.
+    `tree`: database, archives and exports lie in the work tree of this project. RegistrationError:
+    the project already contains such folders and `adopt` is not set, or a path cannot be recorded.
     """
     home = stack.home
     refuse_broken_line(project)
@@ -77,7 +77,7 @@ def register(
     if tree or is_in_project(home):
         refuse_shipped(tree or project_of(home))
     make_private(_records_folder())
-    with locked_folder(_records_folder(), WAIT_SECS):  # what another made is not somebody else's
+    with locked_folder(_records_folder(), WAIT_SECS):  # see folders of a concurrent one as ours
         if tree and not (adopt or recorded_tree(tree, home)):
             _refuse_shipped(tree)
         _make_home(home)
@@ -85,7 +85,7 @@ def register(
         kept = {name: before[name] for name in _OF_HOMES if name in before}
         if home != project:
             kept |= {"project": project} if _is_of_one_project(home) else {}
-            # Off is a project's own word: its home's record keeps what its stack is.
+            # Off belongs to the project: its home's record keeps the state of the stack.
             wanted = before.get("state", "on") if state == "off" else state
             _write(home, _text({**record, **kept, "state": wanted}))
         manifest = Manifest(home)
@@ -97,7 +97,9 @@ def register(
 
 
 def refuse_broken_line(project: str) -> None:
-    """RegistrationError: a record is made of lines, and the path of this folder breaks one."""
+    """Raise RegistrationError if the path contains a line break, as a record has one field per
+    line.
+    """
     if project.splitlines() != [project]:
         raise RegistrationError(
             f"{project!r} cannot be registered, for its path breaks the line: rename the folder"
@@ -109,9 +111,9 @@ def _is_of_one_project(home: str) -> bool:
 
 
 def own_home(project: str, *, adopt: bool = False) -> str:
-    """Return the home of a project's own: the recorded one of 1.0.0, or outside its work tree.
+    """Return a project's own home: the recorded one of 1.0.0, or one outside its work tree.
 
-    `adopt`: one of 1.0.0 that lies there is taken, recorded or not.
+    `adopt`: a home of 1.0.0 in the tree is taken even if it is not recorded.
     """
     old = f"{project}{IN_PROJECT}"
     recorded = read_record(project).get("home", "")
@@ -126,12 +128,14 @@ def _make_home(home: str) -> None:
 
 
 def refuse_predecessor(project: str, home: str) -> None:
-    """RegistrationError: the predecessor's home or database, which `migrate` imports first."""
+    """Raise RegistrationError for a home or database of the predecessor; `migrate` imports it
+    first.
+    """
     old, database = f"{project}{IN_PROJECT}", database_path(home)
     if is_foreign(database):
         raise _is_predecessors(str(database))
     if read_record(project).get("home") and not is_in_project(home):
-        return  # it has a home elsewhere: whatever comes with a branch is not looked at
+        return  # it has a home elsewhere: files that a branch brings do not matter
     if is_foreign(Path(old, "hive.db")):
         raise _is_predecessors(f"{old}/hive.db")
     if os.path.isdir(f"{old}/queue/pending") and not os.path.lexists(f"{old}/hive.db"):
@@ -146,20 +150,20 @@ def _is_predecessors(path: str) -> RegistrationError:
 
 
 def take_folders(project: str, manifest: Manifest) -> None:
-    """Close both folders to others, and note what they were before."""
+    """Restrict both folders to the user, and remember their previous state."""
     beside = f"{project}/.claude-state"
     was_ignored, mode = os.path.lexists(f"{beside}/.gitignore"), _mode(beside)
     for name in _FOLDERS:
         _claim(f"{project}/{name}")
     if mode not in ("", "0700"):
         manifest.remember(STATE_MODE, mode)
-    if not was_ignored or (manifest.adopts and read_record(project)):  # 1.0.0 made it
+    if not was_ignored or (manifest.adopts and read_record(project)):  # made by 1.0.0
         manifest.claim("../.gitignore")
     _keep_out_of_git(project, manifest)
 
 
 def _mode(folder: str) -> str:
-    """Return the mode of a folder; empty where there is none."""
+    """Return the mode of a folder as four octal digits, or "" if there is none."""
     try:
         return f"{stat.S_IMODE(os.lstat(folder).st_mode):04o}"
     except FileNotFoundError:
@@ -167,7 +171,7 @@ def _mode(folder: str) -> str:
 
 
 def _refuse_shipped(project: str) -> None:
-    """A folder that came with the project is somebody else's, and so is what it holds."""
+    """Raise RegistrationError if the project came with a home folder that has contents."""
     if read_record(project).get("tree") or is_in_project(read_record(project).get("home", "")):
         return
     home = f"{project}/.hive-mind"
@@ -180,20 +184,20 @@ def _refuse_shipped(project: str) -> None:
 
 
 def _refuse_users_folder(home: str) -> None:
-    """A home is deleted whole by `uninstall --purge`."""
+    """Raise RegistrationError for a home that holds the user's folder: a purge deletes the home."""
     user = real_path(user_folder() or "/")
     if f"{user}/".startswith(f"{home.rstrip('/')}/"):
         raise RegistrationError(f"{home} holds all of yours: a home is a folder of its own")
 
 
 def _keep_out_of_git(project: str, manifest: Manifest) -> None:
-    """Inside the folders, so that no `.gitignore` of anybody's has to change."""
-    if not os.path.lexists(f"{project}/.hive-mind/.gitignore"):  # else a person's
+    """Put `.gitignore` files inside our folders, so that no other `.gitignore` must change."""
+    if not os.path.lexists(f"{project}/.hive-mind/.gitignore"):  # else it is a user's
         write_small(f"{project}/.hive-mind/.gitignore", IGNORE_ALL)
     state = f"{project}/.claude-state"
     if not os.path.lexists(f"{state}/.gitignore"):
         write_small(f"{state}/.gitignore", IGNORE_ALL)
-    elif read_small(f"{state}/.gitignore") != IGNORE_ALL:  # others may use this folder too
+    elif read_small(f"{state}/.gitignore") != IGNORE_ALL:  # other programs may use this folder too
         with Folder(f"{state}/logs", make=True) as logs:
             if logs.status(".gitignore") is None:
                 manifest.claim(".gitignore")
@@ -201,18 +205,18 @@ def _keep_out_of_git(project: str, manifest: Manifest) -> None:
 
 
 def set_state(home: str, state: str) -> None:
-    """Let every record of a home say whether its stack is wanted (on, down); off stays off."""
+    """Set the state of the stack (on, down) in every record of a home; off stays off."""
     _change(home, state=state)
 
 
 def switch_off(project: str) -> None:
-    """Opt a project out, also one without a home of its own: its record then says nothing else."""
+    """Switch a project off, also one that was never registered."""
     record = read_record(project) or {"version": version("hivepipe")}
     _write(project, _text({**record, "state": "off"}))
 
 
 def switch_on(project: str) -> None:
-    """Take `switch_off` back."""
+    """Undo `switch_off`."""
     record = read_record(project)
     home = record.get("home", "")
     if not home:
@@ -223,35 +227,35 @@ def switch_on(project: str) -> None:
 
 
 def owner_id(home: str) -> str:
-    """Return by what id this home owns a Redis; a new one if it has none."""
+    """Return the id by which this home owns a Redis; a new one if it has none."""
     return read_record(home).get("owner") or token_hex(16)
 
 
 def move(stack: Stack) -> None:
-    """Let every record of a home say where its sockets are now."""
+    """Update the paths of sockets in every record of a home."""
     _change(stack.home, socket=stack.address, runtime=stack.folder)
 
 
 def move_records(old: str, stack: Stack, tree: str) -> None:
-    """Let every record of a home name another one; `tree`: where its data lies, if in a project."""
+    """Point every record of a home to another home; `tree`: the project that holds its data."""
     now = {"home": stack.home, "socket": stack.address, "runtime": stack.folder}
     now |= {"tree": tree} if tree else {}
     project = project_of(old)
     own = next((record for record in records() if record["home"] == old), {})
     _write(stack.home, _text({**own, **now, "project": project, "was": old}))
     _change(old, **now)
-    _write(old, _text({**own, **now, "alias": "yes"}))  # for who names the old one
+    _write(old, _text({**own, **now, "alias": "yes"}))  # for commands that name the old home
 
 
 def set_tree(home: str, tree: str) -> None:
-    """Let every record of a home say in whose work tree its data lies; the home's own says it."""
+    """Set the tree that holds the data in every record of a home."""
     change = {"tree": tree}
     _write(home, _text(_changed(read_record(home), change)))
     _change(home, **change)
 
 
 def left_old_home(home: str) -> None:
-    """Nothing of the home's is in its old place any more."""
+    """Clear the old home in the records, once nothing of the home is left there."""
     _change(home, was="")
 
 
@@ -269,18 +273,18 @@ def _changed(record: dict[str, str], now: dict[str, str]) -> dict[str, str]:
 
 
 def refuse_switched_off(project: str) -> None:
-    """RegistrationError: the user opted this project out, and nothing but `on` changes that."""
+    """Raise RegistrationError if the user switched this project off; only `on` undoes that."""
     if read_record(project).get("state") == "off":
         raise RegistrationError(f"{project} is switched off: run `hivepipe on` there first")
 
 
 def unregistered(project: str) -> RegistrationError:
-    """Return what to say of a folder that has no record."""
+    """Return the error for a folder without a record."""
     return RegistrationError(f"{project} is not registered: run `hivepipe up` there")
 
 
 def records() -> list[dict[str, str]]:
-    """Return every record of the user, a home's own among them; none of a place that it left."""
+    """Return every record of the user, also those of homes; aliases of moved homes are left out."""
     found = map(parse_record, _record_files())
     return [record for record in found if record.get("home") and "alias" not in record]
 
@@ -301,14 +305,14 @@ def forget(project: str, home: str) -> None:
     """Remove the record of a project, and that of its home unless other projects share it."""
     _unlink(record_path(project))
     others = [record for record in records() if record.get("home") == home]
-    if len(others) <= 1:  # the home's own
+    if len(others) <= 1:  # only the home's own record
         for file in _record_files():
             if parse_record(file).get("home") == home:
                 _unlink(file)
 
 
 def leave(project: str) -> None:
-    """Remove the record of a project that is gone; its home stays."""
+    """Remove the record of a deleted project; its home stays."""
     _unlink(record_path(project))
 
 
@@ -330,20 +334,20 @@ def _text(record: dict[str, str]) -> str:
 
 
 def _write(path: str, text: str) -> None:
-    """Write the record of a project, or of a home, by which HIVEPIPE_HOME finds its socket."""
+    """Write the record of a project, or of a home, which HIVEPIPE_HOME looks up."""
     target = record_path(path)
     make_private(os.path.dirname(target))
     write_small(target, text)
 
 
 def _claim(folder: str) -> None:
-    """Make a folder ours alone; a repository may ship one, or a link that leads elsewhere."""
+    """Make a folder private to the user; a repository may contain one, or a link to another place."""
     make_private(folder)
     if is_private_folder(folder):
         return
     status = os.lstat(folder)
     ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
-    # Any other folder that somebody named may be a home directory or /tmp: not ours to close.
+    # Any other folder may be a home directory or /tmp, whose mode we must not change.
     if not ours or (os.path.basename(folder) not in _FOLDERS and os.listdir(folder)):
         raise RegistrationError(f"{folder} must be a folder of yours with mode 0700")
     os.chmod(folder, 0o700)

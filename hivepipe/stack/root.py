@@ -1,4 +1,4 @@
-"""Root in the home of another user: what it makes there, that user cannot use."""
+"""Refuse to run as root in the home of another user, who could not use root's files."""
 
 import pwd
 
@@ -7,7 +7,7 @@ from hivepipe.home import owner_over_root
 
 
 def refuse_root(home: str) -> None:
-    """RegistrationError: root would leave files in another user's home that they cannot use."""
+    """Raise RegistrationError if root would leave files in another user's home."""
     owner = owner_over_root(home)
     if owner:
         try:

@@ -1,7 +1,8 @@
-"""What a hook becomes when nothing answers: `python -I -m hivepipe.stack.starter STARTING`.
+"""The program that a hook starts when no stack runs: `python -I -m hivepipe.stack.starter
+STARTING`.
 
-STARTING is the file that keeps further hooks from starting too (hivepipe.intake.autostart). After
-a failure it says how long to wait: 60 s, doubling to an hour, and why.
+STARTING is the file that keeps other hooks from starting it too (hivepipe.intake.autostart). After
+a failure it holds the reason and the time of the next attempt: after 60 s, doubling up to an hour.
 """
 
 import os
@@ -16,20 +17,20 @@ from hivepipe.stack.lock import Stack
 
 FIRST_WAIT_SECS = 60
 LONGEST_WAIT_SECS = 3600
-SETTLED_SECS = 10  # hooks that found nobody a moment ago need not start another
+SETTLED_SECS = 10  # hooks that found no stack a moment ago must not start another
 LONGEST_REASON = 300
 
 
 class Starting(NamedTuple):
-    """What the file says."""
+    """The content of the file."""
 
-    not_before: float  # seconds of 1970
+    not_before: float  # seconds since 1970
     failures: int  # in a row
     reason: str  # of the last one
 
 
 def read_starting(folder: str) -> Starting:
-    """Return what is known of automatic starts in this runtime folder."""
+    """Return the state of automatic starts in this runtime folder."""
     words = read_small(f"{folder}/starting").split(maxsplit=2)
     try:
         not_before, failures = float(words[0]), int(words[1])
@@ -39,7 +40,7 @@ def read_starting(folder: str) -> Starting:
 
 
 def main(path: str) -> int:
-    """Start the stack of HIVEPIPE_HOME and note how that went."""
+    """Start the stack of HIVEPIPE_HOME and record the result; return the exit code."""
     os.umask(0o077)
     home = here()[0].home
     failures = read_starting(os.path.dirname(path)).failures

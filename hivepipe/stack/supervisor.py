@@ -1,7 +1,7 @@
 """Start, watch and stop the stack of a home: supervisord and the programs of `processes`.
 
-Whoever holds `supervisor.lock` may start, or clear away what a dead supervisor left: so many
-`up` at once give one stack, and no survivor keeps a second Redis from the append-only file.
+The holder of `supervisor.lock` may start the stack or clean up after a dead supervisor. So
+concurrent `up` commands give one stack, and no surviving Redis blocks the append-only file.
 """
 
 import math
@@ -37,27 +37,28 @@ ANSWER_SECS = 2
 DEAF_SECS = 5
 WAKE_SECS = 0.05
 KILL_SECS = 10
-# The slowest orderly end: one program after the other, and supervisord's own tick.
+# The slowest orderly shutdown: one program after the other, and supervisord's own tick.
 STOP_SECS = sum(entry.stop_secs for entry in PROCESSES) + 5
 
 
 def start(stack: Stack) -> None:
-    """Start the stack or join the one that runs; return when it is ready.
+    """Start the stack or join the running one; return when it is ready.
 
-    One that another version started, or with other programs, is replaced.
+    A stack of another version or with other programs is replaced. StackError: it does not become
+    ready.
     """
     kernel.refuse_another(stack.home)
     if stack.url:
         other_redis.take(stack.url, stack.home, owner_id(stack.home))
     else:
-        find_server()  # says what to install before anything is started
+        find_server()  # reports what to install before anything is started
     if identity_of(stack) not in ("", identity(stack.url)):
         stop(stack)
     started = awake = False
     deaf_at = time.monotonic() + DEAF_SECS
     deadline = time.monotonic() + READY_SECS
     while not is_ready(stack):
-        # supervisord sleeps a second before it starts anything, unless somebody calls it.
+        # supervisord sleeps a second before it starts anything, unless a call wakes it.
         awake = awake or bool(processes(stack))
         try:
             lock = take_lock(stack.lock("supervisor"), 0)
@@ -85,22 +86,22 @@ def start(stack: Stack) -> None:
 
 
 def stop(stack: Stack) -> None:
-    """End every process of the stack, and return when the last one is gone."""
+    """End every process of the stack; return when the last one has ended."""
     found = members(stack)
     supervisors = found.get(SUPERVISOR, [])
     everyone = [process for entry in supervisors for process in _others_of(entry)]
-    signal_all(everyone, psutil.Process.resume)  # who was stopped could not end in order
+    signal_all(everyone, psutil.Process.resume)  # a suspended process could not end in order
     if not stack.url and found.get("redis") and listens(stack.socket) and not ping(stack.socket):
-        # It hangs: all others would wait for it until they are killed, too. What it took is in
-        # its file.
+        # It hangs: all others would wait for it until they are killed, too. Its data is in its
+        # file.
         signal_all(found["redis"], psutil.Process.kill)
     if supervisors and not _asked_to_shut_down(stack):
         signal_all(supervisors, psutil.Process.terminate)
     deadline = time.monotonic() + STOP_SECS
     while wait(everyone, WAKE_SECS) and time.monotonic() < deadline:
-        processes(stack)  # any call wakes supervisord, which looks once a second otherwise
+        processes(stack)  # any call wakes supervisord, which otherwise checks once a second
     end(everyone, KILL_SECS)
-    if not os.path.isdir(stack.folder):  # it went away at logout: there is no lock to hold
+    if not os.path.isdir(stack.folder):  # deleted at logout: there is no lock to take
         _end_survivors(stack)
         return
     lock = take_lock(stack.lock("supervisor"), KILL_SECS)
@@ -111,12 +112,12 @@ def stop(stack: Stack) -> None:
 
 
 def _others_of(process: psutil.Process) -> list[psutil.Process]:
-    """Return a process and its descendants, but for this one: a supervisor starts its successor."""
+    """Return a process and its descendants without this one: a supervisor may start its successor."""
     return [entry for entry in family(process) if entry.pid != os.getpid()]
 
 
 def processes(stack: Stack) -> list[dict[str, Any]]:
-    """Return what supervisord says of each program; nothing if it does not answer."""
+    """Return supervisord's information on each program, or [] if it does not answer."""
     try:
         return list(_call(stack, "getAllProcessInfo"))
     except (OSError, RpcError):
@@ -124,7 +125,7 @@ def processes(stack: Stack) -> list[dict[str, Any]]:
 
 
 def identity_of(stack: Stack) -> str:
-    """Return what the running supervisor was started as, empty if none answers."""
+    """Return the identity of the running supervisor (see `processes.identity`), or ""."""
     try:
         return str(_call(stack, "getIdentification"))
     except (OSError, RpcError):
@@ -132,13 +133,13 @@ def identity_of(stack: Stack) -> str:
 
 
 def is_ready(stack: Stack) -> bool:
-    """Do Redis and all RQ workers answer?"""
+    """Tell whether Redis and all RQ workers answer."""
     return not missing(stack)
 
 
 def missing(stack: Stack) -> str:
-    """Return what the stack is not ready for; empty if it is ready."""
-    # Redis first: every call wakes supervisord, which then restarts at once what crashes.
+    """Return why the stack is not ready, or "" if it is."""
+    # Redis first: each call wakes supervisord, which then restarts a crashing program at once.
     if not answers(stack.address):
         return redis_trouble(stack) or "Redis does not answer"
     absent = _unregistered(stack)
@@ -148,7 +149,7 @@ def missing(stack: Stack) -> str:
 
 
 def redis_trouble(stack: Stack) -> str:
-    """Return why the Redis of a stack does not answer; empty if that cannot be said."""
+    """Return why the Redis of a stack does not answer, or "" if the reason is unknown."""
     if stack.url:
         return f"the Redis at {endpoint.shown(stack.url)}, which is not ours, does not answer"
     state = {entry["name"]: entry["statename"] for entry in processes(stack)}.get("redis", "")
@@ -163,12 +164,12 @@ def redis_trouble(stack: Stack) -> str:
 
 
 def is_cut_off(stack: Stack) -> bool:
-    """Does a supervisor of this home run that nobody can speak to?"""
+    """Tell whether a supervisor of this home runs whose socket cannot be reached."""
     return not listens(stack.supervisor_socket) and SUPERVISOR in members(stack)
 
 
 def _unregistered(stack: Stack) -> list[str]:
-    """Return the workers that Redis has no word of; a killed one's registration may outlive it."""
+    """Return the workers not registered in Redis; a killed one's entry does not count."""
     pids = {entry["name"]: entry["pid"] for entry in processes(stack)}
     try:
         with connect(stack.address) as client:
@@ -180,7 +181,7 @@ def _unregistered(stack: Stack) -> list[str]:
 
 
 def _launch(stack: Stack, lock: int) -> None:
-    """Start supervisord detached from everything of the caller's but the lock."""
+    """Start supervisord detached from the caller, except for the lock."""
     kernel.claim(stack.home)
     make_private(f"{stack.home}/logs")
     _refuse_what_leads_elsewhere(Path(stack.home))
@@ -199,7 +200,10 @@ def _launch(stack: Stack, lock: int) -> None:
 
 
 def _refuse_what_leads_elsewhere(home: Path) -> None:
-    """A home may have come with a clone: a link would lead a log astray, a pipe hang its writer."""
+    """Raise StackError for links and special files: a clone may contain a home.
+
+    A link would redirect a log, and a pipe would block its writer.
+    """
     logs = home / "logs"
     files = (*logs.glob("*.log*"), home / "appendonly.aof", home / "redis.lock")
     strange = [
@@ -210,7 +214,7 @@ def _refuse_what_leads_elsewhere(home: Path) -> None:
 
 
 def _call(stack: Stack, method: str) -> Any:
-    """Call supervisord: a fresh proxy each time, as one failed connect spoils it for ever."""
+    """Call supervisord, with a fresh proxy each time: a proxy is unusable after a failed connect."""
     transport = SupervisorTransport(None, None, f"unix://{stack.supervisor_socket}")
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(ANSWER_SECS)  # the transport has no setting of its own
@@ -233,7 +237,10 @@ def _asked_to_shut_down(stack: Stack) -> bool:
 
 
 def _end_survivors(stack: Stack) -> None:
-    """End what a dead or deaf supervisor left, Redis last; the caller holds its lock."""
+    """End the processes left by a dead or unreachable supervisor, Redis last.
+
+    The caller holds the supervisor's lock.
+    """
     found = members(stack)
     end(found.pop(SUPERVISOR, []), STOP_SECS)
     for priority in sorted({entry.priority for entry in PROCESSES}, reverse=True):

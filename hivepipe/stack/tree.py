@@ -1,8 +1,8 @@
-"""The data of a home that lies in a project's work tree: is it still the one that we put there?
+"""Check that the data of a home in a project's work tree was not replaced.
 
-Git overwrites and deletes what it ignores, and a branch may bring such folders along. So nothing
-that is believed or executed lies there, and the database carries a number that the manifest of
-the home, outside the tree, knows too (SQLite's application_id).
+Git overwrites and deletes files that it ignores, and a branch may contain such folders. So nothing
+that is trusted or executed lies in the tree. The database carries a number (SQLite's
+application_id) that the manifest of the home, outside the tree, records too.
 """
 
 import os
@@ -20,12 +20,12 @@ from hivepipe.store.database import Database
 from hivepipe.store.location import database_in, database_path
 from hivepipe.store.tracked import refusal
 
-_NUMBER = "database"  # the manifest's name for it
+_NUMBER = "database"  # its name in the manifest
 _FOLDERS = (IN_PROJECT, KEPT_IN_PROJECT.rpartition("/")[0], KEPT_IN_PROJECT)
 
 
 def refuse_replaced(home: str) -> None:
-    """TreeError: git or somebody else has put something else in place of this home's data."""
+    """Raise TreeError if this home's data was replaced; record the number of a new database."""
     tree = tree_of(home)
     if not tree:
         return
@@ -40,7 +40,7 @@ def refuse_replaced(home: str) -> None:
 
 
 def replaced(home: str) -> str:
-    """Say what is in the place of the home's data in its tree; empty: it is its own, or missing."""
+    """Return what replaced the home's data in its tree, or "" if the data is ours or missing."""
     tree = tree_of(home)
     for name in _FOLDERS if tree else ():
         if os.path.islink(f"{tree}{name}"):
@@ -55,7 +55,7 @@ def replaced(home: str) -> str:
 
 
 def recorded_tree(project: str, home: str) -> str:
-    """Return the project if this home's database lies in it, as before an `uninstall`."""
+    """Return the project if this home's database lies in it, as after an `uninstall`, else ""."""
     number = Manifest(home).fact(_NUMBER)
     path = database_in(home, project)
     is_there = number and path.is_file() and not path.is_symlink()
@@ -63,19 +63,19 @@ def recorded_tree(project: str, home: str) -> str:
 
 
 def refuse_shipped(tree: str) -> None:
-    """TreeError: a folder of ours in the tree is a link, or git tracks what is in it."""
+    """Raise TreeError if a folder of ours in the tree is a link, or git tracks its contents."""
     for name in _FOLDERS:
         if os.path.islink(f"{tree}{name}"):
             raise TreeError(f"{tree}{name} is a link, which is not followed: remove it")
     tracked = git.tracked_files(tree, IN_PROJECT.strip("/"), KEPT_IN_PROJECT.strip("/"))
-    found = [name for name in tracked if not name.endswith("/.gitignore")]  # never believed
+    found = [name for name in tracked if not name.endswith("/.gitignore")]  # it is never trusted
     if found:
         text, command = refusal(tree, found)
         raise TreeError(f"{text}. Look at it, then: {command}")
 
 
 def mark(home: str, path: Path) -> None:
-    """Give a database the number of this home's; one without rows is made if there is none."""
+    """Write this home's number into a database; an empty database is made if there is none."""
     manifest = Manifest(home)
     manifest.begin()
     number = int(manifest.fact(_NUMBER) or 1 + randbelow(2**31 - 1))
