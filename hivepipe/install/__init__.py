@@ -1,1 +1,1 @@
-"""Putting hivepipe into Claude Code's settings, and taking it out again."""
+"""Install hivepipe's hooks into Claude Code's settings, and remove them."""

@@ -14,12 +14,12 @@ _ANSWER_SECS = 10
 
 
 class Scope(StrEnum):
-    """Whose settings: the name is the option of `hivepipe init`."""
+    """Which settings file; the value is the name of the option of `hivepipe init`."""
 
     LOCAL = "local"
     PROJECT = "project"
     USER = "user"
-    CODEX = "codex"  # Codex CLI's hooks of a project have the same form
+    CODEX = "codex"  # Codex CLI's hooks of a project have the same format
 
 
 def config_folder() -> str:
@@ -38,12 +38,12 @@ def settings_path(scope: Scope, project: str) -> str:
 
 
 def is_inside(settings: str, project: str) -> bool:
-    """Does this file stay in the project? A repository could ship a link to somebody's own."""
+    """Tell whether the file lies in the project: a repository could contain a link out of it."""
     return os.path.realpath(settings).startswith(f"{project}/")
 
 
 def version() -> tuple[int, ...] | None:
-    """Return the version of the `claude` on PATH; None if there is none that says so."""
+    """Return the version of the `claude` on PATH, or None if it is unknown."""
     claude = find_program("claude")
     if claude is None:
         return None
@@ -63,5 +63,5 @@ def version() -> tuple[int, ...] | None:
 
 
 def in_words(claude: tuple[int, ...]) -> str:
-    """Return a version as `claude --version` says it."""
+    """Return a version in the form of `claude --version`."""
     return ".".join(map(str, claude))

@@ -1,4 +1,4 @@
-"""hivepipe as a plugin of Claude Code: is it switched on here, and is it there?"""
+"""hivepipe as a plugin of Claude Code: whether it is enabled here, and installed."""
 
 import json
 from pathlib import Path
@@ -8,11 +8,11 @@ from hivepipe.install import claude_code
 from hivepipe.install.claude_code import Scope
 from hivepipe.regular_file import read_text
 
-_NAME = "hivepipe@"  # and the marketplace it came from
+_NAME = "hivepipe@"  # the name of the marketplace follows
 
 
 class Plugin(NamedTuple):
-    """The plugin as the settings switch it on; `folder` is empty if Claude Code has no copy."""
+    """The plugin that the settings enable; `folder` is empty if Claude Code has no copy of it."""
 
     id: str
     folder: str
@@ -20,14 +20,14 @@ class Plugin(NamedTuple):
 
     @property
     def is_there(self) -> bool:
-        """Can Claude Code run its hooks?"""
+        """Tell whether Claude Code can run the plugin's hooks."""
         return bool(self.folder)
 
 
 def switched_on(*projects: str) -> Plugin | None:
-    """Return the plugin that runs in these folders of one project; None if none is switched on.
+    """Return the plugin enabled in these folders of one project, or None.
 
-    Without a folder: the one that runs in all projects.
+    Without a folder: the one enabled for all projects.
     """
     paths = [claude_code.settings_path(Scope.USER, "")]
     for scope in (Scope.PROJECT, Scope.LOCAL):  # the last one wins
@@ -45,10 +45,10 @@ def _is_ours(id: str) -> bool:
 
 
 def _installed(id: str, projects: tuple[str, ...]) -> Plugin:
-    """Look for Claude Code's copy: for all projects, or for one of these."""
+    """Find Claude Code's copy of the plugin, for all projects or for one of these."""
     known = _json(f"{claude_code.config_folder()}/plugins/installed_plugins.json").get("plugins")
     copies = known.get(id) if isinstance(known, dict) else None
-    for copy in copies if isinstance(copies, list) else [copies]:  # one, in older versions
+    for copy in copies if isinstance(copies, list) else [copies]:  # older versions: one
         if not isinstance(copy, dict) or copy.get("projectPath") not in (None, *projects):
             continue
         folder = str(copy.get("installPath", ""))
@@ -59,7 +59,7 @@ def _installed(id: str, projects: tuple[str, ...]) -> Plugin:
 
 
 def _json(path: str) -> dict[str, Any]:
-    """Return the object in a file; empty if it cannot be read as one: a link to a device, say."""
+    """Return the object in a file, or {} if it is missing, no regular file, or invalid."""
     if not Path(path).is_file():
         return {}
     try:

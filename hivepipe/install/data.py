@@ -1,4 +1,4 @@
-"""What a home holds on disk: where it lies, and how large it is."""
+"""The files of a home on disk: their paths and sizes."""
 
 import os
 from pathlib import Path
@@ -18,10 +18,10 @@ from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
 from hivepipe.summaries.consent import consent_path
 
-# Projects, prompts and what was learned are the user's.
+# Projects, prompts and learnings are the user's.
 _OURS_OF_HIVE = ("workers", "state", "archive")
-_NO_DATA = {*logs.NAMES, index.FILE, ".gitignore", "../.gitignore"}  # archives have their own rows
-# What is there before any event is; whether Redis and the database hold one is asked of them.
+_NO_DATA = {*logs.NAMES, index.FILE, ".gitignore", "../.gitignore"}  # archives: own rows
+# Files that exist before the first event. Redis and the database are asked separately.
 _OF_AN_EMPTY_HOME = (
     ".gitignore",
     "environment",
@@ -38,14 +38,14 @@ _OF_AN_EMPTY_HOME = (
 
 
 class Data(NamedTuple):
-    """One file or folder of ours."""
+    """One file or folder that hivepipe made."""
 
     path: str
     size_bytes: int
 
 
 def data_of(place: Place) -> list[Data]:
-    """Return what a place holds; what is not there is left out."""
+    """Return the existing files and folders of a place."""
     found = [place.home, str(consent_path(place.home))]
     database = str(database_path(place.home))
     if database.startswith(f"{state_folder()}/databases/"):
@@ -54,7 +54,7 @@ def data_of(place: Place) -> list[Data]:
     if tree:
         found += [] if is_in_project(place.home) else [f"{tree}{IN_PROJECT}"]
         found += _of_state(f"{tree}/.claude-state")
-    for hive in known(place.home):  # by a file that a `git pull` may have brought
+    for hive in known(place.home):  # a `git pull` may have changed that file
         if hive.endswith("/.hive") and not os.path.islink(hive):
             found += [f"{hive}/{name}" for name in _OURS_OF_HIVE]
             found.append(belief_folder(hive))
@@ -62,7 +62,7 @@ def data_of(place: Place) -> list[Data]:
 
 
 def _of_state(folder: str) -> list[str]:
-    """Return what is ours of `.claude-state`, which others may use too; nothing through a link."""
+    """Return our part of `.claude-state`, which other programs may use too; nothing through a link."""
     if os.path.islink(folder):
         return []
     is_ours = read_small(f"{folder}/.gitignore") == IGNORE_ALL
@@ -70,7 +70,7 @@ def _of_state(folder: str) -> list[str]:
 
 
 def holds_nothing(place: Place) -> bool:
-    """Has no event ever been kept here? Then there is nothing to lose."""
+    """Tell whether no event was ever recorded here, so that nothing can be lost."""
     home = Path(place.home)
     files = [str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()]
     if not all(name.startswith(_OF_AN_EMPTY_HOME) for name in files):
@@ -84,13 +84,13 @@ def holds_nothing(place: Place) -> bool:
         with listings(database) as store:
             return store.is_empty()
     except StoreError:
-        return False  # what cannot be read may hold anything
+        return False  # an unreadable database may hold data
 
 
 def _redis_took_any(place: Place) -> bool:
-    """Was Redis ever given a job? Stopped, its file says so: a folder from Redis 7 on.
+    """Tell whether Redis ever accepted a job; a stopped one is judged by its file.
 
-    A killed one's file may hold the name of the counter for another reason, and is kept.
+    After a kill the file may contain the counter's key without a job; then the answer is True, too.
     """
     if answers(place.socket):
         with connect(place.socket) as client:
@@ -103,7 +103,7 @@ def _redis_took_any(place: Place) -> bool:
 
 
 def size_of(path: str) -> int:
-    """Return the size of a file, or of all files below a folder."""
+    """Return the size in bytes of a file, or of all files below a folder."""
     total = os.lstat(path).st_size if not os.path.isdir(path) else 0
     for folder, _, names in os.walk(path):
         for name in names:

@@ -1,18 +1,18 @@
-"""Changing a file of the user's so that it can be given back exactly.
+"""Edit a file of the user's so that the edit can be undone exactly.
 
-For each file we change, the user's state folder keeps what it held before and a fingerprint of
-what we made of it:
+For each edited file, the user's state folder keeps its previous content and a checksum of the
+edited one:
 
     <state>/hivepipe/changed/<hash of the path>/manifest.json
         path       of the file
-        project    it was changed for; empty for the user's own settings
-        existed    was there a file before?
-        sha256     of the file after our change
-        made       folders we had to make for it
+        project    the project of the edit; empty for the user's own settings
+        existed    whether the file existed before
+        sha256     of the file after our edit
+        made       folders that were made for it
     <state>/hivepipe/changed/<hash of the path>/original
 
-A file that is still as we left it gets its old bytes back; one that was edited since keeps the
-edits, and only what is ours is taken out of it.
+If the file is unchanged since our edit, its previous bytes are restored. If it was edited since,
+those edits stay, and only our part is removed.
 """
 
 import hashlib
@@ -29,22 +29,22 @@ from hivepipe.home import short_hash, state_folder
 from hivepipe.regular_file import read_bytes
 from hivepipe.stack.lock import make_private
 
-Cleaner = Callable[[str], str]  # text -> the text without what is ours
+Cleaner = Callable[[str], str]  # text -> the text without our part
 
 
 @dataclass(frozen=True)
 class Edit:
-    """One change of one file, not made yet; `before` is None where there is no file."""
+    """A planned change of one file; `before` is None if the file does not exist."""
 
     path: str
     before: str | None
-    after: str | None  # None: the file goes
-    is_restored: bool = False  # `after` is what the file held before we changed it
+    after: str | None  # None: the file is deleted
+    is_restored: bool = False  # `after` is the content from before our edit
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What is remembered of a changed file."""
+    """The record of an edited file."""
 
     path: str
     project: str
@@ -54,19 +54,19 @@ class Manifest:
 
     @property
     def original(self) -> str | None:
-        """Return what the file held before; None if it was not there."""
+        """Return the content before our edit, or None if the file did not exist."""
         return _text(read_bytes(_folder(self.path) / "original")) if self.existed else None
 
     def is_of(self, text: str | None) -> bool:
-        """Is this what we made of the file, and is there a way back?"""
+        """Tell whether the text is the result of our edit, and the original is available."""
         has_original = not self.existed or (_folder(self.path) / "original").is_file()
         return _sha256(text) == self.sha256 and has_original
 
 
 def read(path: str) -> str | None:
-    """Return a file's text, None where there is none; SettingsError: it cannot be changed.
+    """Return a file's text, or None if it does not exist; SettingsError: it cannot be changed.
 
-    Bytes that are no UTF-8 are kept as surrogates, as in the names of files.
+    Bytes that are not UTF-8 are kept as surrogates, as in file names.
     """
     target = os.path.realpath(path)
     parent = _existing_parent(target)
@@ -89,10 +89,10 @@ def read(path: str) -> str | None:
 
 
 def make_undoable(edit: Edit, project: str, without_ours: Cleaner) -> None:
-    """Make the edit, and remember first how the file is given back."""
+    """Make the edit after recording how it can be undone."""
     known = manifest_of(edit.path)
     before = edit.before
-    if known and known.is_of(before):  # as we left it: what it was before us stands
+    if known and known.is_of(before):  # unchanged since our edit: keep the recorded original
         before = known.original
     elif before is not None:
         before = without_ours(before)
@@ -110,7 +110,7 @@ def make_undoable(edit: Edit, project: str, without_ours: Cleaner) -> None:
 
 
 def make_beneath(edit: Edit, change: Cleaner) -> None:
-    """Make an edit that is not ours to undo: the original that we give back changes too."""
+    """Make an edit that is not undone later; the recorded original is edited, too."""
     known = manifest_of(edit.path)
     if known and known.is_of(edit.before):
         original = known.original
@@ -120,7 +120,7 @@ def make_beneath(edit: Edit, change: Cleaner) -> None:
 
 
 def make(edit: Edit) -> None:
-    """Replace, make or remove the file in one step; one changed since it was read is left alone."""
+    """Write or delete the file atomically; SettingsError if it has changed since it was read."""
     if edit.after == edit.before:
         return
     if read(edit.path) != edit.before:
@@ -131,14 +131,14 @@ def make(edit: Edit) -> None:
             target.unlink(missing_ok=True)
         else:
             for folder in missing_folders(edit.path):
-                os.mkdir(folder, 0o775)  # else by the user's own umask: it is their project's
+                os.mkdir(folder, 0o775)  # the user's umask applies: it is their project's folder
             _replace(target, edit.after, like=target.stat() if target.exists() else None)
     except OSError as error:
         raise SettingsError(f"{edit.path} cannot be written: {error.strerror}") from None
 
 
 def undone(path: str, without_ours: Cleaner) -> Edit:
-    """Return the edit that takes ours out of a file; an untouched file gets its old bytes back."""
+    """Return the edit that removes our part; an unchanged file gets its original bytes."""
     text = read(path) if os.path.lexists(path) else None
     known = manifest_of(path)
     if text is None or not known:
@@ -150,7 +150,7 @@ def undone(path: str, without_ours: Cleaner) -> Edit:
 
 
 def undo(edit: Edit) -> None:
-    """Make an edit that `undone` returned, and forget the file."""
+    """Make an edit that `undone` returned, and drop the record."""
     make(edit)
     known = manifest_of(edit.path)
     for folder in reversed(known.made if known else []):
@@ -159,7 +159,7 @@ def undo(edit: Edit) -> None:
 
 
 def manifests() -> Iterator[Manifest]:
-    """Yield what is remembered of every changed file."""
+    """Yield the records of all edited files."""
     for folder in sorted(Path(state_folder(), "changed").glob("*")):
         known = _manifest(folder)
         if known:
@@ -167,7 +167,7 @@ def manifests() -> Iterator[Manifest]:
 
 
 def manifest_of(path: str) -> Manifest | None:
-    """Return what is remembered of a file."""
+    """Return the record of a file, or None."""
     return _manifest(_folder(path))
 
 
@@ -175,11 +175,11 @@ def _manifest(folder: Path) -> Manifest | None:
     try:
         return Manifest(**json.loads(read_bytes(folder / "manifest.json")))
     except (OSError, ValueError, TypeError):
-        return None  # not ours, or of a later version
+        return None  # invalid, or of a later version
 
 
 def missing_folders(path: str) -> list[str]:
-    """Return the folders above a file that are not there, outermost first."""
+    """Return the missing folders above a file, outermost first."""
     missing: list[str] = []
     folder = os.path.dirname(os.path.realpath(path))
     while not os.path.lexists(folder):
@@ -189,7 +189,7 @@ def missing_folders(path: str) -> list[str]:
 
 
 def remove_if_empty(folder: str) -> None:
-    """Remove a folder that holds nothing."""
+    """Remove a folder if it is empty."""
     try:
         os.rmdir(folder)
     except OSError:
@@ -197,7 +197,7 @@ def remove_if_empty(folder: str) -> None:
 
 
 def _is_left_over(known: Manifest, text: str) -> bool:
-    """Is this all that is left of a file that was not there before us?"""
+    """Tell whether the file did not exist before us and holds nothing else now."""
     return not known.existed and text.strip() in ("", "{}")
 
 
@@ -233,10 +233,10 @@ def _remember(manifest: Manifest, original: str) -> None:
 
 
 def _replace(path: Path, text: str, like: os.stat_result | None = None, mode: int = 0o664) -> None:
-    """Write a file in one step, mode and owner like those before, else the mode by the umask.
+    """Write a file atomically with mode and owner of `like`, else with `mode` and the umask.
 
-    Whoever can write to it has commands run: never everybody. The name of the temporary file is
-    always the same, so that the next edit removes what a kill left.
+    Its content decides which commands run, so it is never writable by everybody. The temporary file
+    has a fixed name, so that the next edit removes one left by a crash.
     """
     temporary = path.with_name(f".{path.name}.hivepipe.tmp")
     temporary.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Which files of the exports' folder are hivepipe's: those that the manifest proves."""
+"""Decide which files of the exports' folder are hivepipe's: those that the manifest proves."""
 
 import re
 from collections.abc import Iterator
@@ -24,16 +24,15 @@ _IGNORE_ALL = "*\n"
 
 
 class ExportFiles:
-    """The files below one folder; each archive is read once to see that it is as it was."""
+    """The files below one folder; each archive is read once to verify its content."""
 
     def __init__(self, root: str, manifest: Manifest) -> None:
-        """Nothing is read yet."""
         self._root = root
         self._manifest = manifest
         self._archives: dict[str, str] = {}
 
     def each(self) -> Iterator[tuple[str, str]]:
-        """Yield each file, with the reason why it stays; empty: hivepipe made it."""
+        """Yield each file, with the reason why it stays, or "" if hivepipe made it."""
         aside = set(self._manifest.aside().values())
         for path in sorted(Path(self._root).rglob("*")):
             if path.is_dir() and not path.is_symlink():

@@ -1,4 +1,4 @@
-"""What `uninstall --purge` deletes, file by file, and what it leaves, with the reason."""
+"""The files that `uninstall --purge` deletes, and those that it leaves, with the reason."""
 
 import os
 import shutil
@@ -29,25 +29,25 @@ _CARD = "worker.json"
 
 
 class Left(NamedTuple):
-    """A file, or a hive worker's folder, that stays."""
+    """A file, or a hive worker's folder, that is not deleted."""
 
     path: str
     why: str
 
 
 class Holdings(NamedTuple):
-    """Files, and folders of hive workers, that hivepipe made; and what it found there beside."""
+    """Files and hive workers' folders that hivepipe made, and others found beside them."""
 
     own: list[str]
     left: list[Left]
 
     def sizes(self) -> list[tuple[str, int]]:
-        """Return the size of each."""
+        """Return path and size in bytes of each of our files."""
         return [(path, size_of(path)) for path in self.own if os.path.lexists(path)]
 
 
 def holdings(place: Place) -> Holdings:
-    """Look at every file; archives are read for that."""
+    """Examine every file; archives are read to verify their content."""
     own: list[str] = []
     left: list[Left] = []
     for path, why in _each(place):
@@ -80,7 +80,7 @@ def _each(place: Place) -> Iterator[tuple[str, str]]:
 
 
 def _is_used(place: Place) -> bool:
-    """Did hivepipe work in this home? A predecessor's, or a link to one, may have its place."""
+    """Tell whether hivepipe used this home; it may be a predecessor's, or a link."""
     if os.path.islink(place.home):
         return False
     names = set(os.listdir(place.home)) if os.path.isdir(place.home) else set()
@@ -138,7 +138,7 @@ def _elsewhere(place: Place) -> Iterator[str]:
 
 
 def _database_folders(home: str) -> list[str]:
-    """Return the folder that hivepipe made for the database, if that is not the home."""
+    """Return the folder that hivepipe made for the database outside the home, as a list."""
     folder = os.path.dirname(database_path(home))
     is_made = folder in (
         f"{tree_of(home)}{IN_PROJECT}",
@@ -148,7 +148,7 @@ def _database_folders(home: str) -> list[str]:
 
 
 def bases_of(place: Place) -> list[str]:
-    """Return the folders that hivepipe made, or may have: they go when nothing is left in them."""
+    """Return the folders that hivepipe may have made; they are removed if they are empty."""
     if not _is_used(place):
         return []
     kept = kept_folder(place.home)
@@ -166,13 +166,13 @@ def bases_of(place: Place) -> list[str]:
 
 
 def delete(own: list[str], bases: list[str]) -> None:
-    """Delete these, and the folders below `bases` that are empty then; the manifest goes last."""
+    """Delete these files, and the folders below `bases` that are then empty; the manifest last."""
     for path in sorted(own, key=lambda path: path.endswith(f"/{FILE}")):
         if os.path.isdir(path) and not os.path.islink(path):
             shutil.rmtree(path)
         else:
             for suffix in SUFFIXES if path.endswith(".db") else ("",):
-                Path(f"{path}{suffix}").unlink(missing_ok=True)  # whoever reads one makes others
+                Path(f"{path}{suffix}").unlink(missing_ok=True)  # a reader creates these files
     inner = {folder for base in bases[:1] for folder, _, _ in os.walk(base)}  # the home's own
     folders = {os.path.dirname(path) for path in own} | {*bases} | inner
     for folder in sorted(folders, key=len, reverse=True):

@@ -1,4 +1,4 @@
-"""What Claude Code is told to run on each event."""
+"""The hook entries in the settings of Claude Code, one per event."""
 
 import re
 import shlex
@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 from hivepipe.events_beside import ASKS_A_PERSON
 
 TIMEOUT_SECS = 5
-SESSION_END_SECS = 2  # all its hooks share 1.5 s unless the settings say more
-# The user's own copy comes first: pip replaces `hivepipe-hook` while it upgrades the package.
+SESSION_END_SECS = 2  # all its hooks share 1.5 s unless the settings set a timeout
+# The user's own copy comes first: pip replaces `hivepipe-hook` during an upgrade of the package.
 _BY_NAME = (
     "h=${XDG_STATE_HOME:-$HOME/.local/state}; h=/${h#/}/hivepipe/hooks/default/hook; "
     '[ -x "$h" ] || h=$(command -v hivepipe-hook) && exec "$h"'
 )
 Entry = dict[str, Any]
 Version = tuple[int, ...]
-OLDEST_WITH_PLUGIN = (2, 1, 132)  # it loads no plugin with an event that it does not know
+OLDEST_WITH_PLUGIN = (2, 1, 132)  # it does not load a plugin that names an event it does not know
 
 
 class Form(Enum):
@@ -29,9 +29,9 @@ class Form(Enum):
 
 
 class Event(NamedTuple):
-    """An event of Claude Code that has a hook; `since` is a version that knows it.
+    """An event of Claude Code that has a hook; `since` is a version that supports it.
 
-    Older ones than that may know it, too; () are all that ever had hooks like ours.
+    Older versions may support it, too. () means all versions that have hooks of our form.
     """
 
     name: str
@@ -40,7 +40,6 @@ class Event(NamedTuple):
 
     @property
     def script(self) -> str:
-        """Return the name of the executable, without `.py`."""
         return re.sub(r"(?<!^)([A-Z])", r"_\1", self.name).lower()
 
 
@@ -73,7 +72,7 @@ CODEX_EVENTS = tuple(event for event in EVENTS if event.name in _OF_CODEX)
 
 
 def events_of(claude: Version | None) -> tuple[Event, ...]:
-    """Return the events that this Claude Code knows; of an unknown one, those that all know.
+    """Return the events that this Claude Code supports; if unknown, those that all versions do.
 
     Versions before 2.1.101 ignore a settings file that names an event unknown to them.
     """
@@ -81,10 +80,10 @@ def events_of(claude: Version | None) -> tuple[Event, ...]:
 
 
 def form_for(launcher: str) -> Form:
-    """Return how this program is started.
+    """Return the form in which this program is started.
 
-    Claude Code before 2.1.139, Copilot CLI and others leave `args` out and give the command to a
-    shell: it has to be one word there. The program then takes the event's name from the event.
+    Claude Code before 2.1.139, Copilot CLI and others drop `args` and pass the command to a shell,
+    so it must be one word there. The program then takes the name of the event from its payload.
     """
     return Form.EXEC if shlex.quote(launcher) == launcher else Form.SHELL
 
@@ -107,7 +106,7 @@ def entry(event: Event, form: Form, launcher: str = "") -> Entry:
 
 
 def plugin_hooks() -> dict[str, Any]:
-    """Return what the plugin's `hooks/hooks.json` holds."""
+    """Return the content of the plugin's `hooks/hooks.json`."""
     known = events_of(OLDEST_WITH_PLUGIN)
     entries = {event.name: [entry(event, Form.PLUGIN)] for event in known}
     return {"description": "hands every event over in the background", "hooks": entries}

@@ -1,4 +1,4 @@
-"""`hivepipe init`, planned before anything is touched."""
+"""`hivepipe init`: the plan is made before anything is changed."""
 
 import os
 import sys
@@ -46,11 +46,11 @@ from hivepipe.store.location import database_path
 
 @dataclass(frozen=True)
 class Plan:
-    """What `init` is about to do; `exclude` keeps the settings file out of git where needed.
+    """The actions of `init`; `exclude` keeps the settings file out of git where needed.
 
-    With a `plugin`, which runs the hooks, none of ours are to be in the settings. `tree`: database,
-    archives and exports lie in its work tree. `claude`: the version whose events have hooks; None:
-    unknown.
+    `plugin`: it runs the hooks, so the settings must not contain ours. `tree`: the project whose
+    work tree holds database, archives and exports. `claude`: the version whose events get hooks;
+    None: unknown.
     """
 
     project: str
@@ -65,15 +65,15 @@ class Plan:
 
     @property
     def changes(self) -> list[edits.Edit]:
-        """Return the edits that change something."""
+        """Return the edits that change a file."""
         both = [self.settings, *([self.exclude] if self.exclude else [])]
         return [edit for edit in both if edit.after != edit.before]
 
 
 def plan(scope: Scope, *, adopt: bool = False, in_tree: bool = False) -> Plan:
-    """Look at the current folder; SettingsError: the settings cannot be changed.
+    """Plan for the current folder; SettingsError: the settings cannot be changed.
 
-    `adopt`: a home of 1.0.0 in the project is taken. `in_tree`: the data is to lie in the project.
+    `adopt`: take a home of 1.0.0 in the project. `in_tree`: keep the data in the project.
     """
     here = real_path(".")
     path = claude_code.settings_path(scope, here)
@@ -102,18 +102,18 @@ def plan(scope: Scope, *, adopt: bool = False, in_tree: bool = False) -> Plan:
 
 
 def carry_out(plan: Plan, adopt: bool = False) -> Plan:
-    """Register the project and copy the hook path; then let Claude Code know of the hooks.
+    """Register the project and copy the hook path, then write the hooks into the settings.
 
-    Return the plan with the home that it has now: one of 1.0.0 is converted.
+    Return the plan with the resulting home: one of 1.0.0 is converted.
     """
     registration.refuse_predecessor(plan.project, plan.home)
     users_folder.make()
     home = plan.home
     if not is_in_project(home):
-        make_private(home)  # before it is resolved, or a link above it would stay in the name
+        make_private(home)  # before its path is resolved: a link above it would remain in the path
         home = real_path(home)
     stack = Stack.prepared(home)
-    state = read_record(plan.project).get("state", "on")  # `off` and `down` are the user's word
+    state = read_record(plan.project).get("state", "on")  # `off` and `down` were set by the user
     try:
         registration.register(plan.project, stack, sys.executable, state, adopt, tree=plan.tree)
     except HivepipeError:
@@ -135,7 +135,7 @@ def carry_out(plan: Plan, adopt: bool = False) -> Plan:
 
 
 def events_for(scope: Scope, claude: Version | None) -> tuple[Event, ...]:
-    """Return the events that the settings of a scope are to have a hook of."""
+    """Return the events that get a hook in the settings of a scope."""
     return CODEX_EVENTS if scope is Scope.CODEX else events_of(claude)
 
 
@@ -161,7 +161,7 @@ def _form(scope: Scope) -> Form:
 
 
 def _tree(scope: Scope, project: str, home: str, *, in_tree: bool) -> str:
-    """Return the project whose work tree holds the data of this home, or is to hold it."""
+    """Return the project whose work tree holds or will hold the data of this home, or ""."""
     tree = tree_of(home) or recorded_tree(project, home)
     if not in_tree or tree:
         return tree
@@ -175,7 +175,7 @@ def _tree(scope: Scope, project: str, home: str, *, in_tree: bool) -> str:
 
 
 def _project_and_home(scope: Scope, here: str, *, adopt: bool) -> tuple[str, str]:
-    """Return whose record is written, and the home that it names."""
+    """Return the path whose record is written, and the home that it names."""
     if scope is Scope.USER:
         home = default_home()
         return home, home
@@ -192,7 +192,7 @@ def _project_and_home(scope: Scope, here: str, *, adopt: bool) -> tuple[str, str
 
 
 def _exclusion(settings: str) -> edits.Edit | None:
-    """Return the edit that keeps our settings file out of `git add -A`, where one is needed."""
+    """Return the edit that keeps our settings file out of `git add -A`, or None."""
     if git_exclude.is_ignored(settings) or git_exclude.is_tracked(settings):
         return None
     path = git_exclude.exclude_file(settings)

@@ -1,10 +1,9 @@
-"""Change a JSON text in place: what is not touched keeps its every byte.
+"""Edit a JSON text in place: every byte outside the edit stays.
 
-Parsing and dumping would lose what makes the file its owner's: indentation, escapes, order, line
-ends. Here a value is added behind its last neighbour, in that neighbour's layout, and taken out
-together with the comma that came with it.
+Parsing and dumping would lose indentation, escapes, order and line ends. Here a value is added
+after its last neighbour, in that neighbour's layout, and removed together with its comma.
 
-A path names a value: keys of objects and numbers of array elements, from the root.
+A path names a value: keys of objects and indexes of arrays, from the root.
 """
 
 import json
@@ -36,7 +35,7 @@ def _no_constant(word: str) -> Any:
 
 
 def _whole_number(digits: str) -> int | float:
-    """Python reads no integer of more than 4,300 digits; JavaScript has no integers at all."""
+    """Convert an integer; Python refuses more than 4,300 digits, and JavaScript has only floats."""
     return int(digits) if len(digits) < _MOST_DIGITS else float(digits)
 
 
@@ -44,7 +43,10 @@ _DECODER = json.JSONDecoder(parse_int=_whole_number, parse_constant=_no_constant
 
 
 def parse(text: str) -> Any:
-    """Return the value of a text, as JavaScript's strict JSON.parse reads it."""
+    """Return the value of a text, parsed as strictly as by JavaScript's JSON.parse.
+
+    NotJsonError: the text is invalid.
+    """
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:
@@ -69,10 +71,10 @@ def append(text: str, container: Path, value: object, key: str = "") -> str:
 
 
 def remove(text: str, path: Path) -> str:
-    """Take a member or an element out."""
+    """Remove a member or an element."""
     opening = _position(text, path[:-1])
     items = _items(text, opening)
-    # The last of several like keys is the one that counts.
+    # Of duplicate keys the last one counts.
     number = max(number for number, item in enumerate(items) if item.key == path[-1])
     if len(items) == 1:
         return text[: opening + 1] + text[_skip(text, items[0].end) :]
@@ -82,7 +84,7 @@ def remove(text: str, path: Path) -> str:
 
 
 def _position(text: str, path: Path) -> int:
-    """Return where the value that the path names begins."""
+    """Return the position where the value that the path names begins."""
     at = _skip(text, 0)
     for key in path:
         at = [item.value for item in _items(text, at) if item.key == key][-1]
@@ -90,7 +92,7 @@ def _position(text: str, path: Path) -> int:
 
 
 def _items(text: str, opening: int) -> list[_Item]:
-    """Return what an object or array holds; its text is known to be JSON."""
+    """Return the items of an object or array in a valid JSON text."""
     found: list[_Item] = []
     is_object = text[opening] == "{"
     at = _skip(text, opening + 1)
@@ -114,7 +116,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def _space_before(text: str, start: int, opening: int) -> str:
-    """Return the white space that a new neighbour of this item gets."""
+    """Return the white space for a new neighbour of this item."""
     at = start
     while text[at - 1] in " \t\r\n":
         at -= 1
@@ -123,9 +125,9 @@ def _space_before(text: str, start: int, opening: int) -> str:
 
 
 def _line_break(text: str, opening: int) -> str | None:
-    """Return the line break and indentation of the line a bracket stands on; None: all is one line.
+    """Return the line break and indentation of a bracket's line; None: the text is one line.
 
-    An object with nothing in it yet is no line to be kept.
+    For a one-line object without members the line break is returned, too.
     """
     is_one_line = "\n" not in text.strip()
     if is_one_line and _items(text, _skip(text, 0)):

@@ -1,7 +1,7 @@
-"""Which hooks in a settings file are ours: those that some version of hivepipe writes.
+"""Recognise the hook entries that any version of hivepipe writes into a settings file.
 
-Not any with our name in it: what is called ours is trusted, replaced by `init` and taken out by
-`uninstall`.
+The name alone does not count: entries recognised as ours are trusted, replaced by `init` and
+removed by `uninstall`.
 """
 
 import re
@@ -32,12 +32,12 @@ _BY_NAME = frozenset(entry(event, Form.SHARED)["hooks"][0]["command"] for event 
 
 
 def is_ours(handler: object) -> bool:
-    """Is this handler one that `entry` made, of whatever version and form?"""
+    """Tell whether a handler is hivepipe's, of any version and form."""
     return bool(form_of(handler)) or is_old(handler)
 
 
 def form_of(handler: object) -> Form | None:
-    """Return the form of a handler that this version writes; None for all others."""
+    """Return the form of a handler that this version writes, or None."""
     command, args = _parts(handler)
     if args is None and command in _BY_NAME:
         return Form.SHARED
@@ -48,7 +48,7 @@ def form_of(handler: object) -> Form | None:
 
 
 def is_old(handler: object) -> bool:
-    """Is this a handler that an older version made?"""
+    """Tell whether an older version wrote this handler."""
     command, args = _parts(handler)
     if args is not None:
         return command.startswith("/") and _is_old_start(args)
@@ -56,7 +56,7 @@ def is_old(handler: object) -> bool:
 
 
 def launcher_of(handler: dict[str, object]) -> str:
-    """Return the program that a handler of ours names; empty if it names none."""
+    """Return the program that a handler of ours names, or ""."""
     form = form_of(handler)
     if form not in (Form.EXEC, Form.SHELL):
         return ""
@@ -65,14 +65,14 @@ def launcher_of(handler: dict[str, object]) -> str:
 
 
 def old_paths(handler: dict[str, object]) -> list[str]:
-    """Return interpreter and script that a handler of an older version names."""
+    """Return the paths that a handler of an older version names: interpreter and script."""
     command, args = _parts(handler)
     words = [command, *args] if args is not None else _split(command)
     return list(dict.fromkeys(word for word in words if word.startswith("/")))
 
 
 def _parts(handler: object) -> tuple[str, list[str] | None]:
-    """Return command and arguments; an empty command for what is no handler."""
+    """Return command and arguments; ("", None) if it is no handler."""
     if not isinstance(handler, dict) or not isinstance(handler.get("command"), str):
         return "", None
     args = handler.get("args")

@@ -1,4 +1,4 @@
-"""`hivepipe move-home`: data into a work tree or out of it, a home to a renamed project."""
+"""`hivepipe move-home`: move data into or out of a work tree, or a home to a renamed project."""
 
 import os
 import sys
@@ -33,10 +33,10 @@ _BESIDE = "../.gitignore"
 
 
 def move_home(project: str, stack: Stack, tree: str) -> list[str]:
-    """Move the data of a home; return the files that stay, for hivepipe did not make them so.
+    """Move the data of a home; return the files that stay because hivepipe did not write them.
 
-    `tree`: the project that it goes to, or empty: into the home. The stack is ended
-    meanwhile. TreeError, StoreError, OSError.
+    `tree`: the target project, or "" for the home itself. The stack is stopped meanwhile.
+    TreeError, StoreError, OSError.
     """
     with lifecycle.stopped(project, stack) as stopped:
         home = stopped.home
@@ -61,7 +61,7 @@ def move_home(project: str, stack: Stack, tree: str) -> list[str]:
 
 
 def take_home(project: str, old: str) -> str:
-    """Let a project that was renamed have the home of its old place; return that home."""
+    """Give a renamed project the home of its old path; return that home."""
     if os.path.isdir(old):
         raise TreeError(f"{old} is still there: its home is its own")
     record = read_record(old)
@@ -83,14 +83,14 @@ def take_home(project: str, old: str) -> str:
 
 
 def _leave(tree: str, home: str, manifest: Manifest) -> None:
-    """Leave nothing of ours in a work tree; what was there before gets its name back."""
+    """Remove our files from a work tree; files set aside get their names back."""
     kept = f"{tree}{KEPT_IN_PROJECT}"
     if os.path.isdir(kept) and not os.path.islink(kept):
         names = [name for name in manifest.aside() if name not in logs.NAMES]
         exports.give_back_all(kept, manifest, names)
         logs.give_back_logs(kept, manifest, home)
     session = os.path.normpath(f"{kept}/{SESSION_FILE}")
-    with suppress(OSError):  # it is not there, or no file of ours
+    with suppress(OSError):  # the file is missing, or not ours
         if manifest.wrote(SESSION_FILE, read_bytes(session)):
             os.unlink(session)
             manifest.disown(SESSION_FILE)

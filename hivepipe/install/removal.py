@@ -1,4 +1,4 @@
-"""`hivepipe uninstall`, planned before anything is touched."""
+"""`hivepipe uninstall`: the plan is made before anything is changed."""
 
 import os
 from dataclasses import dataclass
@@ -39,11 +39,11 @@ from hivepipe.stack.registration import STATE_MODE
 
 @dataclass(frozen=True)
 class Removal:
-    """What `uninstall` is about to do, and what it finds.
+    """The actions of `uninstall`, and what remains.
 
-    `settings`: an edit for each settings file, also where it was edited since and keeps the edits.
-    `is_shared`: other projects use this home, which therefore stays. `plugin`: its hooks go on.
-    `copies`: settings files of branches in worktrees that name hooks of ours, and stay as they are.
+    `settings`: an edit for each settings file; later edits of the user's are kept. `is_shared`:
+    other projects use this home, so it stays. `plugin`: its hooks continue to run. `copies`:
+    settings files of branches in worktrees that contain our hooks; they are not changed.
     """
 
     place: Place
@@ -60,14 +60,14 @@ class Removal:
 
     @property
     def is_empty(self) -> bool:
-        """Is there nothing to take out?"""
+        """Tell whether there is nothing to remove."""
         return not (self.settings or self.excludes or self.is_registered)
 
 
 def plan(user: bool, *, purge: bool = False) -> Removal:
-    """Look at the project of the current folder, or at what `init --user` did.
+    """Plan for the project of the current folder, or for what `init --user` did.
 
-    `purge`: look at every file that would be deleted.
+    `purge`: also examine every file that would be deleted.
     """
     place = _users_place() if user else _projects_place()
     paths = _settings_paths(place, user)
@@ -92,18 +92,18 @@ def plan(user: bool, *, purge: bool = False) -> Removal:
 
 
 def _is_shared(place: Place) -> bool:
-    """Has any other project this home? Its own record and this project's may be one, or gone."""
+    """Tell whether other projects use this home."""
     if place.home == default_home() and place.project != place.home:
-        return True  # by everyone who has no record
+        return True  # by every project without a record
     mine = {path for path in (place.project, place.home) if read_record(path).get("home")}
     return len([1 for each in registration.records() if each["home"] == place.home]) > len(mine)
 
 
 def carry_out(removal: Removal, purge: bool) -> list[str]:
-    """Take the hooks out first, so that nothing starts the stack again; end it; forget.
+    """Remove the hooks first, so that nothing restarts the stack; stop it; remove the records.
 
-    Files that were there before get their names back; return those names that a person's files
-    have by now.
+    Files that were set aside get their names back. Return those whose names are taken by files of
+    the user's now.
     """
     for edit in removal.settings:
         edits.undo(edit)
@@ -118,13 +118,13 @@ def carry_out(removal: Removal, purge: bool) -> list[str]:
     own = holdings(place).own if is_over else []
     refused = [] if removal.is_shared else _give_back(place, own)
     delete(own, bases if is_over else [])
-    registration.forget(place.project, place.home)  # until now it says where the data lies
+    registration.forget(place.project, place.home)  # until now it names the folder of the data
     users_folder.tidy()
     return refused
 
 
 def _give_back(place: Place, own: list[str]) -> list[str]:
-    """Give files that were there before their names back, and take these out of `own`."""
+    """Restore files that were set aside, and remove them from `own`; return the refused ones."""
     kept, manifest = kept_folder(place.home), Manifest(place.home)
     before = manifest.aside()
     _give_back_mode(os.path.dirname(kept), manifest)
@@ -143,7 +143,7 @@ def _give_back(place: Place, own: list[str]) -> list[str]:
 
 
 def _clear_foreign_redis(place: Place, purge: bool) -> None:
-    """Leave nothing in a Redis that is not ours, but for jobs that were never done."""
+    """Remove our keys from a Redis that is not ours; StackError: it holds unfinished jobs."""
     stack = Stack.of(place)
     owner = read_record(place.project).get("owner", "")
     if stack.url and not other_redis.give_back(stack.url, owner, with_jobs=purge):
@@ -154,7 +154,7 @@ def _clear_foreign_redis(place: Place, purge: bool) -> None:
 
 
 def _give_back_mode(folder: str, manifest: Manifest) -> None:
-    """Let others enter again a folder that they could enter before."""
+    """Restore the recorded mode of a folder."""
     mode = manifest.fact(STATE_MODE)
     if mode and os.path.isdir(folder):
         os.chmod(folder, int(mode, 8))
@@ -166,14 +166,14 @@ def _users_place() -> Place:
 
 
 def _projects_place() -> Place:
-    """Return the place by its record alone: HIVEPIPE_HOME is not what `init` wrote down."""
+    """Return the place by its record alone: HIVEPIPE_HOME may differ from it."""
     project = locate(".").project
     record = read_record(project)
     return Place(project, record.get("home") or home_of_project(project), record)
 
 
 def _settings_paths(place: Place, user: bool) -> list[str]:
-    """Return the settings files that we changed for this place, and those we may have."""
+    """Return the settings files that we changed for this place, and those that may have hooks."""
     changed = [found.path for found in edits.manifests() if found.project == place.project]
     if user:
         return list(dict.fromkeys([*changed, claude_code.settings_path(Scope.USER, "")]))
@@ -205,7 +205,7 @@ def _is_ours(edit: edits.Edit) -> bool:
 
 
 def _exclude_edits(settings: list[str]) -> list[edits.Edit]:
-    """Return the edits that take our lines out of the exclude files of these files' clones."""
+    """Return the edits that remove our lines from the exclude files of these files' clones."""
     lines: dict[str, set[str]] = {}
     for path in settings:
         exclude = git_exclude.exclude_file(path)

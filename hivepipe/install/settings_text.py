@@ -1,6 +1,6 @@
-"""Hooks in the text of a settings file: ours are added beside those of others, and taken out again.
+"""Add our hooks to the text of a settings file beside existing ones, and remove them again.
 
-`IsWanted` tells which handlers are meant; ours unless the caller says otherwise.
+`IsWanted` selects handlers; the default selects ours.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -17,14 +17,14 @@ IsWanted = Callable[[object], bool]
 
 
 def with_entries(text: str, wanted: dict[str, Entry]) -> str:
-    """Return the text with exactly these entries of ours; SettingsError: it cannot take them."""
+    """Return the text with exactly these entries of ours; SettingsError: the text is invalid."""
     if has_entries(text, wanted):
         return text
     return with_added(without_entries(text), wanted.items())
 
 
 def with_added(text: str, pairs: Iterable[tuple[str, Entry]]) -> str:
-    """Return the text with these entries behind those that are there."""
+    """Return the text with these entries after the existing ones."""
     bom, text = _apart(text)
     if not text.strip():
         text = "{}\n"
@@ -38,17 +38,17 @@ def with_added(text: str, pairs: Iterable[tuple[str, Entry]]) -> str:
 
 
 def has_entries(text: str, wanted: dict[str, Entry]) -> bool:
-    """Are exactly these entries of ours there?"""
+    """Tell whether the text has exactly these entries of ours."""
     return sorted(entries(text), key=_event) == sorted(wanted.items(), key=_event)
 
 
 def entries(text: str, is_wanted: IsWanted = is_ours) -> list[tuple[str, Entry]]:
-    """Return the wanted entries, each with its event and with its one handler alone."""
+    """Return event and entry of each selected handler; an entry holds that handler alone."""
     return [(event, entry) for event, entry, _ in _entries(_hooks(text), is_wanted)]
 
 
 def without_entries(text: str, is_wanted: IsWanted = is_ours) -> str:
-    """Return the text without the wanted entries, and without what they leave empty."""
+    """Return the text without the selected entries, and without containers left empty."""
     bom, text = _apart(text)
     while path := _first(text, is_wanted):
         text = json_text.remove(text, path)
@@ -69,7 +69,7 @@ def _apart(text: str) -> tuple[str, str]:
 
 
 def _hooks(text: str) -> dict[str, list[Any]]:
-    """Return the hooks of a settings file, checked as far as they concern us."""
+    """Return the hooks of a settings file; SettingsError: their structure is invalid."""
     _, text = _apart(text)
     try:
         text.encode()
@@ -92,7 +92,7 @@ def _hooks(text: str) -> dict[str, list[Any]]:
 def _entries(
     hooks: dict[str, list[Any]], is_wanted: IsWanted
 ) -> Iterator[tuple[str, Entry, json_text.Path]]:
-    """Yield event, entry (with this handler alone) and path of each wanted handler."""
+    """Yield event, entry (with this handler alone) and path of each selected handler."""
     for event, groups in hooks.items():
         for at, group in enumerate(groups):
             handlers = group.get("hooks") if isinstance(group, dict) else None

@@ -1,4 +1,4 @@
-"""Putting one setting into the user's own config.toml; the rest of the file stays as it is."""
+"""Write one setting into the user's own config.toml; the rest of the file stays as it is."""
 
 import os
 import re
@@ -11,12 +11,12 @@ from hivepipe.setting_table import NAME
 
 
 def config_path() -> str:
-    """Return where the user's own settings are."""
+    """Return the path of the user's own config.toml."""
     return f"{user_config_folder()}/{NAME}"
 
 
 def put_setting(name: str, value: str) -> None:
-    """Set a setting to a word; SettingsError: the file says something that cannot be changed."""
+    """Set a setting to a word; SettingsError: the file cannot be changed safely."""
     path, line = config_path(), f'{name} = "{value}"'
     before = read(path)
     after = _with_line(before or "", name, line)
@@ -36,9 +36,9 @@ def put_setting(name: str, value: str) -> None:
 
 
 def _with_line(text: str, name: str, line: str) -> str:
-    """Return the text with this line: in the place of the old one, else before everything.
+    """Return the text with this line: in place of the old one, else at the start.
 
-    What stands behind a `[table]` is the table's.
+    A line after a `[table]` header would belong to that table.
     """
     changed, number = re.subn(rf"^{name}[ \t]*=.*$", line, text, count=1, flags=re.MULTILINE)
     return changed if number else f"{line}\n{text}"

@@ -1,4 +1,4 @@
-"""The user's state folder: made by the first `init`, gone with the last thing that was recorded."""
+"""The user's state folder: made by the first `init`, removed with the last registered project."""
 
 import os
 import shutil
@@ -10,11 +10,11 @@ from hivepipe.install.edits import missing_folders, remove_if_empty
 from hivepipe.settings import variable
 from hivepipe.stack.lock import make_private
 
-_MADE = "made"  # the folders above that were not there before, a line each, outermost first
+_MADE = "made"  # folders above it that were made, one per line, outermost first
 
 
 def make() -> None:
-    """Make the folder, and remember which folders had to be made for it."""
+    """Make the folder, and record which folders had to be made for it."""
     trouble = unusable_state_folder()
     if trouble:
         raise SettingsError(f"{trouble}; nothing was changed")
@@ -27,7 +27,7 @@ def make() -> None:
 
 
 def unusable_state_folder() -> str:
-    """Say why the folder cannot be made or written; empty if it can be."""
+    """Return why the folder cannot be made or written, or ""."""
     for folder in (Path(state_folder()), Path(data_folder())):
         there = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
         if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
@@ -46,12 +46,12 @@ def _unusable(folder: Path, there: Path) -> str:
 
 
 def tidy() -> None:
-    """Remove the folder if nothing of any project is in it, and those made for it."""
+    """Remove the folder if it holds nothing of any project, and the folders made for it."""
     for folder in (f"{data_folder()}/projects", data_folder()):
         remove_if_empty(folder)
     for name in ("projects", "changed", "databases", "default", "migrated", "hives"):
         remove_if_empty(f"{state_folder()}/{name}")
-    if not os.path.lexists(f"{state_folder()}/projects"):  # nobody is left who has hooks
+    if not os.path.lexists(f"{state_folder()}/projects"):  # no project is left
         shutil.rmtree(f"{state_folder()}/hooks", ignore_errors=True)
     note = f"{state_folder()}/{_MADE}"
     made = read_small(note).splitlines() or [state_folder()]

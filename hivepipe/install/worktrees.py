@@ -1,7 +1,7 @@
-"""Settings files in worktrees of a project that name hooks of ours, as copies of the project's.
+"""Settings files in worktrees of a project that contain our hooks, as copies of the project's.
 
-`claude -w` and people copy `settings.local.json` there: `uninstall` takes our hooks out of it. A
-`settings.json` is a branch's own: it is named, and left.
+`claude -w` and people copy `settings.local.json` there: `uninstall` removes our hooks from it. A
+`settings.json` belongs to a branch: it is reported, and not changed.
 """
 
 from pathlib import Path
@@ -17,7 +17,7 @@ _WORD = "worktree "
 
 
 def settings_with_hooks(project: str) -> list[str]:
-    """Return them, but for those of the project itself and of the current folder."""
+    """Return these files, except those of the project itself and of the current folder."""
     listed = (git.answer(project, "worktree", "list", "--porcelain") or "").splitlines()
     folders = [line.removeprefix(_WORD) for line in listed if line.startswith(_WORD)]
     return [
@@ -30,7 +30,7 @@ def settings_with_hooks(project: str) -> list[str]:
 
 
 def local_copies(project: str) -> list[str]:
-    """Return those of them that are no branch's, and lie where they seem to."""
+    """Return those that are `settings.local.json` and lie inside their worktree."""
     return [
         path
         for path in settings_with_hooks(project)
@@ -44,5 +44,5 @@ def _has_hooks(path: str) -> bool:
         is_file = Path(path).is_file()
         text = read_text(path, "utf-8", "surrogateescape") if is_file else ""
         return bool(settings_text.entries(text))
-    except (OSError, SettingsError):  # it runs no hook either
+    except (OSError, SettingsError):  # such a file runs no hook
         return False
