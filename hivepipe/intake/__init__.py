@@ -1,1 +1,1 @@
-"""From Claude Code's stdin to jobs handed over: session, instance, throttle, hand-over."""
+"""The hook path, from Claude Code's stdin to enqueued jobs: session, instance, throttle, hand-over."""

@@ -1,16 +1,16 @@
-"""The form of an answer: one JSON object in Claude Code's contract.
+"""The format of a hook's answer: one JSON object as Claude Code defines it.
 
-Never "allow": it would answer for the user, who was asked.
-On the hook path, when there is something to say.
+Never "allow": that would answer a permission prompt for the user. On the hook path, loaded when
+there is an answer.
 """
 
 from hivepipe.jobs import dumps
 
-MOST_CHARS = 10_000  # Claude Code cuts what is longer
+MOST_CHARS = 10_000  # Claude Code truncates longer texts
 
 
 def denial(reason: str) -> bytes:
-    """Return the answer that stops a tool call, PreToolUse alone."""
+    """Return the answer that denies a tool call; for PreToolUse only."""
     said = {"permissionDecision": "deny", "permissionDecisionReason": reason[:MOST_CHARS]}
     return _line(_specific("PreToolUse", said))
 
@@ -21,7 +21,7 @@ def stop(reason: str) -> bytes:
 
 
 def context(event_name: str, text: str, for_the_user: str = "") -> bytes:
-    """Return the answer that tells Claude something, and perhaps the user a line."""
+    """Return the answer that adds context for Claude, and optionally a line for the user."""
     said = _specific(event_name, {"additionalContext": text[:MOST_CHARS]})
     if for_the_user:
         return _line({"continue": True, "systemMessage": for_the_user, **said})
@@ -29,7 +29,7 @@ def context(event_name: str, text: str, for_the_user: str = "") -> bytes:
 
 
 def message(text: str) -> bytes:
-    """Return the answer that shows the user a line and tells Claude nothing."""
+    """Return the answer that shows the user a line and adds nothing for Claude."""
     return _line({"continue": True, "systemMessage": text})
 
 

@@ -1,10 +1,10 @@
-"""Start the stack when nothing answers: one hook of many, and not again at once.
+"""Start the stack when Redis does not answer: one hook of many does it, with a delay in between.
 
-    <runtime folder>/starting    <not before, seconds of 1970> <failed starts in a row> <reason>
+    <runtime folder>/starting    <not before, seconds since 1970> <failed starts in a row> <reason>
 
-Whoever finds the time passed and gets the lock moves it 10 s ahead and starts; the start itself
-writes the longer waits after a failure (hivepipe.stack.starter). On the hook path, when Redis is
-absent only.
+A hook that finds the time passed and gets the lock moves it 10 s ahead and starts the stack. After
+a failure the starter writes longer delays (hivepipe.stack.starter). On the hook path, loaded only
+when Redis is absent.
 """
 
 import posix
@@ -21,7 +21,7 @@ _MODULE = "hivepipe.stack.starter"
 
 
 def start_stack(place: Place) -> None:
-    """Start the stack of this home in the background, if that is wanted and due."""
+    """Start the stack of this home in the background, if that is enabled and due."""
     if place.state != "on" or not place.python or not _is_wanted():
         return
     path = _path(place)
@@ -33,25 +33,25 @@ def start_stack(place: Place) -> None:
 
 
 def _is_wanted() -> bool:
-    """Not in CI, nor in the cloud, unless somebody says so."""
+    """Tell whether automatic start is enabled; by default not in CI and cloud environments."""
     if settings.variable("HIVEPIPE_AUTOSTART"):
         return not settings.switched_off("HIVEPIPE_AUTOSTART")
     return not settings.on_a_passing_machine()
 
 
 def _path(place: Place) -> str:
-    """Return the file in a folder of ours alone, which is made; empty if that cannot be."""
+    """Return the path of the file, in a private folder that is made, or "" on failure."""
     for folder in (place.runtime, spare_runtime_folder(place.home)):
         try:
             make_private_folder(folder)
-        except OSError:  # the one of a login that is over
+        except OSError:  # XDG_RUNTIME_DIR of a session that has ended
             continue
         return f"{folder}/starting"
     return ""
 
 
 def _is_due(text: str) -> bool:
-    """Has the time passed? One beyond the longest wait was written by another clock."""
+    """Tell whether the time has passed; one beyond the longest delay came from another clock."""
     try:
         wait = float(text.split(" ", 1)[0]) - time.time()
     except ValueError:
@@ -60,7 +60,7 @@ def _is_due(text: str) -> bool:
 
 
 def _wins(path: str) -> bool:
-    """Move the time ahead; of many hooks one does."""
+    """Move the time ahead under the lock; True for one of many concurrent hooks."""
     flags = posix.O_RDWR | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW
     descriptor = posix.open(path, flags, 0o600)
     try:
@@ -73,14 +73,17 @@ def _wins(path: str) -> bool:
         posix.pwrite(descriptor, data, 0)
         posix.ftruncate(descriptor, len(data))
         return True
-    except OSError:  # another hook is at it
+    except OSError:  # another hook holds the lock
         return False
     finally:
         posix.close(descriptor)
 
 
 def _become_starter(place: Place, path: str) -> None:
-    """Let go of everything of the hook's, or its caller would wait for a pipe to close."""
+    """Detach from the hook and execute the starter.
+
+    All descriptors are closed, because the hook's caller waits until its pipes are closed.
+    """
     posix.setsid()
     nowhere = posix.open("/dev/null", posix.O_RDWR)
     for descriptor in (0, 1, 2):
@@ -89,8 +92,8 @@ def _become_starter(place: Place, path: str) -> None:
         if int(name) > 2:
             try:
                 posix.close(int(name))
-            except OSError:  # the one that listed them
+            except OSError:  # the descriptor of /dev/fd itself
                 continue
     environment = environment_of(place.recorded)
-    # The full path: by the name alone Python does not find its virtual environment.
+    # The full path: started by its bare name, Python does not find its virtual environment.
     posix.execve(place.python, [place.python, "-I", "-m", _MODULE, path], environment)

@@ -1,10 +1,10 @@
-"""What is set by files, as `hivepipe.config` compiled it for the hooks of a home.
+"""Read the settings that `hivepipe.config` compiled for the hooks of a home.
 
     {"v": 1, "values": {"HIVEPIPE_...": "text"}, "context": [...],
      "asked": {"<project>": {"values": {...}, "context": [...]}}}
 
-What the repository of a project asks for stands below `asked`, as its user trusted it: it counts
-where nothing else is said. On the hook path, where something is set.
+`asked` holds the settings that a project's repository asks for and its user trusted; they apply
+where the user's own settings have no value. On the hook path, loaded if settings exist.
 """
 
 from hivepipe.events import parse_object

@@ -1,6 +1,7 @@
-"""Does the process of an instance still live? Only who is sure says no.
+"""Dead process detection for instances: a process is reported dead only if that is certain.
 
-A pid means something in one pid namespace of one boot of one machine, together with its start time.
+A pid identifies a process only together with its start time, in one pid namespace of one boot of
+one machine.
 """
 
 import os
@@ -12,11 +13,11 @@ from typing import Any, NamedTuple
 from hivepipe.home import read_small
 
 _OURS = re.compile(r"instance-[0-9]+-[0-9a-f]{8}")
-_DEAD = ("Z", "X")  # a zombie answers signals; whoever should have reaped it may never do so
+_DEAD = ("Z", "X")  # a zombie still accepts signals; its parent may never reap it
 
 
 class Fate(NamedTuple):
-    """`lives` is None where nobody here can know; `reason` says how it ended."""
+    """`lives` is None if it cannot be known here; `reason` says why the process is dead."""
 
     lives: bool | None
     reason: str = ""
@@ -27,10 +28,10 @@ UNKNOWN = Fate(None)
 
 
 def fate_of(instance: "Mapping[str, Any] | sqlite3.Row", here: tuple[str, str, str]) -> Fate:
-    """Judge a row of `instances`, as seen from this machine."""
+    """Judge a row of `instances` from this machine."""
     host, boot, pid_space = here
     pid = instance["pid"] or 0
-    # Named by a launcher: the pid is that of whatever ran the hook.
+    # An instance named by its launcher has the pid of the hook's parent, not of Claude Code.
     if pid <= 0 or not _OURS.fullmatch(instance["id"]) or instance["host"] != host:
         return UNKNOWN
     if (instance["boot"] or boot) != boot:
@@ -41,7 +42,7 @@ def fate_of(instance: "Mapping[str, Any] | sqlite3.Row", here: tuple[str, str, s
 
 
 def lives(pid: int, started: str) -> bool:
-    """Does this very process live? `started` as the kernel counts; empty where it does not say."""
+    """Tell whether the process lives; `started` is the kernel's start time, or "" if unknown."""
     if pid <= 0:
         return False
     try:
@@ -55,11 +56,11 @@ def lives(pid: int, started: str) -> bool:
 
 
 def start_time(pid: int) -> str:
-    """Return when a process started, as the kernel counts; empty where it does not say."""
+    """Return the start time of a process as the kernel counts it, or "" if unknown."""
     return _state_and_start(pid)[1]
 
 
 def _state_and_start(pid: int) -> tuple[str, str]:
-    """Return what Linux says; empty where there is no /proc, or not for us."""
+    """Return state and start time from /proc, or empty texts without it."""
     fields = read_small(f"/proc/{pid}/stat").rpartition(")")[2].split()
     return (fields[0], fields[19]) if len(fields) >= 20 else ("", "")

@@ -1,18 +1,18 @@
-"""What a session is told when it starts, and what its shell commands get to know.
+"""The context of a session at its start, and the variables for its shell commands.
 
 The writer keeps the parts ready as files, so that no hook opens the database:
 
     <home>/context/project-<hash>.txt   the user's notes
-                   left-<hash>-<n>.txt  a task that no session works on, the last touched first
-                   last-<hash>-<n>.txt  a session that ended here, the last first
-                   task-<id>.txt        the task and how far it is
-                   goal-<session>.txt   after a compaction: what the session was at
-                   profile-<id>.txt     who the profile is
-                   lead-<id>-<hash>.txt what the others in the swarm are at
+                   left-<hash>-<n>.txt  a task without a session, the last changed first
+                   last-<hash>-<n>.txt  a session that ended here, the newest first
+                   task-<id>.txt        the task and its progress
+                   goal-<session>.txt   after a compaction: the goal of the session
+                   profile-<id>.txt     the profile's identity
+                   lead-<id>-<hash>.txt the work of the other agents in the swarm
 
-A part `left` or `last` begins with the id of what it tells: nobody is told of themselves, so there
-are two of each. A part that is older than the newest change is delivered all the same. On the hook
-path, at SessionStart only.
+A part `left` or `last` begins with the id of its subject. A session skips the part about itself, so
+there are two of each. Outdated parts are delivered as they are. On the hook path, at SessionStart
+only.
 """
 
 import posix
@@ -29,7 +29,7 @@ PARTS_OF_A_KIND = 2
 
 
 def greeting(event: Event, place: Place, context: Context, unfinished: str = "") -> bytes:
-    """Return the answer to a start; empty if there is nothing to say."""
+    """Return the answer to a SessionStart, or b"" if there is nothing to say."""
     source = getattr(event, "source", "")
     task = _task(place.home, context.own_session)
     profile = valid_id(settings.variable("HIVEPIPE_AGENT_ID") or "")
@@ -44,7 +44,7 @@ def greeting(event: Event, place: Place, context: Context, unfinished: str = "")
 
 
 def _task(home: str, session: str) -> str:
-    """Return the session's task; most sessions have none, and load no guard to find out."""
+    """Return the session's task, or ""; most sessions have none, and do not load the guard."""
     named = settings.variable("HIVEPIPE_TASK_ID") or settings.variable("HIVEPIPE_TASK_FILE")
     if not named and not read_small(f"{home}/tasks/sessions/{session}"):
         return ""
@@ -54,7 +54,7 @@ def _task(home: str, session: str) -> str:
 
 
 def briefing(place: Place, source: str, session: str, swarm: str, task: str, profile: str) -> str:
-    """Return what a session that starts so is told; at most 9,500 characters."""
+    """Return the context for a session that starts; at most 9,500 characters."""
     goal = read_part(place.home, f"goal-{session}") if source == "compact" else ""
     found = [
         goal or (read_part(place.home, f"task-{task}") if task else ""),
@@ -68,13 +68,13 @@ def briefing(place: Place, source: str, session: str, swarm: str, task: str, pro
 
 
 def project_part(project: str, kind: str = "project", number: int | None = None) -> str:
-    """Return the name of what sessions of a project are told: its notes, or one part of a kind."""
+    """Return the name of a project's part: its notes, or a numbered part of a kind."""
     name = f"{kind}-{short_hash(project)}"
     return name if number is None else f"{name}-{number}"
 
 
 def _of_another(place: Place, kind: str, own: str) -> str:
-    """Return the first part of a kind that is not of the session's own."""
+    """Return the first part of a kind that is not about the session's own task or itself."""
     for number in range(PARTS_OF_A_KIND):
         id, _, text = read_part(place.home, project_part(place.project, kind, number)).partition(
             "\n"
@@ -85,26 +85,26 @@ def _of_another(place: Place, kind: str, own: str) -> str:
 
 
 def lead_part(profile: str, swarm: str) -> str:
-    """Return the name of what a lead is told of the others in a swarm."""
+    """Return the name of the part on the other agents in a swarm, for its lead."""
     return f"lead-{profile}-{short_hash(swarm)}"
 
 
 def part_path(home: str, part: str) -> str:
-    """Return where a part lies."""
+    """Return the path of a part."""
     return f"{home}/context/{part}.txt"
 
 
 def read_part(home: str, part: str) -> str:
-    """Return a part, empty if there is none."""
+    """Return the text of a part, or ""."""
     return read_small(part_path(home, part), PART_BYTES).strip()
 
 
 def export_names(context: Context, task: str, profile: str, said: str) -> None:
-    """Let the session's shell commands know whose they are, where Claude Code asks for it.
+    """Write the ids into CLAUDE_ENV_FILE, which the session's shell commands source.
 
-    HIVEPIPE_EXPORTED says so to a `claude` among them: it is another session of the same task
-    and profile. `said`: the session as the event names it. Up to some version after 2.1.197 a fork
-    is started with the id of the session that it forks, and its shells know better.
+    HIVEPIPE_EXPORTED tells a `claude` started in such a shell that it is another session of the
+    same task and profile. `said`: the session id in the event. Up to some version after 2.1.197 a
+    fork starts with the id of the session that it forks, while its shells have the right one.
     """
     path = settings.environment("CLAUDE_ENV_FILE")
     if not path:
@@ -116,9 +116,9 @@ def export_names(context: Context, task: str, profile: str, said: str) -> None:
         "HIVEPIPE_TASK_ID": task,
         "HIVEPIPE_EXPORTED": "1",
     }
-    # A shell reads these lines: nothing but ids, and they are quoted.
+    # A shell sources these lines: they contain valid ids only, and quoted.
     lines = "".join([f"export {name}='{id}'\n" for name, id in names.items() if valid_id(id)])
-    if said and said == context.own_session:  # not if the user named another one
+    if said and said == context.own_session:  # not if the user named another session
         lines += 'export HIVEPIPE_SESSION_ID="${CLAUDE_CODE_SESSION_ID:-$HIVEPIPE_SESSION_ID}"\n'
     try:
         flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC
@@ -127,5 +127,5 @@ def export_names(context: Context, task: str, profile: str, said: str) -> None:
             posix.write(descriptor, lines.encode())
         finally:
             posix.close(descriptor)
-    except OSError:  # a start is worth more than its variables
+    except OSError:  # a start must not fail because of its variables
         return

@@ -1,9 +1,9 @@
-"""Give the messages of one event to Redis, else to the spool; or apply them at once.
+"""Push the messages of one event to Redis, else spool them; or apply them directly.
 
-A note (a script of the guard's) goes with them and is answered; one that Redis did not take is kept
-on disk like the messages, and counted later.
+A note (a script of the guard's) is executed with them and returns a result. One that Redis did not
+execute is spooled like the messages and counted later.
 
-On the hook path; what is needed only when something is amiss is imported only then.
+On the hook path; modules for failures are imported only when needed.
 """
 # ruff: noqa: PLC0415
 
@@ -15,7 +15,7 @@ from hivepipe import home, settings
 from hivepipe.jobs import Message
 from hivepipe.queues import client
 
-DIRECT_SECS = 3.0  # a start of Python with its imports, and a second for the database
+DIRECT_SECS = 3.0  # the start of Python with its imports, and a second for the database
 
 
 def hand_over(
@@ -25,10 +25,10 @@ def hand_over(
     messages: list[Message],
     note: tuple[str, list[str]] | None = None,
 ) -> tuple[str, str]:
-    """Hand the messages over.
+    """Push the messages, or write them to the spool.
 
-    Return the spool file that the direct path is to apply, if any, and what the note's script
-    said, empty if Redis was not asked. OSError: neither Redis nor the disk took the messages.
+    Return the spool file that the direct path is to apply, or "", and the result of the note's
+    script, or "" if it was not executed. OSError: neither Redis nor the disk accepted the messages.
     """
     direct = settings.switched_off("HIVEPIPE_USE_QUEUE")
     if not direct:
@@ -38,7 +38,7 @@ def hand_over(
             _keep(place, event_time_ns, messages, note)
             _after_refusal(name, place, refused, len(messages))
             return "", ""
-        # A Redis of others runs whether or not our stack does.
+        # A Redis that is not ours runs independently of our stack.
         if messages and not place.socket.startswith("/"):
             _call_stack(name, place)
         return "", said
@@ -48,9 +48,9 @@ def hand_over(
 def push(
     place: home.Place, messages: list[Message], note: tuple[str, list[str]] | None = None
 ) -> str:
-    """Give messages and note to Redis and return what the note's script said.
+    """Push messages and note to Redis; return the result of the note's script.
 
-    RefusedError: Redis did not take them.
+    RefusedError: Redis did not accept them.
     """
     if not _is_spoken_to(place):
         raise client.AbsentError
@@ -61,9 +61,9 @@ def push(
 
 
 def _is_spoken_to(place: home.Place) -> bool:
-    """May a hook speak to the Redis of this home?"""
+    """Tell whether a hook may connect to the Redis of this home."""
     if place.socket.startswith("/"):
-        # Else no stack was ever started, or somebody else's folder stands there.
+        # Without a private folder no stack was started here, or the folder is another user's.
         return home.is_private_folder(place.socket.rpartition("/")[0])
     from hivepipe.queues.endpoint import is_local
 
@@ -82,7 +82,7 @@ def _keep(
 
 
 def _after_refusal(name: str, place: home.Place, refused: client.RefusedError, jobs: int) -> None:
-    """The event is safe: let the stack come up, or say what is wrong with it."""
+    """The event is in the spool: start the stack if Redis is absent, else log the refusal."""
     if not refused.is_absent:
         from hivepipe.hook_log import log_line
 
@@ -92,8 +92,8 @@ def _after_refusal(name: str, place: home.Place, refused: client.RefusedError, j
 
 
 def _call_stack(name: str, place: home.Place) -> None:
-    """Let the stack know that something waits, or let it come up."""
-    if not place.python:  # nobody ever had a stack for this home
+    """Notify the stack that events are spooled, or start it."""
+    if not place.python:  # no stack was ever registered for this home
         return
     if not place.socket.startswith("/"):
         from hivepipe.queues.endpoint import ring
@@ -112,7 +112,7 @@ def _call_stack(name: str, place: home.Place) -> None:
 
 
 def apply_and_end(name: str, place: home.Place, path: str) -> None:
-    """Apply this spool file at once, and end."""
+    """Apply this spool file now, and end the process."""
     try:
         _apply_directly(name, place, path)
     finally:
@@ -120,9 +120,9 @@ def apply_and_end(name: str, place: home.Place, path: str) -> None:
 
 
 def _apply_directly(name: str, place: home.Place, path: str) -> None:
-    """Let a process apply this spool file, and wait for it; what it cannot do stays in the spool.
+    """Execute a process that applies this spool file, and wait for it; on failure the file stays.
 
-    The answer must have been given: the process has no descriptor of the hook's.
+    The answer must have been written: the process inherits no descriptor of the hook.
     """
     signal(SIGALRM, lambda *_signal: posix._exit(0))
     setitimer(ITIMER_REAL, DIRECT_SECS)

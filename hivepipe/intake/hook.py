@@ -1,11 +1,10 @@
-"""What every hook executable does: read, plan, hand over, answer.
+"""The main function of every hook: read, plan, hand over, answer.
 
-Three promises: a hook prints nothing unless there is something to say; the exit code is 0 and
-stderr stays empty, whatever happens; the whole ends within a second, but for time in which
-the machine had no processor for it.
+Three guarantees: a hook prints nothing unless it has an answer; the exit code is 0 and stderr stays
+empty in every case; it ends within a second, not counting time in which it waited for a CPU.
 
-Most tool calls have nothing to count and nothing to hand over; the modules for these are
-imported where they are needed, for they cost as much as all the others (docs/decisions.md, 4).
+Most tool calls are not counted and enqueue nothing. The modules for these tasks are imported where
+they are needed, for they cost as much as all the others (docs/decisions.md, 4).
 """
 # ruff: noqa: PLC0415
 
@@ -37,10 +36,10 @@ if TYPE_CHECKING:
 
 STDIN_SECS = 0.4
 HARD_STOP_SECS = 0.8
-LAST_SECS = 0.2  # after it, to keep the event on the disk and to say so
-LAST_BYTES = 1 << 20  # of an event that is so large that parsing it took the time
+LAST_SECS = 0.2  # after the hard stop, to spool the event and write the log line
+LAST_BYTES = 1 << 20  # of an event so large that parsing it took all the time
 WAITING_SHARE = 0.3
-MOST_GAINS = 4  # Claude Code gives a hook 5 s
+MOST_GAINS = 4  # Claude Code ends a hook after 5 s
 SETTINGS_BYTES = 1 << 20
 _UNASKED = ("", "", "")
 NEUTRAL = b""  # Claude Code shows what a hook prints
@@ -50,7 +49,7 @@ def run(name: str) -> None:
     """Handle one event of this name and end the process."""
     answer = NEUTRAL
     events.scan_without_json()
-    posix.umask(0o077)  # one that denies even the owner would make a spool that nobody can read
+    posix.umask(0o077)  # a mask that excludes the owner would make an unreadable spool
     try:
         if not (
             settings.switched_on("HIVEPIPE_DISABLED")
@@ -64,7 +63,7 @@ def run(name: str) -> None:
 
 
 def _is_plugins() -> bool:
-    """Does Claude Code run this as a hook of the plugin (`hooks/plugin.sh`)?"""
+    """Tell whether this runs as a hook of the plugin (`hooks/plugin.sh`)."""
     return sys.argv[1:2] == ["plugin"]
 
 
@@ -75,7 +74,7 @@ def _has_nothing_to_do(name: str) -> bool:
 
 
 def _answer_and_end(answer: bytes) -> None:
-    """Give the answer and end at once: the interpreter's own ending costs another 1 ms."""
+    """Write the answer and end at once: the normal interpreter exit costs another 1 ms."""
     try:
         _answer(answer)
     finally:
@@ -83,17 +82,17 @@ def _answer_and_end(answer: bytes) -> None:
 
 
 def _answer(answer: bytes) -> None:
-    """Give the answer; the hard stop, which would give another one, is called off first."""
+    """Write the answer; the alarm is cancelled first, because its handler could answer, too."""
     setitimer(ITIMER_REAL, 0)
     if answer:
         posix.write(1, answer)
 
 
 def _read() -> stdin.Input:
-    """Read the event under its own deadline; what is left of the second is for the rest."""
+    """Read the event under its own deadline; the rest of the second remains for the other steps."""
     began = time.monotonic()
     signal(SIGALRM, _stop_waiting)
-    # Again and again: the first alarm may fall between Python's look for one and its read.
+    # Repeated: the first alarm may arrive between Python's check for signals and its read.
     setitimer(ITIMER_REAL, STDIN_SECS, STDIN_SECS / 8)
     received = stdin.read_event()
     signal(SIGALRM, _stop_hard)
@@ -106,15 +105,15 @@ def _stop_waiting(*_signal: object) -> None:
         stdin.stop_waiting()
 
 
-_waited_ns = 0  # for a processor, up to the last deadline
+_waited_ns = 0  # for a CPU, up to the last deadline
 _gains = 0
 
 
 def _gains_time(secs: float) -> bool:
-    """Put the deadline off if the time went by waiting for a processor, not for anybody else.
+    """Extend the deadline if the time was spent waiting for a CPU.
 
-    A deadline is there for what hangs. On a machine with ten times more to do than it can, a
-    hook that has not come to its turn would lose its event to it.
+    A deadline is meant for operations that hang. On an overloaded machine a hook that gets no CPU
+    time would lose its event.
     """
     global _waited_ns, _gains
     try:
@@ -133,13 +132,13 @@ def _gains_time(secs: float) -> bool:
     return True
 
 
-_keep: "Callable[[], object] | None" = None  # what puts the event on the disk; None: it is safe
-_place: "home.Place | None" = None  # of the event, once it is known
+_keep: "Callable[[], object] | None" = None  # spools the event; None: the event is safe
+_place: "home.Place | None" = None  # of the event, once known
 _came_at_ns = 0
 
 
 def _stop_hard(*_signal: object) -> None:
-    """Keep the event, leave a line in the log, end; should the disk hang, end without."""
+    """Spool the event, log a line and end; if the disk hangs too, end without."""
     signal(SIGALRM, _stop_at_last)
     setitimer(ITIMER_REAL, LAST_SECS)
     try:
@@ -149,7 +148,7 @@ def _stop_hard(*_signal: object) -> None:
 
 
 def _keep_after(name: str, failure: str) -> None:
-    """Keep the event if it is not safe yet; one that cannot be kept is counted."""
+    """Spool the event if it is not safe yet; count it as lost if that fails."""
     if _keep is None:
         return _log_failure(name, failure)
     try:
@@ -172,7 +171,7 @@ def _stop_at_last(*_signal: object) -> None:
 
 
 def _take_in(name: str, received: stdin.Input) -> bytes:
-    """Take the event in and return the answer."""
+    """Process the event and return the answer."""
     global _keep, _place, _came_at_ns
     _came_at_ns = event_time_ns = time.time_ns()
     data = received.data
@@ -201,7 +200,7 @@ def _take_in(name: str, received: stdin.Input) -> bytes:
     direct = said = ""
     planned = jobs.plan(event, context)
     watch = _watch(event, context, place)
-    problems = dict.fromkeys([*event.problems, received.trouble])  # each once, in order
+    problems = dict.fromkeys([*event.problems, received.trouble])  # without duplicates, in order
     if any(problems):
         _log(place, name, "; ".join([text for text in problems if text][:5]))
     if planned or watch:
@@ -230,7 +229,7 @@ def _take_in(name: str, received: stdin.Input) -> bytes:
 
 
 def _is_wanted(place: home.Place) -> bool:
-    """Is anything to be recorded here? In CI and in the cloud somebody has to have asked."""
+    """Tell whether events are recorded here; in CI and cloud environments only on request."""
     if place.state == "off" or home.owner_over_root(place.home):
         return False
     asked = place.python or settings.environment("HIVEPIPE_HOME")
@@ -241,7 +240,7 @@ def _is_wanted(place: home.Place) -> bool:
 
 
 def _refusal(event: Event | None, place: home.Place) -> bytes:
-    """Nobody asked; or root would leave files in a home whose owner could not use them."""
+    """Return the answer where nothing is recorded: a message if root runs in another user's home."""
     is_start = event is not None and event.name == "SessionStart"
     if not is_start or place.state == "off" or not home.owner_over_root(place.home):
         return NEUTRAL
@@ -260,7 +259,7 @@ def _locate(event: Event | None) -> home.Place:
 
 
 def _plan_and_spool(event: Event | None, event_time_ns: int) -> None:
-    """Take the event in once more, without asking anybody: time is up."""
+    """Plan the event again and spool it, without contacting Redis: the time is over."""
     place = _locate(event)
     if event is not None and not event.session_id.startswith(PROBE) and _is_wanted(place):
         from hivepipe.intake import throttle
@@ -270,7 +269,7 @@ def _plan_and_spool(event: Event | None, event_time_ns: int) -> None:
         instance = instances.this_instance(place.home)
         context = _context(event, event_time_ns, place, instance)
         messages = jobs.encode(jobs.plan(event, context), event, context)
-        _spool(place, event_time_ns, messages, None)  # to hash a large call takes too long now
+        _spool(place, event_time_ns, messages, None)  # no note: hashing takes too long
 
 
 def _spool(
@@ -278,15 +277,15 @@ def _spool(
 ) -> None:
     from hivepipe.queues.spool import keep_event
 
-    keep_event(place, event_time_ns + 1, messages, note)  # a name of its own
-    try:  # the file that was being written when time was up
+    keep_event(place, event_time_ns + 1, messages, note)  # not the name of the interrupted file
+    try:  # the file that was being written at the deadline
         posix.unlink(f"{place.home}/spool/{event_time_ns:020d}_{posix.getpid()}.json.tmp")
     except OSError:
         return
 
 
 def _unfinished(place: home.Place) -> str:
-    """Return what the plugin has to say of a package that is missing."""
+    """Return the plugin's message about a missing package, or ""."""
     if not _is_plugins():
         return ""
     from hivepipe.intake.plugin import unfinished
@@ -295,7 +294,7 @@ def _unfinished(place: home.Place) -> str:
 
 
 def _recall(event: Event, place: home.Place, context: jobs.Context) -> str:
-    """Return the memories that a prompt brings with it; they are noted in the context, too."""
+    """Return the memories that match a prompt as text; also store them in the context."""
     if event.name not in ("SessionStart", "UserPromptSubmit"):
         return ""
     from hivepipe.intake import recall
@@ -307,7 +306,7 @@ def _recall(event: Event, place: home.Place, context: jobs.Context) -> str:
         return ""
     try:
         found = recall.recall(place.home, context, event.whole_prompt)
-    except ValueError:  # a file of somebody else's making
+    except ValueError:  # hivepipe did not write the file
         return ""
     context.recalled = [
         {"name": memory.path.rpartition("/")[2], "text": memory.text} for memory in found
@@ -318,7 +317,7 @@ def _recall(event: Event, place: home.Place, context: jobs.Context) -> str:
 def _with_prompt(
     event: UserPromptSubmit, watch: "Watch | None", keyword_rules: object, recalled: str
 ) -> bytes:
-    """Return what a prompt brings with it: its task's end, texts by keyword, memories."""
+    """Return the context for a prompt: a cancelled task, texts by keyword, memories."""
     told = []
     if watch and watch.may_be_answered():
         from hivepipe.guard.check import check
@@ -341,7 +340,7 @@ def _with_prompt(
 
 
 def _judged(watch: "Watch", said: str, place: home.Place) -> bytes:
-    """Return what the guard answers to calls; empty if it has nothing to say."""
+    """Return the guard's answer to calls, or b""."""
     from hivepipe.guard.check import check
 
     verdict = check(watch, said)
@@ -353,7 +352,7 @@ def _judged(watch: "Watch", said: str, place: home.Place) -> bytes:
 
 
 def _watch(event: Event, context: jobs.Context, place: home.Place) -> "Watch | None":
-    """Return what the guard makes of this event; None: it is not its business."""
+    """Return the guard's view of this event, or None if the guard ignores it."""
     if not context.own_session or not event.shows_life:
         return None
     from hivepipe.guard.client import Watch
@@ -362,7 +361,7 @@ def _watch(event: Event, context: jobs.Context, place: home.Place) -> "Watch | N
 
 
 def _said_by_files(place: home.Place) -> tuple[dict[str, str], object]:
-    """Return what is set by files, and the keyword rules, as `hivepipe.config` compiled them."""
+    """Return the compiled settings of files, and the keyword rules."""
     text = home.read_small(f"{place.home}/hook-settings.json", SETTINGS_BYTES)
     if not text:
         return {}, None
@@ -402,12 +401,14 @@ def _context(
 
 
 def _comes_back(event: Event, instance: instances.Instance) -> bool:
-    """Does this event follow the end of its own session? A second SessionEnd is a doubled one."""
+    """Tell whether this event follows the end of its own session; a second SessionEnd is a
+    duplicate.
+    """
     return instance.has_ended and event.name != "SessionEnd"
 
 
 def _profile_folder(place: home.Place, profile: str) -> str:
-    """Return where a profile has its files; empty where there is none."""
+    """Return the folder of a profile's files, or "" without a profile."""
     if not profile:
         return ""
     named = settings.of_files("HIVEPIPE_PROFILE_DIR")
@@ -415,9 +416,10 @@ def _profile_folder(place: home.Place, profile: str) -> str:
 
 
 def _keep_identity(event: Event, place: home.Place, context: jobs.Context) -> None:
-    """Copy an identity file that this call changed: when a worker looks, it may have changed again.
+    """Snapshot an identity file that this call changed: it may change again before a worker reads
+    it.
 
-    The folder's own path is compared, links resolved.
+    The resolved path of the folder is compared.
     """
     if not context.profile or not isinstance(event, PostToolUse) or event.tool not in EDIT_TOOLS:
         return
@@ -429,7 +431,7 @@ def _keep_identity(event: Event, place: home.Place, context: jobs.Context) -> No
 
 
 def _task(place: home.Place) -> str:
-    """Return the task that this process was started with; one assigned later is known already."""
+    """Return the task that this process was started with; one assigned later is stored already."""
     named = settings.variable("HIVEPIPE_TASK_ID") or settings.variable("HIVEPIPE_TASK_FILE")
     if not named:
         return ""
@@ -457,7 +459,7 @@ def _count(
 def _keep_markers(
     event: Event, place: home.Place, instance: instances.Instance, context: jobs.Context
 ) -> None:
-    """Remember, after the hand-over, that the session's own upsert is on its way."""
+    """Update the markers after the hand-over, when the session's own upsert is enqueued."""
     try:
         if event.name == "SessionEnd":
             instances.forget(place.home, instance, context.session)
@@ -474,7 +476,7 @@ def _log(place: home.Place, name: str, message: str) -> None:
 
 
 def _log_failure(name: str, what: str) -> None:
-    """Write the failure to the log of wherever this event would have gone."""
+    """Log the failure in the home that this event belongs to."""
     try:
         _log(_locate(None), name, what)
     except BaseException:  # noqa: BLE001  there is nobody left to tell
@@ -482,6 +484,6 @@ def _log_failure(name: str, what: str) -> None:
 
 
 def _kind(error: BaseException) -> str:
-    """Name an error without its text, which may hold what a person wrote."""
+    """Return the kind of an error without its text, which may contain user data."""
     number = getattr(error, "errno", None)
     return posix.strerror(number) if number else type(error).__name__

@@ -1,16 +1,16 @@
-"""Which Claude Code process this is, and which session it is in.
+"""Identify the Claude Code process of a hook, and its session.
 
-Hooks have no terminal: the process is the hook's parent, or, behind a shell, the first `claude`,
-`node` or other host above it, else the first that is no shell. `instances/<key>` remembers it:
+Hooks have no terminal. The process is the hook's parent or, behind a shell, the first `claude`,
+`node` or other host above it, else the first that is no shell. `instances/<key>` stores it:
 
     id=instance-<epoch of its start>-<8 hex>
-    pid=, started=       the process; a new start time under an old pid is a new instance
+    pid=, started=       the process; another start time with the same pid is a new instance
     session=             the session it was last seen in: the marker
-    ended=1              that session has ended for it; its next event opens it again
+    ended=1              that session has ended for it; its next event reopens it
     end
 
-`instances/<key>.settings` says that hooks of Claude Code's settings run for it, not the plugin's
-alone.
+`instances/<key>.settings` records that hooks of Claude Code's settings ran for it, not only those
+of the plugin.
 
 On the hook path.
 """
@@ -29,7 +29,7 @@ _STEPS = 4
 
 
 def this_machine() -> tuple[str, str, str]:
-    """Return where a pid means something: host, boot, pid namespace; empty if not told (macOS)."""
+    """Return host, boot and pid namespace, which qualify a pid; unknown parts are empty (macOS)."""
     try:
         pid_space = posix.readlink("/proc/self/ns/pid")
     except OSError:
@@ -39,7 +39,7 @@ def this_machine() -> tuple[str, str, str]:
 
 
 class Instance:
-    """A running Claude Code process; `session` is empty if it holds no marker yet."""
+    """A running Claude Code process; `session` is empty if no marker exists."""
 
     __slots__ = ("has_ended", "id", "key", "pid", "session", "started")
 
@@ -48,7 +48,7 @@ class Instance:
     ) -> None:
         """`started` is the kernel's start time of the process in clock ticks; empty on macOS.
 
-        `has_ended`: its session ended for it.
+        `has_ended`: its session has ended for it.
         """
         self.key = key
         self.id = id
@@ -59,7 +59,7 @@ class Instance:
 
 
 def this_instance(home: str) -> Instance:
-    """Find the process this hook belongs to and what is remembered of it."""
+    """Find the process of this hook and its stored data."""
     named = of_this_process("HIVEPIPE_INSTANCE_ID")
     if named:
         return _named_instance(home, named)
@@ -73,7 +73,7 @@ def this_instance(home: str) -> Instance:
 
 
 def _named_instance(home: str, named: str) -> Instance:
-    """An instance named by its launcher: tests, containers, other wrappers."""
+    """Return an instance named by its launcher (tests, containers, other wrappers)."""
     named = (
         valid_id(named)
         or "instance-"
@@ -84,7 +84,10 @@ def _named_instance(home: str, named: str) -> Instance:
 
 
 def remember(home: str, instance: Instance, session: str, by_plugin: bool = False) -> None:
-    """Write the instance's marker, and the seed's two marker files. OSError: not kept."""
+    """Write the instance's marker, `sessions/.session_<pid>` and `.active_session`.
+
+    OSError: they were not written.
+    """
     process = f"pid={instance.pid}\nstarted={instance.started}"
     text = f"id={instance.id}\n{process}\nsession={session}\nend\n"
     files = (
@@ -102,10 +105,10 @@ def remember(home: str, instance: Instance, session: str, by_plugin: bool = Fals
 
 
 def forget(home: str, instance: Instance, session: str) -> None:
-    """Mark that a session ended for this instance; OSError: not kept.
+    """Record that a session has ended for this instance; OSError: it was not recorded.
 
-    The seed's markers go where they are still this session's; `.active_session` goes with the last
-    instance of the session.
+    The other marker files are removed if they still name this session; `.active_session` is
+    removed with the last instance of the session.
     """
     _mark_ended(home, instance, session)
     own = f"{home}/sessions/.session_{instance.pid}"
@@ -124,7 +127,7 @@ def _mark_ended(home: str, instance: Instance, session: str) -> None:
 
 
 def _has_others(home: str, session: str) -> bool:
-    """Is a marker of another instance in this session left?"""
+    """Tell whether another instance has a marker for this session."""
     folder = f"{home}/sessions"
     try:
         names = posix.listdir(folder)
@@ -141,7 +144,7 @@ def _remove(path: str) -> None:
 
 
 def marked_by_settings(home: str, instance: Instance) -> bool:
-    """Did a hook of the settings run for this very process?"""
+    """Tell whether a hook of the settings ran for this process."""
     text = read_small(_settings_marker(home, instance))
     return text == f"pid={instance.pid}\nstarted={instance.started}\n"
 
@@ -151,7 +154,7 @@ def _settings_marker(home: str, instance: Instance) -> str:
 
 
 def marked_session(home: str, instance: Instance) -> str:
-    """Return the session that the marker files name, for an event that names none."""
+    """Return the session in the marker files, for an event without a session id."""
     for name in (f"sessions/.session_{instance.pid}", ".active_session"):
         session = valid_id(_first_line(f"{home}/{name}"))
         if session:
@@ -164,7 +167,7 @@ def _first_line(path: str) -> str:
 
 
 def remembered(home: str, key: str) -> dict[str, str]:
-    """Return what is remembered of an instance; its ids are empty unless they are valid ids."""
+    """Return the stored fields of an instance; invalid ids are replaced by ""."""
     text, whole, _ = read_small(f"{home}/instances/{key}").partition("\nend\n")
     lines = text.splitlines() if whole else []
     found = {name: value for name, _, value in (line.partition("=") for line in lines)}
@@ -173,7 +176,7 @@ def remembered(home: str, key: str) -> dict[str, str]:
 
 
 def _claude_process() -> tuple[int, str]:
-    """Return pid and start time of the process that Claude Code's hook runs under."""
+    """Return pid and start time of the Claude Code process that started the hook."""
     parent = posix.getppid()
     name, above, started = _process(parent)
     if name not in _SHELLS:
@@ -200,7 +203,7 @@ def _process(pid: int) -> tuple[str, int, str]:
 
 
 def _start_epoch(started: str) -> int:
-    """Return when the process started, in seconds since 1970: the same for all its hooks."""
+    """Return the start of the process in seconds since 1970: the same for all its hooks."""
     boot = _boot_epoch()
     if not started or not boot:
         return int(time.time())
@@ -208,7 +211,10 @@ def _start_epoch(started: str) -> int:
 
 
 def _boot_epoch() -> int:
-    """Return when the machine started. `/proc/stat` is long: `btime` stands behind every core."""
+    """Return the boot time of the machine in seconds since 1970, or 0.
+
+    `btime` comes after a line per core in `/proc/stat`, so a large part is read.
+    """
     try:
         descriptor = posix.open("/proc/stat", posix.O_RDONLY | posix.O_CLOEXEC)
     except OSError:

@@ -1,17 +1,17 @@
-"""What the user wants Claude to be told when a prompt says certain words.
+"""Texts that the user wants added to the context when a prompt contains certain words.
 
     [[context]]                     in config.toml, compiled into hook-settings.json
     keywords = ["deploy"]
     text = "..."
 
-On the hook path, at UserPromptSubmit, where there are such rules.
+On the hook path, at UserPromptSubmit, loaded if there are such rules.
 """
 
 MOST_CHARS = 9_500
 
 
 def told_by_keywords(rules: object, prompt: str) -> str:
-    """Return the texts of the rules whose words the prompt has; at most 9,500 characters."""
+    """Return the texts of the rules whose words the prompt contains; at most 9,500 characters."""
     said = " ".join(prompt.lower().split())
     texts: list[str] = []
     for rule in rules if isinstance(rules, list) else ():
@@ -22,7 +22,7 @@ def told_by_keywords(rules: object, prompt: str) -> str:
 
 
 def has_word(text: str, word: str) -> bool:
-    """Does the text have this word, or these words, between the borders of words?"""
+    """Tell whether the text contains this word or phrase at word boundaries."""
     at = text.find(word)
     while at >= 0:
         end = at + len(word)

@@ -1,10 +1,10 @@
-"""A line for the user when events wait on disk for long: hooks fail open, which else nobody sees.
+"""A line for the user when events wait in the spool for long, since hooks fail silently.
 
-Or when the plugin's package is missing, without which they wait for ever.
+Also when the plugin's package is missing, so that events are never applied.
 
-    <home>/notice    <looked, seconds of 1970> <told, seconds of 1970>
+    <home>/notice    <last check, seconds since 1970> <last notice, seconds since 1970>
 
-At most once a day and home; a long spool is looked through at most every ten minutes. On the hook
+At most one notice per day and home; the spool is listed at most every ten minutes. On the hook
 path, at SessionStart only.
 """
 
@@ -20,9 +20,9 @@ _FEW_DAYS_SECS = 6 * DAY_SECS
 
 
 def notice(home: str, unfinished: str = "") -> str:
-    """Return the line, or nothing; OSError: it cannot be noted that it was said, so it is not.
+    """Return the line, or ""; OSError: the time of the notice cannot be stored, so none is shown.
 
-    `unfinished` is what the plugin has to say, without waiting for events to get old.
+    `unfinished` is the plugin's message, which is shown without waiting for events to get old.
     """
     now = time.time()
     looked, told = _read(f"{home}/notice")
@@ -54,7 +54,7 @@ def _read(path: str) -> tuple[float, float]:
 
 
 def _waiting(folder: str) -> list[str]:
-    """Return the names of the events: twenty digits of time, `_`, pid."""
+    """Return the names of spooled events: twenty digits of time, `_`, pid."""
     try:
         names = posix.listdir(folder)
     except OSError:
@@ -63,7 +63,7 @@ def _waiting(folder: str) -> list[str]:
 
 
 def _moment(since: float, now: float) -> str:
-    """Return a moment as people say it: 14:05, Tuesday, 3 November."""
+    """Return a moment in short form: 14:05, Tuesday, 3 November."""
     then, today = time.localtime(since), time.localtime(now)
     if then[:3] == today[:3]:
         return time.strftime("%H:%M", then)

@@ -1,8 +1,8 @@
 """Hooks that run as Claude Code's plugin.
 
-Settings may name the same hooks; then these have the event twice, and the plugin's leave it to
-them. And the plugin may be there without its package, which it cannot install: until then events
-are kept on disk, and a session that starts says what is missing.
+If the settings contain the same hooks, each event arrives twice, and the plugin's hooks leave it to
+those. The plugin may be installed without its package, which it cannot install. Then events are
+spooled, and a starting session shows what is missing.
 
 On the hook path, for the plugin's hooks only.
 """
@@ -17,20 +17,20 @@ from hivepipe.intake.instance import marked_by_settings, this_instance
 
 OLDEST = 0x030B0000  # Python 3.11
 _SETTINGS_BYTES = 1 << 18
-KEPT_SECS = 14 * 86_400  # as `[retention]` has it, which nobody applies without the package
+KEPT_SECS = 14 * 86_400  # the default of `[retention]`, which is not applied without the package
 _PROGRAM = "/hook"  # hivepipe.stack.hook_copy
 _NAMES = ("settings.local.json", "settings.json")
 
 
 def has_nothing_to_do(name: str) -> bool:
-    """Is this event taken by hooks of the settings, or this Python too old for the hook path?"""
+    """Tell whether hooks of the settings take this event, or this Python is too old."""
     return sys.hexversion < OLDEST or _runs_by_settings(name)
 
 
 def _runs_by_settings(name: str) -> bool:
-    """Did hooks of the settings run for this Claude Code, and do they still for this event?
+    """Tell whether hooks of the settings ran for this Claude Code and are still set for this event.
 
-    Both, for it may read no settings of the project (`--setting-sources`), or they were edited.
+    Both are checked: it may skip the project's settings (`--setting-sources`), or they were edited.
     """
     project = settings.environment("CLAUDE_PROJECT_DIR")
     if not project:
@@ -44,15 +44,15 @@ def _runs_by_settings(name: str) -> bool:
 
 
 def _script(name: str) -> str:
-    """Return SessionStart as session_start."""
+    """Convert a name such as SessionStart to session_start."""
     return "".join([f"_{c.lower()}" if c.isupper() else c for c in name])[1:]
 
 
 def _runs(text: str, script: str) -> bool:
-    """Do these settings name a program of ours for the event, and is it there?
+    """Tell whether these settings name an existing program of ours for the event.
 
-    Hooks by name or behind a shell are not looked for: with those the event counts once, too, and
-    only takes longer.
+    Hooks by name or behind a shell are not found. With those, the event is processed by both and
+    deduplicated, which only takes longer.
     """
     wanted = f'","args":["{script}"]'
     end = text.find(_PROGRAM)
@@ -66,7 +66,7 @@ def _runs(text: str, script: str) -> bool:
 
 
 def unfinished(place: Place) -> str:
-    """Return the line that says how the installation is completed; empty if it is."""
+    """Return the line that says how to complete the installation, or "" if it is complete."""
     if place.python and posix.access(place.python, posix.X_OK):
         return ""
     if not place.python:
@@ -76,7 +76,7 @@ def unfinished(place: Place) -> str:
 
 
 def _drop_old_events(place: Place) -> None:
-    """Keep the spool of somebody who never installs the package from growing for ever."""
+    """Delete spooled events older than 14 days if the package is never installed."""
     oldest = f"{time.time_ns() - KEPT_SECS * 10**9:020d}"
     folder = f"{place.home}/spool"
     names = [name for name in posix.listdir(folder) if name[:20].isdigit() and name < oldest]
@@ -91,7 +91,9 @@ def _drop_old_events(place: Place) -> None:
 
 
 def _command(is_copy: bool) -> str:
-    """Return the one command: it installs the package from this very copy, if that is missing."""
+    """Return the command that completes the installation; it installs a missing package from this
+    copy.
+    """
     if not is_copy:
         return "hivepipe init --user"
     copy = __file__.rsplit("/", 3)[0].replace("'", "'\\''")

@@ -1,4 +1,4 @@
-"""The event of a probe (`hivepipe doctor --probe`): it takes an event's way, and is of no session.
+"""The event of `hivepipe doctor --probe`: it passes through all stages without a session.
 
 Its one job writes its own id into the database, and nothing else. `hivepipe.probing` gives each
 event a session id of this form, and looks for the job's id.
@@ -13,7 +13,7 @@ from hivepipe.jobs import Context, Job, encode
 
 
 def hand_over_probe(event: Event, place: Place, event_time_ns: int) -> None:
-    """Hand the probe's job over."""
+    """Enqueue the probe's job."""
     job = Job("probe", {"event": event.name}, event.session_id[len(PROBE) :])
     context = Context(event_time_ns=event_time_ns, project=clean(place.project), cwd=event.cwd)
     messages = encode([job], event, context)

@@ -1,14 +1,14 @@
-"""Which memories a prompt brings with it: those that share the most telling words with it.
+"""Find the memories for a prompt: those that share the most significant words with it.
 
-    <home>/recall/<part>.txt      kept ready by hivepipe.handlers.recall; parts: all (the user's
+    <home>/recall/<part>.txt      written by hivepipe.handlers.recall; parts: all (the user's
                                   folders), swarm-<hash>, profile-<id>
         #<number> {"id": ..., "path": ..., "text": ...}
         <word> <number>:<weight> <number>:<weight> ...
-    <home>/recall/told-<hash of the session>    ids of what it was told since its last beginning
-    <home>/recall/wanted          touched when a session of somebody who wants it begins
+    <home>/recall/told-<hash of the session>    ids of memories shown since its last start
+    <home>/recall/wanted          touched when a session starts with `memory_recall` on
 
-No index is opened and no file parsed: lines are in order, and a word's is found by halving.
-On the hook path, with a prompt, where the user wants it (`memory_recall`).
+No database is opened: the lines are sorted, and a word is found by binary search. On the hook path,
+with a prompt, if `memory_recall` is on.
 """
 
 import posix
@@ -19,7 +19,7 @@ from hivepipe.jobs import Context
 
 PART_BYTES = 1 << 20
 MOST_MEMORIES = 5
-FEWEST_WORDS = 2  # that a memory shares with a prompt; of a long one, more
+FEWEST_WORDS = 2  # that a memory shares with a prompt; more for a long prompt
 WORDS_PER_MORE = 25
 MOST_PROMPT_CHARS = 8_000
 TOLD_BYTES = 1 << 16
@@ -34,12 +34,12 @@ _SPACES = str.maketrans(_MARKS, " " * len(_MARKS))
 
 
 class Memory:
-    """One that a prompt brings with it."""
+    """One memory for a prompt."""
 
     __slots__ = ("id", "path", "score", "text")
 
     def __init__(self, id: str, path: str, text: str, score: int) -> None:
-        """`id`: of its file; `text`: what of it fits best."""
+        """`id`: of its file; `text`: the best matching passage."""
         self.id = id
         self.path = path
         self.text = text
@@ -47,9 +47,9 @@ class Memory:
 
 
 def recall(home: str, context: Context, prompt: str) -> list[Memory]:
-    """Return what fits a prompt, the best first, at most five, and note that it was told.
+    """Return the memories for a prompt, best first, at most five, and record them as shown.
 
-    ValueError: the files are not ours.
+    ValueError: the files are invalid.
     """
     told = set(read_small(told_path(home, context.own_session), TOLD_BYTES).split())
     found = fitting(home, context.swarm, context.profile, prompt, told)
@@ -61,7 +61,7 @@ def recall(home: str, context: Context, prompt: str) -> list[Memory]:
 def fitting(
     home: str, swarm: str, profile: str, prompt: str, told: "set[str] | None" = None
 ) -> list[Memory]:
-    """Return what fits a prompt, the best first, at most five; none of what was `told`."""
+    """Return the memories for a prompt, best first, at most five, without those in `told`."""
     words = words_of(prompt[:MOST_PROMPT_CHARS])
     found: list[Memory] = []
     for part in parts(swarm, profile):
@@ -98,7 +98,7 @@ def _fitting(part: str, words: list[str]) -> list[Memory]:
 
 
 def _line(part: str, beginning: str) -> str:
-    """Return the rest of the line that begins so, of lines in order; empty if there is none."""
+    """Return the rest of the line with this beginning, by binary search, or ""."""
     low, high = 0, len(part)
     while low < high:
         middle = (part.rfind("\n", low, (low + high) // 2) + 1) or low
@@ -115,7 +115,7 @@ def _line(part: str, beginning: str) -> str:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text, each once, in order; plurals in -s are as their singulars."""
+    """Return the words of a text without duplicates, in order; a plural -s is removed."""
     words = [_singular(word) for word in text.lower().translate(_SPACES).split()]
     return [*dict.fromkeys([word for word in words if 1 < len(word) <= 40])]
 
@@ -126,7 +126,7 @@ def _singular(word: str) -> str:
 
 
 def in_words(memories: list[Memory]) -> str:
-    """Say what was found, quoted; facts, not orders. Empty if nothing was."""
+    """Return the memories as quoted text for the context, or ""."""
     if not memories:
         return ""
     from hivepipe.quoting import on_one_line, quoted  # noqa: PLC0415  few prompts bring any
@@ -140,31 +140,31 @@ def in_words(memories: list[Memory]) -> str:
 
 
 def parts(swarm: str, profile: str) -> list[str]:
-    """Return the names of what a session may be told: the user's, its swarm's, its profile's."""
+    """Return the names of the parts for a session: the user's, its swarm's, its profile's."""
     names = ["all", f"swarm-{short_hash(swarm)}"]
     return [*names, f"profile-{profile}"] if profile else names
 
 
 def part_path(home: str, part: str) -> str:
-    """Return where a part lies."""
+    """Return the path of a part."""
     return f"{home}/recall/{part}.txt"
 
 
-# ---- what a session was told
+# ---- memories that were shown
 
 
 def told_path(home: str, session: str) -> str:
-    """Return the file of what a session was told."""
+    """Return the file that lists the memories shown to a session."""
     return f"{home}/recall/told-{short_hash(session)}"
 
 
 def wanted_path(home: str) -> str:
-    """Return the file that says when memories were wanted last."""
+    """Return the file whose time says when memories were last wanted."""
     return f"{home}/recall/wanted"
 
 
 def _note_told(home: str, session: str, memories: list[Memory]) -> None:
-    """What was told once is not told again."""
+    """Record memories as shown, so that they are not shown again."""
     flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW
     try:
         make_folders(f"{home}/recall")
@@ -173,14 +173,14 @@ def _note_told(home: str, session: str, memories: list[Memory]) -> None:
             posix.write(descriptor, "".join([f"{memory.id}\n" for memory in memories]).encode())
         finally:
             posix.close(descriptor)
-    except OSError:  # a full disk: better twice than never
+    except OSError:  # a full disk: the memory is shown again
         return
 
 
 def begin_anew(home: str, session: str) -> None:
-    """A conversation begins or was compacted: what was told before is not in it any more.
+    """Forget which memories were shown: at a start or compaction they leave the context.
 
-    And workers get to know that memories are to be kept ready.
+    Also touch the `wanted` file, which makes workers keep the parts up to date.
     """
     try:
         make_folders(f"{home}/recall")

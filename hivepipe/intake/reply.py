@@ -1,6 +1,6 @@
-"""What a hook answers with a verdict of the guard.
+"""The answer of a hook for a verdict of the guard.
 
-On the hook path, when there is something to say.
+On the hook path, loaded when there is an answer.
 """
 
 from hivepipe.events import PreToolUse, ToolEvent
@@ -18,14 +18,14 @@ _LEAVE_IT = "Do not go on with it."
 
 
 def told_with_a_prompt(watch: Watch, verdict: Verdict) -> str:
-    """Return what a prompt brings with it, which passes whatever was cancelled; empty: no news."""
+    """Return the context for a prompt after a cancellation, or "" if it was shown before."""
     if not is_news(watch.home, watch.session, verdict.subject):
         return ""
     return words.cancelled(verdict, watch.task) + _LEAVE_IT
 
 
 def reply(watch: Watch, verdict: Verdict, place: Place) -> bytes:
-    """Return the answer to calls with a verdict; empty if it was said before."""
+    """Return the answer to calls for a verdict, or b"" if a warning was given before."""
     event = watch.event
     if isinstance(event, ToolEvent) and not isinstance(event, PreToolUse):
         return context(event.name, printable(verdict.subject))
@@ -41,7 +41,7 @@ def reply(watch: Watch, verdict: Verdict, place: Place) -> bytes:
 
 
 def _tool(watch: Watch) -> str:
-    """Return the tool that was called, of a batch the last that was not run."""
+    """Return the called tool; of a batch the last one that was not run."""
     event = watch.event
     if event.calls:
         return next((call.tool for call in event.calls[::-1] if call.was_not_run), "a tool")
@@ -49,7 +49,7 @@ def _tool(watch: Watch) -> str:
 
 
 def _mark(place: Place, note: Note) -> bool:
-    """Let Redis keep the verdict; was the same said before?"""
+    """Store the verdict in Redis; True if the same one was stored before."""
     try:
         return push(place, [], note) == "0"
     except RefusedError:

@@ -1,6 +1,6 @@
-"""Copies of identity files as they were when they changed: no version is missed by a late worker.
+"""Copies of identity files taken at each change, so that a late worker misses no version.
 
-    <home>/identity/<event time>_<pid>_<name>    0600; taken in by sync_identity, removed later
+    <home>/identity/<event time>_<pid>_<name>    0600; read by sync_identity, removed later
 
 On the hook path, after an edit of a profile's own file.
 """
@@ -13,7 +13,7 @@ MOST_BYTES = 1 << 18
 
 
 def keep(home: str, path: str, time_ns: int) -> str:
-    """Copy the file and return the copy's name; empty if it cannot be, or is too large."""
+    """Copy the file and return the copy's name, or "" on failure or if it is too large."""
     data = read_regular(path)
     if data is None:
         return ""
@@ -32,7 +32,7 @@ def keep(home: str, path: str, time_ns: int) -> str:
 
 
 def read_regular(path: str) -> bytes | None:
-    """Return the bytes of a file of at most 256 kB, not through a link; None: there is none."""
+    """Return the bytes of a regular file of at most 256 kB, not through a link, or None."""
     flags = posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NOFOLLOW | posix.O_NONBLOCK
     try:
         descriptor = posix.open(path, flags)

@@ -1,30 +1,28 @@
-"""Read the event from stdin: bounded in time and size, and without waiting for an EOF.
+"""Read the event from stdin, limited in time and size, without waiting for EOF.
 
-Claude Code has been seen to leave the pipe open (claude-code#79508). An event is complete at
-EOF, or when what was read is one whole JSON object.
-On the hook path.
+Claude Code has been seen to leave the pipe open (claude-code#79508). An event is complete at EOF,
+or when the bytes read are one whole JSON object. On the hook path.
 """
 
 import posix
 
 LIMIT_BYTES = 64 * 1024 * 1024
 _CHUNK_BYTES = 1 << 20
-_LATE_BYTES = 1 << 20  # after the deadline: what a pipe may hold, not a file to its end
+_LATE_BYTES = 1 << 20  # after the deadline: the content of a pipe, not a whole file
 
 
 class Input:
-    """The bytes that arrived, and why reading ended early ("" if it did not)."""
+    """The bytes read, and why reading ended early ("" if it did not)."""
 
     __slots__ = ("data", "trouble")
 
     def __init__(self, data: bytes, trouble: str = "") -> None:
-        """Keep both."""
         self.data = data
         self.trouble = trouble
 
 
 def read_event(descriptor: int = 0) -> Input:
-    """Read one event, at most 64 MB of it; `stop_waiting` ends it too."""
+    """Read one event of at most 64 MB; `stop_waiting` ends the read, too."""
     chunks: list[bytes] = []
     braces = Braces()
     size = late = 0
@@ -38,8 +36,7 @@ def read_event(descriptor: int = 0) -> Input:
             if size > LIMIT_BYTES:
                 return Input(b"".join(chunks), "event larger than 64 MB")
             braces.count(chunk)
-            # Not a mere look at the last byte: a pause of the writer may fall right behind an
-            # inner brace.
+            # The last byte alone is not enough: a writer may pause after an inner brace.
             if chunk.rstrip().endswith(b"}") and braces.are_whole:
                 return Input(b"".join(chunks))
             if not posix.get_blocking(descriptor):
@@ -53,34 +50,34 @@ def read_event(descriptor: int = 0) -> Input:
 
 
 def stop_waiting(descriptor: int = 0) -> None:
-    """End the reading at what has arrived; called by a signal's handler, in a read or before it.
+    """End the read with the bytes received so far; called by a signal handler.
 
-    Python repeats an interrupted read, which then waits no longer. An exception raised here could
-    meet a read that has just returned, and drop what it had.
+    Python repeats an interrupted read, which then does not block. An exception raised here could
+    hit a read that has just returned, and lose its bytes.
     """
     posix.set_blocking(descriptor, False)
 
 
 class Braces:
-    """Counts the braces of a text outside of its strings, chunk by chunk.
+    """Counts the braces of a text outside of strings, chunk by chunk.
 
-    Trying to parse would not do: CPython's scanner is costly on an unfinished text.
+    Parsing each time would be too slow: CPython's scanner is expensive on an incomplete text.
     """
 
     __slots__ = ("closed", "held", "in_string", "opened")
 
     def __init__(self) -> None:
-        """Nothing is read yet."""
+        """Start outside of a string."""
         self.opened = self.closed = self.in_string = 0
-        self.held = b""  # a backslash at a chunk's end: what it escapes comes with the next
+        self.held = b""  # a backslash at a chunk's end: its character is in the next
 
     def count(self, chunk: bytes) -> None:
-        """Go on with the next chunk."""
+        """Process the next chunk."""
         text = self.held + chunk
         kept = text.rstrip(b"\\")
         self.held = b"\\" * ((len(text) - len(kept)) % 2)
-        # Without escaped backslashes and quotes, splitting at the quotes leaves what stands
-        # outside of strings at every second place.
+        # Without escaped backslashes and quotes, splitting at the quotes leaves the parts outside
+        # of strings at every second place.
         pieces = kept.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
         outside = b"".join(pieces[self.in_string :: 2])
         self.opened += outside.count(b"{")
@@ -89,5 +86,5 @@ class Braces:
 
     @property
     def are_whole(self) -> bool:
-        """Does the text so far hold one whole JSON object?"""
+        """Tell whether the text so far is one whole JSON object."""
         return self.opened == self.closed > 0 and not self.in_string

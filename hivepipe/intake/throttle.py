@@ -1,12 +1,12 @@
 """Count an instance's operations, and let a checkpoint through once per interval.
 
-`instances/<key>.checkpoint`, decided under a lock of the kernel's, so that of two parallel hooks
-one makes the checkpoint, with or without Redis:
+`instances/<key>.checkpoint` is updated under a file lock, so that one of two parallel hooks makes
+the checkpoint, with or without Redis:
 
     t <time of the last checkpoint, ns>
     s <session> <operations> <checkpoints>        running totals of the last 8 sessions
-    e <event> <due> <operations> <checkpoints>    answers to the last 16 events: one that is
-                                                  fired twice counts once, and is answered alike
+    e <event> <due> <operations> <checkpoints>    results of the last 16 events: a duplicate event
+                                                  counts once and gets the same result
 
 On the hook path.
 """
@@ -20,13 +20,13 @@ from hivepipe.jobs import Count
 
 REMEMBERED_SESSIONS = 8
 REMEMBERED_EVENTS = 16
-_SIZE_BYTES = 8192  # 8 sessions of 128 characters and 16 events fit in half of it
-LOCK_SECS = 0.5  # with fifty hooks at once a holder may not run for a tenth of a second
+_SIZE_BYTES = 8192  # 8 sessions of 128 characters and 16 events need half of it
+LOCK_SECS = 0.5  # with fifty hooks at once the holder may wait 0.1 s for a CPU
 _LOCK_STEP_SECS = 0.001
 
 
 class _Tally:
-    """What the file holds; a damaged file starts anew (the store keeps the greatest totals)."""
+    """The content of the file; a damaged file starts empty (the store keeps the highest totals)."""
 
     __slots__ = ("answers", "last_ns", "sessions")
 
@@ -64,7 +64,7 @@ class _Tally:
 def count_operation(
     path: str, session: str, event_keys: tuple[bytes, ...], event_time_ns: int, interval_ns: int
 ) -> Count:
-    """Count one operation. If the file cannot be used the checkpoint is let through uncounted."""
+    """Count one operation; if the file cannot be used, a checkpoint is due and totals are None."""
     names = [blake2b(key, digest_size=8).hexdigest().encode() for key in event_keys]
     try:
         descriptor = _open_locked(path)
@@ -100,7 +100,7 @@ def _count(tally: _Tally, session: bytes, event_time_ns: int, interval_ns: int) 
 
 
 def read_totals(path: str, session: str) -> Count:
-    """Return the running totals without counting; unknown where nothing was ever counted."""
+    """Return the running totals without counting; None where nothing was counted."""
     try:
         flags = posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NOFOLLOW | posix.O_NONBLOCK
         descriptor = posix.open(path, flags)
@@ -129,7 +129,7 @@ def _open_locked(path: str) -> int:
             posix.lockf(descriptor, posix.F_TLOCK, 0)
             return descriptor
         except OSError:
-            if time.monotonic() > end:  # its holder was stopped: do not wait for it
+            if time.monotonic() > end:  # the holder may be suspended: do not wait for it
                 posix.close(descriptor)
                 raise
             time.sleep(_LOCK_STEP_SECS)
