@@ -1,1 +1,1 @@
-"""What stops an agent: a cancelled task, a loop, a poll without end."""
+"""The guard: stops an agent whose task is cancelled, that loops, or that polls without end."""

@@ -1,6 +1,6 @@
-"""What is said to a tool call, to a prompt, or after a failed write: the rules, asked in turn.
+"""Apply the rules to a tool call, to a prompt, or to a failed write.
 
-On the hook path, where there may be something to say.
+On the hook path, loaded for events that may get an answer.
 """
 
 import posix
@@ -19,7 +19,7 @@ MODES = ("off", "tasks", "all")
 
 
 def check(watch: Watch, said: str) -> Verdict | None:
-    """Judge an event, a call by what Redis said of the last ones; None: nothing is to be said."""
+    """Judge an event; a call by the script's list of the last calls. None: no verdict."""
     event = watch.event
     if event.calls:
         return None if guard_mode(watch.home) == "off" else _judged(said)
@@ -44,20 +44,20 @@ def _judged(said: str) -> Verdict | None:
 
 
 def denies(watch: Watch, verdict: Verdict) -> bool:
-    """Is the call stopped, or is its verdict only told?"""
+    """Tell whether the call is denied; otherwise its verdict is a warning."""
     mode = guard_mode(watch.home)
     enforced = mode == "all" or (mode == "tasks" and bool(watch.task))
     return verdict.deny and (enforced or verdict.rule in (CANCELLED, SHARED_DISK))
 
 
 def verdict_note(watch: Watch, verdict: Verdict, denied: bool) -> Note:
-    """Return what Redis is to keep of a verdict; it says "1" if it is to be spoken."""
-    subject = "" if verdict.deny else verdict.subject  # what would be denied is said each time
+    """Return the note that stores a verdict in Redis; its result is "1" if it is to be shown."""
+    subject = "" if verdict.deny else verdict.subject  # a denial is shown each time
     return VERDICT_SCRIPT, [*watch.keys, watch.id, "1" if denied else "0", subject]
 
 
 def kind_of_call(event: PreToolUse) -> str:
-    """Return what kind of call this is."""
+    """Return the kind of a call (hivepipe.guard.client)."""
     return kind_of(event.tool, event.command, event.tool in events.EDIT_TOOLS, limits())
 
 
@@ -69,7 +69,7 @@ def last_calls(entries: list[str]) -> list[Call]:
 
 
 def _shared_disk(watch: Watch) -> "SharedDisk | None":
-    """Return the shared disk; None where no root is set, or the session is no profile's."""
+    """Return the shared disk, or None if no root is set or the session has no profile."""
     root = settings.variable("HIVEPIPE_SHARED_ROOT")
     if not root or not watch.profile:
         return None
@@ -78,11 +78,11 @@ def _shared_disk(watch: Watch) -> "SharedDisk | None":
     return SharedDisk(root, watch.profile, bool(read_small(silence_path(watch.home))))
 
 
-# ---- what people said: settings, mode, cancellations
+# ---- settings, mode, cancellations
 
 
 def limits() -> Limits:
-    """Return the numbers and lists of the rules as they are set."""
+    """Return the limits and tool lists of the settings."""
     return Limits(
         loop=settings.variable("HIVEPIPE_GUARD_LOOP"),
         alternation=settings.variable("HIVEPIPE_GUARD_ALTERNATION"),
@@ -93,7 +93,7 @@ def limits() -> Limits:
 
 
 def guard_mode(home: str) -> str:
-    """Return off, tasks or all: as `hivepipe guard mode` says, else as it is set."""
+    """Return off, tasks or all: from `hivepipe guard mode`, else from the settings."""
     for mode in (read_small(mode_path(home)).strip(), settings.variable("HIVEPIPE_GUARD")):
         if mode in MODES:
             return mode
@@ -101,25 +101,25 @@ def guard_mode(home: str) -> str:
 
 
 def silence_path(home: str) -> str:
-    """Return the file that says that the shared disk did not answer."""
+    """Return the file that exists while the shared disk does not answer."""
     return f"{home}/shared-root-silent"
 
 
 def mode_path(home: str) -> str:
-    """Return the file of `hivepipe guard mode`: the last word, for running sessions too."""
+    """Return the file of `hivepipe guard mode`, which takes precedence, also in running sessions."""
     return f"{home}/guard-mode"
 
 
 def cancellation(home: str, task: str) -> str | None:
-    """Return when and why a task was cancelled; None if it was not.
+    """Return time and reason of a task's cancellation, or None.
 
-    A file, not a key of Redis: it is there whether or not Redis is.
+    They are in a file, not in Redis, so that they are available without Redis.
     """
     return read_small(cancellation_path(home, task)) or None if task else None
 
 
 def is_news(home: str, session: str, cancelled: str) -> bool:
-    """Has the session not been told of this cancellation yet? It counts as told from now on."""
+    """Tell whether a session sees this cancellation for the first time, and record that."""
     path = f"{home}/tasks/told/{short_hash(session + cancelled)}"
     try:
         make_folders(path.rsplit("/", 1)[0])
@@ -127,6 +127,6 @@ def is_news(home: str, session: str, cancelled: str) -> bool:
         posix.close(posix.open(path, flags, 0o600))
     except FileExistsError:
         return False
-    except OSError:  # a full disk: better twice than never
+    except OSError:  # a full disk: it is shown again
         return True
     return True

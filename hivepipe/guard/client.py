@@ -1,17 +1,17 @@
-"""What hooks say of each tool call, and what they are told in return.
+"""Record each tool call in Redis, and return the list of calls to judge it by.
 
-One script, run in the same step as the enqueue, keeps for each conversation its last calls and for
-each session what it did. Calls in parallel are counted exactly: Redis runs one script at a time,
-and each call is judged by the list as it was when it came in.
+One script, run in the same step as the enqueue, keeps the last calls of each conversation and the
+totals of each session. Parallel calls are counted exactly: Redis runs one script at a time, and
+each call is judged by the list at its arrival.
 
-    hivepipe:calls:<session>[:<subagent>]   list   the last calls, oldest first; kept for a week
+    hivepipe:calls:<session>[:<subagent>]   list   the last calls, oldest first; expires in a week
         <id><pattern><kind>[<result>]       16 + 16 + 1 (+ 16, or "-" if it was denied) characters
-        |                                   a prompt or another task: older calls count no more
-    hivepipe:activity:<session>             hash   running totals, newest sign of life; see ACTIVITY
-    hivepipe:active                         set    sessions with activity that is not in the store
+        |                                   a prompt or another task: earlier calls do not count
+    hivepipe:activity:<session>             hash   totals, time of last activity; see NOTE_FIELDS
+    hivepipe:active                         set    sessions with activity that is not yet stored
 
-A doubled event changes nothing: its id is known. Ids, arguments and results are kept as hashes.
-On the hook path; what a call is judged by is imported before a call only.
+A duplicate event changes nothing: its id is known. Ids, arguments and results are kept as hashes.
+On the hook path; the rules are imported before a call only.
 """
 # ruff: noqa: PLC0415
 
@@ -38,26 +38,26 @@ if TYPE_CHECKING:
 
 Note = tuple[str, list[str]]  # a script and its arguments
 
-WINDOW = 40  # calls that are looked at
-KEPT_CALLS = 2 * WINDOW  # a result may come when many parallel calls are in between
-KEPT_SECS = 7 * 86_400  # a clock that jumps by a day or two forgets no call
+WINDOW = 40  # calls that are judged
+KEPT_CALLS = 2 * WINDOW  # the result of a call may come after many parallel calls
+KEPT_SECS = 7 * 86_400  # a clock that jumps by a day or two must not expire the calls
 AHEAD_SECS = 60
 QUIET_CALLS = 500
 _HASH_BYTES = 8
 PROMPT = "|"
 
-# Tools whose calls are described anew each time, and do the same.
+# Tools whose calls carry a description that varies between equal calls.
 _DESCRIBED = ("Bash", *AGENT_TOOLS)
 
-# What kind of call it is, and what stands in place of the result of a denied one.
+# The kind of a call, and the result of a denied one.
 EDIT, WAITING, POLL, OTHER = "e", "w", "p", "c"
 DENIED = "-"
-WAITING_SUBJECT = "waiting"  # of all warnings about waiting: one is enough
+WAITING_SUBJECT = "waiting"  # subject of all warnings about waiting: one per session
 
 # Of a note: verb is call, result, batch, wait, prompt (of the user), notice (of Claude Code) or
-# stop; id "" means the latest such call; failed "1", "0" or ""; at in ms; turn "1" open, "0"
-# closed, "" not said; waits: for what of a person, until the next sign; batch: of each call id,
-# pattern, result and "1" if it was not run, with blanks between them.
+# stop; id "" means the latest call of that pattern; failed "1", "0" or ""; at in ms; turn "1" open,
+# "0" closed, "" unknown; waits: what a person is asked for, until the next activity; batch: of each
+# call id, pattern, result and "1" if it was not run, separated by blanks.
 NOTE_FIELDS = (
     *("calls", "activity", "session", "verb", "id", "pattern", "kind", "result", "failed"),
     *("at", "turn", "task", "profile", "waits", "batch"),
@@ -135,8 +135,8 @@ redis.call('LTRIM', calls, -{KEPT_CALLS}, -1)
 redis.call('EXPIRE', calls, {KEPT_SECS})
 """
 
-# Before a verdict is spoken. It says 1, or 0: not again. Of "" is spoken each time, of waiting
-# once in a session, of any other subject once in a while.
+# Run before a verdict is shown. The result is 1, or 0 if it was shown before. An empty subject is
+# shown each time, waiting once per session, any other subject once per QUIET_CALLS calls.
 VERDICT_FIELDS = ("calls", "activity", "session", "id", "denied", "subject")
 VERDICT_SCRIPT = f"""
 local {", ".join(VERDICT_FIELDS)} = unpack(ARGV, 2, {len(VERDICT_FIELDS) + 1})
@@ -164,7 +164,7 @@ end
 
 
 class Watch:
-    """One event of a session, as the guard sees it."""
+    """One event of a session, as the guard records it."""
 
     __slots__ = (
         "event",
@@ -201,12 +201,12 @@ class Watch:
                 self.kind = EDIT
 
     def may_be_answered(self, said: str = "") -> bool:
-        """Can there be anything to say to this event? `hivepipe.guard.check` knows what.
+        """Tell whether this event may get an answer; `hivepipe.guard.check` decides.
 
-        `said`: by the script, to its note.
+        `said`: the result of the note's script.
         """
         if self.event.calls:
-            return bool(said)  # a call of it was refused
+            return bool(said)  # a call of the batch was refused
         if isinstance(self.event, ToolEvent):
             has_disk = self.profile and settings.variable("HIVEPIPE_SHARED_ROOT")
             return isinstance(self.event, PreToolUse) or bool(has_disk)
@@ -218,7 +218,7 @@ class Watch:
         return [f"hivepipe:calls:{conversation}", f"hivepipe:activity:{self.session}", self.session]
 
     def note(self) -> Note:
-        """Return what Redis is to keep of this event."""
+        """Return the script and its arguments for this event."""
         event = self.event
         pattern = result = failed = waits = batch = ""
         if event.waits_for:
@@ -238,7 +238,7 @@ class Watch:
             verb = "prompt" if event.is_users else "notice"
         else:
             verb = "stop"
-        # What a subagent does says nothing of the turn it was started in.
+        # Activity of a subagent says nothing about the turn that started it.
         is_silent = event.agent_id or event.name == "Notification"
         turn = "0" if verb == "stop" else "" if is_silent else "1"
         call = [self.id, pattern, self.kind, result, failed, str(self.time_ms), turn]
@@ -246,24 +246,24 @@ class Watch:
 
 
 def _pattern(tool: str, arguments: Fields, event: Event) -> str:
-    """Hash what a call does; how it is described is not part of it."""
+    """Hash tool and arguments of a call; its description does not count."""
     if tool in _DESCRIBED:
         arguments = {name: value for name, value in arguments.items() if name != "description"}
     return _hash_of([tool, arguments], event)
 
 
 def _outcome(call: "BatchCall", event: Event) -> str:
-    """Return a call of a batch as the script reads it."""
+    """Return a call of a batch in the format of the script."""
     pattern = _pattern(call.tool, call.tool_input, event) if call.was_not_run else "0"
     result = _hash_of(call.answer, event)
     return f"{_hash(call.id)} {pattern} {result} {int(call.was_not_run)}"
 
 
 def _hash_of(value: object, event: Event) -> str:
-    """Hash any JSON value, whatever the order of its keys."""
+    """Hash a JSON value independently of the order of its keys."""
     try:
         return _hash(sorted_dumps(value))
-    except (ValueError, RecursionError):  # 1e999; a thousand brackets: like no other call
+    except (ValueError, RecursionError):  # 1e999; a thousand brackets: equal to no other
         return event.digest.hex()[: 2 * _HASH_BYTES]
 
 
@@ -275,7 +275,7 @@ def _hash(text: str) -> str:
 
 
 def task_of(home: str, session: str) -> str:
-    """Return the session's task: HIVEPIPE_TASK_ID, the task file, or the one assigned to it."""
+    """Return the session's task: HIVEPIPE_TASK_ID, the task file, or the assigned one; "" if none."""
     named = valid_id(settings.variable("HIVEPIPE_TASK_ID") or "")
     if named:
         return named
@@ -288,7 +288,7 @@ def task_of(home: str, session: str) -> str:
 
 
 def _task_in(text: str) -> str:
-    """A task file is a JSON object with the id, or a text whose first line is the id."""
+    """Return the id in a task file: a JSON object, or a text with the id in its first line."""
     found = parse_object(text.encode("utf-8", "replace"), [])
     if found is None:
         return valid_id(text.strip().partition("\n")[0].strip())
@@ -300,10 +300,10 @@ def _task_in(text: str) -> str:
 
 
 def assignment_path(home: str, session: str) -> str:
-    """Return the file that names a session's task."""
+    """Return the path of the file that names a session's task."""
     return f"{home}/tasks/sessions/{session}"
 
 
 def cancellation_path(home: str, task: str) -> str:
-    """Return the file that says that a task was cancelled."""
+    """Return the path of the file that records a task's cancellation."""
     return f"{home}/tasks/cancelled/{task}"

@@ -1,6 +1,6 @@
-"""What the guard would have said of a session: its events played against the rules, without Redis.
+"""Apply the guard's rules to recorded events of a session, without Redis.
 
-`Memory` keeps what Redis would; a test lets both see the same events.
+`Memory` implements the two scripts; a test compares both with the same events.
 """
 
 import json
@@ -28,12 +28,12 @@ from hivepipe.guard.rules import judge
 from hivepipe.jobs import Context
 from hivepipe.transcripts.lines import Fields, blocks, part, read_line, said
 
-Event = tuple[int, Fields]  # number of its line, and what Claude Code would have said to a hook
+Event = tuple[int, Fields]  # line number, and the event as a hook would receive it
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What the guard would have said to one call."""
+    """A verdict on one call."""
 
     line: int
     tool: str
@@ -44,7 +44,7 @@ class Finding:
 
 @dataclass(slots=True)
 class Report:
-    """What came of a replay."""
+    """The result of a replay."""
 
     events: int = 0
     calls: int = 0
@@ -52,12 +52,12 @@ class Report:
 
     @property
     def denied(self) -> list[Finding]:
-        """The calls that would have been stopped."""
+        """Return the calls that would have been denied."""
         return [finding for finding in self.findings if finding.denied]
 
 
 def replay(events: Iterable[Event], home: str) -> Report:
-    """Play events with the home's settings, as with HIVEPIPE_GUARD=all."""
+    """Replay events with the home's settings, as with HIVEPIPE_GUARD=all."""
     memory = Memory()
     report = Report()
     for time_ms, (line, fields) in enumerate(events, 1):
@@ -82,15 +82,15 @@ def replay(events: Iterable[Event], home: str) -> Report:
 
 
 class Memory:
-    """Redis, as far as the guard's two scripts use it."""
+    """An in-memory implementation of the guard's two scripts."""
 
     def __init__(self) -> None:
-        """Nothing was called yet."""
+        """Start without calls."""
         self.calls: dict[str, list[str]] = {}
         self.activity: dict[str, dict[str, Any]] = {}
 
     def run(self, note: Note) -> str:
-        """Run one of the scripts and return what it says."""
+        """Run one of the scripts and return its result."""
         script, arguments = note
         if script == VERDICT_SCRIPT:
             return self._judged(dict(zip(VERDICT_FIELDS, arguments, strict=True)))
@@ -171,11 +171,11 @@ class Memory:
         return "1"
 
 
-# ---- where events come from
+# ---- sources of events
 
 
 def read_events(lines: Iterable[bytes]) -> Iterator[Event]:
-    """Yield the events of a file: what hooks were told, one per line, or a transcript."""
+    """Yield the events of a file: hook inputs, one per line, or a transcript."""
     called: dict[str, Fields] = {}
     for number, raw in enumerate(lines, 1):
         fields = read_line(raw)
@@ -189,7 +189,7 @@ def read_events(lines: Iterable[bytes]) -> Iterator[Event]:
 
 
 def _events_of(line: Fields, called: dict[str, Fields]) -> Iterator[Fields]:
-    """Yield what the hooks were told when this line of a transcript was written."""
+    """Yield the hook events that correspond to a line of a transcript."""
     whose = {
         "session_id": line.get("sessionId") or "transcript",
         "agent_id": line.get("agentId") or ("sidechain" if line.get("isSidechain") else None),

@@ -1,10 +1,10 @@
-"""The rules: from the last calls of a conversation to a verdict. Pure.
+"""The rules: from the last calls of a conversation to a verdict. Pure functions.
 
-A call repeats another if tool and arguments are the same and nothing has changed since:
+A call is a repetition if tool and arguments are the same and nothing has changed since:
 
-    its result differs from the last one of that call    progress: its count starts anew
-    an edit tool changed a file                          all other calls' counts start anew
-    a prompt came, or another task                       all counts start anew
+    its result differs from the previous one of that call   progress: its count is reset
+    an edit tool changed a file                             the counts of all other calls are reset
+    a prompt came, or another task                          all counts are reset
 
 On the hook path, before a tool call.
 """
@@ -15,10 +15,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-OVER = 0.8  # of the latest calls, and of the steps between them: two calls take turns
-REACH = 15  # calls among which the partner of an alternation is looked for
+OVER = 0.8  # share of the latest calls, and of the switches between them, that makes an alternation
+REACH = 15  # calls that are searched for the partner of an alternation
 
-# The rules' names. The first two need no counting.
+# The rules' names. The first two do not count calls.
 CANCELLED, SHARED_DISK = "cancelled", "shared-disk"
 POLLING, LOOP, ALTERNATION = "poll", "loop", "alternation"
 
@@ -30,19 +30,19 @@ WAITING_TOOLS = ("TaskOutput", "BashOutput", "Monitor", "Bash: sleep *", "Bash: 
 
 
 class Call:
-    """One call among the last: which it is, of what kind, and its result ("": none yet)."""
+    """One recorded call; `result` is "" until it is known."""
 
     __slots__ = ("kind", "pattern", "result")
 
     def __init__(self, pattern: str, kind: str, result: str) -> None:
-        """`pattern` and `result` are hashes: only whether they are equal counts."""
+        """`pattern` and `result` are hashes, compared for equality only."""
         self.pattern = pattern
         self.kind = kind
         self.result = result
 
 
 class Limits:
-    """When to speak: the defaults, or what is set."""
+    """The limits of the rules: the settings, or the defaults."""
 
     __slots__ = (
         "alternation_deny",
@@ -63,7 +63,7 @@ class Limits:
         polls: str | None = None,
         waiting: str | None = None,
     ) -> None:
-        """Take two counts, a count, or patterns with ";" between them; None: the default."""
+        """Parse two counts, one count, or patterns separated by ";"; None: the default."""
         self.loop_warn, self.loop_deny = _counts(loop, LOOP_COUNTS)
         self.alternation_warn, self.alternation_deny = _counts(alternation, ALTERNATION_COUNTS)
         (self.empty_polls,) = _counts(empty_polls, EMPTY_POLLS)
@@ -72,7 +72,7 @@ class Limits:
 
 
 class Verdict:
-    """What a rule says of a call; `subject` names what it is about, for not saying it twice."""
+    """The result of a rule for a call; `subject` identifies its cause, to avoid repeated warnings."""
 
     __slots__ = ("count", "deny", "rule", "subject")
 
@@ -85,7 +85,7 @@ class Verdict:
 
 
 def kind_of(tool: str, command: str, is_edit: bool, limits: Limits) -> str:
-    """Return what kind of call this is."""
+    """Return the kind of a call: edit, poll, waiting or other."""
     if is_edit:
         return EDIT
     if any(matches(name, tool) for name in limits.polls):
@@ -98,7 +98,7 @@ def kind_of(tool: str, command: str, is_edit: bool, limits: Limits) -> str:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Does the text match a pattern in which `*` stands for anything?"""
+    """Match a text against a pattern in which `*` stands for any characters."""
     first, *rest = pattern.split("*")
     if not rest:
         return text == first
@@ -115,7 +115,7 @@ def matches(pattern: str, text: str) -> bool:
 
 
 def judge(calls: "Sequence[Call]", limits: Limits) -> Verdict | None:
-    """Judge the last of these calls, oldest first; None: nothing is to be said."""
+    """Judge the last of these calls, which are sorted oldest first; None: no verdict."""
     calls = calls[-WINDOW:]
     repeated = _unchanged(calls)
     found = [_poll(calls, limits), _loop(calls, repeated, limits)]
@@ -125,7 +125,7 @@ def judge(calls: "Sequence[Call]", limits: Limits) -> Verdict | None:
 
 
 def _unchanged(calls: "Sequence[Call]") -> list[str]:
-    """Return the pattern of each call after which nothing changed; "" for the others."""
+    """Return the pattern of each call after which nothing changed, "" for the others."""
     last_result: dict[str, str] = {}
     progress: dict[str, int] = {}
     file_changed = -1
@@ -147,7 +147,7 @@ def _unchanged(calls: "Sequence[Call]") -> list[str]:
 
 
 def _poll(calls: "Sequence[Call]", limits: Limits) -> Verdict | None:
-    """A poll is empty if its result is the one before."""
+    """Judge a poll: it is empty if its result equals the previous one."""
     now = calls[-1]
     if now.kind != POLL:
         return None
@@ -181,7 +181,7 @@ def _alternation(calls: "Sequence[Call]", repeated: list[str], limits: Limits) -
 
 
 def _taking_turns(repeated: list[str], mine: str, other: str) -> int:
-    """Return how many of the latest calls are these two taking turns, with little in between."""
+    """Return the number of latest calls in which these two alternate, with few others in between."""
     longest = of_two = switches = 0
     before = ""
     for seen, pattern in enumerate(reversed(repeated), 1):
@@ -198,7 +198,7 @@ def _taking_turns(repeated: list[str], mine: str, other: str) -> int:
 def _verdict(
     rule: str, count: int, warn: int, deny: int, waits: bool, subject: str
 ) -> Verdict | None:
-    """Who waits for something outside repeats himself rightly: a word, late, and never a no."""
+    """Make a verdict; waiting tools are warned at the deny count and never denied."""
     if waits:
         return Verdict(rule, count, False, WAITING_SUBJECT) if count >= deny else None
     if count < min(warn, deny):
@@ -207,7 +207,7 @@ def _verdict(
 
 
 def _counts(text: str | None, default: tuple[int, ...]) -> tuple[int, ...]:
-    """Read as many counts as the default has; anything else is the default."""
+    """Parse as many counts as the default has; return the default for any other text."""
     words = (text or "").split()
     usable = len(words) == len(default) and all(word.isdecimal() for word in words)
     counts = tuple(int(word) for word in words) if usable else default

@@ -1,11 +1,11 @@
-"""The shared disk: a profile writes into `<root>/<category>/<own id>/` and nowhere else on it.
+"""The shared disk: a profile may write only to `<root>/<category>/<own id>/`.
 
 That folder is made when a write into its category is judged for the first time.
 
-Only with HIVEPIPE_SHARED_ROOT and HIVEPIPE_AGENT_ID; reading is free. Paths are resolved as the
-kernel would, unless the disk was found silent: then by their words alone, for a look at a hung
-mount hangs the hook where no timer reaches it.
-On the hook path, when a shared root is set.
+The rule applies if HIVEPIPE_SHARED_ROOT and HIVEPIPE_AGENT_ID are set. Reading is not restricted.
+Paths are resolved as the kernel would. If the disk does not answer, they are compared as text: a
+system call on a hung mount would block the hook beyond the reach of any timer. On the hook path,
+when a shared root is set.
 """
 
 import posix
@@ -16,24 +16,24 @@ from hivepipe.guard.rules import SHARED_DISK, Verdict
 from hivepipe.guard.shell_writes import writes_of
 from hivepipe.home import absolute
 
-READ_ONLY = ("erofs", "read-only file system")  # Node, whatever the language; the system's words
+READ_ONLY = ("erofs", "read-only file system")  # Node, in any language; the system's message
 _LINKS_AT_MOST = 40
 _FILE_KIND, _IS_FOLDER = 0o170000, 0o040000
 _OF_FOLDERS = ("/", "/.", "/..")
 
 
 class SharedDisk:
-    """The disk as one profile sees it."""
+    """The disk with the rights of one profile."""
 
     def __init__(self, root: str, profile: str, is_silent: bool) -> None:
-        """`is_silent`: it did not answer when it was asked last."""
+        """`is_silent`: the disk did not answer at the last check."""
         self._is_silent = is_silent
         self._named = absolute(root).rstrip("/")
         self._root = self._resolved(self._named)
         self._profile = profile
 
     def verdict(self, event: PreToolUse) -> Verdict | None:
-        """Judge one call: a denial, a warning where a command cannot be read, or None."""
+        """Judge one call: a denial, a warning if a command cannot be parsed, or None."""
         if event.tool in events.EDIT_TOOLS:
             return self._denial(event.cwd, event.file_path) if event.file_path else None
         if event.tool != "Bash":
@@ -48,14 +48,14 @@ class SharedDisk:
         return None
 
     def hint(self, event: ToolEvent) -> str:
-        """Return what helps an agent whose write failed; empty if it did not."""
+        """Return advice for an agent whose write failed, or ""."""
         text = ""
         if isinstance(event, PostToolUseFailure) and isinstance(event.outcome, str):
             text = event.outcome
         elif isinstance(event, PostToolUse) and event.tool == "Bash":
             said = event.response.get("stderr")
             text = said if isinstance(said, str) else ""
-        words = " ".join(text.lower().split())  # it may be wrapped
+        words = " ".join(text.lower().split())  # the text may be wrapped
         return self._advice("") if any(term in words for term in READ_ONLY) else ""
 
     def _denial(self, folder: str, path: str) -> Verdict | None:
@@ -72,7 +72,8 @@ class SharedDisk:
         is_folder = path.endswith(_OF_FOLDERS) or self._is_folder(place)
         if not rest:
             return Verdict(SHARED_DISK, 0, True, self._advice("", category if is_folder else ""))
-        # `notes/bot-2/` is somebody's folder, `notes/a.md` a file that belongs into the own one.
+        # `notes/bot-2/` is another profile's folder, `notes/a.md` a file that belongs in the own
+        # one.
         name = name or ("" if is_folder else owner)
         return Verdict(SHARED_DISK, 0, True, self._advice(name, category))
 
@@ -85,11 +86,11 @@ class SharedDisk:
             return False
 
     def _make_own_folder(self, category: str) -> None:
-        """The first write into a category finds the own folder there; the disk's umask counts."""
+        """Make the profile's folder at the first write into a category; the umask applies."""
         if not self._is_silent:
             try:
                 posix.mkdir(f"{self._root}/{category}/{self._profile}")
-            except OSError:  # it is there, the category is not, or the disk is read-only
+            except OSError:  # it exists, the category does not, or the disk is read-only
                 return
 
     def _advice(self, name: str, category: str = "<category>") -> str:
@@ -97,7 +98,7 @@ class SharedDisk:
         return f"On the shared disk you write into your own folder only: {own}"
 
     def _resolved(self, path: str) -> str:
-        """Resolve `..` and links, also of what does not exist yet."""
+        """Resolve `..` and links, also in paths that do not exist yet."""
         pending = path.split("/")[::-1]
         place = ""
         links = 0
@@ -119,7 +120,7 @@ class SharedDisk:
 
 
 def _link_target(path: str) -> str:
-    """Return where a link leads; empty if it is none."""
+    """Return the target of a link, or "" if it is no link."""
     try:
         return posix.readlink(path)
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Does the shared disk answer? Asked at the start of a stack, by a process that may hang."""
+"""Check at the start of a stack, in a process of its own, whether the shared disk answers."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ _LOOK = "import posix, sys; posix.stat(sys.argv[1])"
 
 
 def look_at_shared_root(home: str) -> None:
-    """Let hooks know whether they may resolve paths on the disk; OSError: they are not told."""
+    """Tell hooks by a file whether they may resolve paths on the disk; OSError: it was not written."""
     root = settings.variable("HIVEPIPE_SHARED_ROOT")
     if not root or _answers(absolute(root)):
         Path(silence_path(home)).unlink(missing_ok=True)
@@ -25,7 +25,7 @@ def look_at_shared_root(home: str) -> None:
 
 
 def _answers(root: str) -> bool:
-    """Ask; a process that hangs in the kernel cannot be waited for, so nobody does."""
+    """Tell whether the disk answers in time; a process that hangs in the kernel is not waited for."""
     command = [sys.executable, "-I", "-S", "-c", _LOOK, root]
     nowhere = [(os.POSIX_SPAWN_OPEN, number, "/dev/null", os.O_RDWR, 0) for number in (0, 1, 2)]
     asked = os.posix_spawn(command[0], command, {}, file_actions=nowhere)

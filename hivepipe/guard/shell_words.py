@@ -1,4 +1,4 @@
-"""A shell command in words: quotes, operators, here-documents, where a simple command ends.
+"""Tokenizer of shell commands: quotes, operators, here-documents, ends of simple commands.
 
 On the hook path, when a shared root is set.
 """
@@ -12,18 +12,18 @@ _OPERATORS = (">>", ">|", "&>>", "&>", ">&", "<<<", "<<-", "<<", "<&", "<>", ">"
 
 
 class Word:
-    """A word of a command; `literal`: it stands for itself."""
+    """A word of a command; `literal`: it contains no expansion."""
 
     __slots__ = ("inner", "literal", "text")
 
     def __init__(self, text: str, literal: bool, inner: "Sequence[str]" = ()) -> None:
-        """Quotes are resolved; `inner`: the commands that are run to make the word."""
+        """Quotes are removed; `inner`: the command substitutions in the word."""
         self.text = text
         self.literal = literal
         self.inner = inner
 
 
-Command = tuple[list[Word], list[Word]]  # its words, and what it redirects to
+Command = tuple[list[Word], list[Word]]  # its words, and the targets of its redirections
 
 
 def simple_commands(command: str) -> list[Command]:
@@ -47,7 +47,7 @@ def simple_commands(command: str) -> list[Command]:
 
 
 def _tokens(command: str) -> "Iterator[Word | str | None]":
-    """Yield words, operators of redirections, and None where a simple command ends."""
+    """Yield words, redirection operators, and None at the end of each simple command."""
     here_documents: list[str] = []
     operator = ""
     at = 0
@@ -75,7 +75,7 @@ def _tokens(command: str) -> "Iterator[Word | str | None]":
 
 
 def _word(command: str, at: int) -> tuple[Word, int]:
-    """Read one word from here on."""
+    """Read one word; return it and the position after it."""
     text = ""
     literal = True
     quote = ""
@@ -112,7 +112,7 @@ def _word(command: str, at: int) -> tuple[Word, int]:
 
 
 def _substitution(command: str, at: int) -> tuple[list[str], int]:
-    """Return the command that begins here with $( or `, and where it ends; none: a variable."""
+    """Return the command in $( or ` that begins here, and its end; [] for a variable."""
     if command[at] == "`":
         end = command.find("`", at + 1)
         end = end if end >= 0 else len(command)
@@ -137,7 +137,7 @@ def _substitution(command: str, at: int) -> tuple[list[str], int]:
 
 
 def _skip_here_documents(command: str, at: int, delimiters: list[str]) -> int:
-    """Return where the command goes on after its here-documents."""
+    """Return the position after the here-documents."""
     while delimiters:
         delimiter = delimiters.pop(0)
         while at < len(command):

@@ -1,8 +1,8 @@
-"""Where a shell command writes, as far as that can be read off it.
+"""The paths that a shell command writes, as far as its text shows them.
 
-Words, quotes, redirections, here-documents, commands within commands and the commands that write
-files; not variables, functions, other programs. What cannot be read is told apart from what can.
-On the hook path, when a shared root is set.
+Supported are words, quotes, redirections, here-documents, nested commands and known commands that
+write files; not variables, functions and other programs. Commands that cannot be analysed are
+marked. On the hook path, when a shared root is set.
 """
 
 from hivepipe.guard.shell_words import Word, simple_commands
@@ -12,15 +12,15 @@ _WRAPPERS = (
     *("if", "elif", "while", "until", "then", "else", "do", "!", "{"),
 )
 _SHELLS = ("sh", "bash", "dash", "zsh", "ksh")
-_DEEPEST = 5  # commands within commands
+_DEEPEST = 5  # nesting of commands
 
-# Which arguments of a command are written: all of them, or the last.
+# Commands that write all of their arguments, or the last one.
 _ALL = (
     *("touch", "mkdir", "rm", "rmdir", "unlink", "truncate", "shred", "tee", "chmod", "chown"),
     *("mv", "sed", "mkfifo"),
 )
 _LAST = ("cp", "ln", "install", "rsync", "scp")
-# An option names what these write.
+# Commands whose output file is named by an option.
 _OUTPUT = {
     "curl": ("o", "--output"),
     "sort": ("o", "--output"),
@@ -49,18 +49,18 @@ _READING = (
 
 
 class Writes:
-    """What a command writes: paths as they stand there, and whether there may be more."""
+    """The paths that a command writes; `is_readable` is False if there may be others."""
 
     __slots__ = ("is_readable", "paths")
 
     def __init__(self) -> None:
-        """Nothing yet."""
+        """Start without paths."""
         self.paths: list[tuple[str, str]] = []  # folder it is relative to, path
         self.is_readable = True
 
 
 def writes_of(command: str, cwd: str, depth: int = 0) -> Writes:
-    """Return what a command writes when it is run in `cwd`."""
+    """Return the writes of a command that is run in `cwd`."""
     found = Writes()
     for words, targets in simple_commands(command):
         for word in [*words, *targets]:
@@ -90,7 +90,7 @@ def writes_of(command: str, cwd: str, depth: int = 0) -> Writes:
 
 
 def _add_command(found: Writes, cwd: str, command: str, depth: int) -> None:
-    """Add what a command within this one writes; empty: nobody knows which it is."""
+    """Add the writes of a nested command; "": the command is unknown."""
     if not command or depth == _DEEPEST:
         found.is_readable = False
         return
@@ -100,7 +100,7 @@ def _add_command(found: Writes, cwd: str, command: str, depth: int) -> None:
 
 
 def _command_given(program: str, arguments: list[Word]) -> str:
-    """Return what `eval` or `sh -c` is given to run; empty if it is a script, or stdin."""
+    """Return the command string of `eval` or `sh -c`, or "" for a script or stdin."""
     texts = [word.text for word in arguments]
     if program == "eval":
         return " ".join(texts)
@@ -126,7 +126,7 @@ def _add_arguments(
     elif program == "find":
         files = _found_and_deleted(found, cwd, arguments, depth)
     elif program in _LAST and not (program == "install" and "-d" in options):
-        has_target = program not in ("rsync", "scp")  # of them -t is another option
+        has_target = program not in ("rsync", "scp")  # there -t is another option
         target = _value_of("t", "--target-directory", arguments) if has_target else []
         files = target or files[-1:]
     elif program in _OUTPUT:
@@ -141,7 +141,7 @@ def _add_arguments(
 
 
 def _in_place(options: list[str]) -> bool:
-    """Does `sed` or `perl` write what it reads? As -i, -i.bak, -Ei, but not the i of -es/i/o/."""
+    """Tell whether `sed` or `perl` edits in place: -i, -i.bak, -Ei, but not the i of -es/i/o/."""
     for option in options:
         letters = option[1:] if not option.startswith("--") else ""
         before = letters.partition("i")[0]
@@ -151,7 +151,7 @@ def _in_place(options: list[str]) -> bool:
 
 
 def _found_and_deleted(found: Writes, cwd: str, arguments: list[Word], depth: int) -> list[Word]:
-    """Return where `find` deletes; what it runs is a command of its own."""
+    """Return the start points of a `find -delete`; commands of -exec are added separately."""
     texts = [word.text for word in arguments]
     for at, text in enumerate(texts):
         if text in ("-exec", "-execdir", "-ok", "-okdir"):
@@ -190,7 +190,7 @@ def _add(found: Writes, cwd: str, word: Word) -> None:
 
 
 def _without_wrappers(words: list[Word]) -> list[Word]:
-    """Leave out assignments, `sudo` and the like, with their options."""
+    """Remove assignments and wrappers such as `sudo`, with their options."""
     at = 0
     while at < len(words):
         text = words[at].text

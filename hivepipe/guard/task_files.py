@@ -1,4 +1,4 @@
-"""What hooks are told of tasks: files in the home, each written whole.
+"""Tasks of sessions, for hooks: files in the home, each written atomically.
 
 tasks/cancelled/<task>      time, then the reason: every tool call of its sessions is denied
 tasks/sessions/<session>    the session's task
@@ -13,23 +13,23 @@ from hivepipe.home import make_folders, read_small, write_small
 
 
 def cancel(home: str, task: str, time: str, reason: str) -> None:
-    """Deny every tool call of the task's sessions from now on; OSError: it is not."""
+    """Deny every tool call of the task's sessions from now on; OSError: the file was not written."""
     _write(cancellation_path(home, task), f"{time}\n{reason}\n" if reason else f"{time}\n")
 
 
 def allow(home: str, task: str) -> None:
-    """Take a cancellation back."""
+    """Undo a cancellation."""
     with suppress(FileNotFoundError):
         os.unlink(cancellation_path(home, task))
 
 
 def assign(home: str, task: str, session: str) -> None:
-    """Give a session its task."""
+    """Assign a task to a session."""
     _write(assignment_path(home, session), f"{task}\n")
 
 
 def release(home: str, task: str) -> None:
-    """Take the task from all sessions that it was assigned to."""
+    """Remove the task from all sessions that it was assigned to."""
     for path in Path(assignment_path(home, "")).glob("*"):
         if read_small(str(path)).strip() == task:
             path.unlink(missing_ok=True)

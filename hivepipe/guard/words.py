@@ -1,4 +1,4 @@
-"""What the guard says: to the agent, and to the person who wants to know why."""
+"""The guard's messages: for the agent, and for a person who asks for the reason."""
 
 from hivepipe.guard import client, rules
 from hivepipe.guard.rules import Limits, Verdict
@@ -7,7 +7,7 @@ from hivepipe.visible import printable
 
 MOST_WHY_CHARS = 1_000
 MOST_TOOL_CHARS = 200
-SWITCH_OFF = "A person switches this off with `hivepipe guard mode off`."  # told to people alone
+SWITCH_OFF = "A person switches this off with `hivepipe guard mode off`."  # shown to people only
 
 _FINDINGS = {
     rules.LOOP: (
@@ -53,7 +53,7 @@ EXPLANATIONS = {
 
 
 def reason(verdict: Verdict, tool: str, task: str) -> str:
-    """Say why a call is denied: the rule, and how often; no command that would lift it."""
+    """Return the reason of a denial for the agent; it names no command that would lift it."""
     if verdict.rule == rules.CANCELLED:
         return (
             f"{cancelled(verdict, task)}Stop here, call no more tools, and say how far you got. "
@@ -69,7 +69,7 @@ def reason(verdict: Verdict, tool: str, task: str) -> str:
 
 
 def warning(verdict: Verdict, tool: str, limits: Limits) -> str:
-    """Say what the guard noticed, and what follows if it goes on."""
+    """Return the text of a warning, and what follows if the calls continue."""
     if verdict.rule == rules.SHARED_DISK:
         return (
             f"hivepipe guard, rule {verdict.rule}: {printable(verdict.subject)}. Reading is free."
@@ -84,7 +84,7 @@ def warning(verdict: Verdict, tool: str, limits: Limits) -> str:
 
 
 def cancelled(verdict: Verdict, task: str) -> str:
-    """Say that a task was cancelled, and why if somebody said so; what follows comes behind it."""
+    """Return a sentence about a task's cancellation, with the reason if one was given."""
     _, _, why = verdict.subject.strip().partition("\n")
     if not why.strip():
         return f"Task {task} was cancelled. "
