@@ -1,1 +1,1 @@
-"""What may be wrong with an installation, and the command that mends it."""
+"""Checks for problems of an installation, each with the command that solves it."""

@@ -1,4 +1,4 @@
-"""The list of checks: one function each, what it finds in its own words."""
+"""The list of checks; each is a function that yields findings."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -81,7 +81,7 @@ CHECKS = (
 
 
 def examine(patient: Patient) -> Iterator[tuple[str, Finding]]:
-    """Yield what every check finds, with the name of the check."""
+    """Yield the findings of every check, with the name of the check."""
     for check in CHECKS:
         try:
             for finding in check.look(patient):

@@ -1,4 +1,4 @@
-"""Will Claude Code run hooks at all here, and what becomes of its transcripts?"""
+"""Checks whether Claude Code runs hooks here, and how long it keeps transcripts."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -21,14 +21,14 @@ _ENOUGH_DAYS = 365
 
 
 def readable(patient: Patient) -> Iterator[Finding]:
-    """A settings file that is no JSON: Claude Code ignores all of it."""
+    """Find settings files with invalid JSON: Claude Code ignores the whole file."""
     for file in patient.settings_files:
         if file.trouble:
             yield Finding(f"{file.path} {file.trouble}: Claude Code ignores the file")
 
 
 def managed(patient: Patient) -> Iterator[Finding]:
-    """An administrator's settings win over all others."""
+    """Find an administrator's settings that disable our hooks; they override all others."""
     files = {path: _json(path) for path in managed_files()}
     for path, settings in files.items():
         for name in _against_hooks(settings, patient, _has_plugin(files.values())):
@@ -39,7 +39,7 @@ def managed(patient: Patient) -> Iterator[Finding]:
 def _against_hooks(
     settings: dict[str, Any], patient: Patient, is_plugin_managed: bool
 ) -> Iterator[str]:
-    """Yield what keeps our hooks from running; of a plugin less does."""
+    """Yield the settings that keep our hooks from running; fewer apply to a plugin."""
     if settings.get("disableAllHooks") is True:
         yield "disableAllHooks"
     if settings.get("allowManagedHooksOnly") is True and not is_plugin_managed:
@@ -52,14 +52,14 @@ def _against_hooks(
 
 
 def _has_plugin(files: Iterable[dict[str, Any]]) -> bool:
-    """Does an administrator switch our plugin on? Then its hooks count as managed ones."""
+    """Tell whether an administrator enables our plugin: then its hooks count as managed."""
     enabled = [settings.get("enabledPlugins") for settings in files]
     names = [name for each in enabled if isinstance(each, dict) for name in each if each[name]]
     return any(name.startswith("hivepipe@") for name in names)
 
 
 def switched_off(patient: Patient) -> Iterator[Finding]:
-    """The user's own settings switch all hooks off."""
+    """Find user or project settings that disable all hooks."""
     for file in patient.settings_files:
         if file.settings.get("disableAllHooks") is True:
             text = f"your hooks will not run, because {file.path} says disableAllHooks"
@@ -67,7 +67,7 @@ def switched_off(patient: Patient) -> Iterator[Finding]:
 
 
 def trusted(patient: Patient) -> Iterator[Finding]:
-    """Interactive sessions hold back the hooks of a folder until it is trusted."""
+    """Find a folder that is not trusted: interactive sessions do not run its hooks."""
     state = _json(_state_file())
     projects = state.get("projects", {})
     if not state or not isinstance(projects, dict) or not patient.settings_files:
@@ -80,7 +80,7 @@ def trusted(patient: Patient) -> Iterator[Finding]:
 
 
 def elsewhere(_patient: Patient) -> Iterator[Finding]:
-    """In CI and in the cloud hooks start nothing by themselves."""
+    """Find variables of CI and cloud environments, in which hooks do not start the stack."""
     for name in ("CI", "CLAUDE_CODE_REMOTE"):
         if environment(name):
             text = f"{name} is set: hooks start no stack by themselves, and do nothing at all in a"
@@ -89,7 +89,7 @@ def elsewhere(_patient: Patient) -> Iterator[Finding]:
 
 
 def disabled(_patient: Patient) -> Iterator[Finding]:
-    """The environment says that hooks do nothing."""
+    """Find environment variables that disable hooks."""
     for name in ("HIVEPIPE_DISABLED", "HIVEPIPE_NESTED"):
         if environment(name):
             yield Finding(f"{name} is set: hooks do nothing", f"unset {name}")
@@ -100,7 +100,7 @@ def disabled(_patient: Patient) -> Iterator[Finding]:
 
 
 def transcripts(patient: Patient) -> Iterator[Finding]:
-    """Claude Code deletes transcripts without a word."""
+    """Find a short retention of transcripts in Claude Code's settings."""
     days = [file.settings.get("cleanupPeriodDays") for file in patient.settings_files]
     said = next((value for value in days if isinstance(value, int)), _DEFAULT_CLEANUP_DAYS)
     if said < _ENOUGH_DAYS:
@@ -110,7 +110,7 @@ def transcripts(patient: Patient) -> Iterator[Finding]:
 
 
 def managed_files() -> list[str]:
-    """Return the settings files of an administrator that there may be."""
+    """Return the possible paths of an administrator's settings files."""
     extra = (sorted(Path(path).parent.glob("managed-settings.d/*.json")) for path in _MANAGED)
     return [*_MANAGED, *(str(path) for paths in extra for path in paths)]
 

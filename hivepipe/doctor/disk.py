@@ -1,4 +1,4 @@
-"""Is what lies on disk private, whole, and is there room for more?"""
+"""Checks of files on disk: permissions, damage, free space."""
 
 import os
 import pwd
@@ -39,13 +39,13 @@ _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def home(patient: Patient) -> Iterator[Finding]:
-    """The record names a home that was deleted, by `git clean` say."""
+    """Find a record whose home was deleted, for example by `git clean`."""
     if patient.record.get("home") and not patient.home.is_dir():
         yield Finding(f"{patient.home} was deleted, and all that it held", patient.up)
 
 
 def owner(patient: Patient) -> Iterator[Finding]:
-    """Files of somebody else's in the home: of root's, after a `sudo` say."""
+    """Find files of another user in the home, for example of root after a `sudo`."""
     for path in _ours(patient):
         if path.lstat().st_uid != os.geteuid():
             whole = shlex.quote(str(patient.home))
@@ -55,7 +55,7 @@ def owner(patient: Patient) -> Iterator[Finding]:
 
 
 def modes(patient: Patient) -> Iterator[Finding]:
-    """Others may read what was recorded: not what lies in a folder that they cannot enter."""
+    """Find files that others can read; files in a folder closed to others do not count."""
     for path in _ours(patient):
         is_open = not path.is_symlink() and path.lstat().st_mode & _FOR_OTHERS
         if is_open and not is_private_folder(str(path.parent)):
@@ -64,7 +64,7 @@ def modes(patient: Patient) -> Iterator[Finding]:
 
 
 def runtime(patient: Patient) -> Iterator[Finding]:
-    """Sockets in a folder that others can enter are not used."""
+    """Find a sockets' folder that others can enter: it is not used."""
     folder = patient.stack.folder
     if os.path.lexists(folder) and not is_private_folder(folder):
         what = shlex.quote(folder)
@@ -72,7 +72,7 @@ def runtime(patient: Patient) -> Iterator[Finding]:
 
 
 def room(patient: Patient) -> Iterator[Finding]:
-    """A full disk loses events."""
+    """Find a disk that is nearly full: a full one loses events."""
     folder = next(path for path in (patient.home, *patient.home.parents) if path.is_dir())
     free = shutil.disk_usage(folder).free
     if free < ROOM_BYTES:
@@ -81,7 +81,7 @@ def room(patient: Patient) -> Iterator[Finding]:
 
 
 def wal(patient: Patient) -> Iterator[Finding]:
-    """A reader that never ends keeps the write-ahead log growing."""
+    """Find a large write-ahead log: a reader that never ends keeps it growing."""
     path = Path(f"{database_path(patient.place.home)}-wal")
     size = path.stat().st_size if path.exists() else 0
     if size > LARGE_WAL_BYTES:
@@ -90,9 +90,9 @@ def wal(patient: Patient) -> Iterator[Finding]:
 
 
 def database(patient: Patient) -> Iterator[Finding]:
-    """The database cannot be read, is damaged, or is of a later version."""
+    """Find a database that is unreadable, damaged, or of a later version."""
     path = database_path(patient.place.home)
-    if not path.exists() or is_foreign(path):  # of which `predecessor` tells
+    if not path.exists() or is_foreign(path):  # checked by `predecessor`
         return
     try:
         with listings(path) as store:
@@ -112,12 +112,12 @@ def database(patient: Patient) -> Iterator[Finding]:
 
 
 def _is_damage(error: BaseException | None) -> bool:
-    """Does SQLite say that the file is not a database, or not a whole one?"""
+    """Tell whether SQLite reports a damaged file."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
 
 
 def file_size(patient: Patient) -> Iterator[Finding]:
-    """A small `ulimit -f`: writes fail, and SQLite says "disk I/O error"."""
+    """Find a small `ulimit -f`: writes fail, and SQLite reports "disk I/O error"."""
     limit = small_limit()
     if limit is not None:
         text = f"no file may grow beyond {limit:,} bytes in this shell (ulimit -f): writing fails"
@@ -132,7 +132,7 @@ def file_size(patient: Patient) -> Iterator[Finding]:
 
 
 def _file_size_limit(pid: int) -> int | None:
-    """Return the limit of a process, where the kernel tells; None: it has none."""
+    """Return the file size limit of a process in bytes, or None if it has none or is unknown."""
     for line in read_small(f"/proc/{pid}/limits").splitlines():
         if line.startswith("Max file size"):
             soft = line.split()[3]
@@ -141,14 +141,14 @@ def _file_size_limit(pid: int) -> int | None:
 
 
 def state_folder_usable(_patient: Patient) -> Iterator[Finding]:
-    """The folder of the records cannot be made or written: a HOME that is missing, say."""
+    """Find a state folder that cannot be made or written, for example with a wrong HOME."""
     trouble = unusable_state_folder()
     if trouble:
         yield Finding(trouble, _better_home())
 
 
 def _better_home() -> str:
-    """Return the command that takes the home of the password database, if that can be used."""
+    """Return the command that sets HOME from the password database, or "" if that is unusable."""
     try:
         folder = pwd.getpwuid(os.geteuid()).pw_dir
     except KeyError:
@@ -158,7 +158,7 @@ def _better_home() -> str:
 
 
 def file_system(patient: Patient) -> Iterator[Finding]:
-    """A home that several machines may mount."""
+    """Report a home on a file system that several machines may mount."""
     if is_on_shared_file_system(patient.place.home):
         where = database_path(patient.place.home)
         text = f"{patient.home} is on a file system that machines share: the database is {where}"
@@ -166,7 +166,7 @@ def file_system(patient: Patient) -> Iterator[Finding]:
 
 
 def tracked(patient: Patient) -> Iterator[Finding]:
-    """Git tracks something in our folders: it was committed by force, or came with a pull."""
+    """Find files in our folders that git tracks: they were added by force, or came with a pull."""
     folder = tree_of(patient.place.home)
     if not folder:
         return
@@ -175,13 +175,13 @@ def tracked(patient: Patient) -> Iterator[Finding]:
     except TreeError as error:
         yield Finding(f"{error}: nothing starts there until it does")
         return
-    found = [name for name in tracked if not name.endswith("/.gitignore")]  # never believed
+    found = [name for name in tracked if not name.endswith("/.gitignore")]  # it is never trusted
     if found:
         yield Finding(*refusal(folder, found))
 
 
 def unignored(patient: Patient) -> Iterator[Finding]:
-    """Git would take in what is recorded: a `.gitignore` in our folder is a person's."""
+    """Find a `.gitignore` of the user's in our folder that does not ignore the database."""
     tree = tree_of(patient.place.home)
     path = f"{tree}{IN_PROJECT}/.gitignore"
     if not tree or not os.path.lexists(path) or read_small(path) == IGNORE_ALL:
@@ -196,20 +196,20 @@ def unignored(patient: Patient) -> Iterator[Finding]:
 
 
 def data_replaced(patient: Patient) -> Iterator[Finding]:
-    """A link or another database is in the place of the data in the work tree."""
+    """Find a link or another database in place of the data in the work tree."""
     trouble = replaced(patient.place.home)
     if trouble:
         yield Finding(trouble)
 
 
 def config(patient: Patient) -> Iterator[Finding]:
-    """A setting that cannot be used."""
+    """Find invalid settings."""
     for problem in patient.config.problems:
         yield Finding(f"{problem}: edit the file")
 
 
 def asking(patient: Patient) -> Iterator[Finding]:
-    """Files of the repository ask for something, and the user has not said yes or no."""
+    """Find requests of the repository's files that the user has not answered."""
     found = waiting(patient.place.home, patient.place.project)
     if found:
         text = f"files of this repository ask for something: {in_a_line(found)}"
@@ -217,7 +217,7 @@ def asking(patient: Patient) -> Iterator[Finding]:
 
 
 def _ours(patient: Patient) -> list[Path]:
-    """Return what is private: the folders, what lies in the home, the record, every `.hive`."""
+    """Return the paths that must be private: folders, files of the home, the record, every `.hive`."""
     found = [patient.home, Path(record_path(patient.place.project))]
     found += map(Path, known(patient.place.home))
     tree = tree_of(patient.place.home)

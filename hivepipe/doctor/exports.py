@@ -1,4 +1,4 @@
-"""Can transcripts be archived, and exports be written?"""
+"""Check whether transcripts can be archived and exports be written."""
 
 import os
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ _FOLDERS = (".archive-locks", "main-session", "subagent")
 
 
 def usable(patient: Patient) -> Iterator[Finding]:
-    """Something stands in the way: archiving is tried again and again, and never done."""
+    """Find a file or link in place of a folder: every attempt to archive would fail."""
     kept = kept_folder(patient.place.home)
     wanted = [os.path.dirname(kept), kept, *(f"{kept}/{name}" for name in _FOLDERS)]
     said = "so transcripts are not archived"

@@ -1,4 +1,4 @@
-"""Are the hooks registered, and will they run?"""
+"""Checks whether the hooks are registered and will run."""
 
 import os
 import shlex
@@ -26,7 +26,7 @@ _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def registered(patient: Patient) -> Iterator[Finding]:
-    """No settings file and no plugin names our hooks."""
+    """Find that neither a settings file nor the plugin contains our hooks."""
     try:
         refuse_broken_line(patient.place.project)
     except RegistrationError as error:
@@ -39,7 +39,7 @@ def registered(patient: Patient) -> Iterator[Finding]:
 
 
 def plugged_in(patient: Patient) -> Iterator[Finding]:
-    """The plugin is switched on and not there, or of another version than the package."""
+    """Find a plugin that is enabled but not installed, or differs from the package's version."""
     plugin = patient.plugin
     if plugin and not plugin.is_there:
         text = f"the plugin {plugin.id} is switched on and not installed"
@@ -50,7 +50,7 @@ def plugged_in(patient: Patient) -> Iterator[Finding]:
 
 
 def recorded(patient: Patient) -> Iterator[Finding]:
-    """Hooks of this very project, but no record of it: its events go to the common home."""
+    """Find hooks of a project without a record: its events go to the default home."""
     ours = [file for file in patient.with_hooks if file.scope is not Scope.USER]
     if ours and not read_record(patient.place.project):
         adopt = " --adopt" if os.path.isdir(f"{patient.place.project}/.hive-mind") else ""
@@ -59,7 +59,7 @@ def recorded(patient: Patient) -> Iterator[Finding]:
 
 
 def programs(patient: Patient) -> Iterator[Finding]:
-    """A hook's program or its interpreter is gone: a moved installation, an upgraded Python."""
+    """Find a missing hook program or interpreter, after a move or an upgrade of Python."""
     for file in patient.with_hooks:
         paths = {path for _, entry in file.entries for path in _needed(entry)}
         gone = {path for path in paths if not os.access(path, os.R_OK)}
@@ -72,17 +72,17 @@ def programs(patient: Patient) -> Iterator[Finding]:
 
 
 def origin(patient: Patient) -> Iterator[Finding]:
-    """The hooks are those of another installation than this command."""
+    """Find hooks of another installation than that of this command."""
     here = hook_copy.launcher()
     for file in patient.with_hooks:
         for path in sorted(_launchers(file) - {here}):
-            if os.path.exists(path):  # else `programs` says so
+            if os.path.exists(path):  # else `programs` reports it
                 text = f"{file.path} runs the hooks of another installation, {path}, not {here}"
                 yield Finding(text, _init(file))
 
 
 def complete(patient: Patient) -> Iterator[Finding]:
-    """An event lost its hook, or an older hivepipe knew fewer events."""
+    """Find events without a hook, deleted or unknown to an older hivepipe."""
     for file in patient.with_hooks:
         known = {event.name for event in events_for(file.scope, patient.claude)}
         missing = sorted(known - {event for event, _ in file.entries})
@@ -91,7 +91,7 @@ def complete(patient: Patient) -> Iterator[Finding]:
 
 
 def unknown(patient: Patient) -> Iterator[Finding]:
-    """Claude Code is older than the one that the hooks were installed for."""
+    """Find hooks of events that this Claude Code does not know, after a downgrade."""
     claude = patient.claude
     if not claude:
         return
@@ -107,7 +107,7 @@ def unknown(patient: Patient) -> Iterator[Finding]:
 
 
 def outdated(patient: Patient) -> Iterator[Finding]:
-    """Entries of an older hivepipe name files of the package, which an upgrade replaces."""
+    """Find entries of an older hivepipe: they name files of the package, which upgrades replace."""
     for file in patient.with_hooks:
         for event, entry in file.entries:
             if is_old(entry["hooks"][0]):
@@ -117,7 +117,7 @@ def outdated(patient: Patient) -> Iterator[Finding]:
 
 
 def stale(patient: Patient) -> Iterator[Finding]:
-    """The package was upgraded, and nothing has started since: hooks are of the version before."""
+    """Find hooks of the previous version, after an upgrade without a restart."""
     here = hook_copy.launcher()
     uses = [file for file in patient.with_hooks if here in _launchers(file)]
     if uses and os.path.exists(here) and not hook_copy.is_fresh():
@@ -126,7 +126,7 @@ def stale(patient: Patient) -> Iterator[Finding]:
 
 
 def shared(patient: Patient) -> Iterator[Finding]:
-    """Hooks by name, and the name leads nowhere."""
+    """Find hooks by name whose program does not exist."""
     forms = {form_of(entry["hooks"][0]) for file in patient.with_hooks for _, entry in file.entries}
     known = os.access(hook_copy.default_launcher(), os.X_OK) or find_program("hivepipe-hook")
     if Form.SHARED in forms and not known:
@@ -135,14 +135,14 @@ def shared(patient: Patient) -> Iterator[Finding]:
 
 
 def interpreter(patient: Patient) -> Iterator[Finding]:
-    """The recorded interpreter, which starts the stack, is gone or has lost hivepipe."""
+    """Find a recorded interpreter, which starts the stack, that is gone or has no hivepipe."""
     python = patient.record.get("python")
     if python and not _has_hivepipe(python):
         yield Finding(f"the recorded Python, {python}, has no hivepipe", "hivepipe init")
 
 
 def writable(_patient: Patient) -> Iterator[Finding]:
-    """Whoever can write a hook runs code as the user."""
+    """Find hook files that others can write: they could run code as the user."""
     copy = Path(hook_copy.launcher())
     copies = [path for path in (copy, copy.with_name("hook_path")) if path.exists()]
     files = [*copies, *map(source_of, MODULES)]
@@ -154,7 +154,7 @@ def writable(_patient: Patient) -> Iterator[Finding]:
 
 
 def doubled(patient: Patient) -> Iterator[Finding]:
-    """The same event runs two hooks: it counts once, and costs twice."""
+    """Find hooks that run twice per event: it counts once, and costs twice."""
     plugin = patient.plugin
     files = [file for file in patient.with_hooks if file.scope is not Scope.CODEX]
     if plugin and plugin.is_there and files:
@@ -166,12 +166,12 @@ def doubled(patient: Patient) -> Iterator[Finding]:
 
 
 def _launchers(file: SettingsFile) -> set[str]:
-    """Return the programs that the hooks in a settings file name."""
+    """Return the programs of the hooks in a settings file."""
     return {launcher_of(entry["hooks"][0]) for _, entry in file.entries} - {""}
 
 
 def _needed(entry: Entry) -> list[str]:
-    """Return the files without which an entry runs nothing; none for a hook by name."""
+    """Return the files that an entry needs to run; [] for a hook by name."""
     handler = entry["hooks"][0]
     if is_old(handler):
         return old_paths(handler)

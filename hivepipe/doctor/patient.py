@@ -1,4 +1,4 @@
-"""What a check looks at: gathered once, asked for only by the checks that need it."""
+"""The data that checks use, gathered on first access."""
 
 import shlex
 import time
@@ -25,9 +25,9 @@ from hivepipe.stack.ping import answers
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong; `mend` is a command, empty where there is none.
+    """One problem; `mend` is a command that solves it, or "".
 
-    A note is worth knowing and no illness: it does not make `doctor` fail.
+    A note is information only: it does not make `doctor` fail.
     """
 
     text: str
@@ -37,7 +37,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class SettingsFile:
-    """A settings file of Claude Code; `settings` is empty if it cannot be read as such."""
+    """A settings file of Claude Code; `settings` is empty if the file is invalid."""
 
     scope: Scope
     path: str
@@ -50,7 +50,7 @@ class Patient:
     """One project with its home and its stack."""
 
     def __init__(self, place: Place, stack: Stack) -> None:
-        """Gather nothing yet."""
+        """Keep place and stack; all else is gathered on access."""
         self.place = place
         self.stack = stack
         self.home = Path(place.home)
@@ -58,12 +58,12 @@ class Patient:
 
     @cached_property
     def record(self) -> dict[str, str]:
-        """The record that this place was found by: the project's, else the home's."""
+        """Return the record of the project, else of the home."""
         return read_record(self.place.project) or read_record(self.place.home)
 
     @cached_property
     def settings_files(self) -> list[SettingsFile]:
-        """Claude Code's settings files of this place that exist, those that win first."""
+        """Return the existing settings files of Claude Code for this place, by precedence."""
         folders = dict.fromkeys((real_path("."), self.place.project))
         paths = {
             claude_code.settings_path(scope, folder): scope for scope in Scope for folder in folders
@@ -72,46 +72,46 @@ class Patient:
 
     @cached_property
     def plugin(self) -> Plugin | None:
-        """The plugin of ours that is switched on here, whether or not it is there."""
+        """Return our plugin if it is enabled here, installed or not."""
         return claude_plugin.switched_on(real_path("."), self.place.project)
 
     @cached_property
     def claude(self) -> tuple[int, ...] | None:
-        """The version of Claude Code; None: unknown."""
+        """Return the version of Claude Code, or None if it is unknown."""
         return claude_code.version()
 
     @property
     def with_hooks(self) -> list[SettingsFile]:
-        """The settings files that name hooks of ours."""
+        """Return the settings files that contain our hooks."""
         return [file for file in self.settings_files if file.entries]
 
     @property
     def who_runs_hooks(self) -> list[str]:
-        """Those that have Claude Code run our hooks: settings files, the plugin."""
+        """Return what makes Claude Code run our hooks: settings files, the plugin."""
         plugin = self.plugin
         named = [f"the plugin {plugin.id} {plugin.version}"] if plugin and plugin.is_there else []
         return [*[file.path for file in self.with_hooks], *named]
 
     @cached_property
     def is_alive(self) -> bool:
-        """Does this home's Redis answer?"""
+        """Tell whether this home's Redis answers."""
         return answers(self.stack.address)
 
     @cached_property
     def programs(self) -> list[dict[str, Any]]:
-        """What the supervisor says of its programs; empty if none runs."""
+        """Return the supervisor's information on its programs; [] if none runs."""
         return supervisor.processes(self.stack)
 
     @cached_property
     def spooled(self) -> list[Path]:
-        """The events that wait on disk, oldest first."""
+        """Return the files of spooled events, oldest first."""
         folders = [Path(folder) for folder in spool_folders(str(self.home))]
         found = [path for folder in folders for path in spool_files(folder)]
         return sorted(found, key=lambda path: path.name)
 
     @cached_property
     def oldest_secs(self) -> float:
-        """For how long the oldest of them waits."""
+        """Return the age in seconds of the oldest spooled event, or 0."""
         try:
             return self.now - int(self.spooled[0].name.partition("_")[0]) / 1e9
         except (IndexError, ValueError):
@@ -119,12 +119,12 @@ class Patient:
 
     @cached_property
     def config(self) -> Config:
-        """What `config.toml` says."""
+        """Return the configuration of `config.toml`."""
         return Config(self.place.home, self.place.project)
 
     @property
     def up(self) -> str:
-        """The command that starts this home's stack."""
+        """Return the command that starts this home's stack."""
         is_own = self.place.project in (project_of(self.place.home), self.place.home)
         if is_own or environment("HIVEPIPE_HOME"):
             return "hivepipe up -d"

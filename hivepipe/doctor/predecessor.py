@@ -1,4 +1,4 @@
-"""Is anything of the bash hooks that hivepipe replaces still here, or at work?"""
+"""Checks for files and processes of the bash hooks that hivepipe replaces."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +19,7 @@ _MIGRATE = "hivepipe migrate"
 
 
 def database(patient: Patient) -> Iterator[Finding]:
-    """The predecessor's database stands where ours should."""
+    """Find the predecessor's database in place of ours."""
     path = database_path(patient.place.home)
     if is_foreign(path):
         text = f"{path} is of the bash hooks that hivepipe replaces: nothing can be stored"
@@ -27,7 +27,7 @@ def database(patient: Patient) -> Iterator[Finding]:
 
 
 def home(patient: Patient) -> Iterator[Finding]:
-    """The predecessor's home was never taken over, or its hooks made it anew."""
+    """Find a home of the predecessor that was not migrated, or that its hooks made again."""
     try:
         record = records.read(patient.place.project)
         found = find_home(patient.place.project, is_moved=bool(record and record.is_moved))
@@ -43,7 +43,7 @@ def home(patient: Patient) -> Iterator[Finding]:
 
 
 def hooks(patient: Patient) -> Iterator[Finding]:
-    """Old hooks still run: their worker writes into our database, past every check."""
+    """Find old hooks that still run: their worker writes to our database without any checks."""
     for folder in dict.fromkeys((patient.place.project, real_path("."))):
         for found in find_hooks(folder):
             if found.old:
@@ -55,7 +55,7 @@ def hooks(patient: Patient) -> Iterator[Finding]:
 
 
 def rows(patient: Patient) -> Iterator[Finding]:
-    """Somebody writes into our database past hivepipe: hooks of a session that is still open."""
+    """Find rows that another program wrote into our database, such as old hooks of an open session."""
     path = database_path(patient.place.home)
     if not is_own(path):
         return
@@ -71,6 +71,6 @@ def rows(patient: Patient) -> Iterator[Finding]:
 
 
 def processes(patient: Patient) -> Iterator[Finding]:
-    """The old worker runs on."""
+    """Find a running worker of the predecessor."""
     for found in find_processes(patient.place.project, [Path(patient.place.home, "queue")]):
         yield Finding(f"{found.text} (pid {found.pid})", f"kill {found.pid}")

@@ -1,4 +1,4 @@
-"""The events of a probe: what Claude Code 2.1 sends on each, with nothing of anybody's in it."""
+"""The events of a probe: fields as Claude Code 2.1 sends them, without user data."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
 
 
 def probe_event(name: str, session: str) -> dict[str, Any]:
-    """Return the event of a session that there never was."""
+    """Return an event of a session that does not exist."""
     return {
         "session_id": session,
         "transcript_path": f"/nonexistent/{session}.jsonl",

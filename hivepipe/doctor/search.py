@@ -1,4 +1,4 @@
-"""Can everything that is archived be found?"""
+"""Check whether everything that is archived can be found."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ NAMED = 5
 
 
 def skipped(patient: Patient) -> Iterator[Finding]:
-    """Lines that no search finds, by archive and by the byte at which they begin."""
+    """Find lines that are not in the search index, by archive and byte offset."""
     some, total = skipped_lines(Path(patient.place.home, INDEX_FILE), NAMED)
     if not some:
         return

