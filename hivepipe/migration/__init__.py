@@ -1,1 +1,1 @@
-"""`hivepipe migrate`: the predecessor's files go aside, its rows come in, its hooks go out."""
+"""`hivepipe migrate`: set the predecessor's files aside, import its rows, remove its hooks."""

@@ -1,7 +1,7 @@
-"""The steps of `migrate`. Each may be killed: the next run finds out how far this one came.
+"""The steps of `migrate`; after a crash in any of them the next run resumes.
 
-The hooks go first, for they start the worker again and fill the queue. Then the old home makes
-room, hivepipe is installed, and the rows come in: what was imported is never imported again.
+The hooks are removed first, because they start the worker and fill the queue. Then the old home is
+moved aside, hivepipe is installed, and the rows are imported; the import is idempotent.
 """
 
 import hashlib
@@ -37,14 +37,14 @@ _MOVED_WITH_ITS_DATABASE = "/hive.db"
 
 
 class Result(NamedTuple):
-    """What became of everything."""
+    """The rows and files that were imported."""
 
     rows: Taken
     files: list[Row]
 
 
 def carry_out(plan: Plan) -> Result:
-    """Do all of it; MigrationError: some process still works for the predecessor."""
+    """Execute all steps; MigrationError: a process of the predecessor still runs, for example."""
     refuse_foreign_database(plan)
     _refuse_settings(plan)
     _refuse_links(plan)
@@ -58,7 +58,7 @@ def carry_out(plan: Plan) -> Result:
 
 
 def _refuse_another_state(plan: Plan) -> None:
-    """MigrationError: another run changed what this one was about to change."""
+    """Raise MigrationError if another run has changed the state that this plan is based on."""
     now = planned([str(each.folder) for each in plan.elsewhere])
     if (now.record, now.hooks, now.moves) != (plan.record, plan.hooks, plan.moves):
         raise MigrationError(
@@ -88,7 +88,7 @@ def _carry_out(plan: Plan) -> Result:
 
 
 def _refuse_settings(plan: Plan) -> None:
-    """MigrationError, SettingsError: a settings file has to be put right first."""
+    """Raise MigrationError or SettingsError for a settings file that must be corrected first."""
     for hooks in plan.hooks:
         if hooks.trouble:
             raise MigrationError(
@@ -100,7 +100,7 @@ def _refuse_settings(plan: Plan) -> None:
 
 
 def _refuse_links(plan: Plan) -> None:
-    """MigrationError: the old archives and exports lie behind a link."""
+    """Raise MigrationError if the old archives and exports are behind a symbolic link."""
     if plan.is_registered:
         return
     logs = f"{plan.project}{KEPT_IN_PROJECT}"
@@ -113,7 +113,7 @@ def _refuse_links(plan: Plan) -> None:
 
 
 def _take_out(hooks: OldHooks, record: Record) -> Record:
-    """Take the old hooks out of one settings file."""
+    """Remove the old hooks from one settings file."""
     if not hooks.old:
         return record
     project = record.project
@@ -136,7 +136,7 @@ def _take_out(hooks: OldHooks, record: Record) -> Record:
 
 
 def _without_ours(path: str, text: str) -> str:
-    """Return what a settings file would hold without hivepipe."""
+    """Return the text of a settings file without hivepipe's hooks."""
     known = edits.manifest_of(path)
     if known is None:
         return text
@@ -145,7 +145,7 @@ def _without_ours(path: str, text: str) -> str:
 
 
 def sha256(text: str) -> str:
-    """Return the hash of a settings file's text."""
+    """Return the SHA-256 of a settings file's text."""
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
@@ -182,7 +182,7 @@ def _stop_stack(plan: Plan) -> None:
 
 
 def _move(move: Move, aside: str) -> None:
-    """Rename: contents, modes and times stay as they are."""
+    """Rename a file: contents, mode and times stay unchanged."""
     if move.target != aside:
         make_private(aside)
         make_private(os.path.dirname(move.target))
@@ -193,7 +193,7 @@ def _move(move: Move, aside: str) -> None:
 
 
 def _keep_out_of_git(aside: str) -> None:
-    """The old home is ignored by its name, as a rule; its new name has to be, too."""
+    """Exclude the new name of the old home from git, which usually ignores the old name only."""
     folder = f"{aside}/"
     path = None if git_exclude.is_ignored(folder) else git_exclude.exclude_file(folder)
     if path:
@@ -203,7 +203,7 @@ def _keep_out_of_git(aside: str) -> None:
 
 
 def _install(plan: Plan, record: Record) -> None:
-    """Register the project, and add the hooks where no settings file has them."""
+    """Register the project, and add the hooks unless a settings file contains them."""
     has_hooks = any(_has_our_hooks(scope, plan.project) for scope in Scope)
     if plan.is_registered and has_hooks:
         return

@@ -1,6 +1,6 @@
-"""The predecessor's archives and exports in `.claude-state/logs`: taken in as copies.
+"""Import copies of the predecessor's archives and exports in `.claude-state/logs`.
 
-The files stay as they are; the daily sweep takes in what comes later.
+The files are not changed; the daily sweep imports later ones.
 """
 
 import os
@@ -24,7 +24,7 @@ _EXPORTS = (USAGE, USAGE_INDEX, ARCHIVE_INDEX)
 
 
 class OldFiles(NamedTuple):
-    """What a folder of logs holds of the predecessor."""
+    """The predecessor's files in a folder of logs."""
 
     folder: str
     exports: list[str]
@@ -32,7 +32,7 @@ class OldFiles(NamedTuple):
 
 
 def find_files(project: str, home: str) -> OldFiles | None:
-    """Return what the predecessor left in a project's `.claude-state/logs`; None: nothing."""
+    """Return the predecessor's files in a project's `.claude-state/logs`, or None."""
     folder = f"{project}/.claude-state/logs"
     if os.path.islink(folder) or os.path.islink(os.path.dirname(folder)):
         return None
@@ -43,7 +43,7 @@ def find_files(project: str, home: str) -> OldFiles | None:
 
 
 def take_in_files(home: str, files: OldFiles) -> list[Row]:
-    """Take them in, each once; what of them cannot be read has a row of its own."""
+    """Import each file once; an unreadable one gets a row of its own."""
     with at_once(home) as workplace:
         job = asked("sweep_transcripts")
         exports = take_in_exports(home, files.folder)

@@ -1,4 +1,4 @@
-"""What `migrate` finds, and what it would do about it. Nothing is changed here."""
+"""The plan of `migrate`: what was found and what will be done. Nothing is changed here."""
 
 import os
 from dataclasses import dataclass
@@ -23,11 +23,11 @@ ASIDE = ".hive-mind.before-hivepipe"
 
 @dataclass(frozen=True)
 class Plan:
-    """One project's migration, as far as it is not done yet.
+    """The remaining steps of one project's migration.
 
-    `home`: hivepipe's, where the rows go. `found`: the old home in its place. `elsewhere`: homes
-    that stay where they are. `files`: archives and exports, which stay, too. `aside`: the folder
-    that `moves` lead to.
+    `home`: hivepipe's, which receives the rows. `found`: the old home at the same path.
+    `elsewhere`: other homes, which stay. `files`: archives and exports, which stay, too. `aside`:
+    the target folder of `moves`.
     """
 
     project: str
@@ -43,38 +43,38 @@ class Plan:
 
     @property
     def database(self) -> Path:
-        """Hivepipe's database."""
+        """Return the path of hivepipe's database."""
         return database_path(self.home)
 
     @property
     def old_hooks(self) -> int:
-        """How many hooks are to be taken out."""
+        """Return the number of hooks to remove."""
         return sum(len(each.old) for each in self.hooks)
 
     @property
     def is_empty(self) -> bool:
-        """Is there nothing of a predecessor's, now or moved aside before?"""
+        """Tell whether nothing of a predecessor exists, here or moved aside before."""
         homes = self.found or self.elsewhere or self.record.asides
         return not (homes or self.old_hooks or self.files)
 
     def homes(self) -> list[OldHome]:
-        """Return the homes to import from, as they are now; the oldest first."""
+        """Return the homes to import from at their current places; those moved aside first."""
         aside = [old_home(Path(each)) for each in self.record.asides if os.path.isdir(each)]
         return [*aside, *([self.found] if self.found else []), *self.elsewhere]
 
     def processes(self) -> list[OldProcess]:
-        """Return who still works with what is to be moved, or for its queue."""
+        """Return the processes that use the files to be moved, or work on the predecessor's queue."""
         return find_processes(self.project, [Path(move.source) for move in self.moves])
 
     def rehearsed(self) -> Taken:
-        """Return what the import would take."""
+        """Return the result of the import as a dry run."""
         return rehearse(self.database, self.homes())
 
 
 def plan(elsewhere: list[str]) -> Plan:
-    """Look at the project of the current folder; `elsewhere`: homes in other places.
+    """Plan for the project of the current folder; `elsewhere`: homes in other places.
 
-    MigrationError, SettingsError: something has to be put right first; nothing was changed.
+    MigrationError, SettingsError: something must be corrected first; nothing was changed.
     """
     project = main_checkout(real_path("."))
     registered = read_record(project).get("home", "")
@@ -102,7 +102,7 @@ def plan(elsewhere: list[str]) -> Plan:
 
 
 def refuse_foreign_database(plan: Plan) -> None:
-    """MigrationError: hivepipe is told to use the predecessor's database, which is not moved."""
+    """Raise MigrationError if hivepipe is configured to use the predecessor's database."""
     moved = {move.source for move in plan.moves} | {f"{move.source}/hive.db" for move in plan.moves}
     if str(plan.database) not in moved and is_foreign(plan.database):
         raise MigrationError(
@@ -112,7 +112,7 @@ def refuse_foreign_database(plan: Plan) -> None:
 
 
 def _moves(record: Record, found: OldHome) -> tuple[str, list[Move]]:
-    """Return where to move and what: where an interrupted run would have moved to, or anew."""
+    """Return the target folder and the moves: those of an interrupted run, else new ones."""
     for aside in record.asides:
         moves = _moves_to(aside, found)
         if not any(os.path.lexists(move.target) for move in moves) and moves[0] in record.moves:

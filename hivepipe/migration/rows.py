@@ -1,4 +1,4 @@
-"""The rows of old homes on their way into the database, and a rehearsal that changes nothing."""
+"""Import the rows of old homes into the database; a dry run uses a copy."""
 
 import tempfile
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from hivepipe.store.legacy_database import LeftOut, LegacyDatabase
 
 
 class Taken(NamedTuple):
-    """What became of everything in some old homes."""
+    """The result of importing from old homes."""
 
     imported: Imported
     left_out: list[LeftOut]
@@ -41,7 +41,7 @@ def take_in(database: Path, homes: list[OldHome]) -> Taken:
 
 
 def rehearse(database: Path, homes: list[OldHome]) -> Taken:
-    """Import into a copy of the database and throw the copy away."""
+    """Import into a copy of the database, which is deleted afterwards."""
     with tempfile.TemporaryDirectory(prefix="hivepipe-") as folder:
         copy = Path(folder, "hive.db")
         if is_own(database):

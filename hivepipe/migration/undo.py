@@ -1,4 +1,4 @@
-"""Taking a migration back: the old home to its place, the old hooks into the settings files."""
+"""Undo a migration: restore the old home and the old hooks."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ from hivepipe.stack.own_home import is_marked
 
 
 def undo(project: str) -> Record:
-    """Give everything back; MigrationError: hivepipe is in the way. A second call goes on."""
+    """Undo the migration; MigrationError: hivepipe still uses the project. A second call resumes."""
     if records.read(project) is None:
         raise _nothing_to_undo(project)
     with records.alone():
@@ -56,7 +56,7 @@ def _undo(project: str) -> Record:
 
 
 def _refuse_hivepipes_home(record: Record) -> None:
-    """MigrationError: what hivepipe recorded has the old home's place."""
+    """Raise MigrationError if hivepipe's data is in the place of the old home."""
     for move in record.moves:
         home = move.source if move.target in record.asides else os.path.dirname(move.source)
         if os.path.lexists(move.target) and is_marked(home):
@@ -67,9 +67,10 @@ def _refuse_hivepipes_home(record: Record) -> None:
 
 
 def _move_back(move: Move) -> list[tuple[str, str]]:
-    """Give a file or folder its place back; return what has a place, with what it keeps from it.
+    """Move a file or folder back; return pairs of (existing path, file that could not replace it).
 
-    The oldest go first: an old hook may have made a file anew that was moved once more.
+    The oldest moves are undone first: an old hook may have made a file again that was then moved,
+    too.
     """
     if not os.path.lexists(move.target):
         return []
@@ -83,7 +84,7 @@ def _move_back(move: Move) -> list[tuple[str, str]]:
 
 
 def _merge(kept: str, place: str) -> Iterator[tuple[str, str]]:
-    """Move what is kept to its place; a person's files that lie there by now stay."""
+    """Move kept files to their old places; files that exist there stay."""
     if not os.path.lexists(place):
         os.rename(kept, place)
     elif _is_folder(kept) and _is_folder(place):
@@ -109,7 +110,7 @@ def _take_out_of_exclude(aside: str) -> None:
 
 
 def _give_back(settings: Settings) -> None:
-    """Restore a file that is still as we left it; one that was edited gets its hooks back."""
+    """Restore a file that is unchanged since; add the hooks to one that was edited."""
     text = edits.read(settings.path)
     if text is None or text == settings.before:
         return
