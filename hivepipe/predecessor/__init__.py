@@ -1,1 +1,1 @@
-"""The predecessor: what it left in a project, and whether it still runs. Read only."""
+"""Detection of the predecessor in a project: files, hooks, processes. Read only."""

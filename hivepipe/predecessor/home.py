@@ -1,4 +1,4 @@
-"""What the predecessor left in its home, `.hive-mind`: the folder that is hivepipe's home, too."""
+"""The predecessor's files in its home `.hive-mind`, the same folder name that hivepipe uses."""
 
 import os
 import re
@@ -15,12 +15,12 @@ from hivepipe.store.foreign import is_foreign
 from hivepipe.store.legacy_database import LeftOut
 
 QUEUE_PARTS = ("pending", "processing", "failed")
-# In the order in which they are moved: a log without its database harms no other.
+# In the order of the moves: a log without its database does no harm to another database.
 _DATABASE = ("hive.db-shm", "hive.db-wal", "hive.db-journal", "hive.db")
-# In `instances`, where hivepipe keeps files without a dot.
+# In `instances`, where the names of hivepipe's files have no dot.
 _OLD_INSTANCES = (".instance_*", ".session_*", ".last_checkpoint_*", ".cleanup_checkpoint_*")
 _UNKNOWN = "hivepipe does not know this file"
-# What each file is, and why it is not imported; an empty reason: it is.
+# Patterns of file names, with the reason for not importing the file; "": it is imported.
 _KINDS = (
     (r"hive\.db(-wal|-shm|-journal)?", ""),
     (r"queue/(pending|processing|failed)/[^/]+\.json", ""),
@@ -38,8 +38,8 @@ _KINDS = (
 class OldHome:
     """A home of the predecessor.
 
-    `entries`: names in it that are the predecessor's. `is_shared`: hivepipe's own files lie there
-    as well, so that the entries are moved one by one and not the folder.
+    `entries`: names of the predecessor's files in it. `is_shared`: the folder contains files of
+    hivepipe, too, so the entries are moved one by one.
     """
 
     folder: Path
@@ -48,24 +48,24 @@ class OldHome:
 
     @property
     def database(self) -> Path | None:
-        """The old database."""
+        """Return the path of the old database, or None."""
         return self.folder / "hive.db" if "hive.db" in self.entries else None
 
     @property
     def queue(self) -> Path | None:
-        """The folder with `pending` in it."""
+        """Return the queue's folder, which contains `pending`, or None."""
         folder = self.folder / "queue"
         is_real = "queue" in self.entries and folder.is_dir() and not folder.is_symlink()
         return folder if is_real else None
 
     @property
     def queued(self) -> dict[str, int]:
-        """How many files each part of the queue holds."""
+        """Return the number of files in each part of the queue."""
         parts = (*QUEUE_PARTS, "completed")
         return {part: count(self.queue, part) for part in parts} if self.queue else {}
 
     def left_out(self) -> list[LeftOut]:
-        """Return the files that are not imported: unknown ones each, others by their kind."""
+        """Return the files that are not imported: unknown ones by name, others counted by reason."""
         reasons = Counter[str]()
         unknown = []
         for name in self._files():
@@ -88,9 +88,9 @@ class OldHome:
 
 
 def find_home(project: str, is_moved: bool = False) -> OldHome | None:
-    """Return what the predecessor left in `.hive-mind`; MigrationError: that is a link.
+    """Return the predecessor's files in `.hive-mind`, or None; MigrationError: it is a link.
 
-    `is_moved`: the old home was moved away before, and what is there now hivepipe made.
+    `is_moved`: the old home was moved aside before, so the folder was made by hivepipe.
     """
     folder = Path(project, ".hive-mind")
     if folder.is_symlink():
@@ -107,7 +107,7 @@ def find_home(project: str, is_moved: bool = False) -> OldHome | None:
 
 
 def find_above(project: str) -> str:
-    """Return the nearest folder above that has a home of the predecessor; empty: none has."""
+    """Return the nearest parent folder with a home of the predecessor, or ""."""
     for folder in map(str, Path(project).parents):
         old = Path(folder, ".hive-mind")
         if is_foreign(old / "hive.db") or (old / "queue" / "pending").is_dir():
@@ -116,14 +116,14 @@ def find_above(project: str) -> str:
 
 
 def old_home(folder: Path) -> OldHome:
-    """Return a home of the predecessor that lies elsewhere, or was moved aside."""
+    """Return a home of the predecessor in another place, or moved aside; MigrationError: no folder."""
     if folder.is_symlink() or not folder.is_dir():
         raise MigrationError(f"{folder} is not a folder")
     return OldHome(folder, sorted(os.listdir(folder)))
 
 
 def _is_ours(folder: Path) -> bool:
-    """Did hivepipe ever work in this folder?"""
+    """Tell whether hivepipe has used this folder."""
     return read_record(str(folder.parent)).get("home") == str(folder) or is_marked(str(folder))
 
 

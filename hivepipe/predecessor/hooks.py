@@ -1,4 +1,4 @@
-"""Hooks of the predecessor in the settings files of Claude Code: found, taken out, put back."""
+"""Hooks of the predecessor in the settings files of Claude Code: find, remove, restore."""
 
 import os
 from collections.abc import Iterable
@@ -13,12 +13,12 @@ from hivepipe.install.known_entries import is_ours
 from hivepipe.predecessor.scripts import Verdict, judge
 from hivepipe.regular_file import read_bytes
 
-Pair = tuple[str, Entry]  # an event, and an entry with one handler
+Pair = tuple[str, Entry]  # an event name, and an entry with one handler
 
 
 @dataclass(frozen=True)
 class OldHooks:
-    """What one settings file holds of the predecessor; `trouble`: why it cannot be read."""
+    """The predecessor's hooks in one settings file; `trouble`: why it cannot be read."""
 
     path: str
     old: list[Pair]
@@ -27,7 +27,7 @@ class OldHooks:
 
 
 def find_hooks(project: str) -> list[OldHooks]:
-    """Look through all settings files of a project and of the user; only those with a finding."""
+    """Search all settings files of a project and of the user; return those with a finding."""
     found = [_look(path, project) for path in _settings_paths(project)]
     return [each for each in found if each.old or each.doubtful or each.trouble]
 
@@ -38,19 +38,19 @@ def without_old(text: str, project: str) -> str:
 
 
 def with_again(text: str, pairs: Iterable[Pair]) -> str:
-    """Return the text with those of these entries that it lacks, behind the others."""
+    """Return the text with the missing ones of these entries added after the existing ones."""
     there = settings_text.entries(text, lambda _: True)
     missing = [pair for pair in pairs if pair not in there]
     return settings_text.with_added(text, missing) if missing else text
 
 
 def verdict(handler: object, project: str) -> Verdict:
-    """Judge a handler of a settings file; none of ours is anything of the predecessor's."""
+    """Judge a handler of a settings file; hivepipe's own handlers are OTHER."""
     return Verdict.OTHER if is_ours(handler) else judge(handler, project)
 
 
 def command_of(entry: Entry) -> str:
-    """Return what an entry runs, as it is shown to people."""
+    """Return the command of an entry as a text for people."""
     handler = entry["hooks"][0]
     arguments = handler.get("args")
     words = [handler["command"], *(arguments if isinstance(arguments, list) else [])]
@@ -58,7 +58,7 @@ def command_of(entry: Entry) -> str:
 
 
 def _settings_paths(project: str) -> list[str]:
-    """Return the files that exist; of several names of one file the first."""
+    """Return the existing settings files; of several paths to one file the first."""
     folders = dict.fromkeys((project, real_path(".")))
     paths = [
         claude_code.settings_path(scope, folder)

@@ -1,6 +1,6 @@
-"""Processes that still work for the predecessor: its queue worker, and whatever has its files open.
+"""Processes of the predecessor: its queue worker, and processes that have its files open.
 
-They are named, never ended: they are the user's.
+They are reported and never ended: they belong to the user.
 """
 
 import re
@@ -16,14 +16,14 @@ _WORKER = re.compile(r"(.*/)?queue-worker(-macos)?\.sh")
 
 
 class OldProcess(NamedTuple):
-    """A process and why it matters."""
+    """A process and the reason why it matters."""
 
     pid: int
     text: str
 
 
 def find_processes(project: str, moved: Iterable[Path]) -> list[OldProcess]:
-    """Return the workers of this project, and who has a file open below one of these paths."""
+    """Return the workers of this project, and the processes with an open file below these paths."""
     folders = tuple(f"{path}/" for path in moved)
     names = set(map(str, moved))
     return [
@@ -34,7 +34,7 @@ def find_processes(project: str, moved: Iterable[Path]) -> list[OldProcess]:
 
 
 def _is_worker(process: psutil.Process, project: str) -> str:
-    """Return its script if it is the project's queue worker: run from there, or working there."""
+    """Return a text with the script of the project's queue worker, or "" for other processes."""
     scripts = [word for word in asked(process.cmdline, [])[:4] if _WORKER.fullmatch(word)]
     if not scripts:
         return ""

@@ -1,7 +1,7 @@
-"""What `migrate` changed in a project, so that a second run goes on and `--undo` gives it back.
+"""The journal of `migrate`, by which a second run resumes and `--undo` restores.
 
-<state>/hivepipe/migrated/<hash of the project>: JSON, mode 0600. It is written before each change
-that it names; whether that change was made, the files themselves say.
+<state>/hivepipe/migrated/<hash of the project>: JSON, mode 0600. Each change is recorded before it
+is made; the files themselves show whether it was made.
 """
 
 import json
@@ -25,7 +25,7 @@ _FOLDER = "migrated"
 
 @dataclass(frozen=True)
 class Settings:
-    """A settings file that held old hooks: what it was before, and those that were taken out."""
+    """A settings file that held old hooks: its previous content, and the removed hooks."""
 
     path: str
     before: str
@@ -36,7 +36,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Move:
-    """A file or folder of the predecessor, and where it is kept."""
+    """A file or folder of the predecessor, and its new place."""
 
     source: str
     target: str
@@ -44,32 +44,32 @@ class Move:
 
 @dataclass(frozen=True)
 class Record:
-    """One project's migration."""
+    """The record of one project's migration."""
 
     project: str
     settings: list[Settings] = field(default_factory=list)
     moves: list[Move] = field(default_factory=list)
-    asides: list[str] = field(default_factory=list)  # the folders that hold what was moved
+    asides: list[str] = field(default_factory=list)  # the folders that hold the moved files
     is_complete: bool = False
 
     @property
     def is_moved(self) -> bool:
-        """Was an old home moved aside, so that hivepipe's takes its place?"""
+        """Tell whether an old home was moved aside, so that hivepipe's can take its place."""
         return any(os.path.isdir(each) for each in self.asides)
 
     def settings_of(self, path: str) -> Settings | None:
-        """Return what is remembered of a settings file."""
+        """Return the record of a settings file, or None."""
         return next((each for each in self.settings if each.path == path), None)
 
     def with_settings(self, changed: Settings) -> "Record":
-        """Return the record with one settings file added, or replaced."""
+        """Return a copy of the record with one settings file added or replaced."""
         others = [each for each in self.settings if each.path != changed.path]
         return replace(self, settings=[*others, changed])
 
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Let no other process migrate, or take a migration back; MigrationError: one does."""
+    """Hold the lock of migrations; MigrationError: another process holds it."""
     folder = os.path.join(state_folder(), _FOLDER)
     make_private(folder)
     try:
@@ -80,7 +80,7 @@ def alone() -> Iterator[None]:
 
 
 def read(project: str) -> Record | None:
-    """Return the record of a project; None: nothing was migrated. MigrationError: damaged."""
+    """Return the record of a project, or None; MigrationError: the record is damaged."""
     path = _path(project)
     try:
         said = json.loads(read_bytes(path))
@@ -101,7 +101,7 @@ def read(project: str) -> Record | None:
 
 
 def write(record: Record) -> None:
-    """Replace the record of a project, on disk before anything that follows."""
+    """Replace the record of a project and sync it to disk."""
     path = _path(record.project)
     make_private(str(path.parent))
     with Folder(str(path.parent)) as folder:
@@ -111,7 +111,7 @@ def write(record: Record) -> None:
 def forget(project: str) -> None:
     """Remove the record of a project."""
     path = _path(project)
-    path.with_name(f".{path.name}.tmp").unlink(missing_ok=True)  # a kill may have left it
+    path.with_name(f".{path.name}.tmp").unlink(missing_ok=True)  # a crash may have left it
     path.unlink(missing_ok=True)
     remove_if_empty(str(path.parent))
 

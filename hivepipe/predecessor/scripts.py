@@ -1,8 +1,8 @@
-"""Which hook commands run a script of the predecessor, by the script's name and its text.
+"""Decide which hook commands run a script of the predecessor, by the script's name and text.
 
-A name alone proves nothing: `stop` or `session-start.sh` may be anybody's. Neither does a mention
-of `.hive-mind` in a script of another name, or in a command that does something else as well. Such
-a hook is doubtful: it is shown to the user and left alone.
+A name alone is not enough: `stop` or `session-start.sh` may be a user's. Neither is a mention of
+`.hive-mind` in a script of another name, or in a command that does something else as well. Such a
+hook is doubtful: it is shown to the user and left alone.
 """
 
 import os
@@ -28,7 +28,7 @@ _PYTHON_MARKS = re.compile(
     r"|\.claude-state\b"
 )
 _WRITES_HERE = re.compile(r"\.hive-mind/(hive\.db|queue)|\bqueue_db_write\b")
-# What runs the command that follows it, or reads the script.
+# Programs that run the command that follows them, or read the script.
 _RUNNERS = {
     *(
         "bash",
@@ -48,7 +48,7 @@ _RUNNERS = {
 }
 _PYTHON = re.compile(r"python(3(\.\d+)?)?")
 _KEYWORDS = {"if", "then", "elif", "else", "fi", "do", "done", "while", "until", "{", "}", "!"}
-_WORDS_BEFORE = {"timeout": 1, "uv": 1}  # a duration, `run`
+_WORDS_BEFORE = {"timeout": 1, "uv": 1}  # operands before the command: a duration, `run`
 _OPTIONS_WITH_VALUE = {
     *(f"{shell} -{letter}" for shell in ("bash", "sh", "zsh", "dash", "ksh") for letter in "oO"),
     *("nice -n", "ionice -c", "ionice -n", "timeout -k", "timeout -s", "env -u", "env -C"),
@@ -64,7 +64,7 @@ _HOME = re.compile(r"\$\{?HOME\}?")
 
 
 class Verdict(Enum):
-    """What a hook is."""
+    """The judgement of a hook."""
 
     OLD = "a script of the predecessor"
     DOUBTFUL = "it may write into .hive-mind, and may be your own"
@@ -72,7 +72,7 @@ class Verdict(Enum):
 
 
 def judge(handler: object, project: str) -> Verdict:
-    """Judge one handler of a settings file, whose scripts are looked for in the project."""
+    """Judge one handler of a settings file; relative scripts are searched in the project."""
     if not isinstance(handler, dict) or not isinstance(handler.get("command"), str):
         return Verdict.OTHER
     command = handler["command"]
@@ -88,7 +88,7 @@ def judge(handler: object, project: str) -> Verdict:
 
 
 def _simple_commands(command: str, project: str) -> list[list[str]]:
-    """Cut a shell command at its operators; [[command]] if its quotes are not closed."""
+    """Split a shell command at its operators; [[command]] if a quote is not closed."""
     command = _HOME.sub("~", _PROJECT.sub(lambda _: project, command))
     lexer = shlex.shlex(command.replace("\n", " ; "), posix=True, punctuation_chars="();<>|&")
     lexer.whitespace_split = True
@@ -106,7 +106,7 @@ def _simple_commands(command: str, project: str) -> list[list[str]]:
 
 
 def _without_redirections(words: list[str]) -> list[str]:
-    """Drop `2>/dev/null` and the like; a redirection elsewhere stays, as a word."""
+    """Drop `2>/dev/null` and similar redirections; others stay as words."""
     kept: list[str] = []
     at = 0
     while at < len(words):
@@ -122,7 +122,7 @@ def _without_redirections(words: list[str]) -> list[str]:
 
 
 def _kind(words: list[str], project: str) -> Verdict | None:
-    """Judge one simple command; None: it does nothing by itself."""
+    """Judge one simple command; None: it has no effect of its own."""
     writes_elsewhere = any(character in "<>" for word in words for character in word)
     words = list(words)
     while words:
@@ -147,7 +147,7 @@ def _is_runner(word: str) -> bool:
 
 
 def _without_runner(words: list[str]) -> str:
-    """Drop what runs a command, with its options; return the text that a shell is given with -c."""
+    """Drop a program that runs a command, with its options; return the text after -c, or ""."""
     name = PurePath(words.pop(0)).name
     operands = _WORDS_BEFORE.get(name, 0)
     while words and (operands or words[0].startswith("-")):
@@ -174,14 +174,14 @@ def _kind_of_script(word: str, project: str) -> Verdict:
 
 
 def script_path(word: str, project: str) -> str:
-    """Return where a script lies that a hook names: relative ones are run in the project."""
+    """Return the path of a script that a hook names; relative ones belong to the project."""
     if word.startswith("~"):
         return absolute(word)
     return word if word.startswith("/") else os.path.join(project, word)
 
 
 def read_script(path: str) -> str:
-    """Return the beginning of a script; empty if it cannot be read."""
+    """Return up to a megabyte of a script, or "" if it cannot be read."""
     try:
         with open(path, "rb", opener=regular) as file:
             return file.read(_LARGEST_BYTES).decode("utf-8", "replace")
