@@ -1,5 +1,5 @@
-"""Which files hivepipe made: the manifest, and what may be done with any other file.
+"""Ownership of files: the manifest of hivepipe's files, and the handling of all others.
 
-A file that is not in the manifest, or is not what hivepipe wrote last, belongs to a person. It is
-read and named; it is never deleted, compressed, replaced or changed.
+A file that is not in the manifest, or was changed since hivepipe wrote it, belongs to a person. It
+is read and reported; it is never deleted, compressed, replaced or changed.
 """

@@ -1,7 +1,7 @@
-"""Exports: files that are replaced whole, under names that a predecessor's files may have.
+"""Exports: files replaced as a whole, under names that a predecessor's files may have.
 
-A predecessor's file is kept beside as it was, under another name, and given back by `uninstall`.
-One that somebody changed after hivepipe wrote it is a person's: it stays, and is written no more.
+A predecessor's file is renamed and kept, and restored by `uninstall`. A file that was changed since
+hivepipe wrote it belongs to a person: it stays, and is not written any more.
 """
 
 import stat
@@ -16,7 +16,7 @@ SUFFIX = ".before-hivepipe"
 
 
 class Owner(Enum):
-    """Whose file has a name."""
+    """The owner of the file with a given name."""
 
     NOBODY = "there is none"
     HIVEPIPE = "it is what hivepipe wrote last"
@@ -25,7 +25,7 @@ class Owner(Enum):
 
 
 def owner_of(folder: Folder, manifest: Manifest, name: str) -> Owner:
-    """Say whose file has this name."""
+    """Return the owner of the file with this name."""
     status = folder.status(name)
     if status is None:
         return Owner.NOBODY
@@ -41,9 +41,10 @@ def replace_own(
     data: bytes,
     is_damaged: Callable[[bytes], bool] = lambda _data: False,
 ) -> bool:
-    """Write an export in one step; False: the file there is a person's, and stays.
+    """Write an export atomically; False: the file belongs to a person, and stays.
 
-    `is_damaged`: nothing can be read of what hivepipe wrote, so nobody's work is lost.
+    `is_damaged`: tells whether hivepipe's own file is unreadable, so that no edit of a person's is
+    lost by replacing it.
     """
     owner = owner_of(folder, manifest, name)
     if owner is Owner.OTHER and not set_aside(folder, manifest, name):
@@ -57,9 +58,9 @@ def replace_own(
 
 
 def set_aside(folder: Folder, manifest: Manifest, name: str) -> bool:
-    """Give a file that was there before another name; False: one is set aside already.
+    """Rename a file that existed before; False: one was set aside already.
 
-    The manifest knows the new name first: after a kill the file has one of the two.
+    The new name is recorded first: after a crash the file has one of the two names.
     """
     copy = manifest.aside().get(name)
     if copy is None:
@@ -72,9 +73,9 @@ def set_aside(folder: Folder, manifest: Manifest, name: str) -> bool:
 
 
 def give_back(folder: Folder, manifest: Manifest, name: str) -> bool:
-    """Give a file its name back; False: a person's file has it now.
+    """Restore the name of a file that was set aside; False: a person's file has the name now.
 
-    The export that hivepipe wrote goes: the store has all that is in it.
+    The export that hivepipe wrote is replaced: the store holds its data.
     """
     copy = manifest.aside()[name]
     if folder.status(copy) is not None:
@@ -87,7 +88,7 @@ def give_back(folder: Folder, manifest: Manifest, name: str) -> bool:
 
 
 def put_back(folder: Folder, copy: str, name: str) -> None:
-    """Rename what was set aside over a file of hivepipe's, which a folder cannot replace."""
+    """Rename a kept file over a file of hivepipe's; a folder needs that file removed first."""
     status = folder.status(copy)
     if status is not None and stat.S_ISDIR(status.st_mode):
         folder.remove(name)
@@ -95,7 +96,7 @@ def put_back(folder: Folder, copy: str, name: str) -> None:
 
 
 def give_back_all(path: str, manifest: Manifest, names: Iterable[str]) -> list[str]:
-    """Give these exports back; return those whose names a person's files have now."""
+    """Restore these exports; return the names that are taken by files of a person."""
     with Folder(path) as folder:
         aside = manifest.aside()
         return [n for n in names if n in aside and not give_back(folder, manifest, n)]

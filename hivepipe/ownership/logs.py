@@ -1,7 +1,7 @@
-"""Logs in the exports' folder: hooks and workers append to them, so no checksum can be kept.
+"""Logs in the exports' folder: hooks and workers append to them, so no checksum is possible.
 
-Their names are taken when hivepipe is installed; a log that was there before is set aside. From
-then on a file counts as a log of hivepipe's while each line has the form of one and is no older.
+Their names are claimed when hivepipe is installed; an existing log is set aside. Later a file
+counts as hivepipe's log if each line has the format of one and is not older than that.
 """
 
 import os
@@ -32,9 +32,9 @@ _LINES = {name: re.compile(_STAMP + form + rb"\n") for name, form in _FORMS.item
 
 
 def take_names(path: str, manifest: Manifest, names: Iterable[str] = WORKERS_LOGS) -> None:
-    """Take the names of logs; what has one of them without being ours is set aside.
+    """Claim the names of logs; existing files that are not ours are set aside.
 
-    The name of the hooks' log is taken when a project is registered, before a hook writes there.
+    The name of the hooks' log is claimed when a project is registered, before hooks write to it.
     """
     free = set(names) - manifest.made()
     if not free:
@@ -50,9 +50,9 @@ def take_names(path: str, manifest: Manifest, names: Iterable[str] = WORKERS_LOG
 
 
 def give_back_logs(path: str, manifest: Manifest, home: str) -> list[str]:
-    """Give the logs that were there before their names back; return those that cannot have them.
+    """Restore the logs that were set aside; return the names that are taken by other files.
 
-    What hivepipe wrote under these names goes to `logs` in the home.
+    hivepipe's own logs under these names are appended to those in `logs` of the home.
     """
     refused = []
     with Folder(path) as folder:
@@ -74,7 +74,7 @@ def give_back_logs(path: str, manifest: Manifest, home: str) -> list[str]:
 
 
 def _keep(log: Path, home: str) -> None:
-    """Add our own log to the one of this name in the home."""
+    """Append our log to the one with this name in the home."""
     make_folders(f"{home}/logs")
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     with (
@@ -85,7 +85,7 @@ def _keep(log: Path, home: str) -> None:
 
 
 def is_own(path: Path, manifest: Manifest) -> bool:
-    """Has hivepipe written every line of a log, rotated or not?"""
+    """Tell whether hivepipe wrote every line of a log, rotated or not."""
     name = next((name for name in NAMES if path.name.startswith(name)), "")
     if name not in manifest.made() or path.is_symlink() or not path.is_file():
         return False
@@ -94,7 +94,7 @@ def is_own(path: Path, manifest: Manifest) -> bool:
 
 
 def name_to_rotate_to(path: Path, manifest: Manifest) -> Path:
-    """Return `<name>.1`, or the next number where a file has that name that is not ours."""
+    """Return `<name>.1`, or the next number if a file with that name is not ours."""
     names = (path.with_name(f"{path.name}.{number}") for number in count(1))
     return next(each for each in names if not _is_there(each) or is_own(each, manifest))
 

@@ -1,12 +1,12 @@
-"""manifest.db in the home: which files of the exports' folder hivepipe made.
+"""manifest.db in the home: the list of files that hivepipe made in the exports' folder.
 
     facts   when hivepipe was installed here; whether the archives of 1.0.0 were adopted
-    files   a file that hivepipe made, by its path below the exports' folder; of one that is
-            replaced whole the SHA-256 of its content, and of the content before
-    aside   a file that was there before and whose name hivepipe took: where it lies now
-    found   an archive or export of a predecessor, by its SHA-256: what became of it
+    files   a file that hivepipe made, by its path below the exports' folder; for one that is
+            replaced whole, the SHA-256 of its content and of its previous content
+    aside   an existing file whose name hivepipe claimed: its new name
+    found   an archive or export of a predecessor, by its SHA-256: the result of its import
 
-It lies in the home and not beside the files: a project may bring files along, but no manifest.
+It lies in the home, not beside the files: a project may contain such files, but no manifest.
 """
 
 import os
@@ -22,11 +22,11 @@ from hivepipe.home import make_folders, short_hash, state_folder
 from hivepipe.regular_file import regular
 
 FILE = "manifest.db"
-SESSION_FILE = "../session.yaml"  # beside the exports' folder, of a home inside a project
+SESSION_FILE = "../session.yaml"  # beside the exports' folder; of a home inside a project
 BUSY_SECS = 10.0
 LONGEST_HOME_BYTES = 480  # SQLite opens no path of more than 512 bytes
 
-# Any of them: a home that was in use before there was a manifest.
+# Each shows that a home was used before manifests existed.
 _TRACES = ("hive.db", "appendonlydir", "appendonly.aof", "instances", "spool")
 
 _SCHEMA = """
@@ -44,13 +44,13 @@ COMMIT;
 
 
 class Found(NamedTuple):
-    """One file of a predecessor that was taken in."""
+    """One imported file of a predecessor."""
 
     digest: str
     kind: str
     path: str
     stamp: str
-    key: str  # of the archive that has its lines
+    key: str  # of the archive that holds its lines
     meta: str  # the predecessor's own metadata, redacted, as JSON
     at: float
 
@@ -59,7 +59,7 @@ class Manifest:
     """The manifest of one home; every call is a transaction of its own. StoreError."""
 
     def __init__(self, home: str) -> None:
-        """Nothing is made or read yet."""
+        """The file is made and opened on first use."""
         self._home = home
         is_too_long = len(os.fsencode(home)) > LONGEST_HOME_BYTES
         folder = f"{state_folder()}/databases/{short_hash(home)}" if is_too_long else home
@@ -69,7 +69,7 @@ class Manifest:
     # ---- the installation
 
     def begin(self) -> None:
-        """Make the manifest if there is none; the archives of an older home wait for adoption."""
+        """Make the manifest if missing; in an older home, archives are to be adopted."""
         if self.fact("installed_at"):
             return
         is_older = any(os.path.lexists(f"{self._home}/{name}") for name in _TRACES)
@@ -79,36 +79,36 @@ class Manifest:
             db.execute(sql, ("adopts", "1" if is_older else ""))
 
     def installed_at(self) -> float:
-        """Return when hivepipe began to keep this manifest, in seconds of 1970."""
+        """Return when this manifest was made, in seconds since 1970."""
         self.begin()
         return float(self.fact("installed_at") or 0)
 
     @property
     def adopts(self) -> bool:
-        """Are archives that prove to be hivepipe's still to be entered?"""
+        """Tell whether archives that prove to be hivepipe's are still to be adopted."""
         self.begin()
         return bool(self.fact("adopts"))
 
     def set_adopts(self, adopts: bool) -> None:
-        """Say whether they are."""
+        """Set whether archives are still to be adopted."""
         self.begin()
         with self._open() as db:
             db.execute("REPLACE INTO facts VALUES ('adopts', ?)", ("1" if adopts else "",))
 
     def remember(self, name: str, value: str) -> None:
-        """Enter a fact; the first one counts."""
+        """Record a fact; a recorded value is not replaced."""
         with self._open() as db:
             db.execute("INSERT OR IGNORE INTO facts VALUES (?, ?)", (name, value))
 
     def fact(self, name: str) -> str:
-        """Return a fact; empty if it is not known."""
+        """Return a fact, or "" if it is not recorded."""
         rows = self._rows("SELECT value FROM facts WHERE name = ?", name)
         return str(rows[0][0]) if rows else ""
 
     # ---- files of ours
 
     def made(self) -> frozenset[str]:
-        """Return the paths of all files that hivepipe made; read again only if they changed."""
+        """Return the paths of all files that hivepipe made; cached until the manifest changes."""
         stamp = self.stamp()
         if self._known is None or self._known[0] != stamp:
             paths = frozenset(row[0] for row in self._rows("SELECT path FROM files"))
@@ -116,7 +116,7 @@ class Manifest:
         return self._known[1]
 
     def claim(self, path: str) -> None:
-        """Enter a file that is about to be made; OSError where it cannot be."""
+        """Record a file before it is made; OSError, StoreError: it cannot be recorded."""
         if path in self.made():
             return
         self.begin()
@@ -124,12 +124,14 @@ class Manifest:
             db.execute("INSERT OR IGNORE INTO files VALUES (?, ?, '', '')", (path, time.time()))
 
     def disown(self, path: str) -> None:
-        """Take a file out: it is gone, or a person's now."""
+        """Remove a file from the manifest: it is deleted, or belongs to a person now."""
         with self._open() as db:
             db.execute("DELETE FROM files WHERE path = ?", (path,))
 
     def expect(self, path: str, data: bytes, before: bytes | None) -> None:
-        """Enter what a file is about to hold; until it is written it may hold what was before."""
+        """Record the next content of a file; until it is written, the previous content is valid,
+        too.
+        """
         self.begin()
         old = digest(before) if before is not None else ""
         with self._open() as db:
@@ -138,49 +140,49 @@ class Manifest:
             )
 
     def wrote(self, path: str, data: bytes) -> bool:
-        """Is this what hivepipe wrote there last?"""
+        """Tell whether this is the content that hivepipe wrote."""
         rows = self._rows("SELECT digest, before FROM files WHERE path = ?", path)
         return bool(rows) and digest(data) in rows[0]
 
     def made_at(self, path: str) -> float | None:
-        """Return when a file was entered; None: it is not ours."""
+        """Return when a file was recorded, or None if it is not ours."""
         rows = self._rows("SELECT made_at FROM files WHERE path = ?", path)
         return float(rows[0][0]) if rows else None
 
-    # ---- what was there before
+    # ---- files set aside
 
     def put_aside(self, name: str, copy: str) -> None:
-        """Enter where a file that was there before lies now."""
+        """Record the new name of an existing file."""
         self.begin()
         with self._open() as db:
             db.execute("INSERT OR IGNORE INTO aside VALUES (?, ?, ?)", (name, copy, time.time()))
 
     def aside(self) -> dict[str, str]:
-        """Return each name that was taken, and where the file lies that had it."""
+        """Return claimed name -> new name of the file that had it."""
         return {row[0]: row[1] for row in self._rows("SELECT name, copy FROM aside")}
 
     def gave_back(self, name: str) -> None:
-        """Take one out again."""
+        """Remove the record of a file set aside."""
         with self._open() as db:
             db.execute("DELETE FROM aside WHERE name = ?", (name,))
 
-    # ---- what was taken in
+    # ---- imported files
 
     def find(self, found: Found) -> None:
-        """Enter a file of a predecessor."""
+        """Record an imported file of a predecessor."""
         self.begin()
         with self._open() as db:
             db.execute("REPLACE INTO found VALUES (?, ?, ?, ?, ?, ?, ?)", found)
 
     def found(self, kind: str) -> list[Found]:
-        """Return all files of a kind that were taken in."""
+        """Return all imported files of a kind."""
         sql = "SELECT * FROM found WHERE kind = ? ORDER BY at, path"
         return [Found(*row) for row in self._rows(sql, kind)]
 
     # ---- the file
 
     def stamp(self) -> tuple[int, ...]:
-        """Return what changes with every transaction: SQLite counts them in the file's head."""
+        """Return a value that changes with every transaction: inode and SQLite's change counter."""
         try:
             with open(
                 self.path, "rb", buffering=0, opener=regular
@@ -209,12 +211,12 @@ class Manifest:
 
 
 def digest(data: bytes) -> str:
-    """Return the SHA-256 of a content."""
+    """Return the SHA-256 of the data in hex."""
     return sha256(data).hexdigest()
 
 
 def _make_private(path: str) -> None:
-    if "/databases/" in path:  # the folder of a home with a long path, as its database's
+    if "/databases/" in path:  # the folder for a home with a long path, as for its database
         make_folders(os.path.dirname(path))
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
