@@ -1,6 +1,6 @@
-"""Memory files, searchable: by words, and by meaning where a provider is set.
+"""Search of memory files: by words, and by meaning if a provider is set.
 
-chunks       a file's text -> chunks; pure
-index        the index of a home, one SQLite file; it follows from the files
-embeddings   texts -> vectors, by an endpoint in OpenAI's form
+chunks       split a file's text into chunks; pure
+index        the index of a home, one SQLite file, derived from the files
+embeddings   texts -> vectors, from an endpoint with OpenAI's API
 """

@@ -1,4 +1,4 @@
-"""A memory file in chunks: sections, as far as they are short enough to be read at a glance."""
+"""Split a memory file into chunks of at most MOST_CHARS characters."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ _PARAGRAPH = re.compile(r"\n\s*\n")
 
 
 def chunks(text: str) -> list[str]:
-    """Cut at headings, then between paragraphs, then where nothing else helps."""
+    """Split at headings, then between paragraphs, then at spaces or at the limit."""
     found: list[str] = []
     for section in _SECTION.split(text):
         pending = ""

@@ -1,6 +1,6 @@
-"""Texts into vectors, by an endpoint in the form of OpenAI's: POST <url>/embeddings.
+"""Embeddings: vectors of texts, from an endpoint with OpenAI's API (POST <url>/embeddings).
 
-Nothing is sent unless the user named the endpoint; what is sent has passed redaction.
+Nothing is sent unless the user configured the endpoint; texts are redacted before they are sent.
 """
 
 import json
@@ -21,14 +21,14 @@ MOST_RESPONSE_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Where vectors come from; `key` may be empty for one of the user's own."""
+    """An endpoint for embeddings; `key` may be empty for a local one."""
 
     url: str
     model: str
     key: str
 
 
-# Of the network, of the protocol, of what came back.
+# Errors of the network, of the protocol, of the response.
 _FAILURES = (
     OSError,
     HTTPException,
@@ -41,7 +41,7 @@ _FAILURES = (
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirect would carry the key to somebody else."""
+    """Refuses redirects, which would pass the key on to another server."""
 
     def redirect_request(self, *_: object, **__: object) -> None:
         return None
@@ -83,7 +83,7 @@ def _normal(values: Sequence[float]) -> bytes:
 
 
 def similarity(one: bytes, other: bytes) -> float:
-    """Return the cosine of two vectors of length one; 0 if they are of different sizes."""
+    """Return the cosine of two vectors of length one; 0 if their sizes differ."""
     if len(one) != len(other):
         return 0.0
     return sum(a * b for a, b in zip(array("f", one), array("f", other), strict=True))

@@ -1,8 +1,8 @@
-"""The index of a home's memory files: `memory.db`. Everything in it follows from the files.
+"""The index of a home's memory files: `memory.db`. It can be rebuilt from the files.
 
-folders    where memory files are looked for, and whose they are
-files      one row per file, as it was read: size, time, hash
-chunks     its text, redacted, in pieces; with the vector of each where a provider is set
+folders    folders of memory files, with scope and owner
+files      one row per file, with size, time and hash at the last read
+chunks     its redacted text in pieces; with the vector of each if a provider is set
 words      FTS5 over the chunks
 """
 
@@ -43,7 +43,7 @@ PRAGMA user_version={VERSION};
 class Folder:
     """A folder of memory files: an agent's own (owner: its profile), or a swarm's.
 
-    Without an owner it is one that the user named, for all.
+    Without an owner it is one that the user configured, for all sessions.
     """
 
     path: str
@@ -53,7 +53,7 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One chunk that was found; a higher score is better."""
+    """One search result; a higher score is better."""
 
     path: str
     scope: str
@@ -64,7 +64,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """One chunk of a file, and whose it is."""
+    """One chunk of a file, with scope and owner."""
 
     path: str
     scope: str
@@ -73,10 +73,10 @@ class Passage:
 
 
 class MemoryIndex:
-    """An open index; several processes may use one."""
+    """An open index; several processes may use the same file."""
 
     def __init__(self, path: Path) -> None:
-        """Open or make it; MemoryIndexError: it cannot be used."""
+        """Open or make the index; MemoryIndexError: it cannot be used."""
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not path.exists():
@@ -95,12 +95,11 @@ class MemoryIndex:
             ) from error
 
     def close(self) -> None:
-        """Close the connection."""
         self._db.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All or nothing."""
+        """Commit all statements of the block, or none."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -112,16 +111,16 @@ class MemoryIndex:
     # ---- folders and files
 
     def remember_folder(self, folder: Folder) -> None:
-        """Look for memory files here from now on."""
+        """Add a folder to be indexed."""
         sql = "INSERT OR REPLACE INTO folders VALUES (:path, :scope, :owner)"
         self._db.execute(sql, {"path": folder.path, "scope": folder.scope, "owner": folder.owner})
 
     def folders(self) -> list[Folder]:
-        """Return where memory files are looked for."""
+        """Return the folders to be indexed."""
         return [Folder(*row) for row in self._db.execute("SELECT * FROM folders ORDER BY path")]
 
     def files(self, folder: str = "") -> list[sqlite3.Row]:
-        """Return what is known of the files of a folder, or of all, with their chunks counted."""
+        """Return the rows of the files of a folder, or of all, with numbers of chunks and vectors."""
         sql = """
             SELECT files.*, folders.scope, folders.owner,
               (SELECT COUNT(*) FROM chunks WHERE path = files.path) AS chunks,
@@ -134,7 +133,7 @@ class MemoryIndex:
     def put(
         self, path: str, folder: str, stamp: tuple[int, int], sha256: str, texts: Sequence[str]
     ) -> None:
-        """Index a file anew; `stamp`: size and time of change."""
+        """Replace the chunks of a file; `stamp`: size and modification time in ns."""
         with self.transaction():
             self._db.execute("DELETE FROM chunks WHERE path = ?", (path,))
             self._db.execute(
@@ -147,24 +146,24 @@ class MemoryIndex:
             )
 
     def touch(self, path: str, stamp: tuple[int, int]) -> None:
-        """The file was written and says the same."""
+        """Update size and time of a file whose content is unchanged."""
         sql = "UPDATE files SET size = ?, mtime_ns = ? WHERE path = ?"
         self._db.execute(sql, (*stamp, path))
 
     def remove(self, path: str) -> None:
-        """The file is gone."""
+        """Remove a deleted file."""
         with self.transaction():
             self._db.execute("DELETE FROM chunks WHERE path = ?", (path,))
             self._db.execute("DELETE FROM files WHERE path = ?", (path,))
 
     def forget(self, path: str) -> None:
-        """Keep nothing of a file, and do not index it again before it changes."""
+        """Delete a file's text from the index; it is not indexed again until it changes."""
         with self.transaction():
             self._db.execute("DELETE FROM chunks WHERE path = ?", (path,))
             self._db.execute("UPDATE files SET forgotten = 1 WHERE path = ?", (path,))
 
     def passages(self) -> Iterator[Passage]:
-        """Yield all that is indexed, what changed last first."""
+        """Yield all chunks, those of the files changed last first."""
         sql = """
             SELECT chunks.path, COALESCE(scope, ''), COALESCE(owner, ''), text FROM chunks
             JOIN files ON files.path = chunks.path
@@ -177,7 +176,7 @@ class MemoryIndex:
     # ---- forgetting
 
     def forget_all(self, is_wanted: Callable[[str], bool], *, dry_run: bool = False) -> list[str]:
-        """Forget the files of which a chunk, or the name, is wanted; return their paths."""
+        """Forget the files whose name or chunk matches; return their paths."""
         sql = "SELECT path, path AS text FROM files UNION ALL SELECT path, text FROM chunks"
         found = sorted({path for path, text in self._db.execute(sql) if is_wanted(text)})
         if not dry_run:
@@ -186,7 +185,7 @@ class MemoryIndex:
         return found
 
     def clean(self) -> None:
-        """Leave nothing of what was forgotten: in the index of words, free pages, the log."""
+        """Erase forgotten text from the word index, free pages and the write-ahead log."""
         self._db.execute("INSERT INTO words (words) VALUES ('rebuild')")
         self._db.execute("VACUUM")
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -194,25 +193,25 @@ class MemoryIndex:
     # ---- vectors
 
     def without_vector(self, model: str, limit: int) -> list[tuple[int, str]]:
-        """Return chunks that have no vector of this model."""
+        """Return id and text of chunks that have no vector of this model."""
         sql = "SELECT id, text FROM chunks WHERE model IS NOT ? ORDER BY id LIMIT ?"
         return [(row["id"], row["text"]) for row in self._db.execute(sql, (model, limit))]
 
     def put_vectors(self, model: str, vectors: Iterable[tuple[int, bytes]]) -> None:
-        """Keep the vectors of chunks; one that changed meanwhile is another chunk."""
+        """Store the vectors of chunks; a changed chunk has another id."""
         sql = "UPDATE chunks SET model = ?, vector = ? WHERE id = ?"
         with self.transaction():
             self._db.executemany(sql, [(model, vector, id) for id, vector in vectors])
 
     def vectors(self, model: str) -> list[tuple[int, bytes]]:
-        """Return all vectors of a model."""
+        """Return chunk id and vector of all chunks with a vector of this model."""
         sql = "SELECT id, vector FROM chunks WHERE model = ?"
         return [(row["id"], row["vector"]) for row in self._db.execute(sql, (model,))]
 
     # ---- finding
 
     def find_words(self, query: str, limit: int) -> list[tuple[int, float]]:
-        """Return chunks by words, the best first, with their scores (higher is better)."""
+        """Return ids of matching chunks, best first, with their scores (higher is better)."""
         sql = """
             SELECT rowid, -bm25(words) AS score FROM words WHERE words MATCH ?
             ORDER BY score DESC, rowid LIMIT ?
@@ -223,7 +222,7 @@ class MemoryIndex:
             raise MemoryIndexError(f"cannot search: {error}") from error
 
     def hit(self, chunk: int, score: float) -> Hit | None:
-        """Return a chunk that was found; None: another process has removed it since."""
+        """Return a chunk as a hit, or None if it was removed meanwhile."""
         sql = """
             SELECT chunks.path, COALESCE(scope, ''), COALESCE(owner, ''), chunks.text FROM chunks
             JOIN files ON files.path = chunks.path
