@@ -1,1 +1,1 @@
-"""What the uses of skills add up to, and how other programs read it. Pure."""
+"""Statistics of skill uses, and their exports for other programs. Pure."""

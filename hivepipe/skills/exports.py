@@ -1,6 +1,6 @@
-"""skill-usage.json and skill-usage-index.json, in the form that the predecessor's readers know.
+"""skill-usage.json and skill-usage-index.json, in the predecessor's format.
 
-Lists end with the newest; what would grow for ever is cut at its newest entries.
+Lists end with the newest entry; lists without a natural limit keep their newest entries.
 """
 
 from collections.abc import Mapping
@@ -18,12 +18,12 @@ Skills = Mapping[str, SkillStatistics]
 
 
 def usage_json(skills: Skills) -> bytes:
-    """Return skill-usage.json: all about each skill."""
+    """Return skill-usage.json: the statistics of each skill."""
     return _json({"skills": {name: _entry(skill) for name, skill in skills.items()}})
 
 
 def index_json(skills: Skills) -> bytes:
-    """Return skill-usage-index.json: where and when each skill was used, and the reverse."""
+    """Return skill-usage-index.json: sessions and days of each skill, and the reverse."""
     days: dict[str, list[str]] = {}
     sessions: dict[str, list[str]] = {}
     newest: dict[str, str] = {}

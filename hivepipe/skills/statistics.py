@@ -1,4 +1,4 @@
-"""What the uses of each skill add up to."""
+"""Statistics of skill uses."""
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
@@ -10,19 +10,19 @@ KEPT_INVOCATIONS = 100
 
 
 class SkillUse(NamedTuple):
-    """One use of one skill, or of a typed command that is none."""
+    """One use of a skill, or of a typed command that is no skill."""
 
     skill: str
-    time: str  # UTC, as the store writes times
+    time: str  # UTC, in the form of stored times
     session: str
     arguments: str
     success: bool
     is_skill: bool = True
-    is_imported: bool = False  # from a predecessor's file, whose own numbers count it already
+    is_imported: bool = False  # from a predecessor's file, whose totals include it
 
 
 class ImportedSkill(NamedTuple):
-    """What a predecessor's skill-usage.json says of one skill."""
+    """The entry of one skill in a predecessor's skill-usage.json."""
 
     skill: str
     uses: int
@@ -34,22 +34,22 @@ class ImportedSkill(NamedTuple):
 
 @dataclass(slots=True)
 class SkillStatistics:
-    """One skill: the last uses whole, all others as numbers."""
+    """The statistics of one skill; the last KEPT_INVOCATIONS uses are kept in full."""
 
     count: int = 0
     successes: int = 0
     last_used: str = ""
     invocations: deque[SkillUse] = field(default_factory=lambda: deque(maxlen=KEPT_INVOCATIONS))
-    sessions: dict[str, str] = field(default_factory=dict)  # when last; the newest at the end
+    sessions: dict[str, str] = field(default_factory=dict)  # session -> last use; newest at the end
     daily: Counter[str] = field(default_factory=Counter)
 
     @property
     def success_rate(self) -> float:
-        """Of all uses, not only of the last ones."""
+        """Return the share of successful uses, among all uses."""
         return round(self.successes / self.count, 4)
 
     def add(self, use: SkillUse, day: str) -> None:
-        """Count one use, none before which is newer."""
+        """Count one use; uses must be added in order of time."""
         if not use.is_imported:
             self.count += 1
             self.successes += use.success
@@ -60,7 +60,7 @@ class SkillStatistics:
         self.sessions[use.session] = use.time
 
     def start_with(self, imported: ImportedSkill) -> None:
-        """Take over what a predecessor counted."""
+        """Start with the totals of a predecessor."""
         self.count, self.successes = imported.uses, imported.successes
         self.last_used = imported.last_used
         self.sessions = dict.fromkeys(imported.sessions, "")
@@ -72,7 +72,7 @@ def statistics(
     day_of: Callable[[str], str],
     imported: Iterable[ImportedSkill] = (),
 ) -> dict[str, SkillStatistics]:
-    """Return what the uses, oldest first, add up to, by skill; `day_of` a moment is a local day."""
+    """Return skill -> statistics of the uses, oldest first; `day_of` gives a time's local day."""
     skills: dict[str, SkillStatistics] = {}
     for each in imported:
         skills.setdefault(each.skill, SkillStatistics()).start_with(each)
@@ -82,5 +82,5 @@ def statistics(
 
 
 def local_day(time: str) -> str:
-    """Return the day of a moment, as people here reckon it."""
+    """Return the local day of a time, or ""."""
     return f"{datetime.fromisoformat(time).astimezone():%Y-%m-%d}" if time else ""
