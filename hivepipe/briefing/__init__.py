@@ -1,1 +1,1 @@
-"""What a session is told when it starts: its parts, in words. Pure."""
+"""Texts of the context that a session gets at its start. Pure."""

@@ -1,7 +1,7 @@
-"""The parts of a briefing, in words.
+"""The texts of a briefing's parts.
 
-Facts, not orders: what reads like a command of the system is taken for an injection. What others
-said (a title, a task, a file, a prompt) is quoted, so that none of it reads like ours.
+They state facts and give no orders: text that reads like a system command looks like an injection.
+Text from other sources (a title, a task, a file, a prompt) is quoted.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,19 +29,19 @@ _HEADING_CHARS = 50
 
 
 class Notes(NamedTuple):
-    """A file, as it is."""
+    """A file of notes: its name and text."""
 
     name: str
     text: str
 
 
 def task_part(task: Entry) -> str:
-    """Tell a session what its task is, and how far it is."""
+    """Return the part on the session's task and its progress."""
     return cut(f"The task of this session is {_task(task)}", MOST_TASK_CHARS)
 
 
 def goal_part(task: Entry | None, prompt: str) -> str:
-    """Remind a session, after its conversation was compacted, of what it is at."""
+    """Return the part after a compaction: the session's task and the user's last prompt."""
     found = []
     if task:
         found.append(f"Before the compaction this session worked on task {_task(task)}")
@@ -52,23 +52,23 @@ def goal_part(task: Entry | None, prompt: str) -> str:
 
 
 def notes_part(notes: Iterable[Notes]) -> str:
-    """Tell a session what its repository notes."""
+    """Return the part with the notes of the repository."""
     found = [of_repository(note.name, note.text, MOST_NOTE_CHARS) for note in notes]
     return cut("\n\n".join(found), MOST_NOTES_CHARS)
 
 
 def left_part(task: Entry) -> str:
-    """Tell a session of a task that an ended session left open."""
+    """Return the part on an open task that an ended session left."""
     return cut(f"An open task that no session works on: {_task(task)}", MOST_TASK_CHARS)
 
 
 def last_part(last: Entry) -> str:
-    """Tell a session what an ended one did."""
+    """Return the part on the last session that ended."""
     return cut(_last_session(last), MOST_LAST_CHARS)
 
 
 def profile_part(profile: Entry, files: Iterable[Notes]) -> str:
-    """Tell a session whose it is, and what the profile wrote down of itself."""
+    """Return the part on the session's profile and the profile's own files."""
     files = list(files)
     role = on_one_line(profile["role"], _MOST_ID_CHARS)
     head = f"This session is one of the profile {_id(profile)}, a {role} of its swarm."
@@ -78,7 +78,7 @@ def profile_part(profile: Entry, files: Iterable[Notes]) -> str:
 
 
 def lead_part(sessions: Iterable[Entry], delegations: Iterable[Entry]) -> str:
-    """Tell a lead what the others in its swarm are at, and what nobody is at any more."""
+    """Return the part for a lead: open sessions, delegations and lost sessions of its swarm."""
     sessions = list(sessions)
     at_work = [_session_line(each) for each in sessions if each["condition"] != "lost"]
     lost = [_session_line(each) for each in sessions if each["condition"] == "lost"]
@@ -94,8 +94,8 @@ def lead_part(sessions: Iterable[Entry], delegations: Iterable[Entry]) -> str:
 
 
 def _listed(head: str, lines: list[str], room: int) -> list[str]:
-    """Return the lines that there is room for, under a heading, and say how many there are not."""
-    shown, left = [], room + 1  # behind the last one stands no newline
+    """Return heading and lines as far as they fit, with the number of omitted lines."""
+    shown, left = [], room + 1  # no newline after the last line
     for line in lines:
         left -= len(line) + 1
         if left < 0:
@@ -143,7 +143,7 @@ def _delegation_line(agent: Entry) -> str:
 
 
 def _item(said: str, more: str | None) -> str:
-    """Return one item of a list; what somebody said stands quoted below it."""
+    """Return a list item; text from other sources is quoted below it."""
     line = f"- {_one_line(said)}"
     return f"{line}\n{quoted(_one_line(more), _MOST_LINE_CHARS, '  ')}" if more else line
 
