@@ -1,1 +1,1 @@
-"""The stack in a browser and for Prometheus: on demand, on the loopback, behind a token."""
+"""The stack in a browser and for Prometheus: on demand, on the loopback, with a token."""

@@ -1,6 +1,6 @@
-"""rq-dashboard behind a token, with nothing run that a job carries; `/metrics` and `/status.json`.
+"""rq-dashboard behind a token, plus `/metrics` and `/status.json`; job code is never executed.
 
-What deletes is refused: a job that vanished would be missing in the accounts for ever.
+Deletions are refused: a deleted job would be missing in the accounts for ever.
 """
 
 import hmac
@@ -37,12 +37,12 @@ _HEADERS = {
 def dashboard(
     address: str, token: str, report: Callable[[], dict[str, Any]], *, is_local: bool
 ) -> Flask:
-    """Return the application; from now on RQ in this process loads plain values alone.
+    """Return the application; RQ in this process then deserializes plain values only.
 
-    `is_local`: it listens on the loopback, so that nobody has to call it by a name.
+    `is_local`: the server listens on the loopback, so requests with other host names are refused.
     """
     restrict()
-    # An application's own /static comes before a blueprint's, and the pages ask for both.
+    # The application's /static precedes that of a blueprint, and the pages request both.
     app = Flask("hivepipe", static_folder=rq_dashboard.blueprint.static_folder)
     app.config.from_object(rq_dashboard.default_settings)
     app.config["RQ_DASHBOARD_REDIS_URL"] = url(address)
@@ -57,7 +57,7 @@ def dashboard(
 
     @app.before_request
     def _forget_expired() -> None:
-        """Do as `rq info` does: the pages count what was finished long ago, too."""
+        """Remove expired jobs as `rq info` does; otherwise the pages count them."""
         if request.blueprint == "rq_dashboard" and request.method == "GET":
             for name in ALL_QUEUES:
                 FinishedJobRegistry(name, connection=current_app.redis_conn).cleanup()  # type: ignore[attr-defined]
@@ -80,7 +80,7 @@ def dashboard(
 
 
 def _judge(token: str, is_local: bool) -> Response | None:
-    """Admit who knows the token: by a cookie, as a bearer, or once in the address."""
+    """Check the token (cookie, bearer or query) and the request; None: admitted."""
     if is_local and not _is_loopback(request.host):
         return Response("call it by the address that `hivepipe dashboard` printed\n", 403)
     cookie = cookie_name(token)
@@ -95,19 +95,19 @@ def _judge(token: str, is_local: bool) -> Response | None:
     if request.method in ("GET", "HEAD"):
         by_post = request.endpoint in _CHANGES_ALLOWED
         return Response("by POST alone\n", 405) if by_post else None
-    # SameSite knows no ports: a page of another server on this machine is the "same site".
+    # SameSite ignores ports: a page of another server on this machine is the "same site".
     if request.headers.get("Origin", request.host_url.rstrip("/")) != request.host_url.rstrip("/"):
         return Response("not from another page\n", 403)
     return None if request.endpoint in _CHANGES_ALLOWED else Response(_REFUSED, 403)
 
 
 def cookie_name(token: str) -> str:
-    """Return a name of its own for each dashboard: cookies know no ports."""
+    """Return a cookie name per dashboard, because cookies ignore ports."""
     return f"hivepipe_{blake2b(token.encode(), digest_size=4).hexdigest()}"
 
 
 def _is_loopback(host: str) -> bool:
-    """Is this how one calls this machine itself? A name of somebody's may lead here, too."""
+    """Tell whether a host name is a loopback one; another name may resolve to this machine, too."""
     name = urlsplit(f"//{host}").hostname or ""
     try:
         return name == "localhost" or ip_address(name).is_loopback
@@ -120,7 +120,7 @@ def _is(said: str, token: str) -> bool:
 
 
 def server(app: Flask, host: str, port: int) -> BaseWSGIServer:
-    """Return a server that listens; OSError: it may not. Port 0: any that is free."""
+    """Return a listening server; OSError: the address cannot be bound. Port 0: any free port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family) as listening:
         return make_server(host, port, app, threaded=True, fd=listening.fileno())

@@ -1,4 +1,4 @@
-"""The report of a stack as Prometheus' metrics: gathered anew for each scrape."""
+"""The report of a stack as Prometheus metrics, collected for each scrape."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,14 +11,14 @@ Report = dict[str, Any]
 
 
 class StackCollector(Collector):
-    """Turns what `status --json` prints into metrics; what nobody can say now is left out."""
+    """Converts the report of `status --json` to metrics; unavailable values are left out."""
 
     def __init__(self, report: Callable[[], Report]) -> None:
-        """Ask for a report at each scrape."""
+        """Keep the function that makes the report; it is called for each scrape."""
         self._report = report
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics of one look."""
+        """Yield the metrics of one report."""
         report = self._report()
         yield _gauge("healthy", "1 if the stack runs and no alert stands", report["healthy"])
         yield _gauge("redis_up", "1 if Redis answers", report["redis"] == "up")
@@ -83,7 +83,7 @@ def _counted(name: str, what: str, values: dict[str, int]) -> Metric:
 
 
 def _without_effect(counters: dict[str, int]) -> Iterator[Metric]:
-    """The store counts `<reason>:<operation>`; what was dropped by age is `dropped:<what>`."""
+    """Convert the store's counters `<reason>:<operation>`, and `dropped:<what>` for dropped data."""
     about = "jobs that changed nothing, by reason and operation"
     jobs = CounterMetricFamily("hivepipe_without_effect", about, labels=["reason", "operation"])
     about = "what was dropped for its age before it was stored"
@@ -98,7 +98,7 @@ def _without_effect(counters: dict[str, int]) -> Iterator[Metric]:
 
 
 def exposition(report: Callable[[], Report]) -> bytes:
-    """Return the metrics as text."""
+    """Return the metrics in Prometheus' text format."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(StackCollector(report))
     return generate_latest(registry)

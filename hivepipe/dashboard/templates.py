@@ -1,7 +1,8 @@
-"""rq-dashboard's templates as we serve them: what they show is text, what they run has a nonce.
+"""rq-dashboard's templates, changed to escape data and to run scripts by a nonce only.
 
-They put descriptions and tracebacks into the page as HTML, and hold scripts and styles that no
-strict policy lets run. The change is made in the template, before it meets any data.
+The originals put descriptions and tracebacks into the page as HTML, and hold inline scripts and
+styles that a strict content security policy blocks. The text of a template is changed before it is
+rendered.
 """
 
 import re
@@ -19,27 +20,27 @@ _SCRIPT = re.compile(r"<script(?=[\s>])")
 
 
 class Strict(BaseLoader):
-    """Gives out the templates of another loader, changed."""
+    """A loader that changes the templates of another loader."""
 
     def __init__(self, inner: BaseLoader, styles: str) -> None:
-        """`styles`: the rules that stand for the templates' own attributes."""
+        """`styles`: the rules that replace the templates' style attributes."""
         self._inner = inner
         self._styles = styles
 
     def get_source(
         self, environment: Environment, template: str
     ) -> tuple[str, str | None, Callable[[], bool] | None]:
-        """Return a template's text, where it lies, and whether it is as it was."""
+        """Return a template's text, its path, and a function that tells whether it is current."""
         text, path, is_fresh = self._inner.get_source(environment, template)
         return strict(template, text, self._styles), path, is_fresh
 
     def list_templates(self) -> list[str]:
-        """Return the names."""
+        """Return the names of the templates."""
         return self._inner.list_templates()
 
 
 def strict(name: str, text: str, styles: str) -> str:
-    """Return a template in which data are text, and scripts and styles have the nonce."""
+    """Return a template that escapes data, with a nonce on scripts and styles."""
     if name.endswith(".js"):
         return _QUOTED_BY_HAND.sub(r"{{ \1|tojson }}", text)
     text = _TEXT_AS_HTML.sub(r"<%= \1 %>", text).replace("<%=", "<%-")
@@ -49,7 +50,7 @@ def strict(name: str, text: str, styles: str) -> str:
 
 
 def use_strict_templates(app: Flask) -> None:
-    """Serve them so from now on."""
+    """Use the changed templates in this application from now on."""
     inner = app.jinja_env.loader
     assert inner is not None
     texts = [inner.get_source(app.jinja_env, name)[0] for name in inner.list_templates()]
@@ -60,17 +61,17 @@ def use_strict_templates(app: Flask) -> None:
 
 
 def nonce() -> str:
-    """Return the word that lets the scripts of this one answer run."""
+    """Return the nonce of this response, made on first use."""
     if "nonce" not in g:
         g.nonce = secrets.token_urlsafe(16)
     return str(g.nonce)
 
 
 def policy() -> str:
-    """Return what a browser may do with this answer."""
+    """Return the content security policy of this response."""
     return (
         "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
         "connect-src 'self'; font-src 'self'; img-src 'self' data:; "
-        # underscore compiles the templates, which no data reach, and needs eval for it
+        # underscore needs eval to compile its templates, which contain no data
         f"script-src 'nonce-{nonce()}' 'unsafe-eval'; style-src 'self' 'nonce-{nonce()}'"
     )
