@@ -1,8 +1,8 @@
-"""The archive: every transcript once, redacted, growing with its source.
+"""The archive: a redacted copy of every transcript, extended as the transcript grows.
 
-<name>.jsonl        the lines; `.jsonl.gz` a month after the last one came
-<name>.meta.json    what they say, and how far they reach: replaced in one step, after them
-.<name>.learned     what was found in it once, as keyed hashes
-.<name>.tally       what they add up to, laid aside now and then
-archive-index.json  where the archive of each session and subagent is
+<name>.jsonl        the lines; `.jsonl.gz` a month after the last one was added
+<name>.meta.json    metadata of the lines and their checkpoint; replaced atomically after them
+.<name>.learned     secrets that were found in it, as keyed hashes
+.<name>.tally       totals of the lines, saved now and then
+archive-index.json  session and subagent -> the path of its archive
 """

@@ -1,7 +1,7 @@
-"""How a transcript grows its archive: the lines, their reach, then what is made of them.
+"""Extend an archive from its transcript: lines first, then their checkpoint, then the metadata.
 
 The metadata are written when the archive has grown by sixteen times their size, and whenever the
-transcript has settled: so a turn writes little beyond its own lines, however long the session.
+transcript has settled. So a turn writes little beyond its own lines, however long the session.
 """
 
 import logging
@@ -31,45 +31,46 @@ logger = logging.getLogger("hivepipe.archive")
 MAIN, SUBAGENT = "main-session", "subagent"
 _WHO = ("kind", "session_id", "task_id", "agent_type", "parent_session_id")
 
-# A tally and those of its subagents -> what people read of it
+# (tally, tallies of its subagents) -> metadata
 Describe = Callable[[Tally, list[Tally]], dict[str, Any]]
-# What came, and the path of its archive; after a kill once more
+# Called with each new portion and the path of its archive; called again after a kill
 Tell = Callable[[Source, str, Portion], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """What an archive asks of whoever makes it grow."""
+    """What the caller provides for extending an archive."""
 
     redactor: Redactor
     describe: Describe
     tell: Tell = lambda _source, _path, _portion: None
-    # How many earlier lines of an archive lost something, by the archive's key
+    # Called with the key of an archive and the number of its earlier lines that were redacted
     tell_cleared: Callable[[str, int], None] = lambda _key, _lines: None
     is_forgotten: Callable[[str], bool] = lambda _session: False
     should_stop: Callable[[], bool] = lambda: False
-    # What a predecessor said of this transcript, from what is described -> to be said beside
+    # Metadata -> further metadata, which a predecessor kept for this transcript
     adds: Callable[[Meta], Meta] = lambda _described: {}
 
     def check_stop(self) -> None:
-        """Raise StoppedError when told to stop."""
+        """Raise StoppedError if the process is to stop."""
         if self.should_stop():
             raise StoppedError
 
 
 class Archives(Shelf):
-    """What is kept below one root, and grows."""
+    """The archives below one root, with the operations that extend them."""
 
     def extend(self, source: Source, desk: Desk, *, settled: bool = False) -> int:
-        """Append what a transcript has and its archive has not; return how many lines.
+        """Append the lines of a transcript that its archive lacks; return how many.
 
-        StoppedError: told to stop in the middle, what came until then is kept. `settled`: the
-        transcript will not grow at once, so what is made of it is brought up to it, and one
-        without any time in it may be named too.
+        StoppedError: the process is to stop; the lines appended so far are kept. `settled`: the
+        transcript will not grow soon, so its metadata are brought up to date, and an archive
+        without any time in its lines can be named too.
         """
         make_root(self.root)
         with locked(self.root, source.key, desk.check_stop):
-            if desk.is_forgotten(source.session):  # under the lock: nobody removes it meanwhile
+            # checked under the lock, so that no other process removes the archive meanwhile
+            if desk.is_forgotten(source.session):
                 return 0
             try:
                 lines, is_described = self._grow(source, desk, settled)
@@ -84,7 +85,7 @@ class Archives(Shelf):
         return lines
 
     def has_all_of(self, source: Source) -> bool:
-        """Is everything there that a transcript of this size has? It is not read for that."""
+        """Tell whether the archive is complete for this transcript, judged by its size."""
         entry = self.index.entries().get(source.key)
         if entry is None:
             return False
@@ -107,11 +108,11 @@ class Archives(Shelf):
                 self._clear(kept, source.key, self.known_of(source.session), desk)
             is_described = self._describe_if_due(kept, source, desk, settled)
             if kept.reach() and source.key not in self.index.entries():
-                self._note(kept, source)  # a rebuild came between
+                self._note(kept, source)  # the index was rebuilt meanwhile
         return lines, is_described
 
     def _leave(self, source: Source) -> None:
-        """Leave an archive that somebody edited: it is a person's now, and another one begins."""
+        """Give up an archive that a person edited; the next one is started under another name."""
         entry = self.index.entries()[source.key]
         logger.warning("%s was changed by somebody else: a new archive begins", entry["path"])
         self.index.change({source.key: None})
@@ -150,7 +151,7 @@ class Archives(Shelf):
         return lines
 
     def _name(self, source: Source, settled: bool) -> ArchiveName | None:
-        """Return what the archive is or will be called; None: it has no time to be named by."""
+        """Return the name of the archive, existing or new; None: there is no time to name it by."""
         entry = self.index.entries().get(source.key)
         if entry:
             return ArchiveName.of_path(entry["path"])
@@ -163,9 +164,10 @@ class Archives(Shelf):
         return next(each for each in name.choices(source.session) if self._is_free(each, source))
 
     def _is_free(self, name: ArchiveName, source: Source) -> bool:
-        """May an archive have this name? Not where a file is that is not ours, or another's.
+        """Tell whether an archive may have this name.
 
-        Another's: of a subagent of the same id, in another session.
+        It may not if a file there is not ours, or belongs to a subagent of the same id in another
+        session.
         """
         try:
             with Folder(self.root, *name.folders) as folder:
@@ -177,20 +179,21 @@ class Archives(Shelf):
             return True
 
     def _note(self, kept: Kept, source: Source) -> None:
-        """Let the index know where the archive is, if it does not."""
+        """Enter the archive in the index if its entry is missing or differs."""
         entry = entry_of(_identity(source, self.meta(kept)), kept)
         if self.index.entries().get(source.key) != entry:
             self.index.change({source.key: entry})
 
-    # ---- what was found once
+    # ---- secrets found earlier
 
     def _is_cleared(self, kept: Kept, known: list[str]) -> bool:
         return not known or Learning.of(kept).cleared == checksum_of(known)
 
     def _clear(self, kept: Kept, key: str, known: list[str], desk: Desk) -> bool:
-        """Take what is known of a session out of all lines of an archive; were there any?
+        """Redact the known secrets of a session in all lines of an archive; return whether any were
+        found.
 
-        What somebody edited is left alone.
+        An archive that was edited is left alone.
         """
         if self._is_cleared(kept, known) or not kept.lines_are_as_written():
             return False
@@ -203,7 +206,7 @@ class Archives(Shelf):
         return bool(changed)
 
     def _clear_others(self, source: Source, desk: Desk) -> None:
-        """Clear the other archives of a session; their descriptions follow."""
+        """Redact the other archives of a session, and update their metadata."""
         known = self.known_of(source.session)
         for key, entry in self.of_session(source.session).items():
             if key == source.key:
@@ -217,10 +220,10 @@ class Archives(Shelf):
             if changed:
                 self._describe_again(key, desk)
 
-    # ---- what is made of them
+    # ---- metadata
 
     def _describe_if_due(self, kept: Kept, source: Source, desk: Desk, settled: bool) -> bool:
-        """Write the metadata if they lag behind too far; were they written?"""
+        """Write the metadata if they are due; return whether they were written."""
         reach, meta = kept.reach(), self.meta(kept)
         if reach is None or reach == Reach.of_meta(meta) or not kept.meta_is_as_written():
             return False
@@ -239,9 +242,9 @@ class Archives(Shelf):
         return True
 
     def _describe_again(self, key: str, desk: Desk) -> None:
-        """Describe an archive whose lines were cleared, or a session whose subagent has grown.
+        """Update the metadata of an archive that was redacted again, or whose subagent has grown.
 
-        A session's tokens and files include those of its subagents.
+        The tokens and files of a session include those of its subagents.
         """
         entry = self.index.entries().get(key)
         if entry is None:
@@ -258,9 +261,9 @@ class Archives(Shelf):
                 self._write_meta(kept, said)
 
     def _subagents(self, session: str) -> list[Tally]:
-        """Return what the subagents of a session add up to; of a subagent there are none.
+        """Return the tallies of a session's subagents; [] for a subagent.
 
-        One that cannot be read is left out, as `hivepipe archive verify` says.
+        A tally that cannot be read is left out; `hivepipe archive verify` reports it.
         """
         found = []
         for entry in self.of_subagents(session).values():
@@ -274,7 +277,7 @@ class Archives(Shelf):
 
 
 def _identity(source: Source, known: Meta | None) -> Meta:
-    """Return whose archive it is: what its first metadata said stays."""
+    """Return the identifying metadata of a transcript; a stored agent type is kept."""
     if not source.agent:
         return {"kind": MAIN, "session_id": source.session}
     return {

@@ -1,8 +1,8 @@
-"""A transcript's new lines into its archive, redacted, a portion at a time.
+"""Append the new lines of a transcript to its archive, redacted, one portion at a time.
 
-Each portion is on the disk before it is yielded; what comes of it (the metadata, which say how far
-the archive reaches) is written by whoever takes it. So a kill leaves either the old reach, and
-what is behind it is cut off and written again, or the new one.
+A portion is synced to disk before it is yielded. The caller then writes the checkpoint (`Reach`). A
+kill leaves the old checkpoint, and the lines behind it are cut off and written again, or the new
+one.
 """
 
 import os
@@ -22,15 +22,16 @@ from hivepipe.transcripts.said import Said
 from hivepipe.transcripts.usage import Usage
 
 PORTION_BYTES = 32 << 20
-_ROOM_BYTES = 1 << 20  # that placeholders may take beyond a line, when little was known
+# room for placeholders longer than their secrets, when fewer secrets were known
+_ROOM_BYTES = 1 << 20
 
-# A line -> the line without its secrets, and the rule that found each
+# line -> (redacted line, names of the rules that matched)
 Redact = Callable[[bytes], tuple[bytes, tuple[str, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """What one portion brought."""
+    """The result of one portion; `before` and `after` are checkpoints."""
 
     before: Reach
     after: Reach
@@ -52,11 +53,11 @@ def portions(
     should_stop: Callable[[], bool],
     claim: Callable[[], None],
 ) -> Iterator[Portion]:
-    """Append what is new, yielding at most every 32 MB; StoppedError: told to stop in the middle.
+    """Append new lines, yielding at least every 32 MB; StoppedError: the process is to stop.
 
-    `reach`: of the last time; None: it is not known. `claim` is called before a file is made.
-    `redact` may know more from line to line, `redact_alone` knows the rules only.
-    EditedArchiveError: the archive is not what was written last.
+    `reach` is the last checkpoint; None: unknown. `claim` is called before a file is made. `redact`
+    may learn secrets from line to line, `redact_alone` uses the rules only. EditedArchiveError: the
+    archive is not as it was written.
     """
     size = source.status.st_size
     surplus = Surplus()
@@ -84,7 +85,7 @@ def portions(
 
 
 def _goes_on(kept: Kept, reach: Reach, source: Source, size: int) -> bool:
-    """Are both files still those that were read and written, only longer?"""
+    """Tell whether archive and transcript are the files of the checkpoint, possibly longer."""
     status = kept.lines_status()
     is_whole = status is not None and (kept.is_packed or status.st_size >= reach.length)
     return (
@@ -101,9 +102,9 @@ def _refuse_edited(
     either: tuple[Redact, Redact],
     surplus: Surplus | None,
 ) -> None:
-    """EditedArchiveError: the lines are neither what was committed nor what a kill left behind.
+    """Raise EditedArchiveError if the lines are neither as committed nor left by a killed process.
 
-    `surplus` None: the lines behind the reach are kept, so that nothing has to be known of them.
+    `surplus` None: the lines behind the checkpoint are kept, so they are not checked.
     """
     status = kept.lines_status()
     if status is None or _is_untouched(kept, status, reach):
@@ -123,9 +124,9 @@ def _is_untouched(kept: Kept, status: os.stat_result, reach: Reach) -> bool:
 def _is_torn_write(
     lines: BinaryIO, reach: Reach, source: Source, either: tuple[Redact, Redact], surplus: Surplus
 ) -> bool:
-    """Is what lies behind the reach the beginning of what would be written there?
+    """Tell whether the lines behind the checkpoint are the start of what would be written there.
 
-    Whoever wrote it may have known less of the session than is known by now.
+    The process that wrote them may have known fewer secrets of the session.
     """
     redact, redact_alone = either
     reader = LineReader(source.descriptor, reach.source_bytes, reach.source_checksum)
@@ -145,7 +146,7 @@ def _is_torn_write(
 
 
 def _taken_stock(archive: IO[bytes]) -> tuple[Reach, Surplus]:
-    """Return how far an archive reaches by itself; the source may have any of its lines again."""
+    """Return the checkpoint of an archive read from its lines, and all its lines as surplus."""
     surplus = Surplus()
     reader = LineReader(archive.fileno(), takes_open_end=False)
     for batch in reader.batches():
@@ -154,7 +155,7 @@ def _taken_stock(archive: IO[bytes]) -> tuple[Reach, Surplus]:
 
 
 class _Growth:
-    """One transcript growing one archive."""
+    """The state of extending one archive from one transcript."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
-"""archive-index.json: where the archive of each session and subagent is.
+"""archive-index.json: the archive of each session and subagent.
 
-An entry says only what never changes while the archive grows, so a turn costs the index nothing,
-and one made anew from the files is the same. A new entry goes into a journal first; while the index
-is small it is written at once, a large one at most every ten minutes. Readers take both.
+An entry has only values that stay the same while the archive grows, so a turn does not change the
+index, and a rebuilt index is equal. A new entry goes to a journal first. A small index is written
+at once, a large one at most every ten minutes. Readers use both files.
 """
 
 import os
@@ -25,7 +25,7 @@ LARGE_EVERY_SECS = 600.0
 
 
 class Entry(TypedDict):
-    """One archive; `agent_id` and `agent_type` are empty for a session's own."""
+    """The entry of one archive; `agent_id` and `agent_type` are empty for a session's own."""
 
     kind: str  # main-session or subagent
     session_id: str
@@ -40,19 +40,19 @@ Change = tuple[str, Entry | None]
 
 
 def key_of(entry: Entry) -> str:
-    """Return what an archive is known by."""
+    """Return the key of an archive: <session> or <session>/<agent>."""
     session, agent = entry["session_id"], entry["agent_id"]
     return f"{session}/{agent}" if agent else session
 
 
 class Index:
-    """The index of one root, read again whenever somebody has changed it.
+    """The index of one root, cached until one of its files changes.
 
-    What it says counts only of archives that are in the manifest.
+    Entries count only if the manifest lists their archive.
     """
 
     def __init__(self, root: str, manifest: Manifest) -> None:
-        """Nothing is read yet."""
+        """Set up the cache; nothing is read yet."""
         self._root = root
         self._manifest = manifest
         self._stamps: tuple[object, ...] = (None, None, None)
@@ -60,11 +60,11 @@ class Index:
         self._entries: Entries = {}
 
     def entries(self) -> Entries:
-        """Return all entries by their keys; the caller changes nothing in it."""
+        """Return key -> entry; the caller must not change it."""
         try:
             with Folder(self._root) as folder:
                 return self._read(folder)
-        except FileNotFoundError:  # nothing was ever archived here
+        except FileNotFoundError:  # no archive was ever made here
             return {}
 
     def change(self, changes: Mapping[str, Entry | None]) -> None:
@@ -72,13 +72,13 @@ class Index:
         with locked(self._root, ""), Folder(self._root) as folder:
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
             with os.fdopen(folder.open(JOURNAL, flags), "ab") as journal:
-                # A newline first: what somebody who was killed left half-written ends there.
+                # A newline first: it ends a partial line that a killed process left.
                 journal.write(b"\n" + _lines(changes))
             if _is_due(folder):
                 self._write(folder, self._read(folder))
 
     def tidy(self) -> None:
-        """Write the index if entries have waited in the journal long enough."""
+        """Write the index if the journal has waited long enough."""
         with Folder(self._root) as folder:
             waiting = folder.status(JOURNAL)
             if waiting is None or not waiting.st_size or not _is_due(folder):
@@ -86,12 +86,12 @@ class Index:
         self.change({})
 
     def move_to_journal(self) -> None:
-        """Have the journal say everything: the file is about to be another program's again."""
+        """Put all entries into the journal, before the file is given back to another program."""
         with locked(self._root, ""), Folder(self._root) as folder:
             folder.replace(JOURNAL, _lines(self._read(folder)))
 
     def rebuild(self, find: Callable[[], Entries]) -> bool:
-        """Make what is found the entries, nobody changing them meanwhile; were they others?"""
+        """Replace all entries with those of `find`, under the lock; return whether they differ."""
         with locked(self._root, ""), Folder(self._root) as folder:
             entries = find()
             if folder.read(FILE) == _text(entries) and self._read(folder) == entries:
@@ -101,7 +101,7 @@ class Index:
 
     def _read(self, folder: Folder) -> Entries:
         stamps = self._stamps_of(folder)
-        if stamps[0] != self._stamps[0]:  # seldom, where it is large
+        if stamps[0] != self._stamps[0]:  # seldom: a large index takes long to parse
             self._in_file = _parsed(folder.read(FILE))
         if stamps != self._stamps:
             entries = dict(self._in_file)
@@ -114,17 +114,17 @@ class Index:
 
     def _write(self, folder: Folder, entries: Entries) -> None:
         if replace_own(folder, self._manifest, FILE, _text(entries), _is_damaged):
-            # Behind it: entries that are in both are the same.
+            # The journal is emptied last: an entry in both is harmless.
             os.close(folder.open(JOURNAL, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
             self._in_file = entries
-        else:  # somebody edited the file: it is left, and the journal says everything
+        else:  # edited by a person: leave the file, and keep everything in the journal
             gone = {key: None for key in self._in_file if key not in entries}
             folder.replace(JOURNAL, _lines({**gone, **entries}))
         self._entries = entries
         self._stamps = self._stamps_of(folder)
 
     def _stamps_of(self, folder: Folder) -> tuple[object, ...]:
-        """Return what changes whenever the file does, the journal or the manifest."""
+        """Return a value that changes with the file, the journal or the manifest."""
         return _stamp(folder, FILE), _stamp(folder, JOURNAL), self._manifest.stamp()
 
 
@@ -136,12 +136,12 @@ def _is_due(folder: Folder) -> bool:
 
 
 def _lines(changes: Mapping[str, Entry | None]) -> bytes:
-    """Return a line of the journal for each."""
+    """Return one journal line for each change."""
     return b"".join(orjson.dumps([key, entry]) + b"\n" for key, entry in changes.items())
 
 
 def _lines_of(entry: Entry) -> str:
-    """Return by what path the manifest has an archive: that of its plain lines."""
+    """Return the path by which the manifest lists an archive: that of its uncompressed lines."""
     return ArchiveName.of_path(entry["path"]).path
 
 
@@ -151,13 +151,13 @@ def _stamp(folder: Folder, name: str) -> tuple[int, ...]:
 
 
 def _text(entries: Entries) -> bytes:
-    """Return the file: one entry to a line, by key."""
+    """Return the content of the file: one entry per line, sorted by key."""
     lines = (orjson.dumps(key) + b": " + orjson.dumps(entries[key]) for key in sorted(entries))
     return b'{"schema": 1, "archives": {\n' + b",\n".join(lines) + b"\n}}\n"
 
 
 def _parsed(data: bytes | None) -> Entries:
-    """Return the entries of a file; none where it cannot be read: a rebuild brings them back."""
+    """Return the entries of a file; {} if it cannot be parsed: a rebuild restores them."""
     try:
         said = orjson.loads(data or b"{}")
         found = said.get("archives", {}).items()
@@ -173,7 +173,7 @@ def _is_damaged(data: bytes) -> bool:
 def _apply(entries: Entries, line: bytes) -> None:
     try:
         key, entry = orjson.loads(line)
-    except (ValueError, TypeError):  # empty, half a line, or none of ours
+    except (ValueError, TypeError):  # empty, partial or not ours
         return
     if entry is None and isinstance(key, str):
         entries.pop(key, None)
@@ -182,7 +182,7 @@ def _apply(entries: Entries, line: bytes) -> None:
 
 
 def is_entry(value: object) -> TypeGuard[Entry]:
-    """Is it one? The files lie where people can edit them, and where a clone may bring its own."""
+    """Tell whether it is a valid entry; users can edit the files, and a clone may bring its own."""
     return (
         isinstance(value, dict)
         and all(isinstance(value.get(name), str) for name in Entry.__annotations__)

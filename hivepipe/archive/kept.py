@@ -1,10 +1,10 @@
-"""One archive on disk: its lines, how far they reach, and what is made of them.
+"""The files of one archive: its lines, their checkpoint (`Reach`) and derived files.
 
-Written in this order: the lines, their reach, the metadata, the tally. Each but the lines is
-replaced in one step, and the last two can be made again from the lines.
+They are written in this order: lines, checkpoint, metadata, tally. All but the lines are replaced
+atomically; metadata and tally can be rebuilt from the lines.
 
-The reach has the checksum of the lines, and the metadata have their own: what does not fit them
-was changed by somebody else, and is left as it is.
+The checkpoint has the checksum of the lines, and the metadata have their own. Files that do not
+match were changed by another program, and are left as they are.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ from hivepipe.folders import Folder
 
 Meta = dict[str, Any]
 
-Stamp = tuple[int, ...]  # changes whenever a file does; empty: there is none
+Stamp = tuple[int, ...]  # changes whenever the file does; empty: no file
 
 COPY_BYTES = 1 << 20
 META_SUFFIX = ".meta.json"
@@ -35,7 +35,7 @@ class Kept:
     """The files of one archive, in an open folder."""
 
     def __init__(self, folder: Folder, name: ArchiveName) -> None:
-        """Nothing is made or read yet."""
+        """Set the file names; nothing is made or read yet."""
         self.name = name
         self._folder = folder
         self._lines = f"{name.stem}.jsonl"
@@ -46,31 +46,32 @@ class Kept:
         self._surplus = f".{name.stem}.surplus"
         self._learned = f".{name.stem}.learned"
 
-    # ---- what is not lines
+    # ---- files other than the lines
 
     def reach(self) -> Reach | None:
-        """Return how far the archive was committed; None: nobody knows, its lines have to say."""
+        """Return the last checkpoint; None: unknown, and the lines have to be read."""
         data = self._folder.read(self._reach)
         if not data:
             return Reach.of_meta(self.meta())
         first, *others = [Reach.parse(line) for line in data.splitlines()]
-        # Somebody was killed while the lines were replaced: those that are there say by which.
+        # A process was killed while it replaced the lines: their checksum shows which reach
+        # applies.
         return next((each for each in others if each and self._is_whole(each)), first)
 
     def write_reach(self, reach: Reach) -> None:
-        """Commit what was written since the last time."""
+        """Commit the lines that were written since the last checkpoint."""
         self._folder.overwrite(self._reach, reach.text())
 
     def learned(self) -> bytes:
-        """Return what was learned of the lines, empty without any."""
+        """Return the learned secrets; empty if there are none."""
         return self._folder.read(self._learned) or b""
 
     def write_learned(self, data: bytes) -> None:
-        """Write what was learned."""
+        """Write the learned secrets."""
         self._folder.replace(self._learned, data)
 
     def meta(self) -> Meta | None:
-        """Return the metadata; None: there are none, or none that can be read."""
+        """Return the metadata; None: there are none, or they cannot be parsed."""
         return _meta_of(self._folder.read(self._meta))
 
     def write_meta(self, meta: Meta) -> None:
@@ -78,10 +79,10 @@ class Kept:
         self._folder.replace(self._meta, _meta_text(meta))
 
     def meta_is_as_written(self) -> bool:
-        """Are the metadata what was written last?
+        """Tell whether the metadata are as hivepipe wrote them.
 
-        Also those of 1.0.0, which have no checksum; damaged ones, of which nothing can be read;
-        and if there are none.
+        Also true if there are none, if they are damaged, and for those of 1.0.0, which have no
+        checksum.
         """
         data = self._folder.read(self._meta)
         meta = _meta_of(data)
@@ -90,66 +91,66 @@ class Kept:
         return _META_SUM.encode() not in data or data == _meta_text(meta)
 
     def meta_size(self) -> int:
-        """Return how large the metadata are; 0 without any."""
+        """Return the size of the metadata in bytes; 0 without any."""
         status = self._folder.status(self._meta)
         return status.st_size if status else 0
 
     def meta_stamp(self) -> Stamp:
-        """Return what changes whenever the metadata do."""
+        """Return a value that changes whenever the metadata do."""
         status = self._folder.status(self._meta)
         return (status.st_ino, status.st_size, status.st_mtime_ns) if status else ()
 
     def tally(self) -> bytes:
-        """Return the tally that was laid aside, empty without one."""
+        """Return the saved tally; empty if there is none."""
         return self._folder.read(self._tally) or b""
 
     def write_tally(self, data: bytes) -> None:
-        """Lay a tally aside."""
+        """Save a tally."""
         self._folder.replace(self._tally, data)
 
     def remove_tally(self) -> None:
-        """Remove the tally that was laid aside."""
+        """Remove the saved tally."""
         self._folder.remove(self._tally)
 
     def surplus(self) -> bytes:
-        """Return the names of lines that the source has not any more, empty without any."""
+        """Return the hashes of lines that the transcript no longer has; empty without any."""
         return self._folder.read(self._surplus) or b""
 
     def write_surplus(self, data: bytes) -> None:
-        """Write these names."""
+        """Write the hashes of lines that the transcript no longer has."""
         self._folder.replace(self._surplus, data)
 
     def remove_surplus(self) -> None:
-        """Remove these names: the source has all lines again."""
+        """Remove these hashes, when the transcript has all lines again."""
         self._folder.remove(self._surplus)
 
     # ---- lines
 
     @property
     def is_packed(self) -> bool:
-        """Is it compressed? Where both files are, somebody was killed: the plain one counts."""
+        """Tell whether the lines are compressed. If both files exist, the plain one counts."""
         return self._folder.status(self._lines) is None and bool(self._folder.status(self._packed))
 
     @property
     def path(self) -> str:
-        """The file of the lines, relative to the root."""
+        """Return the path of the lines' file, relative to the root."""
         return f"{self.name.path}.gz" if self.is_packed else self.name.path
 
     def lines_status(self) -> os.stat_result | None:
-        """Return what the system knows of the file of the lines; None: there is none."""
+        """Return the file status of the lines; None: there is no file."""
         return self._folder.status(self._lines) or self._folder.status(self._packed)
 
     def open_to_append(self) -> int:
-        """Return a descriptor of the lines, to read and write; a packed archive is unpacked."""
+        """Return a descriptor to read and append lines; a compressed archive is unpacked."""
         if self.is_packed:
             self._unpack()
         return self._folder.open(self._lines, os.O_RDWR | os.O_CREAT)
 
     @contextmanager
     def open_to_read(self) -> Iterator[BinaryIO]:
-        """Open the lines from their start, packed or not.
+        """Open the lines for reading, compressed or not.
 
-        FileNotFoundError: there are none. BadGzipFile, also while they are read: they are damaged.
+        FileNotFoundError: there are none. BadGzipFile, also during reading: they are damaged.
         """
         packed = self.is_packed
         descriptor = self._folder.open(self._packed if packed else self._lines)
@@ -164,10 +165,7 @@ class Kept:
                 raise gzip.BadGzipFile(str(error)) from error
 
     def replace_lines(self, lines: Iterable[bytes], reach: Reach) -> Reach:
-        """Put lines with their newlines in place of those that reach so far; return their reach.
-
-        In one step, also after a kill. The time of the last change stays, as in `pack`.
-        """
+        """Replace all lines atomically; return the new checkpoint. The modification time stays."""
         temporary = f".{self._lines}.tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         length = checksum = 0
@@ -203,9 +201,9 @@ class Kept:
         self._folder.remove(self._packed)
 
     def pack(self) -> Iterator[int]:
-        """Compress the lines, yielding now and then so that one can leave it at that.
+        """Compress the lines, yielding sizes of chunks so that the caller can stop in between.
 
-        The time of their last change stays: it says how long they are to be kept.
+        The modification time stays, because retention depends on it.
         """
         temporary = f".{self._packed}.tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
@@ -225,16 +223,16 @@ class Kept:
         self._folder.remove(self._lines)
 
     def exists(self) -> bool:
-        """Is any file of an archive there that people see?"""
+        """Tell whether a visible file of an archive exists."""
         return any(self._folder.status(each) for each in (self._lines, self._packed, self._meta))
 
     def is_as_written(self) -> bool:
-        """Do all files hold what was written last? The lines are read for that."""
+        """Tell whether all files are as hivepipe wrote them; reads all lines."""
         reach = self.reach()
         return reach is not None and self.meta_is_as_written() and self._is_whole(reach)
 
     def lines_are_as_written(self) -> bool:
-        """Do the lines hold what was written last, and nothing behind it?"""
+        """Tell whether the lines are as committed, with nothing behind them; reads all lines."""
         reach = self.reach()
         return reach is not None and self._is_whole(reach)
 
@@ -247,7 +245,7 @@ class Kept:
             )
 
     def remove(self) -> int:
-        """Remove all files of the archive; return how many there were. The lines go last."""
+        """Remove all files of the archive, the lines last; return how many there were."""
         hidden = (self._reach, self._tally, self._surplus, self._learned)
         names = (self._meta, *hidden, self._packed, self._lines)
         halves = (f".{name.removeprefix('.')}.tmp" for name in names)
@@ -255,7 +253,7 @@ class Kept:
 
 
 def summed(lines: BinaryIO, size: int) -> tuple[int, int]:
-    """Read so many bytes, or as many as there are; return how many, and their CRC-32."""
+    """Read up to `size` bytes; return how many there were, and their CRC-32."""
     length = checksum = 0
     while length < size and (chunk := lines.read(min(COPY_BYTES, size - length))):
         length += len(chunk)

@@ -1,7 +1,7 @@
-"""What was found once in a session: known to all its archives, taken out of earlier lines too.
+"""Secrets found once in a session: all its archives are redacted of them, earlier lines included.
 
-Each archive keeps what was found in its own lines; together they are what is known of the session.
-An archive is cleared when its transcript has settled, once for all that is known by then.
+Each archive keeps the secrets of its own lines; together they are the known ones of the session. An
+archive is cleared of all secrets known by then when its transcript has settled.
 """
 
 import zlib
@@ -18,15 +18,15 @@ from hivepipe.redaction.redactor import Redactor
 
 @dataclass(frozen=True, slots=True)
 class Learning:
-    """What one archive keeps; damaged, it begins anew."""
+    """The learned secrets of one archive; damaged data are treated as empty."""
 
     known: tuple[str, ...] = ()  # the lines of `Redactor.known`
-    cleared: int = 0  # checksum of all that its lines were cleared of; 0: of nothing
-    edition: int = 0  # how often its lines were replaced
+    cleared: int = 0  # checksum of the secrets that its lines were cleared of; 0: none
+    edition: int = 0  # number of times that its lines were replaced
 
     @classmethod
     def of(cls, kept: Kept) -> "Learning":
-        """Return what an archive keeps."""
+        """Read the learned secrets of an archive."""
         try:
             said = orjson.loads(kept.learned() or b"{}")
             return cls(tuple(map(str, said["known"])), int(said["cleared"]), int(said["edition"]))
@@ -34,25 +34,25 @@ class Learning:
             return cls()
 
     def write(self, kept: Kept) -> None:
-        """Keep it."""
+        """Write them to the archive."""
         said = {"known": self.known, "cleared": self.cleared, "edition": self.edition}
         kept.write_learned(orjson.dumps(said))
 
     def with_known(self, known: Iterable[str]) -> "Learning":
-        """Return one that knows these too, in the order in which they came."""
+        """Return a copy that has these too, in the order in which they were found."""
         return replace(self, known=tuple(dict.fromkeys((*self.known, *known))))
 
 
 def checksum_of(known: Iterable[str]) -> int:
-    """Return what tells one set of lines from another; never 0."""
+    """Return a checksum of a set of lines; never 0."""
     return zlib.crc32("\n".join(sorted(known)).encode()) or 1
 
 
 def clear(kept: Kept, redactor: Redactor) -> int:
-    """Take what a redactor knows out of an archive's lines; return how many changed.
+    """Redact an archive's lines; return how many changed.
 
-    The archive is locked, and its lines are as they were written. A line without any of it keeps
-    every byte, an archive without any is not written.
+    The caller holds the lock and has checked the lines. A line without a secret keeps every byte,
+    and an archive without one is not written.
     """
     reach = kept.reach()
     changed = 0
@@ -67,7 +67,7 @@ def clear(kept: Kept, redactor: Redactor) -> int:
         is_changed = any(line != clean for line, clean in pairs)
     if reach and is_changed:
         learning = Learning.of(kept)
-        # First, so that whoever indexed the old lines sees that they are others now.
+        # Written first, so that a search index of the old lines sees that they changed.
         replace(learning, edition=learning.edition + 1).write(kept)
         kept.replace_lines(counted(), reach)
         kept.remove_tally()

@@ -1,4 +1,4 @@
-"""Locks between processes: one of the index, and so many that two archives seldom share one."""
+"""Locks between processes: one for the index, and 256 for archives, chosen by a hash of the key."""
 
 import os
 import time
@@ -20,7 +20,7 @@ def locked(root: str, key: str, wait: Callable[[], None] = lambda: None) -> Iter
 
 
 def let_everybody_finish(root: str) -> None:
-    """Return when whoever holds the lock of an archive now has given it back."""
+    """Wait until every archive lock that is held now has been released once."""
     for number in range(256):
         with _held(root, f"{number:02x}", lambda: None):
             pass

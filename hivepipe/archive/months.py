@@ -1,4 +1,4 @@
-"""The folders that archives lie in: one for each kind, type of agent and month."""
+"""The folders of archives: one for each kind, agent type and month."""
 
 import os
 from collections.abc import Iterator
@@ -7,10 +7,10 @@ from hivepipe.folders import Folder
 
 
 def remove_empty(base: str, *names: str) -> None:
-    """Remove the innermost of these folders and those around it, as far as they are empty.
+    """Remove the innermost of these folders and its parents, as far as they are empty.
 
-    Their names may say something of what was in them. Whoever makes a file there just now fails,
-    and comes again.
+    The names of the folders may reveal something about the content. A process that makes a file
+    there at the same moment fails and tries again.
     """
     for end in range(len(names), 0, -1):
         *outer, name = names[:end]
@@ -22,14 +22,14 @@ def remove_empty(base: str, *names: str) -> None:
 
 
 def month_folders(root: str) -> Iterator[tuple[str, ...]]:
-    """Yield the names that lead to each folder of archives: main-session/2025-01, ..."""
+    """Yield the path segments of each folder of archives: main-session/2025-01, ..."""
     for names in (("main-session",), *(("subagent", name) for name in _inside(root, "subagent"))):
         for month in _inside(root, *names):
             yield (*names, month)
 
 
 def _inside(root: str, *names: str) -> list[str]:
-    """Return the real folders inside a folder; none where it is missing or a link."""
+    """Return the folders inside a folder, without links; [] if it is missing or a link."""
     try:
         with Folder(root, *names) as folder:
             found = folder.names()

@@ -1,4 +1,4 @@
-"""What an archive is called: the time of its first line, fixed for the life of the session.
+"""The name of an archive, made from the time of its first line; it never changes.
 
 main-session/2025-01/2025-01-10_14-30-00_<session>
 subagent/<type>/2025-01/2025-01-10_14-35-00_<agent>
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import count
 from urllib.parse import quote
 
-LONGEST_FOLDER_NAME = 200  # of 255 bytes
+LONGEST_FOLDER_NAME = 200  # a file name may have 255 bytes
 _PATH = re.compile(
     r"(main-session|subagent/(?!\.+/)[\w.~%-]+)/\d{4}-\d\d/[\w.-]+\.jsonl(\.gz)?", re.ASCII
 )
@@ -18,10 +18,10 @@ _NAME = re.compile(r"(\d{4}-\d\d-\d\d)_(\d\d)-(\d\d)-(\d\d)_[\w.-]+", re.ASCII)
 
 
 class ArchiveName:
-    """Where one archive lies, below the root; without a suffix."""
+    """The location of one archive below the root, without a suffix."""
 
     def __init__(self, folders: tuple[str, ...], stem: str) -> None:
-        """`folders` lead to the month."""
+        """`folders` are the path segments down to the month."""
         self.folders = folders
         self.stem = stem
 
@@ -34,23 +34,23 @@ class ArchiveName:
 
     @classmethod
     def of_path(cls, path: str) -> "ArchiveName":
-        """Return the name of an archive whose lines are in this file, relative to the root."""
+        """Return the name of the archive with this file of lines, relative to the root."""
         *folders, file = path.split("/")
         return cls(tuple(folders), file.removesuffix(".gz").removesuffix(".jsonl"))
 
     @property
     def path(self) -> str:
-        """The lines' file, relative to the root."""
+        """Return the path of the lines' file, relative to the root."""
         return "/".join((*self.folders, f"{self.stem}.jsonl"))
 
     @property
     def started_at(self) -> str:
-        """The time in the name: UTC, seconds."""
+        """Return the time in the name: UTC, in seconds."""
         found = _NAME.fullmatch(self.stem)
         return "{}T{}:{}:{}Z".format(*found.groups()) if found else ""
 
     def choices(self, session: str) -> Iterator["ArchiveName"]:
-        """Yield this name, and those to take where it is another's: a session's, or a file's."""
+        """Yield this name, then alternatives for the case that it is taken."""
         yield self
         yield ArchiveName(self.folders, f"{self.stem}_{session}")
         for number in count(2):
@@ -58,12 +58,12 @@ class ArchiveName:
 
 
 def is_archive_path(path: str) -> bool:
-    """Is it the path of an archive, relative to the root, that leads nowhere else?"""
+    """Tell whether it is a valid path of an archive, relative to the root."""
     return _PATH.fullmatch(path) is not None
 
 
 def folder_name(agent_type: str) -> str:
-    """Encode the type of an agent so that it is one folder's name, whatever stands in it."""
+    """Encode an agent type as the name of one folder, whatever characters it has."""
     name = quote(agent_type, safe="", errors="replace")
     if not name.strip("."):
         name = name.replace(".", "%2E") or "%"

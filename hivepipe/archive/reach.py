@@ -1,8 +1,7 @@
-"""How far an archive and its transcript were read and written.
+"""The checkpoint of an archive: how far archive and transcript were read and written.
 
-Five dozen bytes, written over in one step after the lines are on the disk: they are the commit.
-What the archive has behind them was written by somebody who was killed; it is cut off and comes
-again.
+It has some sixty bytes and is written in place after the lines are on disk: this is the commit.
+Lines behind it were left by a killed process; they are cut off and written again.
 """
 
 from dataclasses import astuple, dataclass, field
@@ -11,20 +10,20 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Sizes in bytes, and the CRC-32s of all that they span."""
+    """Sizes in bytes, and CRC-32 checksums of the content up to there."""
 
     length: int = 0
     checksum: int = 0
     source_bytes: int = 0
     source_checksum: int = 0
-    source_tail: int = 0  # checksum of the last bytes: they tell whether it is the same file
-    surplus: int = 0  # checksum of what names the lines that the source has not any more; 0: none
-    # When the lines were written, in ns; 0: not known. Another time: somebody else wrote there.
+    source_tail: int = 0  # checksum of the last bytes, to recognise the same file
+    surplus: int = 0  # checksum of the hashes of lines that the source no longer has; 0: none
+    # Modification time of the lines in ns; 0: unknown. Another time: another program wrote there.
     stamp: int = field(default=0, compare=False)
 
     @classmethod
     def parse(cls, text: bytes) -> "Reach | None":
-        """Read what `text` wrote; None: it is damaged."""
+        """Parse the output of `text`; None: it is damaged."""
         try:
             numbers = [int(word, 16) for word in text.split()]
             return cls(*numbers) if len(numbers) in (6, 7) else None
@@ -32,12 +31,12 @@ class Reach:
             return None
 
     def text(self) -> bytes:
-        """Return it as one line, always of the same length: it is written over in place."""
+        """Return one line of constant length, so that it can be overwritten in place."""
         return b"%012x %08x %012x %08x %08x %08x %016x\n" % astuple(self)
 
     @classmethod
     def of_meta(cls, meta: dict[str, Any] | None) -> "Reach | None":
-        """Return how far metadata reach; None: they do not say."""
+        """Return the checkpoint in metadata; None if they have none."""
         try:
             archive, source = meta["archive"], meta["source"]  # type: ignore[index]
             return cls(
@@ -52,7 +51,7 @@ class Reach:
             return None
 
     def as_meta(self, source_path: str) -> dict[str, Any]:
-        """Return the part of the metadata that it is."""
+        """Return the checkpoint as a part of the metadata."""
         return {
             "archive": {"bytes": self.length, "crc32": f"{self.checksum:08x}"},
             "source": {

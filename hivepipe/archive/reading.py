@@ -1,8 +1,7 @@
-"""Complete lines of a file that still grows.
+"""Read complete lines of a file that is still growing.
 
-A line is complete when its newline is there, or when it is the last one and a whole JSON object:
-half a line is never one. What is longer than any line Claude Code writes is not held in memory; a
-note of its size and hash stands for it.
+A line is complete when it ends with a newline, or when it is the last one and a whole JSON object.
+A line above the size limit is not held in memory; it is replaced by its size and hash.
 """
 
 import hashlib
@@ -18,13 +17,13 @@ TAIL_BYTES = 256
 
 
 def tail_checksum(descriptor: int, offset: int) -> int:
-    """Return the checksum of the last bytes before an offset: they name the file that was read."""
+    """Return the checksum of the last bytes before an offset, which identify the file."""
     size = min(offset, TAIL_BYTES)
     return zlib.crc32(os.pread(descriptor, size, offset - size))
 
 
 class LineReader:
-    """Reads on from where somebody left off; `offset` and `checksum` are those behind a batch."""
+    """A reader that continues at an offset; `offset` and `checksum` are those after a batch."""
 
     def __init__(
         self,
@@ -35,9 +34,9 @@ class LineReader:
         chunk_bytes: int = 0,
         takes_open_end: bool = True,
     ) -> None:
-        """Begin at an offset; the bytes before it have this CRC-32.
+        """Start at an offset; the bytes before it have this CRC-32.
 
-        `takes_open_end`: is a last line without a newline complete, if it is a whole object?
+        `takes_open_end`: a last line without a newline is complete if it is a whole object.
         """
         self.offset = offset
         self.checksum = checksum
@@ -46,7 +45,7 @@ class LineReader:
         self._takes_open_end = takes_open_end
 
     def batches(self) -> Iterator[list[bytes]]:
-        """Yield complete lines, without their newlines, as many as stand in one chunk."""
+        """Yield complete lines without their newlines, one batch for each chunk read."""
         self._pass_late_newline()
         position, checksum, pending = self.offset, self.checksum, _Pending()
         while chunk := os.pread(self._descriptor, self._chunk_bytes, position):
@@ -66,14 +65,14 @@ class LineReader:
             yield [pending.line()]
 
     def _pass_late_newline(self) -> None:
-        """The last line may have been taken before its newline came."""
+        """Skip the newline of a last line that was read before its newline was written."""
         around = os.pread(self._descriptor, 2, self.offset - 1) if self.offset else b""
         if around[1:] == b"\n" != around[:1]:
             self.offset, self.checksum = self.offset + 1, zlib.crc32(b"\n", self.checksum)
 
 
 class _Pending:
-    """The pieces of one line; beyond the limit only their size and hash."""
+    """The pieces of one line; above the limit, only size and hash."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []

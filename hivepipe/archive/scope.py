@@ -1,8 +1,8 @@
-"""Whose transcripts a home may take when nobody handed them to it.
+"""Decide which transcripts a home may archive without an event from a hook.
 
 A transcript belongs to the home of the folder that its first line names: of the registered project
-above it, or of its main checkout. One that belongs to no home is taken only if it lies in a folder
-that the user told this home to follow; one of an opted-out project never.
+above it, or of its main checkout. One without a home is taken only if its folder is among those
+that the user told this home to follow; one of an opted-out project is never taken.
 """
 
 import os
@@ -17,7 +17,7 @@ CLAUDE_FOLDERS = "claude-folders"
 
 
 def may_take(home: str, cwd: str, followed: list[str]) -> bool:
-    """May this home take a transcript of somebody who worked in this folder?"""
+    """Tell whether this home may take a transcript of a session that worked in this folder."""
     folder = os.path.realpath(cwd)
     _, record = nearest_record(folder)
     if record.get("state") == "off":
@@ -28,7 +28,7 @@ def may_take(home: str, cwd: str, followed: list[str]) -> bool:
 
 
 def is_below(folder: str, above: str) -> bool:
-    """Is it this folder, or in it? All of them lie below `/`."""
+    """Tell whether a folder is `above` or inside it; every folder is inside `/`."""
     return folder == above or folder.startswith(f"{above.rstrip('/')}/")
 
 
@@ -38,9 +38,9 @@ def followed_folders(home: str) -> list[str]:
 
 
 def follow(home: str, folder: str) -> None:
-    """Follow one more folder; ArchiveError: it is a file, or another home's.
+    """Follow a folder; ArchiveError: it is a file, or belongs to another home.
 
-    A deleted one may be followed: its transcripts are still there.
+    A deleted folder can be followed: its transcripts still exist.
     """
     real = os.path.realpath(folder)
     if os.path.lexists(real) and not os.path.isdir(real):
@@ -54,7 +54,7 @@ def follow(home: str, folder: str) -> None:
 
 
 def unfollow(home: str, folder: str) -> None:
-    """Follow a folder no more; ArchiveError: it was not followed."""
+    """Stop following a folder; ArchiveError: it was not followed."""
     real = os.path.realpath(folder)
     left = followed_folders(home)
     if real not in left:
@@ -63,14 +63,14 @@ def unfollow(home: str, folder: str) -> None:
 
 
 def claude_folders(home: str, named: str = "") -> list[str]:
-    """Return where Claude Code's files are: by default, as `named`, and as this home has seen."""
+    """Return Claude Code's folders: the default one, `named`, and those this home has seen."""
     return list(
         dict.fromkeys(filter(None, (default_folder(), named, *_lines(home, CLAUDE_FOLDERS))))
     )
 
 
 def remember_claude_folder(home: str, folder: str) -> None:
-    """Remember where Claude Code keeps its files for somebody, for the sweep."""
+    """Store another folder of Claude Code's files for the sweep; the default one is not stored."""
     if folder and folder != default_folder():
         _add(home, CLAUDE_FOLDERS, folder)
 

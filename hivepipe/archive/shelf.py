@@ -1,7 +1,6 @@
-"""What is there: every archive of a root can be found, read and removed.
+"""Find, read and remove the archives of one root.
 
-The metadata of the last few are at hand as long as their files do not change: a turn reads nothing
-that it need not.
+The metadata of the last archives used are cached while their files stay the same.
 """
 
 import os
@@ -27,10 +26,10 @@ AT_HAND = 256
 
 
 class Shelf:
-    """What is kept below one root."""
+    """The archives below one root."""
 
     def __init__(self, root: str, manifest: Manifest) -> None:
-        """Nothing is made or read yet."""
+        """Set up the caches; nothing is made or read yet."""
         self.root = root
         self.manifest = manifest
         self.index = Index(root, manifest)
@@ -45,7 +44,9 @@ class Shelf:
             yield Kept(folder, name)
 
     def meta(self, kept: Kept) -> Meta | None:
-        """Return the metadata of an archive."""
+        """Return the metadata of an archive, from the cache if the file is unchanged; None without
+        any.
+        """
         stamp = kept.meta_stamp()
         known = self._metas.get(kept.name.path)
         if known and known[0] == stamp:
@@ -56,14 +57,14 @@ class Shelf:
         return meta
 
     def remember(self, kept: Kept, stamp: Stamp, meta: Meta) -> None:
-        """Have metadata at hand as long as their file is the same."""
+        """Cache metadata for as long as their file is unchanged."""
         self._metas[kept.name.path] = (stamp, meta)
         self._metas.move_to_end(kept.name.path)
         if len(self._metas) > AT_HAND:
             self._metas.popitem(last=False)
 
     def tally(self, kept: Kept) -> Tally | None:
-        """Return what an archive adds up to, for reading only."""
+        """Return the tally of an archive, for reading only; None without a checkpoint."""
         reach = kept.reach()
         if reach is None:
             return None
@@ -80,19 +81,19 @@ class Shelf:
             return None
 
     def of_session(self, session: str) -> dict[str, Entry]:
-        """Return the entries of a session and its subagents, by their keys."""
+        """Return key -> entry of a session and its subagents."""
         entry = self.index.entries().get(session)
         own = {session: entry} if entry else {}
         return own | self.of_subagents(session)
 
     def of_subagents(self, session: str) -> dict[str, Entry]:
-        """Return the entries of a session's subagents, by their keys."""
+        """Return key -> entry of a session's subagents."""
         entries = self.index.entries()
         keys = [key for key in entries if key.startswith(f"{session}/")]
         return {key: entries[key] for key in sorted(keys)}
 
     def known_of(self, session: str) -> list[str]:
-        """Return what was found in any archive of a session, as `Redactor.of_session` takes it."""
+        """Return the learned secrets of all archives of a session, for `Redactor.of_session`."""
         known: dict[str, None] = {}
         for entry in self.of_session(session).values():
             with suppress(OSError), self.opened(entry) as kept:
@@ -100,7 +101,9 @@ class Shelf:
         return list(known)
 
     def find(self, start: str) -> tuple[str, Entry]:
-        """Return the one archive whose session or subagent begins so; ArchiveError otherwise."""
+        """Return the archive whose session or subagent id starts so; ArchiveError: none, or
+        several.
+        """
         entries = self.index.entries()
         found = [key for key in entries if start in (key, entries[key]["agent_id"])] or [
             key
@@ -115,14 +118,14 @@ class Shelf:
         return found[0], entries[found[0]]
 
     def on_disk(self) -> Iterator[tuple[str, Entry]]:
-        """Yield every archive of ours that has metadata, whatever the index says."""
+        """Yield every archive of ours that has metadata, also without an index entry."""
         made = self.manifest.made()
         for entry, kept in self.each_on_disk():
             if kept.name.path in made:
                 yield key_of(entry), entry
 
     def each_on_disk(self) -> Iterator[tuple[Entry, Kept]]:
-        """Yield whatever looks like an archive of ours, by its metadata."""
+        """Yield every archive that has valid metadata, also those that are not in the manifest."""
         for names in month_folders(self.root):
             with suppress(FileNotFoundError), Folder(self.root, *names) as folder:
                 for file in folder.names():
@@ -137,7 +140,7 @@ class Shelf:
                         yield entry, kept
 
     def holds(self, entry: Entry, is_held: Callable[[bytes], bool]) -> bool:
-        """Is something in any line of an archive, or in its metadata?"""
+        """Tell whether `is_held` is true for any line of an archive, or for its metadata."""
         with suppress(OSError), self.opened(entry) as kept:
             if is_held(orjson.dumps(kept.meta() or {})):
                 return True
@@ -146,10 +149,10 @@ class Shelf:
         return False
 
     def remove_sessions(self, sessions: Collection[str]) -> list[str]:
-        """Remove the archives of sessions and their subagents; return which there were.
+        """Remove the archives of sessions and their subagents; return their paths.
 
-        Also those that the index does not know. A session that goes on is archived anew, unless it
-        is said before to be forgotten.
+        This includes archives that are not in the index. A session that goes on is archived again
+        unless the caller has recorded it as forgotten.
         """
         if not os.path.isdir(self.root):
             return []
@@ -164,9 +167,10 @@ class Shelf:
         return removed
 
     def remove_if_older(self, key: str, before: float) -> bool:
-        """Remove an archive that has not grown since `before` (seconds of 1970); was it so?
+        """Remove an archive that has not grown since `before` (seconds of 1970); return whether it
+        was.
 
-        One that is not as it was written stays: somebody works with it.
+        An archive that was edited stays: a person works with it.
         """
         with locked(self.root, key):
             entry = self.index.entries().get(key)
@@ -190,7 +194,7 @@ class Shelf:
 
 
 def entry_of(meta: Meta, kept: Kept) -> Entry:
-    """Return the index's entry of an archive."""
+    """Return the index entry of an archive."""
     return {
         "kind": text_of(meta, "kind"),
         "session_id": text_of(meta, "session_id"),
@@ -202,6 +206,6 @@ def entry_of(meta: Meta, kept: Kept) -> Entry:
 
 
 def text_of(meta: Meta, name: str) -> str:
-    """Return a text of the metadata; empty where there is none."""
+    """Return a text of the metadata; "" if it is missing or not a text."""
     value = meta.get(name)
     return value if isinstance(value, str) else ""

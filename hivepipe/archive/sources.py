@@ -1,4 +1,4 @@
-"""Transcripts of Claude Code and Codex CLI: which file is one, whose it is, how it is opened.
+"""Transcripts of Claude Code and Codex CLI: recognise, attribute and open their files.
 
     <claude>/projects/<folder>/<session>.jsonl
     <claude>/projects/<folder>/<session>/subagents/**/agent-<agent>.jsonl
@@ -6,7 +6,7 @@
     <claude>/tasks/<agent>.jsonl            of subagents, in older versions
     <codex>/sessions/<year>/<month>/<day>/rollout-<time>-<session>.jsonl
 
-Whatever an event says, a file is read only if its real path lies there.
+A file is read only if its real path is one of these, whatever an event says.
 """
 
 import os
@@ -30,7 +30,7 @@ from hivepipe.transcripts.lines import CAP_PATH, id_of, moment, read_line, text
 UNKNOWN_TYPE = "unknown"
 WORKFLOW_TYPE = "workflow"
 
-_HEAD_BYTES = 64 << 10  # of one read
+_HEAD_BYTES = 64 << 10  # size of one read
 _LONGEST_HEAD_BYTES = 8 << 20
 _LARGEST_NOTE_BYTES = 64 << 10
 _FOLDERS = ("projects", "tasks", "sessions")
@@ -38,10 +38,10 @@ _OF_CODEX = re.compile(r"rollout-.*-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}
 
 
 class Head(NamedTuple):
-    """What the first lines say; empty where they do not."""
+    """Values of the first lines; empty where none has one."""
 
     lines: int
-    time: str  # of the first line that has one: UTC, milliseconds
+    time: str  # time of the first line that has one: UTC, milliseconds
     cwd: str
     session: str
 
@@ -52,23 +52,23 @@ class Source:
 
     path: str
     session: str
-    agent: str  # of a subagent; empty for a session's own
+    agent: str  # id of a subagent; "" for the session's own
     agent_type: str
     descriptor: int
-    started_at: str = ""  # as its name says; for one that has no time in its lines
+    started_at: str = ""  # time in its name, for transcripts without a time in their lines
 
     @property
     def key(self) -> str:
-        """What the archive knows it by."""
+        """Return the key of its archive."""
         return f"{self.session}/{self.agent}" if self.agent else self.session
 
     @property
     def status(self) -> os.stat_result:
-        """Return what the system knows of the file now."""
+        """Return the current status of the file."""
         return os.fstat(self.descriptor)
 
     def head(self) -> Head:
-        """Read the first lines, as far as needed."""
+        """Read the first lines until all values are found, or up to a limit."""
         found = Head(0, "", "", "")
         reader = LineReader(self.descriptor, chunk_bytes=_HEAD_BYTES)
         for batch in reader.batches():
@@ -94,12 +94,11 @@ def default_folder() -> str:
 def open_source(
     path: str, claude_folder: str = "", session: str = "", agent_type: str = ""
 ) -> Iterator[Source]:
-    """Open a transcript; RefusedTranscriptError: it is none. OSError as from `open`.
+    """Open a transcript; RefusedTranscriptError: it is not one. Raises OSError as `open` does.
 
-    No message holds the path: it goes into a log, and people name folders as they like.
-
-    `claude_folder`: where the program keeps its files, beside the defaults. `session` and
-    `agent_type`: what an event said, where the path says nothing.
+    Messages do not contain the path, because they go into a log and folder names are private.
+    `claude_folder`: Claude Code's folder if it is not a default one. `session` and `agent_type`:
+    values of the event, used where the path has none.
     """
     real = os.path.realpath(absolute(path))
     root, names = _inside_claude(real, claude_folder)
@@ -120,7 +119,7 @@ def open_source(
 
 
 def _inside_claude(real: str, claude_folder: str) -> tuple[str, list[str]]:
-    """Return which of Claude's folders a real path lies in, and the names from there."""
+    """Return the root that a real path is below, and the path segments from there."""
     named = absolute(claude_folder) if claude_folder else ""
     for folder in (default_folder(), f"{user_folder()}/.codex", named):
         for name in _FOLDERS:
@@ -131,7 +130,7 @@ def _inside_claude(real: str, claude_folder: str) -> tuple[str, list[str]]:
 
 
 def _described(real: str, names: list[str], session: str, agent_type: str) -> Source:
-    """Return what a path says of its transcript, `descriptor` still to come."""
+    """Return the source that a path describes, without its descriptor."""
     stem, suffix = os.path.splitext(names[-1])
     if suffix != ".jsonl":
         raise RefusedTranscriptError("it is not named *.jsonl")
@@ -159,7 +158,7 @@ def _open_below(root: str, names: list[str]) -> int:
 
 
 def _noted_type(real: str) -> str:
-    """Return the type that Claude Code notes beside a subagent's transcript."""
+    """Return the agent type in the metadata file beside a subagent's transcript; "" without one."""
     note = read_small(f"{real.removesuffix('.jsonl')}.meta.json", _LARGEST_NOTE_BYTES)
     try:
         noted = orjson.loads(note)
@@ -171,7 +170,7 @@ def _noted_type(real: str) -> str:
 def transcripts_in(claude_folder: str) -> Iterator[str]:
     """Yield the path of every transcript, each session's own before those of its subagents.
 
-    Those of a folder come in the order of their last change: what a session copied is older.
+    Within a folder, the least recently changed come first: what a session copied is older.
     """
     projects = f"{claude_folder}/projects"
     for project in _real_folders(projects):
@@ -182,7 +181,7 @@ def transcripts_in(claude_folder: str) -> Iterator[str]:
 
 
 def transcripts_of_agents(path: str) -> list[str]:
-    """Return the transcripts of a session's subagents, by the path of its own."""
+    """Return the transcripts of a session's subagents, given the path of its own."""
     return [*_below(f"{path.removesuffix('.jsonl')}/subagents")]
 
 

@@ -1,7 +1,7 @@
-"""Lines that an archive has and its source has not any more: it was shrunk, replaced or rotated.
+"""Lines in an archive that its transcript no longer has, because it was shrunk or replaced.
 
-Should the source come to have them again, they are not archived twice. Each is named by eight
-bytes; a line that stood there twice is named twice.
+If the transcript gets them again, they are not archived twice. Each line is stored as a hash of
+eight bytes, repeated as often as the line.
 """
 
 import zlib
@@ -13,14 +13,14 @@ NAME_BYTES = 8
 
 
 class Surplus:
-    """The names of such lines."""
+    """A multiset of line hashes."""
 
     def __init__(self, text: bytes = b"") -> None:
-        """Take them as `text` gave them."""
+        """Parse the output of `text`."""
         self._names = Counter(text[at : at + NAME_BYTES] for at in range(0, len(text), NAME_BYTES))
 
     def copy(self) -> "Surplus":
-        """Return the same names again."""
+        """Return a copy."""
         return Surplus(self.text())
 
     def add(self, lines: Iterable[bytes]) -> None:
@@ -28,7 +28,7 @@ class Surplus:
         self._names.update(map(_name, lines))
 
     def take(self, line: bytes) -> bool:
-        """Is the line one of them? Then it is one less."""
+        """Remove the line once; return whether it was there."""
         if not self._names:
             return False
         name = _name(line)
@@ -38,12 +38,12 @@ class Surplus:
         return left > 0
 
     def text(self) -> bytes:
-        """Return all names, in an order that depends on nothing else."""
+        """Return all hashes, sorted."""
         return b"".join(sorted(self._names.elements()))
 
     @property
     def checksum(self) -> int:
-        """Return the CRC-32 of the text; 0 if there is none."""
+        """Return the CRC-32 of the text; 0 if it is empty."""
         return zlib.crc32(self.text()) if self._names else 0
 
 

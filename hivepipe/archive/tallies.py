@@ -1,8 +1,8 @@
-"""What archives add up to: the last ones in memory, each laid aside on disk now and then.
+"""Totals of archives (tallies): a cache in memory, and a copy on disk saved now and then.
 
-A tally depends on the lines of its archive alone. So it need not be written every time: it is
-laid aside when the archive has grown by several times its size, and after a restart the lines
-since are fed again. That bounds both what is written per turn and what is ever read twice.
+A tally depends on the lines of its archive only. It is saved when the archive has grown by several
+times the size of the tally; after a restart the lines since then are counted again. This limits
+both what is written per turn and what is read twice.
 """
 
 import zlib
@@ -21,16 +21,16 @@ GROWTH_PER_SIZE = 16
 
 @dataclass(slots=True)
 class Counted:
-    """The tally of so many bytes of an archive, and how many of them are in the one laid aside."""
+    """The tally of the first `length` bytes; the saved tally covers `laid_aside` of them."""
 
     tally: Tally
     length: int = 0
     checksum: int = 0
     laid_aside: int = 0
-    size: int = 4096  # of what is laid aside, at the last look
+    size: int = 4096  # size of the saved tally in bytes, when it was last written or read
 
     def feed(self, lines: list[bytes]) -> None:
-        """Count lines, which are in the archive now."""
+        """Count lines that are in the archive now."""
         for line in lines:
             self.tally.feed(line)
             self.length += len(line) + 1
@@ -38,16 +38,16 @@ class Counted:
 
 
 class Tallies:
-    """The tallies that this process has at hand, by the path of their archive."""
+    """The cached tallies of this process, by the path of their archive."""
 
     def __init__(self) -> None:
-        """Nothing is at hand yet."""
+        """Start with an empty cache."""
         self._counted: OrderedDict[str, Counted] = OrderedDict()
 
     def take(self, kept: Kept, reach: Reach) -> Counted:
-        """Return what an archive adds up to as far as it reaches; it is the caller's until `keep`.
+        """Return the tally of an archive up to its checkpoint, and take it out of the cache.
 
-        Whoever feeds it and then fails does not give it back.
+        A caller that fails while it feeds the tally does not return it with `keep`.
         """
         counted = self._counted.pop(kept.name.path, None)
         if counted is None or (counted.length, counted.checksum) != (reach.length, reach.checksum):
@@ -55,18 +55,18 @@ class Tallies:
             if not _catch_up(counted, kept, reach):
                 counted = Counted(Tally())
                 _catch_up(counted, kept, reach)
-            counted.tally.take_usages()  # of lines that were told of when they came
+            counted.tally.take_usages()  # of lines whose usage was reported when they were added
             counted.tally.take_said()
         return counted
 
     def anew(self, kept: Kept, reach: Reach) -> Counted:
-        """Count an archive of which nobody knows what was told of it: all is to be told."""
+        """Count all lines of an archive, and report the usage of all: earlier reports are unknown."""
         counted = Counted(Tally())
         _catch_up(counted, kept, reach)
         return counted
 
     def keep(self, kept: Kept, counted: Counted) -> None:
-        """Have a tally at hand, and lay it aside if that is due."""
+        """Put a tally into the cache, and save it if that is due."""
         self._counted[kept.name.path] = counted
         if len(self._counted) > IN_MEMORY:
             self._counted.popitem(last=False)
@@ -77,12 +77,12 @@ class Tallies:
             counted.laid_aside, counted.size = counted.length, len(data)
 
     def drop(self, kept: Kept) -> None:
-        """Forget the tally of an archive that is removed."""
+        """Drop the cached tally of an archive that is removed."""
         self._counted.pop(kept.name.path, None)
 
 
 def _laid_aside(kept: Kept) -> Counted:
-    """Return what was laid aside; an empty tally where nothing was, or another version's."""
+    """Return the saved tally; an empty one if there is none, or one of another version."""
     data = kept.tally()
     first, _, dumped = data.partition(b"\n")
     try:
@@ -95,7 +95,7 @@ def _laid_aside(kept: Kept) -> Counted:
 
 
 def _catch_up(counted: Counted, kept: Kept, reach: Reach) -> bool:
-    """Feed the lines since; False: the tally is of other lines."""
+    """Count the lines up to the checkpoint; return False if the tally is of other lines."""
     if counted.length < reach.length:
         with kept.open_to_read() as lines:
             lines.seek(counted.length)

@@ -1,4 +1,4 @@
-"""What keeps the archives in order: compression, an index made anew, and a look at every one."""
+"""Maintenance of the archives: compression, rebuilding the index, verification."""
 
 import os
 import stat
@@ -20,8 +20,8 @@ COMPRESS_AFTER_SECS = 30 * 86400.0
 def compress(shelf: Shelf, check_stop: Callable[[], None]) -> int:
     """Compress the archives that have not grown for a month; return how many.
 
-    `check_stop` may raise at any time; what is compressed by then stays so. OSError: of one that
-    could not be, when all others are.
+    `check_stop` may raise at any time; finished archives stay compressed. OSError: one archive
+    could not be compressed; it is raised after all others are done.
     """
     changed: dict[str, Entry | None] = {}
     compressed = 0
@@ -58,9 +58,9 @@ def _compress(kept: Kept, check_stop: Callable[[], None]) -> bool:
 
 
 def adopt(shelf: Shelf) -> int:
-    """Enter in the manifest the archives of 1.0.0, which kept none; return how many.
+    """Enter the archives of 1.0.0, which had no manifest, in the manifest; return how many.
 
-    Their own files prove them: the reach, and the checksum of every line.
+    An archive qualifies if its checkpoint and checksums match its files.
     """
     adopted = 0
     for _, kept in shelf.each_on_disk():
@@ -73,14 +73,14 @@ def adopt(shelf: Shelf) -> int:
 
 
 def rebuild_index(shelf: Shelf) -> bool:
-    """Make the index anew from the files; was it another before?"""
+    """Rebuild the index from the files; return whether it was different."""
     if not os.path.isdir(shelf.root):
         return False
     return shelf.index.rebuild(lambda: dict(shelf.on_disk()))
 
 
 def verify(shelf: Shelf) -> Iterator[tuple[str, list[str]]]:
-    """Yield every archive's path, with all that is wrong with it."""
+    """Yield every archive's path with the list of its problems."""
     entries = shelf.index.entries()
     found = dict(shelf.on_disk())
     for key, entry in sorted({**found, **entries}.items()):
@@ -121,7 +121,8 @@ def _bad_lines(kept: Kept, reach: Reach) -> Iterator[str]:
     try:
         with kept.open_to_read() as lines:
             length, checksum = summed(lines, reach.length)
-            is_longer = lines.readline().endswith(b"\n")  # half a line: a process was killed
+            # a partial line is only left by a killed process
+            is_longer = lines.readline().endswith(b"\n")
     except OSError as error:
         yield f"its lines cannot be read: {error}"
         return
@@ -134,7 +135,7 @@ def _bad_lines(kept: Kept, reach: Reach) -> Iterator[str]:
 
 
 def _bad_source(path: str, reach: Reach) -> Iterator[str]:
-    """As long as Claude Code has not deleted it: is the transcript still what was read?"""
+    """Compare the transcript with what was read from it, if Claude Code still has it."""
     folder = os.path.dirname(path)
     while folder not in ("", "/") and os.path.basename(folder) not in ("projects", "tasks"):
         folder = os.path.dirname(folder)
