@@ -11,13 +11,18 @@ from hivepipe.transcripts.usage import Usage, merged
 
 
 def record(db: Database, usage: Usage) -> None:
-    """Insert the record of a message, or merge it into the stored one."""
+    """Insert the record of a message, or merge it into the stored one.
+
+    A fork begins after the session whose messages it copied, and may be read before it.
+    """
     parameters = {"message": usage.message_id, "request": usage.request_id}
     known = db.row(
         "SELECT * FROM usage WHERE message_id = :message AND request_id = :request", parameters
     )
     if known:
-        usage = merged(_usage_of(known), usage)
+        before = _usage_of(known)
+        is_older = _began_earlier(db, usage.session, before.session)
+        usage = merged(usage, before) if is_older else merged(before, usage)
     sql = """
         INSERT INTO usage (message_id, request_id, session_id, agent_id, is_sidechain, is_replay,
           created_at, model, speed, region, input, output, cache_read, cache_write_5m,
@@ -45,6 +50,17 @@ def record(db: Database, usage: Usage) -> None:
         **usage.tokens._asdict(),
     }
     db.execute(sql, {**parameters, **values})
+
+
+def _began_earlier(db: Database, session: str, other: str) -> bool:
+    """Tell whether a session began before another one; False where that is not known."""
+    if session == other:
+        return False
+    sql = """
+        SELECT 1 FROM sessions AS one, sessions AS other
+        WHERE one.id = :session AND other.id = :other AND one.created_at < other.created_at
+    """
+    return db.row(sql, {"session": session, "other": other}) is not None
 
 
 def _usage_of(row: Row) -> Usage:

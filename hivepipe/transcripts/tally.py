@@ -41,7 +41,7 @@ from hivepipe.transcripts.usage import (
     usage_of,
 )
 
-VERSION = 4
+VERSION = 5
 OPEN_CALLS = 200
 MOST_AGENTS = 1000
 RECENT_LINES = 500  # among which the line that a summary names is looked for
@@ -57,6 +57,7 @@ _HANDBACK = "SubagentHandback"
 _TITLES = {CUSTOM_TITLE: "customTitle", "ai-title": "aiTitle"}
 _SPAWNS = ("Agent", "Task")
 _OF_THE_HARNESS = "api-request"  # Claude Code's own requests: the system prompt, the tools
+_ASKED, _SAID = "queue-operation", ("user", "assistant")
 _INTERRUPTED = "[Request interrupted by user"
 _BAD_ENDS = ("max_tokens", "refusal", "model_context_window_exceeded")
 
@@ -69,6 +70,7 @@ class Tally:
     broken_lines: int = 0
     first: str = ""
     last: str = ""
+    opened: str = ""  # when a run without a terminal began the file: what is older is a copy
     session: str = ""
     cwd: str = ""
     git_branch: str = ""
@@ -159,7 +161,7 @@ class Tally:
     def _is_repeated(self, line: Fields) -> bool:
         """Does the line repeat what was counted, here or in another session?"""
         of_line, of_message = _mark_of_line(line), _mark_of_message(line)
-        if part(line, "forkedFrom"):
+        if part(line, "forkedFrom") or self._is_copied(line):
             self.ledger.close(of_line)  # it may come once more without this label
             return True
         if self.ledger.is_closed(of_line) or self.ledger.is_closed(of_message):
@@ -168,6 +170,21 @@ class Tally:
         return bool(results) and not any(
             text(result, "tool_use_id") in self.calls for result in results
         )
+
+    def _is_copied(self, line: Fields) -> bool:
+        """Tell whether a line is older than the file that it stands in.
+
+        A run without a terminal begins its file with what it was asked, then a fork copies its
+        parent's lines, which name no origin. The first message of its own ends the copy.
+        """
+        written, kind = moment(line), text(line, "type")
+        if not self.first and kind == _ASKED:
+            self.opened = written
+        if written and written < self.opened:
+            return True
+        if kind in _SAID:
+            self.opened = ""
+        return False
 
     def _note_line(self, mark: str) -> None:
         """Have a line known by its mark; a summary that was waiting for it is a title."""

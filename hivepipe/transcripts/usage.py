@@ -33,12 +33,12 @@ class Usage:
 
 
 def merged(one: Usage, other: Usage) -> Usage:
-    """Return what two records of one message come to, `one` recorded before the `other`.
+    """Return what two records of one message come to, `one` of the session that began first.
 
     The heavier one counts, as of the earlier time. The message belongs to the session that a fork
     names as its origin, and rather to a session than to a subagent; neither order nor repetition
-    matters. Claude Code 1 copied the lines of a session that it resumed and named no origin: then
-    it belongs to the session that was recorded first.
+    matters. Where no origin is named (forks by `-p --fork-session`, and what Claude Code 1 copied
+    of a session that it resumed) it belongs to `one`.
     """
     record = max(
         one,

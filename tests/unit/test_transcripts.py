@@ -213,6 +213,43 @@ def test_what_a_fork_copied_is_reported_as_a_replay_of_the_first_session() -> No
     assert copied.is_replay
 
 
+def test_what_a_fork_without_a_terminal_copied_is_its_parents() -> None:
+    """`claude -p --resume ID --fork-session`: no line names its origin, but all are older."""
+    call = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "ls"}}
+    done = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "ok"}
+    copied = [
+        asked(1, "Please work"),
+        answer(2, "msg_P1", 7, call),
+        asked(3, [done]),
+        answer(4, "msg_P2", 7, {"type": "text", "text": "Done."}),
+    ]
+    own = [asked(91, "Go on"), answer(95, "msg_F", 5, {"type": "text", "text": "More."})]
+    opening = {"type": "queue-operation", "operation": "enqueue", "timestamp": at(90)}
+    lines = [json.dumps(line).encode() for line in ({"type": "mode"}, opening, *copied, *own)]
+    tally = fed_in_pieces(lines, [3, 7])
+    found = describe(tally, PRICES)
+    assert (found["started_at"], found["duration_seconds"]) == (at(90), 5)
+    assert (found["message_count"], found["tools"], found["tokens"]["output"]) == (2, {}, 5)
+    reported = [usage.message_id for usage in tally_of(lines).take_usages()]
+    assert reported == ["msg_P1", "msg_P2", "msg_F"]  # the parent's own file may be gone
+
+
+def test_a_clock_that_is_set_back_makes_no_copies() -> None:
+    opening = {"type": "queue-operation", "operation": "enqueue", "timestamp": at(90)}
+    said = {"type": "text", "text": "Done."}
+    tally = fed(opening, asked(91, "Please work"), answer(2, "msg_1", 7, said))
+    assert describe(tally, PRICES)["tokens"]["output"] == 7
+
+
+def at(secs: int) -> str:
+    return f"2026-11-21T00:{secs // 60:02d}:{secs % 60:02d}.000Z"
+
+
+def asked(secs: int, content: Any) -> dict[str, Any]:
+    message = {"role": "user", "content": content}
+    return {"type": "user", "uuid": f"user-{secs}", "timestamp": at(secs), "message": message}
+
+
 # ---- lines that nobody should write
 
 

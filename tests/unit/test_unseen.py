@@ -81,6 +81,20 @@ def test_a_fork_counts_what_its_parent_had_and_it_counts_once(db: Database) -> N
     assert found(db, "fork") == {"fork": 1}
 
 
+@pytest.mark.parametrize("order", [("parent", "fork"), ("fork", "parent")])
+def test_a_message_is_of_the_session_that_began_first(db: Database, order: tuple[str, str]) -> None:
+    """Copies in a fork by `-p --fork-session` name no origin, and may be read first."""
+    for session, began in (("parent", "2026-11-22T09:00"), ("fork", "2026-11-22T09:30")):
+        row = {"session": session, "began": began}
+        db.execute(
+            "INSERT INTO sessions (id, status, created_at) VALUES (:session, 'ended', :began)", row
+        )
+    for session in order:
+        usage.record(db, Usage("m", "r", session, "", TIME, Rate(MODEL, TIME[:10]), EACH))
+    counted(db, "parent", 5, 1)
+    assert found(db) == {}
+
+
 def test_a_line_of_the_transcript_says_it() -> None:
     models: dict[str, Any] = {
         MODEL: {"inputTokens": 10, "outputTokens": 1, "cacheReadInputTokens": 30,
