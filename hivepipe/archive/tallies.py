@@ -60,7 +60,7 @@ class Tallies:
         return counted
 
     def anew(self, kept: Kept, reach: Reach) -> Counted:
-        """Count all lines of an archive, and report the usage of all: earlier reports are unknown."""
+        """Count all lines of an archive of unknown reports, so that all usage is reported."""
         counted = Counted(Tally())
         _catch_up(counted, kept, reach)
         return counted

@@ -1,1 +1,1 @@
-"""One function per operation: unpack, call one or two rooms, return."""
+"""Handlers, one function per operation: unpack the job, call one or two rooms, return."""

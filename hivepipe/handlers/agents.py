@@ -1,4 +1,4 @@
-"""Agents that a session spawned: four events, in any order, any of them missing."""
+"""Handlers of the four events of an agent, which may arrive in any order or not at all."""
 
 from dataclasses import replace
 
@@ -15,23 +15,25 @@ DEFAULT_NAME = "task"
 
 
 def insert_agent(db: Database, job: Envelope) -> None:
-    """The Agent tool returned: finished, or launched in the background."""
+    """Record that the Agent tool returned: the agent has finished, or was launched in the
+    background.
+    """
     _record(db, job, _call(job, "completed" if job.text("launch") == "completed" else "spawned"))
 
 
 def fail_agent(db: Database, job: Envelope) -> None:
-    """The Agent tool failed, or the user interrupted it."""
+    """Record that the Agent tool failed, or that the user interrupted it."""
     interrupted = "interrupted by the user" if job.payload.get("is_interrupt") is True else ""
     _record(db, job, replace(_call(job, "failed"), error=job.text("error") or interrupted))
 
 
 def start_agent(db: Database, job: Envelope) -> None:
-    """Claude Code spawned or resumed the agent, or an event came from it."""
+    """Record that Claude Code spawned or resumed the agent, or that an event came from it."""
     _record(db, job, replace(_life(job, "running"), began=True))
 
 
 def finish_agent(db: Database, job: Envelope) -> None:
-    """The agent finished, or failed."""
+    """Record that the agent finished or failed."""
     status = "failed" if job.payload.get("failed") is True else "completed"
     _record(db, job, replace(_life(job, status), error=job.text("error")))
 

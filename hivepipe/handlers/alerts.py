@@ -1,7 +1,7 @@
-"""raise_alerts: what began and what ceased to be wrong; send_alert: tell whoever asked for it.
+"""raise_alerts compares the alerts with those of the last check; send_alert notifies the user.
 
-Which alerts stand is kept in Redis: the store cannot say it while the alert is that it cannot be
-written. After a loss of Redis' data the store is asked.
+The active alerts are kept in Redis, because the alert may be that the store cannot be written.
+After a loss of Redis' data they are read from the store.
 """
 
 import logging
@@ -25,7 +25,7 @@ logger = logging.getLogger("hivepipe.alerts")
 
 
 def raise_alerts(workplace: Workplace, job: Envelope) -> None:
-    """Judge the stack, log what changed, hand back its record and its sending."""
+    """Check the stack, log what changed, and hand back the jobs that record and send it."""
     with connect(here()[0].socket) as connection:
         found = figures(connection)
         seen = alerts_of(vitals(workplace.home, found, connection))
@@ -58,7 +58,7 @@ def _job(operation: str, alert: Alert, state: str) -> Job:
 
 
 def record_alert(db: Database, job: Envelope) -> None:
-    """Record that an alert was raised, or is over."""
+    """Record that an alert was raised or has ended."""
     if job.text("state") == "over":
         stored.end_alert(db, job.text("name"), job.time)
     else:
@@ -66,8 +66,8 @@ def record_alert(db: Database, job: Envelope) -> None:
 
 
 def send_alert(workplace: Workplace, job: Envelope) -> None:
-    """Run the user's command and call the user's webhook, once each; what fails is in the log."""
-    here()  # what config.toml says now
+    """Run the user's command and call the user's webhook, once each; failures are logged."""
+    here()  # reads the current config.toml
     said = {
         "home": workplace.home,
         "alert": job.text("name"),

@@ -1,4 +1,4 @@
-"""archive_transcript: a transcript's new lines into its archive."""
+"""archive_transcript: append the new lines of a transcript to its archive."""
 
 import logging
 import os
@@ -46,10 +46,10 @@ logger = logging.getLogger("hivepipe.archive")
 
 
 def archive_transcript(workplace: Workplace, job: Envelope) -> None:
-    """Bring an archive up to what its transcript has now.
+    """Bring an archive up to date with its transcript.
 
-    One that is missing, or lies outside Claude's folders, is left alone; the log says so. So is
-    one of a session that somebody wanted forgotten.
+    A transcript that is missing or lies outside Claude's folders is skipped with a log entry. One
+    of a forgotten session is skipped.
     """
     if is_forgotten(workplace.home, job.session):
         return
@@ -79,7 +79,7 @@ def archive_transcript(workplace: Workplace, job: Envelope) -> None:
 
 
 def _was_unused(home: str, session: str) -> bool:
-    """Was the session closed before its first prompt, with which Claude Code begins the file?"""
+    """Tell whether the session ended before its first prompt; Claude Code then makes no file."""
     with suppress(StoreError), listings(database_path(home)) as store:
         found = store.session(session)
         return found is not None and found["status"] == "ended" and not found["prompts"]
@@ -87,7 +87,9 @@ def _was_unused(home: str, session: str) -> bool:
 
 
 def _archive_agents(workplace: Workplace, job: Envelope) -> None:
-    """Bring in what subagents wrote whose end nobody told: their client was killed."""
+    """Archive the transcripts of subagents whose end was not reported, because the client was
+    killed.
+    """
     for path in transcripts_of_agents(job.text("path")):
         with (
             suppress(FileNotFoundError, RefusedTranscriptError),
@@ -97,7 +99,7 @@ def _archive_agents(workplace: Workplace, job: Envelope) -> None:
 
 
 def _is_over(home: str, job: Envelope) -> bool:
-    """Has the session ended with this event? One that was resumed since is summarised later."""
+    """Tell whether the session ended with this event. A resumed session is summarised later."""
     if job.payload.get("ends") is not True:
         return False
     with suppress(StoreError), listings(database_path(home)) as store:
@@ -107,7 +109,7 @@ def _is_over(home: str, job: Envelope) -> bool:
 
 @cache
 def archives_of(home: str) -> Archives:
-    """Return the archives of a home, the same in the whole process: it knows what it wrote."""
+    """Return the archives of a home, one object per process, with its caches."""
     manifest = Manifest(home)
     archives = Archives(kept_folder(home), manifest)
     if os.path.isdir(home) and manifest.adopts:
@@ -116,11 +118,10 @@ def archives_of(home: str) -> Archives:
 
 
 def desk_of(workplace: Workplace, job: Envelope, *, with_usage: bool = True) -> Desk:
-    """Return what an archive asks, answered from this workplace.
+    """Return what an archive needs from its caller.
 
-    `with_usage`: what the messages used is handed on, and becomes costs.
-
-    RedactionRuleError: a rule of the user's cannot be used; nothing is archived without it.
+    `with_usage`: the usage of messages is handed back, and counts as cost. RedactionRuleError: a
+    rule of the user is invalid; nothing is archived without it.
     """
     redactor = _redactor(workplace.home, tuple(map(stamp, setting_table.files(workplace.home))))
 
@@ -131,7 +132,7 @@ def desk_of(workplace: Workplace, job: Envelope, *, with_usage: bool = True) -> 
 
     def tell(source: Source, path: str, portion: Portion) -> None:
         if with_usage:
-            said = Said() if source.agent else portion.said  # an agent's is none of the session's
+            said = Said() if source.agent else portion.said  # an agent's title is not the session's
             workplace.hand_back(job, [*usage_jobs(portion.usages, said)])
         take_names(kept_folder(workplace.home), archives_of(workplace.home).manifest)
         kinds = Counter(map(redactor.kind, portion.redactions.elements()))
@@ -153,7 +154,7 @@ def desk_of(workplace: Workplace, job: Envelope, *, with_usage: bool = True) -> 
 
 
 def _audit(folder: str, key: str, path: str, kinds: Counter[str], is_new: bool) -> None:
-    """Leave a line for a new archive, and for what was taken out; that nothing was, once."""
+    """Log a new archive, and what was redacted; that nothing was, only for a new archive."""
     if is_new:
         record_archive(folder, Path(path))
     if is_new or kinds:
@@ -162,22 +163,22 @@ def _audit(folder: str, key: str, path: str, kinds: Counter[str], is_new: bool) 
 
 @lru_cache(maxsize=4)
 def _redactor(home: str, _stamps: tuple[Stamp, ...]) -> Redactor:
-    """Return the rules in force, compiled again when a file of theirs has changed."""
+    """Return the redactor in force; it is rebuilt when a file of rules has changed."""
     return load_redactor(home)
 
 
 @lru_cache(maxsize=4)
 def _prices(home: str, _period: float) -> PriceTable:
-    """Return the prices, looked up once in each period: a turn reads no file that it need not."""
+    """Return the prices, read once per period so that most turns read no price file."""
     try:
         return prices_in_force(home)
-    except PricesError as error:  # no reason to lose a transcript
+    except PricesError as error:  # no reason to skip a transcript
         logger.warning("%s; the built-in prices are used", error)
         return built_in()
 
 
 def _warn(workplace: Workplace, job: Envelope, what: str, is_settled: bool) -> None:
-    """Say it once per event: the first look may simply have come too early."""
+    """Log once per event: the job without a delay may have come too early."""
     if is_settled:
         text = f"{what} (session {job.session})"
         logger.warning("%s", text)

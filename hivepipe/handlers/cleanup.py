@@ -1,4 +1,4 @@
-"""cleanup_agents: rows of agents that have had their time; log_cleanups: the same for reading."""
+"""cleanup_agents soft-deletes outdated agents; log_cleanups writes the runs to a log file."""
 
 import re
 from contextlib import closing
@@ -25,18 +25,18 @@ TRIGGERS = ("periodic", "session_end", "task_complete", "manual")
 
 
 def cleanup_agents(workplace: Workplace, job: Envelope) -> None:
-    """Delete, softly, what has had its time at the time of the event, and have it logged."""
+    """Soft-delete the agents that are outdated at the time of the event, and have it logged."""
     path = database_path(workplace.home)
     with closing(Database(path, BUSY_TIMEOUT_SECS)) as db, db.transaction():
         is_new = mark_applied(db, job)
         judged = clean(db, job.id, job.text("trigger"), job.event_time_ns) if is_new else []
-    # Not new: this worker was killed after the commit, perhaps before the hand-over.
+    # Not new: this worker was killed after the commit, perhaps before it handed back the job.
     if not is_new or any(verdict.goes for _, verdict in judged):
         workplace.hand_back(job, [Job("log_cleanups", {}, "")])
 
 
 def clean(db: Database, job_id: str, trigger: str, time_ns: int) -> list[tuple[str, Verdict]]:
-    """Delete within the caller's transaction; return what became of each agent."""
+    """Delete within the caller's transaction; return the verdict on each agent."""
     cause = trigger if trigger in TRIGGERS else "unknown"
     judged = cleanups.verdicts(db, datetime.fromtimestamp(time_ns / 1e9, UTC))
     cleanups.delete_agents(db, job_id, cause, stored_time(time_ns), judged)
@@ -44,13 +44,13 @@ def clean(db: Database, job_id: str, trigger: str, time_ns: int) -> list[tuple[s
 
 
 def log_cleanups(workplace: Workplace, _job: Envelope) -> None:
-    """Bring cleanup.log up to what the store has."""
+    """Append the runs of the store to cleanup.log."""
     with closing(Database(database_path(workplace.home))) as db:
         write_log(workplace.home, db)
 
 
 def write_log(home: str, db: Database) -> None:
-    """Append the runs that the log does not have yet; it says itself which those are."""
+    """Append the runs that the log lacks; its last line says which is the last run in it."""
     with locked(kept_folder(home), "cleanup", Manifest(home)) as folder:
         while runs := cleanups.runs_after(db, _last_run(folder), RUNS_AT_A_TIME):
             for run, agents in runs:
@@ -66,7 +66,9 @@ def _last_run(folder: ExportFolder) -> int:
 
 
 def _lines(run: Row, agents: list[Row]) -> list[str]:
-    """Return the lines of one run, its own the last: a torn one is written anew."""
+    """Return the log lines of one run; the run's own line is last, so that a torn entry is
+    repeated.
+    """
     head = f"[{run['created_at'][:19]}Z] [{run['cause']}] [INFO]"
     terms = ", ".join(f"{run[why]} {why}" for why in ("expired", "completed", "orphaned"))
     total = run["expired"] + run["completed"] + run["orphaned"]
@@ -77,5 +79,5 @@ def _lines(run: Row, agents: list[Row]) -> list[str]:
 
 
 def _name(agent: Row) -> str:
-    """Name its session too: by that its line is found when the session is to be forgotten."""
+    """Return agent and session ids: the line is found by the session when that is forgotten."""
     return f"{agent['id']} of {agent['session_id']}" if agent["session_id"] else str(agent["id"])

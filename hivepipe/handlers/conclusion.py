@@ -1,7 +1,7 @@
-"""conclude_session: what follows from the end of a session, once for each end.
+"""conclude_session: the follow-up work of a session's end, done once for each end.
 
-A SessionEnd may come while other instances are in the session: then nothing follows yet. It comes
-in any order with theirs, so whichever is stored last finds the session ended.
+While other instances are in the session, a SessionEnd has no follow-up work. The events of the
+instances come in any order; the one that is stored last finds the session ended.
 """
 
 from contextlib import closing
@@ -22,7 +22,7 @@ BUSY_TIMEOUT_SECS = 0.1
 
 
 def conclude_session(workplace: Workplace, job: Envelope) -> None:
-    """Archive the transcript, have it summarised, and clean up after the process.
+    """Hand back the jobs that archive the transcript, summarise it, and clean up after the process.
 
     MissingParentError: the end itself is not stored yet.
     """
@@ -35,7 +35,7 @@ def conclude_session(workplace: Workplace, job: Envelope) -> None:
 
 
 def _is_over(db: Database, job: Envelope) -> bool:
-    """Has the session ended, and is this the job that sees to it?"""
+    """Tell whether the session has ended and this job may do its follow-up work."""
     mark_applied(db, job)
     if not session_exists(db, job.session):
         if not job.session or is_deleted(db, job.session) or is_forgotten(db, job.session):
@@ -47,14 +47,14 @@ def _is_over(db: Database, job: Envelope) -> bool:
 
 
 def _clean_up(db: Database, job: Envelope) -> list[Job]:
-    """Nothing to clean up where every process went on in another session."""
+    """Return the cleanup job; [] if every process continues in another session."""
     if not process_ended(db, job.session):
         return []
     return [Job("finish_process", {}, job.session[:8])]
 
 
 def _archive(job: Envelope) -> list[Job]:
-    """The transcript lags behind the event; it is summarised when it has settled."""
+    """Return the job that archives the transcript; delayed, as it is written after the event."""
     if not job.text("path"):
         return []
     payload: dict[str, object] = {

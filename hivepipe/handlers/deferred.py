@@ -1,8 +1,8 @@
-"""A handler that is imported when its operation first comes.
+"""A handler that is imported at its first use.
 
-The direct path starts a process for one event, and would pay for what it never executes: Redis'
-client, HTTP, language models. Processes that live long load all when they start: what an upgrade
-put on the disk meanwhile is not theirs.
+The direct path starts a process for one event, and would otherwise import modules that it does not
+use: Redis' client, HTTP, language models. Long-lived processes load all handlers when they start,
+so that an upgrade on disk does not change them.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,10 +10,10 @@ from importlib import import_module
 
 
 class Deferred:
-    """Stands for `module.function` of this package."""
+    """A handler, named as `module.function` of this package."""
 
     def __init__(self, name: str) -> None:
-        """Nothing is imported yet."""
+        """Store the name; nothing is imported yet."""
         self._module, _, self._function = name.rpartition(".")
 
     def load(self) -> Callable[..., None]:
@@ -23,12 +23,12 @@ class Deferred:
         return handler
 
     def __call__(self, *arguments: object) -> None:
-        """Execute it."""
+        """Call the handler."""
         self.load()(*arguments)
 
 
 def load_all(handlers: Iterable[object]) -> None:
-    """Import whatever is not imported yet."""
+    """Import the deferred handlers among these."""
     for handler in handlers:
         if isinstance(handler, Deferred):
             handler.load()

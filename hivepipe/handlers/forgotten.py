@@ -1,7 +1,7 @@
-"""Which sessions are not to come back, for handlers of files.
+"""The forgotten sessions, for handlers of files.
 
-The store knows. Opening it for each turn would read as much as a short turn itself, so it is read
-once, and again whenever whoever forgot something has said so.
+Opening the store for each turn would read as much as a short turn itself, so the list is cached
+until the `forgotten` marker changes.
 """
 
 import time
@@ -14,12 +14,12 @@ from hivepipe.store.location import database_path
 
 
 def is_forgotten(home: str, *sessions: str) -> bool:
-    """Did somebody want one of these sessions forgotten?"""
+    """Tell whether one of these sessions was forgotten."""
     return not _forgotten(home, stamp(_word(home))).isdisjoint(sessions)
 
 
 def say_forgotten(home: str) -> None:
-    """Have every process of the home read again what is forgotten."""
+    """Change the marker, so that every process of the home reads the list again."""
     write_small(_word(home), f"{time.time_ns()}\n")
 
 

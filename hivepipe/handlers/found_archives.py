@@ -1,4 +1,4 @@
-"""Taking in a predecessor's archives, as copies.
+"""Import a predecessor's archives as copies.
 
     main-session/2025-01/2025-01-10_14-30-00_abc123.jsonl (or .jsonl.gz), .meta.json
     subagent/<type>/2025-01/2025-01-10_14-35-00_task-xyz.jsonl, .meta.json
@@ -42,7 +42,7 @@ LARGEST_UNPACKED_BYTES = 4 << 30
 
 _NAME = re.compile(r"(\d{4}-\d\d-\d\d)_(\d\d)-(\d\d)-(\d\d)_(.+)", re.ASCII)
 _SUFFIXES = (".jsonl", ".jsonl.gz")
-# What the predecessor said of the whole stands in place of what is counted in the lines.
+# The predecessor's values of these keys replace those that are counted from the lines.
 _ITS_OWN: dict[str, tuple[type, ...]] = {
     "message_count": (int,),
     "duration_seconds": (int, float),
@@ -53,17 +53,18 @@ _ITS_OWN: dict[str, tuple[type, ...]] = {
 def take_in_archives(workplace: Workplace, job: Envelope, folder: str) -> Iterator[Row]:
     """Copy the archives below a predecessor's logs folder into the home's; yield a row for each.
 
-    The folder may be the home's own, where hivepipe's archives are passed over, or any other. The
+    The folder may be the home's own, where hivepipe's archives are skipped, or any other. The
     originals are only read. A copy is redacted, listed, searched and pruned like any archive of
-    hivepipe's; its age counts from now. Its metadata have the predecessor's keys, and all of them
-    as they were under `found`. Lines of a session that hivepipe archives too go into one archive,
-    each once. What the messages cost is not booked.
+    hivepipe; its age counts from now. Its metadata have the predecessor's keys, and the unchanged
+    originals under `found`. Lines of a session that hivepipe archives too go into one archive
+    without duplicates. The cost of the messages is not recorded.
 
-    Once, however often it is called: a file is known by its content, and by whose it is. After a
-    kill it goes on. Two files of the same bytes are two archives, unless both are of one session or
-    agent: then the second row names the first file.
-    Metadata that are missing or damaged are named, and the lines are taken by name. Other
-    exceptions (StoreError, StoppedError) mean: not now.
+    Repeated calls import a file once: it is identified by its content and its session or agent.
+    After a kill the next call continues. Two files with equal bytes are two archives, unless both
+    belong to one session or agent; then the second row names the first file.
+
+    Missing or damaged metadata are reported, and the lines are attributed by the file name. Other
+    exceptions (StoreError, StoppedError) mean that the import can be repeated later.
     """
     archives = archives_of(workplace.home)
     desk = desk_of(workplace, job, with_usage=False)
@@ -77,7 +78,7 @@ def take_in_archives(workplace: Workplace, job: Envelope, folder: str) -> Iterat
 
 
 def not_taken_in(home: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield the archives in the home's folder that hivepipe neither made nor took in so."""
+    """Yield the archives in the home's folder that hivepipe neither made nor imported unchanged."""
     manifest = Manifest(home)
     folder = kept_folder(home)
     known = {each.path: each.stamp for each in manifest.found(ARCHIVE)}
@@ -91,7 +92,7 @@ def not_taken_in(home: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _found_in(folder: str, manifest: Manifest, home: str) -> list[str]:
-    """Return the files of lines below a folder that hivepipe did not make, relative to it."""
+    """Return the paths of archives below a folder that hivepipe did not make, relative to it."""
     made = manifest.made() if folder == kept_folder(home) else frozenset()
     found = []
     for kind in KINDS:
@@ -143,20 +144,20 @@ def _take_in(home: str, archives: Archives, desk: Desk, folder: str, path: str) 
 
 
 def _same(found: Found, known: Iterable[Found]) -> Found | None:
-    """Return one that was taken in with the same bytes as the same session or agent."""
+    """Return an archive that was imported with the same bytes as the same session or agent."""
     whose = (found.digest, found.key)
     return next((each for each in known if (each.digest, each.key) == whose), None)
 
 
 def _as_other(found: Found, same: Found) -> str:
-    """Say so of a file whose other name still leads to the same bytes: one archive has both."""
+    """Return a note if the other file with the same bytes still exists; "" otherwise."""
     is_moved = same.path == found.path or not os.path.lexists(same.path)
     return "" if is_moved else f"the same as {clean(same.path)}"
 
 
 @contextmanager
 def _opened(folder: str, path: str) -> Iterator[BufferedReader]:
-    """Open a file below a folder; OSError where a link stands in the way."""
+    """Open a file below a folder; OSError if there is a link on the way."""
     *inner, name = path.split("/")
     with Folder(folder, *inner) as there, os.fdopen(there.open(name), "rb") as file:
         yield file
@@ -168,7 +169,7 @@ def _stamp(status: os.stat_result) -> str:
 
 @contextmanager
 def _plain(home: str, path: str, file: BufferedReader) -> Iterator[IO[bytes]]:
-    """Give the lines, unpacked in the home for as long as they are read."""
+    """Give the lines; a compressed file is unpacked to a temporary file in the home."""
     if not path.endswith(".gz"):
         yield file
         return
@@ -181,7 +182,7 @@ def _plain(home: str, path: str, file: BufferedReader) -> Iterator[IO[bytes]]:
         yield plain
 
 
-# ---- whose it is
+# ---- session and agent
 
 
 def _meta(folder: str, path: str) -> tuple[Meta, str]:
@@ -204,7 +205,7 @@ def _meta(folder: str, path: str) -> tuple[Meta, str]:
 
 
 def _source(whole: str, path: str, meta: Meta, lines: IO[bytes]) -> Source:
-    """Say whose transcript it is: by the metadata, else by the lines, else by the name."""
+    """Return the source, attributed by the metadata, else the lines, else the file name."""
     kind, *folders, file = path.split("/")
     stem = file.removesuffix(".gz").removesuffix(".jsonl")
     named = _NAME.fullmatch(stem)
@@ -231,11 +232,11 @@ def _id_in(meta: Meta, *names: str) -> str:
 
 
 def _id(text: str) -> str:
-    """Return an id made from a name, whatever stands in it."""
+    """Return a valid id made from any file name."""
     return valid_id(re.sub(r"[^A-Za-z0-9._-]", "_", text)[:100]) or "unknown"
 
 
-# ---- what is said of it
+# ---- metadata
 
 
 def _redacted(meta: Meta, desk: Desk) -> Meta:
@@ -247,7 +248,7 @@ def _redacted(meta: Meta, desk: Desk) -> Meta:
 
 
 def _desk_for(desk: Desk, source: Source, said: Meta) -> Desk:
-    """Describe the lines in the predecessor's own words where it has some."""
+    """Return a desk that puts the predecessor's values in place of the counted ones."""
 
     def its_own(counted: Meta) -> Meta:
         chosen = {

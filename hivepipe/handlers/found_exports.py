@@ -1,4 +1,4 @@
-"""Taking in a predecessor's exports: `skill-usage.json`, its index, `archive-index.json`.
+"""Import a predecessor's exports: `skill-usage.json`, its index, `archive-index.json`.
 
 Entry point for importers: `take_in_exports(home, folder)`. The folder may be the home's own one or
 any other; nothing in it is changed.
@@ -38,24 +38,24 @@ MOST_DAYS = 3660
 
 
 class Row(NamedTuple):
-    """What became of one file, or of one skill in it."""
+    """The result for one file, or for one skill in it."""
 
     path: str
     kind: str
     outcome: str
     reason: str = ""
-    key: str = ""  # of the archive that has the lines
+    key: str = ""  # key of the archive that has the lines
 
 
 def take_in_exports(home: str, folder: str) -> list[Row]:
-    """Bring the skills of a predecessor's exports into the store; return a row for each file.
+    """Import the skills of a predecessor's exports into the store; return a row for each file.
 
-    Once, however often it is called: a file is known by its content, and a later version of it
-    replaces the counts of the earlier one. A kill leaves all of a file's skills in the store or
-    none. A skill that cannot be read is a row of its own, and does not hold back the others. The
-    indexes say nothing that is not said elsewhere: they are named and left. The files themselves
-    are not touched; in the home's own folder the next export sets them aside, and `uninstall`
-    gives them back. StoreError, OSError: not now.
+    Repeated calls import a file once: it is identified by its content, and a later version of it
+    replaces the counts of the earlier one. A kill leaves all skills of a file in the store or none.
+    A skill that cannot be read has a row of its own, and does not stop the others. The indexes have
+    no further information: they are reported and skipped. The files are not changed; in the home's
+    own folder the next export moves them aside, and `uninstall` restores them. StoreError, OSError:
+    the import can be repeated later.
     """
     manifest = Manifest(home)
     rows: list[Row] = []
@@ -74,7 +74,7 @@ def _take_in(home: str, manifest: Manifest, folder: Folder, name: str) -> Iterat
     data = _data_of(folder, name)
     if data is None:
         yield Row(path, name, REFUSED, "it is no file, or larger than 64 MB")
-    elif manifest.wrote(name, data):  # an export of ours that lies elsewhere now
+    elif manifest.wrote(name, data):  # an export of ours from another place
         yield Row(path, name, KNOWN, "hivepipe wrote it")
     elif name != USAGE:
         if name == USAGE_INDEX and _is_own_index(home, data):
@@ -124,7 +124,7 @@ def _take_in_usage(home: str, manifest: Manifest, path: str, data: bytes) -> Ite
 
 
 def _is_own_index(home: str, data: bytes) -> bool:
-    """Is it what 1.0.0, which kept no manifest, wrote of what is in the store?"""
+    """Tell whether 1.0.0, which had no manifest, wrote this index from the store's data."""
     path = database_path(home)
     if not path.exists():
         return False
@@ -138,7 +138,7 @@ class _Skill(NamedTuple):
 
 
 def _skill(name: str, entry: Any) -> _Skill | str:
-    """Read one skill; or say why it cannot be."""
+    """Parse one skill; return an error text if it is not valid."""
     if not isinstance(entry, dict):
         return "it is no object"
     name = clean(name)[:CAP_NAME]
@@ -187,7 +187,7 @@ def _list(entry: dict[str, Any], name: str) -> list[Any]:
 
 
 def _time(value: Any) -> str:
-    """Return a time as the store writes it; empty if it is none. Without a zone it was local."""
+    """Return a time in the store's format; "" if it is not valid. Without a zone it is local."""
     try:
         moment = datetime.fromisoformat(value).astimezone(UTC)
     except (TypeError, ValueError, OverflowError):

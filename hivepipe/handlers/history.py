@@ -1,4 +1,4 @@
-"""What happened in a session: log lines, prompts, skill uses."""
+"""Handlers of log lines, prompts and skill uses."""
 
 import orjson
 
@@ -9,7 +9,7 @@ from hivepipe.store.database import Database
 
 
 def insert_log(db: Database, job: Envelope) -> None:
-    """One line per checkpoint: which tool, on which file."""
+    """Log a checkpoint with its tool and file."""
     data = {
         "trigger": job.text("trigger"),
         "file_path": job.text("file_path"),
@@ -20,7 +20,7 @@ def insert_log(db: Database, job: Envelope) -> None:
 
 
 def record_goal(db: Database, job: Envelope) -> None:
-    """The conversation is compacted: note it, with the task; the briefing reminds of both."""
+    """Log a compaction with its task; the briefing repeats both."""
     data = {"trigger": job.text("trigger"), "task": job.text("task_id"), "instance": job.instance}
     message = f"Compaction: {job.text('trigger') or 'unknown'}"
     history.insert_log(db, job, "INFO", message, orjson.dumps(data).decode())
@@ -39,7 +39,7 @@ _NOTICES = {
 
 
 def record_notice(db: Database, job: Envelope) -> None:
-    """Note what Claude Code said beside its calls, with the reason."""
+    """Log a notice of Claude Code with its text."""
     kind = job.text("kind")
     level, words = _NOTICES.get(kind, ("INFO", kind))
     data = {"notice": kind, "instance": job.instance}
@@ -48,12 +48,12 @@ def record_notice(db: Database, job: Envelope) -> None:
 
 
 def record_prompt(db: Database, job: Envelope) -> None:
-    """Keep what the user asked for."""
+    """Store the user's prompt."""
     history.insert_prompt(db, job)
 
 
 def record_skill(db: Database, job: Envelope) -> None:
-    """Keep one use of a skill; the session is at work."""
+    """Store one use of a skill, which also shows that the session is active."""
     if sessions.require_session(db, job):
         note_event(db, job)
     history.insert_skill_use(db, job)

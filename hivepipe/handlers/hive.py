@@ -1,4 +1,4 @@
-"""What a hive's monitor saw, and the look at all hives by the clock."""
+"""record_status stores a worker's status; check_hives checks all hives periodically."""
 
 import logging
 
@@ -21,7 +21,7 @@ _TEXTS = ("status", "content", "sha256", "changed_at")
 
 
 def record_status(db: Database, job: Envelope) -> None:
-    """Keep what a worker said, as its monitor saw it."""
+    """Store a status of a worker, as the monitor read it."""
     worker, changed_ns = valid_id(job.text("worker_id")), job.number("changed_ns")
     if not worker or changed_ns is None:
         raise BadEnvelopeError("no worker, or no time")
@@ -31,10 +31,10 @@ def record_status(db: Database, job: Envelope) -> None:
 
 
 def check_hives(workplace: Workplace, job: Envelope) -> None:
-    """Look at every worker of a home: write down who died, take the steps that are due."""
+    """Check every worker of a home: record those that died, and take the steps that are due."""
     policy, unset = Policy.of_settings(), unset_variables()
     hindrance = ""
-    if unset and policy.mode != "report":  # stopped, a worker could not go on
+    if unset and policy.mode != "report":  # a stopped worker could not be resumed
         hindrance = f"hive_policy is not followed: the stack has no {', '.join(unset)} (hive_env)"
         policy = policy._replace(mode="report")
     for hive in hives(workplace.home):
@@ -47,7 +47,7 @@ def _check(hive: Hive, policy: Policy, hindrance: str) -> None:
     for standing in orchestrator.check():
         try:
             step = acting.act(orchestrator, standing, policy)
-        except (HiveError, OSError) as error:  # the others get theirs all the same
+        except (HiveError, OSError) as error:  # go on with the other workers
             logger.warning("%s: %s", standing.worker.id, error)
             continue
         if step:

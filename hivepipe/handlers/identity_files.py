@@ -1,14 +1,14 @@
-"""Identity files on disk: written only where nobody minds, and given back.
+"""Identity files on disk: written only to unmodified, untracked files, and restored.
 
-Written is a file that nobody edited since it was looked at and that no git tracks, in one
-rename. What stood there before is kept:
+A file is written by one rename, if it was not edited since it was read and git does not track it.
+The previous content is kept:
 
-    <home>/identity/before/<hash of the path>          the bytes; absent where there was no file
+    <home>/identity/before/<hash of the path>          the bytes; absent if there was no file
     <home>/identity/before/<hash of the path>.ours     SHA-256 of what was written instead
-    <home>/identity/before/<hash of the path>.<...>    an older one, that could not be given back
+    <home>/identity/before/<hash of the path>.<...>    older content that could not be restored
 
-The mark `.ours` is made after the bytes are safe and goes before them: a kill at any moment loses
-nothing, and whoever comes next finishes.
+The mark `.ours` is made after the bytes are stored and removed before them. So a kill at any moment
+loses nothing, and the next process completes the work.
 """
 
 import os
@@ -26,9 +26,10 @@ from hivepipe.intake.snapshots import read_regular
 def replace(
     home: str, path: Path, text: str, *, keeps_before: bool, known: Collection[str] = ()
 ) -> str:
-    """Write the file, perhaps keeping what it held; return why not, empty if it was done.
+    """Write the file; return the reason if it was refused, "" if it was written.
 
-    `known`: hashes of what is kept elsewhere. OSError: the folder cannot be written.
+    `keeps_before`: keep the previous content. `known`: hashes of content that is kept elsewhere.
+    OSError: the folder cannot be written.
     """
     is_there = path.exists() or path.is_symlink()
     before = read_regular(str(path))
@@ -44,15 +45,15 @@ def replace(
 
 
 def _keep_before(kept: Path, before: bytes | None, text: str, known: Collection[str]) -> None:
-    """Of several sessions, or one that never ended, what the first one found counts.
+    """Keep the previous content; with several sessions, that which the first one found.
 
-    Unless a person wrote something else since: then that counts, and the older text is laid aside.
+    If a person wrote something else meanwhile, that is kept, and the older content is renamed.
     """
     make_folders(str(kept.parent))
     mark = kept.with_suffix(".ours")
     written = _written(kept)
     if not written and before is None:
-        kept.unlink(missing_ok=True)  # of one that was killed before it made its mark
+        kept.unlink(missing_ok=True)  # left by a process that was killed before it made its mark
     elif before is not None and (not written or digest_of(before) not in {written, *known}):
         older = read_regular(str(kept))
         if written and older not in (None, before):
@@ -63,20 +64,20 @@ def _keep_before(kept: Path, before: bytes | None, text: str, known: Collection[
 
 
 def is_ours(home: str, path: Path) -> bool:
-    """Does there stand what was written, perhaps edited since? Not what was given back."""
+    """Tell whether the file is one that we wrote, possibly edited since, and not restored."""
     kept = _kept(home, path)
     return bool(_written(kept)) and read_regular(str(path)) != read_regular(str(kept))
 
 
 def _written(kept: Path) -> str:
-    """Return the hash of what was written instead; empty: nothing was."""
+    """Return the hash of what was written; "": nothing was."""
     return read_small(str(kept.with_suffix(".ours"))).strip()
 
 
 def give_back(home: str, path: Path, known: Collection[str]) -> str:
-    """Put back what a file held before; return why not, empty if it was done.
+    """Restore the previous content of a file; return the reason if refused, "" if it was done.
 
-    `known`: hashes of what is kept elsewhere, so that nothing is lost by it.
+    `known`: hashes of content that is kept elsewhere, so that replacing it loses nothing.
     """
     kept = _kept(home, path)
     written = _written(kept)
@@ -102,7 +103,7 @@ def _what_was_before(kept: Path) -> str:
 
 
 def is_tracked(path: Path) -> bool:
-    """Does git know this file? Who cannot tell says yes."""
+    """Tell whether git tracks this file; True if that cannot be determined."""
     if not any((folder / ".git").exists() for folder in path.parents):
         return False
     asked = git.ask(str(path.parent), "ls-files", "--error-unmatch", "--", path.name)
@@ -114,9 +115,9 @@ def _kept(home: str, path: Path) -> Path:
 
 
 def _exchange(path: Path, before: bytes | None, data: bytes | None) -> bool:
-    """Replace the file in one step if it still holds what it held; False: it does not.
+    """Replace the file atomically if it still has the content `before`; return False otherwise.
 
-    None stands for no file.
+    None means no file.
     """
     _remove_left_over(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -133,7 +134,7 @@ def _exchange(path: Path, before: bytes | None, data: bytes | None) -> bool:
 
 
 def _remove_left_over(path: Path) -> None:
-    """Remove what a killed process wrote and never renamed."""
+    """Remove temporary files of processes that were killed before the rename."""
     for temporary in path.parent.glob(f".{path.name}.*.tmp"):
         with suppress(ValueError, PermissionError):
             try:

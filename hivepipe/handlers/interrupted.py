@@ -1,6 +1,6 @@
-"""Turns that a person ended: with Esc, or with No to a question. No hook is told of it.
+"""Turns that a person ended with Esc, or with No to a question; no hook reports these.
 
-Claude Code's process says that it is idle; the store hears it as a pause, at the time of its word.
+The status of Claude Code's process becomes idle; it is stored as a pause at the status' time.
 """
 
 from collections.abc import Iterator
@@ -14,12 +14,12 @@ from hivepipe.store.database import Database
 from hivepipe.store.open_sessions import open_turns
 from hivepipe.stored_times import stored_time
 
-SETTLED_NS = 30 * 10**9  # by then the end of a turn, which hooks were told of, is in the store
+SETTLED_NS = 30 * 10**9  # by then the end of a turn that hooks reported is in the store
 REASON = "by a person, with Esc or No"
 
 
 def interrupted(db: Database, job: Envelope, machine: tuple[str, str, str]) -> Iterator[Message]:
-    """Yield a pause for each session whose turn is open and whose process is idle."""
+    """Yield pause messages for each session with an open turn whose process is idle."""
     for row in open_turns(db):
         if not fate_of(row, machine).lives:
             continue

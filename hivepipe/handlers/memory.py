@@ -1,7 +1,7 @@
-"""Memory files: found in their folders, indexed when they changed, forgotten when they are gone.
+"""Index the memory files of a session's folders, and search them.
 
-Folders are those of a profile (`memory` in its own folder), Claude Code's own for the project, and
-those the user names (`memory_dirs`).
+The folders are those of a profile (`memory` in its own folder), Claude Code's own folder for the
+project, and those that the user names (`memory_dirs`).
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from hivepipe.summaries.providers import EMBEDDINGS_KEY, read_credentials
 
 SUFFIXES = (".md", ".txt")
 MOST_FILES = 5_000
-AT_ONCE = 64  # texts in one request
+AT_ONCE = 64  # texts per request
 WORDS_WEIGHT = 1.0
 RATED_WEIGHT = 0.1
 
@@ -37,12 +37,12 @@ logger = logging.getLogger("hivepipe.memory")
 
 
 def index_path(home: str) -> Path:
-    """Return where the index lies."""
+    """Return the path of the index."""
     return Path(home, "memory.db")
 
 
 def index_memory(workplace: Workplace, job: Envelope) -> None:
-    """Bring the index up to what the folders of a session hold."""
+    """Update the index from the folders of a session."""
     with closing(MemoryIndex(index_path(workplace.home))) as index:
         for folder in _named_folders(job):
             index.remember_folder(folder)
@@ -52,7 +52,9 @@ def index_memory(workplace: Workplace, job: Envelope) -> None:
 
 
 def _named_folders(job: Envelope) -> Iterator[Folder]:
-    """A folder inside the profile's is the agent's own, any other the swarm's."""
+    """Yield the folders of a job; one inside the profile's folder is the agent's, others the
+    swarm's.
+    """
     own = job.text("profile_folder")
     for path in job.text("folders").split("\n"):
         if not path.startswith("/"):
@@ -63,7 +65,7 @@ def _named_folders(job: Envelope) -> Iterator[Folder]:
 
 
 def catch_up(index: MemoryIndex, check_stop: CheckStop = lambda: None) -> int:
-    """Index what changed, drop what is gone; return how many files were read anew."""
+    """Index changed files and remove missing ones; return how many were indexed."""
     for named in (settings.variable("HIVEPIPE_MEMORY_DIRS") or "").split(":"):
         if named.startswith("/"):
             index.remember_folder(Folder(os.path.realpath(named), SWARM, ""))
@@ -95,7 +97,7 @@ def _index(index: MemoryIndex, folder: str, path: str, stamp: tuple[int, int], b
 
 
 def _files_in(folder: str) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Yield the memory files of a folder, not through links, with size and time of change."""
+    """Yield path and (size, modification time) of a folder's memory files; links are skipped."""
     count = 0
     for root, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -117,11 +119,11 @@ def _files_in(folder: str) -> Iterator[tuple[str, tuple[int, int]]]:
                 yield path, (status.st_size, status.st_mtime_ns)
 
 
-# ---- by meaning
+# ---- search by meaning
 
 
 def provider() -> Provider | None:
-    """Return the endpoint that the user named; None: words alone."""
+    """Return the user's embeddings provider; None: search by words only."""
     url = settings.variable("HIVEPIPE_EMBEDDINGS_URL")
     model = settings.variable("HIVEPIPE_EMBEDDINGS_MODEL")
     if not url or not model:
@@ -131,7 +133,7 @@ def provider() -> Provider | None:
 
 
 def embed_missing(index: MemoryIndex, check_stop: CheckStop = lambda: None) -> None:
-    """Give every chunk its vector; a provider that fails is a warning, words still find it."""
+    """Embed the chunks without a vector; a provider's failure is logged as a warning."""
     asked = provider()
     if asked is None:
         return
@@ -146,9 +148,9 @@ def embed_missing(index: MemoryIndex, check_stop: CheckStop = lambda: None) -> N
 
 
 def search(home: str, index: MemoryIndex, query: str, words: str, limit: int) -> list[Hit]:
-    """Return the best chunk of each file, by words and, where a provider is set, by meaning.
+    """Return the best chunk of each file, by words and, if there is a provider, by meaning.
 
-    `words`: the query as FTS5 takes it. What was useful before comes first among equals.
+    `words`: the query in FTS5 syntax. Useful ratings raise the score, others lower it.
     """
     by_words = index.find_words(words, 10 * limit) if words else []
     best = max((score for _, score in by_words), default=0.0) or 1.0

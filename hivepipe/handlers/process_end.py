@@ -1,7 +1,7 @@
-"""The start and the end of a profile's session, as far as they touch files and other processes.
+"""Identity files, memory index and pm2 processes at the start and end of a profile's session.
 
-At the start the profile's folder is made, what it holds is looked at, and what is newer in the
-store is written there; at the end what changed is taken in, and what was there before comes back.
+At the start the profile's folder is made, its files are read, and newer versions of the store are
+written there. At the end changed files are taken in, and previous contents are restored.
 """
 
 import logging
@@ -32,7 +32,7 @@ logger = logging.getLogger("hivepipe.profiles")
 
 
 def sync_profile(workplace: Workplace, job: Envelope) -> None:
-    """A session of a profile's began."""
+    """Synchronise the files of a profile when one of its sessions starts."""
     profile, folder = valid_id(job.text("profile_id")), job.text("folder")
     if not profile or not folder.startswith("/"):
         raise BadEnvelopeError("no profile, or no folder")
@@ -45,13 +45,13 @@ def sync_profile(workplace: Workplace, job: Envelope) -> None:
 
 
 def finish_process(workplace: Workplace, job: Envelope) -> None:
-    """The process of a session ended: by SessionEnd, or found gone."""
+    """Clean up after the process of a session, which ended by SessionEnd or was found gone."""
     with closing(Database(database_path(workplace.home))) as db:
         own = profiles.profile_of_session(db, job.session)
         is_last = own is not None and not profiles.other_sessions_in_folder(
             db, job.session, own["folder"]
         )
-        # Asked before what the folder holds now becomes a version of its own.
+        # Asked before the folder's current content becomes a version.
         known = _known_claude_md(db, own["profile_id"], own["folder"]) if own else set()
         if own is not None:
             _take_in(db, workplace, job, own["profile_id"], own["folder"])
@@ -65,7 +65,7 @@ def finish_process(workplace: Workplace, job: Envelope) -> None:
 
 
 def _index_memories(home: str) -> None:
-    """Find what was written without a tool of Claude's; an index that nobody has is not made."""
+    """Index memory files that no tool of Claude wrote, if there is an index."""
     if index_path(home).exists():
         with closing(MemoryIndex(index_path(home))) as index:
             catch_up(index)
@@ -74,10 +74,10 @@ def _index_memories(home: str) -> None:
 
 
 def _bring(db: Database, home: str, profile: str, path: Path) -> None:
-    """Write what is newer in the store than in the folder, if the folder's is an old copy."""
+    """Write the store's newer version to the folder, if the file there is an old copy."""
     current = profiles.current_version(db, profile, path.name)
     if current is None or digest_of(current["text"].encode()) != current["sha256"]:
-        return  # nothing there, or a secret was taken out of it
+        return  # no version, or a secret was redacted from it
     if path.name == CLAUDE_MD:
         others = profiles.others_in_folder(db, profile, str(path.parent))
         if not profiles.writes_claude_md(db, profile) or others:
@@ -94,13 +94,13 @@ def _bring(db: Database, home: str, profile: str, path: Path) -> None:
 
 
 def _is_old_copy(db: Database, profile: str, path: Path, digest: str) -> bool:
-    """Has nobody changed the file since it was last looked at?"""
+    """Tell whether the file is unchanged since it was last read."""
     known = profiles.baseline(db, profile, str(path.parent), path.name)
     return digest == known if known else profiles.is_version(db, profile, path.name, digest)
 
 
 def _take_in(db: Database, workplace: Workplace, job: Envelope, profile: str, folder: str) -> None:
-    """Hand back what the files say now; the handler knows what of it is news."""
+    """Hand back the current files; the handler of sync_identity decides which are new."""
     jobs = []
     for name in IDENTITY_FILES:
         data = read_regular(f"{folder}/{name}")
@@ -122,7 +122,7 @@ def _take_in(db: Database, workplace: Workplace, job: Envelope, profile: str, fo
 
 
 def _is_the_users(db: Database, home: str, profile: str, folder: str) -> bool:
-    """Is the CLAUDE.md that stands there somebody else's, ours not written or given back by now?"""
+    """True if CLAUDE.md holds the user's own text (ours not written yet, or already restored)."""
     return (
         not is_ours(home, Path(folder, CLAUDE_MD))
         and profiles.writes_claude_md(db, profile)
@@ -131,7 +131,9 @@ def _is_the_users(db: Database, home: str, profile: str, folder: str) -> bool:
 
 
 def _known_claude_md(db: Database, profile: str, folder: str) -> set[str]:
-    """Return the hash of the file if the store has this version: replacing it loses nothing."""
+    """Return the hash of CLAUDE.md if the store has this version, so that replacing it loses
+    nothing.
+    """
     data = read_regular(f"{folder}/{CLAUDE_MD}")
     if data is None or not profiles.is_version(db, profile, CLAUDE_MD, digest_of(data)):
         return set()
@@ -139,8 +141,9 @@ def _known_claude_md(db: Database, profile: str, folder: str) -> set[str]:
 
 
 def _remove_old_copies(home: str) -> None:
-    """Copies were taken in long ago, or never will be."""
+    """Remove old snapshots: they were taken in long ago, or never will be."""
     with suppress(FileNotFoundError):
-        for path in Path(home, "identity").glob("[0-9]*_[0-9]*_*"):  # as hooks name them
+        # the names that hooks give them
+        for path in Path(home, "identity").glob("[0-9]*_[0-9]*_*"):
             if path.is_file() and time.time() - path.stat().st_mtime > KEPT_DAYS * 86_400:
                 path.unlink(missing_ok=True)

@@ -1,9 +1,9 @@
-"""Profiles: whose session it is, and what their identity files say.
+"""Profiles: which sessions belong to them, and the versions of their identity files.
 
-A file is known by the hash of its bytes. What an agent changed is kept as it was at that moment
-(`self_edit`); what is found in a folder at the start or end of a session (`session_sync`) counts
-only if it differs from what the folder was last known to hold, and from every older version: an
-old copy never replaces a newer edit.
+A version is identified by the hash of its bytes. An agent's edit is stored as it was at that moment
+(`self_edit`). A file found at the start or end of a session (`session_sync`) is stored only if it
+differs from the folder's last known content and from every older version, so that an old copy never
+replaces a newer edit.
 """
 
 import hashlib
@@ -31,13 +31,13 @@ logger = logging.getLogger("hivepipe.profiles")
 
 
 def enter_profile(db: Database, job: Envelope) -> None:
-    """A session of a profile's began."""
+    """Record that a session belongs to a profile."""
     profiles.add_profile(db, _profile(job), job.time)
     profiles.enter_profile(db, job)
 
 
 def sync_identity(db: Database, job: Envelope) -> None:
-    """Take in one identity file, as its snapshot says."""
+    """Store one identity file from its snapshot."""
     profile, name, source = _profile(job), job.text("name"), job.text("source")
     if name not in IDENTITY_FILES or source not in SOURCES:
         raise BadEnvelopeError("not an identity file, or of an unknown source")
@@ -83,7 +83,7 @@ def _is_news(db: Database, profile: str, folder: str, name: str, digest: str, so
 
 
 def trouble_of(data: bytes) -> str:
-    """Say why such a file is not taken in; empty if it is."""
+    """Return why such a file is not taken in; "" if it is."""
     if len(data) > MOST_BYTES:
         return f"it has more than {MOST_BYTES // 1024} kB"
     try:
@@ -97,12 +97,12 @@ def trouble_of(data: bytes) -> str:
 
 
 def digest_of(data: bytes) -> str:
-    """Return what a file is known by."""
+    """Return the hash that identifies a version."""
     return hashlib.sha256(data).hexdigest()
 
 
 def _snapshot_path(job: Envelope) -> str:
-    """Return where a snapshot lies; the name is the job's own, and no path."""
+    """Return the path of a job's snapshot; its name must be an id, not a path."""
     name = job.text("snapshot")
     if not valid_id(name):
         raise BadEnvelopeError("the snapshot is not a name")
@@ -116,18 +116,18 @@ def _profile(job: Envelope) -> str:
     return profile
 
 
-# ---- what a person says with `hivepipe profile`
+# ---- `hivepipe profile`
 
 
 class ProfileBook:
-    """Changes the profiles of a home; it takes effect at once."""
+    """Changes to the profiles of a home; they take effect at once."""
 
     def __init__(self, db: Database) -> None:
-        """The database is the caller's to close."""
+        """Keep the database; the caller closes it."""
         self._db = db
 
     def change(self, named: str, role: str | None, write_claude_md: bool | None) -> str:
-        """Add a profile, or change what is given of one."""
+        """Add a profile or change the given values of one; return its id."""
         profile = self.named(named)
         at, _ = now()
         with self._db.transaction():
@@ -136,14 +136,14 @@ class ProfileBook:
         return profile
 
     def named(self, text: str) -> str:
-        """Return the id; ProfileError: it is none."""
+        """Return the id; ProfileError: it is not valid."""
         profile = valid_id(text)
         if not profile:
             raise ProfileError(f"{text!r} cannot be an id: letters, digits, '.', '_', '-'")
         return profile
 
     def put(self, profile: str, name: str, data: bytes, source: str) -> bool:
-        """Make this the current version of a file; False: it is so already."""
+        """Make this the current version of a file; return False if it is already."""
         refusal = trouble_of(data)
         if refusal:
             raise ProfileError(f"{name} is not taken in: {refusal}")
@@ -168,14 +168,14 @@ class ProfileBook:
         return True
 
     def versions(self, profile: str) -> int:
-        """Return how many versions of files it has; ProfileError: there is no such profile."""
+        """Return the number of file versions; ProfileError: there is no such profile."""
         found = profiles.count_versions(self._db, profile)
         if found is None:
             raise ProfileError(f"no profile has the id {profile}")
         return found
 
     def remove(self, profile: str) -> None:
-        """Remove a profile; ProfileError: an open session works as it, and would add it again."""
+        """Remove a profile; ProfileError: an open session uses it, and would add it again."""
         with self._db.transaction():
             if sessions := profiles.open_sessions(self._db, profile):
                 raise ProfileError(f"session {sessions[0]} works as {profile}: end it first")

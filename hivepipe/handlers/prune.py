@@ -1,4 +1,4 @@
-"""prune: find what is over its time, and hand its deletion back in small pieces."""
+"""prune: find outdated rows, and hand back their deletion in small jobs."""
 
 import logging
 from contextlib import closing
@@ -27,7 +27,7 @@ logger = logging.getLogger("hivepipe.prune")
 
 
 def prune(workplace: Workplace, job: Envelope) -> None:
-    """Hand back the deletion of all rows that are over their time at the time of the event."""
+    """Hand back the deletion of all rows that are outdated at the time of the event."""
     if job.event_time_ns < Manifest(workplace.home).installed_at() * 1e9 + DAY_NS:
         return
     with closing(Database(database_path(workplace.home))) as db:
@@ -44,7 +44,7 @@ def prune(workplace: Workplace, job: Envelope) -> None:
 
 
 def _days(home: str) -> dict[str, float]:
-    """Return after how many days rows of each table go; without readable limits a hive's stay."""
+    """Return table -> days of retention; without readable limits, rows of hives are kept."""
     try:
         return retention.DAYS | dict.fromkeys(retention.HIVE, limits_of(home).workers)
     except RetentionError as error:
@@ -53,7 +53,7 @@ def _days(home: str) -> dict[str, float]:
 
 
 def _horizon(home: str, otherwise: str) -> str:
-    """A job that may still come must find that it was applied."""
+    """Return the limit for `applied`: a job that may still come must find that it was applied."""
     with connect(here()[0].socket) as connection:
         return oldest_job_time(connection, Path(home, "spool")) or otherwise
 
@@ -70,7 +70,7 @@ def _deletions(table: str, before: str, keys: list[str | int]) -> list[Job]:
 
 
 def delete_outdated(db: Database, job: Envelope) -> None:
-    """Delete one piece of what `prune` found."""
+    """Delete some of the rows that `prune` found."""
     table, keys = job.text("table"), job.payload.get("keys")
     if not retention.is_pruned(table) or not isinstance(keys, list):
         raise BadEnvelopeError("nothing to delete")

@@ -1,7 +1,7 @@
-"""prune_files: archives, logs, waiting events and archived hive workers that are over their time.
+"""prune_files: delete outdated archives, logs, spooled events and archived hive workers.
 
-Events that are dropped are counted before they go: `hivepipe status` shows them among the jobs
-without effect. A kill in between may count one twice, but none goes in silence.
+Dropped events are counted before they are deleted; `hivepipe status` shows the number among the
+jobs without effect. A kill in between may count an event twice, but none is dropped uncounted.
 """
 
 import logging
@@ -44,7 +44,7 @@ logger = logging.getLogger("hivepipe.prune")
 
 
 class Outdated(NamedTuple):
-    """One file that is over its time; an archive by its key, and what it must be older than."""
+    """One outdated file; for an archive also its key and the latest allowed modification time."""
 
     kind: str
     path: str
@@ -55,7 +55,7 @@ class Outdated(NamedTuple):
 
 
 class Dropped(NamedTuple):
-    """How many of each went."""
+    """The number of deleted files of each kind."""
 
     archives: int
     logs: int
@@ -64,9 +64,10 @@ class Dropped(NamedTuple):
 
 
 def prune_files(workplace: Workplace, job: Envelope) -> None:
-    """Delete what is over its time at the time of the event.
+    """Delete the files that are outdated at the time of the event.
 
-    Not in the first day after an installation: until then `hivepipe status` says what would go.
+    Nothing is deleted on the first day after an installation; until then `hivepipe status`
+    announces it.
     """
     if job.event_time_ns / 1e9 < first_deletion(workplace.home):
         return
@@ -76,12 +77,12 @@ def prune_files(workplace: Workplace, job: Envelope) -> None:
 
 
 def first_deletion(home: str) -> float:
-    """Return when the first file may be deleted by its age, in seconds of 1970."""
+    """Return when the first file may be deleted by its age, in seconds since 1970."""
     return Manifest(home).installed_at() + DAY_SECS
 
 
 def drop_outdated(workplace: Workplace, job: Envelope) -> Dropped:
-    """Delete it and return how many of each went; RetentionError: no limits can be read."""
+    """Delete outdated files; return how many of each kind. RetentionError: no readable limits."""
     home, now = workplace.home, job.event_time_ns / 1e9
     limits = limits_of(home)
     if AUDIT_LOG in Manifest(home).made():
@@ -92,21 +93,21 @@ def drop_outdated(workplace: Workplace, job: Envelope) -> Dropped:
 
 
 def announced(home: str, now: float) -> list[Outdated]:
-    """Return what will be deleted when the first day after an installation is over."""
+    """Return the files that will be deleted when the first day after an installation is over."""
     if not os.path.isdir(home) or now >= first_deletion(home):
         return []
     return [*outdated(home, first_deletion(home), limits_of(home))]
 
 
 def outdated(home: str, now: float, limits: Limits) -> Iterator[Outdated]:
-    """Yield the files that are over their time."""
+    """Yield the outdated files."""
     yield from _archives_over(home, now, limits)
     yield from _logs_over(home, now, limits)
     yield from _events_over(home, now, limits)
 
 
 def _drop(workplace: Workplace, job: Envelope, found: Iterator[Outdated]) -> Iterator[Outdated]:
-    """Delete each file that still is what hivepipe wrote; yield those that went."""
+    """Delete the files, except edited archives; yield the deleted ones."""
     found_now = [*found]
     events = [each for each in found_now if each.kind == "event"]
     if events:
@@ -131,7 +132,7 @@ def _remove(home: str, each: Outdated) -> bool:
 
 
 def count_dropped(db: Database, job: Envelope) -> None:
-    """Count what `drop_outdated` is about to drop."""
+    """Count the events that `drop_outdated` is about to drop."""
     what, number = job.text("what"), job.number("number")
     if not what or number is None or number < 0:
         raise BadEnvelopeError("nothing to count")
@@ -149,7 +150,7 @@ def _archives_over(home: str, now: float, limits: Limits) -> Iterator[Outdated]:
 
 
 def _logs_over(home: str, now: float, limits: Limits) -> Iterator[Outdated]:
-    """Yield rotated logs: those of the stack's processes, and of the exports' folder if ours."""
+    """Yield outdated rotated logs of the stack's processes, and our own beside the exports."""
     manifest = Manifest(home)
     found = {path for path in Path(home, "logs").glob("*.log.*") if _OF_A_PROCESS(path.name)}
     for folder in {logs_folder(home), kept_folder(home)}:
@@ -184,7 +185,7 @@ def _drop_workers(home: str, before: float, limits: Limits) -> int:
 
 
 def _over(files: list[Path], before: float, most_bytes: float) -> Iterator[Path]:
-    """Yield the oldest; the names of the files begin with the time of their event, in ns."""
+    """Yield outdated files, and the oldest above the size limit; names start with a time (ns)."""
     sizes = {path: _size(path) for path in files}
     left = sum(sizes.values())
     for path, size in sizes.items():

@@ -1,8 +1,8 @@
-"""reap_sessions: end what nobody is left to end.
+"""reap_sessions: end the sessions of dead processes.
 
-A Claude Code that was killed fires no SessionEnd. The reaper fires it instead: the same jobs, at
-the time of the last event of that instance, so that whatever happened since outweighs them. Like
-any other SessionEnd it ends the session only if no instance is left in it.
+A Claude Code that was killed sends no SessionEnd. The reaper enqueues the same jobs, at the time of
+the last event of that instance, so that any later event outweighs them. As with any SessionEnd, the
+session ends only if no instance is left in it.
 """
 
 import logging
@@ -36,10 +36,10 @@ from hivepipe.store.open_sessions import (
     unconcluded_sessions,
 )
 
-SILENT = timedelta(days=7)  # of a session whose process nobody here can see
-FORGOTTEN_DAYS = 30  # of an instance's file, likewise
-_BESIDE = (".checkpoint", ".settings")  # the other files of an instance
-CONCLUDED_AFTER_NS = 60 * 10**9  # of an end: its own job has had the time by then
+SILENT = timedelta(days=7)  # for a session whose process cannot be seen from here
+FORGOTTEN_DAYS = 30  # for an instance's file, likewise
+_BESIDE = (".checkpoint", ".settings")  # suffixes of the other files of an instance
+CONCLUDED_AFTER_NS = 60 * 10**9  # after an end: by then its own job has had the time
 BUSY_TIMEOUT_SECS = 0.1
 MESSAGES_AT_A_TIME = 500
 
@@ -47,7 +47,7 @@ logger = logging.getLogger("hivepipe.reaper")
 
 
 def reap_sessions(workplace: Workplace, job: Envelope) -> None:
-    """End the sessions whose processes are gone, mark those, and remove their files."""
+    """End the sessions whose processes are gone, mark the instances, and remove their files."""
     machine = this_machine()
     with closing(Database(database_path(workplace.home), BUSY_TIMEOUT_SECS)) as db:
         instances = running_instances(db)
@@ -66,7 +66,7 @@ def reap_sessions(workplace: Workplace, job: Envelope) -> None:
 
 
 class _End(NamedTuple):
-    """A session ended for one instance, after what was heard of it last."""
+    """The end of a session for one instance, with the time of its last event."""
 
     row: Row
     reason: str
@@ -74,12 +74,12 @@ class _End(NamedTuple):
 
 
 def _ends(rows: list[Row], machine: tuple[str, str, str], now_ns: int) -> Iterator[_End]:
-    """Yield how a session ended for its instances; `rows`: one for each that is or was in it."""
+    """Yield the ends of one session; `rows`: one for each instance that is or was in it."""
     inside = [row for row in rows if row["assignment"] == "active"]
     fates = [(row, fate_of(row, machine) if row["id"] else UNKNOWN) for row in inside]
     gone = [(row, fate.reason) for row, fate in fates if fate.lives is False]
     if gone:
-        # Of the last ones everything counts that was heard of the session.
+        # If all are gone, the last event of the session counts for each.
         heard_ns = rows[0]["state_time_ns"] if len(gone) == len(inside) else 0
         for row, reason in gone:
             yield _End(row, reason, max(row["assigned_time_ns"], heard_ns))
@@ -88,7 +88,7 @@ def _ends(rows: list[Row], machine: tuple[str, str, str], now_ns: int) -> Iterat
         if silent and not any(fate.lives for _, fate in fates):
             for row in inside or rows[-1:]:
                 yield _End(row, "silent for a week", _last_event_ns(rows))
-    else:  # its processes went on to other sessions, or an event came after their ends
+    else:  # the processes continue in other sessions, or an event came after their ends
         last = max(rows, key=lambda row: row["assigned_time_ns"])
         reason = fate_of(last, machine).reason or "left by its process"
         yield _End(last, reason, _last_event_ns(rows))
@@ -105,9 +105,9 @@ def _last_event_ns(rows: list[Row]) -> int:
 
 
 def _session_end(end: _End) -> list[Message]:
-    """Return what SessionEnd would have handed over, a moment after the last that was heard.
+    """Return the messages of a SessionEnd, dated just after the last event.
 
-    It says when that was: an end that an event outweighs is no twin of the next one.
+    They contain that time, so that an end that an event outweighs is no duplicate of the next one.
     """
     last = end.row
     said = {
@@ -141,7 +141,7 @@ def _losses(job: Envelope, gone: Iterable[Row]) -> Iterator[Message]:
 
 
 def _conclusions(job: Envelope, ended: Iterable[Row]) -> Iterator[Message]:
-    """Of sessions whose last instance ended without a SessionEnd after all the others'."""
+    """Yield follow-up jobs for sessions whose last instance ended without a SessionEnd."""
     for row in ended:
         parent = replace(job, session=row["id"], instance="", project=row["project"] or "")
         payload: dict[str, object] = {"path": row["transcript_path"] or "", "claude": ""}
@@ -168,7 +168,7 @@ def _remove_markers(home: str, ended: Iterable[Row]) -> None:
 
 
 def _remove_files(home: str, gone: set[str]) -> None:
-    """Remove what hooks kept of these instances, and of any that wrote nothing for a month."""
+    """Remove the files of these instances, and of those that were not changed for a month."""
     with suppress(FileNotFoundError):
         for path in Path(home, "instances").iterdir():
             text = read_small(str(path))
@@ -183,7 +183,7 @@ def _remove_files(home: str, gone: set[str]) -> None:
 
 
 def _is_hooks(path: Path, text: str) -> bool:
-    """Did a hook write this file? Its name is a pid, or that of the instance that it tells of."""
+    """Tell whether a hook wrote this file: its name is a pid, or the id of its instance."""
     if path.is_symlink() or not path.is_file():
         return False
     if path.name.isascii() and path.name.isdigit():

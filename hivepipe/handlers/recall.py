@@ -1,6 +1,6 @@
-"""Memories kept ready for prompts, so that no hook opens their index; and what was brought in.
+"""Prepare memories as files for hooks, so that no hook opens the index; record recalled memories.
 
-<home>/recall/*.txt    see hivepipe.intake.recall; 0600, each replaced whole
+<home>/recall/*.txt    see hivepipe.intake.recall; mode 0600, replaced atomically
 """
 
 import json
@@ -24,16 +24,16 @@ from hivepipe.store.location import database_path
 from hivepipe.store.memory_ratings import record_retrieval, usefulness
 from hivepipe.trust import untrusted
 
-MOST_PASSAGES = 800  # of one part, the newest
-MOST_CHARS = 600  # of one, as it is told
-COMMON_SHARE = 0.2  # a word in so many passages tells nothing
+MOST_PASSAGES = 800  # of one part, newest first
+MOST_CHARS = 600  # of one passage, as it is shown
+COMMON_SHARE = 0.2  # share of passages from which on a word is ignored
 COMMON_AT_LEAST = 3
 KEPT_DAYS = 7
 _WEIGHT = 10
 _RATED = 0.1
 _MOST_RATING = 5
 
-# A word of another language tells nothing where it is common, and does no harm where it is rare.
+# Stop words of English. Common words of other languages are ignored by their frequency.
 _SAYING_NOTHING = """
 about after again all also an and any are as at be been before but by can could did do does
 don for from get had has have how if in into is it its just let like make me more my need no
@@ -45,7 +45,7 @@ _EMPTY_WORDS = frozenset(_SAYING_NOTHING.split())
 
 
 def is_wanted(home: str) -> bool:
-    """Does the user want memories in prompts? Hooks may know what this process was not told."""
+    """Tell whether memory recall is on; a hook may know a setting that this process does not."""
     if settings.means_yes(settings.of_files("HIVEPIPE_MEMORY_RECALL") or ""):
         return True
     try:
@@ -55,11 +55,11 @@ def is_wanted(home: str) -> bool:
     return time.time() - wanted_at < KEPT_DAYS * 86_400
 
 
-_PARTS = ("all", "swarm-", "profile-")  # as `_by_part` names them
+_PARTS = ("all", "swarm-", "profile-")  # prefixes of the names that `_by_part` gives
 
 
 def prepare_recall(home: str, index: MemoryIndex) -> None:
-    """Write what hooks read, or remove it where it is not wanted (any more); OSError."""
+    """Write the files that hooks read, or remove those no longer wanted. Raises OSError."""
     folder = Path(home, "recall")
     by_part = _by_part(_trusted(home, index)) if is_wanted(home) else {}
     rated = usefulness_in(home) if by_part else {}
@@ -75,7 +75,7 @@ def prepare_recall(home: str, index: MemoryIndex) -> None:
 
 
 def _trusted(home: str, index: MemoryIndex) -> Iterator[Passage]:
-    """Yield what no repository brought, and what the user said yes to."""
+    """Yield the passages that no repository brought, or that the user trusted."""
     others = untrusted(home, [(row["path"], row["sha256"]) for row in index.files()])
     return (passage for passage in index.passages() if passage.path not in others)
 
@@ -93,7 +93,7 @@ def _by_part(passages: Iterable[Passage]) -> dict[str, list[Passage]]:
 
 
 def _part_text(passages: list[Passage], rated: dict[str, int]) -> str:
-    """Return a part; what would make it too long, the oldest, is left out."""
+    """Return a part as text; the oldest passages are left out if it is too long."""
     while True:
         text = "\n".join([*sorted(_lines(passages, rated)), ""])
         if len(text.encode()) <= PART_BYTES:
@@ -124,7 +124,7 @@ def _factor(rating: int) -> float:
 
 
 def usefulness_in(home: str) -> dict[str, int]:
-    """Return for each memory how often it was of use, less how often it was not."""
+    """Return memory -> number of useful ratings minus number of others."""
     path = database_path(home)
     if not path.exists():
         return {}
@@ -133,18 +133,18 @@ def usefulness_in(home: str) -> dict[str, int]:
 
 
 def _remove_old_notes(folder: Path) -> None:
-    """Of sessions that were told nothing for a week."""
+    """Remove the notes of sessions without a recalled memory for a week."""
     for path in folder.glob("told-*"):
         with suppress(FileNotFoundError):
             if time.time() - path.stat().st_mtime > KEPT_DAYS * 86_400:
                 path.unlink()
 
 
-# ---- what was brought in
+# ---- recalled memories
 
 
 def record_recall(db: Database, job: Envelope) -> None:
-    """Note what a prompt brought with it: the session's summary may rate it."""
+    """Record the memories that a prompt recalled; the session's summary may rate them."""
     memories = job.payload.get("memories")
     if not isinstance(memories, list) or len(memories) > MOST_MEMORIES:
         raise BadEnvelopeError("memories is not a list of a few")

@@ -1,4 +1,4 @@
-"""operation -> handler, and the one way to execute a job: once, in its own effect's transaction."""
+"""operation -> handler, and `execute`: a job is applied once, in the transaction of its effect."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +16,7 @@ from hivepipe.store.sessions import newest_open_session
 
 
 def _do_nothing(_db: Database, _job: Envelope) -> None:
-    """Leave the job's own id, as of every job, and nothing else."""
+    """Do nothing; `execute` records the job's id."""
 
 
 HANDLERS: dict[str, Callable[[Database, Envelope], None]] = {
@@ -51,7 +51,7 @@ HANDLERS: dict[str, Callable[[Database, Envelope], None]] = {
     "record_recall": Deferred("recall.record_recall"),
 }
 
-# What these write is of no session, or says itself of which.
+# Operations whose rows belong to no session, or that name it themselves.
 _OF_NO_SESSION = (
     "probe",
     "record_usage",
@@ -66,9 +66,9 @@ _OF_NO_SESSION = (
 
 
 def execute(db: Database, job: Envelope) -> None:
-    """Execute one job inside the caller's transaction; a job that has had its effect does nothing.
+    """Execute one job inside the caller's transaction; a job that was applied does nothing.
 
-    JobError and sqlite3.Error leave it to the caller to roll back.
+    On JobError and sqlite3.Error the caller rolls back.
     """
     handler = HANDLERS.get(job.operation)
     if handler is None:
@@ -88,10 +88,10 @@ def execute(db: Database, job: Envelope) -> None:
 
 
 def _session_of(db: Database, job: Envelope) -> str:
-    """Ask the store for the session of an event that named none.
+    """Return the session of an event that named none, from the store; "" if there is none.
 
-    Tier "own" asks for the instance's assignment alone: any other guess would put one
-    instance's checkpoints into another's session.
+    Tier "own" uses only the instance's assignment: a guess could put the checkpoints of one
+    instance into the session of another.
     """
     found = session_of_instance(db, job.instance)
     if not found and job.text("tier") == "any":

@@ -1,4 +1,4 @@
-"""Archives and summaries as the search index reads them, and the index brought up to them."""
+"""Archives and summaries in the form that the search index reads, and updates of the index."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -19,12 +19,12 @@ from hivepipe.store.summaries import every_summary
 
 
 def index_path(home: str) -> Path:
-    """Return where the index of a home lies."""
+    """Return the path of a home's index."""
     return Path(home, INDEX_FILE)
 
 
 def forget_index(home: str) -> None:
-    """Empty the index: lines that it has read were changed, and it must not find what went."""
+    """Empty the index, because indexed lines were changed and removed text must not be found."""
     if index_path(home).exists():
         with closing(SearchIndex(index_path(home))) as index:
             index.begin_anew()
@@ -51,7 +51,7 @@ def all_archived(archives: Archives) -> Iterator[Archived]:
 
 
 def all_summaries(home: str) -> Iterator[Archived]:
-    """Yield every summary as an archive of one line; one that is replaced is another archive."""
+    """Yield every summary as an archive of one line; a replaced summary is another archive."""
     try:
         with listings(database_path(home)) as store:
             found = every_summary(store)
@@ -87,7 +87,7 @@ def line_at(archived: Archived, offset: int) -> bytes:
 def _lines_from(
     archives: Archives, entry: Entry, size: int, offset: int
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield the committed lines; what is behind them is being written just now."""
+    """Yield offset and content of the committed lines; lines behind them are being written."""
     with archives.opened(entry) as kept, kept.open_to_read() as file:
         file.seek(offset)
         for raw in file:
@@ -103,10 +103,10 @@ def catch_up(
     progress: Callable[[int], None],
     should_stop: Callable[[], bool] = lambda: False,
 ) -> int:
-    """Index what is new, in this order; return how many bytes are left, having been told to stop.
+    """Index new lines, in this order; return how many bytes are left after a stop.
 
-    `progress` is told of each archive's bytes. One that goes, or cannot be read, is left out:
-    `hivepipe archive verify` names it.
+    `progress` gets the bytes of each archive. An archive that is gone or cannot be read is left
+    out; `hivepipe archive verify` reports it.
     """
     if any(map(index.has_another_edition, found)):
         index.begin_anew()
@@ -127,7 +127,7 @@ def catch_up(
 
 
 def keep_up(home: str, archives: Archives, should_stop: Callable[[], bool]) -> None:
-    """Bring the index of a home up to its archives, if somebody searches there."""
+    """Update the index of a home, if there is one."""
     if not index_path(home).exists():
         return
     with closing(SearchIndex(index_path(home))) as index:
@@ -135,5 +135,5 @@ def keep_up(home: str, archives: Archives, should_stop: Callable[[], bool]) -> N
 
 
 def newest_first(archives: Archives) -> list[Archived]:
-    """Return the archives that can be read, the youngest session's first."""
+    """Return the archives that can be read, the one that started last first."""
     return sorted(all_archived(archives), key=lambda each: each.began, reverse=True)

@@ -1,7 +1,7 @@
-"""session.yaml in `.claude-state`: the session of this project that was at work last.
+"""session.yaml in `.claude-state`: the most recently active session of this project.
 
-Homes inside a project have it, as the predecessor did. It follows the store, whoever writes there.
-A file of this name that hivepipe did not write, or that somebody changed, stays as it is.
+Homes inside a project have this file, as the predecessor did. It is derived from the store. A file
+of this name that hivepipe did not write, or that was edited, is left as it is.
 """
 
 import logging
@@ -27,13 +27,13 @@ class SessionExport:
     """The file of one home."""
 
     def __init__(self, home: str) -> None:
-        """Nothing is looked at yet."""
+        """Set up; nothing is read yet."""
         self._home = home
         self._next_look = 0.0
         self._looked_at: tuple[Stamp, ...] | None = None
 
     def tidy(self) -> None:
-        """Write the file if somebody wrote to the store; what goes wrong is tried again."""
+        """Write the file if the store has changed; a failure is tried again."""
         now = time.monotonic()
         if now < self._next_look or not state_folder_of(self._home):
             return
@@ -44,11 +44,11 @@ class SessionExport:
             self._looked_at = stamps
 
     def finish(self) -> bool:
-        """Write the file now, in a home that has one; False: it could not be, the log says why."""
+        """Write the file now, in a home that has one; False: it failed, and that was logged."""
         try:
             if state_folder_of(self._home):
                 self._write()
-        except StoreError:  # there is none yet, or the writer says what is wrong with it
+        except StoreError:  # no database yet, or the writer reports its error
             return True
         except OSError as error:
             logger.warning("%s not exported: %s", NAME, error)
@@ -80,12 +80,12 @@ _NEWEST = """
 
 
 def state_folder_of(home: str) -> str:
-    """Return `.claude-state` of a home inside a project; empty for any other home."""
+    """Return `.claude-state` of a home inside a project; "" for any other home."""
     tree = tree_of(home)
     return f"{tree}/.claude-state" if tree else ""
 
 
 def yaml_of(session: dict[str, Any]) -> bytes:
-    """Return a session as YAML: ids and times need no escaping."""
+    """Return a session as YAML; ids and times need no escaping."""
     lines = [f'{name}: "{session[name]}"' if session[name] else f"{name}:" for name in _FIELDS]
     return "".join(f"{line}\n" for line in ("# written by hivepipe", *lines)).encode()

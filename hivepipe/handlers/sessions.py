@@ -1,4 +1,4 @@
-"""Sessions: start, activity, pause, end, checkpoints."""
+"""Handlers of sessions: start, activity, pause, end, checkpoints."""
 
 import logging
 import socket
@@ -10,7 +10,8 @@ from hivepipe.store.database import Database
 from hivepipe.store.session_state import ACTIVE, PAUSED, note_end, note_sign, note_turn_end
 
 logger = logging.getLogger(__name__)
-_warned_of: set[str] = set()  # deleted sessions: one warning each, the counters have the rest
+# deleted sessions that were logged: one warning each, the counters have the rest
+_warned_of: set[str] = set()
 
 
 def start_session(db: Database, job: Envelope) -> None:
@@ -22,7 +23,7 @@ def start_session(db: Database, job: Envelope) -> None:
 
 
 def activate_session(db: Database, job: Envelope) -> None:
-    """A new prompt: the session is at work again."""
+    """Record a new prompt: the session is active again."""
     if _is_there(db, job):
         note_event(db, job)
         sessions.describe_session(
@@ -31,7 +32,7 @@ def activate_session(db: Database, job: Envelope) -> None:
 
 
 def pause_session(db: Database, job: Envelope) -> None:
-    """The turn ended; the session pauses unless work goes on in the background."""
+    """Record the end of a turn; the session pauses unless work continues in the background."""
     if not _is_there(db, job):
         return
     note_event(db, job, ACTIVE if job.number("background_tasks") else PAUSED)
@@ -43,7 +44,7 @@ def pause_session(db: Database, job: Envelope) -> None:
 
 
 def _error(job: Envelope) -> str:
-    """Return the kind of an error and what the API said, without a kind that says nothing."""
+    """Return kind and message of an error; the kind is left out if it is "unknown"."""
     kind, said = job.text("error"), job.text("said")
     if kind == "unknown" and said:
         return said
@@ -51,7 +52,7 @@ def _error(job: Envelope) -> str:
 
 
 def end_session(db: Database, job: Envelope) -> None:
-    """The instance leaves the session, which ends with its last one."""
+    """Take the instance out of the session, which ends with its last instance."""
     if _is_there(db, job):
         if job.instance:
             assignments.detach_instance(db, job)
@@ -59,7 +60,7 @@ def end_session(db: Database, job: Envelope) -> None:
 
 
 def update_checkpoint(db: Database, job: Envelope) -> None:
-    """Save where the session is; an automatic checkpoint is a sign that it is at work."""
+    """Save a checkpoint; an automatic one also shows that the session is active."""
     if not _is_there(db, job):
         return
     if job.instance:
@@ -70,21 +71,21 @@ def update_checkpoint(db: Database, job: Envelope) -> None:
 
 
 def update_instance(db: Database, job: Envelope) -> None:
-    """Save what the instance has done in this session."""
+    """Save the totals of the instance in this session."""
     if _is_there(db, job):
         sessions.raise_totals(db, job)
         sessions.refresh_operation_count(db, job.session)
 
 
 def note_event(db: Database, job: Envelope, turn: str = ACTIVE) -> None:
-    """An event of a session opens it again, with the instance that it came from inside."""
+    """Record an event of a session: it opens an ended session and puts the instance inside."""
     note_sign(db, job, turn)
     if job.instance:
         assignments.note_instance(db, job)
 
 
 def _is_there(db: Database, job: Envelope) -> bool:
-    """A deleted session is no error: the job is done, counted as touching no row, and logged."""
+    """Tell whether the session exists; for a deleted one, count and log the job as a no-op."""
     if sessions.require_session(db, job):
         return True
     count_effectless(db, "zero_rows", job)
@@ -95,5 +96,5 @@ def _is_there(db: Database, job: Envelope) -> bool:
 
 
 def lose_instance(db: Database, job: Envelope) -> None:
-    """The process of an instance is gone without a word."""
+    """Record that the process of an instance is gone."""
     assignments.lose_instance(db, job)

@@ -1,7 +1,7 @@
-"""skill-usage.json and its index follow the store: after ten uses, or thirty seconds.
+"""skill-usage.json and its index: written after ten uses, or thirty seconds.
 
-Whoever writes a use, by whatever path, need not know of it: what the files lack is seen in the
-store. The lock's file holds the number of the last use that is in them.
+The store shows which uses the files lack, so that writers of uses need not notify this module. The
+lock's file holds the number of the last exported use.
 """
 
 import logging
@@ -26,7 +26,7 @@ from hivepipe.store.skills import last_skill_use, skill_statistics, skill_uses_s
 LOCK = "skill-usage"
 USES = 10
 AGE_SECS = 30.0
-LOOK_EVERY_SECS = 5.0  # one reads as much as a short turn
+LOOK_EVERY_SECS = 5.0  # a check reads as much as a short turn
 
 logger = logging.getLogger("hivepipe.exports")
 
@@ -35,17 +35,18 @@ class SkillExports:
     """The two files of one home."""
 
     def __init__(self, home: str) -> None:
-        """Nothing is looked at yet."""
+        """Set up; nothing is read yet."""
         self._home = home
-        self._exported: int | None = None  # the last use in the files, as far as it is known
+        self._exported: int | None = None  # the last exported use, if it is known
         self._failures = 0
         self._next_look = 0.0
-        self._looked_at: tuple[Stamp, ...] | None = None  # a store that the files lack nothing of
+        # stamps of a store whose uses are all exported
+        self._looked_at: tuple[Stamp, ...] | None = None
 
     def tidy(self) -> None:
-        """Write the files if that is due; it looks now and then, and only if somebody wrote.
+        """Write the files if that is due; the store is checked only if it has changed.
 
-        A lock that was not had, and any other failure, is a warning and another try.
+        A failure, also to get the lock, is logged as a warning and tried again.
         """
         now = time.monotonic()
         if now < self._next_look:
@@ -54,7 +55,7 @@ class SkillExports:
         try:
             if self._is_due():
                 self.write()
-        except StoreError:  # there is none yet, or the writer says what is wrong with it
+        except StoreError:  # no database yet, or the writer reports its error
             return
         except OSError as error:
             self._failures += 1
@@ -65,7 +66,7 @@ class SkillExports:
             self._failures = 0
 
     def finish(self) -> None:
-        """Write whatever the files still lack; a failure is a warning."""
+        """Write the uses that the files lack; a failure is a warning."""
         try:
             if self._pending()[0]:
                 self.write()
@@ -76,13 +77,13 @@ class SkillExports:
         logger.warning("%s", text)
         if os.path.isdir(
             self._home
-        ):  # else its project was deleted, and the log would make it anew
+        ):  # else its project was deleted, and the log would create it again
             log_line(logs_folder(self._home), "SkillExport", "WARNING", text)
 
     def write(self) -> None:
-        """Write both files; OSError, StoreError.
+        """Write both files. Raises OSError and StoreError.
 
-        The store is read under the lock: nobody's older view replaces a newer one.
+        The store is read under the lock, so that no older data replace newer ones.
         """
         take_in_exports(self._home, kept_folder(self._home))
         with (
@@ -109,12 +110,13 @@ class SkillExports:
         return count >= USES or not 0 <= age_secs < AGE_SECS
 
     def _pending(self) -> tuple[int, str]:
-        """Return how many uses the files lack, and when the oldest of them was."""
+        """Return the number of uses that the files lack, and the time of the oldest."""
         with listings(database_path(self._home)) as store:
             last = last_skill_use(store)
             if last and self._exported is None:
                 with locked(kept_folder(self._home), LOCK, Manifest(self._home)) as folder:
                     self._exported = folder.mark()
-            if last < (self._exported or 0):  # of another database, or of uses that were forgotten
+            # the mark is of another database, or of uses that were forgotten
+            if last < (self._exported or 0):
                 self._exported = 0
             return skill_uses_since(store, self._exported or 0)

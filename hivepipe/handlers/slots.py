@@ -1,6 +1,6 @@
-"""Slots: which job a tick stands for, and what runs by the clock recorded where its effect is.
+"""Slots: the jobs of ticks, and the record of executed slots in the transaction of their effect.
 
-The store alone says what was executed: Redis may be lost, emptied or another one by now.
+Only the store says what was executed: Redis may be lost, emptied or replaced.
 """
 
 import sqlite3
@@ -22,10 +22,10 @@ BUSY_TIMEOUT_SECS = 0.1
 
 
 def job_due(db: Database | None, tick: Envelope) -> Message | None:
-    """Return the job that a tick stands for; None: its slot was executed.
+    """Return the job of a tick; None: its slot was executed.
 
-    The clock may have been set back into slots that are executed: then it is an extra run, and
-    the slots go on where the clock has passed them.
+    If the clock was set back into executed slots, it is an extra run; slots continue when the clock
+    has passed them.
     """
     job = job_of(tick)
     name, slot = tick.text("name"), tick.number("slot") or 0
@@ -34,22 +34,22 @@ def job_due(db: Database | None, tick: Envelope) -> Message | None:
             return job
         if slots.last_slot(db, name) == slot:
             return None
-    except sqlite3.Error:  # the job is applied once all the same
+    except sqlite3.Error:  # the job is applied once in any case
         return job
     return extra_job(name, tick.text("operation"), BY_THE_CLOCK, tick.event_time_ns)
 
 
 def record_own_slot(db: Database, job: Envelope) -> None:
-    """Record that the job of a slot was executed, in the transaction of its effect."""
+    """Record the slot of a periodic job, in the transaction of its effect."""
     if takes_slot(job):
         slots.record_slot(db, job.text("periodic"), job.payload["slot"], time.time_ns())
 
 
 @contextmanager
 def turn(workplace: Workplace, job: Envelope) -> Iterator[bool]:
-    """Surround slow work; False: it is the job of a slot that was executed, or is being executed.
+    """Surround slow work; yield False if its slot was executed, or is being executed.
 
-    Redis may lose the job while a worker has it, and the scheduler then enqueues it again.
+    Redis may lose a job that a worker executes, and the scheduler then enqueues it again.
     """
     if not takes_slot(job):
         yield True
@@ -67,7 +67,7 @@ def turn(workplace: Workplace, job: Envelope) -> Iterator[bool]:
 
 
 def _is_executed(home: str, name: str, slot: int) -> bool:
-    """Without a store nobody knows: some work has to be done all the same."""
+    """Tell whether the slot was executed; without a usable store False, so the work is done."""
     try:
         with closing(Database(database_path(home), BUSY_TIMEOUT_SECS)) as db:
             return slots.is_executed(db, name, slot)
@@ -76,7 +76,7 @@ def _is_executed(home: str, name: str, slot: int) -> bool:
 
 
 def _record_executed(workplace: Workplace, job: Envelope) -> None:
-    """Record the slot at once: a job that is handed back could be lost with Redis."""
+    """Record the slot in the store; if that fails, hand back a job that does it."""
     path = database_path(workplace.home)
     try:
         with closing(Database(path, BUSY_TIMEOUT_SECS)) as db, db.transaction():
@@ -96,7 +96,7 @@ def _slot_job(job: Envelope) -> Job:
 
 
 def record_slot(db: Database, job: Envelope) -> None:
-    """Record a slot that was executed where nothing is written."""
+    """Record a slot whose job ran outside the store."""
     slot, executed_ns = job.number("opened"), job.number("executed_ns")
     if slot is None or executed_ns is None:
         raise BadEnvelopeError("no slot")

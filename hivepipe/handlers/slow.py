@@ -1,9 +1,8 @@
-"""What does not write to the store: operation -> (queue, handler), and how such a job is executed.
+"""Operations that run outside the writer's transactions: operation -> (queue, handler).
 
-What may take longer than 100 ms the writer hands on to `slow` or `llm`, where each has a worker;
-what is short but asks the system or Redis (queue HERE) it executes itself, outside its
-transactions. All work idempotently; what they have for the store they hand back as jobs of their
-own, and read it where they must.
+The writer moves what may take longer than 100 ms to `slow` or `llm`, each of which has a worker.
+Short work that calls the system or Redis (queue HERE) runs in the writer, outside its transactions.
+All handlers are idempotent; they hand back what is to be written to the store as jobs.
 """
 
 import time
@@ -25,11 +24,11 @@ from hivepipe.queues.names import LLM, SLOW
 from hivepipe.store.database import Database, opened
 from hivepipe.store.location import database_path
 
-HERE = ""  # in the writer
+HERE = ""  # the writer executes it
 
 
 class Slow(NamedTuple):
-    """One such operation: which queue it waits in, and what executes it."""
+    """One such operation: its queue and its handler."""
 
     queue: str
     handler: Callable[[Workplace, Envelope], None]
@@ -63,17 +62,17 @@ SLOW_OPERATIONS: dict[str, Slow] = {
 
 
 def load_writes() -> None:
-    """Import every handler that writes to the store: for processes that outlive an upgrade."""
+    """Import every handler that writes to the store, for processes that outlive an upgrade."""
     load_all(HANDLERS.values())
 
 
 def load_slow(*queues: str) -> None:
-    """Import every handler of these queues: what a process never executes costs it no memory."""
+    """Import the handlers of these queues only, to save memory."""
     load_all(slow.handler for slow in SLOW_OPERATIONS.values() if slow.queue in queues)
 
 
 def execute_slow(workplace: Workplace, job: Envelope) -> None:
-    """Execute one such job; whatever it raises is the caller's to judge."""
+    """Execute one such job; exceptions pass to the caller."""
     slow = SLOW_OPERATIONS.get(job.operation)
     if slow is None:
         raise UnknownOperationError(f"no handler for operation {job.operation!r}")
@@ -83,9 +82,9 @@ def execute_slow(workplace: Workplace, job: Envelope) -> None:
 
 
 def execute_at_once(home: str, db: Database, parent: Envelope, jobs: list[Job]) -> None:
-    """Execute what a slow handler hands back where there is no writer to do it.
+    """Execute the jobs that a slow handler hands back, where no writer does it.
 
-    All the writes or none; then what does not write.
+    All writes go into one transaction; then slow operations follow.
     """
     envelopes = [read_envelope(message.envelope) for message in follow_ups(parent, jobs)]
     with db.transaction():
@@ -100,11 +99,11 @@ def execute_at_once(home: str, db: Database, parent: Envelope, jobs: list[Job]) 
 
 @contextmanager
 def at_once(home: str) -> Iterator[Workplace]:
-    """Give a workplace without workers: what is handed back is executed on the spot; StoreError."""
+    """Give a workplace without workers: jobs are executed when they are handed back. StoreError."""
     with opened(database_path(home)) as db:
         yield Workplace(home, partial(execute_at_once, home, db))
 
 
 def asked(operation: str) -> Envelope:
-    """Return a job that nobody enqueued: what it hands back takes its id from this one's."""
+    """Return a job that was not enqueued; jobs that it hands back derive their ids from its id."""
     return Envelope(uuid.uuid4().hex, operation, 8, {}, "", "", "", time.time_ns())

@@ -1,8 +1,8 @@
-"""summarise_session and record_summary: what a session leaves behind.
+"""summarise_session and record_summary: the summary of a session.
 
-material     the archive's end and its metadata, the memories that were brought in
+material     the end of the archive and its metadata, the recalled memories
 summary      handlers.summariser
-record       handed back to the writer; done when the row was read back
+record       handed back to the writer; finished when the row can be read
 """
 
 import logging
@@ -31,16 +31,16 @@ from hivepipe.store.summaries import Summary
 from hivepipe.summaries.excerpt import excerpt_of
 from hivepipe.summaries.question import Memory
 
-TAIL_BYTES = 4 << 20  # of an archive: more than enough for 20 kB of words
+TAIL_BYTES = 4 << 20  # of an archive: more than enough for an excerpt of 20 kB
 READ_BACK_SECS = 20.0
 SILENT = timedelta(minutes=30)
-FORGOTTEN = timedelta(days=1)  # what fell silent before that was looked at often enough
+FORGOTTEN = timedelta(days=1)  # older silent sessions were checked often enough
 
 logger = logging.getLogger("hivepipe.summaries")
 
 
 def summarise_session(workplace: Workplace, job: Envelope) -> None:
-    """Summarise a session once for each state of it; TryLaterError: not just now."""
+    """Summarise a session once for each state of it; TryLaterError: try again later."""
     home = workplace.home
     if is_forgotten(home, job.session) or read_record(job.project).get("state") == "off":
         return
@@ -58,7 +58,7 @@ def summarise_session(workplace: Workplace, job: Envelope) -> None:
 
 
 def _keep_compaction(workplace: Workplace, job: Envelope, material: Material) -> None:
-    """Keep the summary that Claude Code made itself; one by a model we asked is better."""
+    """Store Claude Code's own summary of a compaction, unless a model's summary exists."""
     made = of_compaction(material)
     if made is None:
         return
@@ -71,14 +71,14 @@ def _keep_compaction(workplace: Workplace, job: Envelope, material: Material) ->
 
 
 def summarise_idle(workplace: Workplace, job: Envelope) -> None:
-    """Summarise the sessions that are open and have been silent for half an hour."""
+    """Hand back jobs that summarise open sessions idle for half an hour."""
     now = datetime.fromtimestamp(job.event_time_ns / 1e9, UTC)
     until, since = (f"{now - wait:%Y-%m-%dT%H:%M:%S}.000Z" for wait in (SILENT, FORGOTTEN))
     with suppress(StoreError), listings(database_path(workplace.home)) as store:
         for session in summaries.silent_sessions(store, since, until):
             own = replace(
                 job,
-                id=f"idle-{session['id']}",  # the same as long as the session stays silent
+                id=f"idle-{session['id']}",  # constant while the session stays idle
                 session=session["id"],
                 project=session["project"] or "",
             )
@@ -87,7 +87,7 @@ def summarise_idle(workplace: Workplace, job: Envelope) -> None:
 
 
 def material_of(home: str, session: str) -> Material | None:
-    """Return the end of a session's archive; None: there is none, or nothing was said in it."""
+    """Return the end of a session's archive; None: no archive, or no message in it."""
     archives = archives_of(home)
     entry = archives.index.entries().get(session)
     if entry is None:
@@ -110,7 +110,7 @@ def material_of(home: str, session: str) -> Material | None:
 
 
 def _memories(home: str, session: str) -> tuple[Memory, ...]:
-    """Return what was brought into the session, if that is to be rated."""
+    """Return the memories recalled into the session, if rating is on."""
     if not switched_on("HIVEPIPE_MEMORY_RATING"):
         return ()
     with suppress(StoreError), listings(database_path(home)) as store:
@@ -123,7 +123,7 @@ def _memories(home: str, session: str) -> tuple[Memory, ...]:
 
 
 def hand_over(workplace: Workplace, job: Envelope, made: Made) -> None:
-    """Let the writer have a summary."""
+    """Hand a summary back to the writer."""
     payload: dict[str, object] = {**made.summary._asdict(), "useful": made.useful}
     workplace.hand_back(job, [Job("record_summary", payload, job.session[:8])])
 
@@ -131,7 +131,7 @@ def hand_over(workplace: Workplace, job: Envelope, made: Made) -> None:
 def until_stored(workplace: Workplace, job: Envelope, made: Made) -> str:
     """Wait until the row of a summary can be read, then send its ratings once.
 
-    Return why the memory server did not take them. TryLaterError: the row could not be read.
+    Return why the memory server refused them, or "". TryLaterError: the row could not be read.
     """
     deadline = time.monotonic() + READ_BACK_SECS
     while not _is_stored(workplace.home, job.session, made.summary.state):
@@ -152,7 +152,7 @@ def _is_stored(home: str, session: str, state: str) -> bool:
 
 
 def record_summary(db: Database, job: Envelope) -> None:
-    """Write a summary that was handed back."""
+    """Write a summary that was handed back, with its ratings."""
     known = {name: job.payload[name] for name in Summary._fields if name in job.payload}
     lists = {name: tuple(value) for name, value in known.items() if isinstance(value, list | tuple)}
     try:

@@ -1,8 +1,8 @@
-"""Makes a summary: by a language model where that was agreed to and is paid for, else a plain one.
+"""Make a summary: by a language model if the user consented and it is within budget, else plain.
 
-permission   what the user agreed to, a credential, a price, what is left of the day
-call         one question, in a process that ends
-settlement   what it came to; whether another try may succeed
+permission   consent, a credential, a price, the rest of the day's budget
+call         one question, asked in a separate process
+settlement   the actual cost; whether another try may succeed
 """
 
 import logging
@@ -49,14 +49,14 @@ logger = logging.getLogger("hivepipe.summaries")
 
 
 class Made(NamedTuple):
-    """A summary, and which of the memories that were brought into the session were of use."""
+    """A summary, and which of the recalled memories were useful."""
 
     summary: Summary
     useful: dict[str, bool]
 
 
 class Material(NamedTuple):
-    """What there is to summarise."""
+    """The input of a summary."""
 
     session: str
     excerpt: Excerpt
@@ -66,7 +66,7 @@ class Material(NamedTuple):
 
 
 class Summariser:
-    """Makes summaries: by a language model where that is agreed to, else plain ones."""
+    """Makes summaries: by a language model if the user consented, else plain ones."""
 
     def __init__(
         self,
@@ -76,9 +76,9 @@ class Summariser:
         *,
         is_asked: bool = False,
     ) -> None:
-        """`keep`: takes each summary, before a call for it counts as answered.
+        """Set up. `keep` stores each summary, before a call for it counts as answered.
 
-        `is_asked`: a person wants this one now, whatever became of it before.
+        `is_asked`: a person requests it now; earlier results of the call do not matter.
         """
         self._home = home
         self._keep = keep
@@ -86,7 +86,7 @@ class Summariser:
         self._is_asked = is_asked
 
     def summarise(self, material: Material) -> Made:
-        """Return a summary that was kept; TryLaterError: it is worth while to wait for one."""
+        """Return a summary after it was stored; TryLaterError: a later try may succeed."""
         try:
             self._refuse(material)
             question = question_of(material.excerpt.text, material.memories)
@@ -97,7 +97,7 @@ class Summariser:
             return made
 
     def _refuse(self, material: Material) -> None:
-        """Raise SummaryError if nobody is to be asked about this."""
+        """Raise SummaryError if no model may be asked about this."""
         if not is_enabled(self._home):
             raise SummaryError(OFF)
         if switched_off("HIVEPIPE_USE_QUEUE") and not self._is_asked:
@@ -107,7 +107,7 @@ class Summariser:
             raise SummaryError("too short to ask anybody about")
 
     def offer(self) -> Offer:
-        """Return who is asked; SummaryError says why nobody is."""
+        """Return the provider to ask; SummaryError gives the reason if there is none."""
         try:
             offers = [find_offer(), find_offer(with_environment=False)]
         except CredentialsError as error:
@@ -118,7 +118,7 @@ class Summariser:
         refused = [objection(self._home, offer) for offer in found]
         if "" not in refused:
             raise SummaryError(refused[0])
-        return found[refused.index("")]  # a key of this shell does not change what was agreed to
+        return found[refused.index("")]  # an API key in the environment does not change the consent
 
     def _by_model(self, material: Material, offer: Offer, question: Question) -> Made:
         each = self._most(offer, question)
@@ -151,7 +151,8 @@ class Summariser:
             raise self._failure(offer, reply, tried + 1)
         made = self._summary(material, offer, reply, each)
         try:
-            self._keep(made)  # before it is settled: a kill in between loses nothing that was paid
+            # Stored before the settlement, so that a kill in between loses no paid summary.
+            self._keep(made)
         finally:
             self._settle(id, offer, reply, each)
         return made
@@ -181,7 +182,7 @@ class Summariser:
         return int(cost * MICRO)
 
     def _amount(self, offer: Offer, reply: Reply, each: Amount) -> Amount:
-        """Return what was used; of a request of which nobody said so, the most that it can be."""
+        """Actual usage; a request with unknown usage is charged at its maximum."""
         used = reply.used
         tokens = Tokens(used.input_tokens or 0, used.output_tokens or 0)
         micro_usd = self._micro_usd(offer, tokens)
@@ -195,14 +196,14 @@ class Summariser:
         )
 
     def _subject(self, material: Material) -> str:
-        """Name the call: one for each state of a session, but a new one if a person asks."""
+        """Return the id of the call: one per state of a session, a new one if a person asks."""
         said = f"{self._home}\0{material.session}\0{material.excerpt.state}"
         if self._is_asked:
             said += f"\0{time.time_ns()}"
         return blake2b(said.encode(), digest_size=16).hexdigest()
 
     def _tried(self, ledger: Spending, subject: str) -> int:
-        """Return how often it failed before; SummaryError: it is not to be tried again."""
+        """Return the number of failed tries; SummaryError: it may not be tried again."""
         tries = ledger.tries(subject)
         if tries.answered:
             raise SummaryError("it was asked before, and the answer was lost")
@@ -216,7 +217,7 @@ class Summariser:
         return tries.failed
 
     def _failure(self, offer: Offer, reply: Reply, tries: int) -> Exception:
-        """Return what follows from a failure."""
+        """Return the exception for a failure: stopped, try later, or no summary by a model."""
         reason = f"{offer.provider.kind}: {reply.failure}: {reply.reason}"
         if reply.failure == "stopped":
             return StoppedError()
@@ -253,12 +254,13 @@ def _of_text(material: Material) -> Answer:
 
 
 def of_compaction(material: Material) -> Made | None:
-    """Return Claude Code's own summary of a compaction; None: there was none."""
+    """Return Claude Code's own summary of a compaction; None: there is none."""
     words = material.meta.get("compact_summary")
     if not isinstance(words, str) or not words:
         return None
     digest = blake2b(words.encode(), digest_size=12).hexdigest()
-    state = Excerpt(f"{COMPACTION} {digest}", 0)  # of its own: the session's will be summarised
+    # a state of its own, so that the session's state is still summarised
+    state = Excerpt(f"{COMPACTION} {digest}", 0)
     named = material._replace(excerpt=state)
     return _made(named, PLAIN, Answer(words), provider=COMPACTION, reason="by Claude Code, free")
 

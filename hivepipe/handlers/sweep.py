@@ -1,4 +1,4 @@
-"""sweep_transcripts and compress_archives: what no event asks for."""
+"""sweep_transcripts and compress_archives: periodic work on archives."""
 
 import logging
 import math
@@ -20,25 +20,25 @@ from hivepipe.home import kept_folder
 from hivepipe.retention_limits import limits_of
 
 DAY_SECS = 86_400.0
-QUIET_SECS = 3600.0  # a transcript that has not grown for so long has settled
+QUIET_SECS = 3600.0  # a transcript without growth for so long has settled
 
 logger = logging.getLogger("hivepipe.archive")
 
 
 @dataclass
 class Swept:
-    """What a sweep found: counts of transcripts, and why some could not be read."""
+    """The result of a sweep: counts of transcripts, and errors by path."""
 
     taken: int = 0
     lines: int = 0
     unchanged: int = 0
-    foreign: int = 0  # of other projects, or of nobody's
-    expired: int = 0  # changed last before the oldest archive that is kept
+    foreign: int = 0  # of other projects, or of none
+    expired: int = 0  # older than the oldest archive that is kept
     failed: dict[str, str] = field(default_factory=dict)
 
 
 def sweep_transcripts(workplace: Workplace, job: Envelope) -> None:
-    """Archive the transcripts of this home's project whose hooks never ran, and mend the index."""
+    """Archive transcripts of this project whose hooks did not run, and repair the index."""
     swept = sweep(workplace, job, scope.claude_folders(workplace.home))
     take_in(workplace, job)
     for reason in swept.failed.values():
@@ -48,15 +48,15 @@ def sweep_transcripts(workplace: Workplace, job: Envelope) -> None:
 
 
 def _index(workplace: Workplace) -> None:
-    """An index that is behind, or of an older hivepipe, is brought up before somebody searches."""
+    """Update the search index, so that a later search finds it up to date."""
     try:
         keep_up(workplace.home, archives_of(workplace.home), workplace.stop_requested)
-    except SearchError as error:  # the next search says so
+    except SearchError as error:  # the next search reports it
         logger.warning("%s", error)
 
 
 def take_in(workplace: Workplace, job: Envelope) -> list[Row]:
-    """Take in what a predecessor left in the exports' folder; return what became of each file."""
+    """Import a predecessor's files from the folder of exports; return a row for each file."""
     folder = kept_folder(workplace.home)
     rows = [*take_in_exports(workplace.home, folder), *take_in_archives(workplace, job, folder)]
     for row in rows:
@@ -66,7 +66,7 @@ def take_in(workplace: Workplace, job: Envelope) -> list[Row]:
 
 
 def sweep(workplace: Workplace, job: Envelope, claude_folders: list[str]) -> Swept:
-    """Look at every transcript in these folders of Claude's; StoppedError as from the workplace."""
+    """Check every transcript in these folders of Claude Code; StoppedError: told to stop."""
     archives = archives_of(workplace.home)
     followed = scope.followed_folders(workplace.home)
     desk = desk_of(workplace, job)
@@ -77,7 +77,7 @@ def sweep(workplace: Workplace, job: Envelope, claude_folders: list[str]) -> Swe
             desk.check_stop()
             try:
                 with open_source(path, folder) as source:
-                    if source.status.st_mtime < oldest:  # its archive was over its time
+                    if source.status.st_mtime < oldest:  # its archive would be outdated
                         swept.expired += 1
                         continue
                     _take(workplace.home, archives, source, desk, followed, swept)
@@ -94,7 +94,7 @@ def sweep(workplace: Workplace, job: Envelope, claude_folders: list[str]) -> Swe
 def _kept_days(home: str) -> float:
     try:
         return limits_of(home).archives
-    except RetentionError:  # nothing is deleted either, and `prune_files` says why
+    except RetentionError:  # no limits: nothing is deleted, and `prune_files` reports it
         return math.inf
 
 
@@ -116,13 +116,13 @@ def _take(
 
 
 def _cwd_of_session(archives: Archives, source: Source) -> str:
-    """Return where the session of a subagent or a workflow was at work, if that is archived."""
+    """Return the working folder of a subagent's session, if that is archived; "" otherwise."""
     entry = archives.index.entries().get(source.session) if source.agent else None
     return str((archives.meta_of(entry) or {}).get("cwd") or "") if entry else ""
 
 
 def _typed(archives: Archives, source: Source) -> Source:
-    """Give a subagent the type that the call in its session's archive names."""
+    """Give a subagent the agent type that the call in its session's archive names."""
     entry = archives.index.entries().get(source.session)
     if source.agent_type != UNKNOWN_TYPE or entry is None:
         return source

@@ -1,4 +1,4 @@
-"""Tasks: what a session's start says of its task, and what a person says with `hivepipe task`."""
+"""Tasks: assignment by a session's start, and the changes of `hivepipe task`."""
 
 import secrets
 import time
@@ -26,7 +26,7 @@ FORM_OF_IDS = "up to 128 letters, digits, '.', '_', '-'"
 
 
 def assign_task(db: Database, job: Envelope) -> None:
-    """A session was started with a task; one that only its launcher knew is known from now on."""
+    """Assign a task to a session that was started with it; an unknown task is added."""
     task = valid_id(job.text("task_id"))
     if not task:
         raise BadEnvelopeError("task_id is not a valid id")
@@ -35,15 +35,15 @@ def assign_task(db: Database, job: Envelope) -> None:
 
 
 class TaskBoard:
-    """Changes the tasks of a home; it takes effect at once, whatever runs."""
+    """Changes to the tasks of a home; they take effect at once."""
 
     def __init__(self, home: str, db: Database) -> None:
-        """The database is the caller's to close."""
+        """Keep the database; the caller closes it."""
         self._home = home
         self._db = db
 
     def add(self, text: str, named: str = "") -> str:
-        """Add a task and return its id; one that a session named before gets its text."""
+        """Add a task and return its id; a task that only a session had named gets its text."""
         task = valid_id(named) if named else f"task-{secrets.token_hex(4)}"
         if not task:
             raise TaskError(f"{named!r} cannot be an id: {FORM_OF_IDS}")
@@ -56,14 +56,14 @@ class TaskBoard:
         return task
 
     def progress(self, prefix: str, text: str) -> str:
-        """Say how far a task has come."""
+        """Set the progress of a task."""
         task = self._find(prefix)
         with self._db.transaction():
             tasks.set_task_progress(self._db, task, text, *now())
         return task
 
     def assign(self, prefix: str, of_session: str, *, unknown: bool = False) -> tuple[str, str]:
-        """Give a session a task, what it had before counts no more; return both ids."""
+        """Assign a task to a session, replacing its previous one; return both ids."""
         task = self._find(prefix)
         session = self.session(of_session, unknown=unknown)
         task_files.assign(self._home, task, session)
@@ -72,10 +72,10 @@ class TaskBoard:
         return task, session
 
     def session(self, prefix: str, *, unknown: bool = False) -> str:
-        """Return the id of a session, of which the beginning is enough.
+        """Return the full id of a session, given an id or a prefix.
 
-        TaskError: it is none, or one of many, or nobody has heard of it. `unknown`: its start may
-        be on its way.
+        TaskError: it is not valid, ambiguous or unknown. `unknown`: accept a session whose start
+        has not arrived yet.
         """
         if not valid_id(prefix):
             raise TaskError(f"{prefix!r} cannot be a session: {FORM_OF_IDS}")
@@ -88,7 +88,7 @@ class TaskBoard:
         raise TaskError(_no("session", prefix, sorted(known)) + _OR_UNKNOWN)
 
     def finish(self, prefix: str) -> str:
-        """A task is done: its sessions have none any more."""
+        """Mark a task as done; its sessions have no task any more."""
         task = self._find(prefix)
         self._set_state(task, "done")
         task_files.release(self._home, task)
@@ -96,9 +96,9 @@ class TaskBoard:
         return task
 
     def cancel(self, prefix: str, reason: str, *, unknown: bool = False) -> str:
-        """Stop all sessions of a task; `unknown`: also of one that only its launcher knows.
+        """Cancel a task and stop its sessions; `unknown`: also a task that only its launcher knows.
 
-        The file comes first: should the database be locked, the sessions are stopped all the same.
+        The file is written first, so that sessions stop even if the database is locked.
         """
         task = valid_id(prefix) if unknown and not self._like(prefix) else ""
         if not task:
@@ -108,7 +108,7 @@ class TaskBoard:
         return task
 
     def reopen(self, prefix: str) -> str:
-        """Take a cancellation back, or open what was done."""
+        """Reopen a task that was cancelled or done."""
         task = self._find(prefix)
         self._set_state(task, "open")
         task_files.allow(self._home, task)
@@ -121,7 +121,7 @@ class TaskBoard:
             tasks.set_task_state(self._db, task, status, at, time_ns, reason)
 
     def _like(self, prefix: str) -> list[str]:
-        """Nothing is no beginning: a script's empty variable must not mean the only task."""
+        """Return matching ids; an empty prefix (a script's empty variable) matches none."""
         return tasks.tasks_like(self._db, prefix) if prefix else []
 
     def _find(self, prefix: str, or_else: str = "") -> str:
@@ -134,12 +134,12 @@ class TaskBoard:
 
 
 def _heard_of(home: str) -> list[str]:
-    """Return the sessions that hooks remember, also of those that the store does not know yet."""
+    """Return the sessions in the hooks' files, including those that the store does not know yet."""
     return [read_small(str(path)).strip() for path in Path(home, "sessions").glob(".session_*")]
 
 
 def _no(kind: str, prefix: str, known: list[str]) -> str:
-    """Say that there is no such id, and which ones are close to it."""
+    """Return the error for an unknown id, with similar ids."""
     close = get_close_matches(prefix, known, n=_CLOSE_IDS) if prefix else []
     said = f"no {kind} has the id {prefix}"
     return f"{said}; close to it: {', '.join(close)}" if close else said

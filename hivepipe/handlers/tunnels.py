@@ -1,7 +1,7 @@
-"""`artifact-*` processes of pm2 that a session left running; off unless HIVEPIPE_PM2 is on.
+"""Delete `artifact-*` processes of pm2 that a session left running; off unless HIVEPIPE_PM2 is on.
 
-pm2 belongs to the user and serves every session: only what carries the id of this session, or of
-one that ended, in its environment is deleted; the list is saved only if something was.
+pm2 belongs to the user and serves every session. Only processes with the id of this session, or of
+an ended one, in their environment are deleted. The list is saved only if one was deleted.
 """
 
 import json
@@ -23,7 +23,7 @@ logger = logging.getLogger("hivepipe.tunnels")
 
 
 def end_tunnels(home: str, session: str) -> None:
-    """Delete the session's processes, and those of ended ones; never tried again."""
+    """Delete the processes of the session and of ended ones; a failure is only logged."""
     if not settings.switched_on("HIVEPIPE_PM2"):
         return
     pm2 = find_program("pm2")
@@ -47,7 +47,7 @@ class _Tunnel(NamedTuple):
 
 
 def _tunnels(pm2: str) -> list[_Tunnel]:
-    """Return the processes of this kind that carry the id of a session."""
+    """Return the processes of this kind that have a session's id."""
     found = []
     for entry in json.loads(_run(pm2, "jlist")):
         environment = entry.get("pm2_env") or {}

@@ -1,6 +1,6 @@
-"""What the writer and the slow worker do beside the jobs, as jobs: for when neither runs.
+"""Background work of the writer and the slow worker, as jobs for when neither runs.
 
-The scheduler enqueues these only while the process that they stand in for is not there.
+The scheduler enqueues these only while the process that normally does the work is missing.
 """
 
 from contextlib import closing
@@ -28,7 +28,7 @@ def promote_retries(_workplace: Workplace, _job: Envelope) -> None:
 
 
 def drain_spool(workplace: Workplace, _job: Envelope) -> None:
-    """Move events that wait on disk into Redis, and notes of tool calls that it refused."""
+    """Move spooled events into Redis, and notes of tool calls that Redis had refused."""
     address = here()[0].socket
     with connect(address) as connection:
         take_in_notes(connection, workplace.home)
@@ -38,14 +38,14 @@ def drain_spool(workplace: Workplace, _job: Envelope) -> None:
 
 
 def bring_back_strays(workplace: Workplace, _job: Envelope) -> None:
-    """Bring back what a worker lost when it was killed, and tidy up after it."""
+    """Bring back lost jobs of killed workers, and clean up after them."""
     address = here()[0].socket
     with connect(address) as connection:
         Housekeeper(connection, Path(workplace.home), address).look_after()
 
 
 def record_activity(workplace: Workplace, _job: Envelope) -> None:
-    """Move heartbeats of sessions into the store."""
+    """Move the activity of sessions into the store."""
     with (
         connect(here()[0].socket) as connection,
         closing(Database(database_path(workplace.home))) as db,
@@ -54,9 +54,9 @@ def record_activity(workplace: Workplace, _job: Envelope) -> None:
 
 
 def write_briefings(workplace: Workplace, _job: Envelope) -> None:
-    """Bring the files up to date that sessions are told from."""
+    """Update the files that briefings are read from."""
     path = database_path(workplace.home)
-    Database(path).close()  # it may not be made yet
+    Database(path).close()  # creates the database if it is missing
     BriefingFiles(workplace.home).write(path)
 
 

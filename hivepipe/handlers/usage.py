@@ -1,4 +1,4 @@
-"""What a transcript says of messages and of its session: handed back by whoever read it."""
+"""Usage of messages, titles and counts of a transcript, handed back by the process that read it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +19,7 @@ MESSAGES_PER_JOB = 100  # some 25 kB
 
 
 def usage_jobs(usages: list[Usage], said: Said | None = None) -> Iterator[Job]:
-    """Yield the jobs that record what these messages used, and what was said of the session."""
+    """Yield the jobs that record the usage of messages and the facts about their session."""
     if said:
         counts = [
             [started_ms, duration_ms, {model: [*tokens] for model, tokens in models.items()}, time]
@@ -34,7 +34,7 @@ def usage_jobs(usages: list[Usage], said: Said | None = None) -> Iterator[Job]:
 
 
 def record_usage(db: Database, job: Envelope) -> None:
-    """Record the messages of one such job; a replay may be of a session that is forgotten."""
+    """Record the usage in one job; messages of a forgotten session (by replay) are skipped."""
     messages = job.payload.get("messages")
     if not isinstance(messages, list):
         raise BadEnvelopeError("no messages")
@@ -52,7 +52,7 @@ def record_usage(db: Database, job: Envelope) -> None:
 
 
 def _note_model(db: Database, message: Usage) -> None:
-    """The model of a session is that of its last message; SessionStart seldom says it."""
+    """Set the model of a session from its last message; SessionStart seldom has it."""
     if message.agent:
         agents.name_model(db, message.agent, message.rate.model)
     elif not message.is_sidechain and message.time:
@@ -61,9 +61,9 @@ def _note_model(db: Database, message: Usage) -> None:
 
 
 def _note_said(db: Database, job: Envelope, said: dict[str, Any]) -> None:
-    """Note titles and counts; BadEnvelopeError: it is not what `usage_jobs` says.
+    """Record titles and counts; BadEnvelopeError: not the payload of `usage_jobs`.
 
-    The user's own outweighs any by Claude, and what hooks said before the transcript was read.
+    A title by the user outweighs one by Claude, and one from hooks before the transcript was read.
     """
     try:
         for kind, (title, number) in dict(said["titles"]).items():

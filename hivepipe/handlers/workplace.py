@@ -1,4 +1,4 @@
-"""Where a slow handler works, and whom it can ask."""
+"""The environment of a slow handler: its home and its callbacks."""
 
 import math
 from collections.abc import Callable
@@ -13,7 +13,7 @@ LONGEST_SETTLE_SECS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """The home, the way back to the writer, and the word that it is time to go."""
+    """The home, the way to hand jobs back to the writer, and the request to stop."""
 
     home: str
     hand_back: Callable[[Envelope, list[Job]], None]  # returns when the jobs are safe
@@ -26,7 +26,7 @@ class Workplace:
 
 
 def settle_secs(job: Envelope) -> float:
-    """Return how long the job wants to wait before it is executed: what it reads still grows."""
+    """Return the delay in seconds that the job asks for, because what it reads still grows."""
     wanted = job.payload.get("settle_s")
     if isinstance(wanted, int | float) and math.isfinite(wanted):
         return min(max(float(wanted), 0.0), LONGEST_SETTLE_SECS)
