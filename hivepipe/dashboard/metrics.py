@@ -83,7 +83,7 @@ def _counted(name: str, what: str, values: dict[str, int]) -> Metric:
 
 
 def _without_effect(counters: dict[str, int]) -> Iterator[Metric]:
-    """Convert the store's counters `<reason>:<operation>`, and `dropped:<what>` for dropped data."""
+    """Convert the store's counters `<reason>:<operation>` and `dropped:<what>`."""
     about = "jobs that changed nothing, by reason and operation"
     jobs = CounterMetricFamily("hivepipe_without_effect", about, labels=["reason", "operation"])
     about = "what was dropped for its age before it was stored"

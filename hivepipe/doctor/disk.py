@@ -217,7 +217,7 @@ def asking(patient: Patient) -> Iterator[Finding]:
 
 
 def _ours(patient: Patient) -> list[Path]:
-    """Return the paths that must be private: folders, files of the home, the record, every `.hive`."""
+    """Return the paths that must be private: folders, home files, the record, each `.hive`."""
     found = [patient.home, Path(record_path(patient.place.project))]
     found += map(Path, known(patient.place.home))
     tree = tree_of(patient.place.home)

@@ -55,7 +55,7 @@ def hooks(patient: Patient) -> Iterator[Finding]:
 
 
 def rows(patient: Patient) -> Iterator[Finding]:
-    """Find rows that another program wrote into our database, such as old hooks of an open session."""
+    """Find rows that another program wrote into our database, such as old hooks."""
     path = database_path(patient.place.home)
     if not is_own(path):
         return

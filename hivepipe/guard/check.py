@@ -106,7 +106,7 @@ def silence_path(home: str) -> str:
 
 
 def mode_path(home: str) -> str:
-    """Return the file of `hivepipe guard mode`, which takes precedence, also in running sessions."""
+    """Return the file of `hivepipe guard mode`; it takes precedence, also in open sessions."""
     return f"{home}/guard-mode"
 
 

@@ -275,7 +275,7 @@ def _hash(text: str) -> str:
 
 
 def task_of(home: str, session: str) -> str:
-    """Return the session's task: HIVEPIPE_TASK_ID, the task file, or the assigned one; "" if none."""
+    """Return the task: HIVEPIPE_TASK_ID, the task file, the assigned one, or ""."""
     named = valid_id(settings.variable("HIVEPIPE_TASK_ID") or "")
     if named:
         return named

@@ -72,7 +72,7 @@ class Limits:
 
 
 class Verdict:
-    """The result of a rule for a call; `subject` identifies its cause, to avoid repeated warnings."""
+    """The result of a rule for a call; one warning is given per `subject`."""
 
     __slots__ = ("count", "deny", "rule", "subject")
 
@@ -181,7 +181,7 @@ def _alternation(calls: "Sequence[Call]", repeated: list[str], limits: Limits) -
 
 
 def _taking_turns(repeated: list[str], mine: str, other: str) -> int:
-    """Return the number of latest calls in which these two alternate, with few others in between."""
+    """Return in how many of the latest calls these two alternate, few others between."""
     longest = of_two = switches = 0
     before = ""
     for seen, pattern in enumerate(reversed(repeated), 1):

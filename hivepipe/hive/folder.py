@@ -57,7 +57,7 @@ class Hive:
         return [self.new_worker(each.id) for each in states if each.id not in there]
 
     def worker(self, start: str) -> Worker:
-        """Return the worker whose id or session begins with `start`; HiveError: none, or several."""
+        """Return the worker whose id or session has this start; HiveError: none or several."""
         found = [worker for worker in self.workers() if worker.is_called(start)]
         exact = [worker for worker in found if worker.id == start]
         if not start or not found:

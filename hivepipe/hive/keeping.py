@@ -136,7 +136,7 @@ def drop_archived(hive: Hive, before: str) -> list[Path]:
 
 
 def workers_of(home: str) -> list[Worker]:
-    """Return all workers of a home: also archived ones, and those of which only the state is left."""
+    """Return all workers of a home, also archived ones and those with a state alone."""
     return [
         worker
         for hive in hives(home)

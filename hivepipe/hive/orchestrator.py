@@ -266,7 +266,7 @@ class Orchestrator:
             self.troubles.append(f"{worker.id}: {already}")
 
     def _card(self, worker: Worker) -> Card:
-        """Return a worker's card; the project of a worker that hivepipe did not start is looked up."""
+        """Return a worker's card; looks up the project of a worker started by others."""
         card = worker.card()
         if not card.session:
             raise HiveError(f"{worker.id} has no session-id: it cannot be resumed")

@@ -34,7 +34,7 @@ def lines_in(file: IO[bytes] | GzipFile, path: str | Path) -> Iterator[bytes]:
 
 
 def changed_ns(file: int | Path) -> int:
-    """Return the modification time in ns, or 0 without a file; clamped, since its owner can set it."""
+    """Return the modification time in ns, clamped to now, or 0 without a file."""
     try:
         return min(max(os.stat(file).st_mtime_ns, 1), _LATEST_NS)
     except OSError:

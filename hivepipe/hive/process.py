@@ -12,7 +12,7 @@ def machine() -> str:
 
 
 def lives(pid: int, started: str, on: str) -> bool | None:
-    """Tell whether the process with this pid and start time lives; None: it is on another machine."""
+    """Tell whether the process with this pid and start time lives; None: another machine."""
     here = machine()
     if on != here:
         host, boot, *_ = [*on.split(" "), "", ""]

@@ -56,7 +56,7 @@ def stand(worker: Worker, stale_secs: float, signs: Signs) -> Standing:
 
 
 def _heard_ns(worker: Worker, status: Status, run: Run | None) -> int:
-    """Return the time of the last activity in the folder: status, transcript or start, the newest."""
+    """Return the newest time of activity: of status, transcript or start."""
     grown_ns = changed_ns(worker.transcript)
     return max(status.said_ns, grown_ns, run.started_ns if run else 0)
 

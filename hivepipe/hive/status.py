@@ -63,7 +63,7 @@ class Status(NamedTuple):
 
     @property
     def said_ns(self) -> int:
-        """Return the later of file time and timestamp, in ns; timestamps in the future are ignored."""
+        """Return the later of file time and timestamp in ns; future timestamps do not count."""
         try:
             at = datetime.fromisoformat(self.text("timestamp"))
         except ValueError:

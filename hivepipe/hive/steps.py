@@ -104,7 +104,7 @@ def next_step(standing: Standing, steps: list[Step], policy: Policy, now_ns: int
 
 
 def is_parked(worker: Worker, run: Run) -> bool:
-    """Tell whether a worker was told to park in the episode of a run, automatically or by a user."""
+    """Tell whether the policy or a user told a worker to park in the episode of a run."""
     runs = worker.runs()
     episode = _episode(runs, run.number)
     noted = [step.run for step in taken(worker) if step.name == "park"]

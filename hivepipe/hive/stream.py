@@ -146,7 +146,7 @@ def steps(lines: Iterable[bytes]) -> Iterator[Step]:
 
 
 def lines_of(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-    """Yield the lines of a transcript between two byte offsets; nothing if it is no regular file."""
+    """Yield the lines of a transcript between two byte offsets, if it is a regular file."""
     try:
         with open(path, "rb", opener=plain) as file:
             at = file.seek(start)

@@ -50,7 +50,7 @@ class Watch:
             yield from self.look()
 
     def look(self) -> Iterator[Change]:
-        """Yield the changes since the last check; one that the caller did not process comes again."""
+        """Yield the changes since the last check; unprocessed ones come again."""
         workers = self._hive.workers()
         for worker in workers:
             mark = _mark(worker.status_file)

@@ -62,7 +62,7 @@ def data_of(place: Place) -> list[Data]:
 
 
 def _of_state(folder: str) -> list[str]:
-    """Return our part of `.claude-state`, which other programs may use too; nothing through a link."""
+    """Return our part of `.claude-state`, which other programs may use; links are skipped."""
     if os.path.islink(folder):
         return []
     is_ours = read_small(f"{folder}/.gitignore") == IGNORE_ALL

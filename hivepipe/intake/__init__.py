@@ -1,1 +1,1 @@
-"""The hook path, from Claude Code's stdin to enqueued jobs: session, instance, throttle, hand-over."""
+"""The hook path, from Claude Code's stdin to enqueued jobs."""

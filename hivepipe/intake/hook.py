@@ -240,7 +240,7 @@ def _is_wanted(place: home.Place) -> bool:
 
 
 def _refusal(event: Event | None, place: home.Place) -> bytes:
-    """Return the answer where nothing is recorded: a message if root runs in another user's home."""
+    """Return the answer without a record: a message if root runs in another user's home."""
     is_start = event is not None and event.name == "SessionStart"
     if not is_start or place.state == "off" or not home.owner_over_root(place.home):
         return NEUTRAL

@@ -15,7 +15,7 @@ from hivepipe.stack.own_home import is_marked
 
 
 def undo(project: str) -> Record:
-    """Undo the migration; MigrationError: hivepipe still uses the project. A second call resumes."""
+    """Undo the migration; MigrationError: hivepipe is in use. A second call resumes."""
     if records.read(project) is None:
         raise _nothing_to_undo(project)
     with records.alone():

@@ -65,7 +65,7 @@ class OldHome:
         return {part: count(self.queue, part) for part in parts} if self.queue else {}
 
     def left_out(self) -> list[LeftOut]:
-        """Return the files that are not imported: unknown ones by name, others counted by reason."""
+        """Return the files that are not imported: unknown ones by name, others as counts."""
         reasons = Counter[str]()
         unknown = []
         for name in self._files():
@@ -116,7 +116,7 @@ def find_above(project: str) -> str:
 
 
 def old_home(folder: Path) -> OldHome:
-    """Return a home of the predecessor in another place, or moved aside; MigrationError: no folder."""
+    """Return a predecessor's home elsewhere or moved aside; MigrationError: no folder."""
     if folder.is_symlink() or not folder.is_dir():
         raise MigrationError(f"{folder} is not a folder")
     return OldHome(folder, sorted(os.listdir(folder)))

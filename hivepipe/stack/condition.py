@@ -1,7 +1,7 @@
 """The condition of a stack, as one word.
 
 healthy       it runs, and no alert is active
-degraded      it runs; an alert is active that is not urgent, or the database did not answer just now
+degraded      it runs; a lesser alert is active, or the database did not answer just now
 unhealthy     it runs, or rests, with a problem that needs a person
 resting       no process runs and nothing is wrong: the next event of a session starts it
 stopped       by `hivepipe down`: hooks keep their events on disk

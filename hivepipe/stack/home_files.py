@@ -34,7 +34,7 @@ _OURS = re.compile(rf"({'|'.join(_NAMES)})(\.\d+)?(\.tmp)?", re.ASCII)
 
 
 def why_not_ours(home: str, name: str) -> str:
-    """Return why a file of a home stays, or "" if hivepipe made it; `name` is relative to the home."""
+    """Return why a file stays, or "" if hivepipe made it; `name` is relative to the home."""
     path = Path(home, name)
     if path.is_symlink() or not path.is_file():
         return "it is a link, or no file"

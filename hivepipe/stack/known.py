@@ -40,7 +40,7 @@ class KnownStack(NamedTuple):
 
     @property
     def memory_bytes(self) -> int:
-        """Return the memory of its processes in bytes; shared pages are divided among their users."""
+        """Return the memory of its processes in bytes, shared pages divided among users."""
         return sum(_memory_of(process) for process in self.processes)
 
 

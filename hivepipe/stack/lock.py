@@ -76,7 +76,7 @@ class Stack(NamedTuple):
 
     @property
     def data_lock(self) -> str:
-        """Return Redis's second lock file, beside its data: runtime folders are deleted at logout."""
+        """Return Redis's second lock file, beside its data: a logout deletes the runtime folder."""
         return f"{self.home}/redis.lock"
 
     @property

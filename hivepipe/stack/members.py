@@ -56,7 +56,7 @@ def is_supervisor(words: list[str]) -> bool:
 
 
 def _program_of(stack: Stack, process: psutil.Process, words: list[str]) -> str:
-    """Return the program that a process's command line names, or "" if it is none of the stack's."""
+    """Return the stack's program that a process's command line names, or ""."""
     title = f"{' '.join(words)} "
     if "-server" in title and f"{stack.socket} " in title:
         return "redis"

@@ -341,7 +341,7 @@ def _write(path: str, text: str) -> None:
 
 
 def _claim(folder: str) -> None:
-    """Make a folder private to the user; a repository may contain one, or a link to another place."""
+    """Make a folder private to the user; a repository may contain it, also as a link."""
     make_private(folder)
     if is_private_folder(folder):
         return

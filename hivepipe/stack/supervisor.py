@@ -112,7 +112,7 @@ def stop(stack: Stack) -> None:
 
 
 def _others_of(process: psutil.Process) -> list[psutil.Process]:
-    """Return a process and its descendants without this one: a supervisor may start its successor."""
+    """Return a process and its descendants, except this one, which may be among them."""
     return [entry for entry in family(process) if entry.pid != os.getpid()]
 
 
@@ -214,7 +214,7 @@ def _refuse_what_leads_elsewhere(home: Path) -> None:
 
 
 def _call(stack: Stack, method: str) -> Any:
-    """Call supervisord, with a fresh proxy each time: a proxy is unusable after a failed connect."""
+    """Call supervisord by a fresh proxy: a proxy is unusable after a failed connect."""
     transport = SupervisorTransport(None, None, f"unix://{stack.supervisor_socket}")
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(ANSWER_SECS)  # the transport has no setting of its own
