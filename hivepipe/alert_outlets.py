@@ -1,10 +1,10 @@
-"""Where alerts go, if the user named a command or a webhook: told once, in a bounded time.
+"""Send an alert to the user's command or webhook: one attempt, with a time limit.
 
-Either is a process that leads a group of its own, and the group is killed when the time is up: a
-socket's timeout does not end a server that says a byte a second. Nothing of the command line and
-of the address is in what went wrong, for both may hold a secret.
+Both run in a process group of their own, which is killed at the limit: a socket timeout would not
+end a server that sends a byte per second. Error texts contain nothing of the command line and the
+address, since both may hold a secret.
 
-    python -I -m hivepipe.alert_outlets    posts what its stdin says
+    python -I -m hivepipe.alert_outlets    posts the request on its stdin
 """
 
 import json
@@ -35,7 +35,7 @@ _SCHEMES = ("http", "https")
 
 
 def run(command: str, said: Mapping[str, str]) -> str:
-    """Run the command, without a shell, the alert as JSON on its stdin; return what went wrong."""
+    """Run the command without a shell, with the alert as JSON on stdin; return an error or ""."""
     try:
         words = shlex.split(command)
     except ValueError as error:
@@ -46,13 +46,13 @@ def run(command: str, said: Mapping[str, str]) -> str:
 
 
 def post(url: str, said: Mapping[str, object]) -> str:
-    """Send JSON to an address of the user's; return what went wrong."""
+    """POST JSON to an address of the user's; return an error or ""."""
     words = [sys.executable, "-I", "-m", "hivepipe.alert_outlets"]
     return told(words, json.dumps({"url": url, "said": said})).removeprefix("exit code 1: ")
 
 
 def told(words: list[str], data: str) -> str:
-    """Run a command, data on its stdin, for a bounded time; return what went wrong."""
+    """Run a command with data on stdin and a time limit; return an error or ""."""
     try:
         process = subprocess.Popen(
             words,
@@ -61,7 +61,7 @@ def told(words: list[str], data: str) -> str:
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
-    except (OSError, ValueError) as error:  # ValueError: a byte that no argument may hold
+    except (OSError, ValueError) as error:  # ValueError: an argument contains a NUL byte
         reason = error.strerror if isinstance(error, OSError) else "it holds a NUL"
         return f"the command cannot be run: {reason}"
     assert process.stdin is not None
@@ -71,7 +71,7 @@ def told(words: list[str], data: str) -> str:
             stdin.write(data.encode())
         last_words = _watch(process, process.stderr)
     finally:
-        with suppress(ProcessLookupError):  # what it left behind, also after a good end
+        with suppress(ProcessLookupError):  # children that it left, also after success
             os.killpg(process.pid, signal.SIGKILL)
         process.stderr.close()
         process.wait()
@@ -82,8 +82,8 @@ def told(words: list[str], data: str) -> str:
 
 
 def _watch(process: subprocess.Popen[bytes], stderr: IO[bytes]) -> bytes | None:
-    """Return the last words of a process that ends; None: it does not, in time."""
-    os.set_blocking(stderr.fileno(), False)  # a child of its may hold it open for long
+    """Return the end of a process's stderr, or None if it has not ended in time."""
+    os.set_blocking(stderr.fileno(), False)  # a child of the process may keep it open
     last = b""
     deadline = time.monotonic() + LIMIT_SECS
     while time.monotonic() < deadline:
@@ -98,14 +98,14 @@ def _watch(process: subprocess.Popen[bytes], stderr: IO[bytes]) -> bytes | None:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A POST that is redirected would arrive as a GET, without the alert."""
+    """Refuses redirects: a redirected POST would become a GET without the alert."""
 
     def redirect_request(self, *_: object) -> None:
-        """Follow none: the answer counts as an error."""
+        """Return no new request: the redirect counts as an error."""
 
 
 def exchange(url: str, said: object, headers: Mapping[str, str]) -> tuple[str, bytes]:
-    """POST JSON; return what went wrong, without a word of the address, and the answer."""
+    """POST JSON; return an error or "", without the address in it, and the answer."""
     all_headers = {"Content-Type": "application/json", **headers}
     data = json.dumps(said).encode()
     handlers = [_NoRedirect(), *([urllib.request.ProxyHandler({})] if is_local(url) else [])]

@@ -1,11 +1,11 @@
-"""What somebody should be told of a stack: pure; the figures are others' to gather."""
+"""The alerts of a stack, derived from its figures. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from hivepipe.plurals import counted
 
-STORE_SECS = 60.0  # shorter ones are other people's transactions
+STORE_SECS = 60.0  # shorter ones are transactions of other programs
 WAITING_SECS = 60.0
 SPOOLED_SECS = 60.0
 SPOOLED_WHILE_AWAY_SECS = 600.0  # longer than any restart takes
@@ -13,11 +13,11 @@ ROOM_BYTES = 200_000_000
 SHARE_PERCENT = 5
 SHARE_LEAST = 20
 SHARE_SECS = 900.0
-# An alert is over when so many looks in a row did not see it: what comes and goes is told of once.
+# Checks without the condition before an alert resolves (debounce).
 CALM_LOOKS = 3
 
 
-# Hive workers that go no further by themselves: state, and what is said of them.
+# Hive workers that need an action: state, and its description.
 _WAITING = (
     ("need_input", "waiting for an answer"),
     ("error", "with an error"),
@@ -30,7 +30,7 @@ _WAITING = (
 
 
 class Vitals(NamedTuple):
-    """What is known of a stack; a figure that nobody can say now has its default."""
+    """The figures of a stack; an unknown figure has its default."""
 
     redis_answers: bool = True
     failed: int = 0
@@ -38,20 +38,20 @@ class Vitals(NamedTuple):
     spooled: int = 0
     oldest_spooled_secs: float = 0.0
     free_bytes: int | None = None
-    lost: tuple[int, str, str] | None = None  # events lost lately: how many, from when, until when
+    lost: tuple[int, str, str] | None = None  # lost in the last week: number, first, last time
     unserved: tuple[str, ...] = ()  # queues that no living worker serves
-    clock_stands_still: bool = False  # no scheduler acts
-    store_secs: float = 0.0  # for how long the database cannot be written
+    clock_stands_still: bool = False  # no scheduler is active
+    store_secs: float = 0.0  # how long the database has not been writable
     store_reason: str = ""
     hive: dict[str, int] = {}  # noqa: RUF012  state -> hive workers; nobody writes into it
-    budget: str = ""  # what summaries took of the day's caps, when little is left
-    ratings: str = ""  # why the memory server did not take the last ratings
-    # operation -> (without effect, all), within SHARE_SECS
+    budget: str = ""  # use of the day's caps by summaries, if a cap is nearly reached
+    ratings: str = ""  # why the memory server refused the last ratings
+    # operation -> (jobs without effect, all jobs), within SHARE_SECS
     effectless: dict[str, tuple[int, int]] = {}  # noqa: RUF012  nobody writes into it
 
 
 class Alert(NamedTuple):
-    """One thing that is wrong; with an urgent one the stack is not healthy."""
+    """One condition that a user should know; with an urgent one the stack is not healthy."""
 
     name: str
     text: str
@@ -59,15 +59,15 @@ class Alert(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What one look changes: who is told, and what the next look has to know."""
+    """The result of one check: new alerts, resolved ones, and the state for the next check."""
 
     begun: list[Alert]
     over: list[str]
-    standing: dict[str, int]  # name -> how many looks in a row did not see it
+    standing: dict[str, int]  # name -> number of checks in a row without the condition
 
 
 def follow(seen: Iterable[Alert], standing: Mapping[str, int]) -> Change:
-    """Compare what a look saw with the alerts that stand."""
+    """Compare the alerts of a check with the active ones."""
     now = {alert.name: alert for alert in seen}
     calm = {name: looks + 1 for name, looks in standing.items() if name not in now}
     over = sorted(name for name, looks in calm.items() if looks >= CALM_LOOKS)
@@ -77,7 +77,7 @@ def follow(seen: Iterable[Alert], standing: Mapping[str, int]) -> Change:
 
 
 def alerts_of(vitals: Vitals) -> list[Alert]:
-    """Return what is wrong, the urgent first."""
+    """Return the alerts for these figures, urgent ones first."""
     judged = (
         _unserved,
         _clock,

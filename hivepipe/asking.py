@@ -1,13 +1,13 @@
-"""The files of a work tree that ask for something, and what their user has said to each.
+"""Files of a work tree that request something of hivepipe, with the user's decision on each.
 
     hivepipe.toml                    settings and texts by keyword: see hivepipe.request
-    .claude-state/preferences.*      notes that sessions are told when they start
+    .claude-state/preferences.*      notes for the context of starting sessions
     .claude-state/progress.*
-    SOUL.md and its like             in `profile_dir`, if that lies in the work tree
+    SOUL.md and the like             in `profile_dir`, if that is in the work tree
     *.md, *.txt                      in `memory` of that folder, and in `memory_dirs`, likewise
 
-Whoever writes to the repository writes these. A file is a regular one, reached through no link, of
-at most 64 kB. Read by commands alone.
+Any author of the repository can write these. Only regular files of at most 64 kB count, reached
+without a link. Read by commands only.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from hivepipe.folders import Folder
 from hivepipe.home import absolute
 
 LIMIT_BYTES = 1 << 16
-MOST_MEMORIES = 500  # that are looked at; the others wait
+MOST_MEMORIES = 500  # that are examined; the others wait
 NOTES_FOLDER = ".claude-state"
 _NOTES = ("preferences", "progress")
 _NOTE_SUFFIXES = (".md", ".txt", ".yaml", ".yml", ".json", ".toml")
@@ -33,7 +33,7 @@ NEW, CHANGED, TRUSTED, GONE, UNUSABLE = "new", "changed", "trusted", "gone", "un
 
 
 class Asking(NamedTuple):
-    """One file: `state` as the user left it, `trouble` why it cannot be trusted."""
+    """One file: `state` by the user's decision, `trouble` why it cannot be trusted."""
 
     name: str
     state: str
@@ -43,12 +43,12 @@ class Asking(NamedTuple):
 
     @property
     def waits(self) -> bool:
-        """Is the user to be asked?"""
+        """Tell whether the user must decide."""
         return self.state in (NEW, CHANGED)
 
 
 def files_asking(home: str, project: str) -> list[Asking]:
-    """Return every file that asks for something, and those that did and are gone."""
+    """Return every file that requests something, and trusted ones that were deleted."""
     known = trust.trusted_files(home, project)
     found = [_look(project, name, known.get(name)) for name in _names(project)]
     names = {file.name for file in found}
@@ -57,23 +57,23 @@ def files_asking(home: str, project: str) -> list[Asking]:
 
 
 def waiting(home: str, project: str) -> list[Asking]:
-    """Return those that the user has said nothing to as they are now."""
+    """Return the files whose current content the user has not decided on."""
     return [file for file in files_asking(home, project) if file.waits]
 
 
 def as_trusted(file: Asking) -> trust.Trusted:
-    """Return what is kept of a file that the user says yes to."""
+    """Return the record of a file that the user trusts."""
     text = file.text if is_told_from_copy(file.name) else ""
     return trust.Trusted(file.sha256, text, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}.000Z")
 
 
 def is_told_from_copy(name: str) -> bool:
-    """Is it a request or a note? Of others the hash alone is kept; they are read where they lie."""
+    """Tell whether a trusted file's text is stored (requests and notes), not only its hash."""
     return name == request.NAME or name.startswith(f"{NOTES_FOLDER}/")
 
 
 def in_a_line(files: list[Asking]) -> str:
-    """Say of files that wait which they are."""
+    """Return the names of waiting files in one line, at most three of them."""
     named = [f"{each.name} (changed)" if each.state == CHANGED else each.name for each in files]
     more = [f"{len(named) - 3} more"] if len(named) > 3 else []
     return ", ".join([*named[:3], *more])
@@ -98,7 +98,7 @@ def _names(project: str) -> Iterator[str]:
 
 
 def _below(project: str, folder: str) -> str:
-    """Return a folder's path below the project; empty: it lies elsewhere."""
+    """Return a folder's path relative to the project, or "" if it lies elsewhere."""
     path = os.path.realpath(absolute(folder)) if folder else ""
     return path.removeprefix(f"{project}/") if path.startswith(f"{project}/") else ""
 
@@ -115,7 +115,7 @@ def _listed(project: str, *below: str) -> list[str]:
     try:
         with Folder(project, *below) as folder:
             return folder.names()
-    except OSError:  # there is none, or it is a link
+    except OSError:  # the folder is missing, or a link
         return []
 
 

@@ -1,10 +1,10 @@
-"""security-audit.log: what was taken out of which session, and what was written where.
+"""security-audit.log: redactions per session, and archives that were made.
 
     [2026-11-21T01:00:00Z] Redacted 3 API keys, 1 password from session 7b1f0c9e-...
 
-One line, one append, under the lock of the file itself: several processes may write. The first
-line of a new day (UTC) moves the old file to `security-audit.log.<its day>`, or the next free name.
-`prune_files` deletes days older than 90. Mode 0600 under any umask.
+Each line is one append under a lock of the file itself, so several processes may write. The first
+line of a new day (UTC) renames the old file to `security-audit.log.<its day>`, or the next free
+name. `prune_files` deletes days older than 90. Mode 0600 under any umask.
 """
 
 import fcntl
@@ -27,7 +27,7 @@ _ROTATED = re.compile(rf"{re.escape(NAME)}\.(\d{{4}}-\d\d-\d\d)")
 
 
 def record_redaction(folder: str, session: str, kinds: Mapping[str, int]) -> None:
-    """Note how many secrets of each kind were taken out of a session; none is noted too."""
+    """Log the number of redacted secrets of each kind in a session, also if it is zero."""
     found = Counter(kinds)
     if not found.total():
         append(folder, f"No sensitive data in session {session}")
@@ -37,7 +37,7 @@ def record_redaction(folder: str, session: str, kinds: Mapping[str, int]) -> Non
 
 
 def record_archive(folder: str, path: Path) -> None:
-    """Note that an archive was made, with the permissions it really has."""
+    """Log that an archive was made, with its actual permissions."""
     mode = path.stat().st_mode & 0o7777
     append(folder, f"Created archive with permissions {mode:04o}: {path.name}")
 
@@ -52,7 +52,7 @@ def append(folder: str, message: str) -> None:
 
 
 def rotate(folder: str) -> None:
-    """Move yesterday's file aside, if anything was ever written."""
+    """Rename the file of an earlier day; do nothing if there is no file."""
     if os.path.exists(f"{folder}/{NAME}"):
         with _locked(folder, _stamp(time.time())[:10]):
             pass
@@ -60,14 +60,14 @@ def rotate(folder: str) -> None:
 
 @contextmanager
 def _locked(folder: str, today: str) -> Iterator[int]:
-    """Hold today's file, locked and open for appending."""
+    """Yield a descriptor of today's file, locked and open for appending."""
     path = f"{folder}/{NAME}"
     while True:
         descriptor = _open(folder, path)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             if not _is_at(descriptor, path):
-                continue  # moved aside while we waited
+                continue  # it was renamed while we waited
             day = os.pread(descriptor, 11, 0)[1:].decode("ascii", "replace")
             if _ROTATED.fullmatch(f"{NAME}.{day}") and day < today:
                 os.rename(path, _free_name(f"{path}.{day}"))
@@ -94,7 +94,7 @@ def _is_at(descriptor: int, path: str) -> bool:
 
 
 def _free_name(path: str) -> str:
-    """Return the path, or with a number where something has that name: a clock was set back."""
+    """Return the path, with a number if it exists, as after a clock was set back."""
     names = (f"{path}{f'.{number}' if number else ''}" for number in count())
     return next(each for each in names if not os.path.lexists(each))
 

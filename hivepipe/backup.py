@@ -1,8 +1,8 @@
-"""A copy of all that a home keeps, in one file, and the way back.
+"""Back up everything that a home keeps into one file, and restore it.
 
 <file>.tar.gz
     manifest.json     version, time, SHA-256 of each file
-    hive.db           made by VACUUM INTO: whole, whatever is being written meanwhile
+    hive.db           made by VACUUM INTO: consistent during concurrent writes
     config.toml       if there is one
     redaction.key     so that tags of secrets stay the same
     kept/...          archives, indexes, exports, audit log
@@ -39,17 +39,17 @@ from hivepipe.store.location import database_path
 MANIFEST = "manifest.json"
 DATABASE = "hive.db"
 SETTINGS = "config.toml"
-FORMAT = 2  # the first had no key
+FORMAT = 2  # format 1 had no key
 _LEFT_OUT = (".lock", ".tmp", ".learned")  # hashes of secrets do not leave the machine
 _MANIFEST_BYTES = 64 << 20
-_MEMBER_BYTES = 4096  # what a file takes at least, however small
-MOST_TIMES = 100  # texts shrink to a tenth, zeros to a thousandth
+_MEMBER_BYTES = 4096  # the least that a file occupies
+MOST_TIMES = 100  # text compresses to a tenth, zeros to a thousandth
 LEAST_ROOM_BYTES = 64 << 20
 LEFT_FREE_BYTES = 256 << 20
 
 
 def back_up(home: str, target: Path) -> dict[str, Any]:
-    """Write the file, whole or not at all; return its manifest. BackupError, OSError."""
+    """Write the backup atomically; return its manifest. BackupError, OSError."""
     if target.exists():
         raise BackupError(f"{target} exists: nothing is overwritten")
     temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
@@ -76,12 +76,12 @@ def back_up(home: str, target: Path) -> dict[str, Any]:
 
 
 def _publish(temporary: Path, target: Path) -> None:
-    """Give the whole file its name; FileExistsError: one has come there meanwhile."""
+    """Rename the complete file to its final name; FileExistsError: the name is taken now."""
     try:
         os.link(temporary, target)
     except FileExistsError:
         raise
-    except OSError:  # a stick or a share without hard links
+    except OSError:  # a file system without hard links
         if target.exists():
             raise FileExistsError from None
         os.rename(temporary, target)
@@ -100,7 +100,7 @@ def _parts(home: str, database: Path | None) -> Iterator[tuple[Path, str]]:
 
 
 def _add(tar: tarfile.TarFile, path: Path, name: str, sums: dict[str, str]) -> None:
-    """Add a file as it is at this moment: one that grows meanwhile ends where it ended."""
+    """Add a file with its current size: data appended meanwhile is left out."""
     try:
         with open(path, "rb", opener=regular) as file:
             member = tarfile.TarInfo(name)
@@ -114,7 +114,7 @@ def _add(tar: tarfile.TarFile, path: Path, name: str, sums: dict[str, str]) -> N
 
 
 class _Summed(io.RawIOBase):
-    """A file as far as a size, with its sum; what is missing of it by then is zeros."""
+    """A file up to a size, with its SHA-256; missing bytes are replaced by zeros."""
 
     def __init__(self, file: Any, size: int) -> None:
         self._file = file
@@ -146,7 +146,7 @@ def _manifest(home: str, sums: dict[str, str]) -> dict[str, Any]:
     }
 
 
-# ---- the way back
+# ---- restore
 
 
 def restore(
@@ -157,12 +157,13 @@ def restore(
     with_settings: bool = False,
     any_size: bool = False,
 ) -> dict[str, Any]:
-    """Put back what a file holds; what was there before is moved aside. BackupError, OSError.
+    """Restore a backup; existing data is moved aside with `replace`. BackupError, OSError.
 
-    The settings in it are put in force if that is asked for: who made the file wrote them, and
-    they name programs and addresses. Else they lie beside, where `settings` of the answer says.
+    Its settings take effect only with `with_settings`: they name programs and addresses, and the
+    backup's author wrote them. Otherwise they are stored beside, at `settings` of the result.
 
-    The caller makes sure that no process of the stack runs, and sets the umask.
+    The caller makes sure that no process of the stack runs, and sets the umask. Return the
+    manifest, with the paths `before` and `settings`.
     """
     os.makedirs(home, mode=0o700, exist_ok=True)
     with _unpacked(home, source, any_size) as (folder, manifest):
@@ -183,13 +184,13 @@ def restore(
         kept.mkdir(mode=0o700, parents=True, exist_ok=True)
         if Path(folder, "kept").is_dir():
             shutil.copytree(Path(folder, "kept"), kept, dirs_exist_ok=True)
-    Manifest(home).set_adopts(adopts=True)  # archives that their own checksums prove
+    Manifest(home).set_adopts(adopts=True)  # of archives that their own checksums prove
     beside = {"before": before, "settings": settings}
     return {**manifest, **{name: str(path) if path else None for name, path in beside.items()}}
 
 
 def _settings_beside(home: str, settings: Path) -> Path | None:
-    """Keep the settings of a backup where nobody reads them but a person; None: it has none."""
+    """Store the settings of a backup where they have no effect; None: it has none."""
     if not settings.is_file():
         return None
     folder = Path(home, "backups", f"settings-of-restore-{time.time_ns()}")
@@ -200,7 +201,7 @@ def _settings_beside(home: str, settings: Path) -> Path | None:
 
 @contextmanager
 def _unpacked(home: str, source: Path, any_size: bool) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Unpack beside the home and look whether everything is whole, before anything is touched."""
+    """Unpack beside the home and verify everything, before anything is changed."""
     with tempfile.TemporaryDirectory(dir=home, prefix=".restore-") as folder:
         try:
             with gzip.open(source) as packed:
@@ -227,7 +228,7 @@ def _unpacked(home: str, source: Path, any_size: bool) -> Iterator[tuple[str, di
 
 
 class _Room(io.RawIOBase):
-    """A file's unpacked bytes, as far as they may go: a small one that fills a disk is not ours."""
+    """The unpacked bytes of a file, up to a limit: protects the disk from a decompression bomb."""
 
     def __init__(self, home: str, source: Path, any_size: bool, packed: gzip.GzipFile) -> None:
         self._packed = packed
@@ -239,13 +240,13 @@ class _Room(io.RawIOBase):
         self._most = free if self._disk_is_full else of_file
 
     def read(self, size: int = -1) -> bytes:
-        """Return what comes next; tarfile asks for a few kB at a time."""
+        """Return the next bytes; tarfile reads a few kB at a time."""
         data = self._packed.read(size)
         self.take(len(data))
         return data
 
     def take(self, count: int) -> None:
-        """Count what is unpacked; BackupError: it is too much."""
+        """Count unpacked bytes; BackupError: the limit is exceeded."""
         self._taken += count
         if self._taken <= self._most:
             return
@@ -258,7 +259,7 @@ class _Room(io.RawIOBase):
 
 
 def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: str) -> None:
-    """Write one file of a backup; by hand, for Python 3.11.2 knows no safe `extractall` yet."""
+    """Write one file of a backup; Python 3.11.2 has no safe `extractall`."""
     data = tar.extractfile(member) if member.isreg() and _is_ours(member.name) else None
     if data is None:
         raise ValueError(f"{member.name} is not in its manifest")
@@ -267,7 +268,7 @@ def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: str) -> None
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with data, os.fdopen(descriptor, "wb") as file:
         shutil.copyfileobj(data, file)
-    os.utime(path, (member.mtime, member.mtime))  # archives are kept by it
+    os.utime(path, (member.mtime, member.mtime))  # retention counts from it
 
 
 def _read_manifest(path: Path, source: Path) -> dict[str, Any]:
@@ -307,9 +308,10 @@ def _is_empty(database: Path) -> bool:
 
 
 def _moved_aside(home: str, settings: Path | None, replace: bool) -> Path | None:
-    """Move what is there out of the way, if that was asked for; return where it lies.
+    """Move existing data aside if `replace` is set; return its new folder, or None.
 
-    `settings`: those that are about to be replaced, if they are.
+    `settings`: the file that is about to be replaced, if any. BackupError: data exists, and
+    `replace` is not set.
     """
     database, kept = database_path(home), Path(kept_folder(home))
     log = Path(f"{database}-wal")
@@ -320,7 +322,7 @@ def _moved_aside(home: str, settings: Path | None, replace: bool) -> Path | None
     if not replace and not is_unused:
         raise BackupError(f"{there[0]} is there already: with --replace it is moved aside")
     if database.exists():
-        # Its log goes into it first; with a damaged one, which is why one restores, beside it.
+        # Merge the write-ahead log into the database; a damaged one is kept beside it.
         with suppress(sqlite3.Error), closing(sqlite3.connect(database)) as db:
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     aside = Path(home, "backups", f"before-restore-{time.time_ns()}")
@@ -334,7 +336,7 @@ def _moved_aside(home: str, settings: Path | None, replace: bool) -> Path | None
 
 
 def _move(source: Path, target: Path) -> None:
-    """Move it whole, to another file system too: the database may have one of its own."""
+    """Move a file atomically, also to another file system: the database may be on its own one."""
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     shutil.move(source, temporary)
     os.rename(temporary, target)

@@ -1,7 +1,7 @@
-"""Which job is being executed, readable after a kill -9: the writer's flight recorder.
+"""A marker of the job being executed, readable after a kill -9.
 
-Of the two hundred jobs a dead writer held, one may have killed it. It alone is blamed, runs alone
-the next time, and is dead after its third kill; the others are innocent.
+Of the jobs that a dead writer had claimed, one may have caused its death. Only that job is blamed:
+it runs alone the next time, and is dead after its third kill.
 """
 
 import mmap
@@ -11,7 +11,7 @@ _SIZE_BYTES = 64
 
 
 class BlackBox:
-    """A mapped file: what is written into it outlives the process, at the cost of a memcpy."""
+    """A memory-mapped file: its content survives the process, and a write costs one memcpy."""
 
     def __init__(self, path: str) -> None:
         """Open or make the file."""
@@ -23,9 +23,9 @@ class BlackBox:
             os.close(descriptor)
 
     def record(self, job_id: str) -> None:
-        """Name the job that is being executed; "" when none is."""
+        """Record the id of the job being executed, or "" after it."""
         self._memory[:] = job_id.encode("ascii", "replace")[:_SIZE_BYTES].ljust(_SIZE_BYTES, b"\0")
 
     def read(self) -> str:
-        """Return what was recorded last."""
+        """Return the recorded id."""
         return bytes(self._memory[:]).rstrip(b"\0").decode("ascii", "replace")

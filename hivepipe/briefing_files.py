@@ -1,9 +1,9 @@
-"""The parts of the briefings as files, so that no hook opens the database.
+"""Writes the parts of the briefings as files, so that no hook opens the database.
 
-    <home>/context/*.txt    see hivepipe.intake.greeting; 0600, each replaced whole
+    <home>/context/*.txt    see hivepipe.intake.greeting; 0600, each replaced atomically
 
-Written anew when the database or what the user trusts changed, and now and then, for time makes
-sessions stall. What is not needed any more is removed.
+They are updated when the database or the user's trusted files change, and once a minute, because
+sessions become stalled by time alone. Parts that are no longer needed are removed.
 """
 
 import logging
@@ -36,7 +36,7 @@ from hivepipe.store.listings import Entry, Listings, listings
 
 LOOK_EVERY_SECS = 2.0
 ANEW_SECS = 60.0
-MOST_PARTS = 200  # of one kind
+MOST_PARTS = 200  # per kind
 MOST_PROJECTS = 50
 RECENT = timedelta(minutes=5)
 
@@ -44,15 +44,15 @@ Signature = tuple[object, ...]
 
 logger = logging.getLogger(__name__)
 
-# As the parts are called: any other file in their folder is a person's.
+# The prefixes of our parts: any other file in the folder is a user's.
 _PARTS = ("project-", "left-", "last-", "task-", "goal-", "profile-", "lead-")
 
 
 class BriefingFiles:
-    """The files of one home, kept by the writer between its turns."""
+    """The files of one home, updated by the writer between its turns."""
 
     def __init__(self, home: str) -> None:
-        """Nothing is looked at yet."""
+        """Start without a check."""
         self._home = home
         self._own_project = project_of(home)
         self._looked_at = self._written_at = float("-inf")
@@ -60,7 +60,7 @@ class BriefingFiles:
         self._projects: list[str] = []
 
     def refresh_if_due(self, db: Database) -> None:
-        """Write what changed, if it is time to look; what goes wrong waits for the next time."""
+        """Update the files if a check is due and data changed; errors are logged and retried."""
         now = time.monotonic()
         if now - self._looked_at < LOOK_EVERY_SECS:
             return
@@ -76,10 +76,10 @@ class BriefingFiles:
             self._seen, self._written_at = seen, now
 
     def write(self, database: Path) -> None:
-        """Bring every file up to date; OSError, StoreError."""
+        """Update every file; OSError, StoreError."""
         with listings(database) as store:
             self._projects = briefing.projects(store, MOST_PROJECTS)
-            if self._own_project not in (*self._projects, ""):  # its first session is told, too
+            if self._own_project not in (*self._projects, ""):  # also before its first session
                 self._projects.append(self._own_project)
             parts = dict(self._parts(store))
         wanted = {part_path(self._home, name): text for name, text in parts.items() if text}
@@ -113,7 +113,7 @@ class BriefingFiles:
 def _parts_of_a_kind(
     kind: str, project: str, entries: Iterable[Entry], part: Callable[[Entry], str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the first parts of a kind, each behind a line with the id of what it tells."""
+    """Yield the first parts of a kind, each preceded by a line with the id of its subject."""
     own = (entry for entry in entries if entry["project"] == project)
     for number, entry in enumerate(islice(own, PARTS_OF_A_KIND)):
         yield project_part(project, kind, number), f"{entry['id']}\n{part(entry)}"
@@ -129,7 +129,7 @@ def _profile_parts(store: Listings) -> Iterator[tuple[str, str]]:
             Notes(name, texts[profile["id"], name])
             for name in IDENTITY_FILES
             if (profile["id"], name) in texts
-            and not (name == CLAUDE_MD and profile["write_claude_md"])  # then Claude reads the file
+            and not (name == CLAUDE_MD and profile["write_claude_md"])  # Claude Code reads it
         ]
         yield f"profile-{profile['id']}", words.profile_part(profile, files)
 
@@ -151,7 +151,7 @@ def _lead_parts(store: Listings, tasks: list[Entry]) -> Iterator[tuple[str, str]
 
 
 def _at_work(store: Listings, tasks: list[Entry]) -> list[Entry]:
-    """Return the open sessions, each with its profile and task, also before its first call."""
+    """Return the open sessions with profile and task, also those without a call so far."""
     by_id = {task["id"]: task for task in tasks}
     by_session = {task["session_id"]: task for task in reversed(tasks)}
     whose = profiles.profiles_of_sessions(store)
@@ -166,12 +166,12 @@ def _at_work(store: Listings, tasks: list[Entry]) -> list[Entry]:
 
 
 def _left_behind(tasks: list[Entry]) -> list[Entry]:
-    """Return the tasks whose session has ended, the last touched first."""
+    """Return the tasks whose session has ended, the last changed first."""
     return [task for task in tasks if task["session_status"] == "ended"]
 
 
 def _notes_of(home: str, project: str) -> Iterator[Notes]:
-    """Yield the notes of a project as its user trusted them; the work tree is not asked."""
+    """Yield the trusted copies of a project's notes; the work tree is not read."""
     for name, file in trust.trusted_files(home, project).items():
         if name.startswith(f"{NOTES_FOLDER}/") and file.text.strip():
             yield Notes(name, redact_text(file.text[: 4 * MOST_NOTE_CHARS]))

@@ -1,10 +1,10 @@
-"""What hivepipe's workers share: one process per role and home, its claims, its rest.
+"""The base class of hivepipe's workers: one process per role and home.
 
-    turn      claim -> execute -> acknowledge, retry, bury    the last three are each worker's own
-    no turn   sleep on the bell, at most a second
+    turn      claim -> execute -> acknowledge, retry, bury    the last three differ by worker
+    no turn   block on the wake-up list, at most a second
 
-A worker holds <role>.lock for its whole life, so what an earlier one had claimed when it died is
-known to be nobody's, and comes back at once.
+A worker holds <role>.lock for its whole life. So jobs that are claimed when it starts belong to a
+dead worker, and are put back at once.
 """
 
 import logging
@@ -44,28 +44,28 @@ HEARTBEAT_SECS = 5.0
 WORKER_TTL_SECS = 20
 RECOVER_EVERY_SECS = 30.0
 REDIS_AWAY_SECS = (0.05, 0.1, 0.2, 0.5, 1.0)
-# redis-py cuts the word off that an answer begins with, but not one that a script passes on.
+# redis-py removes the error code at the start of a reply, but not in an error from a script.
 FULL = "used memory > 'maxmemory'"
-TAKES_NOTHING = ("MISCONF", FULL, "read only replica")  # its disk or its memory is full; a copy
+TAKES_NOTHING = ("MISCONF", FULL, "read only replica")  # disk or memory full; a replica
 ANOTHER_HOLDS_IT = 75
 
 logger = logging.getLogger("hivepipe.worker")
 
 
 class WokenError(Exception):
-    """A signal has ended the worker's rest; what Redis still had to say to it is not missed."""
+    """A signal has ended the wait; raised only while no reply of Redis can be lost."""
 
 
 class ClaimingWorker(SimpleWorker):
-    """Executes the jobs of its queues; `work` has RQ's own parameters."""
+    """Executes the jobs of its queues; `work` has RQ's parameters."""
 
     role: ClassVar[str]  # names the lock and the black box
     own_queues: ClassVar[tuple[str, ...]]
     bell: ClassVar[str]
-    places: ClassVar[int]  # the most jobs of one claim
+    places: ClassVar[int]  # the most jobs per claim
 
     def __init__(self, queues: Any, name: str | None = None, **options: Any) -> None:
-        """Nothing is sent yet; `rq info` shows the name."""
+        """Set the name that `rq info` shows; nothing is sent to Redis yet."""
         super().__init__(
             queues, name=name or f"{self.role}.{socket.gethostname()}.{os.getpid()}", **options
         )
@@ -73,7 +73,8 @@ class ClaimingWorker(SimpleWorker):
     def work(  # type: ignore[override]
         self, burst: bool = False, logging_level: str | None = None, **_: Any
     ) -> bool:
-        """Work until told to stop, in burst mode until nothing waits; return whether any job ran.
+        """Work until told to stop, in burst mode until the queues are empty; return whether a job
+        ran.
 
         LockHeldError: the home has a worker of this role already.
         """
@@ -87,7 +88,7 @@ class ClaimingWorker(SimpleWorker):
         self._version = installed()
         self._parent = os.getppid()
         self._worked = False
-        self._is_held_up = True  # a worker before this one may have left jobs that wait
+        self._is_held_up = True  # an earlier worker may have left jobs that wait
         self._is_busy = False
         self._is_resting = False
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -105,23 +106,23 @@ class ClaimingWorker(SimpleWorker):
         return self._worked
 
     def request_stop(self, signum: int, frame: Any) -> None:
-        """Stop after the work at hand; RQ's own way raises in the middle of it."""
+        """Stop after the current job; RQ's own handler would raise in the middle of it."""
         self._stop_requested = True
         if self._is_resting:
             self._is_resting = False
             raise WokenError
 
-    # ---- each worker's own
+    # ---- methods of each worker
 
     def _open(self) -> None:
-        """Get ready to work; Redis may still be away."""
+        """Prepare to work; Redis may still be absent."""
 
     def _is_ready(self) -> bool:
-        """Can it execute anything? Else nothing is claimed."""
+        """Tell whether jobs can be executed; otherwise none is claimed."""
         return True
 
     def _did_first(self) -> bool:
-        """Do what comes before a claim; True: there is more of it, and the claim has to wait."""
+        """Do work that precedes a claim; True: there is more of it, so do not claim yet."""
         return False
 
     def _execute(self, claimed: list[Claimed]) -> None:
@@ -129,24 +130,24 @@ class ClaimingWorker(SimpleWorker):
         raise NotImplementedError
 
     def _before_rest(self) -> None:
-        """Do what is due while nothing waits."""
+        """Do work that is due while the queues are empty."""
 
     def _on_heartbeat(self) -> None:
-        """Do what is due every few seconds, work or no work."""
+        """Do work that is due every few seconds, busy or not."""
 
     def _on_clock_set_back(self, secs: float) -> None:
-        """Bring what the old time ordered back with the clock."""
+        """Adjust recorded times after the clock was set back."""
 
     def _before_leaving(self) -> None:
-        """Do what is due at the end; a RedisError ends it."""
+        """Do work that is due at the end; a RedisError ends it."""
 
     def _close(self) -> None:
-        """Give back what `_open` took."""
+        """Release what `_open` acquired."""
 
-    # ---- what they share
+    # ---- shared methods
 
     def _set_ip_address(self, _connection: redis.Redis) -> None:
-        # RQ asks Redis, which may still be away; on a unix socket there is none anyway.
+        # RQ would ask Redis, which may be absent; a unix socket has no address anyway.
         self.ip_address = "unknown"
 
     def _register(self, logging_level: str | None) -> None:
@@ -154,23 +155,23 @@ class ClaimingWorker(SimpleWorker):
             try:
                 self.bootstrap(logging_level or "WARNING")
                 break
-            except redis.ConnectionError:  # it is being started beside us
+            except redis.ConnectionError:  # it is being started at the same time
                 if self._stop_requested:
                     break
                 time.sleep(wait)
             except redis.ResponseError as error:
                 if not is_away(error):
                     raise
-                break  # a heartbeat registers it when Redis takes writes again
+                break  # a heartbeat registers it when Redis accepts writes again
         is_shared = not self._address.startswith("/")
         self._claims = Claims(self.connection, self.own_queues, self.name, self.key, is_shared)
         self._blamed = self._box.read()
-        self._recovered_at = -math.inf  # the first turn takes back what a dead worker held
+        self._recovered_at = -math.inf  # the first turn puts back the jobs of a dead worker
 
     def register_birth(self) -> None:
-        """Say who it is, and let `rq info` show its queues before their first job.
+        """Register in Redis, and let `rq info` show the queues before their first job.
 
-        Whoever had this name is dead: this process holds the lock of the role.
+        An existing worker of this name is dead, since this process holds the lock of the role.
         """
         self.connection.delete(self.key)
         super().register_birth()  # type: ignore[no-untyped-call]
@@ -178,7 +179,7 @@ class ClaimingWorker(SimpleWorker):
         self.connection.sadd("rq:queues", *[f"rq:queue:{name}" for name in self.own_queues])
 
     def heartbeat(self, timeout: int | None = None, pipeline: Any = None) -> None:
-        """Say that it lives; registered anew if Redis forgot it, as after a night's sleep."""
+        """Send a heartbeat; register again if the registration has expired, as after a suspend."""
         with unless_full():
             if self.connection.hexists(self.key, "birth"):
                 super().heartbeat(timeout, pipeline)
@@ -186,7 +187,7 @@ class ClaimingWorker(SimpleWorker):
                 self.register_birth()
 
     def set_state(self, state: str, pipeline: Any = None) -> None:
-        """Let `rq info` see what it does."""
+        """Show the state in `rq info`."""
         with unless_full():
             super().set_state(state, pipeline)
 
@@ -198,9 +199,9 @@ class ClaimingWorker(SimpleWorker):
             logger.warning("left without a word to Redis: %s", error)
 
     def _recover_if_due(self) -> None:
-        """Take back what is claimed and not being executed: nothing is, whenever this is called.
+        """Put back claimed jobs that are not being executed; during this call none is.
 
-        A dead worker held it; or the answer to a claim or an acknowledgement was lost.
+        They belong to a dead worker, or the reply to a claim or an acknowledgement was lost.
         """
         if time.monotonic() - self._recovered_at <= RECOVER_EVERY_SECS:
             return
@@ -230,13 +231,13 @@ class ClaimingWorker(SimpleWorker):
                 time.sleep(wait)
                 away += 1
                 self._recovered_at = -math.inf
-                # Its name may lead to another server by now.
+                # its host name may resolve to another server now
                 self.connection.connection_pool.disconnect(inuse_connections=False)
             except WokenError:
                 continue
 
     def _turn(self, places: int) -> float:
-        """Claim and execute once; 0: there was work, else for how many seconds to rest."""
+        """Claim and execute once; return 0 if there was work, else the seconds to wait."""
         self._heartbeat_if_due()
         if not self._is_ready():
             return LONGEST_WAIT_SECS
@@ -255,20 +256,20 @@ class ClaimingWorker(SimpleWorker):
         return 0
 
     def _environment_works(self) -> None:
-        """Files and database can be written: jobs that wait for that are due."""
+        """Make jobs due that wait for files or the database, which are writable again."""
         if self._is_held_up:
             self._is_held_up = False
             self._claims.hurry()
 
     def _show_busy(self) -> None:
-        """Let `rq info` see that there is work, until the next rest."""
+        """Show in `rq info` that the worker is busy, until the next wait."""
         self._worked = True
         if not self._is_busy:
             self.set_state(WorkerStatus.BUSY)
             self._is_busy = True
 
     def _rest(self, secs: float) -> None:
-        """Sleep until the bell, the next retry, or a second has passed."""
+        """Wait for the wake-up list, the next retry, or a second."""
         if self._is_busy:
             self.set_state(WorkerStatus.IDLE)
             self._is_busy = False
@@ -294,13 +295,13 @@ class ClaimingWorker(SimpleWorker):
                 self._replace_supervisor()
 
     def _replace_supervisor(self) -> None:
-        """It was killed: nobody would start again what dies from now on."""
+        """Start the stack again if its supervisor was killed: no process would be restarted."""
         place = locate(".")
         if os.path.exists(Stack.of(place).supervisor_socket):
             self._say_once_a_minute("supervisor", "the supervisor is gone: starting the stack anew")
             try:
                 start_stack(place)
-            except OSError as error:  # nobody would start this worker again, either
+            except OSError as error:  # this worker would not be restarted, either
                 logger.error("the stack is not started: %s", error.strerror)
 
     def _say_what_stays(self, claim: Claim) -> None:
@@ -318,13 +319,13 @@ class ClaimingWorker(SimpleWorker):
 
 
 def is_full(error: Exception) -> bool:
-    """Does Redis take nothing new, for its memory is full?"""
+    """Tell whether Redis refuses writes because its memory is full."""
     return FULL in str(error)
 
 
 @contextmanager
 def unless_full() -> Iterator[None]:
-    """Leave out what a full Redis does not take: to work off what it holds is what makes room."""
+    """Skip commands that a full Redis refuses: processing its jobs is what makes room."""
     try:
         yield
     except (redis.ResponseError, client.RefusedError) as error:
@@ -333,7 +334,7 @@ def unless_full() -> Iterator[None]:
 
 
 def is_away(error: Exception) -> bool:
-    """Does Redis not answer, or take nothing?"""
+    """Tell whether Redis does not answer, or refuses all writes."""
     if isinstance(error, redis.ResponseError):
         return any(word in str(error) for word in TAKES_NOTHING)
     return isinstance(error, redis.ConnectionError | redis.TimeoutError | client.RefusedError)
@@ -344,7 +345,7 @@ def _reason(error: Exception) -> str:
 
 
 def serve(worker_class: type[ClaimingWorker]) -> None:
-    """Be a process of the stack: work until SIGTERM, exit 0; 75 if the home has such a worker."""
+    """Run a worker process of the stack until SIGTERM; exit 0, or 75 if the home has one."""
     os.umask(0o077)
     core_dumps.leave_none()
     here()

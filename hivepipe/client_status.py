@@ -1,7 +1,7 @@
-"""What Claude Code's process says of itself: it works, waits for a person, or is idle.
+"""The status that Claude Code's process reports: busy, waiting for a person, or idle.
 
-Each interactive process keeps `sessions/<pid>.json` in its settings folder. No document describes
-the file: what is absent or odd in it says nothing, and events alone count.
+Each interactive process writes `sessions/<pid>.json` in its settings folder. The file is not
+documented: if a field is missing or invalid, the file is ignored, and only events count.
 """
 
 import json
@@ -17,7 +17,7 @@ MOST_WORDS = 100
 
 
 class ClientStatus(NamedTuple):
-    """What a process said, and when; `waits_for` is empty unless it waits."""
+    """The reported status and its time; `waits_for` is "" unless it waits."""
 
     status: str
     at_ns: int
@@ -27,9 +27,9 @@ class ClientStatus(NamedTuple):
 def client_status(
     pid: int, started: str, session: str, transcript: str | None
 ) -> ClientStatus | None:
-    """Return what this very process says of this session; None: nothing that can be believed.
+    """Return the status that this process reports for this session, or None.
 
-    `transcript`: of the session, which lies in the settings folder of its Claude Code.
+    `transcript`: of the session; it lies in the settings folder of its Claude Code.
     """
     text = read_small(f"{_settings_folder(transcript or '')}/sessions/{pid}.json", MOST_BYTES)
     try:

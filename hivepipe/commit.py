@@ -1,7 +1,7 @@
-"""Group commit: many jobs, one transaction, a savepoint each.
+"""Group commit: many jobs in one transaction, with a savepoint each.
 
-The unit of failure is the job for its own faults (its savepoint is rolled back, the others
-commit) and the batch for the store's (nothing was written; all of it comes back).
+A fault of a job rolls back its savepoint, and the other jobs commit. A fault of the store rolls
+back the whole batch, and all its jobs are retried.
 """
 
 import sqlite3
@@ -25,7 +25,7 @@ _JOBS_FAULT = (
 
 @dataclass
 class Outcome:
-    """What became of a batch: indexes of what is committed, and of what failed with why."""
+    """The result of a batch: indexes of committed jobs, and index -> error of failed ones."""
 
     committed: list[int] = field(default_factory=list)
     failed: dict[int, Exception] = field(default_factory=dict)
@@ -34,9 +34,9 @@ class Outcome:
 def commit_batch(
     db: Database, jobs: list[Envelope], mark: Callable[[str], None] = lambda _id: None
 ) -> Outcome:
-    """Execute the jobs in one transaction; sqlite3.OperationalError: the store, nothing is written.
+    """Execute the jobs in one transaction; sqlite3.OperationalError: nothing was written.
 
-    `mark` is told which job is being executed, and "" when none is.
+    `mark` is called with the id of each job before it is executed, and with "" after it.
     """
     outcome = Outcome()
     with db.transaction():
@@ -54,7 +54,7 @@ def commit_batch(
 
 
 def own_fault(db: Database, job: Envelope) -> Exception | None:
-    """Execute a job in its savepoint; return what is wrong with it: then nothing of it is left.
+    """Execute a job in its savepoint; return its error, after which it has no effect.
 
     sqlite3.Error: the store is at fault.
     """

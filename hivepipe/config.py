@@ -1,14 +1,14 @@
-"""What people set in `config.toml`, the user's and the home's, and what the hooks get of it.
+"""Read the settings in `config.toml` of the user and of the home, and compile them for hooks.
 
     ~/.config/hivepipe/config.toml    for all projects
-    <home>/config.toml                for one; wins
-    <project>/hivepipe.toml           what a repository asks for; counts as the user trusted it
-                                      (hivepipe.trust), and where neither of the others says
-    <home>/hook-settings.json         all, compiled: hooks do not read TOML
+    <home>/config.toml                for one home; takes precedence
+    <project>/hivepipe.toml           a repository's requests; they apply as the user trusted them
+                                      (hivepipe.trust), where the other two have no value
+    <home>/hook-settings.json         all values, compiled: hooks do not parse TOML
 
-A setting goes by the name of its variable, lower-case, without HIVEPIPE_. The environment wins
-over the files. A file that cannot be used is reported and, as far as it goes, left out: nothing
-stops for it, but that no language model is asked while what it may cost cannot be read.
+The name of a setting is that of its variable in lower case, without HIVEPIPE_. The environment
+takes precedence over the files. Errors in a file are reported, and its invalid parts are ignored.
+They stop nothing, except that no language model is called while its cost limits cannot be read.
 """
 
 import json
@@ -27,11 +27,11 @@ from hivepipe.setting_table import BY_NAME, SECTIONS, SETTINGS, Setting, files, 
 COMPILED = "hook-settings.json"
 LIMIT_BYTES = 1 << 20
 
-UNUSABLE = "?"  # stands for what `says_what_is_spent` and cannot be read
+UNUSABLE = "?"  # the value of an unreadable setting with `says_what_is_spent`
 
 
 class Value(NamedTuple):
-    """What a setting is, and where that comes from."""
+    """A setting with its value and the source of the value."""
 
     setting: Setting
     value: str
@@ -39,13 +39,13 @@ class Value(NamedTuple):
 
 
 class Config:
-    """The files of one home, read; `problems` are for the user's eyes.
+    """The parsed files of one home; `problems` are shown to the user.
 
-    `requests`: project -> what it asks for, as its user trusted it.
+    `requests`: project -> its trusted request.
     """
 
     def __init__(self, home: str, project: str = "") -> None:
-        """Read both files; where there is none, nothing is set. `project`: whose request counts."""
+        """Read both files; a missing one is empty. `project`: the one whose request applies."""
         self.home = home
         self.project = project
         self.requests = {
@@ -62,16 +62,16 @@ class Config:
                 self._values[name] = (text, path)
 
     def for_settings(self) -> dict[str, str]:
-        """Return what `settings.use` takes."""
+        """Return the values for `settings.use`."""
         asked = self.requests.get(self.project)
         return {**(variables(asked.values) if asked else {}), **self.of_files()}
 
     def of_files(self) -> dict[str, str]:
-        """Return the same without what a repository asks for."""
+        """Return these values without a repository's requests."""
         return variables({name: text for name, (text, _) in self._values.items()})
 
     def all_keyword_rules(self) -> list[dict[str, Any]]:
-        """Return the user's rules, and those of the repository that the user trusted."""
+        """Return the user's keyword rules, and the trusted ones of the repository."""
         asked = self.requests.get(self.project)
         return [*self.keyword_rules, *(asked.keyword_rules if asked else ())]
 
@@ -97,7 +97,7 @@ class Config:
             return
         except (OSError, ValueError, RecursionError) as error:  # of TOML or UTF-8
             self.problems.append(f"{path}: cannot be read: {error}")
-            self.requests.clear()  # nobody knows whether this file says otherwise
+            self.requests.clear()  # this file might contradict them
             if path == self._users:
                 yield from ((each.name, UNUSABLE) for each in SETTINGS if each.says_what_is_spent)
             return
@@ -122,7 +122,7 @@ class Config:
 
 
 def here() -> tuple[Place, Config]:
-    """Return the place of the working directory, its settings in force from now on."""
+    """Return the place of the working directory; its settings take effect in this process."""
     place = locate(".")
     config = Config(place.home, place.project)
     settings.use(config.for_settings())
@@ -130,7 +130,7 @@ def here() -> tuple[Place, Config]:
 
 
 def unseen(home: str) -> list[str]:
-    """Name what this shell says of summaries, which no stack gets to see, and where it belongs."""
+    """Return notes on variables of this shell about summaries, which the stack does not see."""
     return [
         f"{it.variable} is set in this shell, which no stack sees: "
         + ("`hivepipe summaries enable`, or " if it.name == "summaries" else "")
@@ -141,7 +141,7 @@ def unseen(home: str) -> list[str]:
 
 
 def renewed(home: str, values: dict[str, str]) -> dict[str, str]:
-    """Return the values, with what `says_what_is_spent` as the files have it now."""
+    """Return the values, with settings of `says_what_is_spent` read again from the files."""
     of_spending = {setting.variable for setting in SETTINGS if setting.says_what_is_spent}
     now = Config(home).for_settings()
     return {name: text for name, text in values.items() if name not in of_spending} | {
@@ -150,7 +150,7 @@ def renewed(home: str, values: dict[str, str]) -> dict[str, str]:
 
 
 def compile_for_hooks(config: Config) -> None:
-    """Let the hooks of this home know; OSError: they do not."""
+    """Write the compiled settings for the hooks of this home; OSError: they were not written."""
     path = f"{config.home}/{COMPILED}"
     said: dict[str, Any] = {"v": 1, "values": config.of_files()}
     if config.keyword_rules:

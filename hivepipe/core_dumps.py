@@ -1,4 +1,4 @@
-"""No memory on the disk: processes that hold texts or keys leave no core file when they crash."""
+"""Disable core files for processes that hold texts or keys."""
 
 import ctypes
 import resource
@@ -8,15 +8,15 @@ _PR_SET_DUMPABLE = 4
 
 
 def leave_none() -> None:
-    """Set the limit to nothing, for this process and those it starts."""
+    """Set the limit to zero, for this process and its children."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def close_memory() -> None:
-    """Let no process of the same user read this one's memory, and no crash handler either.
+    """Keep other processes of the user, and crash handlers, from reading this process's memory.
 
-    Where the kernel has such a switch. For processes that nobody needs to look at: it closes
-    /proc/<pid> as well. A program that this one becomes is open again.
+    Linux only. It also closes /proc/<pid>, so it is for processes that need no inspection. A
+    program that this process executes is readable again.
     """
     leave_none()
     if sys.platform == "linux":

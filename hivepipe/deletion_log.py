@@ -1,4 +1,4 @@
-"""deletions.log in the home: every deletion by age, a JSON object to a line.
+"""deletions.log in the home: every deletion by retention, one JSON object per line.
 
 {"at": "2026-11-22T09:00:00Z", "kind": "archive", "path": "...", "age_days": 401.2,
  "rule": "[retention] archives = 365"}
@@ -18,7 +18,7 @@ LARGEST_BYTES = 4_000_000
 
 
 class Deletion(NamedTuple):
-    """One file, or a number of rows of one table."""
+    """One deleted file, or a number of rows of one table."""
 
     at: str
     kind: str
@@ -29,7 +29,7 @@ class Deletion(NamedTuple):
 
 
 def record(home: str, kind: str, path: str, age_secs: float, rule: str, number: int = 1) -> None:
-    """Append one deletion, in one write; OSError."""
+    """Append one deletion in a single write; OSError."""
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     entry = Deletion(at, kind, path, round(age_secs / 86_400, 1), rule, number)
     make_folders(f"{home}/logs")
@@ -47,7 +47,7 @@ def record(home: str, kind: str, path: str, age_secs: float, rule: str, number: 
 
 
 def deletions(home: str) -> list[Deletion]:
-    """Return what was deleted, the oldest first; a damaged line is left out."""
+    """Return the deletions, oldest first; invalid lines are skipped."""
     found = []
     for name in (f"{NAME}.1", NAME):
         try:

@@ -1,10 +1,10 @@
-"""Apply spooled events straight to the store, without Redis: the direct path and `hivepipe drain`.
+"""Apply spooled events to the store without Redis: the direct path and `hivepipe drain`.
 
 With HIVEPIPE_USE_QUEUE=false a hook spools its event and starts `python -I -m hivepipe.direct
-<file>`. A file leaves the spool when all its jobs have had their effect; what fails stays there.
+<file>`. A file leaves the spool when all its jobs have been applied; a failed one stays.
 
-One such process of a home works at a time, and takes in what the others have left to it: with
-fifty hooks at once they would wait for each other's transactions, and pile up behind their hooks.
+One such process per home works at a time, and also applies the files of the others. Otherwise fifty
+concurrent hooks would wait for each other's transactions.
 """
 
 import os
@@ -44,12 +44,12 @@ FILES_PER_TRANSACTION = 100
 
 @dataclass
 class Report:
-    """What became of the spool's files; `failed` and `set_aside` give the reasons."""
+    """The results per spool file; `failed` and `set_aside` give the reasons."""
 
     applied: int = 0
     failed: dict[Path, str] = field(default_factory=dict)
     set_aside: dict[Path, str] = field(default_factory=dict)
-    bad: dict[Path, str] = field(default_factory=dict)  # to be set aside, when others are applied
+    bad: dict[Path, str] = field(default_factory=dict)  # set aside after the others
 
 
 def apply_files(home: str, db: Database, paths: list[Path]) -> Report:
@@ -64,7 +64,7 @@ def apply_files(home: str, db: Database, paths: list[Path]) -> Report:
             for path in reasons:
                 reasons[path] += [_write(db, job) for job in read[path] if not _is_slow(job)]
         workplace = Workplace(home, partial(execute_at_once, home, db))
-        for path in reasons:  # after the commit: nobody waits for the lock meanwhile
+        for path in reasons:  # after the commit, so that no other process waits for the lock
             reasons[path] += [_work(workplace, job) for job in read[path] if _is_slow(job)]
             said = "; ".join(filter(None, reasons[path]))
             if said:
@@ -80,7 +80,7 @@ def apply_files(home: str, db: Database, paths: list[Path]) -> Report:
 def _read(path: Path, report: Report) -> list[SpooledJob]:
     try:
         return read_spool_file(path)
-    except FileNotFoundError:  # another process has taken it in meanwhile
+    except FileNotFoundError:  # another process has applied it meanwhile
         return []
     except NewerEnvelopeError as error:  # stays for a later hivepipe
         report.failed[path] = str(error)
@@ -95,7 +95,7 @@ def _is_slow(spooled: SpooledJob) -> bool:
 
 
 def _write(db: Database, spooled: SpooledJob) -> str:
-    """Execute one write; return why it could not be, if so."""
+    """Execute one write; return an error or ""."""
     if any(is_applied(db, twin) for twin in spooled.message.twins.split()):
         return ""
     fault = own_fault(db, spooled.envelope)
@@ -103,7 +103,7 @@ def _write(db: Database, spooled: SpooledJob) -> str:
 
 
 def _work(workplace: Workplace, spooled: SpooledJob) -> str:
-    """Execute one slow job; return why it could not be, if so."""
+    """Execute one slow job; return an error or ""."""
     try:
         execute_slow(workplace, spooled.envelope)
     except Exception as error:  # noqa: BLE001  a handler's bug must not stop the others
@@ -112,7 +112,7 @@ def _work(workplace: Workplace, spooled: SpooledJob) -> str:
 
 
 def drain(home: str) -> Report:
-    """Apply the whole spool of a home; half-written files of dead hooks are set aside."""
+    """Apply the whole spool of a home; incomplete files of dead hooks are set aside."""
     spools = [Path(folder) for folder in spool_folders(home)]
     db = Database(database_path(home))
     try:
@@ -137,9 +137,9 @@ def _set_aside(path: Path, reason: str, report: Report) -> None:
 
 
 def apply_in_turn(home: str, path: Path) -> None:
-    """Apply a file of the spool and what else is there, unless another process does so.
+    """Apply a file and all others in the spool, unless another process does so.
 
-    Whoever has the turn looks once more when it is over: a file that came before is seen.
+    The process with the lock lists the spool again after releasing it, so that no file is missed.
     """
     tried: set[Path] = set()
     while waiting := [file for file in spool_files(path.parent) if file not in tried]:
@@ -152,13 +152,13 @@ def apply_in_turn(home: str, path: Path) -> None:
 
 
 def main() -> None:
-    """Apply one file, quietly: whatever goes wrong, the file is still in the spool."""
+    """Apply one file; errors are ignored, because the file stays in the spool."""
     os.umask(0o077)
     core_dumps.leave_none()
     try:
         place, config = here()
         home = place.home
-        # Its environment is a list, and some work depends on whether anybody can wait for it.
+        # Its environment is a fixed list, and some jobs check whether the queue is used.
         settings.use({**config.for_settings(), "HIVEPIPE_USE_QUEUE": "false"})
         use_rules(home)
         apply_in_turn(home, Path(sys.argv[1]))

@@ -1,7 +1,4 @@
-"""Read what `hivepipe.jobs.encode` wrote: one JSON string becomes one job to execute.
-
-And write what a handler hands back: jobs that follow from one that was read.
-"""
+"""Decode the envelopes that `hivepipe.jobs.encode` wrote, and encode follow-up jobs."""
 
 import json
 from _blake2 import blake2b
@@ -17,15 +14,16 @@ from hivepipe.jobs import ENVELOPE_VERSION, PRIORITIES, Job, Message, dumps, que
 from hivepipe.redaction import redact_text
 from hivepipe.stored_times import stored_time
 
-# version -> what makes an envelope of it one of the next version. Whoever raises ENVELOPE_VERSION
-# adds a line, and may drop the one before: jobs of the last release are still on their way.
+# version -> function that converts an envelope to the next version. When ENVELOPE_VERSION is
+# raised, a line is added, and the previous one may be removed: jobs of the last release may still
+# be in queues.
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
-DEEPEST = 10  # no envelope of ours is half as deep; one a thousand deep ends the reader
+DEEPEST = 10  # ours are less than half as deep; one a thousand deep would crash the reader
 
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """One job, as it travelled. `session` is empty where the store has to be asked for it."""
+    """A decoded job; `session` is "" if the store must find it."""
 
     id: str
     operation: str
@@ -38,22 +36,22 @@ class Envelope:
 
     @property
     def time(self) -> str:
-        """When the event happened, as the store writes times."""
+        """Return the time of the event in the form of stored times."""
         return stored_time(self.event_time_ns)
 
     def text(self, key: str) -> str:
-        """Return a text of the payload, empty where there is none."""
+        """Return a text of the payload, or ""."""
         value = self.payload.get(key)
         return value if isinstance(value, str) else ""
 
     def number(self, key: str) -> int | None:
-        """Return a whole number of the payload, None where there is none."""
+        """Return a whole number of the payload, or None."""
         value = self.payload.get(key)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def read_envelope(text: str | bytes) -> Envelope:
-    """Decode and check one envelope; BadEnvelopeError says what is wrong with it."""
+    """Decode and check one envelope; BadEnvelopeError: it is invalid."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -62,7 +60,7 @@ def read_envelope(text: str | bytes) -> Envelope:
 
 
 def redacted(text: str) -> str:
-    """Return the envelope with every text in it redacted, as ASCII."""
+    """Return the envelope as ASCII with every text in it redacted."""
     return json.dumps(_redacted(orjson.loads(text)), separators=(",", ":"))
 
 
@@ -77,7 +75,7 @@ def _redacted(value: object) -> object:
 
 
 def _depth(value: object, limit: int = DEEPEST + 1) -> int:
-    """Return how deep lists and objects are nested, as far as the limit."""
+    """Return the nesting depth of lists and objects, up to the limit."""
     if limit == 0 or not isinstance(value, dict | list):
         return 0
     inner = value.values() if isinstance(value, dict) else value
@@ -102,7 +100,7 @@ def _upgraded(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def envelope_of(value: object) -> Envelope:
-    """Check one decoded envelope; NewerEnvelopeError: a later hivepipe can read it."""
+    """Check one decoded envelope; NewerEnvelopeError: it needs a later hivepipe."""
     if not isinstance(value, dict):
         raise BadEnvelopeError("not an object")
     if _depth(value) > DEEPEST:
@@ -142,10 +140,10 @@ def envelope_of(value: object) -> Envelope:
 
 
 def follow_ups(parent: Envelope, jobs: list[Job]) -> list[Message]:
-    """Turn jobs that follow from another into messages.
+    """Return the messages of follow-up jobs.
 
-    The id is of the parent and of all that the job says: a parent executed twice does not double
-    them, unless it has more to say the second time.
+    The id is derived from the parent's id and the job's content. If the parent is executed twice,
+    equal follow-ups get the same id, and changed ones are added.
     """
     return [_follow_up(parent, number, job) for number, job in enumerate(jobs)]
 
@@ -164,7 +162,7 @@ def compose(
     number: int = 0,
     parent: Envelope | None = None,
 ) -> Message:
-    """Encode a job that no hook made: of nobody's session, or of its parent's."""
+    """Encode a job that no hook made; its session is the parent's, or none."""
     priority = priority or PRIORITIES[job.operation]
     envelope = {
         "v": ENVELOPE_VERSION,

@@ -1,11 +1,11 @@
-"""What Claude Code says: bytes in, a typed event out. The only place that knows its field names.
+"""Parse the events of Claude Code into typed values: the only place that knows its field names.
 
-The protocol grows almost monthly: unknown events and unknown fields pass, a field of the wrong
-type counts as missing and is named in `problems`. A text that is not one JSON object is read key
-by key up to the fault, so that what was usable is kept.
+The protocol changes almost monthly: unknown events and fields are accepted, and a field of the
+wrong type counts as missing and is listed in `problems`. A text that is not one JSON object is read
+key by key up to the fault, so that the usable part is kept.
 
-On the hook path, hence CPython's own JSON scanner without the `json` package (+7 ms).
-Source of the field names: https://code.claude.com/docs/en/hooks.
+On the hook path, hence CPython's JSON scanner without the `json` package (+7 ms). Source of the
+field names: https://code.claude.com/docs/en/hooks.
 """
 
 import sys
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hivepipe.hosts import Host
 
 ID_CHARS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
-# How tokens start: an id with such a word in it is kept as its hash.
+# Prefixes of tokens: an id that contains one is replaced by its hash.
 _TOKEN_STARTS = (
     *("sk-", "sk_", "ghp_", "gho_", "ghs_", "ghu_", "ghr_", "github_pat_", "glpat-", "xox"),
     *("AKIA", "ASIA", "AIza"),
@@ -36,10 +36,10 @@ EDIT_TOOLS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
 TASK_TOOLS = ("TaskCreate", "TaskUpdate")
 AGENT_TOOLS = ("Agent", "Task")  # Task is the name before 2.1.63, still an alias
 CLAUDE_MD = "CLAUDE.md"
-PROBE = "hivepipe-probe-"  # what the session id of a probe's event begins with
+PROBE = "hivepipe-probe-"  # prefix of the session id of a probe's event
 IDENTITY_FILES = ("SOUL.md", "IDENTITY.md", "TOOLS.md", "HEARTBEAT.md", CLAUDE_MD)
 CHECKPOINT_TOOLS = EDIT_TOOLS + AGENT_TOOLS
-USERS_SOURCES = ("", "user", "sdk")  # of prompts; versions before 2.1.330 do not say
+USERS_SOURCES = ("", "user", "sdk")  # of prompts; versions before 2.1.330 have no source
 TASK_NOTIFICATION = "<task-notification>"
 FAILED_OUTCOMES = ("failed", "failure", "error", "killed", "interrupted", "cancelled")
 
@@ -50,23 +50,23 @@ class _BadJsonError(ValueError):
 
 
 class _DecoderStandIn:
-    """Stands where the C scanner looks for the class of its errors.
+    """Takes the place of `json.decoder`, where the C scanner looks for the class of its errors.
 
-    Without it a malformed text imports `json` and `re` on the spot (3.12 and later: +7 ms) or
-    raises SystemError (3.11).
+    Without it an invalid text makes the scanner import `json` and `re` (3.12 and later: +7 ms) or
+    raise SystemError (3.11).
     """
 
     JSONDecodeError = _BadJsonError
 
 
 def scan_without_json() -> None:
-    """Let the scanner find the stand-in, in the process of a hook: it never wants json itself."""
+    """Install the stand-in, in the process of a hook only: it never uses `json` itself."""
     sys.modules.setdefault("json", _DecoderStandIn)  # type: ignore[arg-type]
     sys.modules.setdefault("json.decoder", _DecoderStandIn)  # type: ignore[arg-type]
 
 
 class _Scanning:
-    """The settings the C scanner reads."""
+    """The settings that the C scanner reads."""
 
     strict = False
     object_hook = None
@@ -74,19 +74,19 @@ class _Scanning:
     array_hook = None
     parse_float = float
     parse_int = int
-    parse_constant = staticmethod(lambda _name: None)  # NaN, Infinity: not JSON, not usable
+    parse_constant = staticmethod(lambda _name: None)  # NaN, Infinity: not JSON
 
 
 try:
     import _json
 
     _scan = _json.make_scanner(_Scanning)  # type: ignore[arg-type]
-except (ImportError, AttributeError, TypeError):  # another Python than CPython, or a later one
+except (ImportError, AttributeError, TypeError):  # not CPython, or a later one
     import json
 
     _scan = json.JSONDecoder(strict=False).scan_once  # type: ignore[attr-defined]
 
-# What the scanner raises on text that is not JSON, over all versions.
+# The scanner's exceptions for invalid JSON, over all versions.
 _NOT_JSON = (ValueError, StopIteration, RecursionError, SystemError, OverflowError)
 
 
@@ -95,9 +95,9 @@ _OF_OTHERS = {"cursor_version", "sessionId", "timestamp", "turn_id"}
 
 
 class Event:
-    """One event; the fields every event has. Empty text means: not said.
+    """The fields that all events have; missing texts are "".
 
-    `host` is empty for Claude Code. `folder_variable` names the folder of its transcripts.
+    `host` is "" for Claude Code. `folder_variable` names the variable of its settings folder.
     """
 
     __slots__ = (
@@ -113,12 +113,12 @@ class Event:
         "session_id",
         "transcript_path",
     )
-    shows_life = False  # begins or ends a call or a turn, or waits in one
-    waits_for = ""  # what a person is asked
+    shows_life = False  # it begins or ends a call or a turn, or waits in one
+    waits_for = ""  # the question to a person, or ""
     calls: "tuple[BatchCall, ...] | list[BatchCall]" = ()  # of a batch
 
     def __init__(self, name: str, fields: Fields, digest: bytes, problems: list[str]) -> None:
-        """Take the common fields; `digest` identifies the raw bytes of this very event."""
+        """Read the common fields; `digest` is a hash of the event's raw bytes."""
         self.name = name
         self.host, self.folder_variable = "", "CLAUDE_CONFIG_DIR"
         self.digest = digest
@@ -132,10 +132,10 @@ class Event:
         self.read(fields)
 
     def read(self, fields: Fields) -> None:
-        """Take the fields of this kind of event."""
+        """Read the fields of this kind of event."""
 
     def about_session(self) -> dict[str, object]:
-        """Return what the event says of its session itself."""
+        """Return the fields that describe the session itself."""
         return {"client": self.host} if self.host else {}
 
     def _text(self, fields: Fields, key: str, cap: int) -> str:
@@ -180,33 +180,33 @@ class Event:
 
 
 class SessionStart(Event):
-    """A session begins or goes on: startup, resume, clear, compact, fork."""
+    """A session starts or continues: startup, resume, clear, compact, fork."""
 
     __slots__ = ("model", "source", "title")
 
     def read(self, fields: Fields) -> None:
-        """Take the fields of this kind of event."""
+        """Read the fields of this kind of event."""
         self.source = self._text(fields, "source", CAP_NAME)
         self.model = self._text(fields, "model", CAP_NAME)
         self.title = self._text(fields, "session_title", CAP_DESCRIPTION)
 
     def about_session(self) -> dict[str, object]:
-        """Return what the event says of its session itself."""
+        """Return the fields that describe the session itself."""
         own = {"source": self.source, "model": self.model, "title": self.title}
         return super().about_session() | own
 
 
 class UserPromptSubmit(Event):
-    """A turn begins; the whole prompt is looked through and not kept.
+    """A turn begins; the whole prompt is searched, and only its beginning is kept.
 
-    `is_users`: False for a prompt that Claude Code made itself, when a background task ended say.
+    `is_users`: False for a prompt made by Claude Code, for example when a background task ended.
     """
 
     __slots__ = ("is_users", "prompt", "title", "whole_prompt")
     shows_life = True
 
     def read(self, fields: Fields) -> None:
-        """Take the fields of this kind of event."""
+        """Read the fields of this kind of event."""
         self.prompt = self._text(fields, "prompt", CAP_TEXT)
         self.title = self._text(fields, "session_title", CAP_DESCRIPTION)
         whole = fields.get("prompt")
@@ -221,24 +221,24 @@ class UserPromptExpansion(Event):
     __slots__ = ("arguments", "command", "expansion")
 
     def read(self, fields: Fields) -> None:
-        """Take the fields of this kind of event."""
+        """Read the fields of this kind of event."""
         self.expansion = self._text(fields, "expansion_type", CAP_NAME)
         self.command = self._text(fields, "command_name", CAP_NAME)
         self.arguments = self._text(fields, "command_args", CAP_ARGUMENTS)
 
 
 class ToolEvent(Event):
-    """A tool call, before or after."""
+    """A tool call, before or after its execution."""
 
     __slots__ = ("duration_ms", "outcome", "response", "tool", "tool_input", "tool_use_id")
     shows_life = True
 
     def read(self, fields: Fields) -> None:
-        """Take the fields of this kind of event."""
+        """Read the fields of this kind of event."""
         self.tool = self._tool(fields)
         self.tool_use_id = self._id(fields, "tool_use_id")
         self.tool_input = self._object(fields, "tool_input")
-        self.outcome = fields.get("tool_response")  # whatever the tool returned, whole
+        self.outcome = fields.get("tool_response")  # the complete response of the tool
         self.response: Fields = self.outcome if isinstance(self.outcome, dict) else {}
         self.duration_ms = self._count(fields, "duration_ms")
 
@@ -251,70 +251,70 @@ class ToolEvent(Event):
 
     @property
     def file_path(self) -> str:
-        """The file this call names, if it names one."""
+        """Return the path of the file that this call names, or ""."""
         key = "notebook_path" if self.tool == "NotebookEdit" else "file_path"
         return self._text(self.tool_input, key, CAP_PATH)
 
     @property
     def command(self) -> str:
-        """The shell command of this call, if it is one."""
+        """Return the shell command of this call, or ""."""
         return self._text(self.tool_input, "command", CAP_COMMAND)
 
     @property
     def subagent_type(self) -> str:
-        """The type of agent asked for."""
+        """Return the requested type of agent."""
         return self._text(self.tool_input, "subagent_type", CAP_NAME)
 
     @property
     def model(self) -> str:
-        """The model asked for."""
+        """Return the requested model."""
         return self._text(self.tool_input, "model", CAP_NAME)
 
     @property
     def resolved_model(self) -> str:
-        """The model that the agent runs on."""
+        """Return the model that the agent runs on."""
         return self._text(self.response, "resolvedModel", CAP_NAME)
 
     @property
     def description(self) -> str:
-        """What the agent is to do, in the caller's few words."""
+        """Return the short description of the agent's task."""
         return self._text(self.tool_input, "description", CAP_DESCRIPTION)
 
     @property
     def spawned_agent(self) -> str:
-        """Claude's id of the agent that this call spawned."""
+        """Return Claude Code's id of the spawned agent."""
         return self._id(self.response, "agentId")
 
     @property
     def spawned_type(self) -> str:
-        """The type of the agent that this call spawned."""
+        """Return the type of the spawned agent."""
         return self._text(self.response, "agentType", CAP_NAME)
 
     @property
     def launch(self) -> str:
-        """How the agent was launched: completed, async, remote."""
+        """Return how the agent was launched: completed, async, remote, or ""."""
         status = self._text(self.response, "status", CAP_NAME)
         known = {"completed": "completed", "async_launched": "async", "remote_launched": "remote"}
         return known.get(status, "")
 
     @property
     def agent_tokens(self) -> int | None:
-        """Tokens of the agent's last request."""
+        """Return the tokens of the agent's last request."""
         return self._count(self.response, "totalTokens")
 
     @property
     def agent_duration_ms(self) -> int | None:
-        """How long the agent ran."""
+        """Return how long the agent ran, in ms."""
         return self._count(self.response, "totalDurationMs")
 
     @property
     def skill(self) -> str:
-        """The skill called, by any of its names over the versions."""
+        """Return the called skill; the name of the field differs by version."""
         return self._first_text(("skill", "skill_name", "name"), CAP_NAME)
 
     @property
     def skill_arguments(self) -> str:
-        """The arguments of the skill; the predecessor's event calls them its context."""
+        """Return the arguments of the skill; the predecessor's event calls them context."""
         return self._first_text(("args", "context"), CAP_ARGUMENTS)
 
     def _first_text(self, keys: tuple[str, ...], cap: int) -> str:
@@ -326,12 +326,12 @@ class ToolEvent(Event):
 
     @property
     def reported_success(self) -> bool:
-        """What the tool itself says; a call that says nothing succeeded."""
+        """Return the success that the tool reports; True if it reports none."""
         return self.response.get("success") is not False
 
 
 class PreToolUse(ToolEvent):
-    """A tool is about to be called."""
+    """A tool call is about to be executed."""
 
     __slots__ = ()
 
@@ -348,7 +348,7 @@ class PostToolUseFailure(ToolEvent):
     __slots__ = ("error", "is_interrupt")
 
     def read(self, fields: Fields) -> None:
-        """Take the fields of this kind of event."""
+        """Read the fields of this kind of event."""
         super().read(fields)
         self.outcome = fields.get("error")
         self.error = self._text(fields, "error", CAP_TEXT)
@@ -356,7 +356,7 @@ class PostToolUseFailure(ToolEvent):
 
 
 class SubagentStart(Event):
-    """A subagent was spawned or resumed; an internal one has no type."""
+    """A subagent was spawned or resumed; internal ones have no type."""
 
     __slots__ = ()
 
@@ -364,14 +364,14 @@ class SubagentStart(Event):
 class SubagentStop(Event):
     """A subagent finished.
 
-    The predecessor's form of it says task_id and parent_session_id, and how the agent ended; its
-    transcript_path is the agent's own.
+    The predecessor's event has task_id, parent_session_id and an outcome; its transcript_path is
+    the agent's own.
     """
 
     __slots__ = ("agent_transcript_path", "error", "failed")
 
     def read(self, fields: Fields) -> None:
-        """Take the fields of this kind of event."""
+        """Read the fields of this kind of event."""
         self.agent_transcript_path = self._text(fields, "agent_transcript_path", CAP_PATH)
         task = self._id(fields, "task_id")
         if task and not self.agent_id:
@@ -390,20 +390,20 @@ class PreCompact(Event):
     __slots__ = ("trigger",)
 
     def read(self, fields: Fields) -> None:
-        """Take the fields of this kind of event."""
+        """Read the fields of this kind of event."""
         self.trigger = self._text(fields, "trigger", CAP_NAME)
 
 
 class Stop(Event):
-    """A turn ended, well (Stop) or by an API error (StopFailure)."""
+    """A turn ended, normally (Stop) or by an API error (StopFailure)."""
 
     __slots__ = ("background_tasks", "effort", "error", "said")
     shows_life = True
 
     def read(self, fields: Fields) -> None:
-        """Take the fields of this kind of event."""
+        """Read the fields of this kind of event."""
         self.error = self._text(fields, "error", CAP_ERROR)
-        self.said = ""  # what Claude says is kept of errors alone
+        self.said = ""  # Claude's text is kept for errors only
         self.effort = self._text(self._object(fields, "effort"), "level", CAP_NAME)
         tasks = fields.get("background_tasks")
         if not isinstance(tasks, list):
@@ -415,23 +415,23 @@ class Stop(Event):
 
 
 class StopFailure(Stop):
-    """A turn ended by an API error: its kind, often unknown, and what the API said."""
+    """A turn ended by an API error: its kind, which is often unknown, and the API's message."""
 
     __slots__ = ()
 
     def read(self, fields: Fields) -> None:
-        """Take the fields of this kind of event."""
+        """Read the fields of this kind of event."""
         super().read(fields)
         self.said = self._text(fields, "last_assistant_message", CAP_ERROR)
 
 
 class SessionEnd(Event):
-    """The session ends; after clear and resume the process lives on."""
+    """The session ends; after clear and resume the process continues."""
 
     __slots__ = ("reason",)
 
     def read(self, fields: Fields) -> None:
-        """Take the fields of this kind of event."""
+        """Read the fields of this kind of event."""
         self.reason = self._text(fields, "reason", CAP_NAME)
 
 
@@ -455,10 +455,10 @@ KINDS: dict[str, type[Event]] = {
 
 
 def parse_event(name: str, data: bytes) -> Event | None:
-    """Read one event; `name` is the executable's, believed where the text names none.
+    """Parse one event; `name` is the hook's, used if the text names no event.
 
-    None if the text names an event that hivepipe does not know, or holds no object at all.
-    Whatever else is wrong stands in `problems` of the event.
+    Return None for an unknown event, or a text without an object. Other faults are listed in
+    `problems` of the event.
     """
     problems: list[str] = []
     fields = parse_object(data, problems)
@@ -486,7 +486,7 @@ def parse_event(name: str, data: bytes) -> Event | None:
 
 
 def _other_host(fields: Fields) -> "Host | None":
-    """Return the program that fires the event where it is not Claude Code."""
+    """Return the host of the event, or None for Claude Code."""
     if _OF_OTHERS.isdisjoint(fields) and "/rollout-" not in str(fields.get("transcript_path")):
         return None
     from hivepipe.hosts import host_of  # noqa: PLC0415  seldom wanted
@@ -495,7 +495,7 @@ def _other_host(fields: Fields) -> "Host | None":
 
 
 def parse_object(data: bytes, problems: list[str]) -> Fields | None:
-    """Decode one JSON object, as far as it goes."""
+    """Decode one JSON object, as far as possible; None: the text is no object."""
     try:
         text = data.removeprefix(b"\xef\xbb\xbf").decode()  # "utf-8-sig" would import a module
     except UnicodeDecodeError:
@@ -513,7 +513,7 @@ def parse_object(data: bytes, problems: list[str]) -> Fields | None:
 
 
 def _usable_part(text: str, at: int) -> Fields:
-    """Read the keys and values of an object one by one, up to the first that cannot be read."""
+    """Read the keys and values of an object one by one, up to the first invalid one."""
     found: Fields = {}
     try:
         while True:
@@ -524,7 +524,7 @@ def _usable_part(text: str, at: int) -> Fields:
                 return found
             value, at = _scan(text, _skip_space(text, at + 1))
             if at == len(text) and not isinstance(value, str | dict | list):
-                return found  # half a number looks like a number
+                return found  # it may be a truncated number
             found[key] = value
             at = _skip_space(text, at)
             if text[at : at + 1] != ",":
@@ -535,12 +535,12 @@ def _usable_part(text: str, at: int) -> Fields:
 
 
 def is_machine_made(prompt: str) -> bool:
-    """Did Claude Code write this prompt itself?"""
+    """Tell whether Claude Code made this prompt itself."""
     return prompt.lstrip().startswith(TASK_NOTIFICATION)
 
 
 def valid_id(text: str) -> str:
-    """Return the id; empty if it is none, its hash if it looks like a token."""
+    """Return the id; "" if it is invalid, its hash if it looks like a token."""
     if len(text) > CAP_ID or not ID_CHARS.issuperset(text) or not text.strip("."):
         return ""
     for start in _TOKEN_STARTS:
@@ -557,7 +557,7 @@ def _skip_space(text: str, at: int) -> int:
 
 
 def clean(text: str) -> str:
-    """Make a text storable: half an emoji (JavaScript cuts them) and NUL become U+FFFD."""
+    """Make a text storable: lone surrogates (JavaScript truncates so) and NUL become U+FFFD."""
     if text.isascii():
         return text.replace("\0", "\ufffd") if "\0" in text else text
     return (

@@ -1,6 +1,6 @@
-"""Events beside calls, turns and sessions: batches, questions to a person, another model.
+"""Rarer events: batches of calls, questions to a person, a change of the model.
 
-On the hook path, for these events alone. Field names: as in `events`.
+On the hook path, loaded for these events only. Field names: as in `events`.
 """
 
 from hivepipe.events import (
@@ -12,9 +12,9 @@ from hivepipe.events import (
     clean,
 )
 
-MOST_CALLS = 100  # of one batch
-NOT_RUN = "<tool_use_error>"  # how Claude Code begins its answer to a call that it does not run
-# Notifications that somebody waits for a person; after a turn Stop has said so.
+MOST_CALLS = 100  # per batch
+NOT_RUN = "<tool_use_error>"  # the start of Claude Code's answer to a call that it does not run
+# Notifications of a wait for a person; after a turn, Stop has reported it.
 ASKS_A_PERSON = (
     "permission_prompt",
     "elicitation_dialog",
@@ -24,35 +24,35 @@ ASKS_A_PERSON = (
 
 
 class PermissionRequest(ToolEvent):
-    """A person is about to be asked whether a call may run; which call is not said."""
+    """A person is about to be asked to permit a call; the event has no id of the call."""
 
     __slots__ = ()
 
     @property
     def waits_for(self) -> str:  # type: ignore[override]
-        """Say what is asked."""
+        """Return the question."""
         return f"permission: {self.tool}"
 
 
 class PermissionDenied(ToolEvent):
-    """Claude Code itself denied a call, in auto mode."""
+    """Claude Code denied a call itself, in auto mode."""
 
     __slots__ = ("reason",)
 
     def read(self, fields: Fields) -> None:
-        """Take the fields of this kind of event."""
+        """Read the fields of this kind of event."""
         super().read(fields)
         self.outcome = fields.get("reason")
         self.reason = self._text(fields, "reason", CAP_ERROR)
 
 
 class BatchCall:
-    """One call of a batch; `answer` is what Claude reads of it."""
+    """One call of a batch; `answer` is the result that Claude gets."""
 
     __slots__ = ("answer", "id", "tool", "tool_input")
 
     def __init__(self, tool: str, tool_input: Fields, id: str, answer: object) -> None:
-        """`id` is empty if it is not said."""
+        """`id` is "" if it is missing."""
         self.tool = tool
         self.tool_input = tool_input
         self.id = id
@@ -60,24 +60,24 @@ class BatchCall:
 
     @property
     def was_not_run(self) -> bool:
-        """Did Claude Code refuse the call before the tool ran? No other event tells."""
+        """Tell whether Claude Code refused the call before the tool ran."""
         return isinstance(self.answer, str) and self.answer.startswith(NOT_RUN)
 
     @property
     def error(self) -> str:
-        """Say why it was not run."""
+        """Return why the call was not run."""
         text = self.answer if isinstance(self.answer, str) else ""
         return clean(text.removeprefix(NOT_RUN).partition("</tool_use_error>")[0][:CAP_ERROR])
 
 
 class PostToolBatch(Event):
-    """All calls of one answer are over, those that Claude Code did not run among them."""
+    """All calls of one answer have ended, including those that were not run."""
 
     __slots__ = ("calls",)
     shows_life = True
 
     def read(self, fields: Fields) -> None:
-        """Take the fields of this kind of event."""
+        """Read the fields of this kind of event."""
         found = fields.get("tool_calls")
         if not isinstance(found, list):
             if found is not None:
@@ -92,33 +92,33 @@ class PostToolBatch(Event):
 
 
 class Notification(Event):
-    """Claude Code calls a person: it waits, or something happened."""
+    """Claude Code notifies a person: it waits, or something happened."""
 
     __slots__ = ("kind", "message")
 
     def read(self, fields: Fields) -> None:
-        """Take the fields of this kind of event."""
+        """Read the fields of this kind of event."""
         self.kind = self._text(fields, "notification_type", CAP_NAME)
         self.message = self._text(fields, "message", CAP_ERROR)
 
     @property
     def shows_life(self) -> bool:  # type: ignore[override]
-        """Does it wait for a person, in a turn?"""
+        """Tell whether it waits for a person within a turn."""
         return self.kind in ASKS_A_PERSON
 
     @property
     def waits_for(self) -> str:  # type: ignore[override]
-        """Say what is asked."""
+        """Return the question, or ""."""
         return (self.message or self.kind) if self.shows_life else ""
 
 
 class PostModelSwitch(Event):
-    """The session goes on with another model; `source` says who wanted it."""
+    """The session continues with another model; `source` says who changed it."""
 
     __slots__ = ("from_model", "source", "to_model")
 
     def read(self, fields: Fields) -> None:
-        """Take the fields of this kind of event."""
+        """Read the fields of this kind of event."""
         self.from_model = self._text(fields, "from_model", CAP_NAME)
         self.to_model = self._text(fields, "to_model", CAP_NAME)
         self.source = self._text(fields, "source", CAP_NAME)

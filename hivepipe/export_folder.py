@@ -1,6 +1,6 @@
-"""The folder of the exports: files that others read, replaced whole, under one lock.
+"""The folder of the exports: files for other programs, replaced atomically under one lock.
 
-Readers need none: they see the old file or the new one.
+Readers need no lock: they see the old file or the new one.
 """
 
 import logging
@@ -24,33 +24,33 @@ logger = logging.getLogger("hivepipe.exports")
 
 
 class ExportFolder:
-    """The open folder, while its lock is held."""
+    """The open folder while its lock is held."""
 
     def __init__(self, folder: Folder, lock: int, manifest: Manifest) -> None:
-        """Folder and lock are the caller's to close."""
+        """The caller closes folder and lock."""
         self._folder = folder
         self._lock = lock
         self._manifest = manifest
 
     def mark(self) -> int:
-        """Return the number that was left here the last time; 0 if none was."""
+        """Return the number stored in the lock file, or 0."""
         text = os.pread(self._lock, 32, 0)
         return int(text) if text.strip().isdigit() else 0
 
     def leave_mark(self, number: int) -> None:
-        """Leave a number for whoever comes next."""
+        """Store a number in the lock file for the next holder."""
         os.pwrite(self._lock, f"{number:>20}\n".encode(), 0)
 
     def replace(self, name: str, data: bytes) -> None:
-        """Write a file in one step; a power cut leaves the old or the new.
+        """Write a file atomically and durably.
 
-        A file that was there before is set aside; one that a person changed stays.
+        An existing file that is not ours is set aside; one that a person changed stays.
         """
         if not replace_own(self._folder, self._manifest, name, data):
             logger.warning("%s was changed by somebody else: it is not written any more", name)
 
     def tail(self, name: str, size: int = TAIL_BYTES) -> bytes:
-        """Return the end of a file; nothing where there is none."""
+        """Return the last `size` bytes of a file, or b"" without a file."""
         try:
             descriptor = self._folder.open(name)
         except FileNotFoundError:
@@ -60,9 +60,9 @@ class ExportFolder:
             return file.read()
 
     def append(self, name: str, lines: list[str]) -> None:
-        """Add lines to a log in one write; one that has grown is kept as `<name>.1`."""
+        """Append lines to a log in one write; a large log is renamed to `<name>.1` first."""
         take_names(self._folder.path, self._manifest)
-        torn = self.tail(name, 1) not in (b"", b"\n")  # a kill or a full disk in mid-write
+        torn = self.tail(name, 1) not in (b"", b"\n")  # after a crash or a full disk during a write
         data = (("\n" if torn else "") + "".join(f"{line}\n" for line in lines)).encode()
         descriptor = self._folder.open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         try:
@@ -78,7 +78,7 @@ class ExportFolder:
 
 @contextmanager
 def locked(path: str, name: str, manifest: Manifest) -> Iterator[ExportFolder]:
-    """Hold the lock of some exports; TimeoutError: somebody else has held it for a second."""
+    """Hold the lock of some exports; TimeoutError: another process has held it for a second."""
     make_root(path)
     with Folder(path) as folder:
         lock = folder.open(f".{name}.lock", os.O_RDWR | os.O_CREAT)

@@ -1,6 +1,6 @@
-"""The limit on the size of a file (`ulimit -f`): beyond it a write fails.
+"""The limit on the size of a file (`ulimit -f`): writes beyond it fail.
 
-SQLite then says "disk I/O error", of a database that is whole.
+SQLite then reports "disk I/O error" for an intact database.
 """
 
 import resource
@@ -9,19 +9,19 @@ ENOUGH_BYTES = 1_000_000_000
 
 
 def small_limit() -> int | None:
-    """Return this process's limit in bytes, if a database could grow beyond it; else None."""
+    """Return this process's limit in bytes if it is too small for a database, else None."""
     soft, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     return None if soft == resource.RLIM_INFINITY or soft >= ENOUGH_BYTES else soft
 
 
 def raise_limit() -> None:
-    """Take what the limit of the account allows, for this process and those it starts."""
+    """Raise the limit to the account's hard limit, for this process and its children."""
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
 
 
 def with_limit(reason: str) -> str:
-    """Return why a write failed, with the limit if there is a small one."""
+    """Return the reason of a failed write, with the limit if it is small."""
     limit = small_limit()
     if limit is None:
         return reason

@@ -1,7 +1,7 @@
-"""Folders and files of ours: the user's alone, and no link leads astray.
+"""Private folders and files, opened without following links.
 
-A folder is opened name by name, and everything inside is named relative to it: what somebody puts
-in its place meanwhile is not followed. Modes hold under any umask.
+A folder is opened name by name, and everything inside is named relative to it, so a link put there
+meanwhile is not followed. Modes hold under any umask.
 """
 
 import fcntl
@@ -16,12 +16,12 @@ _IN_PROJECT = "/.claude-state/logs"
 
 _LARGEST_BYTES = 1 << 28  # the index of an archive of years has a tenth of it
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-# O_NONBLOCK: a named pipe in a file's place must not hang the reader.
+# O_NONBLOCK: a named pipe in place of the file must not block the reader.
 _FILE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 def make_root(root: str) -> None:
-    """Make a folder, with the `.gitignore` that belongs into a project; modes as by umask 077."""
+    """Make a folder and its `.gitignore` in a project; modes as by umask 077."""
     before = os.umask(0o077)
     try:
         make_folders(root)
@@ -30,10 +30,10 @@ def make_root(root: str) -> None:
 
 
 class Folder:
-    """An open folder; as a context it closes itself."""
+    """An open folder; a context manager that closes it."""
 
     def __init__(self, base: str, *names: str, make: bool = False) -> None:
-        """Go down to `base` and below, by real folders only; OSError names the one that is none."""
+        """Open `base` and the names below it; OSError names a component that is no real folder."""
         self.path, *inner = _from_where_links_may_be(base)
         self._descriptor = os.open(self.path, _FOLDER)
         for name in (*inner, *names):
@@ -74,7 +74,7 @@ class Folder:
         os.close(self._descriptor)
 
     def open(self, name: str, flags: int = os.O_RDONLY) -> int:
-        """Return a descriptor of a regular file; one that is made is the user's alone."""
+        """Return a descriptor of a regular file; a new file is private to the user."""
         descriptor = os.open(name, flags | _FILE, 0o600, dir_fd=self._descriptor)
         refuse_special(descriptor, f"{self.path}/{name}")
         if flags & os.O_CREAT:
@@ -82,7 +82,9 @@ class Folder:
         return descriptor
 
     def read(self, name: str, limit: int = _LARGEST_BYTES) -> bytes | None:
-        """Return a whole file; None: there is none. OSError: it is none of a size we make."""
+        """Return the bytes of a file, or None if it is missing; OSError: it is larger than the
+        limit.
+        """
         try:
             descriptor = self.open(name)
         except FileNotFoundError:
@@ -91,7 +93,7 @@ class Folder:
             return whole(file, f"{self.path}/{name}", limit)
 
     def replace(self, name: str, data: bytes) -> None:
-        """Write a file in one step: a reader, and whoever comes after a kill, sees old or new."""
+        """Write a file atomically and sync it: readers see the old or the new content."""
         temporary = f".{name.removeprefix('.')}.tmp"
         with os.fdopen(self.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
             file.write(data)
@@ -100,9 +102,9 @@ class Folder:
         self.rename(temporary, name)
 
     def overwrite(self, name: str, data: bytes) -> None:
-        """Write a small file in place: a third of what `replace` costs.
+        """Write a small file in place, at a third of the cost of `replace`.
 
-        Less than a page at once is whole after a kill, too.
+        Less than a page is complete after a crash, too.
         """
         descriptor = self.open(name, os.O_WRONLY | os.O_CREAT)
         try:
@@ -112,18 +114,18 @@ class Folder:
             os.close(descriptor)
 
     def rename(self, old: str, new: str) -> None:
-        """Put one file in another's place."""
+        """Rename a file within the folder, replacing the target."""
         os.rename(old, new, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
 
     def status(self, name: str) -> os.stat_result | None:
-        """Return what the system knows of a file, of a link itself; None: there is none."""
+        """Return the status of a file, of a link itself, or None if it is missing."""
         try:
             return os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
         except FileNotFoundError:
             return None
 
     def remove(self, name: str) -> bool:
-        """Remove a file; was there one?"""
+        """Remove a file; return whether it existed."""
         try:
             os.unlink(name, dir_fd=self._descriptor)
         except FileNotFoundError:
@@ -131,18 +133,18 @@ class Folder:
         return True
 
     def remove_folder(self, name: str) -> None:
-        """Remove a folder; OSError: something is in it."""
+        """Remove a folder; OSError: it is not empty."""
         os.rmdir(name, dir_fd=self._descriptor)
 
     def names(self) -> list[str]:
-        """Return the names of all that is in the folder, sorted."""
+        """Return the names in the folder, sorted."""
         return sorted(os.listdir(self._descriptor))
 
 
 def _from_where_links_may_be(base: str) -> tuple[str, ...]:
     """Return the outermost folder that may be a link, and the names from there to `base`.
 
-    A project may be one, but not what is ours inside it: a repository can ship that.
+    A project may be a link, but not our folders inside it, which a repository can contain.
     """
     if base.endswith(_IN_PROJECT):
         return (base.removesuffix(_IN_PROJECT) or "/", *_IN_PROJECT.strip("/").split("/"))
@@ -151,9 +153,9 @@ def _from_where_links_may_be(base: str) -> tuple[str, ...]:
 
 
 def try_lock(descriptor: int) -> bool:
-    """Take the kernel's lock of a file, which no holder outlives; False: somebody has it.
+    """Take the file lock, which the kernel releases with the holder; False: it is held.
 
-    A file that is locked must never be removed: one that is made anew is a second lock.
+    A locked file must never be removed: a new file would be a second lock.
     """
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

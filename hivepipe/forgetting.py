@@ -1,7 +1,7 @@
-"""Forgetting sessions: every place that may hold something of them, one after the other.
+"""Forget sessions: delete their data from every place, one after the other.
 
-The rows go first, with the word that they are forgotten: from then on no job, sweep or
-heartbeat writes of them again. What follows may be interrupted; forgetting again does the rest.
+The rows are deleted first, with a record that they are forgotten: from then on no job, sweep or
+heartbeat writes them again. The later steps may be interrupted; a second call completes them.
 """
 
 import sqlite3
@@ -44,7 +44,7 @@ from hivepipe.wanted import Wanted
 
 
 class Gone(NamedTuple):
-    """What went, or would go, of one place."""
+    """The number of things deleted, or to be deleted, in one place."""
 
     place: str
     number: int
@@ -52,20 +52,19 @@ class Gone(NamedTuple):
 
 
 class Forgetting:
-    """The forgetting in one home; `db` is the caller's to close."""
+    """Forgetting in one home; the caller closes `db`."""
 
     def __init__(self, place: Place, db: Database) -> None:
-        """Nothing is looked at yet."""
         self._place = place
         self._home = Path(place.home)
         self._spool = self._home / "spool"
         self._db = db
         self._archives: Archives = archives_of(place.home)
 
-    # ---- which
+    # ---- selection
 
     def session_beginning(self, start: str) -> str:
-        """Return the one session whose id begins so, wherever it is known; HivepipeError."""
+        """Return the one session whose id begins with `start`; HivepipeError: none, or several."""
         known = {entry["session_id"] for entry in self._entries()}
         known |= queued.sessions_spooled(self._spool)
         found = stored.sessions_beginning(self._db, start)
@@ -80,7 +79,7 @@ class Forgetting:
         return found.pop()
 
     def sessions_before(self, time: str) -> set[str]:
-        """Return the sessions that were last seen before a time (UTC, ISO 8601), by any trace."""
+        """Return the sessions last active before a time (UTC, ISO 8601), by their latest trace."""
         seen: dict[str, str] = stored.last_seen(self._db)
         archived = {
             entry["session_id"]: str(
@@ -94,7 +93,7 @@ class Forgetting:
         return {session for session, last in seen.items() if last and last < time}
 
     def sessions_saying(self, wanted: Wanted, *, dry_run: bool) -> set[str]:
-        """Return the sessions of which anything holds the text; `dry_run`: no Redis is started."""
+        """Return the sessions whose data contains the text; `dry_run`: no Redis is started."""
         found = stored.sessions_saying(self._db, wanted)
         found |= queued.sessions_spooled(self._spool, wanted)
         found |= {
@@ -118,7 +117,7 @@ class Forgetting:
         return [*{**dict(self._archives.on_disk()), **self._archives.index.entries()}.values()]
 
     def transcripts(self, sessions: Collection[str]) -> list[str]:
-        """Return the transcripts of these sessions that others keep: Claude Code, a predecessor."""
+        """Return the transcripts of these sessions kept by Claude Code or a predecessor."""
         found = {stored.transcript_of(self._db, session) for session in sessions}
         for entry in self._archives.index.entries().values():
             if entry["session_id"] in sessions:
@@ -130,7 +129,7 @@ class Forgetting:
         return sorted(path for path in found if path and Path(path).is_file())
 
     def hive_folders(self, sessions: Collection[str]) -> list[str]:
-        """Return the folders of the hive workers that these sessions were, where they are left."""
+        """Return the existing folders of the hive workers with these sessions."""
         found = {
             f"{hive}/{place}/{worker}"
             for session in sessions
@@ -139,12 +138,12 @@ class Forgetting:
         }
         return sorted(path for path in found if Path(path).is_dir())
 
-    # ---- what went
+    # ---- deletion
 
     def forget(self, wanted: Wanted, *, dry_run: bool = False) -> Iterator[Gone]:
-        """Remove all that is wanted; yield what went, place by place.
+        """Delete the data; yield the number per place.
 
-        HivepipeError, OSError: the rest is still there, and goes when it is called again.
+        HivepipeError, OSError: the remaining data is deleted by another call.
         """
         entries = [each for each in self._entries() if each["session_id"] in wanted.sessions]
         stems = [Path(entry["path"]).name.partition(".jsonl")[0] for entry in entries]
@@ -172,7 +171,7 @@ class Forgetting:
         yield Gone("markers", self._remove_markers(wanted, dry_run), "file")
 
     def clean(self, *, dry_run: bool = False) -> Iterator[Gone]:
-        """Remove what held texts of anything forgotten: backups, free pages, Redis' file."""
+        """Delete copies that may contain forgotten text: backups, free pages, Redis' file."""
         copies = stored.backups(self._db.path)
         if not dry_run:
             for copy in copies:
@@ -187,14 +186,16 @@ class Forgetting:
         yield Gone("backups of the database, whole", len(copies), "file")
 
     def files_with(self, wanted: Wanted) -> list[str]:
-        """Return the files of ours that still hold the text: the proof, or what is to be done."""
+        """Return our files that still contain the text, as a check of the result."""
         folders = {self._place.home, kept_folder(self._place.home), logs_folder(self._place.home)}
         folders |= {str(path) for each in workers_of(self._place.home) for path in each.folders}
         files = {path.resolve() for path in _files_of(map(Path, folders))}
         return sorted(str(path) for path in files if _holds(path, wanted))
 
     def _memories(self, wanted: Wanted, dry_run: bool) -> Iterator[Gone]:
-        """The files are the user's and stay; they come into the index again when they change."""
+        """Remove texts from the memory index; the user's files stay, and are indexed again on a
+        change.
+        """
         path = memory.index_path(self._place.home)
         if not path.exists() or not wanted.spellings:
             return
@@ -207,7 +208,7 @@ class Forgetting:
         yield Gone("memories, the file's text out of their index", len(found), "file")
 
     def _derived(self, has_skills: bool, dry_run: bool) -> Iterator[Gone]:
-        """Search index, exports and briefings are made again from what is left."""
+        """Remove or rewrite data derived from the rest: search index, exports, briefings."""
         index = index_path(self._place.home)
         if index.exists():
             if not dry_run:
@@ -229,11 +230,11 @@ class Forgetting:
         return sum(
             remove_lines(str(path), needles, dry_run=dry_run)
             for path in own
-            if path.is_file() and not path.is_symlink()  # a repository may ship one
+            if path.is_file() and not path.is_symlink()  # a repository may contain a link
         )
 
     def _remove_markers(self, wanted: Wanted, dry_run: bool) -> int:
-        """Markers of instances, of tasks, and contexts; a running session makes new ones."""
+        """Remove markers of instances and tasks, and contexts; a running session makes new ones."""
         small = [
             *self._home.glob("instances/*"),
             *self._home.glob("sessions/.session_*"),
@@ -272,7 +273,10 @@ class Forgetting:
 
     @contextmanager
     def _redis_of_the_home(self) -> Iterator[tuple[redis.Redis | None, bool]]:
-        """Give the running Redis, or one of the home's own for a moment; None: there is none."""
+        """Yield the running Redis, or a temporary one on the home's file; None: there is no file.
+
+        The flag tells whether workers are connected to it.
+        """
         stack = Stack.of(self._place)
         try:
             with redis_at_hand(stack) as address:
@@ -292,13 +296,13 @@ def _is_named(path: Path, wanted: Wanted) -> bool:
 
 
 def _files_of(folders: Iterable[Path]) -> Iterator[Path]:
-    """Yield every file in these folders, and in those within."""
+    """Yield every file below these folders."""
     for folder in folders:
         yield from filter(Path.is_file, folder.rglob("*"))
 
 
 def _holds(path: Path, wanted: Wanted) -> bool:
-    """Read a file of any size; what lies across two reads is seen in the second."""
+    """Tell whether a file of any size contains the text; reads overlap by its length."""
     overlap = max(map(len, wanted.spellings), default=1) - 1
     rest, end = b"", 0
     with open(path, "rb", buffering=0, opener=regular) as file:

@@ -1,4 +1,4 @@
-"""Moves the spool of a home into a Redis that hooks do not speak to, as soon as they ring."""
+"""Moves the spool of a home to a Redis that hooks do not connect to, on each wake-up datagram."""
 
 import logging
 import os
@@ -24,17 +24,17 @@ from hivepipe.stack.lock import Stack, take_lock
 
 ANOTHER_HOLDS_IT = 75
 LOCK_WAIT_SECS = 10.0
-LONGEST_WAIT_SECS = 1.0  # also how long SIGTERM may have to wait
+LONGEST_WAIT_SECS = 1.0  # also the longest delay of SIGTERM
 REDIS_AWAY_SECS = (0.1, 0.2, 0.5, 1.0)
 
 logger = logging.getLogger("hivepipe.forwarder")
 
 
 class Forwarder:
-    """One per home."""
+    """The forwarder of one home."""
 
     def __init__(self, stack: Stack) -> None:
-        """LockHeldError: the home has one already."""
+        """Take the lock; LockHeldError: the home has a forwarder already."""
         take_lock(stack.lock("forwarder"), LOCK_WAIT_SECS)
         connection = connect(stack.address)
         self._housekeeper = Housekeeper(connection, Path(stack.home), stack.address)
@@ -43,11 +43,13 @@ class Forwarder:
         self._is_stopped = False
 
     def stop(self, _number: int, _frame: FrameType | None) -> None:
-        """End within a second."""
+        """Stop within a second."""
         self._is_stopped = True
 
     def run(self) -> None:
-        """Move what is there, until told to stop, or upgraded: then it is to be started anew."""
+        """Move spooled events until told to stop, or until an upgrade: then supervisord restarts
+        it.
+        """
         away = 0
         while not self._is_stopped and installed() == self._version:
             try:
@@ -59,12 +61,12 @@ class Forwarder:
                 wait = REDIS_AWAY_SECS[min(away, len(REDIS_AWAY_SECS) - 1)]
                 away += 1
                 logger.warning("Redis is away (%s), again in %s s", error, wait)
-                time.sleep(wait)  # however often it is rung
+                time.sleep(wait)  # wake-ups do not shorten it
         self._bell.close()
 
 
 def serve() -> None:
-    """Be a process of the stack: forward until SIGTERM, exit 0; 75 if the home has a forwarder."""
+    """Run the forwarder until SIGTERM; exit 0, or 75 if the home has one already."""
     os.umask(0o077)
     core_dumps.leave_none()
     place, _ = here()

@@ -1,4 +1,4 @@
-"""The only caller of git: read-only questions, and nothing that a repository says is run."""
+"""The only caller of git: read-only queries, and no program that a repository configures is run."""
 
 import os
 import subprocess
@@ -9,8 +9,8 @@ from hivepipe.errors import TreeError
 from hivepipe.programs import find_program
 
 ANSWER_SECS = 10.0
-# A repository's settings name no program to run, and a folder inside a work tree that looks like
-# a bare repository is not taken for one.
+# A repository's settings start no program, and a folder of a work tree that looks like a bare
+# repository is not used as one.
 _OPTIONS = (
     "--no-optional-locks",
     *("-c", "core.fsmonitor=false"),
@@ -21,7 +21,7 @@ _NO_REPOSITORY = b"not a git repository"
 
 
 def ask(folder: str, *words: str) -> subprocess.CompletedProcess[bytes] | None:
-    """Run git in a folder; None: there is no git, or it did not answer in time."""
+    """Run git in a folder; None: git is missing, or did not answer in time."""
     git = find_program("git")
     if git is None:
         return None
@@ -39,15 +39,15 @@ def ask(folder: str, *words: str) -> subprocess.CompletedProcess[bytes] | None:
 
 
 def answer(folder: str, *words: str) -> str | None:
-    """Return what git prints, without the last line break; None: git failed or says no."""
+    """Return git's output without the last line break, or None if it fails."""
     asked = ask(folder, *words)
     return os.fsdecode(asked.stdout).rstrip("\n") if asked and asked.returncode == 0 else None
 
 
 def tracked_files(folder: str, *paths: str) -> list[str]:
-    """Return the files below the paths that git tracks; none outside of a repository.
+    """Return the tracked files below the paths; [] outside of a repository.
 
-    TreeError: it is a repository, and git does not say.
+    TreeError: git cannot tell.
     """
     asked = ask(folder, "ls-files", "-z", "--", *paths)
     if asked and asked.returncode == 0:
@@ -64,5 +64,5 @@ def _is_below_a_repository(folder: str) -> bool:
 
 
 def _environment() -> dict[bytes, bytes]:
-    """Without GIT_DIR and the like, which a git hook sets, and without questions to a person."""
+    """Return an environment without GIT_DIR and the like, which git hooks set, and no prompts."""
     return settings.inherited() | {b"GIT_TERMINAL_PROMPT": b"0", b"LC_ALL": b"C"}

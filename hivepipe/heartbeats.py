@@ -1,4 +1,4 @@
-"""Heartbeats of sessions move from Redis into the store, all at once, every few seconds."""
+"""Flush the activity of sessions from Redis to the store every few seconds, as one batch."""
 
 import logging
 import sqlite3
@@ -19,21 +19,21 @@ logger = logging.getLogger(__name__)
 
 
 class Heartbeats:
-    """Flushed by the writer between its turns."""
+    """Called by the writer between its turns."""
 
     def __init__(self, connection: Redis) -> None:
-        """What an earlier writer left comes with the first flush."""
+        """The first flush includes what an earlier writer left."""
         self._connection = connection
         self._flushed_at = float("-inf")
 
     def flush_if_due(self, db: Database) -> None:
-        """Write what there is, if it is time; a RedisError is the caller's."""
+        """Write the activity if a flush is due; RedisError."""
         if time.monotonic() - self._flushed_at >= EVERY_SECS:
             self._flushed_at = time.monotonic()
             self.flush(db)
 
     def flush(self, db: Database) -> None:
-        """Write what there is; what a store in trouble does not take comes again."""
+        """Write the activity; if the store fails, it stays in Redis."""
         taken = take_activity(self._connection)
         if not taken:
             return

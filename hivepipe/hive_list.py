@@ -1,7 +1,7 @@
-"""Which `.hive` folders report to a home: `<home>/hives`, a path per line.
+"""The trusted `.hive` folders of a home: `<home>/hives`, one path per line.
 
-Such a folder names processes to signal and prompts to run: one that is not listed, because it came
-with a repository, is not believed.
+Such a folder names processes to signal and prompts to run. One that is not listed, for example
+because it came with a repository, is not trusted.
 """
 
 import os
@@ -18,12 +18,12 @@ def known(home: str) -> list[str]:
 
 
 def belief_folder(root: str) -> str:
-    """Return where the state of a `.hive` lies, by its real path: hivepipe.hive.belief."""
+    """Return the folder of a `.hive`'s trusted state, by its real path: hivepipe.hive.belief."""
     return f"{state_folder()}/hives/{short_hash(root)}"
 
 
 def add(home: str, root: str) -> None:
-    """Let one more report to it: in one write, so that of two at once both are there."""
+    """Add a path in one write, so that concurrent additions are both kept."""
     if root in known(home):
         return
     make_folders(home)

@@ -1,6 +1,6 @@
-"""Where everything is: registration record, project, home, logs, socket.
+"""Locations: registration record, project, home, logs, socket.
 
-One small file per known project, outside the project, is the only thing believed about it:
+One small file per known project, outside the project, is the only trusted source about it:
 
     <state>/hivepipe/projects/<hash of the real path>     key=value lines, mode 0600
         home     folder of the database, the spool, the instance files
@@ -9,15 +9,16 @@ One small file per known project, outside the project, is the only thing believe
         python   interpreter that has hivepipe installed
         state    on | down (hooks spool, nothing is started) | off (hooks do nothing)
         version  of hivepipe that wrote the record
-        was      of a home that has moved: where it was, while something of it may be there
-        alias    this is no home any more: it has moved to `home`
-        tree     the project in whose work tree database, archives and exports lie, if it is so
-        project  in the record of a home: the project whose own it is
+        was      of a moved home: its old folder, while that may hold files
+        alias    this is the record of an old home that has moved to `home`
+        tree     the project whose work tree holds database, archives and exports, if any
+        project  in the record of a home: the project that it belongs to
 
-A project's home lies in the user's data folder: git overwrites and deletes what it ignores. A home
-of 1.0.0 is `.hive-mind` of the project.
-`HIVEPIPE_HOME` overrides the record's home; its socket comes from the record of that home.
-On the hook path: `posix` only.
+A project's home lies in the user's data folder, because git overwrites and deletes ignored files. A
+home of 1.0.0 is `.hive-mind` of the project.
+
+`HIVEPIPE_HOME` overrides the record's home; its socket comes from the record of that home. On the
+hook path: `posix` only.
 """
 
 import posix
@@ -25,13 +26,13 @@ from _blake2 import blake2b
 
 from hivepipe.settings import variable, where_things_are
 
-# Of 103 bytes of a socket's path (macOS), what `/hivepipe/<hash>/supervisor.sock.<pid>` leaves.
+# A socket's path has 103 bytes on macOS; `/hivepipe/<hash>/supervisor.sock.<pid>` needs the rest.
 LONGEST_RUNTIME_DIR = 45
 
-IN_PROJECT = "/.hive-mind"  # of a project: the home of 1.0.0, or the database of one in the tree
+IN_PROJECT = "/.hive-mind"  # the home of 1.0.0, or the folder of a database in the tree
 KEPT_IN_PROJECT = "/.claude-state/logs"
 OWN_FOLDERS = (IN_PROJECT, "/.claude-state")
-LARGEST_ENVIRONMENT = 1 << 16  # the file of what the processes of a home get
+LARGEST_ENVIRONMENT = 1 << 16  # of the file with the environment of a home's processes
 LONGEST_NAME = 40  # of a project, in the name of its home
 
 _IS_FOLDER = 0o040000
@@ -39,12 +40,12 @@ _FILE_KIND = 0o170000
 
 
 class Place:
-    """Where one event's work belongs."""
+    """The locations for one event."""
 
     __slots__ = ("home", "logs", "project", "python", "recorded", "runtime", "socket", "state")
 
     def __init__(self, project: str, home: str, record: dict[str, str]) -> None:
-        """Take the defaults for what the record does not say."""
+        """Read the record; missing fields get their defaults."""
         self.project = project
         self.home = self.recorded = home
         self.logs = logs_folder(home)
@@ -57,7 +58,7 @@ class Place:
 
 
 def locate(project: str, *, of_a_hook: bool = False) -> Place:
-    """Find the place of a project folder (an absolute path that exists or did)."""
+    """Return the place of a project folder (an absolute path that exists or did)."""
     root = real_path(project)
     checkout, record = nearest_record(root)
     override = variable("HIVEPIPE_HOME")
@@ -67,7 +68,7 @@ def locate(project: str, *, of_a_hook: bool = False) -> Place:
         off = record.get("state") == "off"
         record = read_record(home)
         home = record.get("home", home)  # it has moved
-        if off:  # an opted-out project stays opted out, whatever its home
+        if off:  # a project that is switched off stays off, whatever its home
             record = {**record, "state": "off"}
         return Place(checkout, home, record)
     home = record.get("home", "")
@@ -78,7 +79,7 @@ def locate(project: str, *, of_a_hook: bool = False) -> Place:
 
 
 def locate_for_hook(project: str) -> Place:
-    """Find the place of a project as a hook uses it: it touches nothing in a work tree."""
+    """Return the place of a project for a hook, which writes nothing in a work tree."""
     place = locate(project, of_a_hook=True)
     if is_in_project(place.home):
         outside = home_of_project(project_of(place.home))
@@ -87,7 +88,7 @@ def locate_for_hook(project: str) -> Place:
 
 
 def _is_planted(named: str, home: str, folders: tuple[str, ...]) -> bool:
-    """Could git have brought this home? It lies in a work tree, and no command registered it."""
+    """Tell whether git may have brought this home: it is in a work tree, and not registered."""
     if is_in_project(home) or read_record(home):
         return False
     for path in (home, f"{real_path(named.rpartition('/')[0])}/"):
@@ -98,58 +99,58 @@ def _is_planted(named: str, home: str, folders: tuple[str, ...]) -> bool:
 
 
 def default_home() -> str:
-    """Return the home of what belongs to no registered project."""
+    """Return the home of everything outside registered projects."""
     return f"{state_folder()}/default"
 
 
 def home_of_project(project: str) -> str:
-    """Return where the home of a project is made; its name tells people whose it is."""
+    """Return the path of a project's home; it contains the project's name, for people."""
     name = project.rsplit("/", 1)[1]
     plain = "".join([c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in name])
     return f"{data_folder()}/projects/{plain[:LONGEST_NAME]}-{short_hash(project)}"
 
 
 def is_in_project(home: str) -> bool:
-    """Is this a home of 1.0.0, which lies in the work tree of its project?"""
+    """Tell whether this is a home of 1.0.0, in the work tree of its project."""
     return home.endswith(IN_PROJECT)
 
 
 def tree_of(home: str) -> str:
-    """Return the project in whose work tree a home has database, archives and exports, or none."""
+    """Return the project whose work tree holds a home's database, archives and exports, or ""."""
     if is_in_project(home):
         return home.removesuffix(IN_PROJECT)
     return read_record(home).get("tree", "")
 
 
 def project_of(home: str) -> str:
-    """Return the project whose own home this is; empty: several share it, or nobody has it."""
+    """Return the project that this home belongs to; "": none, or several share it."""
     if is_in_project(home):
         return home.removesuffix(IN_PROJECT)
     return read_record(home).get("project", "")
 
 
 def logs_folder(home: str) -> str:
-    """Return where the hooks of a home log."""
+    """Return the folder of the logs of a home's hooks."""
     if is_in_project(home):
         return home.removesuffix(IN_PROJECT) + KEPT_IN_PROJECT
     return f"{home}/logs"
 
 
 def kept_folder(home: str) -> str:
-    """Return where a home keeps archives and exports."""
+    """Return the folder of a home's archives and exports."""
     return kept_in(home, tree_of(home))
 
 
 def kept_in(home: str, tree: str) -> str:
-    """Return where it keeps them in a project's work tree, or in the home itself."""
+    """Return that folder in a project's work tree, or in the home without a tree."""
     return f"{tree}{KEPT_IN_PROJECT}" if tree else f"{home}/archive"
 
 
 def nearest_record(root: str) -> tuple[str, dict[str, str]]:
-    """Return the registered folder that root belongs to and its record; else root's own checkout.
+    """Return the registered folder of root and its record; else the main checkout or root, and {}.
 
-    HIVEPIPE_HOME is not asked. Up to the top of its worktree, then its main checkout and the
-    folders above that, then the folders above the worktree.
+    HIVEPIPE_HOME is ignored. The search order: up to the top of its worktree, then its main
+    checkout and the folders above that, then the folders above the worktree.
     """
     top, main = _linked_worktree(root)
     chains = (_up(root, top), _up(main), _up(top)) if main else (_up(root),)
@@ -162,7 +163,7 @@ def nearest_record(root: str) -> tuple[str, dict[str, str]]:
 
 
 def _up(folder: str, top: str = "") -> list[str]:
-    """Return the folder and those above it, as far as `top`."""
+    """Return the folder and its parents, as far as `top`."""
     found = []
     while folder:
         found.append(folder)
@@ -173,15 +174,15 @@ def _up(folder: str, top: str = "") -> list[str]:
 
 
 def main_checkout(root: str) -> str:
-    """Return the main checkout of a folder in a linked git worktree; else the folder itself."""
+    """Return the main checkout of a folder in a linked git worktree, else the folder itself."""
     return _linked_worktree(root)[1] or root
 
 
 def _linked_worktree(root: str) -> tuple[str, str]:
-    """Return the top of the linked worktree that root is in, and its main checkout; else empty.
+    """Return the top of root's linked worktree and its main checkout, or ("", "").
 
-    The link is believed only if the main checkout's own files point back: otherwise a cloned
-    repository could ship a `.git` file and send its events into somebody else's home.
+    The link is trusted only if the main checkout's files point back: otherwise a cloned repository
+    could send its events to another project's home by a `.git` file.
     """
     for folder in _up(root):
         link = read_small(f"{folder}/.git")
@@ -194,33 +195,33 @@ def _linked_worktree(root: str) -> tuple[str, str]:
 
 
 def _joined(folder: str, path: str) -> str:
-    """Resolve a path as git writes it: absolute, or relative to the folder it stands in."""
+    """Resolve a path in git's form: absolute, or relative to the folder of its file."""
     return real_path(path if path.startswith("/") else f"{folder}/{path}")
 
 
 def read_record(path: str) -> dict[str, str]:
-    """Return the registration record of a folder, empty where there is none."""
+    """Return the registration record of a folder, or {}."""
     return parse_record(record_path(path))
 
 
 def parse_record(file: str) -> dict[str, str]:
-    """Return what a record's file says, empty where there is none."""
+    """Return the content of a record's file, or {}."""
     lines = read_small(file).splitlines()
     return {key: value for key, found, value in (line.partition("=") for line in lines) if found}
 
 
 def record_path(path: str) -> str:
-    """Return where the record of this real path is kept."""
+    """Return the path of the record of this real path."""
     return f"{state_folder()}/projects/{short_hash(path)}"
 
 
 def short_hash(path: str) -> str:
-    """Hash a path into 16 hex digits: short enough for a socket path, too long to collide."""
+    """Hash a path to 16 hex digits: short enough for a socket path, long enough not to collide."""
     return blake2b(path.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
 
 
 def state_folder() -> str:
-    """Return the user's own state folder of hivepipe."""
+    """Return the user's state folder of hivepipe."""
     state = variable("XDG_STATE_HOME") or ""
     if not state.startswith("/"):
         state = f"{user_folder()}/.local/state"
@@ -228,7 +229,7 @@ def state_folder() -> str:
 
 
 def data_folder() -> str:
-    """Return the user's own folder of homes: what sessions left behind."""
+    """Return the user's data folder, which contains the homes."""
     data = variable("XDG_DATA_HOME") or ""
     if not data.startswith("/"):
         data = f"{user_folder()}/.local/share"
@@ -236,7 +237,7 @@ def data_folder() -> str:
 
 
 def user_config_folder() -> str:
-    """Return the folder of what the user writes for all projects."""
+    """Return the folder of the user's settings for all projects."""
     config = variable("XDG_CONFIG_HOME") or ""
     if not config.startswith("/"):
         config = f"{user_folder()}/.config"
@@ -244,7 +245,7 @@ def user_config_folder() -> str:
 
 
 def user_folder() -> str:
-    """Return $HOME, or what the password database says."""
+    """Return $HOME, or the folder in the password database."""
     folder = variable("HOME")
     if folder and folder.startswith("/"):
         return folder.rstrip("/")
@@ -257,7 +258,7 @@ def user_folder() -> str:
 
 
 def runtime_folder(home: str) -> str:
-    """Return the folder of a home's sockets and locks; short, for a socket path has 103 bytes."""
+    """Return the folder of a home's sockets and locks; short, as socket paths have 103 bytes."""
     base = variable("XDG_RUNTIME_DIR") or ""
     if base.startswith("/") and len(base) <= LONGEST_RUNTIME_DIR:
         return f"{base}/hivepipe/{short_hash(home)}"
@@ -265,7 +266,7 @@ def runtime_folder(home: str) -> str:
 
 
 def spare_runtime_folder(home: str) -> str:
-    """Return the folder for when a login's own went away; in /tmp, if nobody else was first."""
+    """Return the folder to use without XDG_RUNTIME_DIR: in /tmp if no other user took it."""
     base = f"/tmp/hivepipe-{posix.geteuid()}"
     if posix.access(base, posix.F_OK, follow_symlinks=False) and not is_private_folder(base):
         base = f"{state_folder()}/run"
@@ -273,7 +274,7 @@ def spare_runtime_folder(home: str) -> str:
 
 
 def is_private_folder(path: str) -> bool:
-    """Is this a real folder of ours that nobody else can enter?"""
+    """Tell whether this is a real folder of the user that no other user can enter."""
     try:
         status = posix.lstat(path)
     except OSError:
@@ -283,7 +284,7 @@ def is_private_folder(path: str) -> bool:
 
 
 def owner_over_root(path: str) -> int:
-    """Return, where root runs this, who else owns a folder or the nearest above it; else 0."""
+    """Return, for root only, the owner of a folder or of its nearest parent; 0 otherwise."""
     if posix.geteuid():
         return 0
     while path:
@@ -295,9 +296,9 @@ def owner_over_root(path: str) -> int:
 
 
 def environment_of(home: str) -> dict[bytes, bytes]:
-    """Return the environment of a home's processes: none of the hook's, which a project can set.
+    """Return the environment of a home's processes, without variables of the hook.
 
-    Where none was remembered, as in a work tree, it says where the records are, nothing else.
+    If none was recorded, as in a work tree, it contains only the user's folders.
     """
     path = "" if is_in_project(home) else f"{home}/environment"
     lines = read_small(path, LARGEST_ENVIRONMENT).splitlines()
@@ -311,10 +312,10 @@ def environment_of(home: str) -> dict[bytes, bytes]:
 
 
 def real_path(path: str) -> str:
-    """Resolve links as the kernel does; a folder that is gone keeps its name.
+    """Resolve links as the kernel does; a missing folder keeps its name.
 
-    The process goes there, asks for its working directory and comes back: the one portable way
-    without `os.path`.
+    The process changes to the folder, reads its working directory and changes back: the only
+    portable way without `os.path`.
     """
     try:
         here = posix.open(".", posix.O_RDONLY | posix.O_CLOEXEC)
@@ -344,21 +345,21 @@ def absolute(path: str) -> str:
 
 
 def make_folders(path: str) -> None:
-    """Make a folder and its parents for the user alone; errors are the caller's."""
+    """Make a folder and its parents with mode 0700; OSError."""
     try:
         try:
             posix.mkdir(path, 0o700)
         except FileNotFoundError:
             make_folders(path.rsplit("/", 1)[0])
-            posix.mkdir(path, 0o700)  # /proc says "not found" whatever there is
-    except FileExistsError:  # another hook was quicker
+            posix.mkdir(path, 0o700)  # /proc always reports "not found"
+    except FileExistsError:  # another hook has made it
         return
-    if path.endswith(OWN_FOLDERS):  # removed by `git clean`, say: what comes back is ignored again
+    if path.endswith(OWN_FOLDERS):  # after `git clean`, say: git ignores the new folder, too
         write_small(f"{path}/.gitignore", "*\n")
 
 
 def read_small(path: str, limit: int = 4096) -> str:
-    """Return the beginning of a file as text, empty if it cannot be read."""
+    """Return up to `limit` bytes of a file as text, or "" if it cannot be read."""
     try:
         descriptor = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
     except (OSError, ValueError):
@@ -372,10 +373,11 @@ def read_small(path: str, limit: int = 4096) -> str:
 
 
 def overwrite_small(path: str, text: str) -> None:
-    """Write a small file in place, mode 0600; a longer old text may still stand behind it.
+    """Write a small file in place, mode 0600; the rest of a longer old text may remain for a
+    moment.
 
-    A third of the cost of a rename, which makes ext4 write the file out at once. For readers
-    that know where the text ends: one write is seen whole.
+    It costs a third of a rename, which makes ext4 write the file out at once. For readers that
+    recognise the end of the text: one write is seen as a whole.
     """
     flags = posix.O_WRONLY | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW | posix.O_NONBLOCK
     descriptor = posix.open(path, flags, 0o600)
@@ -388,14 +390,14 @@ def overwrite_small(path: str, text: str) -> None:
 
 
 def write_small(path: str, text: str) -> None:
-    """Replace a small file in one step, mode 0600; a reader sees the old text or the new."""
+    """Replace a small file atomically, mode 0600; a reader sees the old text or the new."""
     temporary = f"{path}.{posix.getpid()}.tmp"
     flags = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC | posix.O_NOFOLLOW
     descriptor = posix.open(temporary, flags, 0o600)
     try:
         try:
             data = text.encode("utf-8", "surrogateescape")
-            while data:  # a disk that is nearly full takes a part
+            while data:  # a disk that is nearly full accepts a part
                 data = data[posix.write(descriptor, data) :]
         finally:
             posix.close(descriptor)

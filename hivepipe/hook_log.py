@@ -1,8 +1,8 @@
-"""hook-errors.log: the only place where a hook says that something went wrong.
+"""hook-errors.log: the only place where hooks report errors.
 
-One line, one O_APPEND write of at most 500 bytes, so that parallel hooks never mix their
-lines. Never what a person or a model wrote: a log is not redacted. The writer rotates the file.
-On the hook path.
+Each line is one O_APPEND write of at most 500 bytes, so that lines of parallel hooks do not mix. It
+never contains text of a person or a model, because the log is not redacted. The writer rotates the
+file. On the hook path.
 """
 
 import posix
@@ -14,7 +14,7 @@ LIMIT_BYTES = 500
 
 
 def log_line(folder: str, event: str, level: str, message: str) -> None:
-    """Append `[2025-01-10T14:30:00Z] [post-tool-use] [ERROR] message`; failing is silent."""
+    """Append `[2025-01-10T14:30:00Z] [post-tool-use] [ERROR] message`; errors are ignored."""
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     line = f"[{stamp}] [{_kebab(event)}] [{level}] {message}".replace("\n", " ")
     data = line.encode("utf-8", "replace")[: LIMIT_BYTES - 1] + b"\n"
@@ -32,7 +32,7 @@ def log_line(folder: str, event: str, level: str, message: str) -> None:
 
 def _append(path: str, data: bytes) -> None:
     flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW
-    # O_NONBLOCK: a named pipe planted in the log's place must not hang the hook.
+    # O_NONBLOCK: a named pipe in place of the log must not block the hook.
     descriptor = posix.open(path, flags | posix.O_NONBLOCK, 0o600)
     try:
         posix.write(descriptor, data)
@@ -41,6 +41,6 @@ def _append(path: str, data: bytes) -> None:
 
 
 def _kebab(event: str) -> str:
-    """PostToolUse -> post-tool-use."""
+    """Convert PostToolUse to post-tool-use."""
     out = "".join("-" + letter.lower() if letter.isupper() else letter for letter in event)
     return out.lstrip("-")

@@ -1,11 +1,11 @@
-"""The programs that run our hooks, and what each of them calls things: a table per host.
+"""The programs that run our hooks, with a table of each one's field names.
 
-hivepipe's words are Claude Code's. An event of another host is translated when it is read, and its
-session carries the host's name. A host is known by its events alone: one can run inside another,
-and inherits its environment.
+hivepipe uses Claude Code's names. An event of another host is translated when it is read, and its
+session stores the host's name. A host is recognised by its events alone, because one can run inside
+another and inherit its environment.
 
-On the hook path, of another host's events. Sources: the events of Codex CLI 0.169.0 and of Copilot
-CLI 1.0.102, recorded from the real programs; for Cursor https://cursor.com/docs/hooks.
+On the hook path, for events of other hosts. Sources: events of Codex CLI 0.169.0 and of Copilot CLI
+1.0.102, recorded from the real programs; for Cursor https://cursor.com/docs/hooks.
 """
 
 TYPE_CHECKING = False
@@ -42,9 +42,10 @@ class Host:
         has_transcripts: bool = False,
         folder_variable: str = "CLAUDE_CONFIG_DIR",
     ) -> None:
-        """Each table: the host's word -> ours. `arguments` are those of tools.
+        """Each table maps the host's names to ours; `arguments` are those of tools.
 
-        `has_transcripts`: hivepipe can read them. `folder_variable`: names the host's folder.
+        `has_transcripts`: hivepipe can read them. `folder_variable`: names the variable of the
+        host's folder.
         """
         self.name = name
         self.is_host_of = is_host_of
@@ -56,7 +57,7 @@ class Host:
         self.folder_variable = folder_variable
 
     def translated(self, said: Fields) -> Fields:
-        """Return an event in our words; what has none stays as it is."""
+        """Return an event with our names; unknown names stay."""
         fields = {self.fields.get(key, key): value for key, value in said.items()}
         for key, table in (("hook_event_name", self.events), ("tool_name", self.tools)):
             word = fields.get(key)
@@ -72,14 +73,14 @@ class Host:
 
 
 def _is_codex(fields: Fields) -> bool:
-    """Its files are named rollout-*, and it says of which turn an event is."""
+    """Recognise Codex by transcripts named rollout-*, or by a turn id."""
     path = fields.get("transcript_path")
     named = isinstance(path, str) and path.rpartition("/")[2].startswith("rollout-")
     return named or ("turn_id" in fields and "prompt_id" not in fields)
 
 
 def _is_copilot(fields: Fields) -> bool:
-    """It says when, in camel case or in ours, and keeps its files by session."""
+    """Recognise Copilot by a timestamp, camel case, and files by session."""
     if "sessionId" in fields and "session_id" not in fields:
         return True
     path = fields.get("transcript_path", "/session-state/")
@@ -118,7 +119,7 @@ HOSTS = (
 
 
 def host_of(fields: Fields) -> Host | None:
-    """Return the host that an event is of; None: Claude Code."""
+    """Return the host of an event, or None for Claude Code."""
     for host in HOSTS:
         if host.is_host_of(fields):
             return host

@@ -1,6 +1,6 @@
-"""When a stack has nothing to do: nothing waits, nothing comes, and no session is open.
+"""Idle detection of a stack: empty queues, no new events, and no open session.
 
-Periodic work does not count; a Claude Code that somebody left open overnight does.
+Periodic work does not count; a Claude Code that is left open does.
 """
 
 import os
@@ -19,10 +19,10 @@ LOOK_EVERY_SECS = 1.0
 
 
 class IdleWatch:
-    """Asked now and then; tells since when there has been nothing to do."""
+    """Tells how long the stack has been idle; it checks at most once a second."""
 
     def __init__(self, home: str, housekeeper: Housekeeper) -> None:
-        """It counts from now: whoever has just started may be needed."""
+        """Start the idle time now: a new stack is about to be used."""
         self._home = home
         self._spools = [Path(folder) for folder in spool_folders(home)]
         self._housekeeper = housekeeper
@@ -30,7 +30,7 @@ class IdleWatch:
         self._since = self._looked_at = time.monotonic()
 
     def idle_secs(self, db: Database) -> float:
-        """Return for how long there has been nothing to do, as far as the questions told."""
+        """Return the idle time in seconds, as of the last check."""
         now = time.monotonic()
         if now - self._looked_at < LOOK_EVERY_SECS:
             return self._looked_at - self._since

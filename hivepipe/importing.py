@@ -1,6 +1,6 @@
-"""Bringing in what the predecessor left: its file queue, its database. Nothing enters twice.
+"""Import the predecessor's file queue and database; idempotent.
 
-What is to be imported becomes rows first; each row is a job whose id is made from it.
+Entries are converted to rows first. Each row becomes a job with an id derived from the row.
 """
 
 import json
@@ -28,7 +28,7 @@ REFUSED, BROKEN, NOTHING = "refused", "broken", "no such row"
 
 
 class Outcome(NamedTuple):
-    """What became of one entry or row."""
+    """The result for one entry or row."""
 
     name: str
     kind: str  # its operation, or its table
@@ -37,21 +37,21 @@ class Outcome(NamedTuple):
 
 
 class Imported(NamedTuple):
-    """What became of everything that one source holds."""
+    """The results for one source."""
 
     outcomes: list[Outcome]
-    local_times: int  # how many had no zone, and were taken as this machine's
+    local_times: int  # times without a zone, which were taken as local
 
     @property
     def is_whole(self) -> bool:
-        """Was everything taken, now or before?"""
+        """Tell whether everything was imported, now or before."""
         return all(each.outcome in (TAKEN, BEFORE) for each in self.outcomes)
 
 
 def import_into(
     path: Path, take: Callable[["Importer"], Iterable[Outcome]], *, is_dry: bool
 ) -> Imported:
-    """Import a source into this database, all or nothing; a dry run changes and makes nothing."""
+    """Import a source into this database in one transaction; a dry run changes nothing."""
     if is_dry and not path.exists():
         importer = Importer(None, time.time_ns(), is_dry=True)
         return Imported(list(take(importer)), importer.local_times)
@@ -61,17 +61,19 @@ def import_into(
 
 
 class Importer:
-    """Brings rows into a database within the caller's transaction, or only says what there is."""
+    """Imports rows within the caller's transaction, or counts them in a dry run."""
 
     def __init__(self, db: Database | None, time_ns: int, *, is_dry: bool) -> None:
-        """`db` None: there is none yet, which only a dry run may have."""
+        """`db` is None in a dry run without a database."""
         self._db = db
         self._time_ns = time_ns
         self._is_dry = is_dry
         self.local_times = 0
 
     def queue(self, folder: Path, parts: tuple[str, ...]) -> Iterator[Outcome]:
-        """Take entries in: each statement runs on copies in memory, its rows are imported."""
+        """Import entries: each statement runs on copies in memory, and the changed rows are
+        imported.
+        """
         sandbox = LegacySql(known_rows(self._db) if self._db else {})
         effects: dict[str, set[Touched]] = {}
         seen: set[str] = set()
@@ -85,7 +87,7 @@ class Importer:
             refused: set[Touched] = set()
             for key, row in sandbox.rows():
                 brought = self._row(key[0], row)
-                if brought.outcome == REFUSED:  # the others were told of as entries
+                if brought.outcome == REFUSED:  # the others were reported as entries
                     refused.add(key)
                     yield brought
             self._remember(id for id, touched in effects.items() if not touched & refused)
@@ -108,13 +110,13 @@ class Importer:
         return Outcome(name, entry.operation, TAKEN if touched else NOTHING)
 
     def _remember(self, entries: Iterable[str]) -> None:
-        """An entry is done when all its rows are: one that was refused is tried again."""
+        """Mark the entries whose rows were all imported; the others are tried again."""
         for id in entries:
             if self._db and not self._is_dry:
                 mark_imported(self._db, id)
 
     def database(self, legacy: LegacyDatabase) -> Iterator[Outcome]:
-        """Take rows in; a damaged table costs no other."""
+        """Import rows; an error in one table does not affect the others."""
         for table in legacy.tables:
             try:
                 for row in legacy.rows(table):
@@ -139,7 +141,7 @@ class Importer:
             with self._db.savepoint():
                 execute(self._db, job)
                 mark_imported(self._db, job.id)
-        except (JobError, sqlite3.IntegrityError) as error:  # no other row is spoilt by it
+        except (JobError, sqlite3.IntegrityError) as error:  # the savepoint protects the other rows
             return REFUSED, str(error)
         return TAKEN, ""
 

@@ -1,8 +1,8 @@
-"""The plan: which jobs an event becomes. Pure; the whole pipeline on one screen.
+"""The plan: the jobs that an event becomes, and their encoding. Pure.
 
-A job is an operation, its parameters and a priority (1 is most urgent). `encode` turns the jobs
-of one event into messages: an id that a doubled event repeats, and the envelope, one JSON
-string, that RQ carries (docs/architecture.md has its keys).
+A job is an operation, its parameters and a priority (1 is most urgent). `encode` turns the jobs of
+one event into messages: an id that a duplicate event repeats, and the envelope, one JSON string
+carried by RQ (docs/architecture.md lists its keys).
 
 On the hook path.
 """
@@ -13,7 +13,7 @@ from _blake2 import blake2b
 from hivepipe import events
 from hivepipe.events import Event, PostToolUse, PostToolUseFailure
 
-TYPE_CHECKING = False  # `typing` and `collections.abc` would cost a quarter of a bare start
+TYPE_CHECKING = False  # importing `typing` and `collections.abc` costs a quarter of a bare start
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
@@ -44,7 +44,7 @@ try:
     def sorted_dumps(value: object) -> str:
         return "".join(_sorted_chunks(value, 0))
 
-except (ImportError, TypeError):  # another Python than CPython, or a later one
+except (ImportError, TypeError):  # not CPython, or a later one
     import json
 
     def dumps(value: object) -> str:
@@ -113,14 +113,14 @@ PRIORITIES = {
     "export_skills": 8,
 }
 
-# A transcript lags behind the event that ends a turn: it is read at once, and once more.
+# A transcript is written later than the event that ends a turn: it is read at once, and again.
 SETTLE_SECS = (0, 5)
 
 Payload = dict[str, object]
 
 
 def queue_of(priority: int) -> str:
-    """1-3 high, 4-6 medium, 7-10 low."""
+    """Return the queue of a priority: 1-3 high, 4-6 medium, 7-10 low."""
     return "high" if priority <= 3 else "medium" if priority <= 6 else "low"
 
 
@@ -130,19 +130,19 @@ class Job:
     __slots__ = ("operation", "payload", "subject")
 
     def __init__(self, operation: str, payload: Payload, subject: str) -> None:
-        """The subject is for people: a file name, a type, a skill, a session; never free text."""
+        """`subject` is for people: a file name, a type, a skill, a session; never free text."""
         self.operation = operation
         self.payload = payload
         self.subject = subject
 
 
 class Count:
-    """What the throttle says of this call: the instance's running totals, and is one due?"""
+    """The throttle's result for a call: whether a checkpoint is due, and the running totals."""
 
     __slots__ = ("checkpoints", "due", "operations")
 
     def __init__(self, due: bool, operations: int | None, checkpoints: int | None) -> None:
-        """None: could not be read; the store keeps the totals it has."""
+        """None: unknown; the store keeps its totals."""
         self.due = due
         self.operations = operations
         self.checkpoints = checkpoints
@@ -152,7 +152,7 @@ NOT_COUNTED = Count(False, None, None)
 
 
 class Context:
-    """What is known around the event: whose it is, and when it happened."""
+    """The circumstances of an event: its session, process and time."""
 
     __slots__ = (
         *("claude_folder", "count", "cwd", "event_time_ns", "instance", "machine", "newcomer"),
@@ -182,12 +182,12 @@ class Context:
         snapshot: str = "",
         wants_memories: bool = False,
     ) -> None:
-        """`own_session`: what this very instance is known to be in; empty: the store is asked.
+        """`own_session`: the known session of this instance; "": the store finds it.
 
-        `claude_folder`: where Claude Code keeps its files, if not where it does by default.
-        `snapshot`: the name of the copy of an identity file that this very call changed.
-        `wants_memories`: prompts bring memories with them; `recalled`: what this one did.
-        `machine`: host, boot, pid namespace; asked for where a session starts.
+        `claude_folder`: the folder of Claude Code's files, if it is not the default. `snapshot`:
+        the name of the copy of an identity file that this call changed. `wants_memories`: memories
+        are added to prompts; `recalled`: those added to this one. `machine`: host, boot, pid
+        namespace; set where a session starts.
         """
         self.event_time_ns = event_time_ns
         self.session = session
@@ -211,14 +211,14 @@ class Context:
 
 
 class Message:
-    """An encoded job, as Redis and the spool take it."""
+    """An encoded job, ready for Redis and the spool."""
 
     __slots__ = ("created_at", "description", "envelope", "id", "queue", "twins")
 
     def __init__(
         self, id: str, twins: str, queue: str, description: str, created_at: str, envelope: str
     ) -> None:
-        """`twins`: the ids had the event come 2 s earlier or later; empty if they are the same."""
+        """`twins`: the ids if the event had come 2 s earlier or later; "" if they are the same."""
         self.id = id
         self.twins = twins
         self.queue = queue
@@ -231,7 +231,7 @@ class Message:
 
 
 def is_operation(event: Event) -> bool:
-    """Does the event count as an operation, and may it make a checkpoint?"""
+    """Tell whether the event counts as an operation and may cause a checkpoint."""
     return isinstance(event, PostToolUse) and event.tool in events.CHECKPOINT_TOOLS
 
 
@@ -239,7 +239,7 @@ def plan(event: Event, context: Context) -> list[Job]:
     """Return the jobs of an event, most urgent first."""
     jobs: list[Job] = []
     if event.name != "SessionStart" and context.newcomer and context.session:
-        # Hooks installed in a running session, or a SessionStart that was lost.
+        # Hooks installed in a running session, or a lost SessionStart.
         jobs += _starts(event, context)
     jobs += _PLANS.get(event.name, _on_notice)(event, context)
     return sorted(jobs, key=lambda job: PRIORITIES[job.operation])
@@ -273,13 +273,13 @@ def _starts(event: Event, context: Context) -> list[Job]:
 
 
 def _on_start(event: events.SessionStart, context: Context) -> list[Job]:
-    """After a compaction its transcript holds a summary by Claude Code, which costs nothing."""
+    """Return the jobs of a start; after a compaction the transcript holds a summary to archive."""
     is_compacted = event.source == "compact"
     return [*_starts(event, context), *(_archive(event, context) if is_compacted else [])]
 
 
 def _on_prompt(event: events.UserPromptSubmit, context: Context) -> list[Job]:
-    """A prompt of Claude Code's own opens the turn, and is none of the user's."""
+    """Return the jobs of a prompt; one made by Claude Code opens the turn and is not recorded."""
     jobs = [Job("activate_session", {"title": event.title}, context.session[:8])]
     if event.is_users:
         prompt: Payload = {"prompt_id": event.prompt_id, "prompt": event.prompt}
@@ -331,7 +331,7 @@ def _on_notice(event: Event, _context: Context) -> list[Job]:
 
 
 def _index_memory(event: events.PostToolUse, context: Context) -> list[Job]:
-    """Only in a folder that is known for memories: Claude Code's own, or the profile's."""
+    """Index the file if its folder is known for memories: Claude Code's own, or the profile's."""
     folders = _memory_folders(event, context)
     known = [folder for folder in folders if event.file_path.startswith(f"{folder}/")]
     name = event.file_path.rsplit("/", 1)[-1]
@@ -339,7 +339,7 @@ def _index_memory(event: events.PostToolUse, context: Context) -> list[Job]:
 
 
 def _memory_folders(event: Event, context: Context) -> list[str]:
-    """Return where Claude Code keeps its memory of this project, and the profile its own."""
+    """Return the folders of Claude Code's memory of this project, and of the profile's memory."""
     claudes = event.transcript_path.rpartition("/")[0]
     return [f"{folder}/memory" for folder in (claudes, context.profile_folder) if folder]
 
@@ -371,7 +371,7 @@ def _on_tool_failure(event: PostToolUseFailure, context: Context) -> list[Job]:
         failure: Payload = {"is_interrupt": event.is_interrupt, "error": event.error}
         payload = _agent_call(event, context) | failure
         return [Job("fail_agent", payload, event.subagent_type)]
-    if event.tool == "Skill" and not event.is_interrupt:  # an interrupt is nobody's failure
+    if event.tool == "Skill" and not event.is_interrupt:  # an interrupt is no failure
         return _record_skill(event, success=False)
     return []
 
@@ -482,13 +482,16 @@ def _on_session_end(event: events.SessionEnd, context: Context) -> list[Job]:
 
 
 def _conclusion(event: Event, context: Context) -> Job:
-    """What follows from the end of a session, once no instance is in it any more."""
+    """Return the job that follows a session's end once no instance is in the session."""
     payload: Payload = {"path": event.transcript_path, "claude": context.claude_folder}
     return Job("conclude_session", payload, context.session[:8])
 
 
 def _archive(event: Event, context: Context, agent_transcript: str = "") -> list[Job]:
-    """A subagent's events name the session's transcript too: never take that for its own."""
+    """Return the jobs that archive a transcript.
+
+    A subagent's event also names the session's transcript, which is not the agent's own.
+    """
     is_agent = event.name == "SubagentStop"
     path = agent_transcript if is_agent else event.transcript_path
     if not path:
@@ -523,8 +526,8 @@ _PLANS: "dict[str, Callable[..., list[Job]]]" = {
     "PreToolUse": lambda *_: [],
 }
 
-# Of checkpoints, only the instance's own tiers may name the session (SPEC 1.7): with three
-# instances on one project, any other guess would land in a neighbour's session.
+# Checkpoint jobs may only name the instance's own session (SPEC 1.7): with three instances on one
+# project, a guess could hit another instance's session.
 _OWN_SESSION_ONLY = ("update_checkpoint", "update_instance", "insert_log")
 
 
@@ -532,7 +535,7 @@ _OWN_SESSION_ONLY = ("update_checkpoint", "update_instance", "insert_log")
 
 
 def encode(jobs: list[Job], event: Event, context: Context) -> list[Message]:
-    """Turn the jobs of one event into messages."""
+    """Encode the jobs of one event."""
     created_at = utc(context.event_time_ns)
     return [_message(number, job, event, context, created_at) for number, job in enumerate(jobs)]
 
@@ -569,11 +572,11 @@ def _message(number: int, job: Job, event: Event, context: Context, created_at: 
 
 
 def event_keys(event: Event, session: str, instance: str, event_time_ns: int) -> tuple[bytes, ...]:
-    """Return what names the event, then what would have 2 s earlier and later, if that differs.
+    """Return the dedup key of the event, then those for 2 s earlier and later, if they differ.
 
-    The same event fired twice (settings and plugin both installed) has one name. A tool call
-    has an id of Claude's; a subagent's start and stop, which come again when it is resumed, are
-    known by its agent and their time; anything else by its bytes and its time.
+    An event fired twice (hooks in settings and plugin) has one key. A tool call is identified by
+    Claude's id. Start and stop of a subagent recur when it is resumed, so they are identified by
+    agent and time. Other events are identified by their bytes and time.
     """
     name = f"{session}\0{event.name}\0"
     if isinstance(event, events.ToolEvent) and event.tool_use_id:
@@ -581,27 +584,27 @@ def event_keys(event: Event, session: str, instance: str, event_time_ns: int) ->
     if event.name in ("SubagentStart", "SubagentStop") and event.agent_id:
         stem = f"{name}{event.agent_id}\0".encode()
     else:
-        # Both firings of a doubled event come from one process; two processes that resume one
-        # session at the same moment say the same bytes, and are two events.
+        # Both copies of a duplicate event come from one process. Two processes that resume one
+        # session at the same moment send the same bytes, and are two events.
         stem = f"{name}{instance}\0".encode() + event.digest
     window = event_time_ns // TWIN_WINDOW_NS
     return tuple(stem + b"%d" % (window + step) for step in (0, -1, 1))
 
 
 def _identity(event: Event, context: Context, job: Job) -> tuple[str, str]:
-    if job.operation == "probe":  # whoever fired it looks for this id
+    if job.operation == "probe":  # the sender looks for this id
         return job.subject, ""
     keys = event_keys(event, context.session, context.instance, context.event_time_ns)
     suffix = b"\0" + job.operation.encode()
-    if job.operation == "start_session":  # each instance brings its own assignment
+    if job.operation == "start_session":  # each instance has its own assignment
         suffix += b"\0" + context.instance.encode()
-    if job.payload.get("settle_s"):  # the second look
+    if job.payload.get("settle_s"):  # the second read
         suffix += b"\0settled"
     id, *twins = (blake2b(key + suffix, digest_size=16).hexdigest() for key in keys)
     return id, " ".join(twins)
 
 
 def utc(time_ns: int) -> str:
-    """2026-11-21T01:00:00.000000Z, as RQ writes times."""
+    """Return a time in RQ's form: 2026-11-21T01:00:00.000000Z."""
     secs, rest = divmod(time_ns, 1_000_000_000)
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(secs)) + f".{rest // 1000:06d}Z"

@@ -1,4 +1,4 @@
-"""Texts by keyword, `[[context]]`: what Claude is told when a prompt has certain words."""
+"""Validation of `[[context]]` rules: texts for the context of prompts with certain words."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ MOST_CONTEXT_CHARS = 9_500
 
 
 def keyword_rules(path: str, rules: Any) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the rules of a file that can be used, and what is wrong with the others."""
+    """Return the valid rules of a file, and messages on the invalid ones."""
     if not isinstance(rules, list):
         return [], [f"{path}: {CONTEXT} must be written [[{CONTEXT}]]"]
     usable, problems = [], []

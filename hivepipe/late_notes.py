@@ -1,10 +1,10 @@
-"""The guard's notes that hooks kept on disk go into Redis, each once.
+"""Moves the guard's notes that hooks spooled to Redis, each once.
 
-    <folder>/call-notes           what hooks append to, a line each (hivepipe.queues.spool)
-    <folder>/call-notes.<time>    taken: hooks append to a new file; removed when Redis has it all
-    hivepipe:notes:<time>         how many bytes of it are in Redis, set in their transaction
+    <folder>/call-notes           hooks append to it, one note per line (hivepipe.queues.spool)
+    <folder>/call-notes.<time>    renamed for processing; removed when Redis has all of it
+    hivepipe:notes:<time>         offset in bytes of the processed part, set in the same transaction
 
-A hook whose file was taken while it appended does so again. A note that comes twice changes
+A hook whose file was renamed while it appended repeats the append. A duplicate note changes
 nothing: Redis knows the call by its id.
 """
 
@@ -22,14 +22,14 @@ from hivepipe.regular_file import regular
 
 AT_A_TIME = 200
 KEPT_SECS = 30 * 86_400
-# A line is known by the number of its arguments.
+# The number of arguments tells which script a line is for.
 _SCRIPTS = {len(NOTE_FIELDS): SCRIPT, len(VERDICT_FIELDS): VERDICT_SCRIPT}
 
 logger = logging.getLogger(__name__)
 
 
 def take_in_notes(connection: Redis, home: str) -> None:
-    """Run what hooks noted while Redis was away. RedisError: the rest comes again."""
+    """Execute the notes that hooks spooled. RedisError: the rest is retried."""
     for folder in map(Path, all_folders(home)):
         _take(folder)
         for path in sorted(folder.glob(f"{NOTES}.*")):
@@ -39,7 +39,7 @@ def take_in_notes(connection: Redis, home: str) -> None:
 def _take(folder: Path) -> None:
     try:
         (folder / NOTES).rename(folder / f"{NOTES}.{time.time_ns():020d}")
-    except OSError:  # nothing to take; or a folder that nobody may change: later
+    except OSError:  # no file, or a folder without write permission: retried later
         return
 
 
@@ -69,7 +69,7 @@ def _run(connection: Redis, lines: list[bytes], key: str, offset: int) -> None:
 
 
 def _read(line: bytes) -> tuple[str, list[str]] | None:
-    """Return a note's script and arguments; None: an empty line, or a torn one."""
+    """Return a note's script and arguments; None for an empty or incomplete line."""
     if not line.strip():
         return None
     try:

@@ -1,7 +1,7 @@
-"""The file queue of the predecessor: which entries lie there, in the order in which they ran.
+"""The predecessor's file queue: its entries, in the order in which it executed them.
 
 <queue>/pending/<priority>_<seconds>N_<counter>.json    waiting
-<queue>/processing/                                     claimed; may have run already
+<queue>/processing/                                     claimed; may have been executed
 <queue>/failed/                                         given up, an error pasted into the JSON
 <queue>/completed/                                      done
 """
@@ -17,13 +17,13 @@ from hivepipe.regular_file import regular
 
 LIMIT_BYTES = 1 << 20
 _NAME = re.compile(r"([0-9]{0,3})_([0-9]{1,20})N?(?:_([0-9]{1,20}))?\.json")
-# Its retries wrote `"retries":1 0`, its failures text with quotes behind `"error":`.
+# Its retries wrote `"retries":1 0`, its failures unescaped text after `"error":`.
 _TORN_RETRIES = re.compile(r'("retries"\s*:\s*[0-9]+)\s+[0-9]+')
 _PASTED_ERROR = re.compile(r',\s*"error"\s*:.*\Z', re.DOTALL)
 
 
 class Entry(NamedTuple):
-    """One entry; `problem` says why there is no `sql`."""
+    """One entry; `problem` says why `sql` is ""."""
 
     path: Path
     operation: str
@@ -33,14 +33,14 @@ class Entry(NamedTuple):
 
 
 def entries(queue: Path, folders: tuple[str, ...]) -> Iterator[Entry]:
-    """Yield the entries of these folders: by priority as a number, then by time, then counter."""
+    """Yield the entries of these folders: by numeric priority, then time, then counter."""
     found = [path for name in folders for path in (queue / name).glob("*.json")]
     for path in sorted(found, key=_order):
         yield _read(path)
 
 
 def count(queue: Path, folder: str) -> int:
-    """Return how many files a folder has."""
+    """Return the number of files in a folder."""
     return sum(1 for path in (queue / folder).glob("*") if path.is_file())
 
 
@@ -82,12 +82,12 @@ def _parsed(text: str) -> dict[str, Any] | None:
 
 
 def _created_at(found: dict[str, Any], path: Path) -> str:
-    """Return when the entry was made, as it says or as its name does."""
+    """Return when the entry was made, from its content or its name."""
     said = found.get("created_at")
     if isinstance(said, str) and said:
         return said
     match = _NAME.fullmatch(path.name)
     secs = int(match[2]) if match else 0
-    if secs > 10**12:  # it counted nanoseconds where `date` could
+    if secs > 10**12:  # in nanoseconds where `date` supports them
         secs //= 10**9
     return datetime.fromtimestamp(min(secs, 2**32), UTC).isoformat()

@@ -1,10 +1,10 @@
-"""When an agent's row has had its time: pure, and every time is UTC.
+"""Expiry of agents' rows. Pure; every time is UTC.
 
     completed   it finished, or failed
     orphaned    it never finished, and its session is over
-    expired     its time to live has passed, and nothing says that it is at work
+    expired     its time to live has passed, and nothing shows that it is at work
 
-Never: protected, permanent, younger than five minutes, or with metadata that cannot be read.
+Never expired: protected, permanent, younger than five minutes, or with unreadable metadata.
 """
 
 from collections.abc import Mapping
@@ -14,18 +14,18 @@ from typing import Any, NamedTuple
 import orjson
 
 FRESH = timedelta(minutes=5)
-_NO = ("", "0", "false", "no", "none", "null")  # anything else that stands there protects
+_NO = ("", "0", "false", "no", "none", "null")  # any other value protects
 
 
 class Verdict(NamedTuple):
-    """What is to become of an agent, and why."""
+    """Whether an agent's row is removed, and why."""
 
     goes: bool
     reason: str
 
 
 def judge(agent: Mapping[str, Any], now: datetime) -> Verdict:
-    """Judge a row of `agents` with `session_status` beside it; None: its session is not there."""
+    """Judge a row of `agents` with `session_status`, which is None without a session."""
     metadata = _metadata(agent["metadata"])
     if metadata is None:
         return Verdict(False, "unreadable")
@@ -46,7 +46,7 @@ def _of_its_time(agent: Mapping[str, Any], expires_at: datetime | None, now: dat
         return Verdict(True, "completed")
     if agent["session_id"] and agent["session_status"] not in ("active", "paused", "inferred"):
         return Verdict(True, "orphaned")
-    # Claude Code said that it began, and not yet that it ended: it may work for hours in silence.
+    # Claude Code reported its start and not its end: it may work for hours without an event.
     if agent["status"] == "running" or agent["began_at"]:
         return Verdict(False, "at work")
     if expires_at is not None and expires_at <= now:
@@ -65,7 +65,7 @@ def _metadata(text: object) -> dict[str, Any] | None:
 
 
 def moment(text: object) -> datetime | None:
-    """Return a stored time; one without a zone is UTC. None: it is none."""
+    """Return a stored time, or None if it is invalid; one without a zone is UTC."""
     if not isinstance(text, str):
         return None
     try:

@@ -1,11 +1,12 @@
-"""How a session is: what its last event said, held against the clock and its process.
+"""Session health: the condition of a session from its last event, its process and the clock.
 
-Waiting: a person is asked something. Stalled: a turn is open, no call runs, and nothing was heard
-for 15 minutes (`stalled_secs`). Lost: nothing for 30 (`lost_secs`) and nobody knows of its process,
-or that is gone. Whoever waits for a tool, for a person or for background work is neither.
+Waiting: a person is asked something. Stalled: a turn is open, no call runs, and there was no
+activity for 15 minutes (`stalled_secs`). Lost: the process is gone, or no activity for 30 minutes
+(`lost_secs`) with an unknown process. A session that waits for a tool, for a person or for
+background work is neither stalled nor lost.
 
-No event tells that a person ended a turn (Esc, No), or answered: there Claude Code's own word
-counts.
+No event reports that a person interrupted a turn (Esc, No), or answered. There the status that
+Claude Code itself reports is used.
 """
 
 import os
@@ -26,7 +27,7 @@ _NO_ACTIVITY = {
 
 
 def with_activity(store: Listings, sessions: Iterable[Entry]) -> list[Entry]:
-    """Add to each session its condition, its last sign of life, its calls, its task and profile."""
+    """Add to each session its condition, last activity, calls, task and profile; newest first."""
     found = []
     for session in sessions:
         own = activity_of(store, session["id"])
@@ -62,7 +63,7 @@ def condition(
     """Return the status of a session, or waiting, stalled or lost.
 
     `waits`: for a tool, or for the next prompt; `asks`: the last event was a question to a person;
-    `alive` None: nobody knows.
+    `alive` is None if unknown.
     """
     if status not in ("active", "paused"):
         return status
@@ -85,12 +86,12 @@ def condition(
 
 
 def _waits_for(state: str, client: ClientStatus | None, asked: object) -> object:
-    """Return for what of a person a session waits; None unless it does."""
+    """Return what a session waits for from a person, or None."""
     return ((client and client.waits_for) or asked or None) if state == "waiting" else None
 
 
 def _said_by_client(session: Entry, processes: list[Entry]) -> ClientStatus | None:
-    """Return what the processes of a session say of it, the latest."""
+    """Return the latest status that a session's processes report, or None."""
     found = [
         client_status(
             each["pid"], each["pid_started"] or "", session["id"], session.get("transcript_path")
@@ -101,7 +102,7 @@ def _said_by_client(session: Entry, processes: list[Entry]) -> ClientStatus | No
 
 
 def _any_lives(processes: list[Entry]) -> bool | None:
-    """Does any of these processes live? None: none of them is known and of this machine."""
+    """Tell whether any of these processes lives; None: some are unknown or on other machines."""
     here = os.uname().nodename
     known = [entry for entry in processes if entry["host"] == here and entry["pid"]]
     if not known or len(known) < len(processes):

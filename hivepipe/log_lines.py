@@ -1,4 +1,4 @@
-"""Lines that leave a log, in place: whoever has it open for appending goes on in the same file."""
+"""Remove lines from a log in place, so that processes can keep it open for appending."""
 
 import fcntl
 import os
@@ -6,21 +6,21 @@ from collections.abc import Collection
 
 
 def remove_lines(path: str, needles: Collection[bytes], *, dry_run: bool = False) -> int:
-    """Remove the lines that hold any of these texts; return how many. OSError as of open."""
+    """Remove the lines that contain any of these texts; return their number. OSError."""
     flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         descriptor = os.open(path, flags)
     except FileNotFoundError:
         return 0
     with os.fdopen(descriptor, "r+b") as file:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)  # the audit log's writers hold it too
+        fcntl.flock(descriptor, fcntl.LOCK_EX)  # writers of the audit log take it too
         lines = file.readlines()
         kept = [line for line in lines if not any(mark in line for mark in needles)]
         if len(kept) < len(lines) and not dry_run:
             file.seek(0)
             file.writelines(kept)
             file.flush()
-            # What another process appended meanwhile moves up behind what is kept.
+            # Move lines that another process appended meanwhile behind the kept ones.
             read = sum(map(len, lines))
             late = os.pread(descriptor, os.fstat(descriptor).st_size - read, read)
             os.pwrite(descriptor, late, sum(map(len, kept)))

@@ -1,14 +1,14 @@
-"""Ratings of memories, sent once to the server that the user named, in agent-swarm's form.
+"""Sends ratings of memories to the server that the user configured, in agent-swarm's format.
 
     POST <memory_server>/api/memory/rate
     Authorization: Bearer <HIVEPIPE_MEMORY_SERVER_KEY of credentials.env>
     X-Agent-ID: <the session's profile, else the session itself>
     {"events": [{"memoryId", "signal": 1 or -1, "weight", "source": "llm", "taskId"?}]}
 
-The key goes nowhere but to the address in the user's own config.toml. What the server refuses is
-kept as an alert until it takes a rating; the store has the ratings anyway, and none is sent twice.
+The key is sent only to the address in the user's own config.toml. A refusal is kept as an alert
+until the server accepts a rating. The store keeps all ratings, and none is sent twice.
 
-    python -I -m hivepipe.memory_server    posts what its stdin says
+    python -I -m hivepipe.memory_server    posts the request on its stdin
 """
 
 import json
@@ -29,13 +29,13 @@ from hivepipe.store.location import database_path
 from hivepipe.store.memory_ratings import LLM, rated_by
 from hivepipe.summaries.providers import MEMORY_SERVER_KEY, read_credentials
 
-WEIGHT = 0.8  # what agent-swarm gives a rating by a language model; its server asks for one
+WEIGHT = 0.8  # agent-swarm's weight of a rating by a language model; its server requires one
 _LONGEST_REASON = 160
 _ADDRESS = "HIVEPIPE_MEMORY_SERVER"
 
 
 def send_ratings(home: str, session: str, useful: Mapping[str, bool]) -> str:
-    """Send the ratings of a session, if a server is named; return what went wrong."""
+    """Send the ratings of a session if a server is configured; return an error or ""."""
     server = (variable(_ADDRESS) or "").rstrip("/")
     if not server or not useful:
         return ""
@@ -51,12 +51,12 @@ def send_ratings(home: str, session: str, useful: Mapping[str, bool]) -> str:
 
 
 def trouble(home: str) -> str:
-    """Return why the server did not take the last ratings; empty if it did, or none is named."""
+    """Return why the server refused the last ratings, or ""."""
     return read_small(_problem_path(home)).strip() if variable(_ADDRESS) else ""
 
 
 def events_of(useful: Mapping[str, bool], task: str) -> list[dict[str, object]]:
-    """Return what the server is told; it takes no task whose id is not a UUID."""
+    """Return the events of a request; a task whose id is no UUID is left out."""
     of_task = {"taskId": task} if _is_uuid(task) else {}
     return [
         {
@@ -105,7 +105,7 @@ def _is_uuid(text: str) -> bool:
 
 
 def _post(asked: dict[str, Any]) -> str:
-    """Return what went wrong: with the request, or with single ratings."""
+    """Return an error of the request or of single ratings, or ""."""
     problem, answer = alert_outlets.exchange(asked["url"], asked["said"], asked["headers"])
     said = _parsed(answer)
     if problem:

@@ -1,18 +1,18 @@
-"""What Claude Code says beside its calls: it asks, denies, refuses, waits, or has another model.
+"""Notices from rarer events: questions, denials, refusals, task changes, model switches.
 
-On the hook path, for these events alone.
+On the hook path, loaded for these events only.
 """
 
 from hivepipe import events, events_beside
 from hivepipe.events import Event
 
 MOST_TEXT = 200
-MOST_REFUSED = 5  # of one batch
+MOST_REFUSED = 5  # per batch
 Payload = dict[str, object]
 
 
 def noticed(event: Event) -> list[Payload]:
-    """Return kind and text of each thing that an event tells; the text gives the reason."""
+    """Return kind and text of each notice in an event; the text gives the reason."""
     if isinstance(event, events_beside.PermissionRequest):
         return [_notice("permission_asked", _called(event))]
     if isinstance(event, events_beside.PermissionDenied):
@@ -38,13 +38,13 @@ def _notice(kind: str, text: str) -> Payload:
 
 
 def _called(event: events.ToolEvent) -> str:
-    """Name a call as the caller described it; arguments may be long, and secret."""
+    """Describe a call by the caller's description; arguments may be long, and secret."""
     what = event.description or event.file_path
     return f"{event.tool} ({what})" if what else event.tool or "a tool"
 
 
 def _task(event: events.PostToolUse) -> list[Payload]:
-    """What TaskCreated and TaskCompleted would say: the calls that make them have hooks."""
+    """Return the notices of task tools, which replace the events TaskCreated and TaskCompleted."""
     if event.tool == events.TASK_TOOLS[0]:
         return [_notice("task_created", str(event.tool_input.get("subject") or ""))]
     if event.tool_input.get("status") == "completed":

@@ -1,13 +1,13 @@
-"""What runs by the clock: one table, its slots, and the two messages that a turn takes.
+"""Periodic jobs: the table, its time slots, and the two messages per slot.
 
-rq-scheduler reuses one job id for ever, and exactly-once forbids that. So what it enqueues is only
-a tick; executing the tick enqueues the ordinary job `<name>-<slot>`, whose id is new each time and
-the same however often the tick comes.
+rq-scheduler reuses one job id, which exactly-once execution forbids. So it enqueues only a tick.
+Executing the tick enqueues the real job `<name>-<slot>`. That id is new for each slot, and the same
+for every duplicate of the tick.
 
-    tick-<name>     waits in rq-scheduler's set, and in `medium` for a moment; never in `applied`
+    tick-<name>     waits in rq-scheduler's set, then briefly in `medium`; never in `applied`
     <name>-<slot>   the job: counted, applied once, recorded in the table `slots`
-    <name>-at-<ns>  an extra run, which takes no slot: something triggered it, or the clock was set
-                    back into slots that are executed
+    <name>-at-<ns>  an extra run without a slot: it was triggered, or the clock was set back to
+                    slots that were executed
 """
 
 import re
@@ -31,9 +31,9 @@ _ID = re.compile(r"tick-[a-z_]{1,40}|([a-z_]{1,40}(?:-at)?)-([0-9]{1,19})")
 
 
 class Periodic(NamedTuple):
-    """One row: under which name and how often an operation runs, and what would be missed.
+    """One row: name, interval and operation; `why` is what is missed if it does not run.
 
-    `stands_in_for`: a worker that does this by itself; the row runs only while there is none.
+    `stands_in_for`: a worker that does this itself; the row runs only while there is none.
     """
 
     name: str
@@ -63,17 +63,17 @@ PERIODIC = (
 
 
 def slot_at(now: float, interval_secs: int) -> int:
-    """Return the slot of this time: it is never ahead of the clock, and nothing has to know it."""
+    """Return the slot of a time: the number of whole intervals since 1970."""
     return int(now // interval_secs)
 
 
 def next_due(now: float, interval_secs: int) -> int:
-    """Return when the slot after the one of this time begins."""
+    """Return the start of the next slot, in seconds since 1970."""
     return (slot_at(now, interval_secs) + 1) * interval_secs
 
 
 def tick_id(name: str) -> str:
-    """Return the id of a row's tick, the same for ever."""
+    """Return the constant id of a row's tick."""
     return f"tick-{name}"
 
 
@@ -84,7 +84,7 @@ def tick_of(row: Periodic, slot: int, due_ns: int) -> Message:
 
 
 def job_of(tick: Envelope) -> Message:
-    """Return the ordinary job that a tick stands for; BadEnvelopeError: it stands for none."""
+    """Return the job of a tick; BadEnvelopeError: the tick is invalid."""
     name, operation, slot = tick.text("name"), tick.text("operation"), tick.number("slot")
     if not _NAME.fullmatch(name) or operation not in PRIORITIES or slot is None or slot < 0:
         raise BadEnvelopeError("the tick names nothing that runs by the clock")
@@ -93,25 +93,25 @@ def job_of(tick: Envelope) -> Message:
 
 
 def extra_job(name: str, operation: str, trigger: str, time_ns: int) -> Message:
-    """Return a run of a row that takes no slot."""
+    """Return a run of a row without a slot."""
     payload: dict[str, object] = {"periodic": name, "trigger": trigger}
     return compose(f"{name}-at-{time_ns}", Job(operation, payload, name), time_ns)
 
 
 def is_periodic(job: Envelope) -> bool:
-    """Does the job run by the clock, or as an extra run of what does?"""
+    """Tell whether the job is periodic, including extra runs."""
     return bool(job.text("periodic"))
 
 
 def takes_slot(job: Envelope) -> bool:
-    """Is it the job of a slot?"""
+    """Tell whether it is the job of a slot."""
     return is_periodic(job) and job.number("slot") is not None
 
 
 def cleanup_cause(job: Envelope) -> str:
-    """Return why agents are to be looked at once this job is done; empty: it is no reason.
+    """Return the cleanup trigger this job causes, or "".
 
-    An instance's tenth checkpoint, or twentieth, is the clock by which the predecessor went.
+    Every tenth checkpoint of an instance triggers it, as in the predecessor.
     """
     if job.operation == "end_session":
         return "session_end"
@@ -122,14 +122,14 @@ def cleanup_cause(job: Envelope) -> str:
 
 
 def name_and_slot(job_id: str) -> tuple[str, int] | None:
-    """Return what the id of a job by the clock says; None for a tick's and for any other.
+    """Return name and slot in the id of a periodic job; None for a tick and any other id.
 
-    Of an extra run: `<name>-at` and its time.
+    For an extra run: `<name>-at` and its time in ns.
     """
     found = _ID.fullmatch(job_id)
     return (found[1], int(found[2])) if found and found[1] else None
 
 
 def runs_by_the_clock(job_id: str) -> bool:
-    """Is this the id of a tick, or of the job that one stands for?"""
+    """Tell whether this is the id of a tick or of a periodic job."""
     return _ID.fullmatch(job_id) is not None

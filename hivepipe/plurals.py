@@ -1,4 +1,4 @@
-"""Numbers of things in English: the only place that knows a plural."""
+"""Numbers with English nouns: the only module that forms plurals."""
 
 _IRREGULAR = {"process": "processes", "search": "searches"}
 
@@ -21,7 +21,7 @@ def plural(thing: str) -> str:
 
 
 def agreeing(number: int, verb: str) -> str:
-    """Return a verb for so many; the verb is given as one says it of several: wait, are, have."""
+    """Return the form of a verb for a number; `verb` is its plural form: wait, are, have."""
     if number != 1:
         return verb
     first, space, rest = verb.partition(" ")

@@ -1,4 +1,4 @@
-"""The price table in force: the one that comes along, corrected by what the user wrote."""
+"""The effective price table: the built-in one with the user's overrides."""
 
 from importlib.resources import files
 from pathlib import Path
@@ -12,12 +12,12 @@ FILE_NAME = "prices.toml"
 
 
 def built_in() -> PriceTable:
-    """Return the table that comes along."""
+    """Return the built-in table."""
     return read_prices(files("hivepipe.costs").joinpath(FILE_NAME).read_text("utf-8"))
 
 
 def prices_in_force(home: str) -> PriceTable:
-    """Return the built-in table with the user's rows, then the home's, in place of its own.
+    """Return the built-in table with the user's overrides, then the home's.
 
     PricesError names the file that cannot be read.
     """

@@ -1,9 +1,9 @@
-"""The probe: an event through every registered hook, as Claude Code would, and is it a row?
+"""The probe: send an event through every registered hook, and check that it is stored.
 
-Each event has a token of its own, which the hook makes the id of its one job (intake/probe.py).
-The job takes the way of every event: launcher, hook, Redis or spool, writer, database. What the
-database holds of it is its id in `applied`, deleted at the end: of no session, in no count, in no
-view. Redis' totals of jobs count the probe's as well.
+Each event has a token, which the hook uses as the id of its one job (intake/probe.py). The job
+passes through all stages: launcher, hook, Redis or spool, writer, database. The database keeps only
+its id in `applied`, which is deleted at the end: it belongs to no session, count or view. Redis'
+totals of jobs include the probe's.
 """
 
 import json
@@ -38,8 +38,8 @@ from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
 
 LONGEST_HOOK_SECS = 10.0
-STARTED_SECS = 30.0  # a stack that a hook starts on a busy machine
-APPLIED_SECS = 10.0  # by a stack that runs
+STARTED_SECS = 30.0  # for a stack that a hook starts on a busy machine
+APPLIED_SECS = 10.0  # by a running stack
 _LOOK_SECS = 0.1
 _AT_ONCE = 4
 _OF_TOKENS = "WHERE job_id IN (SELECT value FROM json_each(:tokens))"
@@ -47,10 +47,10 @@ _OF_TOKENS = "WHERE job_id IN (SELECT value FROM json_each(:tokens))"
 
 @dataclass(frozen=True)
 class Probe:
-    """One hook command, and what became of the event that it was given.
+    """One hook command, and the result of its event.
 
-    `trouble`: in words, why it is not recorded; empty where it is. `answered`: the hook ended as
-    it should. `by_hand`: the event waited on disk and was applied by the probe, not by a stack.
+    `trouble`: why the event was not recorded, or "". `answered`: the hook ended without an error.
+    `by_hand`: the event was spooled, and the probe applied it without a stack.
     """
 
     source: str
@@ -66,7 +66,7 @@ class Probe:
 
     @property
     def verdict(self) -> str:
-        """Return it in a word or three."""
+        """Return the result in one to three words."""
         if self.recorded:
             return "recorded"
         if not self.fired:
@@ -75,10 +75,10 @@ class Probe:
 
 
 def probe(patient: Patient, with_stack: bool) -> list[Probe]:
-    """Fire an event through every hook of ours, and see what is recorded.
+    """Send an event through every hook of ours; return the results.
 
-    `with_stack`: hooks may start the stack, and it is waited for; else the events of a home where
-    none runs are applied from the spool.
+    `with_stack`: hooks may start the stack, and it is waited for. Otherwise, without a running
+    stack, the events are applied from the spool.
     """
     found = [_unfit(patient, each) for each in _registered(patient)]
     environment = _environment(patient, with_stack)
@@ -110,7 +110,7 @@ def _registered(patient: Patient) -> Iterator[Probe]:
 
 
 def _unfit(patient: Patient, found: Probe) -> Probe:
-    """Say why a hook is not to be fired: one of 1.0.0 would take the event for a session's."""
+    """Set the reason for not running a hook; one of 1.0.0 would treat the event as a session's."""
     running = supervisor.identity_of(patient.stack)
     reason = ""
     if patient.place.state == "off":
@@ -130,9 +130,9 @@ def _is_of_this_package(handler: dict[str, Any]) -> bool:
 
 
 def _environment(patient: Patient, with_stack: bool) -> dict[str, str]:
-    """Return what a hook sees: the user's environment, the settings' `env`, Claude Code's own."""
+    """Return a hook's environment: the user's, `env` of the settings, Claude Code's variables."""
     found = everything()
-    for file in reversed(patient.settings_files):  # the one that wins comes last
+    for file in reversed(patient.settings_files):  # the one with the highest precedence comes last
         said = file.settings.get("env")
         if isinstance(said, dict):
             found |= {name: value for name, value in said.items() if isinstance(value, str)}
@@ -163,7 +163,7 @@ def _fire(found: Probe, environment: dict[str, str], folder: str) -> Probe:
 def _run(
     words: list[str], event: dict[str, Any], environment: dict[str, str], handler: dict[str, Any]
 ) -> str:
-    """Run it in a session of its own, as Claude Code does; return how it failed, if it did."""
+    """Run it in a session of its own, as Claude Code does; return an error or ""."""
     timeout = handler.get("timeout")
     limit = timeout if isinstance(timeout, (int, float)) else LONGEST_HOOK_SECS
     limit = min(limit, LONGEST_HOOK_SECS)
@@ -192,7 +192,7 @@ def _run(
 
 
 def _kill(process: "subprocess.Popen[str]") -> None:
-    """End a hook and whatever it has started in its session."""
+    """Kill a hook and the processes in its session."""
     try:
         os.killpg(process.pid, 9)
     except ProcessLookupError:
@@ -203,7 +203,7 @@ def _kill(process: "subprocess.Popen[str]") -> None:
 
 
 def _failure(code: int, said: str, complained: str) -> str:
-    """Return how a hook failed by its exit code, in its own last words."""
+    """Return the error of a hook by its exit code and the last line of its output, or ""."""
     if code == 0:
         return ""
     words = (complained.strip() or said.strip()).splitlines()[-1:]
@@ -211,7 +211,7 @@ def _failure(code: int, said: str, complained: str) -> str:
 
 
 def _wait(patient: Patient, tokens: set[str], with_stack: bool) -> set[str]:
-    """Return those that the database has, as soon as it has all of them, or time is up."""
+    """Return the recorded tokens; wait until all are recorded or the time is over."""
     secs = APPLIED_SECS if patient.is_alive else 0.0
     if with_stack and patient.place.state == "on" and patient.place.python:
         secs = STARTED_SECS
@@ -231,7 +231,7 @@ def _recorded(home: str, tokens: set[str]) -> set[str]:
         with listings(path) as store:
             rows = store.rows(f"SELECT job_id FROM applied {_OF_TOKENS}", _bound(tokens))
             return {row["job_id"] for row in rows}
-    except (StoreError, sqlite3.Error):  # being made, or not ours
+    except (StoreError, sqlite3.Error):  # it is being made, or not ours
         return set()
 
 
@@ -240,7 +240,7 @@ def _bound(tokens: set[str]) -> dict[str, object]:
 
 
 def _apply(home: str, tokens: set[str]) -> tuple[set[str], str]:
-    """Apply the events that wait on disk; return those that the database took, and any trouble."""
+    """Apply the spooled events; return the recorded tokens, and an error or ""."""
     waiting = _spooled(home, tokens)
     if not waiting:
         return set(), ""
@@ -254,7 +254,7 @@ def _apply(home: str, tokens: set[str]) -> tuple[set[str], str]:
 
 
 def _spooled(home: str, tokens: set[str]) -> list[Path]:
-    """Return the spool's files that hold the probe's jobs."""
+    """Return the spool files with the probe's jobs."""
     found = []
     for path in reversed(spool_files(Path(home, "spool"))):
         try:
@@ -269,7 +269,7 @@ def _spooled(home: str, tokens: set[str]) -> list[Path]:
 
 
 def _reason(patient: Patient, environment: dict[str, str]) -> str:
-    """Say why an event that a hook answered was not kept, as far as that can be known."""
+    """Return the likely reason why an event was neither stored nor spooled."""
     for name in ("HIVEPIPE_DISABLED", "HIVEPIPE_NESTED"):
         if means_yes(environment.get(name, "")):
             return f"{name} is set: hooks do nothing"
@@ -284,7 +284,7 @@ def _reason(patient: Patient, environment: dict[str, str]) -> str:
 
 
 def _logged(patient: Patient) -> str:
-    """Return the last message in the hooks' log, if it is of this probe."""
+    """Return the last message in the hooks' log if it is from this probe, else ""."""
     log = Path(patient.place.logs, "hook-errors.log")
     try:
         if log.stat().st_mtime < patient.now:
@@ -302,7 +302,7 @@ def _judged(found: Probe, seen: set[str], by_hand: set[str], trouble: str) -> Pr
 
 
 def _leave_no_trace(home: str, tokens: set[str]) -> None:
-    """Delete what the probe has left; a job that is late leaves an id that nothing reads."""
+    """Delete the traces of the probe; a late job leaves only an id in `applied`."""
     for path in _spooled(home, tokens):
         path.unlink(missing_ok=True)
     if not tokens or not database_path(home).exists():

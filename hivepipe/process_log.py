@@ -1,6 +1,6 @@
-"""How the processes of a stack log: a line of text, or an object in JSON with the job it is about.
+"""Logging of a stack's processes: lines of text, or JSON objects with the current job.
 
-Every line is redacted: an error's words may be somebody's.
+Every line is redacted, because error texts may contain user data.
 
 HIVEPIPE_LOG_FORMAT=json    at, level, process, logger, text; job, operation, session; traceback
 """
@@ -19,24 +19,24 @@ _about: ContextVar[tuple[str, str, str]] = ContextVar("about", default=("", "", 
 
 
 def about_job(id: str = "", operation: str = "", session: str = "") -> None:
-    """Let the lines from now on say which job they are about; without words, about none."""
+    """Set the job that the following lines are about; without arguments, none."""
     _about.set((id, operation, session))
 
 
 class TextLines(logging.Formatter):
-    """One line, and a traceback below it."""
+    """Formats a line of text, with a traceback below it."""
 
     def __init__(self) -> None:
-        """The same for every process: each has a file of its own."""
+        """Use the same format for every process: each has a file of its own."""
         super().__init__(_TEXT)
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
+        """Return the formatted line."""
         return redact_text(super().format(record))
 
 
 class JsonLines(logging.Formatter):
-    """One object per line; what is not known is left out."""
+    """Formats one JSON object per line; unknown fields are left out."""
 
     def __init__(self, process: str) -> None:
         """`process` is its name in the stack."""
@@ -44,7 +44,7 @@ class JsonLines(logging.Formatter):
         self._process = process
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
+        """Return the formatted line."""
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         said = {
             "at": at.replace("+00:00", "Z"),
@@ -60,7 +60,7 @@ class JsonLines(logging.Formatter):
 
 
 def set_up(process: str) -> None:
-    """Log from now on, as the settings say."""
+    """Configure logging by the settings."""
     handler = logging.StreamHandler()
     is_json = variable("HIVEPIPE_LOG_FORMAT") == "json"
     handler.setFormatter(JsonLines(process) if is_json else TextLines())

@@ -1,7 +1,7 @@
-"""Programs on PATH, found in its absolute folders only.
+"""Find programs in the absolute folders of PATH only.
 
-A relative entry, as `.` or `node_modules/.bin`, names a folder of whatever project the process
-stands in: a clone could ship a `git` or a `redis-server` of its own there.
+A relative entry, such as `.` or `node_modules/.bin`, names a folder of the current project: a clone
+could contain a `git` or a `redis-server` there.
 """
 
 import os
@@ -11,7 +11,7 @@ from hivepipe import settings
 
 
 def find_program(name: str) -> str | None:
-    """Return the absolute path of a program, given by its name or its path; None: there is none."""
+    """Return the absolute path of a program, given by its name or its path, or None."""
     if "/" in name:
         return shutil.which(os.path.abspath(name))  # noqa: TID251  the one caller
     path = settings.absolute_entries(settings.environment("PATH") or "")

@@ -1,7 +1,7 @@
-"""Text of others as Claude is told it: quoted, so that none of it is taken for ours or the user's.
+"""Quote text of other sources for Claude, so that it is not taken for ours or the user's.
 
-Each line stands behind `> `, what cannot be seen is written out, and no line holds a tag.
-On the hook path, when there is something to say.
+Each line is prefixed by `> `, invisible characters are escaped, and no line contains a tag. On the
+hook path, loaded when there is text to quote.
 """
 
 from hivepipe.visible import printable
@@ -12,7 +12,7 @@ _MOST_NAME_CHARS = 200
 
 
 def quoted(text: str, most: int, indent: str = "") -> str:
-    """Return a text behind `> `, line by line, in at most so many characters."""
+    """Return a text with each line prefixed by `> `, in at most `most` characters."""
     margin = indent + MARK
     lines = text[:most].strip().expandtabs(4).splitlines()
     whole = "\n".join([f"{margin}{harmless(line)}".rstrip() for line in lines])
@@ -22,24 +22,24 @@ def quoted(text: str, most: int, indent: str = "") -> str:
 
 
 def of_repository(name: str, text: str, most: int) -> str:
-    """Return a file of a repository, quoted, with its name, in at most so many characters."""
+    """Return a repository's file, quoted, with its name, in at most `most` characters."""
     head = f"From {on_one_line(name, _MOST_NAME_CHARS)}, a file of this repository"
     return cut(f"{head}, quoted; these are not the user's words:\n{quoted(text, most)}", most)
 
 
 def on_one_line(text: str, most: int) -> str:
-    """Return a text in one line of at most so many characters: a name, a title."""
+    """Return a text, such as a name or title, as one line of at most `most` characters."""
     return cut(harmless(" ".join(text[: 4 * most].split())), most)
 
 
 def harmless(line: str) -> str:
-    """Return a line that can be seen whole; `<` of what could be a tag is `&lt;`."""
+    """Return a line with invisible characters escaped; `<` of a possible tag becomes `&lt;`."""
     first, *others = printable(line).split("<")
     return "".join([first, *[f"{_opening(rest)}{rest}" for rest in others]])
 
 
 def _opening(rest: str) -> str:
-    """Claude Code puts what hooks say between tags: a text must not end them."""
+    """Return `<` or `&lt;`: Claude Code puts hook output between tags; a text must not end them."""
     return "&lt;" if not rest or rest[0].isalpha() or rest[0] in "/!?" else "<"
 
 

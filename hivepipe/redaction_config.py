@@ -1,4 +1,4 @@
-"""The redactor that the sections `[redaction]` of the user's and the home's config.toml ask for."""
+"""The redactor configured by `[redaction]` in the user's and the home's config.toml."""
 
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from hivepipe.regular_file import read_text
 
 
 def load_redactor(home: str) -> Redactor:
-    """Return the redactor of the built-in rules and those in the files, with the home's key.
+    """Return the redactor of the built-in and configured rules, with the home's key.
 
     RedactionRuleError names the file, the rule and its fault.
     """
@@ -23,9 +23,10 @@ def load_redactor(home: str) -> Redactor:
 
 
 def use_rules(home: str) -> str:
-    """Put the rules of a home into force in this process; return what is wrong with them, if so.
+    """Activate the rules of a home in this process; return an error or "".
 
-    Then the built-in rules are in force: work goes on, and no secret that they know passes.
+    On an error the built-in rules are active, so that work continues and known secrets are
+    redacted.
     """
     try:
         redaction.use(load_redactor(home))

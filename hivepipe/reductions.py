@@ -1,4 +1,4 @@
-"""What a stack does later, or not at all, because a process of it does not run: in sentences."""
+"""Texts on work that is delayed or not done because a process of the stack does not run."""
 
 from typing import NamedTuple
 
@@ -28,16 +28,16 @@ _LLM = (
 
 
 class Reduction(NamedTuple):
-    """One thing that runs reduced, and why."""
+    """One reduced function, and the reason."""
 
     name: str
     text: str
 
 
 def reductions(is_stock: bool, roles: set[str], clock_runs: bool) -> list[Reduction]:
-    """Return what runs reduced; `is_stock`: workers of RQ's own serve the queues, no writer does.
+    """Return the reduced functions; `is_stock`: stock RQ workers serve the queues, and no writer.
 
-    `roles`: which of hivepipe's own workers live.
+    `roles`: the roles of hivepipe's living workers.
     """
     judged = (
         (is_stock and clock_runs, Reduction("stock_workers", _LATE)),

@@ -1,6 +1,6 @@
-"""Reading what should be a file: a pipe or a device in its place would keep the reader for ever.
+"""Read regular files only: a pipe or a device in place of a file would block the reader.
 
-Every read of a whole file goes through here: it is a regular one, and no larger than `MOST_BYTES`.
+Every read of a whole file uses this module: the file is regular, and at most `MOST_BYTES` large.
 """
 
 import os
@@ -10,19 +10,19 @@ from errno import EFBIG, EINVAL, ENXIO
 from io import RawIOBase
 from pathlib import Path
 
-MOST_BYTES = 64 << 20  # of settings, keys, notes: none comes near
-ANY_SIZE = 1 << 40  # what is our own, or has to be read to its end
+MOST_BYTES = 64 << 20  # settings, keys and notes are much smaller
+ANY_SIZE = 1 << 40  # for our own files, and those that must be read to the end
 _PORTION = 1 << 20
 
 
 class SpecialFileError(OSError):
-    """It is a pipe, a device, a socket or a folder."""
+    """The file is a pipe, a device, a socket or a folder."""
 
 
 def regular(path: str | Path, flags: int = os.O_RDONLY) -> int:
-    """Open a file, new ones 0600; OSError also for a pipe, a device, a folder.
+    """Open a file, with mode 0600 if new; OSError also for a pipe, a device, a folder.
 
-    An `opener` of `open`, too.
+    Can be used as the `opener` of `open`.
     """
     descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     refuse_special(descriptor, path)
@@ -31,14 +31,14 @@ def regular(path: str | Path, flags: int = os.O_RDONLY) -> int:
 
 
 def refuse_special(descriptor: int, path: str | Path) -> None:
-    """Close what is open and no regular file, with an OSError."""
+    """Raise SpecialFileError and close the descriptor if it is no regular file."""
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise SpecialFileError(EINVAL, "no plain file", str(path))
 
 
 def read_bytes(path: str | Path, limit: int = MOST_BYTES) -> bytes:
-    """Return a regular file; OSError: there is none, or it is larger than the limit."""
+    """Return the bytes of a regular file; OSError: it is missing, or larger than the limit."""
     with open(path, "rb", buffering=0, opener=regular) as file:
         return whole(file, path, limit)
 
@@ -46,19 +46,19 @@ def read_bytes(path: str | Path, limit: int = MOST_BYTES) -> bytes:
 def read_text(
     path: str | Path, encoding: str = "utf-8", errors: str = "strict", limit: int = MOST_BYTES
 ) -> str:
-    """Return a regular file as text, a newline ending each line; OSError, UnicodeDecodeError."""
+    """Return a regular file as text with normalised newlines; OSError, UnicodeDecodeError."""
     text = read_bytes(path, limit).decode(encoding, errors)
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def read_given(path: str | Path, limit: int = MOST_BYTES) -> bytes:
-    """Return what the user named on the command line, which may be a pipe of the shell's."""
+    """Return the bytes of a file named on the command line, which may be a pipe of the shell."""
     with open(path, "rb", buffering=0) as file:
         return whole(file, path, limit)
 
 
 def whole(file: RawIOBase, path: str | Path, limit: int) -> bytes:
-    """Return the rest of a file, in portions: one read would ask for the memory of the limit."""
+    """Return the rest of a file, read in portions: a single read would allocate the limit."""
     if os.fstat(file.fileno()).st_size > limit:
         raise _too_large(path, limit)
     found = bytearray()
@@ -70,9 +70,9 @@ def whole(file: RawIOBase, path: str | Path, limit: int) -> bytes:
 
 
 def portions(file: RawIOBase) -> Iterator[tuple[int, bytes]]:
-    """Yield where a file has data, and the data, in portions.
+    """Yield offset and bytes of the data in a file, in portions.
 
-    Holes are passed over: a file of terabytes without data takes no time.
+    Holes are skipped, so a sparse file of terabytes takes no time.
     """
     at, descriptor = 0, file.fileno()
     while True:

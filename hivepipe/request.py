@@ -1,4 +1,4 @@
-"""What a repository asks for in its `hivepipe.toml`: a few settings, and texts by keyword.
+"""The requests of a repository in its `hivepipe.toml`: some settings, and texts by keyword.
 
     checkpoint_interval = 120
     guard = "all"
@@ -6,7 +6,8 @@
     keywords = ["deploy"]
     text = "Staging first."
 
-It counts once its user trusted it (hivepipe.trust). Texts are quoted: they are not the user's.
+They apply once the user has trusted the file (hivepipe.trust). Texts are quoted, because the user
+did not write them.
 """
 
 import tomllib
@@ -22,10 +23,10 @@ ASKABLE = ("checkpoint_interval", "guard")
 
 
 class Request:
-    """One such file, read; `unreadable` says why it is no TOML, `problems` what does not count."""
+    """The parsed file; `unreadable`: why it is no TOML, `problems`: the ignored parts."""
 
     def __init__(self, text: str, project: str, home: str) -> None:
-        """Read what counts of the text."""
+        """Parse the text."""
         self.path = f"{project}/{NAME}"
         self.unreadable = ""
         self.problems: list[str] = []
@@ -41,7 +42,7 @@ class Request:
         self.problems = [*problems, *self._take(found, home)]
 
     def _take(self, found: dict[str, Any], home: str) -> Iterator[str]:
-        """Take the values that may be asked for; yield what is wrong with the others."""
+        """Store the values that may be requested; yield messages on the others."""
         for name, value in found.items():
             setting = BY_NAME.get(name)
             if setting is None and name not in SECTIONS:

@@ -1,13 +1,13 @@
-"""How long files are kept, as `[retention]` in config.toml says.
+"""Retention of files, from `[retention]` in config.toml.
 
     archives = 365     days since a transcript's archive grew
     logs = 30          days since a rotated log was written; the audit log keeps its own 90
-    spool = 14         days that an event waits on disk
-    spool_mb = 200     beyond that the oldest go
-    workers = 365      days since a hive worker was archived or deleted: folder, rows, what it cost
+    spool = 14         days that an event waits in the spool
+    spool_mb = 200     the oldest events beyond that size are deleted
+    workers = 365      days since a hive worker was archived or deleted: folder, rows, costs
 
-The user's file may say anything; a home's own file, which may lie in a repository, can only have
-things kept longer: what somebody pulls from there deletes nothing.
+The user's file may set any value. A home's file may come with a repository, so it can only prolong
+retention: a pull must not delete anything.
 """
 
 import tomllib
@@ -19,7 +19,7 @@ from hivepipe.regular_file import read_text
 
 
 class Limits(NamedTuple):
-    """Days, and megabytes of the spool."""
+    """Limits in days, and in megabytes for the spool."""
 
     archives: float = 365
     logs: float = 30
@@ -29,7 +29,7 @@ class Limits(NamedTuple):
 
 
 def limits_of(home: str) -> Limits:
-    """Read the section of both files; RetentionError: it cannot be used."""
+    """Read the section of both files; RetentionError: it is invalid."""
     users, homes = setting_table.files(home)
     limits = Limits()._replace(**_section(users))
     longer = {
@@ -39,7 +39,7 @@ def limits_of(home: str) -> Limits:
 
 
 def fault(home: str) -> str:
-    """Return what is wrong with the section; empty if nothing."""
+    """Return an error of the section, or ""."""
     try:
         limits_of(home)
     except RetentionError as error:

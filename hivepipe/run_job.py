@@ -1,9 +1,9 @@
-"""The one function RQ ever calls. Its path is stored in every job: it never moves.
+"""The function that RQ calls for every job. Its path is stored in each job, so it never moves.
 
-A stock `rq worker` tries a job again three times, after 1, 2 and 4 seconds, and then it is dead.
-What is not the job's fault (a locked database, a full disk) returns RQ's `Retry` instead, and comes
-back as often as it has to. No handler is imported before its job: RQ forks for each one, and
-importing them all would cost more than most jobs do.
+A stock `rq worker` retries a job three times, after 1, 2 and 4 seconds; then the job is dead. For
+errors that are not the job's (a locked database, a full disk) the function returns RQ's `Retry`,
+without a limit. Handlers are imported when a job needs them: RQ forks for each job, and importing
+all of them would take longer than most jobs.
 """
 
 import math
@@ -33,14 +33,14 @@ from hivepipe.redaction_config import use_rules
 from hivepipe.store.database import Database
 from hivepipe.store.location import database_path
 
-MOST_RETRIES = 1_000_000  # RQ wants a number
+MOST_RETRIES = 1_000_000  # RQ requires a number
 
 
 def run_job(envelope: str) -> Retry | None:
-    """Execute one job, a write in its own transaction.
+    """Execute one job; a write in a transaction of its own.
 
     The database is that of HIVEPIPE_HOME, else of the working directory's project. Errors of the
-    job's own go to RQ, which retries and then keeps the job as failed.
+    job itself are raised; RQ retries and then keeps the job as failed.
     """
     job = read_envelope(envelope)
     place, _ = here()
@@ -48,7 +48,7 @@ def run_job(envelope: str) -> Retry | None:
     connection = in_rq.connection if in_rq else connect(place.socket)
     attempts = (in_rq.number_of_retries or 0) if in_rq else 0
     if in_rq and not attempts and settle_secs(job) and clock_runs(connection):
-        return _again(settle_secs(job))  # what it reads still grows; the scheduler brings it back
+        return _again(settle_secs(job))  # its file still grows; the scheduler enqueues it again
     try:
         if job.operation == TICK:
             _open_slot(connection, place.socket, place.home, job)
@@ -65,12 +65,12 @@ def run_job(envelope: str) -> Retry | None:
 
 
 def _again(secs: float) -> Retry:
-    """RQ knows whole seconds only; at once would be the same moment, again and again."""
+    """Return a Retry; RQ supports whole seconds only, and 0 would retry in a loop."""
     return Retry(max=MOST_RETRIES, interval=max(1, math.ceil(secs)))
 
 
 def _delay_secs(error: Exception, job: Envelope, attempts: int) -> float | None:
-    """Return when to try again what is not the job's fault; None: RQ is to judge."""
+    """Return the delay in seconds after an error that is not the job's; None: RQ decides."""
     if isinstance(error, TryLaterError):
         return error.delay_secs
     is_stores = isinstance(error, sqlite3.OperationalError | StoreError)
@@ -105,7 +105,7 @@ def _at_once(home: str, parent: Envelope, jobs: list[Job]) -> None:
 
 
 def _note(connection: Redis, in_rq: RqJob, job: Envelope) -> None:
-    """Say what RQ does not know: that the effect is committed, and what follows from it."""
+    """Record that the effect is committed, and trigger the cleanup that follows from it."""
     if job.operation == TICK:
         count_tick(connection)
         return
@@ -116,6 +116,6 @@ def _note(connection: Redis, in_rq: RqJob, job: Envelope) -> None:
 
 @cache
 def _database(home: str) -> Database:
-    """One connection per process and home: opening costs more than a job."""
+    """Return one connection per process and home: opening takes longer than a job."""
     use_rules(home)
     return Database(database_path(home))

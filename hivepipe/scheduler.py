@@ -1,10 +1,11 @@
-"""The scheduler: rq-scheduler, made to fire each tick once per slot and to outlive Redis.
+"""The scheduler: rq-scheduler, changed to fire each tick once per slot and to survive Redis
+outages.
 
-    cycle     hold the lock -> table and Redis agree? -> fire what is due, or was asked for
+    cycle     hold the lock -> reconcile table and Redis -> fire due and triggered rows
     between   sleep until the next tick, at most five seconds
 
-Several may run: the one that holds `rq:scheduler_lock` acts and renews it. After a kill -9 the
-lock lapses, and another one acts.
+Several may run: the holder of `rq:scheduler_lock` acts and renews the lock. After a kill -9 the
+lock expires, and another one acts.
 """
 
 import logging
@@ -35,9 +36,9 @@ LOCK_SECS = 20
 LONGEST_WAIT_SECS = 5.0
 SHORTEST_WAIT_SECS = 0.2
 CLOCK_SLACK_SECS = 2.0
-ABSENT_SECS = 10.0  # for so long nobody stands in for a worker: it may be just starting
+ABSENT_SECS = 10.0  # a worker absent for this long is replaced: it may be just starting
 
-# Taken, or renewed if it is ours. ARGV: name, seconds
+# Acquire or renew the lock. ARGV: name, seconds
 _HOLD = """
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then return 0 end
@@ -50,10 +51,10 @@ logger = logging.getLogger("hivepipe.scheduler")
 
 
 class Tick(Job):
-    """An RQ job that carries our marker: without it the writer would not claim it."""
+    """An RQ job with our marker: without it the writer would not claim it."""
 
     def to_dict(self, *arguments: Any, **keywords: Any) -> dict[str, Any]:
-        """Return what RQ writes into the job's hash."""
+        """Return the fields of the job's hash."""
         return {**super().to_dict(*arguments, **keywords), "hp": ENVELOPE_VERSION}
 
 
@@ -65,9 +66,9 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
     def __init__(
         self, connection: Redis, rows: Sequence[Periodic] = PERIODIC, home: str = ""
     ) -> None:
-        """Nothing is sent yet."""
+        """Prepare the scheduler; nothing is sent to Redis yet."""
         super().__init__(TICK_QUEUE, connection=connection, interval=LONGEST_WAIT_SECS)
-        self.log.setLevel(logging.WARNING)  # at INFO it logs each birth and death of its own
+        self.log.setLevel(logging.WARNING)  # at INFO it logs each registration
         self._rows = rows
         self._home = home
         self._seen_at = {row.stands_in_for: time.monotonic() for row in rows}
@@ -75,7 +76,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
         self._version = installed()
         self._is_acting = False
         self._away = False
-        self._clock = (math.inf, math.inf)  # the time of day and the time since boot, together
+        self._clock = (math.inf, math.inf)  # the time of day and the time since boot, read together
 
     def run(self, burst: bool = False) -> None:
         """Work until told to stop; in burst mode, one cycle."""
@@ -99,7 +100,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
     # ---- one cycle
 
     def _cycle(self) -> float:
-        """Fire what is due, if this is the one that acts; return how long to sleep."""
+        """Fire the due rows if this scheduler holds the lock; return the seconds to sleep."""
         self.heartbeat()
         if not self.acquire_lock():
             self._is_acting = False
@@ -119,7 +120,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
         return self._secs_until(min((due[tick_id(row.name)] for row in rows), default=math.inf))
 
     def _rows_wanted(self) -> list[Periodic]:
-        """Leave out what stands in for a worker that lives, or that may be on its way."""
+        """Return the rows, without those of workers that live or may be starting."""
         now = time.monotonic()
         self._seen_at |= dict.fromkeys(living_roles(rq_workers(self.connection)), now)
         return [
@@ -132,7 +133,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
         return ticks.fire(self.connection, row, now)
 
     def _has_work(self, row: Periodic, now: float) -> bool:
-        """Would the row find anything? What cannot be told beforehand is always worth a look."""
+        """Tell whether the row has work; True if that cannot be known in advance."""
         match row.operation:
             case "promote_retries":
                 return some_are_due(self.connection, now)
@@ -143,7 +144,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
         return True
 
     def _reconcile(self) -> None:
-        """Make Redis say what the table says; whoever begins to act does this first."""
+        """Make Redis match the table; done first when this scheduler starts to act."""
         if not self._is_acting:
             logger.info("scheduler %s is active", self.name)
             self._is_acting = True
@@ -160,7 +161,7 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
                 ticks.set_due(self.connection, row, now)
 
     def _make(self, row: Periodic, now: float) -> None:
-        """Put a new tick, or one with another interval, into rq-scheduler's set: due at once."""
+        """Add a new tick, or one with another interval, to rq-scheduler's set, due at once."""
         ticks.forget(self.connection, row)
         tick = tick_of(row, 0, int(now * 1e9))
         self.schedule(
@@ -177,9 +178,9 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
         self.connection.hset(f"rq:job:{tick.id}", "hp_interval", row.interval_secs)
 
     def _follow_clock(self, due: dict[str, float]) -> None:
-        """A clock that was set back must not put the ticks off: they move with it.
+        """Move the due times back with a clock that was set back.
 
-        One that was set forward makes them due, which costs one run.
+        A clock that was set forward makes the ticks due, which costs one extra run.
         """
         wall, since_boot = time.time(), time.monotonic()
         stepped = (wall - self._clock[0]) - (since_boot - self._clock[1])
@@ -203,13 +204,13 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
     # ---- the lock
 
     def acquire_lock(self) -> bool:
-        """Take the lock, or renew it: rq-scheduler's own lapses while its holder is at work."""
+        """Acquire or renew the lock: rq-scheduler's own lock expires while its holder works."""
         held = self.connection.eval(_HOLD, 1, self.scheduler_lock_key, self.name, LOCK_SECS)
         self._lock_acquired = bool(held)
         return self._lock_acquired
 
     def remove_lock(self) -> None:
-        """Let the lock go if it is ours; rq-scheduler's own would let go somebody else's."""
+        """Release the lock if it is ours; rq-scheduler's own method releases any holder's."""
         self.connection.eval(_LET_GO, 1, self.scheduler_lock_key, self.name)
         self._lock_acquired = False
 

@@ -1,4 +1,4 @@
-"""The settings there are: what each may be, its default, and which file may say it."""
+"""The table of settings: the valid values of each, its default, and the files that may set it."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from hivepipe.home import absolute, user_config_folder
 
 NAME = "config.toml"
 
-Reader = Callable[[Any], str | None]  # what TOML holds -> the variable's text; None: not allowed
+Reader = Callable[[Any], str | None]  # TOML value -> text of the variable; None: invalid
 
 
 def _switch(value: Any) -> str | None:
@@ -61,24 +61,24 @@ def _id(value: Any) -> str | None:
 
 
 def _patterns(value: Any) -> str | None:
-    """A list of texts, as one: an empty list is something else than nothing."""
+    """Join a list of texts; an empty list becomes ";", which differs from unset."""
     if not isinstance(value, list) or not all(_text(entry) for entry in value):
         return None
     return None if any(";" in entry for entry in value) else "; ".join(value) or ";"
 
 
 def _names(value: Any) -> str | None:
-    """A list of names of variables, as one text."""
+    """Join a list of variable names."""
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         return None
     return " ".join(value) if all(re.fullmatch(r"[A-Za-z_]\w*", each) for each in value) else None
 
 
 class Setting(NamedTuple):
-    """One thing that can be set; `kind` says what is allowed, for an error message.
+    """One setting; `kind` describes valid values, for error messages.
 
-    `is_the_users`: not in a home's file. A home may lie in a repository, whose other authors must
-    not be able to name a program.
+    `is_the_users`: only the user's own file may set it. A home may be in a repository, whose other
+    authors must not be able to name a program.
     """
 
     name: str
@@ -86,17 +86,17 @@ class Setting(NamedTuple):
     kind: str
     default: str
     is_the_users: bool = False
-    is_of_files: bool = False  # nor in the environment, which a project can set
-    says_what_is_spent: bool = False  # nonsense is kept: whoever would ask and pay must see it
+    is_of_files: bool = False  # nor by the environment, which a project can set
+    says_what_is_spent: bool = False  # invalid values are kept: code that would spend must see them
 
     @property
     def variable(self) -> str:
-        """Return the name of its variable."""
+        """Return the name of its environment variable."""
         return f"HIVEPIPE_{self.name.upper()}"
 
 
 def _of_summaries() -> Iterator[Setting]:
-    """All the user's own: they say who gets to read what, and at what price."""
+    """Yield the settings of summaries; only the user's file sets them, for privacy and cost."""
     of_provider = "the provider's own"
     for name, read, kind, default in (
         ("summaries", _switch, "true or false", "as `hivepipe summaries enable` left it"),
@@ -186,10 +186,10 @@ BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 
 def files(home: str) -> tuple[str, str]:
-    """Return the user's file and the home's, which wins."""
+    """Return the path of the user's file and of the home's, which takes precedence."""
     return f"{user_config_folder()}/{NAME}", f"{home}/{NAME}"
 
 
 def variables(values: dict[str, str]) -> dict[str, str]:
-    """Return values by the names of their variables."""
+    """Return the values by the names of their variables."""
     return {BY_NAME[name].variable: text for name, text in values.items()}

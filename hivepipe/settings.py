@@ -1,12 +1,12 @@
-"""What is set, by the environment or else by a `config.toml`: the only reader of the environment.
+"""Settings from the environment and `config.toml`: the only reader of the environment.
 
-The files are read, and compiled for the hooks, by `hivepipe.config`; whoever has them hands their
-values over with `use`. On the hook path, hence `posix` and not `os` (which costs 1.5 ms to import).
+The files are read, and compiled for the hooks, by `hivepipe.config`; their values are passed in by
+`use`. On the hook path, hence `posix` and not `os` (which costs 1.5 ms to import).
 """
 
 import posix
 
-# New name -> the seed's names, accepted beside it. The first one set wins.
+# New name -> older names, which are accepted too. The first one set is used.
 ALIASES = {
     "HIVEPIPE_USE_QUEUE": ("USE_QUEUE",),
     "HIVEPIPE_DB": ("HIVE_DB",),
@@ -29,9 +29,9 @@ HIVE_LIMIT_USD = 5.0
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 
-# What the processes of a stack inherit from whoever starts it: a list, never a copy. Nothing of
-# one session, nothing of Claude Code's (a `claude` that finds CLAUDECODE refuses to run), no
-# credentials, no PYTHON*.
+# Variables that the processes of a stack inherit: an allow list. It has nothing of a session,
+# nothing of Claude Code's (a `claude` that finds CLAUDECODE refuses to run), no credentials, no
+# PYTHON*.
 _INHERITED = ("PATH", "HOME", "LANG", "TMPDIR", "TZ", *_PROXIES, *map(str.lower, _PROXIES))
 _INHERITED_STARTS = ("LC_", "XDG_")
 _INHERITED_OURS = (
@@ -57,32 +57,32 @@ _from_files: dict[str, str] = {}
 
 
 def use(values: dict[str, str]) -> None:
-    """Take what the files say, by the names of the variables; the environment comes first."""
+    """Set the values of the files, by names of variables; the environment takes precedence."""
     _from_files.clear()
     _from_files.update(values)
 
 
 def variable(name: str) -> str | None:
-    """Return the variable or one of its old names, else what a file says; an empty one is unset."""
+    """Return the variable or an alias of it, else the value of a file; an empty one is unset."""
     return environment(name) or _from_files.get(name)
 
 
 def of_files(name: str) -> str | None:
-    """Return what a file says, whatever the environment does."""
+    """Return the value of a file, ignoring the environment."""
     return _from_files.get(name)
 
 
 def of_this_process(name: str) -> str | None:
-    """Return a variable that names this very process.
+    """Return a variable that identifies this process.
 
-    None of those that another Claude Code gave its shell commands: a `claude` among these is
-    neither its session nor its instance.
+    Variables exported to the shell commands of another Claude Code are ignored: a `claude` started
+    there has its own session and instance.
     """
     return None if switched_on("HIVEPIPE_EXPORTED") else variable(name)
 
 
 def environment(name: str) -> str | None:
-    """Return what the environment alone says."""
+    """Return a variable or an alias of it, from the environment alone."""
     for candidate in (name, *ALIASES.get(name, ())):
         value = posix.environ.get(candidate.encode())
         if value:
@@ -96,7 +96,7 @@ def absolute_entries(path: str) -> str:
 
 
 def everything() -> dict[str, str]:
-    """Return the whole environment, for a process that is to have what this one has."""
+    """Return the whole environment, for a child process with the same one."""
     decoded = "utf-8", "surrogateescape"
     return {name.decode(*decoded): value.decode(*decoded) for name, value in posix.environ.items()}
 
@@ -117,7 +117,7 @@ def inherited() -> dict[bytes, bytes]:
 
 
 def where_things_are() -> dict[bytes, bytes]:
-    """Return of the environment only where this user's folders are."""
+    """Return the variables that name this user's folders."""
     return {
         name.encode(): value.encode("utf-8", "surrogateescape")
         for name in _OF_THE_PLACE
@@ -126,73 +126,73 @@ def where_things_are() -> dict[bytes, bytes]:
 
 
 def switched_on(name: str) -> bool:
-    """Is the variable set to a yes-word (1, true, yes, on)?"""
+    """Tell whether the variable is set to a yes-word (1, true, yes, on)."""
     return means_yes(variable(name) or "")
 
 
 def means_yes(word: str) -> bool:
-    """Is this a yes-word?"""
+    """Tell whether this is a yes-word."""
     return word.lower() in _YES
 
 
 def switched_off(name: str) -> bool:
-    """Is the variable set to a no-word (0, false, no, off)?"""
+    """Tell whether the variable is set to a no-word (0, false, no, off)."""
     return (variable(name) or "").lower() in _NO
 
 
 def on_a_passing_machine() -> bool:
-    """Is this CI, or a session in the cloud, where nothing is kept and nobody looks?"""
+    """Tell whether this is a CI job or a cloud session, where nothing is kept."""
     return any([variable(name) and not switched_off(name) for name in ("CI", "CLAUDE_CODE_REMOTE")])
 
 
 def checkpoint_interval_ns() -> int:
-    """Return the least time between two checkpoints of an instance."""
+    """Return the minimum time in ns between two checkpoints of an instance."""
     return int(_secs("HIVEPIPE_CHECKPOINT_INTERVAL", CHECKPOINT_INTERVAL_SECS) * 1e9)
 
 
 def idle_secs() -> float:
-    """Return after how much idleness a stack that a hook started leaves."""
+    """Return the idle time in seconds after which an automatically started stack stops."""
     return _secs("HIVEPIPE_IDLE_SECS", IDLE_SECS)
 
 
 def stalled_secs() -> float:
-    """Return after how much silence in a turn a session is stalled."""
+    """Return the silence in seconds within a turn after which a session is stalled."""
     return _secs("HIVEPIPE_STALLED_SECS", STALLED_SECS)
 
 
 def lost_secs() -> float:
-    """Return after how much silence in a turn a session is lost."""
+    """Return the silence in seconds within a turn after which a session is lost."""
     return _secs("HIVEPIPE_LOST_SECS", LOST_SECS)
 
 
 def hive_stale_secs() -> float:
-    """Return after how much silence a hive worker is stale."""
+    """Return the silence in seconds after which a hive worker is stale."""
     return _secs("HIVEPIPE_HIVE_STALE_SECS", HIVE_STALE_SECS)
 
 
 def hive_grace_secs() -> float:
-    """Return how long a hive worker that was asked, or told to end, may take."""
+    """Return the seconds that a hive worker may take to answer or to end."""
     return _secs("HIVEPIPE_HIVE_GRACE_SECS", HIVE_GRACE_SECS)
 
 
 def hive_policy() -> str:
-    """Return what is done about silent hive workers: report, ask or respawn."""
+    """Return the policy for silent hive workers: report, ask or respawn."""
     said = variable("HIVEPIPE_HIVE_POLICY") or ""
     return said if said in ("ask", "respawn") else "report"
 
 
 def hive_respawns() -> int:
-    """Return how often a hive worker may be followed by a fresh one."""
+    """Return how many times a hive worker may be respawned."""
     return int(_secs("HIVEPIPE_HIVE_RESPAWNS", HIVE_RESPAWNS))
 
 
 def hive_limit_usd() -> float:
-    """Return how much asking, parking and respawning may cost a day, in dollars."""
+    """Return the daily limit in USD for asking, parking and respawning."""
     return _secs("HIVEPIPE_HIVE_LIMIT_USD", HIVE_LIMIT_USD)
 
 
 def _secs(name: str, default: float) -> float:
-    """Return a variable's number of seconds; nonsense means the default."""
+    """Return a variable's number of seconds; the default if it is invalid."""
     try:
         secs = float(variable(name) or default)
     except ValueError:

@@ -1,10 +1,10 @@
-"""The workers of `slow` and `llm`: one job at a time, held by a lease that is renewed meanwhile.
+"""The workers of `slow` and `llm`: one job at a time, held by a lease that is renewed.
 
 `rq worker -w hivepipe.slow_worker.SlowWorker slow` runs one, and so does workers/slow.py.
 
     turn      claim -> read -> execute -> acknowledge, retry, bury, put back
 
-Nothing here writes to the store: a write never waits behind slow work, nor the other way round.
+These workers do not write to the store, so that writes and slow work do not wait for each other.
 """
 
 import logging
@@ -33,13 +33,13 @@ from hivepipe.queues.hand_back import hand_back
 from hivepipe.queues.job_data import envelope_text, read_claimed
 from hivepipe.queues.names import LLM, SLOW
 
-RENEW_SECS = min(LEASE_SECS / 4, 5.0)  # RQ lets a worker's registration lapse after 20 s
+RENEW_SECS = min(LEASE_SECS / 4, 5.0)  # RQ's registration of a worker expires after 20 s
 
 logger = logging.getLogger("hivepipe.slow")
 
 
 class SlowWorker(ClaimingWorker):
-    """Executes archive, export and other work on files."""
+    """Executes archiving, exports and other work on files."""
 
     role = SLOW
     own_queues = (SLOW,)
@@ -47,7 +47,7 @@ class SlowWorker(ClaimingWorker):
     places = 1
 
     def request_stop(self, signum: int, frame: Any) -> None:
-        """Stop as soon as the work at hand can be left; a kill from here on is not its fault."""
+        """Stop as soon as the current job can be left; a later kill is not blamed on the job."""
         self._box.record("")
         super().request_stop(signum, frame)
 
@@ -57,7 +57,7 @@ class SlowWorker(ClaimingWorker):
         self._session = SessionExport(self._home)
 
     def _tidy(self) -> None:
-        """Bring the exports up to date, between two jobs."""
+        """Update the exports, between two jobs."""
         self._exports.tidy()
         self._session.tidy()
 
@@ -115,7 +115,7 @@ class SlowWorker(ClaimingWorker):
 
     @contextmanager
     def _held(self, job: Claimed) -> Iterator[None]:
-        """Renew the lease, and what RQ knows of this worker, for as long as it takes."""
+        """Renew the lease and the heartbeat while the job runs."""
         ended = threading.Event()
 
         def renew() -> None:
@@ -135,7 +135,7 @@ class SlowWorker(ClaimingWorker):
             thread.join()
 
     def _environment_failed(self, job: Claimed, envelope: Envelope, error: Exception) -> None:
-        """A file, a disk, the database or Redis failed, not the job: it comes again."""
+        """Retry after a fault of a file, a disk, the database or Redis, not of the job."""
         attempts = job.attempts + 1
         is_disks_fault = not isinstance(error, OSError) or error.errno in retry.DISKS_FAULT
         delay = retry.file_delay_secs(attempts, is_disks_fault)
@@ -154,7 +154,7 @@ class SlowWorker(ClaimingWorker):
 
 
 class LlmWorker(SlowWorker):
-    """Executes what asks a language model."""
+    """Executes jobs that call a language model."""
 
     role = LLM
     own_queues = (LLM,)
@@ -165,12 +165,12 @@ class LlmWorker(SlowWorker):
         self._settings = Config(self._home).for_settings()
 
     def _execute_one(self, job: Claimed) -> None:
-        """Who is asked and at what price is read anew for each job, as agreement and keys are."""
+        """Execute a job with the current provider and cost settings, read again for each job."""
         settings.use(renewed(self._home, self._settings))
         super()._execute_one(job)
 
     def _tidy(self) -> None:
-        """The exports are the other worker's."""
+        """Do nothing: the slow worker writes the exports."""
 
     def _before_leaving(self) -> None:
-        """So they are at the end."""
+        """Do nothing: the slow worker writes the exports."""

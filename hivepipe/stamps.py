@@ -1,4 +1,4 @@
-"""What tells that a file has changed, without reading it."""
+"""Detect changes of a file without reading it."""
 
 import os
 
@@ -6,7 +6,7 @@ Stamp = tuple[int, ...]
 
 
 def stamp(path: str | os.PathLike[str]) -> Stamp:
-    """Return what changes whenever a file does; empty: there is none."""
+    """Return a value that differs after every change of the file; () without a file."""
     try:
         status = os.stat(path)
     except OSError:

@@ -1,4 +1,4 @@
-"""How a stack is: one report, which `status` prints, watches and a dashboard shows."""
+"""The report on a stack, for `status`, its watch mode and the dashboard."""
 
 import os
 import time
@@ -26,9 +26,9 @@ from hivepipe.store import alerts as stored
 from hivepipe.store.location import database_path
 from hivepipe.vitals import effectless, vitals
 
-TROUBLE_SECS = 10  # shorter ones are other people's transactions
+TROUBLE_SECS = 10  # shorter ones are transactions of other programs
 
-# What only Redis knows: None while it does not answer, which is not 0.
+# Values that only Redis has: None while it does not answer, which is not 0.
 _IN_REDIS = (
     *("queues", "accepted", "retried", "periodic", "accounts", "oldest_waiting_secs"),
     *("store_trouble", "newer_version", "operations", "workers", "scheduler"),
@@ -36,7 +36,7 @@ _IN_REDIS = (
 
 
 def status_report(place: Place, stack: Stack) -> dict[str, Any]:
-    """Look once at processes, Redis, disk and store."""
+    """Return the report on processes, Redis, disk and store, as of now."""
     alive = answers(stack.address)
     processes = _processes(stack)
     found, alerts = _look(place, stack, alive)
@@ -67,7 +67,7 @@ def status_report(place: Place, stack: Stack) -> dict[str, Any]:
 
 
 def _trouble(stack: Stack, alive: bool, is_supervised: bool) -> str | None:
-    """Return in a sentence what is wrong with the processes; None if nothing is, or none runs."""
+    """Return a sentence on a fault of the processes; None if there is none, or none runs."""
     if not alive and is_supervised:
         return supervisor.redis_trouble(stack) or None
     if not is_supervised and supervisor.is_cut_off(stack):
@@ -104,14 +104,14 @@ def _seen(
 
 
 def _is_ready(stack: Stack, found: Figures | None) -> bool:
-    """Is everybody there? Under a Procfile or in containers only their own word can say so."""
+    """Tell whether all processes run; without a supervisor, by their registrations in Redis."""
     if os.path.exists(stack.config):
         return supervisor.is_ready(stack)
     return found is not None and not missing_queues(found.workers, found.queues)
 
 
 def _reductions(stack: Stack, found: Figures | None) -> list[Reduction]:
-    """Of a supervised stack the processes are shown one by one."""
+    """Return the reductions; none for a supervised stack, whose processes are listed."""
     if found is None or os.path.exists(stack.config):
         return []
     return reductions_of(found.workers, found.scheduler)
@@ -135,7 +135,7 @@ def _look(place: Place, stack: Stack, alive: bool) -> tuple[Figures | None, list
             with connection.connect(stack.address) as client:
                 found = figures(client)
                 return found, alerts_of(vitals(place.home, found, client))
-        except RedisError:  # it went away just now
+        except RedisError:  # it has just gone away
             pass
     return None, alerts_of(vitals(place.home, None, None))
 
@@ -154,7 +154,7 @@ def _described(home: str, alerts: list[Alert]) -> list[dict[str, Any]]:
 
 
 def _failed_start(stack: Stack) -> dict[str, Any] | None:
-    """Return why hooks could not start the stack, and when one tries again; None if they could."""
+    """Return why hooks could not start the stack, and the time until the next attempt, or None."""
     starting = read_starting(stack.folder)
     if not starting.failures:
         return None

@@ -1,4 +1,4 @@
-"""What takes room: every store of a home with its size."""
+"""Disk usage: every store of a home with its size."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from hivepipe.store.location import database_path
 
 
 class Store(NamedTuple):
-    """One of them; `name` is what scripts look for, `keeps` what people read."""
+    """One store; `name` is for scripts, `keeps` for people."""
 
     name: str
     keeps: str
@@ -20,7 +20,7 @@ class Store(NamedTuple):
 
 
 def stores(place: Place) -> list[Store]:
-    """Return all of them, empty ones too."""
+    """Return all stores, including empty ones."""
     home, kept = Path(place.home), Path(kept_folder(place.home))
     database = database_path(place.home)
     hives = [Path(root) for root in known(place.home)]

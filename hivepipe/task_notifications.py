@@ -1,14 +1,14 @@
-"""What a task notification says of a subagent that ran in the background.
+"""Parse a task notification about a subagent that ran in the background.
 
-It alone tells tokens and duration of such an agent. On the hook path, for such prompts.
+No other source gives tokens and duration of such an agent. On the hook path, for such prompts.
 """
 
 from hivepipe.events import FAILED_OUTCOMES, valid_id
 
 
 def finished_agent(prompt: str) -> dict[str, object] | None:
-    """Return what is known of the agent; None: the prompt is not of a subagent that ended."""
-    head, _, rest = prompt.partition("<result>")  # what follows is the agent's own text
+    """Return the agent's data; None: the prompt is no notification of a subagent's end."""
+    head, _, rest = prompt.partition("<result>")  # the agent's own text follows
     usage = (rest or head).rpartition("<usage>")[2]
     agent, tokens = valid_id(_element(head, "task-id")), _number(usage, "subagent_tokens")
     if not agent or tokens is None:

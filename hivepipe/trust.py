@@ -1,10 +1,11 @@
-"""Which files of a project's work tree its user has said yes to (`hivepipe trust`).
+"""The files of a project's work tree that the user trusts (`hivepipe trust`).
 
     <home>/trusted.json    {"v": 1, "projects": {"<project>": {"<name>": {...}}}}; 0600
-                           sha256 of the bytes, the text where it is told or counts, the time
+                           sha256 of the bytes, the text if it is used, the time
 
-The copy counts, never the file: whatever git puts in its place has no effect before the user has
-seen it. A home in a work tree trusts nothing, for git could bring this file, too.
+The stored copy is used, never the file: a version that git puts in its place has no effect until
+the user has seen it. A home in a work tree trusts nothing, because git could replace this file,
+too.
 """
 
 import json
@@ -20,7 +21,7 @@ LIMIT_BYTES = 16 << 20
 
 
 class Trusted(NamedTuple):
-    """A file as it was when the user said yes; `text` is empty where the hash alone matters."""
+    """A file at the time it was trusted; `text` is "" if only the hash is used."""
 
     sha256: str
     text: str
@@ -28,24 +29,24 @@ class Trusted(NamedTuple):
 
 
 def path_of(home: str) -> str:
-    """Return where it is kept."""
+    """Return the path of the list."""
     return f"{home}/{NAME}"
 
 
 def projects(home: str) -> list[str]:
-    """Return the projects of which something is trusted."""
+    """Return the projects that have trusted files."""
     return sorted(_read(home))
 
 
 def trusted_files(home: str, project: str) -> dict[str, Trusted]:
-    """Return what is trusted of a project, by the names of the files in it."""
+    """Return the trusted files of a project, by name."""
     return _read(home).get(project, {})
 
 
 def untrusted(home: str, files: Iterable[tuple[str, str]]) -> set[str]:
-    """Return of files (real path, SHA-256) those that a repository may have brought, without a yes.
+    """Return the paths of files (real path, SHA-256) in work trees that are not trusted.
 
-    What lies in no work tree is the user's, or Claude's.
+    Files outside of work trees belong to the user, or to Claude.
     """
     trusted = {
         (f"{project}/{name}", file.sha256)
@@ -64,9 +65,9 @@ def untrusted(home: str, files: Iterable[tuple[str, str]]) -> set[str]:
 
 
 def is_in_work_tree(folder: str, home: str) -> bool:
-    """Does a folder lie in a checkout, or in a project of hivepipe's?
+    """Tell whether a folder is in a checkout, or in a registered project.
 
-    Not what lies in the home, or in the folder of Claude Code, which people keep in git, too.
+    The home and Claude Code's folder do not count, which some users keep in git.
     """
     ends = (home, user_folder(), f"{user_folder()}/.claude", "/", "")
     while folder not in ends:
@@ -77,7 +78,7 @@ def is_in_work_tree(folder: str, home: str) -> bool:
 
 
 def change(home: str, project: str, *, add: dict[str, Trusted], remove: Iterable[str] = ()) -> None:
-    """Trust some files of a project, and some no longer; OSError."""
+    """Add and remove trusted files of a project; OSError."""
     found = _read(home)
     files = {**found.get(project, {}), **add}
     for name in remove:
@@ -93,7 +94,7 @@ def change(home: str, project: str, *, add: dict[str, Trusted], remove: Iterable
 
 
 def _read(home: str) -> dict[str, dict[str, Trusted]]:
-    """Return project -> name -> file; nothing where the file is none of ours."""
+    """Return project -> name -> file; {} if the file is missing or invalid."""
     if is_in_project(home):
         return {}
     try:

@@ -1,10 +1,11 @@
-"""Text on one line in which everything can be seen: what steers a terminal is written out.
+"""Convert text to one visible line; control characters are escaped.
 
-On the hook path, when there is something to say.
+On the hook path, loaded when there is text to show.
 """
 
-# What prints as nothing though Python calls it printable: it hides a word, or tells two ids apart
-# that look alike. (Unicode's default ignorable code points; the others are no printable ones.)
+# Characters that print as nothing though Python calls them printable: they could hide a word, or
+# make different ids look alike. (Unicode's default ignorable code points; others are not
+# printable.)
 _UNSEEN = frozenset(
     [
         *map(chr, (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180F, 0x3164, 0xFFA0)),
@@ -24,7 +25,7 @@ def printable(value: object) -> str:
 
 
 def is_harmless(char: str) -> bool:
-    """Can a character be seen, and does it steer nothing?"""
+    """Tell whether a character is visible and no control character."""
     return char.isprintable() and char not in _UNSEEN
 
 
@@ -32,5 +33,5 @@ def _visible(char: str) -> str:
     if is_harmless(char):
         return char
     if char.isspace() and ord(char) >= 0xA0 and char not in "\u2028\u2029":
-        return " "  # of another width: thin, ideographic
+        return " "  # a space of another width: thin, ideographic
     return char.encode("unicode_escape").decode()

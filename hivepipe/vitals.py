@@ -1,4 +1,4 @@
-"""The figures that alerts are judged by, gathered from Redis, disk and store."""
+"""Collects the figures for alerts from Redis, disk and store."""
 
 import shutil
 import time
@@ -23,11 +23,11 @@ from hivepipe.store.spending import spending, spending_path
 from hivepipe.summaries import terms
 
 _ZERO_ROWS = "zero_rows:"
-_NEARLY = 0.9  # of a cap: the next call may not fit
+_NEARLY = 0.9  # of a cap: the next call may exceed it
 
 
 def effectless(home: str) -> dict[str, int] | None:
-    """Return what the store counted of jobs without effect; None while there is no store."""
+    """Return the store's counts of jobs without effect, or None without a store."""
     try:
         with listings(database_path(home)) as store:
             return store.effectless()
@@ -36,7 +36,7 @@ def effectless(home: str) -> dict[str, int] | None:
 
 
 def zero_rows(counters: dict[str, int] | None) -> dict[str, int]:
-    """Return how many updates touched no row, by operation."""
+    """Return operation -> number of updates that changed no row."""
     return {
         name.removeprefix(_ZERO_ROWS): count
         for name, count in (counters or {}).items()
@@ -45,7 +45,7 @@ def zero_rows(counters: dict[str, int] | None) -> dict[str, int]:
 
 
 def vitals(home: str, found: Figures | None, client: Redis | None) -> Vitals:
-    """Gather; without a Redis that answers, what disk and store say."""
+    """Return the figures; without Redis, only those of disk and store."""
     spooled = [path for folder in spool_folders(home) for path in spool_files(Path(folder))]
     on_disk: dict[str, Any] = {
         "spooled": len(spooled),
@@ -72,7 +72,7 @@ def vitals(home: str, found: Figures | None, client: Redis | None) -> Vitals:
 
 
 def _lost(home: str) -> tuple[int, str, str] | None:
-    """Return how many events were lost in the last week, and when the first and last were."""
+    """Return number, first and last time of the events lost in the last week, or None."""
     found = lost_events(home)
     if found is None:
         return None
@@ -80,7 +80,7 @@ def _lost(home: str) -> tuple[int, str, str] | None:
 
 
 def hive_states(home: str) -> dict[str, int]:
-    """Return how many hive workers stand how, as of the last look at them."""
+    """Count hive workers by state, as of the last check."""
     try:
         with listings(database_path(home)) as store:
             return states(store)
@@ -89,13 +89,13 @@ def hive_states(home: str) -> dict[str, int]:
 
 
 def free_bytes(home: str) -> int | None:
-    """Return how much room is left where the home lies, or will."""
+    """Return the free bytes on the disk of the home, or None."""
     folder = next((path for path in (Path(home), *Path(home).parents) if path.is_dir()), None)
     return shutil.disk_usage(folder).free if folder else None
 
 
 def budget() -> str:
-    """Return what summaries took of the day's caps, if that is nearly all of one."""
+    """Return the use of the day's caps by summaries if one is nearly reached, else ""."""
     if not spending_path().exists():
         return ""
     caps = terms.caps()

@@ -1,4 +1,4 @@
-"""What counts as an address that something may be sent to."""
+"""Validation of web addresses that data may be sent to."""
 
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -7,13 +7,13 @@ KIND = "an http or https URL without a password"
 
 
 def is_web_address(text: str) -> bool:
-    """Is it an http or https URL with a host? One with a password in it would be shown and kept."""
+    """Tell whether it is an http or https URL with a host, and without a password."""
     try:
         parts = urlsplit(text)
         return (
             parts.scheme in ("http", "https")
             and bool(parts.hostname)
-            and parts.port != 0  # a ValueError where it is no number
+            and parts.port != 0  # raises ValueError if it is no number
             and "@" not in parts.netloc
         )
     except ValueError:
@@ -21,7 +21,7 @@ def is_web_address(text: str) -> bool:
 
 
 def is_local(url: str) -> bool:
-    """Is it on this machine? Then no proxy has any business with what is sent there."""
+    """Tell whether a URL is on this machine, where no proxy must be used."""
     try:
         host = urlsplit(url).hostname or ""
         return host == "localhost" or ip_address(host).is_loopback

@@ -3,10 +3,10 @@
 `rq worker -w hivepipe.writer.Writer high medium low` runs it, and so does workers/writer.py.
 
     turn      spool -> claim -> read -> commit -> acknowledge, retry, bury
-                                    '-> hand on what may take long, enqueue what a tick stands for
+                                    '-> hand on slow jobs, enqueue the jobs of ticks
 
-A job is committed before it is acknowledged: a kill in between makes it come again, and the
-table `applied` makes that harmless.
+A job is committed before it is acknowledged: after a kill in between it comes again, and the table
+`applied` prevents a second effect.
 """
 
 import contextlib
@@ -55,7 +55,7 @@ from hivepipe.store.clock import move_back
 from hivepipe.store.database import Database
 from hivepipe.store.location import database_path
 
-LAST_PLACES = 100  # after SIGTERM: once more, and no more than this
+LAST_PLACES = 100  # after SIGTERM: one last claim of at most this many
 BUSY_TIMEOUT_SECS = 0.1
 SHRINK_EVERY_SECS = 60.0
 TRY_EVERY_SECS = 1.0
@@ -78,12 +78,12 @@ class Writer(ClaimingWorker):
         self._db: Database | None = None
         self._could_open = False
         self._shrunk_at = self._tried_at = -math.inf
-        self._trouble: str | None = None  # a writer before this one may have left a word
+        self._trouble: str | None = None  # None: an earlier writer may have left one
         self._heartbeats = Heartbeats(self.connection)
         self._briefings = BriefingFiles(self._home)
         self._housekeeper = Housekeeper(self.connection, Path(self._home), self._address)
         self._stack = Stack.prepared(self._home)
-        # With a remote Redis the forwarder has the bell.
+        # With a remote Redis the forwarder has the socket.
         is_local = self._stack.url and endpoint.is_local(self._stack.url)
         self._bell = Bell(self._stack.folder) if is_local else None
         self._idle = IdleWatch(self._home, self._housekeeper)
@@ -105,17 +105,17 @@ class Writer(ClaimingWorker):
         self._end_stack_if_idle()
 
     def _shrink_if_due(self) -> None:
-        """Nothing waits: what deletions left free, and the write-ahead log, can go."""
+        """Shrink database and write-ahead log while the queues are empty."""
         now = time.monotonic()
         if self._db is None or now - self._shrunk_at < SHRINK_EVERY_SECS:
             return
         self._shrunk_at = now
-        with contextlib.suppress(sqlite3.Error, OSError):  # busy: the next time
+        with contextlib.suppress(sqlite3.Error, OSError):  # busy: retried later
             if self._db.log_bytes() > LARGE_LOG_BYTES:
                 self._db.shrink()
 
     def _end_stack_if_idle(self) -> None:
-        """A stack that a hook started ends when nobody needs it; the next hook starts it again."""
+        """Stop an idle stack that was started automatically; the next hook starts it again."""
         if self._db is None or not may_leave(self._stack):
             return
         try:
@@ -138,7 +138,7 @@ class Writer(ClaimingWorker):
         if self._db is None:
             return
         try:
-            back_ns = int((secs + CLOCK_EVERY_SECS) * 1e9)  # as exact as it is known
+            back_ns = int((secs + CLOCK_EVERY_SECS) * 1e9)  # the precision of the measured step
             move_back(self._db, time.time_ns(), back_ns)
         except sqlite3.Error as error:
             logger.warning("times of sessions stay ahead of the clock: %s", error)
@@ -150,7 +150,7 @@ class Writer(ClaimingWorker):
 
     def _close(self) -> None:
         if self._db is not None:
-            self._db.close()  # whoever closes last moves the write-ahead log into the database
+            self._db.close()  # the last connection merges the write-ahead log into the database
         self._aof_sync.stop()
         if self._bell:
             self._bell.close()
@@ -164,7 +164,7 @@ class Writer(ClaimingWorker):
         return db is not None
 
     def _try_to_write(self, db: Database) -> None:
-        """Jobs may wait for a store that answers again: a retry that is not due does not ask it."""
+        """Test the store, so that jobs that wait for it need not wait for their retry."""
         try:
             db.try_to_write()
         except sqlite3.Error:
@@ -174,7 +174,7 @@ class Writer(ClaimingWorker):
             self._environment_works()
 
     def _did_first(self) -> bool:
-        """Older events first: while any are on disk that Redis takes, nothing newer is claimed."""
+        """Process notes, activity and spool first, so that older events precede newer ones."""
         with unless_full():
             take_in_notes(self.connection, self._home)
         if self._db is not None:
@@ -186,14 +186,14 @@ class Writer(ClaimingWorker):
         return False
 
     def _execute(self, claimed: list[Claimed]) -> None:
-        """Commit what can be committed; every claimed job is acknowledged, retried or buried."""
+        """Commit the writes; every claimed job is acknowledged, retried, buried or handed on."""
         batch = _sorted(claimed)
         self._claims.hand_on(batch.long)
         self._commit(batch)
         for job, envelope in batch.short:
             self._execute_here(job, envelope, batch.dead)
         self._claims.bury(batch.dead)
-        self._open_slots(batch.ticks)  # last: a full Redis takes no new job before it has room
+        self._open_slots(batch.ticks)  # last: a full Redis accepts no new job before there is room
 
     def _commit(self, batch: "_Batch") -> None:
         jobs = batch.writes
@@ -221,7 +221,7 @@ class Writer(ClaimingWorker):
             self._job_failed(*jobs[index], reason, batch.dead)
 
     def _open_slots(self, due: list[tuple[Claimed, Envelope]]) -> None:
-        """Enqueue the jobs that ticks stand for, but for slots that have been executed."""
+        """Enqueue the jobs of ticks, except for slots that were executed."""
         if not due:
             return
         new = [job for _, tick in due if (job := job_due(self._db, tick))]
@@ -230,7 +230,7 @@ class Writer(ClaimingWorker):
         ticks.finish(self.connection, [(tick.id, tick.queue) for tick, _ in due], now)
 
     def _execute_here(self, job: Claimed, envelope: Envelope, dead: list["_Dead"]) -> None:
-        """Execute what is short and asks the system or Redis, outside any transaction."""
+        """Execute short jobs that query the system or Redis, outside of any transaction."""
         self._box.record(job.id)
         about_job(job.id, envelope.operation, envelope.session)
         try:
@@ -250,7 +250,7 @@ class Writer(ClaimingWorker):
             about_job()
 
     def _store_failed(self, jobs: list[tuple[Claimed, Envelope]], error: Exception) -> None:
-        """The store is at fault: nothing was written, and no job ever dies of it."""
+        """Retry all jobs after a fault of the store: nothing was written, and no job dies of it."""
         self._box.record("")
         self._in_trouble(str(error))
         comeback = []
@@ -265,7 +265,7 @@ class Writer(ClaimingWorker):
             text = f"attempt {attempt}, {count} jobs" if count > 1 else f"attempt {attempt}"
             logger.warning("Database busy, will retry: %s (%s, %s)", operation, text, error)
         if "locked" not in str(error) and "busy" not in str(error) and self._db is not None:
-            self._db.close()  # full, read-only, I/O error: opened anew before the next claim
+            self._db.close()  # full, read-only, I/O error: reopened before the next claim
             self._db = None
 
     def _job_failed(
@@ -275,7 +275,7 @@ class Writer(ClaimingWorker):
         error: Exception,
         dead: list["_Dead"],
     ) -> None:
-        """The job is at fault: dead, unless the parent it misses may be on its way."""
+        """Bury a job after its own fault; retry it if a missing parent may be on its way."""
         attempts = job.attempts + 1
         delay = None
         reason = f"{type(error).__name__}: {error}"
@@ -289,7 +289,7 @@ class Writer(ClaimingWorker):
         about_job(job.id, envelope.operation, envelope.session)
         logger.error("failed job %s: %s: %s", job.id, envelope.operation, reason)
         about_job()
-        # A failed job stays: it is stored text, and keeps what the store would have kept.
+        # A failed job is kept as text, so it is redacted like the store's texts.
         data = client.job_data(redacted(envelope_text(job.data)))
         dead.append((job, reason, data, envelope.operation))
 
@@ -304,7 +304,7 @@ class Writer(ClaimingWorker):
         about_job()
 
     def _database(self) -> Database | None:
-        """Return the open database; None while it cannot be opened, and then nothing is claimed."""
+        """Return the open database, or None if it cannot be opened; then nothing is claimed."""
         if self._db is None:
             try:
                 refuse_replaced(self._home)
@@ -314,13 +314,13 @@ class Writer(ClaimingWorker):
                 self._say_once_a_minute("store", str(error))
                 self._in_trouble(str(error))
                 return None
-            if not self._could_open:  # else it was closed for an error: a commit has to prove it
+            if not self._could_open:  # else closed for an error: a commit must prove it
                 self._in_trouble("")
             self._db, self._could_open = opened, True
         return self._db
 
     def _in_trouble(self, reason: str) -> None:
-        """Let `status` know that the store does not answer, and since when; "": it does again."""
+        """Record in Redis, for `status`, why the store fails and since when; "": it works again."""
         reason = reason and with_limit(reason)
         if reason and not self._trouble:
             with self.connection.pipeline() as both:  # one transaction
@@ -337,7 +337,7 @@ _Dead = tuple[Claimed, str, bytes, str]
 
 @dataclass
 class _Batch:
-    """One claim, by what is to be done with each job."""
+    """One claim, sorted by the treatment of its jobs."""
 
     writes: list[tuple[Claimed, Envelope]] = field(default_factory=list)
     ticks: list[tuple[Claimed, Envelope]] = field(default_factory=list)

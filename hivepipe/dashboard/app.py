@@ -1,6 +1,6 @@
 """rq-dashboard behind a token, plus `/metrics` and `/status.json`; job code is never executed.
 
-Deletions are refused: a deleted job would be missing in the accounts for ever.
+Deletions are refused: a deleted job would be missing in the accounts forever.
 """
 
 import hmac

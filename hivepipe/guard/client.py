@@ -7,7 +7,7 @@ each call is judged by the list at its arrival.
     hivepipe:calls:<session>[:<subagent>]   list   the last calls, oldest first; expires in a week
         <id><pattern><kind>[<result>]       16 + 16 + 1 (+ 16, or "-" if it was denied) characters
         |                                   a prompt or another task: earlier calls do not count
-    hivepipe:activity:<session>             hash   totals, time of last activity; see NOTE_FIELDS
+    hivepipe:activity:<session>             hash   totals, last activity: hivepipe.queues.activity
     hivepipe:active                         set    sessions with activity that is not yet stored
 
 A duplicate event changes nothing: its id is known. Ids, arguments and results are kept as hashes.
