@@ -39,7 +39,7 @@ HARD_STOP_SECS = 0.8
 LAST_SECS = 0.2  # after the hard stop, to spool the event and write the log line
 LAST_BYTES = 1 << 20  # of an event so large that parsing it took all the time
 WAITING_SHARE = 0.3
-MOST_GAINS = 4  # Claude Code ends a hook after 5 s
+MOST_GAINS = 4  # Claude Code ends a hook after 5 s; the last one is kept for the disk
 SETTINGS_BYTES = 1 << 20
 _UNASKED = ("", "", "")
 NEUTRAL = b""  # Claude Code shows what a hook prints
@@ -89,19 +89,23 @@ def _answer(answer: bytes) -> None:
 
 
 def _read() -> stdin.Input:
-    """Read the event under its own deadline; the rest of the second remains for the other steps."""
+    """Read the event under its own deadline; the rest of the second remains for the other steps.
+
+    Extending the deadline takes nothing from the rest.
+    """
     began = time.monotonic()
     signal(SIGALRM, _stop_waiting)
     # Repeated: the first alarm may arrive between Python's check for signals and its read.
     setitimer(ITIMER_REAL, STDIN_SECS, STDIN_SECS / 8)
     received = stdin.read_event()
     signal(SIGALRM, _stop_hard)
-    setitimer(ITIMER_REAL, max(began + HARD_STOP_SECS - time.monotonic(), 0.001))
+    ends = began + HARD_STOP_SECS + _gains * STDIN_SECS
+    setitimer(ITIMER_REAL, max(ends - time.monotonic(), 0.001))
     return received
 
 
 def _stop_waiting(*_signal: object) -> None:
-    if not _gains_time(STDIN_SECS):
+    if not _gains_time(STDIN_SECS, MOST_GAINS - 1):
         stdin.stop_waiting()
 
 
@@ -109,7 +113,7 @@ _waited_ns = 0  # for a CPU, up to the last deadline
 _gains = 0
 
 
-def _gains_time(secs: float) -> bool:
+def _gains_time(secs: float, most_gains: int) -> bool:
     """Extend the deadline if the time was spent waiting for a CPU.
 
     A deadline is meant for operations that hang. On an overloaded machine a hook that gets no CPU
@@ -125,7 +129,7 @@ def _gains_time(secs: float) -> bool:
     except (OSError, ValueError, IndexError):  # not Linux
         return False
     waited_ns, _waited_ns = waited_ns - _waited_ns, waited_ns
-    if waited_ns < secs * WAITING_SHARE * 1e9 or _gains == MOST_GAINS:
+    if waited_ns < secs * WAITING_SHARE * 1e9 or _gains >= most_gains:
         return False
     _gains += 1
     setitimer(ITIMER_REAL, secs, secs / 8)
@@ -138,7 +142,12 @@ _came_at_ns = 0
 
 
 def _stop_hard(*_signal: object) -> None:
-    """Spool the event, log a line and end; if the disk hangs too, end without."""
+    """Spool the event, log a line and end; if the disk hangs too, end without.
+
+    An event that is spooled here is not counted as a call, and the guard does not see it.
+    """
+    if _gains_time(HARD_STOP_SECS - STDIN_SECS, MOST_GAINS - 1):
+        return
     signal(SIGALRM, _stop_at_last)
     setitimer(ITIMER_REAL, LAST_SECS)
     try:
@@ -166,7 +175,7 @@ def _count_lost() -> None:
 
 
 def _stop_at_last(*_signal: object) -> None:
-    if not _gains_time(LAST_SECS):
+    if not _gains_time(LAST_SECS, MOST_GAINS):
         posix._exit(0)
 
 
