@@ -13,6 +13,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +64,21 @@ class Installation:
             shutil.copy(code / "hivepipe/cli" / source, self.bin / name)
             (self.bin / name).chmod(0o755)
         self.probes = (self.folder / "hivepipe" / "probing.py").exists()
-        if AS_USER:
-            subprocess.run(["chown", "-R", f"{UID}:{UID}", self.folder], check=True)
+        give(self.folder)
+
+
+def give(folder: Path) -> None:
+    """Give a folder and all in it to the user; what a running stack deletes meanwhile is gone."""
+    if not AS_USER:
+        return
+    inside = (
+        os.path.join(above, name)
+        for above, folders, files in os.walk(folder)
+        for name in (*folders, *files)
+    )
+    for path in (str(folder), *inside):
+        with suppress(FileNotFoundError):
+            os.chown(path, UID, UID, follow_symlinks=False)
 
 
 def can_read(folder: Path) -> bool:
@@ -145,8 +159,7 @@ class User:
 
     def own(self, path: Path) -> None:
         """Give a tree to the user."""
-        if AS_USER:
-            subprocess.run(["chown", "-R", f"{UID}:{UID}", path], check=True)
+        give(path)
 
     def do(
         self, *words: str | Path, cwd: Path | None = None, data: str = "", **env: str

@@ -174,6 +174,8 @@ def test_who_could_not_be_resumed_is_not_stopped(scene: Scene) -> None:
 
 def test_what_was_answered_without_a_status_is_quoted(scene: Scene) -> None:
     worker = begun(scene, script(["hang"], ["say I am here.", "cost 0.01"]))
+    ticks_until(scene, worker, ("ask", 1), POLICY="ask")
+    until(lambda: scene.is_booked(worker, 2), "it never answers")  # nobody stops it before
     ticks_until(scene, worker, ("give up", 2), POLICY="ask")
     found = scene.stand(worker)
     assert found["state"] == "error"
