@@ -75,7 +75,7 @@ def version() -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", said)[:3]))
 
 
-def settle(person: Person) -> None:
+def settle(person: Person, secs: float = SETTLED_SECS) -> None:
     """Wait until every event is stored and every transcript archived."""
 
     def is_settled() -> bool:
@@ -85,4 +85,4 @@ def settle(person: Person) -> None:
             return False
         return not any(accounts[name] for name in ("waiting", "running", "retrying"))
 
-    until(is_settled, "the stack did not settle", SETTLED_SECS)
+    until(is_settled, "the stack did not settle", secs)
