@@ -3,12 +3,13 @@
 import secrets
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
 
+from hivepipe.briefing_files import BriefingFiles
 from hivepipe.envelope import Envelope
-from hivepipe.errors import BadEnvelopeError, TaskError
+from hivepipe.errors import BadEnvelopeError, StoreError, TaskError
 from hivepipe.events import valid_id
 from hivepipe.guard import task_files
 from hivepipe.home import read_small
@@ -147,9 +148,14 @@ def _no(kind: str, prefix: str, known: list[str]) -> str:
 
 @contextmanager
 def task_board(home: str) -> Iterator[TaskBoard]:
-    """Open the tasks of a home; StoreError: the database cannot be used."""
+    """Open the tasks of a home; StoreError: the database cannot be used.
+
+    A session that starts right afterwards is told of them, also while no stack runs.
+    """
     try:
         with opened(database_path(home)) as db:
             yield TaskBoard(home, db)
     except OSError as error:
         raise TaskError(f"cannot write {error.filename}: {error.strerror}") from error
+    with suppress(OSError, StoreError):  # the writer does it later
+        BriefingFiles(home).write(database_path(home))

@@ -67,6 +67,18 @@ def test_a_goal_survives_a_compaction(
     assert answered("PreCompact", payloads.PRE_COMPACT, env) == NEUTRAL
 
 
+def test_a_task_is_told_right_after_it_was_given_though_no_stack_runs(
+    private_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = private_home.with_env(TASK_ID="t-1", AUTOSTART="0")
+    run(private_home, monkeypatch, "task", "add", "Split checkout.py", "--id", "t-1")
+    assert (
+        told(payloads.SESSION_START, env) == "The task of this session is t-1:\n> Split checkout.py"
+    )
+    run(private_home, monkeypatch, "task", "done", "t-1")
+    assert told(payloads.SESSION_START, env) == ""
+
+
 def test_a_session_without_a_task_is_reminded_of_its_last_prompt(
     private_home: Home, redis_server: Server, writer: Writer
 ) -> None:

@@ -1,0 +1,283 @@
+"""What hivepipe says to Claude, in the next request that the API is asked: the words, and once."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.conftest import until
+from tests.real.messages_api import Request
+from tests.real.person import Person
+from tests.real.scenarios import bash
+from tests.real.scene import living, needs_claude, settle, version
+from tests.real.script import Say, Script
+from tests.real.terminal import HAS_TMUX, on_terminal
+
+pytestmark = needs_claude
+SAME = bash("echo same >> ran.txt")
+STUCK = Script("stuck", [*[[SAME]] * 10, [Say("I give up, quokka.")]])
+HELLO = Script("hello", [[Say("Good morning, said the quokka.")]])
+WORK = Script("work", [[bash("echo worked >> ran.txt")], [Say("It is done, quokka.")]])
+CALLED = (
+    "Bash was called {} times with the same arguments among the last 40 calls, "
+    "and nothing has changed in between."
+)
+WARNING = (
+    f"hivepipe guard, rule loop: {CALLED} From {{}} on it counts as a loop. If you are stuck, do "
+    "something else."
+)
+DENIAL = f"Denied by the hivepipe guard, rule loop: {CALLED} Do something else, or ask the user."
+on_a_terminal = pytest.mark.skipif(not HAS_TMUX, reason="no tmux")
+
+
+@pytest.fixture
+def ann() -> Iterator[Person]:
+    with living(STUCK, HELLO, WORK) as person:
+        person.hivepipe("up", "-d")  # the guard counts in Redis, and a script takes seconds
+        yield person
+
+
+def strings(value: Any) -> Iterator[str]:
+    """Yield every text of a request, wherever it stands."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for each in value:
+            yield from strings(each)
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from strings(each)
+
+
+def times(request: Request, text: str) -> int:
+    """Return how often a text stands in a request, in any of its fields."""
+    return sum(each.count(text) for each in strings(request.body))
+
+
+def told(person: Person, text: str) -> list[int]:
+    """Return how often a text stands in each request, in their order."""
+    return [times(request, text) for request in person.api.requests]
+
+
+def twice_in_old_ones() -> int:
+    """Return how often the client says some things; 2.1.132 repeats them in its own words."""
+    return 2 if version() < (2, 1, 197) else 1
+
+
+def refused(request: Request) -> list[str]:
+    """Return the results of calls that went wrong, as a request has them."""
+    contents = [each["content"] for each in request.body["messages"]]
+    blocks = [block for each in contents if isinstance(each, list) for block in each]
+    wrong = ["".join(strings(each["content"])) for each in blocks if each.get("is_error")]
+    return [text.removeprefix("PreToolUse:Bash hook error: ") for text in wrong]
+
+
+def ran(person: Person) -> int:
+    """Return how many of the commands wrote their line."""
+    path = person.project / "ran.txt"
+    return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+def ask(person: Person, script: Script, *options: str, words: str = "Please work") -> str:
+    return str(person.ask(script.prompt(words), *options)["session_id"])
+
+
+def user_settings(person: Person, text: str) -> None:
+    path = person.home / ".config" / "hivepipe" / "config.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_a_loop_is_told_once_with_the_call_that_makes_it_one(ann: Person) -> None:
+    ask(ann, STUCK)
+    assert told(ann, WARNING.format(8, 15)) == [0] * 8 + [1] * 3
+    assert told(ann, "hivepipe guard") == [0] * 8 + [1] * 3
+    assert ran(ann) == 10
+    assert refused(ann.api.requests[-1]) == []
+
+
+def test_a_loop_is_denied_where_the_mode_says_so(ann: Person) -> None:
+    ann.hivepipe("guard", "mode", "all")
+    ann.env["HIVEPIPE_GUARD_LOOP"] = "3 5"
+    ask(ann, STUCK)
+    assert told(ann, WARNING.format(3, 5)) == [0] * 3 + [1] * 8
+    denials = [DENIAL.format(count) for count in range(5, 11)]
+    assert refused(ann.api.requests[-1]) == denials
+    for number, text in enumerate(denials):
+        said = told(ann, text)
+        assert said[: 5 + number] == [0] * (5 + number)
+        assert {*said[5 + number :]} == {twice_in_old_ones()}
+    assert ran(ann) == 4
+    settle(ann)
+    (row,) = ann.json("sessions", "--all")["sessions"]
+    assert row["denied"] == len(denials)
+
+
+def test_a_loop_of_a_session_with_a_task_is_denied(ann: Person) -> None:
+    ann.env["HIVEPIPE_GUARD_LOOP"] = "3 5"
+    ann.hivepipe("task", "add", "Ship it", "--id", "ship")
+    ann.env["HIVEPIPE_TASK_ID"] = "ship"
+    ask(ann, STUCK)
+    assert refused(ann.api.requests[-1]) == [DENIAL.format(count) for count in range(5, 11)]
+    assert ran(ann) == 4
+
+
+def test_a_cancelled_task_is_told_with_the_next_prompt_and_calls_are_denied(ann: Person) -> None:
+    ann.hivepipe("task", "add", "Ship it", "--id", "ship")
+    ann.env["HIVEPIPE_TASK_ID"] = "ship"
+    session = ask(ann, WORK)
+    assert (told(ann, "was cancelled"), ran(ann)) == ([0, 0], 1)
+    ann.hivepipe("task", "cancel", "ship", "--reason", "The numbat did it")
+    because = "Task ship was cancelled. The reason that was given:\n> The numbat did it\n"
+    ask(ann, WORK, "--resume", session)
+    assert told(ann, f"{because}Do not go on with it.") == [0, 0, 1, 1]
+    stop = "Stop here, call no more tools, and say how far you got. The user can take it back."
+    assert refused(ann.api.requests[-1]) == [f"{because}{stop}"]
+    ask(ann, HELLO, "--resume", session)
+    assert times(ann.api.requests[-1], f"{because}Do not go on with it.") == 1  # no news
+    assert ran(ann) == 1
+
+
+def briefing(person: Person, *options: str) -> str:
+    """Return what a session that starts so is told; the store has to be at rest."""
+    settle(person)
+    return str(person.json("context", *options)["text"])
+
+
+def test_a_session_is_briefed_once_and_with_nothing_the_first_time(ann: Person) -> None:
+    first = ask(ann, HELLO)
+    assert told(ann, "The last session here") == [0]
+    until(lambda: "Its summary:" in briefing(ann), "it is not summarised")
+    text = briefing(ann)
+    assert text.startswith(f"The last session here, {first}, ended")
+    assert text.endswith("> Outcome: success. Claude's last words: Good morning, said the quokka.")
+    second = ask(ann, WORK)
+    assert told(ann, text) == [0, 1, 1]
+    assert told(ann, "The last session here") == [0, 1, 1]
+    resumed = briefing(ann, "--source", "resume", "--session", second)
+    assert resumed == text  # of the other, not of itself
+    ask(ann, HELLO, "--resume", second)
+    # Of the resumption; what was said at the start is gone, but for old clients.
+    assert times(ann.api.requests[-1], text) == twice_in_old_ones()
+    assert second not in resumed
+
+
+def test_notes_of_the_project_are_told_as_they_were_trusted(ann: Person) -> None:
+    ann.write(".claude-state/progress.md", "The parser is half done.\nAsk the numbat.\n")
+    ask(ann, HELLO)
+    ann.hivepipe("trust", "--yes")
+    text = briefing(ann)
+    ask(ann, HELLO)
+    assert "> The parser is half done.\n> Ask the numbat." in text
+    assert told(ann, "The parser is half done.") == [0, 1]
+    assert told(ann, text) == [0, 1]
+
+
+def test_a_task_that_a_session_left_open_is_told_to_the_next(ann: Person) -> None:
+    ann.hivepipe("task", "add", "Ship the numbat", "--id", "ship")
+    ann.env["HIVEPIPE_TASK_ID"] = "ship"
+    ask(ann, HELLO)
+    assert told(ann, "The task of this session is ship:\n> Ship the numbat") == [1]
+    del ann.env["HIVEPIPE_TASK_ID"]
+    ann.hivepipe("task", "progress", "ship", "Half of it is packed")
+    text = briefing(ann)
+    assert "An open task that no session works on: ship:\n> Ship the numbat" in text
+    ask(ann, HELLO)
+    assert told(ann, text) == [0, 1]
+    assert told(ann, "> Half of it is packed") == [0, 1]
+    ann.hivepipe("task", "done", "ship")
+    assert "Ship the numbat" not in briefing(ann)
+    ask(ann, HELLO)
+    assert told(ann, "Ship the numbat")[2] == 0
+
+
+def test_a_profile_is_told_who_it_is_and_nobody_else_is(ann: Person) -> None:
+    soul = ann.root / "SOUL.md"
+    soul.write_text("You are the numbat of this house. " + "You count ants, one by one. " * 5)
+    ann.hivepipe("profile", "add", "numbat", "--role", "worker")
+    ann.hivepipe("profile", "put", "numbat", "SOUL.md", str(soul))
+    text = briefing(ann, "--profile", "numbat")
+    ask(ann, HELLO)
+    ann.env["HIVEPIPE_AGENT_ID"] = "numbat"
+    ask(ann, HELLO)
+    said = "This session is one of the profile numbat, a worker of its swarm."
+    assert text.startswith(said)
+    assert told(ann, text) == [0, 1]
+    assert told(ann, said) == [0, 1]
+    assert told(ann, "You are the numbat of this house.") == [0, 1]
+
+
+def test_texts_come_with_prompts_that_say_their_words_alone(ann: Person) -> None:
+    user_settings(
+        ann,
+        """
+[[context]]
+keywords = ["deploy"]
+text = "Staging first: `make deploy-staging`."
+""",
+    )
+    ann.hivepipe("init", "--no-probe", "--local")
+    said = "Staging first: `make deploy-staging`."
+    ask(ann, HELLO, words="We redeployed it, did we")
+    ask(ann, HELLO, words="Please deploy, and deploy again")
+    assert told(ann, said) == [0, 1]
+
+
+def test_memories_come_with_prompts_that_share_their_words_once(ann: Person) -> None:
+    user_settings(ann, "memory_recall = true\n")
+    ann.hivepipe("init", "--no-probe", "--local")
+    session = ask(ann, HELLO)
+    settle(ann)
+    (transcript,) = ann.transcripts(session)
+    memory = transcript.parent / "memory" / "ants.md"
+    memory.parent.mkdir(exist_ok=True)
+    memory.write_text("The anthill behind the eucalyptus is counted on Tuesdays.\n")
+    ask(ann, HELLO)
+    settle(ann)
+    words = "When is the anthill behind the eucalyptus counted"
+    until(lambda: "Tuesdays" in ann.hivepipe("context", "--prompt", words, expect=None),
+          "it is not indexed")  # fmt: skip
+    text = ann.json("context", "--prompt", HELLO.prompt(words))["text"]
+    assert text.endswith("> The anthill behind the eucalyptus is counted on Tuesdays.")
+    before = len(ann.api.requests)
+    assert told(ann, "counted on Tuesdays") == [0] * before
+    session = ask(ann, HELLO, words=words)
+    assert told(ann, text) == [0] * before + [1]
+    assert told(ann, "Notes from earlier sessions") == [0] * before + [1]
+    settle(ann)
+    assert "ants.md" in ann.hivepipe("memory", "list")
+
+
+@on_a_terminal
+def test_sessions_that_are_compacted_or_cleared_are_briefed_anew(ann: Person) -> None:
+    ann.hivepipe("task", "add", "Ship the numbat", "--id", "ship")
+    ann.env["HIVEPIPE_TASK_ID"] = "ship"
+    with on_terminal(ann) as terminal:
+        for number, words in enumerate(("Hello", "Please work"), 1):  # one is too short to compact
+            terminal.say(HELLO.prompt(words))
+            until(lambda: len(conversation(ann)) == number, "no request")  # noqa: B023
+            terminal.rests()
+        settle(ann)
+        terminal.say("/compact")
+        terminal.shows("Compacted")
+        (session,) = ann.json("sessions")["sessions"]
+        goal = briefing(ann, "--source", "compact", "--session", session["id"])
+        terminal.say(HELLO.prompt("Go on"))
+        until(lambda: len(conversation(ann)) == 3, "it does not go on")
+        terminal.rests()
+        assert goal.startswith("Before the compaction this session worked on task ship:\n> Ship")
+        assert "The last prompt of the user before the compaction was:\n> Please work" in goal
+        assert [times(each, goal) for each in conversation(ann)] == [0, 0, 1]
+        cleared = briefing(ann, "--source", "clear", "--task", "ship")
+        terminal.say("/clear")
+        until(lambda: "Go on" not in terminal.screen, "it is not cleared")
+        terminal.say(HELLO.prompt("Anew"))
+        until(lambda: len(conversation(ann)) == 4, "it does not begin anew")
+        assert cleared == "The task of this session is ship:\n> Ship the numbat"
+        assert [times(each, cleared) for each in conversation(ann)] == [1, 1, 0, 1]
+        assert [times(each, "Before the compaction") for each in conversation(ann)] == [0, 0, 1, 0]
+
+
+def conversation(person: Person) -> list[Request]:
+    """Return the requests that answer prompts: no titles, no compaction."""
+    return [each for each in person.api.requests if each.script == HELLO.name]
