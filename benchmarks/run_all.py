@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import felt_cost
 from figures import Figure, machine
 
 FOLDER = Path(__file__).resolve().parent
@@ -21,6 +22,7 @@ FOLDER = Path(__file__).resolve().parent
 # Benchmark -> what it gets at full size, and when small
 SIZES = {
     "hook_cost": ("--runs 40", "--runs 1"),
+    "felt_cost": ("", "--rounds 1 --calls 5"),
     "drain": ("--memory 300000", "--jobs 1500 --rounds 1"),
     "latency": ("", "--secs 3"),
     "stack": ("", "--rounds 1 --idle-secs 3"),
@@ -60,6 +62,15 @@ def table(figures: list[Figure]) -> str:
     return "\n".join(lines)
 
 
+def felt(details: dict[str, Any]) -> str:
+    """Return the section of what hooks cost in the real client."""
+    if not details:
+        return "Not measured: no Claude Code was fetched (`make real` does)."
+    turn = details["forms"]["none"]["the turn"]
+    said = f"A turn of {details['calls']} Read calls takes {turn / 1000:.2f} s without hooks."
+    return f"{said}\n\n{felt_cost.table(details['forms'])}"
+
+
 def main() -> None:
     """Run, print, judge."""
     parser = argparse.ArgumentParser(
@@ -90,6 +101,7 @@ def write_page(folder: Path, found: Found) -> None:
     said = (FOLDER / "page.md").read_text()
     said = said.replace("{day}", day).replace("{machine}", machine().rpartition(", ")[0])
     said = said.replace("{loads}", loads).replace("{table}", table(figures_of(found)))
+    said = said.replace("{felt}", felt(found["felt_cost"]["details"]))
     (folder / "benchmarks.md").write_text(said)
 
 

@@ -34,11 +34,18 @@ def fetched(version: str) -> Path:
     """Return the program of a version, from the cache or from npm; NotFetchedError says why not."""
     if version == "latest":
         version = _latest()
-    folder = _cache() / version
-    program = folder / "claude"
-    if not program.exists():
+    program = kept(version)
+    if program is None:
+        folder = _cache() / version
         _fetch(version, folder)
+        program = folder / "claude"
     return program
+
+
+def kept(version: str) -> Path | None:
+    """Return the program of a version that was fetched before; None if it was not."""
+    program = _cache() / version / "claude"
+    return program if program.exists() else None
 
 
 def fetched_host(name: str) -> Path:
