@@ -1,36 +1,38 @@
-"""Take secrets out of text, and nothing else."""
+"""Redaction: replace the secrets in a text with placeholders."""
 
 import re
 from functools import cache
 
 from hivepipe.redaction.redactor import Redactor
 
-# Most of what the store writes: ids, hashes, times; words, names of files without digits.
-# No secret of a built-in rule looks like this, and the look costs a fifth of the sieve's.
+# Most values in the store: ids, hashes, times; words and file names without digits. No secret of a
+# built-in rule has this form, and this check costs a fifth of the sieve.
 _PLAIN = re.compile(r"(?:instance-|task-agent-)?[0-9a-fTZ:.+_-]*|[a-z/.-]*").fullmatch
 
 
-_in_force: list[Redactor] = []  # at most one: what `use` was given
+_in_force: list[Redactor] = []  # the redactor that `use` was given, or empty
 
 
 def use(redactor: Redactor) -> None:
-    """Let everything in this process be redacted by these rules from now on."""
+    """Redact everything in this process with these rules from now on."""
     _in_force[:] = [redactor]
 
 
 def redact_text(text: str) -> str:
-    """Return the text with every secret replaced that the rules in force know."""
+    """Return the text with every secret replaced that the rules in force find."""
     redactor = _in_force[0] if _in_force else built_in()
     return text if redactor.is_built_in and _PLAIN(text) else redactor.redact_text(text)
 
 
 def of_session() -> Redactor:
-    """Return the rules in force, as one that finds what it found once in any context."""
+    """Return a redactor of the rules in force that also finds, in any context, values found
+    earlier.
+    """
     return (_in_force[0] if _in_force else built_in()).of_session()
 
 
 def redact_line(line: bytes) -> tuple[bytes, tuple[str, ...]]:
-    """Redact one line of a transcript; also return the names of the rules, one for each secret."""
+    """Redact one line of a transcript; return it with the name of a rule for each secret."""
     return (_in_force[0] if _in_force else built_in()).redact_line(line)
 
 

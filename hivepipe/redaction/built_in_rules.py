@@ -1,4 +1,4 @@
-"""The rules that come along: rules.toml, read once, when a process redacts its first text."""
+"""The built-in rules in rules.toml, read when a process redacts its first text."""
 
 from functools import cache
 from pathlib import Path
@@ -12,10 +12,10 @@ FILE = Path(__file__).with_name("rules.toml")
 
 @cache
 def section() -> Section:
-    """Return what the file says; it takes 30 ms to read. Its examples are tried by tests."""
+    """Return the parsed file; reading takes 30 ms. Tests try its examples."""
     return parse(read_text(FILE), ENGINE_WORDS, try_examples=False)
 
 
 def rules() -> tuple[Rule, ...]:
-    """Return the rules, the most telling first: where two find the same, the first names it."""
+    """Return the rules, most specific first: if two find the same text, the first one names it."""
     return section().rules

@@ -1,8 +1,8 @@
-"""Read a text through what stands between its characters, and what stands for them.
+r"""Read a text without the characters that disguise a secret, and with escapes decoded.
 
-Colours and other escape sequences of terminals, characters without width, and the spellings of
-JSON, of source code (`\\x67`, `\\147`), of URLs (`%67`) and of HTML (`&#103;`). One reading undoes
-one level: what is spelled twice is read twice.
+It removes colours and other escape sequences of terminals and characters without width. It decodes
+the escapes of JSON, of source code (`\x67`, `\147`), of URLs (`%67`) and of HTML (`&#103;`). One
+call decodes one level of escapes.
 """
 
 import html
@@ -11,7 +11,7 @@ import re
 
 from hivepipe.redaction.escapes import Positions
 
-# RE2, in the raw bytes of a line: a text without any of these is what it seems to be.
+# RE2 pattern for the raw bytes of a line: a text without a match has no disguise.
 DISGUISE = (
     r"\x1b|\xc2\x9b|\xe2\x80[\x8b-\x8f\xaa-\xae]|\xe2\x81[\xa0-\xaf]|\xef\xbb\xbf|\xc2\xad|\xcd\x8f"
     r"|\xd8\x9c|\xe1(?:\x85[\x9f\xa0]|\x9e[\xb4\xb5]|\xa0[\x8b-\x8f])|\xe3\x85\xa4|\xef\xbe\xa0|\xf3\xa0"
@@ -21,14 +21,14 @@ DISGUISE = (
     r"|\\x[0-7][0-9A-Fa-f]|\\[01][0-7]{2}|%[0-7][0-9A-Fa-f]|%E2%8|%e2%8"
     r"|&(?:#[0-9xX]|[A-Za-z]{2,9};)|\\[eE]\[|\^\[\[|\[[0-9;]{1,12}m"
 )
-# A letter that JSON in JSON escapes; in plain JSON it disguises nothing.
+# A letter that JSON in JSON escapes; in plain JSON it is no disguise.
 IN_JSON = DISGUISE + r"|\\\\u[0-9A-Fa-f]{4}|\\b[!-~]{2}\\+b"
 IN_TEXT = DISGUISE + r"|\\u[0-9A-Fa-f]{4}"
 
-_END = rb"[0-?]*+[ -/]*+[@-~]"  # of an escape sequence
+_END = rb"[0-?]*+[ -/]*+[@-~]"  # end of an escape sequence
 _BRACKET = rb"(?:\[|%5[bB])"
-# What each alternative begins with is a letter of its own, by which `re` finds it fast; every
-# repetition is possessive, so that one pass is enough, whatever the text.
+# Each alternative begins with its own byte, so that `re` finds it fast; every repetition is
+# possessive, so that the time is linear for any text.
 _MARK = re.compile(
     rb"\x1b(?:\[%(end)s|[\]PX^_][^\x07\x1b]*+(?:\x07|\x1b\\)|[()*+][0-9A-Z]|[78=>@-Z^_])?+"
     rb"|\xc2(?:\x9b%(end)s|\xad)|\xcd\x8f|\xe2(?:\x80[\x8b-\x8f\xaa-\xae]|\x81[\xa0-\xaf])"
@@ -47,12 +47,13 @@ _SPELLED = re.compile(
 )
 _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"f": b"\f", b"e": b"\x1b"}
 _LETTERS[b"E"] = b"\x1b"
-_UNSEEN = b"\x00\x08_"  # NUL, and what `man` prints twice: `h\x08h` in bold, `_\x08h` underlined
-_SEQUENCE = b"\x00\xff\x00"  # stands in no text: it is no UTF-8
+# NUL, and the overstrike output of `man`: `h\x08h` is bold, `_\x08h` underlined
+_UNSEEN = b"\x00\x08_"
+_SEQUENCE = b"\x00\xff\x00"  # not valid UTF-8, so it is in no text
 
 
 def seen_through(text: bytes) -> dict[bytes, bytes]:
-    """Return the text as it would be read, for each that may stand in place of a sequence."""
+    """Return the readings of a text, by what replaces an escape sequence: nothing or a space."""
     read = _MARK.sub(lambda mark: _meanings[mark[0]], text)
     if _SEQUENCE in read:
         return {between: read.replace(_SEQUENCE, between) for between in (b"", b" ")}
@@ -60,7 +61,7 @@ def seen_through(text: bytes) -> dict[bytes, bytes]:
 
 
 def positions(spelled: bytes, between: bytes, deadline: float = math.inf) -> Positions:
-    """Return one of these readings with the way back to what it was read from."""
+    """Return one of these readings with a mapping of positions back to the spelled text."""
 
     def meaning(mark: re.Match[bytes]) -> bytes:
         meant = _meanings[mark[0]]
@@ -70,7 +71,7 @@ def positions(spelled: bytes, between: bytes, deadline: float = math.inf) -> Pos
 
 
 class _Meanings(dict[bytes, bytes]):
-    """What each mark stands for; what is long is no mark that comes again."""
+    """A cache of the meaning of each mark, of limited size."""
 
     def __missing__(self, mark: bytes) -> bytes:
         meant = _meant(mark)
@@ -94,5 +95,5 @@ def _meant(mark: bytes) -> bytes:
         return html.unescape(entity.decode()).encode("utf-8", "surrogatepass")
     if letter:
         return _LETTERS.get(letter, letter)
-    # One byte, perhaps of several that are one character.
+    # One byte, possibly of a multi-byte character.
     return bytes((int(byte, 16) if byte else int(octal, 8),))

@@ -1,11 +1,11 @@
-"""What changes in a text, and the text after it."""
+"""Edits of a text, and their application."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 
 class Edit(NamedTuple):
-    """What stands in the place of `start:end`, and which rule put it there."""
+    """The replacement of the range `start:end`, and the rule that caused it."""
 
     start: int
     end: int
@@ -14,7 +14,7 @@ class Edit(NamedTuple):
 
 
 def edited(text: bytes, edits: Sequence[Edit]) -> bytes:
-    """Return the text with all edits made."""
+    """Return the text with all edits applied; they are in order and do not overlap."""
     parts: list[bytes] = []
     done = 0
     for edit in edits:
@@ -24,7 +24,7 @@ def edited(text: bytes, edits: Sequence[Edit]) -> bytes:
 
 
 def edited_lines(text: bytes, edits: Sequence[Edit]) -> Iterator[tuple[bytes, tuple[str, ...]]]:
-    """Yield each line with its edits made, and their rules; a line that went is empty."""
+    """Yield each line with its edits applied, and their rules; a removed line is empty."""
     waiting = list(reversed(edits))
     done = start = 0
     while start < len(text):

@@ -1,4 +1,4 @@
-"""Read a text that JSON spells with escapes, and find the way back to its spelling."""
+"""Decode the escapes of JSON strings, and map positions back to the spelled text."""
 
 import re
 import time
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import orjson
 
-_ESCAPES_AT_ONCE = 1 << 16  # between two looks at the clock
+_ESCAPES_AT_ONCE = 1 << 16  # number of escapes between two checks of the time limit
 
 _ESCAPE = re.compile(
     rb"\\(?:u([dD][89abAB][0-9A-Fa-f]{2})\\u([dD][c-fC-F][0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|([^u]))",
@@ -17,16 +17,16 @@ _ESCAPE = re.compile(
 _LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"f": b"\f"}
 
 _PIECE_BYTES = 4 << 10
-# Here no escape, no pair of them and no character is cut in two.
+# A place to cut where no escape, surrogate pair or character is split.
 _CUT = re.compile(rb"[ -\[\]-~]{12}")
 
 
 class OutOfTimeError(Exception):
-    """The text takes more time than it may."""
+    """The text takes more processor time than allowed."""
 
 
 class Positions:
-    """A text that was read from a spelling, and the way back to it."""
+    """A decoded text, with a mapping of positions back to the spelled text."""
 
     def __init__(
         self,
@@ -35,11 +35,11 @@ class Positions:
         meaning: Callable[["re.Match[bytes]"], bytes],
         deadline: float,
     ) -> None:
-        """Read; OutOfTimeError once this thread has used more processor time than it may."""
+        """Decode; OutOfTimeError if this thread has used more processor time than `deadline`."""
         parts: list[bytes] = []
-        # Stretches that take turns, plain text and one escape: where each starts in the text ...
+        # Alternating stretches of plain text and one escape: their starts in the decoded text ...
         self._starts = starts = array("Q", (0,))
-        self._origins = origins = array("Q", (0,))  # ... and in the spelling
+        self._origins = origins = array("Q", (0,))  # ... and in the spelled text
         size = end = 0
         for number, escape in enumerate(escapes):
             if not number % _ESCAPES_AT_ONCE and time.thread_time() > deadline:
@@ -56,31 +56,31 @@ class Positions:
         self.text = b"".join(parts)
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
-        """Return where the range `start:end` of the text is spelled; an escape is never cut."""
+        """Return the spelled range of the decoded range `start:end`; an escape is never cut."""
         first = bisect_right(self._starts, start) - 1
         last = bisect_right(self._starts, end - 1) - 1
         return self._spelled(first, start), self._spelled(last, end, behind=True)
 
     def _spelled(self, stretch: int, offset: int, behind: bool = False) -> int:
-        if stretch % 2:  # an escape: its beginning, or what stands behind it
+        if stretch % 2:  # an escape: its start, or the end of it
             return self._origins[stretch + behind]
         return self._origins[stretch] + offset - self._starts[stretch]
 
 
 class Reading:
-    """Strings of JSON without their escapes, and the way back to their spelling.
+    """Decoded JSON strings, with a mapping of positions back to the spelled text.
 
-    They are read in pieces by orjson, ten times as fast as `Positions`, which is asked only of the
-    pieces with a secret in them, and of those that orjson refuses: half a surrogate pair becomes
-    three bytes of its own; what is broken or unknown stays as it is.
+    orjson decodes the strings in pieces, ten times as fast as `Positions`. `Positions` decodes only
+    pieces with a secret, and those that orjson refuses: half a surrogate pair becomes three bytes,
+    and a broken or unknown escape stays as it is.
     """
 
     def __init__(self, spelled: bytes, strings: Iterable[tuple[int, int]], deadline: float) -> None:
-        """Read; OutOfTimeError once this thread has used more processor time than it may."""
+        """Decode; OutOfTimeError if this thread has used more processor time than `deadline`."""
         self._spelled = spelled
         self._deadline = deadline
-        self._origins = array("Q")  # where each piece starts in the spelling ...
-        self._starts = array("Q")  # ... and in the text
+        self._origins = array("Q")  # start of each piece in the spelled text ...
+        self._starts = array("Q")  # ... and in the decoded text
         self._positions: dict[int, Positions] = {}
         parts: list[bytes] = []
         size = 0
@@ -93,7 +93,7 @@ class Reading:
         self.text = b"".join(parts)
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
-        """Return where the range `start:end` of the text is spelled; an escape is never cut."""
+        """Return the spelled range of the decoded range `start:end`; an escape is never cut."""
         return self._origin(start)[0], self._origin(end - 1)[1]
 
     def _read(self, piece: bytes) -> bytes:
@@ -120,7 +120,7 @@ class Reading:
 
 
 def _pieces(spelled: bytes, strings: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield what lies between strings, and the strings in pieces."""
+    """Yield the ranges between strings, and the strings in pieces."""
     behind = 0
     for start, end in strings:
         yield behind, start

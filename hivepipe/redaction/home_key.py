@@ -1,6 +1,7 @@
-"""redaction.key of a home: 32 random bytes that its tags and hashes of secrets are made with.
+"""redaction.key of a home: 32 random bytes, the key of its tags and hashes of secrets.
 
-Made once, mode 0600, outside of any work tree. Who has it can test guesses of a secret.
+It is made once, with mode 0600, outside of any work tree. A person with the key can test guesses of
+a secret.
 """
 
 import os
@@ -17,11 +18,11 @@ FILE = "redaction.key"
 
 
 def key_of(home: str) -> bytes:
-    """Return the key of a home, made if there is none.
+    """Return the key of a home; it is made if there is none.
 
-    Where none can be kept, and for a folder that is no home, it is one of this process.
+    If it cannot be stored, or the folder is not a home, the key is valid for this process only.
     """
-    if is_in_project(home) or not os.path.isdir(home):  # nothing in a work tree is believed
+    if is_in_project(home) or not os.path.isdir(home):  # files in a work tree are not trusted
         return _of_process()
     path = Path(home, FILE)
     with suppress(OSError):
@@ -30,7 +31,7 @@ def key_of(home: str) -> bytes:
 
 
 def _kept(path: Path) -> bytes | None:
-    """Return the key in a file; None: there is none, or a damaged one."""
+    """Return the key in a file; None: there is none, or it is damaged."""
     try:
         key = read_bytes(path)
     except FileNotFoundError:
@@ -39,7 +40,7 @@ def _kept(path: Path) -> bytes | None:
 
 
 def _made(path: Path) -> bytes:
-    """Make a key; of several processes at once one wins."""
+    """Make a key and return the stored one; another process may have been faster."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
@@ -54,7 +55,7 @@ def _made(path: Path) -> bytes:
 
 
 def _publish(temporary: Path, path: Path) -> None:
-    """Give the file its name unless another process was first; a damaged one goes."""
+    """Give the file its name unless another process was faster; a damaged key is replaced."""
     with suppress(FileExistsError):
         try:
             os.link(temporary, path)

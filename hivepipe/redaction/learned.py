@@ -1,14 +1,14 @@
-"""Values that were found in a session once, known again in any context; the values are not kept.
+"""Values that were found once in a session, recognised in any context without storing them.
 
-Of each are kept: 128 bits of an HMAC, the length, and a sketch: where it has letters, digits, `_`
-or `-` in a row, 8 to 16 of them, at most half of a long one, each as one of four symbols. Which
-byte is which symbol depends on the key too. A text becomes symbols in one step, all sketches are
-looked for in one pass, and what they point at is hashed: the time is linear in the text, and none
-where nothing is known.
+Stored for each value: 128 bits of an HMAC, the length, and a sketch: a run of letters, digits, `_`
+or `-` in it, 8 to 16 of them, at most half of a long value, each mapped to one of four symbols. The
+mapping depends on the key too. A text is mapped to symbols in one step, all sketches are searched
+in one pass, and candidates are hashed: the time is linear in the text, and nothing if no value is
+known.
 
     <digest> <length> <offset of the sketch> <sketch> <0 or 1> <kind>    one line of text each
 
-1: it holds a letter that JSON in JSON spells otherwise.
+1: the value has a character that JSON in JSON spells differently.
 """
 
 import hmac
@@ -25,21 +25,21 @@ from hivepipe.redaction.escapes import OutOfTimeError
 from hivepipe.redaction.randomness import looks_random
 from hivepipe.redaction.scanner import compiled
 
-MOST = 256  # of one session: each costs a look at every text
+MOST = 256  # per session: each value slows down every search
 SHORTEST_BYTES, LONGEST_BYTES = 8, 1024
 _SKETCH_BYTES, _LEAST_SKETCH_BYTES = 16, 4
 _SHORT_SKETCH_BYTES = 8
-_AT_ONCE = 256  # between two looks at the clock
-_PLAIN = re.compile(rb"[A-Za-z0-9_-]+")  # bytes that JSON, URLs and HTML spell as they are
+_AT_ONCE = 256  # number of candidates between two checks of the time limit
+_PLAIN = re.compile(rb"[A-Za-z0-9_-]+")  # bytes that JSON, URLs and HTML do not escape
 _ESCAPED = re.compile(rb"[^ !#-.0-\[\]-~]")
-# Ids, of Claude Code and of everybody: they stand in every line, and are no secrets.
+# Ids of Claude Code and UUIDs: they are in every line, and are no secrets.
 _ID = re.compile(
     rb"(?:toolu|msg|req|call|chatcmpl)_.*|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 )
 _WORD = re.compile(rb"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")  # of a name in a program
 _OF_DIGITS = re.compile(rb"[0-9a-f]+|[0-9A-Z]+")
 _LONGEST_NAME_BYTES = 32
-_LONG_BYTES = 20  # of a value without a digit
+_LONG_BYTES = 20  # for a value without a digit
 _LONG_PASSWORD_BYTES = 10
 _KINDS = [re.compile(kind) for kind in (rb"[a-z]", rb"[A-Z]", rb"[0-9]", rb"[!#$%^&*+?~@]")]
 _CODE = re.compile(rb"[(){}<>\[\]/]|::|->|=>")
@@ -49,28 +49,28 @@ _LINE = re.compile(
 
 
 class Known(NamedTuple):
-    """What is kept of one value."""
+    """The stored data of one value."""
 
     digest: bytes
     length: int
-    at: int  # where in the value the sketch begins
+    at: int  # offset of the sketch in the value
     sketch: bytes
-    is_escaped: bool  # in JSON
+    is_escaped: bool  # by JSON in JSON
     kind: str
 
     def text(self) -> str:
-        """Return it as one line."""
+        """Return the data as one line."""
         where = f"{self.length} {self.at} {self.sketch.decode()} {self.is_escaped:d}"
         return f"{self.digest.hex()} {where} {self.kind}"
 
 
 class Learned:
-    """The values of one session, and those that came while this was in use."""
+    """The values of one session, including those that were learned since."""
 
     def __init__(self, key: Callable[[], bytes], lines: Iterable[str] = ()) -> None:
-        """Know what these lines say; others than `text` wrote are passed over.
+        """Start with the values in these lines; lines in another format are skipped.
 
-        `key` is asked for when the first value is there.
+        `key` is called when the first value is there.
         """
         self._ask = key
         self.all: list[Known] = []
@@ -93,7 +93,7 @@ class Learned:
         return bytes(48 + byte % 4 for byte in shake_256(self._key).digest(256))
 
     def learn(self, value: bytes, kind: str) -> bool:
-        """Know a value from now on, if it is one that stands for nothing else; is it new?"""
+        """Learn a value if it is specific enough; return whether it is new."""
         if len(self.all) >= MOST or not _is_telling(value):
             return False
         runs = sorted(_PLAIN.finditer(value), key=lambda run: run.start() - run.end())
@@ -105,12 +105,12 @@ class Learned:
         return self._add(Known(self._digest(value), *where, bool(_ESCAPED.search(value)), kind))
 
     def may_be_in(self, text: bytes, *, escaped: bool = False) -> bool:
-        """May one of them be in a text, however it is spelled? `escaped`: of those with escapes."""
+        """Tell whether one of them may be in a text; `escaped`: only those that JSON escapes."""
         sketches = self._sketches(escaped)
         return sketches is not None and bool(sketches.search(text.translate(self._symbols)))
 
     def find(self, text: bytes, deadline: float) -> Iterator[tuple[int, int, int]]:
-        """Yield where values begin and end, and their numbers; OutOfTimeError."""
+        """Yield start, end and number of each value in the text; raises OutOfTimeError."""
         sketches = self._sketches(escaped=False)
         if sketches is None:
             return
@@ -153,22 +153,23 @@ class Learned:
 
 
 def _is_telling(value: bytes) -> bool:
-    """Is a value no word, number, name, id or address, so that it means itself wherever it is?"""
+    """Tell whether a value is specific: not a word, number, name, id or address."""
     if not SHORTEST_BYTES <= len(value) <= LONGEST_BYTES or b"***" in value or _ID.fullmatch(value):
         return False
     return (looks_random(value) and not _is_name(value)) or _is_of_all_kinds(value)
 
 
 def _is_name(value: bytes) -> bool:
-    """May it be a name in a program, such as _AzureApiKeyT or Ed448PublicKey?"""
+    """Tell whether it may be a name in a program, such as _AzureApiKeyT or Ed448PublicKey."""
     words = _WORD.findall(value)
     may_be_longer = len(value) >= _LONGEST_NAME_BYTES or _OF_DIGITS.fullmatch(value)
-    if sum(map(len, words)) > (4 if may_be_longer else 3) * len(words):  # letters, on average
+    # average length of the words
+    if sum(map(len, words)) > (4 if may_be_longer else 3) * len(words):
         return True
     return len(value) < _LONG_BYTES and not any(word.isdigit() for word in words)
 
 
 def _is_of_all_kinds(value: bytes) -> bool:
-    """Is it a password of capitals, small letters, digits and signs that stand in no name?"""
+    """Tell whether it looks like a password: upper and lower case, digits and other characters."""
     is_long = len(value) >= _LONG_PASSWORD_BYTES
     return is_long and all(kind.search(value) for kind in _KINDS) and not _CODE.search(value)

@@ -1,4 +1,4 @@
-"""Tell a random value from a name, a word or a label."""
+"""Distinguish a random value from a name, a word or a label."""
 
 import re
 from itertools import pairwise
@@ -7,9 +7,9 @@ _RUNS = re.compile(rb"[a-z]+|[A-Z]+|[0-9]+|[^a-zA-Z0-9]+")
 
 
 def looks_random(text: bytes) -> bool:
-    """Does the text change between capitals, small letters and digits as no name does?
+    """Tell whether the text changes between upper case, lower case and digits more than names do.
 
-    A capital in front of small letters begins a word, and counts as one with them.
+    A capital before lower case letters starts a word, and this change is not counted.
     """
     kinds = [_kind(run[:1]) for run in _RUNS.findall(text)]
     changes = sum(

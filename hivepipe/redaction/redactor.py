@@ -1,4 +1,4 @@
-"""Take secrets out of texts and of transcript lines, and leave everything else byte for byte."""
+"""Replace the secrets in texts and transcript lines; everything else stays byte for byte."""
 
 import hashlib
 import time
@@ -17,29 +17,30 @@ from hivepipe.redaction.scanner import Scanner, Span, merged
 from hivepipe.redaction.tags import Tags, as_read, is_in_placeholder, without_tags
 from hivepipe.redaction.windows import Windows, is_record
 
-# Of processor time, so that a busy machine costs nobody a text.
+# Processor time, so that a busy machine does not cause a timeout.
 LEAF_SECS = 1.0
 LINE_SECS = 2.0
 MAX_LINE_BYTES = 64 << 20
-UNREDACTABLE = "unredactable"  # stands for a rule's name where a whole text had to go
-FOUND_BEFORE = "found before"  # and where a value was known from another place
+UNREDACTABLE = "unredactable"  # rule name for a whole text that was replaced
+FOUND_BEFORE = "found before"  # rule name for a value that is known from another place
 
-_NOT_LEARNED = (UNREDACTABLE, FOUND_BEFORE, "email")  # who writes to whom is no secret everywhere
-_TAGGED = (REDACTED, EMAIL, SSH_KEY, AWS_KEY)  # of the built-in rules
-_DEEPEST = 4  # JSON in a text in JSON ...
-_SHORTEST_BYTES = 8  # with its quotes: `"a@b.de"`
+# an address in one place is no secret everywhere
+_NOT_LEARNED = (UNREDACTABLE, FOUND_BEFORE, "email")
+_TAGGED = (REDACTED, EMAIL, SSH_KEY, AWS_KEY)  # replacements of the built-in rules
+_DEEPEST = 4  # levels of JSON in a text in JSON
+_SHORTEST_BYTES = 8  # including its quotes: `"a@b.de"`
 
 Redacted = tuple[bytes, tuple[str, ...]]
 
 
 class Redactor:
-    """A set of rules and allowed texts, ready to be used.
+    """A set of rules and allowed texts, compiled.
 
-    Without a key the placeholders have no tags: all secrets look alike.
+    Without a key the placeholders have no tags, so that different secrets look the same.
     """
 
     def __init__(self, rules: Sequence[Rule] | None = None, allowed: Sequence[str] = ()) -> None:
-        """Compile, without rules the built-in ones; RedactionRuleError names one that cannot be."""
+        """Compile the rules, by default the built-in ones; RedactionRuleError names a bad one."""
         self.is_built_in = rules is None and not allowed
         self._rules = built_in_rules.rules() if rules is None else tuple(rules)
         self._kinds = {rule.name: rule.kind for rule in self._rules}
@@ -49,22 +50,22 @@ class Redactor:
         self._learned: Learned | None = None
 
     def with_key(self, key: Callable[[], bytes]) -> "Redactor":
-        """Return one of the same rules whose placeholders have the tags of this key."""
+        """Return a copy whose placeholders have the tags of this key."""
         keyed = copy(self)
         keyed._tags = Tags(key)
         return keyed
 
     def of_session(self, known: Iterable[str] = ()) -> "Redactor":
-        """Return one that finds what was found once in any context; without a key it does not.
+        """Return a copy that recognises values found earlier in any context; it needs a key.
 
-        `known`: what `known` of such a one returned before.
+        `known`: lines that `known` of such a copy returned before.
         """
         of_session = copy(self)
         of_session._learned = Learned(self._tags.key, known) if self._tags else None
         return of_session
 
     def without_rules(self) -> "Redactor":
-        """Return one that finds nothing but what this one knows of its session."""
+        """Return a copy that finds only the values that this one has learned."""
         alone = copy(self)
         alone._rules = ()
         alone._scanner = Scanner((), disguise=IN_TEXT, suspect=IN_JSON)
@@ -72,15 +73,15 @@ class Redactor:
 
     @property
     def known(self) -> list[str]:
-        """What is known of the session's values, a line of text for each."""
+        """Return what is known of the session's values, one line of text for each."""
         return [each.text() for each in self._learned.all] if self._learned else []
 
     def kind(self, rule: str) -> str:
-        """Return what kind of secret a rule finds, for the audit log."""
+        """Return the kind of secret that a rule finds, for the audit log."""
         return self._kinds.get(rule, rule)
 
     def redact_text(self, text: str) -> str:
-        """Return the text with a placeholder for every secret; fails closed."""
+        """Return the text with a placeholder for every secret; on a timeout the whole text goes."""
         data = text.encode("utf-8", "surrogatepass")
         suspects = self._scanner.suspects(data)
         edits = (
@@ -91,9 +92,9 @@ class Redactor:
         return edited(data, edits).decode("utf-8", "surrogatepass") if edits else text
 
     def redact_line(self, line: bytes) -> Redacted:
-        """Return the line of a transcript without its secrets, and the rules that found them.
+        """Return a transcript line without its secrets, and the rules that found them.
 
-        JSON stays JSON; anything else is taken as plain text.
+        JSON stays JSON; anything else is treated as plain text.
         """
         edits = self.edits(line)
         if not edits:
@@ -101,9 +102,9 @@ class Redactor:
         return edited(line, edits), tuple(edit.rule for edit in edits)
 
     def redact_stream(self, source: BinaryIO) -> Iterator[Redacted]:
-        """Redact a file: records of JSON one by one, any other text as a whole.
+        """Redact a file: JSON records one by one, other text in overlapping windows.
 
-        A line that is too long for the memory is left out.
+        A line above the size limit is replaced as a whole.
         """
         text = Windows(self.edits)
         while line := source.readline(MAX_LINE_BYTES):
@@ -118,7 +119,7 @@ class Redactor:
         yield from text.end()
 
     def edits(self, line: bytes) -> list[Edit]:
-        """Return what has to change in a line, in order; of a session's line also learn of it."""
+        """Return the edits of a line in order; a session's redactor also learns from the line."""
         suspects = self._scanner.suspects(line)
         if not self._may_hold(line, suspects):
             return []
@@ -137,7 +138,7 @@ class Redactor:
         return bool(suspects) or (self._learned is not None and self._learned.may_be_in(text))
 
     def _has_learned(self, text: bytes, edits: Sequence[Edit]) -> bool:
-        """Learn the values that rules found; was one new, which may stand there once more?"""
+        """Learn the values that rules found; return whether one is new and may occur once more."""
         if self._learned is None:
             return False
         found = [
@@ -155,7 +156,7 @@ class Redactor:
             size = leaf.end - leaf.start
             if size < _SHORTEST_BYTES:
                 continue
-            # Most of a line is often one leaf: what was found suspect in the line is so in it.
+            # One leaf is often most of a line: then the suspects of the line are used for the leaf.
             known = suspects
             if size < len(line) // 2:
                 known = self._scanner.suspects(line[leaf.start : leaf.end], suspects)
@@ -215,10 +216,10 @@ class Redactor:
     def _find(
         self, text: bytes, deadline: float, suspects: Sequence[int], depth: int = _DEEPEST
     ) -> list[Span]:
-        """Find the secrets of a text as it is, and as it reads without its disguise."""
+        """Find the secrets of a text as it is, and in its readings without a disguise."""
         spans = self._scanner.find(text, suspects, deadline)
         if self._learned is not None:
-            first = len(self._rules) + 1  # behind the rules' numbers, and the disguise's
+            first = len(self._rules) + 1  # after the numbers of the rules and of the disguise
             spans += [
                 Span(start, end, first + number)
                 for start, end, number in self._learned.find(text, deadline)
@@ -231,13 +232,13 @@ class Redactor:
         return [span for span in merged(spans) if not is_in_placeholder(text, span.start, span.end)]
 
     def _find_behind(self, text: bytes, offset: int, deadline: float, depth: int) -> Iterator[Span]:
-        """Find the secrets of a disguised text, as ranges of what it is a part of."""
+        """Find the secrets of a disguised text, as ranges of the text around it."""
         for between, readable in seen_through(text).items():
             if readable == text:
                 continue
             suspects = self._scanner.suspects(readable, may_be_disguised=True)
             spans = self._find(readable, deadline, suspects, depth)
-            if not spans:  # as mostly: no way back is needed
+            if not spans:  # the usual case: no mapping is needed
                 continue
             origin = positions(text, between, deadline).origin
             for span in spans:
@@ -267,7 +268,7 @@ def _whole(text: bytes, start: int, end: int) -> Edit:
 
 
 def _left_out(beginning: bytes, source: BinaryIO) -> bytes:
-    """Read a line to its end and return what stands for it."""
+    """Read a line to its end and return its placeholder."""
     digest = hashlib.sha256(beginning)
     size = len(beginning)
     part = beginning
@@ -279,5 +280,5 @@ def _left_out(beginning: bytes, source: BinaryIO) -> bytes:
 
 
 def _unredactable(digest: "hashlib._Hash", size: int) -> bytes:
-    """Return enough to find the text again in what was redacted."""
+    """Return a placeholder with the hash and size of the text, so that it can be identified."""
     return b"***UNREDACTABLE sha256=%s bytes=%d***" % (digest.hexdigest().encode(), size)

@@ -1,29 +1,29 @@
-r"""Rules as data: the section `[redaction]` of a TOML file, a user's config.toml or rules.toml.
+r"""Redaction rules as data: the section `[redaction]` of a TOML file (config.toml or rules.toml).
 
     [redaction]
-    allow = ['support@shop\\.io']       # what is no secret: RE2, for the whole of what a rule found
-    disable = ["email"]                # built-in rules that are not wanted
+    allow = ['support@shop\.io']       # RE2 patterns of whole matches that are no secrets
+    disable = ["email"]                # built-in rules that are switched off
 
-    [redaction.words]                  # what patterns may name as {{NAME}}
+    [redaction.words]                  # parts of patterns, used as {{NAME}}
     DEPARTMENT = '(?:HR|IT)'
 
     [[redaction.rules]]
     name = "employee"
-    kind = "employee"                  # of the secret, as placeholders and the audit log name it
-    pattern = '\\b{{DEPARTMENT}}-([0-9]{6})\\b'  # RE2; with a group, only what it takes is replaced
-    replacement = "***EMPLOYEE***"      # ***REDACTED*** where it is left out
-    keywords = ["HR-", "IT-"]           # one of them is in every match; without, each text is tried
+    kind = "employee"                  # kind of secret, in placeholders and the audit log
+    pattern = '\b{{DEPARTMENT}}-([0-9]{6})\b'  # RE2; if it has a group, only that is replaced
+    replacement = "***EMPLOYEE***"      # the default is ***REDACTED***
+    keywords = ["HR-", "IT-"]           # every match has one of them; else all texts are tried
     sieve = 'HR-|IT-'                   # the same as a pattern
-    unless = '0{6}|1{6}'                # what matches this as a whole is no secret
-    entropy = 2.0                       # the least bits per character
+    unless = '0{6}|1{6}'                # a whole match of this is no secret
+    entropy = 2.0                       # minimum, in bits per character
     random = true                       # it must change between letters and digits as no word does
-    token = true                        # no name beside it: it begins where a word does ...
-    glued = false                       # ... or in one, if it looks random, unless this is false
-    examples = ["id HR-123456"]         # texts in which the rule must find something; «...»: this
-    counterexamples = ["HR-12"]         # texts in which it must not
+    token = true                        # needs no name beside it: it starts where a word starts ...
+    glued = false                       # ... or inside one if it looks random, unless this is false
+    examples = ["id HR-123456"]         # texts with a match; «...» marks the exact secret
+    counterexamples = ["HR-12"]         # texts without a match
 
-A word, a pattern, a sieve, an exception may be a list: alternatives. A pattern sees a string
-together with its key, as `"key": "value"`, escapes undone.
+A word, pattern, sieve or exception may be a list of alternatives. A pattern sees a string together
+with its key, as `"key": "value"`, with escapes decoded.
 """
 
 import re
@@ -66,7 +66,7 @@ _MARKED = re.compile("«(.*?)»", re.DOTALL)
 
 @dataclass(frozen=True)
 class Section:
-    """What the section of one file says."""
+    """The section of one file, parsed."""
 
     rules: tuple[Rule, ...] = ()
     allowed: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ class Section:
 
 
 def parse(text: str, words: Mapping[str, str], try_examples: bool = True) -> Section:
-    """Read a file; `words` are known already. RedactionRuleError names the rule and its fault."""
+    """Parse a file; `words` are predefined. RedactionRuleError names the rule and its error."""
     try:
         content = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -91,7 +91,7 @@ def parse(text: str, words: Mapping[str, str], try_examples: bool = True) -> Sec
 
 
 def _checked(what: str, table: object, kinds: Mapping[str, str]) -> dict[str, Any]:
-    """Return the table if it has known keys only, each with a value of its kind."""
+    """Return the table if it has known keys only, each with a value of its type."""
     if not isinstance(table, dict):
         raise RedactionRuleError(f"{what} is not a table")
     for key, value in table.items():
@@ -116,7 +116,7 @@ def _is_of_kind(value: object, kind: str) -> bool:
 
 
 def _words(section: dict[str, Any], known: Mapping[str, str]) -> dict[str, str]:
-    """Return the words of a section, each with those that it names in their place."""
+    """Return the words of a section, with the words that they name expanded."""
     words: dict[str, str] = {}
     for name, text in section.get("words", {}).items():
         if not re.fullmatch("[A-Z][A-Z0-9_]*", name):
@@ -128,7 +128,7 @@ def _words(section: dict[str, Any], known: Mapping[str, str]) -> dict[str, str]:
 
 
 def _expanded(said: str | list[str], words: Mapping[str, str], what: str) -> str:
-    """Return a pattern with its alternatives joined and its words in place."""
+    """Return a pattern with its alternatives joined and its words expanded."""
     text = said if isinstance(said, str) else "|".join(said)
 
     def meant(found: re.Match[str]) -> str:
@@ -182,7 +182,7 @@ def _rule(entry: dict[str, Any], what: str, words: Mapping[str, str]) -> Rule:
 
 def _sieve(entry: dict[str, Any], what: str, words: Mapping[str, str]) -> str:
     keywords = entry.get("keywords", [])
-    for word in keywords:  # JSON may spell anything else in other ways
+    for word in keywords:  # JSON may spell any other character differently
         if not re.fullmatch(r"[ !#-.0-\[\]-~]+", word):
             raise RedactionRuleError(f'{what}: keyword {word!r}: ASCII without ", / and \\ only')
     sieve = _expanded(entry.get("sieve", ""), words, what)
@@ -190,7 +190,7 @@ def _sieve(entry: dict[str, Any], what: str, words: Mapping[str, str]) -> str:
 
 
 def _as_spelled(sieve: str, what: str) -> str:
-    """Return a sieve, which sees the raw bytes of a line, with letters as JSON may escape them."""
+    """Return a sieve for the raw bytes of a line, in which JSON may escape non-ASCII letters."""
     if sieve.isascii():
         return sieve
     escaped = "".join(rf"\\+u{ord(c):04x}" if ord(c) > 0x7F else c for c in sieve)
@@ -198,7 +198,7 @@ def _as_spelled(sieve: str, what: str) -> str:
 
 
 def _bytewise(text: str, what: str) -> str:
-    """Return the text as Latin-1 shows its UTF-8, the form in which patterns see transcripts."""
+    """Return the UTF-8 bytes of a text as Latin-1, the form in which patterns see transcripts."""
     try:
         return text.encode().decode("latin-1")
     except UnicodeEncodeError as error:
@@ -206,7 +206,7 @@ def _bytewise(text: str, what: str) -> str:
 
 
 def _try_examples(rule: Rule) -> None:
-    """Compile a rule and try it; the built-in ones are tried by tests."""
+    """Compile a rule and try its examples; tests do this for the built-in ones."""
     what = f"rule {rule.name!r}"
     if compiled(rule.pattern, rule.name).search(b"") is not None:
         raise RedactionRuleError(f"{what}: the pattern matches the empty text")

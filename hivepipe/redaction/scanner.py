@@ -1,7 +1,7 @@
-"""Find secrets in a text: a sieve over all rules at once, then the rules it names, one by one.
+"""Find secrets in a text: one sieve of all rules, then the exact pattern of each suspect rule.
 
-RE2 because it is linear in the text, whatever the pattern: neither a hostile transcript nor a
-user's own rule can make it hang.
+RE2 is linear in the text for any pattern, so neither a hostile transcript nor a user's own rule can
+make it hang.
 """
 
 import math
@@ -18,20 +18,20 @@ from hivepipe.redaction.escapes import OutOfTimeError
 from hivepipe.redaction.randomness import looks_random
 from hivepipe.redaction.rule import START, WORDS, Rule
 
-# Of a token glued to a letter, digit or _: bits per byte, so that no word is cut in two.
+# For a token right after a letter, digit or _: bits per byte, so that no word is cut in two.
 _LEAST_GLUED_ENTROPY = 3.2
-_GLUED = 2  # the group of a token's pattern in which such a one stands
+_GLUED = 2  # the group of a token's pattern that matches such a token
 _BLOB_BYTES = 24
 _REREAD_BYTES = (
     256  # of a value that is no secret: in `apiKey: process.env.API_KEY || "..."`, a name
 )
-AROUND_BYTES = 1 << 9  # of text on both sides, read together with what disguises it
-_COUNTS = re.compile(r"\]\{[0-9]{2}")  # a sieve with many characters of one kind
+AROUND_BYTES = 1 << 9  # bytes on both sides of a disguise that are read together with it
+_COUNTS = re.compile(r"\]\{[0-9]{2}")  # a sieve with counted repetitions
 MEMORY_BYTES = 64 << 20  # for one automaton; a pattern that needs more is refused
 
 
 class Span(NamedTuple):
-    """A secret: where it starts and ends (byte offsets), and the rule that found it."""
+    """A secret: its byte range and the number of the rule that found it."""
 
     start: int
     end: int
@@ -39,7 +39,7 @@ class Span(NamedTuple):
 
 
 class Scanner:
-    """The rules, compiled."""
+    """A set of compiled rules."""
 
     def __init__(
         self,
@@ -48,9 +48,9 @@ class Scanner:
         disguise: str = "",
         suspect: str = "",
     ) -> None:
-        """Compile the sieve; RedactionRuleError names the rule that cannot be compiled.
+        """Compile the sieves; RedactionRuleError names the rule that cannot be compiled.
 
-        A text that holds `suspect` may be a disguised one, and `disguise` is then looked behind.
+        A text that matches `suspect` may be disguised; `disguise` then marks the parts to decode.
         """
         self.rules = tuple(rules)
         self._allowed = tuple(compiled(pattern, "allow") for pattern in allowed)
@@ -66,10 +66,10 @@ class Scanner:
     def suspects(
         self, text: bytes, among: Sequence[int] | None = None, may_be_disguised: bool = False
     ) -> list[int]:
-        """Return the rules whose secrets the text may hold, however it spells them.
+        """Return the numbers of the rules whose secrets may be in the text, in any spelling.
 
-        With `among`, the suspects of a text that this one is a part of. What `may_be_disguised`
-        is looked behind, whatever it holds.
+        `among`: the suspects of a text that contains this one. With `may_be_disguised` the number
+        of the disguise is always included.
         """
         found: list[int] = [len(self.rules)] if may_be_disguised else []
         for sieve in self._sieves:
@@ -78,10 +78,10 @@ class Scanner:
         return sorted(set(found)) if may_be_disguised else sorted(found)
 
     def _apart(self, sieves: Sequence[tuple[str, int]]) -> tuple[list[tuple[str, int]], ...]:
-        """Return the sieves of tokens, of tokens that are counted, of names: an automaton each.
+        """Return the sieves of tokens, of tokens with counts, and of names, for one automaton each.
 
-        The states of one for all would be combinations of theirs, and to make them takes longer
-        than three looks at a text.
+        The states of a single automaton would be combinations of theirs, and building them takes
+        longer than three passes over a text.
         """
         tokens: list[tuple[str, int]] = []
         counted: list[tuple[str, int]] = []
@@ -93,26 +93,27 @@ class Scanner:
         return tokens, counted, names
 
     def disguised(self, text: bytes) -> Iterator[tuple[int, int]]:
-        """Yield the parts of a text around what the scanner was told to look behind."""
+        """Yield the ranges of a text around each disguise."""
         start = end = behind = 0
         while self._disguise is not None and (mark := self._disguise.search(text, behind)):
             if mark.start() - AROUND_BYTES > end:
                 if end:
                     yield max(start, 0), end
                 start = mark.start() - AROUND_BYTES
-            behind = mark.end() + AROUND_BYTES  # what stands up to here belongs to the same part
+            # a mark that starts before this belongs to the same part
+            behind = mark.end() + AROUND_BYTES
             end = behind + AROUND_BYTES
         if end:
             yield max(start, 0), end
 
     def is_disguise(self, suspects: Sequence[int]) -> bool:
-        """Is what the scanner was told to look behind among them?"""
+        """Tell whether the number of the disguise is among the suspects."""
         return bool(suspects) and suspects[-1] == len(self.rules)
 
     def find(self, text: bytes, suspects: Sequence[int], deadline: float = math.inf) -> list[Span]:
-        """Return what the suspect rules find, in order, none overlapping.
+        """Return what the suspect rules find, in order, without overlaps.
 
-        OutOfTimeError once this thread has used more processor time than the deadline says.
+        OutOfTimeError if this thread has used more processor time than the deadline.
         """
         if time.thread_time() > deadline:
             raise OutOfTimeError
@@ -154,10 +155,10 @@ class Scanner:
 
 
 class _Sieve:
-    """Patterns that are tried at once."""
+    """A set of patterns that are searched in one pass."""
 
     def __init__(self, patterns: Sequence[tuple[str, int]]) -> None:
-        """Compile patterns, each with its number; several may share one."""
+        """Compile patterns, each with its number; equal patterns are compiled once."""
         sharing: dict[str, list[int]] = {}
         for pattern, number in patterns:
             sharing.setdefault(pattern, []).append(number)
@@ -169,13 +170,13 @@ class _Sieve:
         self._set.Compile()
 
     def matching(self, text: bytes) -> list[int]:
-        """Return the numbers of the patterns that match somewhere."""
+        """Return the numbers of the patterns that match anywhere in the text."""
         found = self._set.Match(text)
         return [number for index in found for number in self._in_order[index]] if found else []
 
 
 class _Exact:
-    """One rule, compiled when it is needed for the first time."""
+    """The exact pattern of one rule, compiled at its first use."""
 
     def __init__(self, rule: Rule) -> None:
         form = rule.pattern
@@ -183,14 +184,14 @@ class _Exact:
         if rule.may_be_glued:
             pattern += f"|[0-9A-Za-z_]({form})"
         self.pattern = compiled(pattern, rule.name)
-        # The secret is the first of them that took part in a match.
+        # The secret is the first group that took part in the match.
         self.groups = range(1, self.pattern.groups + 1) if self.pattern.groups else (0,)
         self._unless = compiled(rule.unless, rule.name) if rule.unless else None
         self._least_entropy = rule.least_entropy
         self._must_look_random = rule.must_look_random
 
     def is_secret(self, text: bytes) -> bool:
-        """Is it none of the rule's exceptions, and random enough?"""
+        """Tell whether it is not one of the rule's exceptions, and is random enough."""
         if self._unless is not None and self._unless.fullmatch(text):
             return False
         if self._must_look_random and not looks_random(text):
@@ -199,14 +200,14 @@ class _Exact:
 
 
 def _is_cut_off(text: bytes, start: int, token: bytes) -> bool:
-    """Is a token that begins inside a word one of its own: no words, no piece of base64?"""
+    """Tell whether a token inside a word is one: not made of words, not a part of base64."""
     before = text[max(0, start - _BLOB_BYTES) : start]
     is_blob = len(before) == _BLOB_BYTES and _BLOB.fullmatch(before) is not None
     return not is_blob and entropy(token) >= _LEAST_GLUED_ENTROPY and not _WORDS.fullmatch(token)
 
 
 def merged(spans: list[Span]) -> list[Span]:
-    """Join spans that overlap; the earlier rule gives the name."""
+    """Join spans that overlap; the lower rule number names the result."""
     joined: list[Span] = []
     for span in sorted(spans):
         if joined and span.start < joined[-1].end:

@@ -1,7 +1,7 @@
-"""Rules of a user's own, beside and in place of the built-in ones.
+"""The user's own rules, in addition to the built-in ones or instead of them.
 
-Several files add up; a rule that a later file names again is the later file's. Their patterns may
-use the words of the built-in rules.
+Several files are combined; a later file replaces rules of the same name. The patterns may use the
+words of the built-in rules.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from hivepipe.redaction.rule_file import ENGINE_WORDS, Section
 
 
 def parse(text: str) -> Section:
-    """Read a config.toml; RedactionRuleError names the rule and its fault."""
+    """Parse a config.toml; RedactionRuleError names the rule and its error."""
     section = rule_file.parse(text, {**ENGINE_WORDS, **built_in_rules.section().words})
     unknown = section.disabled - {rule.name for rule in built_in_rules.rules()}
     if unknown:
@@ -23,7 +23,7 @@ def parse(text: str) -> Section:
 
 
 def redactor(sections: Iterable[Section]) -> Redactor:
-    """Return the redactor of the built-in rules and all of these sections."""
+    """Return a redactor of the built-in rules and all of these sections."""
     own: dict[str, Rule] = {}
     allowed: list[str] = []
     disabled: set[str] = set()
