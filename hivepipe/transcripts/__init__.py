@@ -1,1 +1,1 @@
-"""What Claude Code's transcripts say: lines in, metadata and usage out. Pure."""
+"""Parse Claude Code's transcripts: lines in, metadata and usage out. No I/O."""

@@ -1,9 +1,9 @@
-"""The lines of Codex CLI's transcripts in the words of Claude Code's, line by line.
+"""Translate the lines of Codex CLI's transcripts into the format of Claude Code, line by line.
 
     {"timestamp": ..., "type": "response_item", "payload": {"type": "function_call", ...}}
 
-Whoever reads a transcript reads both. What has no counterpart keeps its type and says nothing.
-Source: transcripts that Codex CLI 0.169.0 wrote.
+Readers of transcripts thereby handle both. A line without a counterpart keeps its type and has no
+content. Source: transcripts of Codex CLI 0.169.0.
 """
 
 import re
@@ -25,18 +25,18 @@ _TYPES = (
 )
 _SHELLS = ("exec_command", "shell", "shell_command", "local_shell_call")
 _EXIT = re.compile(r"^(?:Process exited with code|Exit code:) (\d+)", re.MULTILINE)
-_HEAD_CHARS = 300  # of an output, in which its exit code stands
-# What Codex itself says in the user's name begins so.
+_HEAD_CHARS = 300  # start of an output, which contains the exit code
+# Prefixes of texts that Codex itself writes as the user.
 _OF_CODEX = ("<environment_context>", "<user_instructions>", "<turn_aborted>", "# AGENTS.md")
 
 
 def is_codex(line: Fields) -> bool:
-    """Is this a line of Codex CLI's?"""
+    """Tell whether this is a line of Codex CLI."""
     return isinstance(line.get("payload"), dict) and line.get("type") in _TYPES
 
 
 def translated(line: Fields) -> Fields:
-    """Return a line of Codex CLI's in Claude Code's words."""
+    """Return a line of Codex CLI in the format of Claude Code."""
     payload = line["payload"]
     kind = line["type"] if line["type"] != "response_item" else str(payload.get("type"))
     translate = _TRANSLATORS.get(kind)
@@ -77,14 +77,14 @@ def _is_of_codex(texts: list[Any]) -> bool:
 def _call(payload: Fields) -> Fields:
     name = payload.get("name", payload.get("type"))
     said = _object(payload.get("arguments", payload.get("input", payload.get("action"))))
-    if name in _SHELLS:  # its hooks say Bash
+    if name in _SHELLS:  # its hooks call these tools Bash
         name, said = "Bash", {"command": said.get("cmd", said.get("command")), **said}
     block = {"type": "tool_use", "id": payload.get("call_id"), "name": name, "input": said}
     return {"type": "assistant", "message": _answer(payload, [block])}
 
 
 def _object(said: object) -> Fields:
-    """Return the arguments of a call, which may come as text."""
+    """Return the arguments of a call, which may be JSON text."""
     if isinstance(said, str):
         try:
             said = orjson.loads(said)
@@ -107,7 +107,7 @@ def _result(payload: Fields) -> Fields:
 
 
 def _used(payload: Fields) -> Fields:
-    """Codex counts what was read from its cache as input, too; Claude Code counts it apart."""
+    """Return the usage. Codex counts cached tokens as input, Claude Code counts them apart."""
     usage = payload.get("usage")
     given = usage.items() if isinstance(usage, dict) else ()
     used = {key: tokens for key, tokens in given if type(tokens) is int}

@@ -1,6 +1,7 @@
-"""What a compaction says: its summary, without the words that Claude Code puts around it.
+"""The summary in a compaction's message, without the frame that Claude Code puts around it.
 
-The frame is for the session that goes on; to any other reader it would be an order. Its versions:
+The frame addresses the session that continues; another reader would take it as an instruction. Its
+versions:
 
     This session is being continued from a previous conversation ...
                                                             <- <system-reminder>, since 2.1.330
@@ -13,7 +14,7 @@ The frame is for the session that goes on; to any other reader it would be an or
 
 import re
 
-CAP_SUMMARY = 100_000  # with its frame
+CAP_SUMMARY = 100_000  # including the frame
 _BEGINS = "This session is being continued from a previous conversation"
 _REMINDER = re.compile(r"\A\s*<system-reminder>.*?</system-reminder>", re.DOTALL)
 _HEADING = re.compile(r"\A\s*(?:Analysis:\n.*?\n)?\s*Summary:[ \t]*\n", re.DOTALL)
@@ -28,7 +29,7 @@ _ENDS = (
 
 
 def without_frame(words: str) -> str:
-    """Return the summary itself; a text without the frame is returned as it is."""
+    """Return the summary; a text without the frame is returned unchanged."""
     if not words.lstrip().startswith(_BEGINS):
         return words
     _, _, summary = words.lstrip().partition("\n")
@@ -42,7 +43,7 @@ def without_frame(words: str) -> str:
 
 
 def _without_end(lines: list[str]) -> list[str]:
-    """Cut at the last line that names the transcript; else leave out known lines at the end."""
+    """Cut at the last line that names the transcript; then remove known lines at the end."""
     for number in range(len(lines) - 1, -1, -1):
         if lines[number].startswith(_TRANSCRIPT):
             lines = lines[:number]

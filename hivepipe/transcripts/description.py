@@ -1,4 +1,4 @@
-"""A tally as people and other programs read it: the keys of an archive's metadata."""
+"""The metadata of an archive, made from its tally."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -8,14 +8,14 @@ from hivepipe.costs.bill import Bill
 from hivepipe.costs.prices import PriceTable
 from hivepipe.transcripts.tally import Tally
 
-_TITLES = ("custom-title", "ai-title", "summary")  # the user's own word first
+_TITLES = ("custom-title", "ai-title", "summary")  # the user's own title first
 
 
 def describe(tally: Tally, prices: PriceTable, subagents: Iterable[Tally] = ()) -> dict[str, Any]:
     """Return the metadata of a transcript.
 
-    Tokens, cost, models, skills and files include those of the subagents, what they only replay of
-    this transcript left out; messages, tools, times and outcome are the transcript's own.
+    Tokens, cost, models, skills and files include those of the subagents, except messages that they
+    only replay from this transcript. Messages, tools, times and outcome are the transcript's own.
     """
     subagents = list(subagents)
     family = (tally, *subagents)
@@ -63,7 +63,7 @@ def _bill(tally: Tally, subagents: Iterable[Tally], prices: PriceTable) -> dict[
 
 
 def _union(lists: Iterable[list[str]]) -> list[str]:
-    """Return the names of all lists, each once, in the order of their first use."""
+    """Return the names of all lists without duplicates, in the order of their first use."""
     return list(dict.fromkeys(name for names in lists for name in names))
 
 

@@ -1,9 +1,9 @@
-"""Which messages of a transcript have been counted, and what they used.
+"""Which messages of a transcript were counted, and their usage.
 
-The last few stay open: a later line of theirs may carry a record that outweighs the one before.
-The others are closed into sums by rate, and a mark of eight characters says that they were there.
-A subagent's messages all stay open: those that it only replays are told apart when its parent's
-books lie beside.
+The last messages stay open: a later line of one may have a higher usage record. Older ones are
+closed into sums by rate, and a mark of eight characters records that they were counted. All
+messages of a subagent stay open: comparing them with the parent's ledger shows which are only
+replayed.
 """
 
 from _blake2 import blake2b
@@ -14,7 +14,7 @@ from typing import Any
 from hivepipe.costs.tokens import Rate, Tokens
 from hivepipe.transcripts.usage import Usage, weight
 
-OPEN_MESSAGES = 24  # lines of one message stand close together; parallel agents interleave a few
+OPEN_MESSAGES = 24  # lines of one message are close together; parallel agents interleave a few
 MARK_LENGTH = 8
 
 Sums = dict[Rate, Tokens]
@@ -22,7 +22,7 @@ Sums = dict[Rate, Tokens]
 
 @dataclass(slots=True)
 class OpenMessage:
-    """A message whose record may still be outweighed, and the calls that were counted with it."""
+    """A message whose usage may still change, and the tool calls that were counted with it."""
 
     rate: Rate
     tokens: Tokens
@@ -31,7 +31,7 @@ class OpenMessage:
 
 @dataclass(slots=True)
 class Ledger:
-    """The books of one transcript."""
+    """The ledger of one transcript."""
 
     _open: dict[str, OpenMessage] = field(default_factory=dict)
     _subagents: dict[str, OpenMessage] = field(default_factory=dict)
@@ -39,20 +39,20 @@ class Ledger:
     _seen: dict[str, None] = field(default_factory=dict)
 
     def has_seen(self, mark: str) -> bool:
-        """Was a message or line of this mark counted?"""
+        """Tell whether a message or line with this mark was counted."""
         return mark in self._seen or mark in self._open or mark in self._subagents
 
     def is_closed(self, mark: str) -> bool:
-        """Was it counted, with nothing to be added any more?"""
+        """Tell whether it was counted and is closed."""
         return mark in self._seen
 
     def close(self, mark: str) -> None:
-        """Let nothing of this mark count again; what has no mark cannot be known again."""
+        """Close a mark, so that it is not counted again; an empty mark is ignored."""
         if mark:
             self._seen[mark] = None
 
     def enter(self, mark: str, usage: Usage | None) -> bool:
-        """Enter one record of a message that is not closed; is it the message's first?"""
+        """Enter one usage record of an open message; return whether it is the message's first."""
         rate, tokens = (usage.rate, usage.tokens) if usage else (Rate("", ""), Tokens())
         known = self._find(mark)
         if known is None:
@@ -66,7 +66,7 @@ class Ledger:
         return False
 
     def enter_call(self, mark: str, call: str) -> bool:
-        """Enter a tool call of an open message; False: it has been entered before."""
+        """Enter a tool call of an open message; return False if it was entered before."""
         message = self._find(mark)
         if message is None or call in message.calls:
             return False
@@ -74,7 +74,7 @@ class Ledger:
         return True
 
     def sums(self, but_for: "Ledger | None" = None) -> Sums:
-        """Return what all messages used, by rate; of a subagent's, those of its parent left out."""
+        """Return the usage of all messages by rate, without those that `but_for` has counted."""
         total = dict(self._sums)
         for mark, message in (self._open | self._subagents).items():
             if but_for is None or not but_for.has_seen(mark):
@@ -82,7 +82,7 @@ class Ledger:
         return total
 
     def state(self) -> list[Any]:
-        """Return the books as plain JSON."""
+        """Return the ledger as plain JSON."""
         return [
             _packed(self._open),
             _packed(self._subagents),
@@ -92,7 +92,7 @@ class Ledger:
 
     @classmethod
     def of_state(cls, state: list[Any]) -> "Ledger":
-        """Take the books up again."""
+        """Restore a ledger from `state`."""
         still_open, subagents, sums, seen = state
         return cls(
             _unpacked(still_open),
@@ -112,7 +112,7 @@ class Ledger:
 
 
 def mark_of(*names: str) -> str:
-    """Return eight characters that stand for a message or a line: 48 bits."""
+    """Return eight characters (48 bits of a hash) that identify a message or a line."""
     digest = blake2b("\0".join(names).encode("utf-8", "replace"), digest_size=6).digest()
     return b64encode(digest).decode()
 

@@ -1,6 +1,6 @@
-"""One line of a transcript: bytes in, fields out, whatever is in them.
+"""Parse one line of a transcript: bytes in, fields out, for any content.
 
-The format is Claude Code's own and changes often: what is not known passes, what has the wrong
+The format is Claude Code's own and changes often: unknown fields pass, and a field of the wrong
 type counts as missing.
 """
 
@@ -22,7 +22,7 @@ CAP_TEXT = 2000
 
 
 def read_line(raw: bytes) -> Fields | None:
-    """Return the fields of one line, in the words of Claude Code; None: it is no JSON object."""
+    """Return the fields of one line in Claude Code's format; None: it is not a JSON object."""
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError:
@@ -33,7 +33,7 @@ def read_line(raw: bytes) -> Fields | None:
 
 
 def _read_leniently(raw: bytes) -> object:
-    """Read what orjson refuses and JavaScript writes: halves of emoji, NaN, huge numbers."""
+    """Parse what orjson refuses and JavaScript writes: lone surrogates, NaN, huge numbers."""
     try:
         return json.loads(raw.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
@@ -41,31 +41,31 @@ def _read_leniently(raw: bytes) -> object:
 
 
 def text(fields: Fields, key: str, cap: int = CAP_NAME) -> str:
-    """Return a text, storable and no longer than the cap; empty where there is none."""
+    """Return a text field, cleaned and cut to the cap; "" if missing."""
     value = fields.get(key)
     return clean(value[:cap]) if isinstance(value, str) else ""
 
 
 def id_of(fields: Fields, key: str) -> str:
-    """Return a valid id; empty where there is none."""
+    """Return a valid id; "" if missing or not valid."""
     value = fields.get(key)
     return valid_id(value) if isinstance(value, str) else ""
 
 
 def part(fields: Fields, key: str) -> Fields:
-    """Return an object; empty where there is none."""
+    """Return an object; {} if missing."""
     value = fields.get(key)
     return value if isinstance(value, dict) else {}
 
 
 def count(fields: Fields, key: str) -> int:
-    """Return a count; 0 where there is none."""
+    """Return a count; 0 if missing or not valid."""
     value = fields.get(key)
     return value if type(value) is int and 0 <= value < 1 << 53 else 0
 
 
 def blocks(message: Fields, kind: str) -> Iterator[Fields]:
-    """Yield the content blocks of one kind; a message that is one text is one block of text."""
+    """Yield the content blocks of one kind; a message that is one text is one text block."""
     content = message.get("content")
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
@@ -76,13 +76,13 @@ def blocks(message: Fields, kind: str) -> Iterator[Fields]:
 
 
 def said(message: Fields, cap: int = CAP_TEXT) -> str:
-    """Return the text of a message."""
+    """Return the text of a message, cut to the cap."""
     texts = (text(block, "text", cap) for block in blocks(message, "text"))
     return "\n\n".join(filter(None, texts))[:cap]
 
 
 def moment(line: Fields) -> str:
-    """Return when a line was written: UTC, milliseconds, as the store writes times; or empty."""
+    """Return the time of a line in the store's format (UTC, milliseconds); "" if missing."""
     value = line.get("timestamp")
     if not isinstance(value, str):
         return ""
@@ -91,5 +91,5 @@ def moment(line: Fields) -> str:
         at = at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         return ""
-    # Not strftime: its year 99 has two digits, and nobody reads that again.
+    # Not strftime: it writes the year 99 with two digits, which cannot be parsed again.
     return f"{at.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"

@@ -1,4 +1,4 @@
-"""What a transcript says of its session beside its messages: for the store."""
+"""Facts in a transcript about its session, apart from messages: titles and usage counts."""
 
 from dataclasses import dataclass, field
 
@@ -6,16 +6,16 @@ from hivepipe.costs.tokens import Tokens
 from hivepipe.events import clean
 from hivepipe.transcripts.lines import CAP_NAME, Fields, count, part
 
-CUSTOM_TITLE = "custom-title"  # by the user, in place of one by Claude
+CUSTOM_TITLE = "custom-title"  # given by the user; takes precedence over one by Claude
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What new lines say; nothing was said where it is empty.
+    """The facts in new lines; empty fields: none.
 
     titles: the last title of each kind (custom-title, ai-title), and the number of its line.
-    counts: what the session used in all, as Claude Code counts it (`cost-state`): when it began,
-    how long it had run, each model's tokens, when the line before was written.
+    counts: the total usage of the session as counted by Claude Code (`cost-state`): start and
+    running time in ms, tokens by model, time of the previous line.
     """
 
     session: str = ""
@@ -23,12 +23,12 @@ class Said:
     counts: list[tuple[int, int, dict[str, Tokens], str]] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        """Was anything said?"""
+        """Tell whether there is any fact."""
         return bool(self.session and (self.titles or self.counts))
 
 
 def counted_by(line: Fields, time: str) -> tuple[int, int, dict[str, Tokens], str]:
-    """Return what a line of the type `cost-state` counts."""
+    """Return the counts in a line of the type `cost-state`."""
     models = part(line, "modelUsage")
     by_model = {clean(name[:CAP_NAME]): _tokens(part(models, name)) for name in models}
     return count(line, "startTime"), count(line, "totalDuration"), by_model, time

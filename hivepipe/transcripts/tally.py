@@ -1,14 +1,14 @@
-"""What the lines of one transcript add up to, line by line, whatever is appended later.
+"""Totals of the lines of one transcript, updated line by line.
 
-A tally is fed each line once, in order, and can be laid aside as a short text between two
-turns: a long session is never read again. It keeps what it was given, so it is given redacted
-lines. Every message counts once, however often its lines are repeated (Claude Code has appended
-whole conversations to their own files), and what a fork copied from another session not at all.
+A tally is fed each line once, in order, and can be saved as JSON between two turns, so that a long
+session is never read again. It keeps parts of the lines, so it is fed redacted lines. Every message
+counts once, even if its lines are repeated (Claude Code has appended whole conversations to their
+own files). Lines that a fork copied from another session do not count.
 
-    feed        a line
-    dump, load  lay aside, take up again
-    take_usages what the messages used: for the store
-    take_said   what Claude Code calls the session
+    feed        add a line
+    dump, load  save, restore
+    take_usages the usage of the messages, for the store
+    take_said   titles and counts of the session
 """
 
 from dataclasses import dataclass, field, fields, replace
@@ -44,7 +44,7 @@ from hivepipe.transcripts.usage import (
 VERSION = 5
 OPEN_CALLS = 200
 MOST_AGENTS = 1000
-RECENT_LINES = 500  # among which the line that a summary names is looked for
+RECENT_LINES = 500  # searched for the line that a summary names
 WAITING_SUMMARIES = 50
 
 _PATHS = {
@@ -64,30 +64,31 @@ _BAD_ENDS = ("max_tokens", "refusal", "model_context_window_exceeded")
 
 @dataclass(slots=True)
 class Tally:
-    """The sums so far. Lists hold each name once, in the order of first use."""
+    """The totals so far. Lists hold each name once, in the order of first use."""
 
     lines: int = 0
     broken_lines: int = 0
     first: str = ""
     last: str = ""
-    opened: str = ""  # when a run without a terminal began the file: what is older is a copy
+    opened: str = ""  # when a run without a terminal started the file; older lines are copies
     session: str = ""
     cwd: str = ""
     git_branch: str = ""
     claude_version: str = ""
-    model: str = ""  # that answers now, where only the beginning of a turn names it
+    model: str = ""  # the current model, if only the start of a turn names it
     messages: int = 0
     compactions: int = 0
     outcome: str = "unknown"
     titles: dict[str, str] = field(default_factory=dict)
     compact_summary: str = ""
-    answer: str = ""  # the last one
-    answer_of: str = ""  # the mark of its message
+    answer: str = ""  # text of the last answer
+    answer_of: str = ""  # mark of its message
     tools: dict[str, list[int]] = field(default_factory=dict)  # name -> calls, ok, failed
-    calls: dict[str, list[str]] = field(default_factory=dict)  # no result yet: tool, path, type
+    # calls without a result: tool, path, type
+    calls: dict[str, list[str]] = field(default_factory=dict)
     agents: dict[str, str] = field(default_factory=dict)  # subagent -> its type
-    recent: list[str] = field(default_factory=list)  # the marks of the last lines
-    summaries: dict[str, str] = field(default_factory=dict)  # mark of a line to come -> title
+    recent: list[str] = field(default_factory=list)  # marks of the last lines
+    summaries: dict[str, str] = field(default_factory=dict)  # mark of an expected line -> title
     skills: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     models: list[str] = field(default_factory=list)
@@ -97,7 +98,7 @@ class Tally:
 
     @classmethod
     def load(cls, dumped: str | bytes) -> "Tally | None":
-        """Take a tally up again; None: another version made it, the lines are to be fed anew."""
+        """Restore a tally; None: another version saved it, and the lines have to be fed again."""
         try:
             version, state = orjson.loads(dumped)
         except ValueError:
@@ -109,7 +110,7 @@ class Tally:
     def dump(self) -> bytes:
         """Return the tally as JSON: a few thousand bytes, and eight for each older message.
 
-        Of a subagent some 150 for each message.
+        For a subagent it is some 150 bytes for each message.
         """
         state = {it.name: getattr(self, it.name) for it in fields(self) if it.name[0] != "_"}
         return orjson.dumps([VERSION, state | {"ledger": self.ledger.state()}])
@@ -144,13 +145,13 @@ class Tally:
             self._feed_title(kind, line)
 
     def take_usages(self) -> list[Usage]:
-        """Return what the messages fed since the last call used; no dump holds it."""
+        """Return the usage of the messages fed since the last call; a dump does not contain it."""
         usages = list(self._usages.values())
         self._usages.clear()
         return usages
 
     def take_said(self) -> Said:
-        """Return what the lines fed since the last call say of the session; no dump holds it."""
+        """Return the facts about the session in lines fed since the last call; not in a dump."""
         said, self._said = self._said, Said()
         return replace(said, session=self.session)
 
@@ -159,10 +160,10 @@ class Tally:
         self._usages[usage.key] = merged(known, usage) if known else usage
 
     def _is_repeated(self, line: Fields) -> bool:
-        """Does the line repeat what was counted, here or in another session?"""
+        """Tell whether the line repeats what was counted, here or in another session."""
         of_line, of_message = _mark_of_line(line), _mark_of_message(line)
         if part(line, "forkedFrom") or self._is_copied(line):
-            self.ledger.close(of_line)  # it may come once more without this label
+            self.ledger.close(of_line)  # the line may be repeated without this label
             return True
         if self.ledger.is_closed(of_line) or self.ledger.is_closed(of_message):
             return True
@@ -172,10 +173,10 @@ class Tally:
         )
 
     def _is_copied(self, line: Fields) -> bool:
-        """Tell whether a line is older than the file that it stands in.
+        """Tell whether a line is older than its file, so that it is a copy.
 
-        A run without a terminal begins its file with what it was asked, then a fork copies its
-        parent's lines, which name no origin. The first message of its own ends the copy.
+        A run without a terminal starts its file with the prompt; then a fork copies its parent's
+        lines, which do not name their origin. The first message of the fork itself ends the copy.
         """
         written, kind = moment(line), text(line, "type")
         if not self.first and kind == _ASKED:
@@ -187,7 +188,7 @@ class Tally:
         return False
 
     def _note_line(self, mark: str) -> None:
-        """Have a line known by its mark; a summary that was waiting for it is a title."""
+        """Remember a line by its mark; a summary that names it becomes the title."""
         if not mark:
             return
         self.recent.append(mark)
@@ -196,7 +197,7 @@ class Tally:
             self.titles["summary"] = self.summaries.pop(mark)
 
     def _note_model(self, line: Fields) -> None:
-        """Codex CLI names the model and the session at the beginning of a turn or of the file."""
+        """Keep the model of a turn: Codex CLI names it only at the start of the turn."""
         if text(line, "type") == "turn_context":
             self.model = text(line, "model")
         elif self.model:
@@ -212,10 +213,10 @@ class Tally:
             self._feed_summary(line)
 
     def _feed_summary(self, line: Fields) -> None:
-        """Take a summary as the title, if it is of this transcript.
+        """Take a summary as the title, if it belongs to this transcript.
 
-        Claude Code 1 began a file with the summaries of other sessions: each names a line of its
-        own session.
+        Claude Code 1 started a file with the summaries of other sessions; each summary names a line
+        of its own session.
         """
         mark = mark_of("line", text(line, "leafUuid"))
         if mark in self.recent:
@@ -233,7 +234,7 @@ class Tally:
         self.git_branch = text(line, "gitBranch") or self.git_branch
         self.claude_version = text(line, "version") or self.claude_version
 
-    # ---- what Claude says
+    # ---- messages of Claude
 
     def _feed_answer(self, line: Fields, usage: Usage | None) -> None:
         if is_api_error(line):
@@ -242,7 +243,7 @@ class Tally:
         if not message or not is_said_by_claude(line):
             return
         mark = _mark_of_message(line) or mark_of("number", str(self.lines))
-        if "content" not in message:  # Codex CLI says what an answer used behind it
+        if "content" not in message:  # Codex CLI reports the usage of an answer in a separate line
             self.ledger.enter(mark, usage)
             return
         if self.ledger.enter(mark, usage):
@@ -275,7 +276,7 @@ class Tally:
         elif name == _HANDBACK:
             self.answer, self.answer_of = text(arguments, "message", CAP_TEXT), ""
 
-    # ---- what is said to Claude
+    # ---- messages to Claude
 
     def _feed_user(self, line: Fields) -> None:
         message = part(line, "message")
@@ -314,7 +315,7 @@ def _mark_of_line(line: Fields) -> str:
 
 
 def _mark_of_message(line: Fields) -> str:
-    """Within a conversation the message's id is enough: replays may have requests of their own."""
+    """Return the mark of a message by its id only: replays may have other request ids."""
     id, _ = message_key(line)
     return mark_of("message", id) if line.get("type") == "assistant" and id else ""
 
@@ -325,7 +326,7 @@ def _add(names: list[str], name: str) -> None:
 
 
 def _skill_at_work(line: Fields) -> str:
-    """Return the skill that Claude Code names beside an answer: typed ones have no tool call."""
+    """Return the skill that Claude Code names in an answer; typed skills have no tool call."""
     skill, plugin = text(line, "attributionSkill"), text(line, "attributionPlugin")
     return f"{plugin}:{skill}" if skill and plugin and ":" not in skill else skill
 
@@ -337,7 +338,7 @@ def _is_refused(line: Fields) -> bool:
 
 
 def _outcome(stop_reason: Any, has_text: bool, has_calls: bool) -> str:
-    """Return how the conversation would have ended had this been its last line."""
+    """Return the outcome of the conversation if this were its last line."""
     if stop_reason in _BAD_ENDS:
         return "error"
     if has_calls or not has_text:

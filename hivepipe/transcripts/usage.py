@@ -1,7 +1,7 @@
-"""What one message of Claude's used: the record that costs are made of.
+"""The usage of one message of Claude, from which costs are computed.
 
-Several lines share a message, and forks, side questions and compactions replay it in other files.
-A message is known by its id and its request; of its records the one with the most output counts.
+A message has several lines, and forks, side questions and compactions replay it in other files. A
+message is identified by its id and request id; its record with the most output counts.
 """
 
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ SYNTHETIC = "<synthetic>"
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """One record of one message."""
+    """One usage record of one message."""
 
     message_id: str
     request_id: str
@@ -23,22 +23,23 @@ class Usage:
     time: str
     rate: Rate
     tokens: Tokens
-    is_sidechain: bool = False  # a subagent's; or a side question's, which replays its parent's
-    is_replay: bool = False  # a fork's copy, which names the session that said it
+    # a subagent's message; or a side question's, which replays its parent's
+    is_sidechain: bool = False
+    is_replay: bool = False  # a fork's copy, which names the original session
 
     @property
     def key(self) -> tuple[str, str]:
-        """What the message is known by."""
+        """Return the identity of the message."""
         return (self.message_id, self.request_id)
 
 
 def merged(one: Usage, other: Usage) -> Usage:
-    """Return what two records of one message come to, `one` of the session that began first.
+    """Return the merge of two records of one message; `one` is of the session that began first.
 
-    The heavier one counts, as of the earlier time. The message belongs to the session that a fork
-    names as its origin, and rather to a session than to a subagent; neither order nor repetition
-    matters. Where no origin is named (forks by `-p --fork-session`, and what Claude Code 1 copied
-    of a session that it resumed) it belongs to `one`.
+    The record with more output counts, with the earlier time. The message belongs to the session
+    that a fork names as its origin, and to a session rather than a subagent; neither order nor
+    repetition matters. If no origin is named (forks by `-p --fork-session`, and lines that Claude
+    Code 1 copied from a resumed session), it belongs to `one`.
     """
     record = max(
         one,
@@ -51,34 +52,34 @@ def merged(one: Usage, other: Usage) -> Usage:
 
 
 def _distance(usage: Usage) -> tuple[bool, bool, str, str]:
-    """Return how far a record is from the message's owner: the smallest is his."""
+    """Return a sort key for ownership: the record with the smallest key is the owner's."""
     named = usage.session if usage.is_replay else ""
     return (not usage.is_replay, usage.is_sidechain, usage.agent, named)
 
 
 def weight(tokens: Tokens) -> tuple[int, ...]:
-    """Return what two records of one message are compared by: the output, then the rest."""
+    """Return the key by which two records of one message are compared: output first."""
     return (tokens.output, *tokens)
 
 
 def message_key(line: Fields) -> tuple[str, str]:
-    """Return what a message is known by: its id and its request; the line's id if it has none."""
+    """Return the identity of a message: its id, else the line's id, and its request id."""
     return (text(part(line, "message"), "id") or text(line, "uuid"), text(line, "requestId"))
 
 
 def is_said_by_claude(line: Fields) -> bool:
-    """Is the line a message of the model's, not a note of Claude Code's own or an API error?"""
+    """Tell whether the model wrote the line; False for notes of Claude Code and API errors."""
     model = part(line, "message").get("model")
     return line.get("type") == "assistant" and not is_api_error(line) and model != SYNTHETIC
 
 
 def is_api_error(line: Fields) -> bool:
-    """Does the line stand where an answer would, had the API not failed?"""
+    """Tell whether the line is an API error in place of an answer."""
     return line.get("isApiErrorMessage") is True
 
 
 def usage_of(line: Fields) -> Usage | None:
-    """Return what the message of a line used; None: the line is none, or cannot be told apart."""
+    """Return the usage of a line's message; None if it has no usage or no message id."""
     message = part(line, "message")
     used = part(message, "usage")
     message_id, request_id = message_key(line)
@@ -107,7 +108,7 @@ def usage_of(line: Fields) -> Usage | None:
 
 
 def _tokens(used: Fields) -> Tokens:
-    """Read the counts; a cache write of unknown duration is one for five minutes, the default."""
+    """Return the counts; a cache write of unknown duration counts as five minutes, the default."""
     written = part(used, "cache_creation")
     an_hour = count(written, "ephemeral_1h_input_tokens")
     minutes = count(written, "ephemeral_5m_input_tokens")
