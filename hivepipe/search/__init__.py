@@ -1,1 +1,1 @@
-"""Full text over the archive: an index that can be thrown away and made again."""
+"""Full-text search of the archive, with an index that can be rebuilt at any time."""

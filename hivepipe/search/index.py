@@ -1,13 +1,13 @@
-"""The index: which words stand in which line of which archive. It holds no text to be read back.
+"""The search index: the words of each archive line. It stores no readable text.
 
     archives   one row per archive, and how far it is indexed (bytes of the plain lines)
-    passages   one row per line that says something: where it begins, when, who; its id is the
-               rowid in the next two
-    pieces     FTS5 of three characters each, without contents: finds any piece of a text
-    words      FTS5 of words, without contents: finds whole words and their beginnings
+    passages   one row per line with text: offset, time, author; its id is the rowid in
+               the next two
+    pieces     contentless FTS5 table of trigrams: finds any part of a text
+    words      contentless FTS5 table of words: finds whole words and prefixes
     skipped    one row per line that could not be indexed, and why
 
-Everything here follows from the archives: a file that is deleted is made again by the next search.
+All of it is derived from the archives: the next search rebuilds a deleted file.
 """
 
 import os
@@ -50,8 +50,9 @@ PRAGMA user_version={VERSION};
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """One archive as the index sees it; `lines_from` yields (offset, line) of the plain
-    lines, `size` bytes in all."""
+    """One archive as the index sees it; `lines_from` yields (offset, line) of the plain lines,
+    `size` is their length in bytes.
+    """
 
     key: str
     session: str
@@ -65,7 +66,7 @@ class Archived:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One line that was found; `offset` is where it begins in the archive's plain lines."""
+    """One line that was found; `offset` is its position in the archive's plain lines."""
 
     key: str
     session: str
@@ -77,7 +78,7 @@ class Hit:
 
 
 class Skipped(NamedTuple):
-    """One line that could not be indexed; `offset` is where it begins, `reason` why."""
+    """One line that could not be indexed; `offset` is its position, `reason` the error."""
 
     key: str
     offset: int
@@ -85,10 +86,10 @@ class Skipped(NamedTuple):
 
 
 class SearchIndex:
-    """An open index; several processes may use one."""
+    """An open index; several processes may use one file."""
 
     def __init__(self, path: Path) -> None:
-        """Open or make it; SearchError: this Python's SQLite has no FTS5, or the file is broken."""
+        """Open or create it; SearchError: SQLite has no FTS5 here, or the file is broken."""
         self._path = path
         self._begin()
 
@@ -96,7 +97,7 @@ class SearchIndex:
         try:
             self._db = self._open()
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
-            if version not in (0, VERSION):  # of another hivepipe: it costs only time
+            if version not in (0, VERSION):  # made by another version: rebuilding costs only time
                 self._db.close()
                 remove_index(self._path)
                 self._db = self._open()
@@ -111,7 +112,8 @@ class SearchIndex:
             raise self._unusable(error) from error
 
     def _unusable(self, error: sqlite3.Error) -> SearchError:
-        is_broken = not isinstance(error, sqlite3.OperationalError)  # not locked, nor the disk full
+        # neither a lock nor a full disk
+        is_broken = not isinstance(error, sqlite3.OperationalError)
         hint = "; delete it to have it made anew" if is_broken else ""
         return SearchError(f"cannot use {self._path}: {error}{hint}")
 
@@ -127,28 +129,28 @@ class SearchIndex:
         """Close the connection."""
         self._db.close()
 
-    # ---- growing
+    # ---- indexing
 
     def has_another_edition(self, archived: Archived) -> bool:
-        """Were lines of an archive indexed that are others now?"""
+        """Tell whether indexed lines of an archive were changed since."""
         sql = "SELECT 1 FROM archives WHERE key = :key AND edition != :edition"
         return bool(self._ask(sql, {"key": archived.key, "edition": archived.edition}))
 
     def begin_anew(self) -> None:
-        """Leave an empty index: what FTS5 deletes would stay in its file for a while."""
+        """Start an empty index: rows that FTS5 deletes would stay in its file for a while."""
         self._db.close()
         remove_index(self._path)
         self._begin()
 
     def missing_bytes(self, archived: Archived) -> int:
-        """Return how much of an archive is not indexed yet."""
+        """Return the number of bytes of an archive that are not indexed yet."""
         return archived.size - self._reach(archived.key)
 
     def catch_up(self, archived: Archived, should_stop: Callable[[], bool] = lambda: False) -> int:
-        """Index what is new in an archive; return how many passages.
+        """Index the new lines of an archive; return the number of passages.
 
-        A kill, and being told to stop, leaves what was committed; the rest follows the next time.
-        SearchError: the disk is full, say.
+        After a kill or a stop, committed lines stay indexed and the rest follows the next time.
+        SearchError: for instance, the disk is full.
         """
         if not self.missing_bytes(archived):
             return 0
@@ -177,7 +179,10 @@ class SearchIndex:
         return int(self._db.execute(sql, known).fetchone()[0])
 
     def _add(self, archive: int, lines: Iterator[tuple[int, bytes]]) -> tuple[int, int]:
-        """Index so many lines; what another process has indexed meanwhile is left out."""
+        """Index up to LINES_PER_COMMIT lines; return the numbers of passages and of lines read.
+
+        Lines that another process has indexed meanwhile are skipped.
+        """
         sql = "SELECT bytes FROM archives WHERE id = ?"
         reach = self._db.execute(sql, (archive,)).fetchone()[0]
         added = read = 0
@@ -194,7 +199,7 @@ class SearchIndex:
     def _add_line(self, archive: int, offset: int, raw: bytes) -> int:
         try:
             passage = passage_of(raw)
-        except Exception as error:  # noqa: BLE001  whatever it holds, the lines behind it count
+        except Exception as error:  # noqa: BLE001  a bad line must not stop the others
             self._skip(archive, offset, str(error) or type(error).__name__)
             return 0
         if passage is None:
@@ -205,7 +210,7 @@ class SearchIndex:
         ).lastrowid
         text = folded(passage.words)
         self._db.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (row, text))
-        # The last two characters begin a trigram too, so that pieces of one or two are found.
+        # The last two characters start a trigram too, so that terms of one or two are found.
         self._db.execute("INSERT INTO pieces (rowid, text) VALUES (?, ?)", (row, f"{text}\n\n"))
         return 1
 
@@ -217,10 +222,10 @@ class SearchIndex:
         rows = self._ask("SELECT bytes FROM archives WHERE key = :key", {"key": key})
         return int(rows[0][0]) if rows else 0
 
-    # ---- finding
+    # ---- searching
 
     def count(self, terms: list[Term], filters: Filters) -> int:
-        """Return how many lines are found."""
+        """Return the number of matching lines."""
         matching = self._matching(terms)
         if not matching.sql:
             return 0
@@ -229,7 +234,7 @@ class SearchIndex:
         return int(self._ask(sql, {**matching.values, **filters.values})[0][0])
 
     def find(self, terms: list[Term], filters: Filters, limit: int) -> list[Hit]:
-        """Return lines that hold all the terms, the newest first."""
+        """Return lines that match all terms, newest first."""
         matching = self._matching(terms)
         if not matching.sql:
             return []
@@ -242,7 +247,7 @@ class SearchIndex:
         return [Hit(*row) for row in self._ask(sql, values)]
 
     def _matching(self, terms: list[Term]) -> "_Matching":
-        """Return the question for the rowids of the passages that hold all terms."""
+        """Return the query for the rowids of passages that match all terms."""
         words = [
             quoted(each.text) + "*" * (not each.ends_word) for each in terms if each.is_of_words
         ]
@@ -259,7 +264,7 @@ class SearchIndex:
         return _Matching(sql, wanted)
 
     def _piece(self, text: str) -> str:
-        """Return the condition for a piece of text; empty: it stands nowhere."""
+        """Return the FTS5 condition for a part of a text; "": it occurs nowhere."""
         if len(text) >= TRIGRAM:
             return quoted(text)
         sql = "SELECT term FROM temp.trigrams WHERE term >= :first AND term < :behind"
@@ -274,7 +279,7 @@ class SearchIndex:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """All or nothing."""
+        """Run the block in one transaction."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
             yield
@@ -297,9 +302,9 @@ _JOINED = """
 
 
 def skipped_lines(path: Path, limit: int) -> tuple[list[Skipped], int]:
-    """Return some of the lines that could not be indexed, and how many there are.
+    """Return up to `limit` lines that could not be indexed, and the number of all.
 
-    An index that is not there, or cannot be read, has none: the next search says why.
+    A missing or unreadable index has none; the next search reports the reason.
     """
     some = """
         SELECT a.key, s.offset, s.reason FROM skipped s JOIN archives a ON a.id = s.archive
@@ -314,7 +319,7 @@ def skipped_lines(path: Path, limit: int) -> tuple[list[Skipped], int]:
 
 
 def remove_index(path: Path) -> int:
-    """Delete the index; return how many bytes that was. Nothing in it cannot be made again."""
+    """Delete the index, which can be rebuilt; return its size in bytes."""
     freed = 0
     for suffix in ("", "-wal", "-shm"):
         part = Path(f"{path}{suffix}")

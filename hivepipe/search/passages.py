@@ -1,4 +1,4 @@
-"""What can be found in one line of a transcript: everything that was said, called or answered."""
+"""The searchable text of one transcript line: messages, tool calls and results."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from hivepipe.events import clean, is_machine_made
 from hivepipe.transcripts.lines import Fields, moment, part, read_line, text
 
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
-SUMMARY = "hivepipe-summary"  # a line that stands for a summary of ours
+SUMMARY = "hivepipe-summary"  # type of a line that contains a summary of ours
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """One line's words: who said them (user, claude, tool, title, summary), when, and the words."""
+    """The text of one line, its author (user, claude, tool, title, summary) and its time."""
 
     who: str
     time: str
@@ -21,9 +21,9 @@ class Passage:
 
 
 def passage_of(raw: bytes) -> Passage | None:
-    """Return what a line says; None: nothing that anybody would look for.
+    """Return the text of a line; None: it has none.
 
-    ValueError: it is no JSON object, or one that is nested too deep to be read.
+    ValueError: it is not a JSON object, or is nested too deeply.
     """
     if not raw.strip():
         return None
@@ -69,14 +69,14 @@ def _of_block(block: Fields) -> Iterator[str]:
         case "tool_result":
             content = block.get("content")
             for item in content if isinstance(content, list) else [content]:
-                # An image is megabytes of base64, and nobody's words.
+                # An image is megabytes of base64 without any text.
                 if not (isinstance(item, dict) and item.get("type") == "image"):
                     yield from _leaves(item.get("text") if isinstance(item, dict) else item)
             yield text(block, "tool_use_id")
 
 
 def _leaves(value: Any) -> Iterator[str]:
-    """Yield every text in a value, in order, without the depth of a recursion."""
+    """Yield every text in a value, in order, without recursion."""
     waiting = [value]
     while waiting:
         item = waiting.pop()

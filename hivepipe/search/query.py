@@ -1,4 +1,4 @@
-"""What people type into a search: terms, where each stands, and conditions beside them."""
+"""Parse search queries: terms and filters."""
 
 import re
 from collections.abc import Iterator
@@ -8,13 +8,13 @@ from hivepipe.errors import SearchError
 
 _PARTS = re.compile(r'"([^"]*)"|(\S+)')
 _WORD = re.compile(r"\w")
-_SIGMA = "\N{GREEK SMALL LETTER SIGMA}"  # the other stands at the end of a word only
+_SIGMA = "\N{GREEK SMALL LETTER SIGMA}"  # the final form occurs at the end of a word only
 _ONLY_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One piece of text that is asked for, folded; it may have to begin, or to be, whole words."""
+    """One text to search for, folded; it may be restricted to word boundaries."""
 
     text: str
     begins_word: bool = False
@@ -22,16 +22,16 @@ class Term:
 
     @property
     def is_of_words(self) -> bool:
-        """Do the borders of words matter? A text without a letter or digit has none."""
+        """Tell whether word boundaries matter; a text without a letter or digit has none."""
         return self.begins_word and bool(_WORD.search(self.text))
 
     @property
     def is_one_word(self) -> bool:
-        """Is it all letters, digits and underscores?"""
+        """Tell whether it consists of letters, digits and underscores."""
         return bool(_ONLY_WORD.fullmatch(self.text))
 
     def place_in(self, folded_text: str) -> tuple[int, int] | None:
-        """Return where it stands first in a folded text."""
+        """Return the range of its first occurrence in a folded text; None: it does not occur."""
         if not self.is_of_words:
             begin = folded_text.find(self.text)
             return None if begin < 0 else (begin, begin + len(self.text))
@@ -42,7 +42,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Conditions beside the words; empty: all lines."""
+    """SQL conditions besides the terms; empty: all lines."""
 
     sql: str = ""
     values: dict[str, object] = field(default_factory=dict)
@@ -57,7 +57,9 @@ class Filters:
         since: str = "",
         until: str = "",
     ) -> "Filters":
-        """`session` may be the beginning of an id; times are UTC, as the archive writes them."""
+        """Return the conditions; `session` may be a prefix of an id, times are UTC as in the
+        archive.
+        """
         conditions = {
             "AND substr(a.project || '/', 1, length(:project)) = :project": project,
             "AND substr(a.session_id, 1, length(:session)) = :session": session,
@@ -73,20 +75,20 @@ class Filters:
 
 
 def flat(text: str) -> str:
-    """Return a text in which all white space is one blank each."""
+    """Return a text with each run of white space replaced by one space."""
     return " ".join(text.split())
 
 
 def folded(text: str) -> str:
-    """Return a text as it is compared: in one case, its white space one blank each."""
+    """Return a text in the form used for comparison: lower case, with single spaces."""
     return flat(text).lower().replace("\N{GREEK SMALL LETTER FINAL SIGMA}", _SIGMA)
 
 
 def terms_of(asked: str, *, whole_words: bool = False) -> list[Term]:
-    """Return what is asked for; SearchError: nothing is.
+    """Return the terms of a query; SearchError: there are none.
 
-    "so" stands for a text with blanks, wor* for words that begin so. Nothing else is syntax: what
-    people look for is full of dots, dashes and brackets.
+    "some text" in quotes is a phrase, wor* matches words with this prefix. There is no other
+    syntax, because searched texts are full of dots, dashes and brackets.
     """
     terms = list(dict.fromkeys(_terms(asked, whole_words)))
     if not terms:
@@ -95,12 +97,12 @@ def terms_of(asked: str, *, whole_words: bool = False) -> list[Term]:
 
 
 def quoted(text: str) -> str:
-    """Return a text as FTS5 takes it: nothing in it is syntax."""
+    """Return a text as an FTS5 string, in which nothing is syntax."""
     return '"{}"'.format(text.replace('"', '""'))
 
 
 def fts_query(asked: str) -> str:
-    """Return the question for an index of words: all of them, punctuation left out."""
+    """Return the FTS5 query for all words of a search, without punctuation."""
     terms = [each for each in terms_of(asked) if _WORD.search(each.text)]
     if not terms:
         raise SearchError("nothing to search for: give at least one word")
