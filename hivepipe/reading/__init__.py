@@ -1,1 +1,1 @@
-"""What the commands and pages read: typed functions whose results are bounded."""
+"""Queries of commands and pages: typed functions with bounded results."""

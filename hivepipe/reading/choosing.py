@@ -1,4 +1,4 @@
-"""Which session somebody means: one with rows, or one that is known by its archive alone."""
+"""Find a session by the start of its id, in the store or in the archive."""
 
 from contextlib import suppress
 
@@ -13,18 +13,18 @@ LAST = "last"
 
 
 def session_named(home: str, start: str) -> str:
-    """Return the one session whose id begins so; `last`: the one whose transcript grew last.
+    """Return the session whose id starts with `start`; `last`: the one whose archive grew last.
 
     StoreError: there is none, or several.
     """
     found: list[str] = []
-    with suppress(StoreError), listings(database_path(home)) as store:  # none without a database
+    with suppress(StoreError), listings(database_path(home)) as store:  # no ids without a database
         found = store.ids("session", start)
     return _one(home, found, start)
 
 
 def session_in(home: str, store: Listings, start: str) -> str:
-    """Return the same from an open store."""
+    """Return the same, with a store that is open already."""
     return _one(home, store.ids("session", start), start)
 
 

@@ -1,7 +1,7 @@
-"""A kept transcript as a conversation: pieces in their order, subagents where they were called.
+"""An archived transcript as a conversation: pieces in order, subagents after their calls.
 
-It is read line by line and never held: memory is that of the longest line. Every line is redacted
-once more on its way out, by the rules that are in force now.
+It is read line by line, so the memory used is that of the longest line. Every line is redacted
+again with the rules in force now.
 """
 
 from collections import deque
@@ -21,14 +21,14 @@ from hivepipe.redaction.redactor import Redactor
 from hivepipe.redaction_config import load_redactor
 from hivepipe.transcripts.lines import Fields, read_line
 
-BEFORE, BEHIND = 20, 40  # pieces around a hit
-LOOK_BACK_BYTES = 2 << 20  # before a hit, in an archive that is not compressed
+BEFORE, BEHIND = 20, 40  # number of pieces before and after a hit
+LOOK_BACK_BYTES = 2 << 20  # bytes before a hit that are read for its context
 DEEPEST = 8
-MOST_CALLS = 1000  # whose names are known when their answers come
+MOST_CALLS = 1000  # calls whose names are kept for their results
 
 
 class Conversation(NamedTuple):
-    """Whose it is, what its metadata say, and its pieces, which are read as they are taken."""
+    """Session and agent, metadata, and the pieces, which are read lazily."""
 
     session: str
     agent: str
@@ -38,18 +38,18 @@ class Conversation(NamedTuple):
 
 
 def conversation(home: str, start: str, around: int | None = None) -> Conversation:
-    """Return the conversation of a session or subagent whose id begins so; `last`: the newest.
+    """Return the conversation of a session or subagent by the start of its id; `last`: the newest.
 
-    `around`: only what stands around the line that holds this byte, as `search` names it.
-    ArchiveError: nothing is archived of it, or the archive has no such byte.
+    `around`: only the pieces around the line with this byte offset, as `search` prints it.
+    ArchiveError: it is not archived, or the archive has no such byte.
     """
     archives = archives_of(home)
     key = _key(home, archives, start)
     entry = archives.index.entries()[key]
-    # Also what was found later than a line that is shown, and is not cleared yet.
+    # Includes secrets found later than a line, of which the archive is not cleared yet.
     known = archives.known_of(entry["session_id"])
     reader = _Reader(archives, load_redactor(home).of_session(known))
-    # Around a hit there are few, and that there is none is to be known before the head is printed.
+    # These are few, and a missing offset has to be reported before the head is printed.
     pieces = reader.all(key, entry) if around is None else iter([*reader.around(entry, around)])
     meta = archives.meta_of(entry) or {}
     return Conversation(entry["session_id"], entry["agent_id"], entry["agent_type"], meta, pieces)
@@ -76,7 +76,7 @@ class _Reader:
     _shown: set[str] = field(default_factory=set)
 
     def all(self, key: str, entry: Entry, depth: int = 0) -> Iterator[Piece]:
-        """Yield all pieces, those of each subagent behind its call."""
+        """Yield all pieces, those of each subagent after its call."""
         self._shown.add(key)
         for offset, line in self._lines(entry, 0):
             for piece in self._pieces(line, offset, depth):
@@ -88,7 +88,7 @@ class _Reader:
             yield from self._others(entry["session_id"])
 
     def around(self, entry: Entry, offset: int) -> Iterator[Piece]:
-        """Yield some pieces before a byte, those of its line, and some behind."""
+        """Yield some pieces before an offset, those of its line, and some after it."""
         before: deque[Piece] = deque(maxlen=BEFORE)
         behind, found = BEHIND, False
         begin = max(offset - LOOK_BACK_BYTES, 0)
@@ -114,7 +114,7 @@ class _Reader:
             raise ArchiveError(f"the archive has no byte {offset}")
 
     def _agent(self, session: str, piece: Piece) -> Iterator[Piece]:
-        """Yield what a subagent did, once."""
+        """Yield the pieces of a subagent, once."""
         key = f"{session}/{piece.id}"
         entry = self.archives.index.entries().get(key)
         if entry is None or key in self._shown or piece.depth >= DEEPEST:
@@ -123,7 +123,7 @@ class _Reader:
         yield from self.all(key, entry, piece.depth + 1)
 
     def _others(self, session: str) -> Iterator[Piece]:
-        """Yield what the subagents did that no answer names."""
+        """Yield the pieces of subagents that no tool result names."""
         for entry in self.archives.of_subagents(session).values():
             yield from self._agent(session, Piece(AGENT, "", id=entry["agent_id"]))
 
@@ -139,7 +139,7 @@ class _Reader:
             yield placed
 
     def _note_call(self, piece: Piece) -> None:
-        """Know a call by its id: of several at once the answers come later."""
+        """Remember the name of a call by its id: results of parallel calls come later."""
         self._last_call = piece.id
         self._calls[piece.id] = piece.text
         if len(self._calls) > MOST_CALLS:
@@ -150,7 +150,7 @@ class _Reader:
             yield offset, line
 
     def _lines_with_ends(self, entry: Entry, begin: int) -> Iterator[tuple[int, Fields, int]]:
-        """Yield the committed lines from a byte on; half a line at the start is left out."""
+        """Yield the committed lines from a byte on; a partial line at the start is left out."""
         with self.archives.opened(entry) as kept, kept.open_to_read() as file:
             reach = kept.reach()
             length = reach.length if reach else 0

@@ -1,4 +1,4 @@
-"""One line of a transcript as the pieces that people read: what was said, called, answered."""
+"""Split a transcript line into the pieces of a conversation: messages, calls, results."""
 
 import difflib
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from hivepipe.events import clean, is_machine_made
 from hivepipe.transcripts.lines import Fields, id_of, moment, part, text
 from hivepipe.transcripts.usage import is_api_error
 
-MOST_CHARS = 40_000  # of one piece; the archive has the rest
+MOST_CHARS = 40_000  # of one piece; longer texts are cut
 MOST_DIFF_LINES = 200
 LARGEST_DIFFED_CHARS = 200_000  # comparing longer texts takes too long
 LONGEST_LABEL = 120
@@ -23,7 +23,7 @@ USER, CLAUDE, THINKING, CALL, RESULT, FAILURE, NOTE, AGENT = (
     "note",
     "agent",
 )
-# What of its input names a call best, the first that there is
+# The input fields that describe a call; the first one present is shown.
 _NAMES = (
     "file_path",
     "notebook_path",
@@ -42,14 +42,14 @@ _NAMES = (
 class Piece(NamedTuple):
     """One piece; `id` is that of a call, or of the agent whose conversation follows.
 
-    `of`: which call it answers, where that is not the piece before.
+    `of`: the call that it answers, if that is not the previous piece.
     """
 
     kind: str
     text: str
-    at: str = ""  # UTC, as the store writes times
-    offset: int = 0  # of the byte at which its line begins
-    depth: int = 0  # 1: of a subagent, 2: of a subagent's own
+    at: str = ""  # UTC, in the store's format
+    offset: int = 0  # of the first byte of its line
+    depth: int = 0  # 1: of a subagent, 2: of a subagent of a subagent
     id: str = ""
     diff: tuple[str, ...] = ()
     of: str = ""
@@ -57,7 +57,7 @@ class Piece(NamedTuple):
 
 
 def pieces_of(line: Fields) -> Iterator[Piece]:
-    """Yield the pieces of a line; what is no conversation has none."""
+    """Yield the pieces of a line; none if it is not part of the conversation."""
     at = moment(line)
     for piece in _pieces(line):
         yield piece._replace(at=at, text=_capped(piece.text))
@@ -95,7 +95,7 @@ def _call(block: Fields) -> Piece:
 
 
 def _label(arguments: Fields) -> str:
-    """Return what the call is about, on one line; of a long path its end says more."""
+    """Return the description of a call on one line; a long path is cut at its start."""
     key = next((each for each in _NAMES if _text(arguments, each)), "")
     label = " ".join(_text(arguments, key).split())
     if len(label) <= LONGEST_LABEL:
@@ -121,7 +121,7 @@ def _of_user(line: Fields, message: Fields) -> Iterator[Piece]:
 
 
 def _kind_of_words(line: Fields, block: Fields) -> str:
-    """Is it a person's word, or one that Claude Code wrote?"""
+    """Return USER for a person's text, NOTE for one that Claude Code wrote."""
     is_own = line.get("isMeta") is True or line.get("isCompactSummary") is True
     return NOTE if is_own or is_machine_made(_text(block, "text")) else USER
 
@@ -157,11 +157,11 @@ def _capped(said: str) -> str:
     return f"{said[:MOST_CHARS]}\n[{len(said) - MOST_CHARS:,} more characters]"
 
 
-# ---- what a call changes in a file
+# ---- file changes of a call
 
 
 def _diff(arguments: Fields) -> tuple[str, ...]:
-    """Return the lines that Edit, MultiEdit or Write takes out (-) and puts in (+)."""
+    """Return the lines that Edit, MultiEdit or Write removes (-) and adds (+)."""
     edits = arguments.get("edits")
     each = [*filter(_is_edit, edits if isinstance(edits, list) else ()), arguments]
     lines = [line for edit in each for line in _changed(edit)]

@@ -1,4 +1,4 @@
-"""The events of a session in the order of their times."""
+"""The events of a session, sorted by time."""
 
 import json
 from collections.abc import Callable
@@ -11,7 +11,7 @@ _CHECKPOINT = "Auto-checkpoint: "
 
 
 class Event(NamedTuple):
-    """One line of a time line; what an event does not have is None."""
+    """One event of a time line; fields that it does not have are None."""
 
     at: str
     kind: str
@@ -23,14 +23,14 @@ class Event(NamedTuple):
 
 
 class Events(NamedTuple):
-    """The newest events, the oldest of them first, and how many older ones there are."""
+    """The newest events, oldest first, and the number of older ones."""
 
     shown: list[Event]
     left_out: int
 
 
 class _Source(NamedTuple):
-    """The rows of a table that are an event each, with the time of the event."""
+    """A table whose rows are events, with the SQL expression of their time."""
 
     table: str
     time: str
@@ -91,7 +91,7 @@ def _log(at: str, row: Entry) -> Event:
 
 
 def file_of(data: str | None) -> str | None:
-    """Return the file that a checkpoint's line names; None: it names none."""
+    """Return the file that a checkpoint's data names; None: it names none."""
     try:
         return str(json.loads(data or "{}").get("file_path") or "") or None
     except (ValueError, AttributeError):  # written by another program
@@ -115,14 +115,14 @@ def _called(row: Entry) -> str:
 
 
 def _outcome(row: Entry) -> str:
-    """Return how an agent ended: the cleanup leaves the outcome, where there is one."""
+    """Return the outcome of an agent, else its deletion reason or status."""
     if row.get("outcome"):
         return str(row["outcome"])
     return str(row["deleted_reason"] or "deleted" if row["status"] == "deleted" else row["status"])
 
 
 def _span(began: str | None, ended: str) -> str:
-    """Return how long an agent worked; empty if its start is not known."""
+    """Return the running time of an agent as text; "" if its start is unknown."""
     try:
         delta = datetime.fromisoformat(ended) - datetime.fromisoformat(began or "")
     except (ValueError, TypeError):  # no time, or one without a zone
@@ -131,7 +131,7 @@ def _span(began: str | None, ended: str) -> str:
     return f"{secs:.0f} s" if secs < 120 else f"{secs / 60:.0f} min"
 
 
-# Events of one time: a session starts first and ends last.
+# Order of events with the same time: a session starts first and ends last.
 _ORDER = {"started": 0, "paused": 2, "ended": 2}
 
 _ENDED = "(status IN ('completed', 'failed', 'deleted') OR deleted_at IS NOT NULL)"

@@ -1,4 +1,4 @@
-"""All that is known of one session: its row, its events, its files, its cost, its summary."""
+"""Everything known about one session: row, events, files, cost, summary."""
 
 from typing import Any, NamedTuple, TypeVar
 
@@ -18,7 +18,7 @@ Kind = TypeVar("Kind")
 
 
 class Spent(NamedTuple):
-    """What the messages of a session used; dollars None: no model has a price."""
+    """The usage of a session's messages; dollars None: no model has a price."""
 
     messages: int
     tokens: int
@@ -27,7 +27,7 @@ class Spent(NamedTuple):
 
 
 class TimeLine(NamedTuple):
-    """One session; `session` is None once its row and its archive were deleted."""
+    """One session; `session` is None if its row and its archive were deleted."""
 
     session: Entry | None
     instances: list[Entry]
@@ -62,7 +62,7 @@ def _session(home: str, store: Listings, session: str) -> Entry | None:
 
 
 def _of_archive(home: str, session: str) -> Entry | None:
-    """Return what the transcript says of a session that only the sweep took in."""
+    """Return the metadata of a session that is only in the archive, in the form of a row."""
     meta = _archived(home, session)
     if not meta:
         return None
@@ -89,13 +89,13 @@ def _of_archive(home: str, session: str) -> Entry | None:
 
 
 def _of(meta: dict[str, Any], name: str, kind: type[Kind]) -> Kind:
-    """Return a field of a description; an empty one if it is of another kind."""
+    """Return a field of the metadata; an empty value if it has another type."""
     value = meta.get(name)
     return value if isinstance(value, kind) else kind()
 
 
 def _files(home: str, session: str, events: list[Event]) -> list[str]:
-    """Return the files that were written: by the transcript, and by the checkpoints."""
+    """Return the files that were written, according to checkpoints and the transcript."""
     found = dict.fromkeys(event.file_path for event in events if event.file_path)
     found |= dict.fromkeys(_of(_archived(home, session), "files_modified", list))
     return [str(path) for path in found][:MOST_FILES]
@@ -105,7 +105,7 @@ def _archived(home: str, session: str) -> dict[str, Any]:
     archives = archives_of(home)
     try:
         return archives.meta_of(archives.find(session)[1]) or {}
-    except (HivepipeError, OSError):  # nothing was archived yet
+    except (HivepipeError, OSError):  # not archived yet
         return {}
 
 
