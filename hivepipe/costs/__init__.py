@@ -1,1 +1,1 @@
-"""What a message costs: tokens, a dated price table, exact arithmetic. Pure."""
+"""Compute the cost of messages: tokens, a dated price table, exact arithmetic. No I/O."""

@@ -1,10 +1,10 @@
-"""The price table: TOML in, dollars out.
+"""The price table: read from TOML, used to compute dollars.
 
-A row names its models, prices per million tokens, and may name the day from which it holds
-(`from`), the length of the prompt beyond which it holds (`above`), and factors for fast mode and
-for inference in one region. Of a model's rows those of the newest day decide, and of these the
-one with the greatest `above` that the prompt exceeds. A release of a model never takes the price
-of its neighbour: what has no row has no price.
+A row has names of models and prices per million tokens. It may have a first day (`from`), a prompt
+length above which it applies (`above`), and factors for fast mode and for inference in one region.
+For a model the rows of the newest day apply, and of these the one with the greatest `above` that
+the prompt exceeds. A model without a row has no price; the price of a similar release is never
+used.
 """
 
 import datetime
@@ -41,7 +41,7 @@ class Price:
 
 @dataclass(frozen=True)
 class PriceTable:
-    """Prices by model, with the day they were looked up and where."""
+    """Prices by model, with the date and source of the table."""
 
     date: str
     source: str
@@ -49,13 +49,13 @@ class PriceTable:
     models: Mapping[str, tuple[Price, ...]]
 
     def cost(self, rate: Rate, tokens: Tokens) -> Decimal | None:
-        """Return what messages of one rate cost in dollars; None: there is no price for them."""
+        """Return the cost in dollars of messages of one rate; None: there is no price."""
         price = self._price(rate)
         if price is None:
             return None
         if rate.speed and rate.speed not in price.factors:
             return None
-        # Where a model has no premium for a region, that region costs no more.
+        # A model without a premium for a region costs the same there.
         factor = price.factors.get(rate.speed, 1) * price.factors.get(rate.region, Decimal(1))
         counts = zip(tokens[: len(_COUNTS)], price.per_million, strict=True)
         dollars = factor * sum(count * each for count, each in counts) / MILLION
@@ -64,7 +64,7 @@ class PriceTable:
         return None if self.web_search is None else dollars + tokens.web_searches * self.web_search
 
     def with_overrides(self, other: "PriceTable") -> "PriceTable":
-        """Return this table, each model that the other one names being priced by that alone."""
+        """Return this table with the models of the other one replacing those of the same name."""
         return PriceTable(
             date=max(self.date, other.date),
             source=other.source or self.source,
@@ -88,7 +88,7 @@ def plain_name(model: str) -> str:
 
 
 def read_prices(text: str) -> PriceTable:
-    """Read a price table; PricesError says what is wrong with it."""
+    """Parse a price table; PricesError gives the error."""
     try:
         content = tomllib.loads(text, parse_float=Decimal)
     except (tomllib.TOMLDecodeError, RecursionError) as error:

@@ -1,13 +1,13 @@
-"""The counts a message is billed by."""
+"""The token counts of a message, and what else decides its price."""
 
 from typing import NamedTuple
 
-# A prompt longer than one of these may have prices of its own.
+# Prompts longer than one of these sizes may have other prices.
 BANDS = (100_000, 200_000)
 
 
 class Tokens(NamedTuple):
-    """Tokens of one message, or of many together; web searches are billed apiece."""
+    """Tokens of one message, or the sum of several; web searches are billed per search."""
 
     input: int = 0
     output: int = 0
@@ -18,24 +18,24 @@ class Tokens(NamedTuple):
 
     @property
     def prompt(self) -> int:
-        """All that was sent: what decides on the prices of long prompts."""
+        """Return the tokens that were sent, which decide whether long-prompt prices apply."""
         return self.input + self.cache_read + self.cache_write_5m + self.cache_write_1h
 
     @property
     def band(self) -> int:
-        """The greatest border that one message's prompt exceeds; 0 if none."""
+        """Return the greatest band size that one message's prompt exceeds; 0 if none."""
         return max((border for border in BANDS if self.prompt > border), default=0)
 
     def plus(self, other: "Tokens") -> "Tokens":
-        """Add, count by count."""
+        """Return the sum, count by count."""
         return Tokens(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 
 class Rate(NamedTuple):
-    """What, beside the counts, decides on the price: messages of one rate can be added up."""
+    """What decides the price besides the counts; messages of one rate can be added up."""
 
     model: str
-    day: str  # UTC, as 2026-11-21
-    speed: str = ""  # "fast", or empty
-    region: str = ""  # "us" for inference in the US alone, or empty
+    day: str  # UTC, such as 2026-11-21
+    speed: str = ""  # "fast" or ""
+    region: str = ""  # "us" for inference in the US only, or ""
     band: int = 0
