@@ -1,1 +1,1 @@
-"""What a session leaves behind: its text, the question, who may be asked, the answer."""
+"""Summaries by language models: excerpt, question, provider, answer."""

@@ -1,8 +1,8 @@
-"""The process that asks: a request as JSON on stdin, one JSON object on stdout.
+"""The process that asks a provider: a request as JSON on stdin, one JSON object on stdout.
 
-`python -I -m hivepipe.summaries.asker`, started by `call.py` alone. It lives for one question: the
-library takes 100 MB and seconds to import, which no worker should carry about. For `claude -p` it
-becomes that program, whose environment alone then holds the credential.
+`python -I -m hivepipe.summaries.asker`, started by `call.py` only. It lives for one question,
+because the library takes 100 MB and seconds to import, which no worker should keep in memory. For
+`claude -p` it becomes that program, so that only that environment has the credential.
 """
 
 import json
@@ -20,10 +20,10 @@ Request = dict[str, Any]
 
 
 def main() -> None:
-    """Ask, and say what became of it."""
+    """Ask the provider and print the reply."""
     core_dumps.close_memory()
     request: Request = json.loads(sys.stdin.buffer.read())
-    signal.alarm(int(request["ends_after_secs"]))  # should nobody be left to kill it
+    signal.alarm(int(request["ends_after_secs"]))  # ends the process if its parent was killed
     if request["kind"] == "claude":
         program = find_program("claude")
         if program:
@@ -36,12 +36,13 @@ def main() -> None:
         said = ask_over_http(request)
     sys.stdout.write(json.dumps(said))
     sys.stdout.flush()
-    os._exit(0)  # connections of the library may linger
+    os._exit(0)  # connections of the library may still be open
 
 
 def become_claude(program: str, request: Request) -> NoReturn:
-    """Turn into `claude -p` with its hooks off and its prompt on stdin."""
-    with tempfile.TemporaryFile() as file:  # a pipe may hold less, and nobody is left to fill it
+    """Replace this process by `claude -p` with hooks off and the prompt on stdin."""
+    # not a pipe: its buffer may be too small, and no process would fill it
+    with tempfile.TemporaryFile() as file:
         file.write(f"{request['instructions']}\n{request['text']}".encode())
         file.seek(0)
         os.dup2(file.fileno(), 0)
@@ -53,7 +54,7 @@ def become_claude(program: str, request: Request) -> NoReturn:
 
 
 def claude_arguments(request: Request) -> list[str]:
-    """Return what `claude` is told: nothing of the user's, no tools, no transcript, a price."""
+    """Return the arguments of `claude`: no user settings, no tools, no transcript, a budget."""
     return [
         "-p",
         "--model",

@@ -1,4 +1,4 @@
-"""Anthropic's messages, as the process that asks speaks them."""
+"""The model for Anthropic's messages API, for the process that asks."""
 
 from typing import Any
 
@@ -10,9 +10,10 @@ from pydantic_ai.providers.anthropic import AnthropicProvider
 
 
 def anthropic_model(request: dict[str, Any], client: httpx2.AsyncClient) -> Model[Any]:
-    """Return the model; its client does not try again by itself."""
+    """Return the model; its client does not retry by itself."""
     asking = AsyncAnthropic(
-        api_key=request["secret"] or "none",  # the library wants one where a server does not
+        # the library requires a key even if the server does not
+        api_key=request["secret"] or "none",
         base_url=request["url"],
         http_client=client,
         max_retries=0,

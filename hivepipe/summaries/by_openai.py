@@ -1,4 +1,4 @@
-"""What speaks OpenAI's protocols: OpenAI, OpenRouter, Codex' service, servers of one's own."""
+"""Models for OpenAI's protocols: OpenAI, OpenRouter, the service of Codex, local servers."""
 
 from typing import Any
 
@@ -14,10 +14,11 @@ from pydantic_ai.providers.openrouter import OpenRouterProvider
 
 
 def openai_model(request: dict[str, Any], client: httpx2.AsyncClient) -> Model[Any]:
-    """Return the model; its client does not try again by itself."""
+    """Return the model; its client does not retry by itself."""
     account = {"chatgpt-account-id": request["account"]} if request["account"] else {}
     asking = AsyncOpenAI(
-        api_key=request["secret"] or "none",  # the library wants one where a server does not
+        # the library requires a key even if the server does not
+        api_key=request["secret"] or "none",
         base_url=request["url"],
         http_client=client,
         max_retries=0,

@@ -1,8 +1,8 @@
-"""One question to a language model, in a process that ends: `asker` for HTTP, `claude` itself.
+"""One question to a language model, asked in a separate process: `asker`, or `claude` itself.
 
-The process leads a group of its own. It gets the question and the credential through its stdin;
-its environment is a list, its arguments hold neither. It is killed with all its children when the
-time is up, when it says too much, and when this process is told to stop.
+The process leads its own process group. It gets the question and the credential through stdin; its
+environment is a fixed list, and its arguments contain neither. It is killed with its children after
+the time limit, after too much output, and when this process is told to stop.
 """
 
 import json
@@ -23,19 +23,19 @@ from hivepipe.settings import inherited
 from hivepipe.summaries.providers import Offer
 from hivepipe.summaries.question import ANSWER_TOKENS, Answer, Question, read_answer
 
-MOST_REQUESTS = 2  # the second one mends an answer of the wrong form
+MOST_REQUESTS = 2  # the second one corrects an answer of the wrong form
 LONGEST_ANSWER_BYTES = 1 << 20
 LOOK_EVERY_SECS = 0.2
-GRACE_SECS = 5.0  # after which a process whose parent was killed ends by itself
+GRACE_SECS = 5.0  # then a process whose parent was killed ends by itself
 REASON_CHARACTERS = 300
-SHORTEST_SECRET = 8  # what is shorter guards nothing, and stands in any text
+SHORTEST_SECRET = 8  # a shorter secret protects nothing, and may be part of any text
 
-# What a failure is called -> may another try succeed?
+# Kind of failure -> whether another try may succeed
 FAILURES = {
     "rate limit": True,
     "server": True,
     "unreachable": True,
-    "cut off": True,  # it was sent: the model may have answered
+    "cut off": True,  # the request was sent: the model may have answered
     "timeout": True,
     "stopped": True,
     "quota": False,
@@ -47,22 +47,22 @@ FAILURES = {
 }
 
 
-# Providers refuse these before any model has read anything of that request.
+# Providers refuse these before a model has read the request.
 UNBILLED = ("rate limit", "server", "unreachable", "quota", "auth", "refused")
 
 
 class Used(NamedTuple):
-    """What a call used, as far as the provider says; None: it did not come to say so."""
+    """The usage of a call as far as the provider reports it; None: not reported."""
 
     requests: int
     input_tokens: int | None
     output_tokens: int | None
-    unsaid: int = 0  # of the requests: those of which nobody says what they used
-    cost_usd: float | None = None  # where the provider itself says
+    unsaid: int = 0  # requests of unknown usage
+    cost_usd: float | None = None  # if the provider reports it
 
 
 class Reply(NamedTuple):
-    """What became of a call: an answer, or the kind of failure and its reason."""
+    """The result of a call: an answer, or the kind of failure and its reason."""
 
     answer: Answer | None
     used: Used
@@ -72,7 +72,7 @@ class Reply(NamedTuple):
 
     @property
     def may_succeed_later(self) -> bool:
-        """Is it worth another try?"""
+        """Tell whether a retry may succeed."""
         return FAILURES.get(self.failure, False)
 
 
@@ -85,7 +85,7 @@ def ask(
     dollars: float,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Reply:
-    """Ask once; at most so many requests, seconds and dollars. Whatever happens is a reply."""
+    """Ask once, within these limits; every error is returned as a reply."""
     granted = min(requests, MOST_REQUESTS)
     request = {
         "kind": offer.provider.kind,
@@ -119,7 +119,7 @@ _SAID = {
 
 
 def _run(data: bytes, timeout_secs: float, should_stop: Callable[[], bool]) -> tuple[bytes, str]:
-    """Return what the process said, and why it was killed, if so."""
+    """Run the process; return its output, and the kind of failure if it was killed ("" if not)."""
     process = subprocess.Popen(
         [sys.executable, "-I", "-m", "hivepipe.summaries.asker"],
         stdin=subprocess.PIPE,
@@ -134,7 +134,7 @@ def _run(data: bytes, timeout_secs: float, should_stop: Callable[[], bool]) -> t
     try:
         return _converse(process.stdin, process.stdout, data, timeout_secs, should_stop)
     finally:
-        with suppress(ProcessLookupError):  # the children too, and also after a good end
+        with suppress(ProcessLookupError):  # also its children, and also after success
             os.killpg(process.pid, signal.SIGKILL)
         process.stdout.close()
         process.wait()
@@ -147,7 +147,8 @@ def _converse(
     timeout_secs: float,
     should_stop: Callable[[], bool],
 ) -> tuple[bytes, str]:
-    with suppress(BrokenPipeError), stdin:  # whoever ends at once says why on stdout, or not at all
+    # a process that ends at once reports the reason on stdout, or not at all
+    with suppress(BrokenPipeError), stdin:
         stdin.write(data)
     said = b""
     deadline = time.monotonic() + timeout_secs
@@ -193,7 +194,7 @@ def _reply_of(said: dict[str, Any], question: Question) -> Reply:
 
 
 def _reply_of_claude(said: dict[str, Any], question: Question) -> Reply:
-    """Read the last line of `claude -p --output-format json`; what `asker` says looks as above."""
+    """Parse the output of `claude -p --output-format json`, or an error of `asker`."""
     if "requests" in said:
         return _reply_of(said, question)
     usages = said.get("modelUsage")
@@ -234,7 +235,7 @@ def _whole(fields: dict[str, Any], *names: str) -> int:
 
 
 def _without(reason: str, offer: Offer) -> str:
-    """Return a reason as it may be stored and logged: some providers repeat what they were sent."""
+    """Return a reason that may be stored and logged: some providers repeat what they received."""
     secrets = (offer.secret, offer.account)
     for secret in (it for it in secrets if len(it) >= SHORTEST_SECRET):
         reason = reason.replace(secret, "***REDACTED***")

@@ -1,6 +1,7 @@
-"""What the user agreed to for one home: who is asked, with which model. Without it nobody is.
+"""The user's consent for one home: provider, model and address. Without it no model is asked.
 
-It lies in the user's state folder: a home may lie in a repository, and nobody else's word counts.
+It is kept in the user's state folder: a home may be in a repository, whose author cannot consent
+for the user.
 """
 
 import json
@@ -18,7 +19,7 @@ OFF = "summaries by a language model are off: `hivepipe summaries enable`"
 
 
 class Consent(NamedTuple):
-    """Who may be sent what a session said."""
+    """The provider, model and address that may receive the text of sessions."""
 
     kind: str
     model: str
@@ -27,12 +28,12 @@ class Consent(NamedTuple):
 
 
 def consent_path(home: str) -> Path:
-    """Return where it is kept."""
+    """Return the path of the consent."""
     return Path(state_folder(), "summaries", short_hash(home))
 
 
 def read_consent(home: str) -> Consent | None:
-    """Return what was agreed to; None: nothing."""
+    """Return the consent; None: there is none."""
     try:
         said = json.loads(read_small(str(consent_path(home))))
         return Consent(*(str(said[name]) for name in Consent._fields))
@@ -41,7 +42,7 @@ def read_consent(home: str) -> Consent | None:
 
 
 def give_consent(home: str, offer: Offer, at: str) -> None:
-    """Agree to this offer, as it is now; SummaryError: it cannot be noted."""
+    """Record the consent to this offer; SummaryError: it cannot be written."""
     path = str(consent_path(home))
     given = Consent(offer.provider.kind, offer.model, offer.url, at)
     try:
@@ -52,15 +53,15 @@ def give_consent(home: str, offer: Offer, at: str) -> None:
 
 
 def withdraw_consent(home: str) -> None:
-    """Take it back."""
+    """Withdraw the consent."""
     with suppress(FileNotFoundError):
         consent_path(home).unlink()
 
 
 def is_enabled(home: str, *, with_environment: bool = True) -> bool:
-    """May anybody be asked at all? A word that is neither yes nor no is taken as no.
+    """Tell whether a model may be asked at all; a setting that is neither yes nor no means no.
 
-    Without the environment it answers as a process of the stack would: it has none of this shell's.
+    `with_environment=False`: as a process of the stack sees it, without this shell's variables.
     """
     word = _word(with_environment)
     return settings.means_yes(word) if word else read_consent(home) is not None
@@ -72,7 +73,7 @@ def _word(with_environment: bool) -> str:
 
 
 def objection(home: str, offer: Offer, *, with_environment: bool = True) -> str:
-    """Say why this offer may not be used; empty: it may."""
+    """Return why this offer may not be used; "" if it may."""
     if not is_enabled(home, with_environment=with_environment):
         return OFF
     refused = offer.trouble or terms.trouble()

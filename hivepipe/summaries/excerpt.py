@@ -1,7 +1,7 @@
-"""The end of a conversation as plain text: what a language model is given to read. Pure.
+"""The end of a conversation as plain text, the input of a language model. No I/O.
 
-Of what tools answered only the beginning is kept, and of what Claude thought nothing: the
-conversation itself says more in fewer bytes.
+Tool results are cut to their beginning, and thinking is left out: the conversation itself has more
+information in fewer bytes.
 """
 
 import re
@@ -18,7 +18,7 @@ CALL_CHARACTERS = 300
 RESULT_CHARACTERS = 500
 SAID_CHARACTERS = 4_000
 
-# Who resumes a session and leaves it again has said nothing that is worth another summary.
+# Commands of the terminal; a session that was only resumed and left needs no new summary.
 _OF_THE_TERMINAL = re.compile(
     r"<local-command-|<command-name>/(exit|quit|clear|resume|status|cost|usage|context|model)<"
 )
@@ -26,19 +26,21 @@ _ARGUMENTS = ("file_path", "notebook_path", "command", "pattern", "skill", "desc
 
 
 class Excerpt(NamedTuple):
-    """The text, and how many messages people and Claude wrote in all."""
+    """The text, and the number of messages of people and Claude in the whole conversation."""
 
     text: str
     messages: int
 
     @property
     def state(self) -> str:
-        """Name what was said: a session that is resumed and says nothing has the same state."""
+        """Return a hash of the text: a session that is resumed without a message has the same
+        state.
+        """
         return blake2b(self.text.encode(), digest_size=12).hexdigest()
 
 
 def excerpt_of(lines: Iterable[bytes]) -> Excerpt:
-    """Return the end of a transcript, of whole paragraphs, in at most 20 kB of UTF-8."""
+    """Return the end of a transcript, in whole paragraphs, at most 20 kB of UTF-8."""
     kept: list[str] = []
     size = messages = 0
     for raw in lines:
@@ -52,7 +54,7 @@ def excerpt_of(lines: Iterable[bytes]) -> Excerpt:
 
 
 def last_bytes(words: str, limit: int) -> str:
-    """Return the end of a text in at most so many bytes of UTF-8."""
+    """Return the end of a text, at most `limit` bytes of UTF-8."""
     return words.encode("utf-8", "replace")[-limit:].decode("utf-8", "ignore")
 
 

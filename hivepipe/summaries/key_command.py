@@ -1,4 +1,4 @@
-"""A command of the user's that prints a key: run for each call, and for no other reason."""
+"""The user's command that prints an API key; it is run once for each call."""
 
 import os
 import shlex
@@ -13,7 +13,7 @@ LIMIT_SECS = 10.0
 
 
 def key_printed_by(command: str) -> str:
-    """Return the key; CredentialsError says why there is none, and nothing of what was printed."""
+    """Return the key; CredentialsError gives the reason of a failure, without any of the output."""
     try:
         process = subprocess.Popen(
             shlex.split(command),
@@ -25,7 +25,7 @@ def key_printed_by(command: str) -> str:
             start_new_session=True,
         )
     except (OSError, ValueError, IndexError) as error:
-        # Not the words of an OSError: they name the program, which may be the key by mistake.
+        # Not the text of an OSError: it names the program, which may be the key by mistake.
         reason = error.strerror if isinstance(error, OSError) else error
         raise CredentialsError(f"the command for the key does not start: {reason}") from None
     try:
@@ -34,7 +34,7 @@ def key_printed_by(command: str) -> str:
         message = f"the command for the key took longer than {LIMIT_SECS:.0f} s"
         raise CredentialsError(message) from None
     finally:
-        with suppress(ProcessLookupError):  # its children too
+        with suppress(ProcessLookupError):  # also its children
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         if process.stdout:
@@ -47,5 +47,5 @@ def key_printed_by(command: str) -> str:
 
 
 def is_key(text: str) -> bool:
-    """Can this be a key: one line of ASCII?"""
+    """Tell whether this can be a key: one line of printable ASCII."""
     return bool(text) and text.isascii() and text.isprintable()

@@ -1,7 +1,7 @@
-"""The question over HTTP, by pydantic-ai: providers, structured output, mending, kinds of errors.
+"""Ask over HTTP with pydantic-ai: providers, structured output, corrections, error kinds.
 
-Imported by the process that asks alone. Requests and bytes are counted on the wire: neither the
-library nor a server decides how many there are.
+Imported only by the process that asks. Requests and bytes are limited at the HTTP client,
+independently of the library and the server.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ Request = dict[str, Any]
 
 LONGEST_RESPONSE_BYTES = 1 << 20
 
-# The first class that fits names the failure.
+# The first matching class gives the kind of failure.
 _KINDS: tuple[tuple[type[Exception], str], ...] = (
     (exceptions.ModelQuotaExceededError, "quota"),
     (exceptions.ModelAuthenticationError, "auth"),
@@ -42,11 +42,11 @@ class TooLargeError(Exception):
 
 
 class NoMoreRequestsError(Exception):
-    """The library wanted to send more than was granted."""
+    """The library tried to send more requests than granted."""
 
 
 def ask_over_http(request: Request) -> dict[str, Any]:
-    """Ask, and mend an answer of the wrong form; return the answer or the kind of failure."""
+    """Ask, with a retry for an answer of the wrong form; return the answer or the failure."""
     return asyncio.run(_ask(request))
 
 
@@ -55,8 +55,9 @@ async def _ask(request: Request) -> dict[str, Any]:
     usage, limits = RunUsage(), UsageLimits(request_limit=request["requests"])
     client = httpx2.AsyncClient(
         timeout=request["timeout_secs"],
-        trust_env=not request["is_local"],  # a proxy is none of those who may read it
-        headers={"Accept-Encoding": "identity"},  # what is bounded is what is read
+        trust_env=not request["is_local"],  # a proxy is not among the agreed receivers
+        # so that the size limit applies to what is decoded
+        headers={"Accept-Encoding": "identity"},
         event_hooks={"request": [wire.count], "response": [wire.limit]},
     )
     async with client:
@@ -65,7 +66,7 @@ async def _ask(request: Request) -> dict[str, Any]:
                 request["text"], usage=usage, usage_limits=limits
             )
             said: dict[str, Any] = {"answer": dict(answer.output)}
-        except Exception as error:  # noqa: BLE001  whatever it is, it is the reply
+        except Exception as error:  # noqa: BLE001  any error is the reply
             said = _failure(error, was_sent=wire.sent > 0)
     known = bool(usage.input_tokens or usage.output_tokens)
     tokens = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
@@ -99,9 +100,9 @@ def _agent(request: Request, client: httpx2.AsyncClient) -> Agent[object, Any]:
 
 
 def _model(request: Request, client: httpx2.AsyncClient) -> tuple[Model[Any], bool]:
-    """Return the model, and whether its answers take a schema.
+    """Return the model, and whether its answers support a schema.
 
-    Of the libraries only the one that is needed is imported: each takes half a second and 30 MB.
+    Only the library that is needed is imported: each takes half a second and 30 MB.
     """
     if request["kind"] == "anthropic":
         from hivepipe.summaries.by_anthropic import anthropic_model  # noqa: PLC0415
@@ -113,7 +114,7 @@ def _model(request: Request, client: httpx2.AsyncClient) -> tuple[Model[Any], bo
 
 
 class _Wire:
-    """Counts what is sent, and bounds what comes back."""
+    """Counts the requests, and limits the size of responses."""
 
     def __init__(self, granted: int) -> None:
         self.sent = 0
@@ -147,7 +148,7 @@ class _Limited(httpx2.AsyncByteStream):
 
 
 def _failure(error: BaseException, *, was_sent: bool) -> dict[str, Any]:
-    """Name a failure; what the library does not foresee comes of what was answered."""
+    """Return kind and reason of a failure; an unknown error after sending counts as "answer"."""
     chain = [error]
     while (cause := chain[-1].__cause__ or chain[-1].__context__) and len(chain) < 10:
         chain.append(cause)

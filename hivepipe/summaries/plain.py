@@ -1,4 +1,4 @@
-"""The summary that costs nothing: what the archive's metadata and Claude Code itself say. Pure."""
+"""The summary without a model, made from the archive's metadata and Claude Code's own text."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def plain_summary(meta: dict[str, Any]) -> Answer:
 
 
 def plain_text_summary(text: str, harness: str) -> Answer:
-    """Return a summary of a text of which no metadata are known: its size, and its last words."""
+    """Return a summary of a text without metadata: its size, and its end."""
     lines = len(text.splitlines())
     of = "" if harness == "other" else f" of {harness}"
     head = f"A text{of}, {counted(lines, 'line')}."

@@ -1,7 +1,7 @@
-"""Who may be asked: the credentials in their order, and where each of them leads.
+"""Providers, and the credentials for them in order of preference.
 
-A credential comes from the process's own environment, else from `credentials.env`, which
-`hivepipe credentials set` writes and every call reads anew. No process of a stack inherits one.
+A credential comes from the process's own environment, else from `credentials.env`, which `hivepipe
+credentials set` writes and every call reads again. Processes of a stack inherit none.
 """
 
 import json
@@ -22,23 +22,23 @@ from hivepipe.settings import environment, of_files, variable
 from hivepipe.summaries.key_command import is_key, key_printed_by
 from hivepipe.web_address import KIND, is_local, is_web_address
 
-Said = Callable[[str], str | None]  # what is set: everywhere, or in files alone
+Said = Callable[[str], str | None]  # reads a setting: from everywhere, or from files only
 Kind = Literal["openrouter", "anthropic", "openai", "codex", "claude"]
 
 FILE_NAME = "credentials.env"
 LIMIT_BYTES = 64_000
 CODEX = "Codex OAuth"
-NO_KEY = "no key"  # what a server on this machine asks for
+NO_KEY = "no key"  # for a server on this machine that needs none
 
 
 class Provider(NamedTuple):
-    """One way to ask: its credential, the model unless another is named, and its address."""
+    """A provider: its credentials, default model and default address."""
 
     kind: Kind
-    credentials: tuple[str, ...]  # names, the first one found wins
+    credentials: tuple[str, ...]  # names of variables; the first one found is used
     model: str
     url: str
-    receiver: str  # who gets to read what is sent
+    receiver: str  # who can read what is sent
 
 
 PROVIDERS = (
@@ -71,48 +71,48 @@ PROVIDERS = (
     ),
 )
 SETTABLE = tuple(name for it in PROVIDERS for name in it.credentials if name != CODEX)
-_COMMAND = "_COMMAND"  # behind the name of a key: not the key stands there but what prints it
-EMBEDDINGS_KEY = "HIVEPIPE_EMBEDDINGS_KEY"  # of `embeddings_url`
-MEMORY_SERVER_KEY = "HIVEPIPE_MEMORY_SERVER_KEY"  # of `memory_server`
-KEPT = (*SETTABLE, EMBEDDINGS_KEY, MEMORY_SERVER_KEY)  # what may stand in the file
+_COMMAND = "_COMMAND"  # suffix of a key's name, for a command that prints the key
+EMBEDDINGS_KEY = "HIVEPIPE_EMBEDDINGS_KEY"  # for `embeddings_url`
+MEMORY_SERVER_KEY = "HIVEPIPE_MEMORY_SERVER_KEY"  # for `memory_server`
+KEPT = (*SETTABLE, EMBEDDINGS_KEY, MEMORY_SERVER_KEY)  # names allowed in the file
 
 
 @dataclass(frozen=True)
 class Offer:
-    """A provider that can be asked: its secret is in no `repr`, and leaves in one pipe only."""
+    """A provider with a credential; the secret is not in its `repr` and goes into one pipe."""
 
     provider: Provider
     name: str  # of the credential
-    source: str  # "environment", or the file it is in
+    source: str  # "environment", or the file
     model: str
     url: str
     secret: str = field(repr=False)
     account: str = field(default="", repr=False)
-    trouble: str = ""  # why it cannot be used after all
-    command: str = ""  # prints the secret, which is then not known yet
+    trouble: str = ""  # why it cannot be used; "" if it can
+    command: str = ""  # prints the secret, which is not known yet
 
     def with_secret(self) -> "Offer":
-        """Return it ready to be used; CredentialsError: its command prints no key."""
+        """Return the offer with its secret; CredentialsError: its command prints no key."""
         return replace(self, secret=key_printed_by(self.command)) if self.command else self
 
     @property
     def is_local(self) -> bool:
-        """Is it a server on this machine, which costs nothing?"""
+        """Tell whether it is a server on this machine, which costs nothing."""
         return is_local(self.url)
 
     @property
     def receiver(self) -> str:
-        """Say who gets to read what is sent."""
+        """Return who can read what is sent, as text."""
         if self.url == self.provider.url:
             return self.provider.receiver
         return f"the server {urlsplit(self.url).netloc}"
 
 
 def find_offer(*, with_environment: bool = True) -> Offer | None:
-    """Return what the first credential in the order offers, or a server that needs none; or None.
+    """Return the offer of the first credential in order, or of a server without one; or None.
 
-    CredentialsError: `credentials.env` cannot be believed. Without the environment it answers as a
-    process of the stack would, that has none of this shell's. No command for a key is run.
+    CredentialsError: `credentials.env` cannot be trusted. `with_environment=False`: as a process of
+    the stack sees it, without this shell's variables. A command for a key is not run.
     """
     kept = _read_file()
     said = variable if with_environment else of_files
@@ -136,7 +136,7 @@ def find_offer(*, with_environment: bool = True) -> Offer | None:
 
 
 def _keyless(said: Said) -> Offer | None:
-    """Return a server on this machine that the user named; such a one may ask for no key."""
+    """Return a local server that the user named, which may need no key; None without one."""
     for provider in PROVIDERS:
         if _named_url(provider, said) and provider.kind != "codex":
             offer = _offer(provider, said, NO_KEY, "this machine")
@@ -162,11 +162,11 @@ def _named_url(provider: Provider, said: Said) -> str:
     return (named.get(provider.kind) or "").rstrip("/")
 
 
-# ---- the file
+# ---- the file of credentials
 
 
 def credentials_path() -> Path:
-    """Return where `hivepipe credentials set` puts them."""
+    """Return the path of the file that `hivepipe credentials set` writes."""
     return Path(user_config_folder(), FILE_NAME)
 
 
@@ -176,7 +176,7 @@ def read_credentials() -> dict[str, str]:
 
 
 def read_commands() -> dict[str, str]:
-    """Return name -> the command that prints the secret; CredentialsError as above."""
+    """Return name -> command that prints the secret; CredentialsError as above."""
     kept = _read_file()
     return {name: kept[name + _COMMAND] for name in SETTABLE if name + _COMMAND in kept}
 
@@ -206,9 +206,9 @@ def _lines() -> list[str]:
 
 
 def write_credential(name: str, secret: str | None, *, by_command: bool = False) -> None:
-    """Keep a credential, or the command that prints it, or with None forget it.
+    """Store a credential or the command that prints it; None removes it.
 
-    What else is in the file, the user's own comments say, stays. CredentialsError says why not.
+    Other lines of the file, such as comments, stay. CredentialsError gives the reason of a failure.
     """
     if name not in (SETTABLE if by_command else KEPT):
         raise CredentialsError(f"{name} is none of {', '.join(SETTABLE if by_command else KEPT)}")
@@ -234,7 +234,7 @@ def write_credential(name: str, secret: str | None, *, by_command: bool = False)
 
 
 def _codex(provider: Provider, said: Said) -> Offer | None:
-    """Read Codex's access token; it is never refreshed, for that would log the user out there."""
+    """Return an offer with Codex's access token, which is not refreshed, as that ends its login."""
     path = Path(environment("CODEX_HOME") or f"{user_folder()}/.codex", "auth.json")
     try:
         tokens = json.loads(read_bytes(path)[:LIMIT_BYTES])["tokens"]
@@ -250,7 +250,7 @@ def _codex(provider: Provider, said: Said) -> Offer | None:
 
 
 def _expires(token: str) -> float:
-    """Return when a JSON web token expires; one that does not say is taken as expired."""
+    """Return when a JSON web token expires; 0 if it has no expiry, so that it counts as expired."""
     try:
         middle = token.split(".")[1]
         claims: Any = json.loads(urlsafe_b64decode(middle + "=" * (-len(middle) % 4)))

@@ -1,7 +1,7 @@
-"""What a language model is asked, and the form of its answer. Pure.
+"""The question to a language model, and the form of its answer. No I/O.
 
-The transcript is somebody's text: it may say "ignore your instructions". It is fenced, called data,
-and the answer is only ever stored and shown, never carried out.
+The transcript is untrusted: it may contain "ignore your instructions". It is fenced and declared as
+data, and the answer is only stored and shown, never executed.
 """
 
 from typing import Any, NamedTuple
@@ -44,18 +44,18 @@ _MEMORIES = {
 
 
 class Memory(NamedTuple):
-    """One memory that was brought into the session."""
+    """One memory that was recalled into the session."""
 
     name: str
     text: str
 
 
 class Question(NamedTuple):
-    """All that is sent, but for model and credential."""
+    """The content of a request, apart from model and credential."""
 
     instructions: str
     text: str
-    names: tuple[str, ...] = ()  # of the memories to be rated
+    names: tuple[str, ...] = ()  # of the memories to rate
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -74,22 +74,22 @@ class Question(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """Return how much is sent, as UTF-8."""
+        """Return the size of the content in bytes of UTF-8."""
         return len(self.instructions.encode()) + len(self.text.encode())
 
 
 class Answer(NamedTuple):
-    """What came back, in the form that was asked for."""
+    """The parsed answer."""
 
     summary: str
     key_learnings: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     open_ends: tuple[str, ...] = ()
-    useful: dict[str, bool] = {}  # noqa: RUF012  memory -> was it of use?
+    useful: dict[str, bool] = {}  # noqa: RUF012  memory -> useful
 
 
 def question_of(transcript: str, memories: tuple[Memory, ...] = ()) -> Question:
-    """Return the question about a text; each memory counts once, by its name."""
+    """Return the question about a text; of memories with one name the first is used."""
     named = {memory.name: memory for memory in reversed(memories)}
     rated = sorted(named.values())[:MOST_MEMORIES]
     words = f"<transcript>\n{_fenced(transcript, 'transcript')}\n</transcript>"
@@ -101,14 +101,14 @@ def question_of(transcript: str, memories: tuple[Memory, ...] = ()) -> Question:
 
 
 def _fenced(words: str, tag: str) -> str:
-    """Take from a text what would end its fence."""
+    """Escape the end tag of the fence in a text."""
     return words.replace(f"</{tag}", f"<\\/{tag}")
 
 
 def read_answer(said: object, names: tuple[str, ...] = ()) -> Answer:
-    """Check an answer against the schema, and whether it is any good; AnswerError says what not.
+    """Parse and check an answer; AnswerError gives the error.
 
-    What it says of memories that nobody asked about is dropped.
+    Ratings of memories that were not in the question are dropped.
     """
     if not isinstance(said, dict):
         raise AnswerError("the answer is no object")

@@ -1,4 +1,4 @@
-"""Why a call failed, in a sentence for people: no name of a class, no dump of a library's."""
+"""The reason of a failed call as a sentence for users, without class names or library output."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,19 +21,19 @@ _BY_THE_SYSTEM = ("unreachable", "cut off", "broken")
 
 
 def sentence(kind: str, chain: Sequence[BaseException]) -> str:
-    """Return what went wrong; `chain` is the error and what caused it."""
+    """Return the reason; `chain` is the error and its causes."""
     details = (_of_answer(chain), _of_provider(chain), _of_system(kind, chain))
     detail = next(filter(None, details), "")
     return f"{_SENTENCES[kind]}: {detail}" if detail else _SENTENCES[kind]
 
 
 def _of_answer(chain: Sequence[BaseException]) -> str:
-    """What our own check of the answer said."""
+    """Return the error of our own check of the answer."""
     return next((str(each) for each in chain if isinstance(each, AnswerError)), "")
 
 
 def _of_provider(chain: Sequence[BaseException]) -> str:
-    """The status and the provider's own words."""
+    """Return the HTTP status and the provider's message."""
     for each in chain:
         status = getattr(each, "status_code", None)
         if isinstance(status, int):
@@ -51,6 +51,6 @@ def _message(body: Any) -> str:
 
 
 def _of_system(kind: str, chain: Sequence[BaseException]) -> str:
-    """What the operating system, or Python, said first."""
+    """Return the first error of the operating system or Python."""
     words = str(chain[-1]).strip().splitlines()
     return words[0] if words and kind in _BY_THE_SYSTEM else ""

@@ -1,4 +1,4 @@
-"""What a call may cost, and how much a day may: for all projects of the user together."""
+"""The cost of a call, and the daily caps for all projects of the user together."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,14 +17,14 @@ DAILY_TOKENS = 200_000
 DAILY_DOLLARS = 0.50
 TIMEOUT_SECS = 60.0
 
-FORM_TOKENS = 700  # of the schema and the wrapping
-_ASSUMED = "claude-opus-5"  # as Claude Code prices a model that it does not know (2.1.197)
+FORM_TOKENS = 700  # tokens of the schema and of the protocol
+_ASSUMED = "claude-opus-5"  # Claude Code uses the prices of this model for unknown ones (2.1.197)
 _USUAL_BYTES_PER_TOKEN = 4
 _USUAL_ANSWER_TOKENS = 400
 
 
 class Caps(NamedTuple):
-    """The most of one day."""
+    """The caps of one day."""
 
     calls: int
     tokens: int
@@ -32,7 +32,7 @@ class Caps(NamedTuple):
 
 
 def caps() -> Caps:
-    """Return what is set; a cap that cannot be read is 0."""
+    """Return the caps in force; a cap that is not a number is 0."""
     return Caps(
         int(_cap(variable("HIVEPIPE_LLM_DAILY_CALLS"), DAILY_CALLS)),
         int(_cap(variable("HIVEPIPE_LLM_DAILY_TOKENS"), DAILY_TOKENS)),
@@ -41,7 +41,7 @@ def caps() -> Caps:
 
 
 def trouble() -> str:
-    """Name a cap that cannot be read: then nobody is asked; empty: all can."""
+    """Return an error for a cap that is not a number, so that no model is asked; "" if none."""
     for name, text in (
         ("llm_daily_calls", variable("HIVEPIPE_LLM_DAILY_CALLS")),
         ("llm_daily_tokens", variable("HIVEPIPE_LLM_DAILY_TOKENS")),
@@ -53,7 +53,7 @@ def trouble() -> str:
 
 
 def timeout_secs() -> float:
-    """Return after how long a call is killed."""
+    """Return the time limit of a call in seconds."""
     return _number(variable("HIVEPIPE_LLM_TIMEOUT") or "") or TIMEOUT_SECS
 
 
@@ -70,16 +70,17 @@ def _number(text: str) -> float | None:
 
 
 def price(offer: Offer, prices: PriceTable, tokens: Tokens) -> Decimal | None:
-    """Return what tokens cost there; None: nobody knows. A model of this machine's own is free."""
+    """Return the cost of tokens; None: unknown. A model on this machine without a price is free."""
     today = f"{datetime.now(UTC):%Y-%m-%d}"
     cost = prices.cost(Rate(offer.model, today, band=tokens.band), tokens)
     return Decimal(0) if cost is None and offer.is_local else cost
 
 
 def budget_usd(offer: Offer, prices: PriceTable, question: Question) -> float:
-    """Return how many dollars a client may count for one request before it gives up.
+    """Return the budget of one request in dollars, for a client that counts its cost itself.
 
-    Claude Code counts at its own prices, which may be those of another model. It bills nothing.
+    Claude Code counts at its own prices, which may be those of another model; the count is not
+    billed.
     """
     tokens = most_tokens(question)
     models = (
@@ -89,15 +90,15 @@ def budget_usd(offer: Offer, prices: PriceTable, question: Question) -> float:
 
 
 def most_tokens(question: Question) -> Tokens:
-    """Return what one request can use at most.
+    """Return the most that one request can use.
 
-    A byte is at least what a token stands for, and one that mends an answer repeats it.
+    A token has at least one byte, and a request that corrects an answer repeats the answer.
     """
     return Tokens(question.size_bytes + FORM_TOKENS + ANSWER_TOKENS, ANSWER_TOKENS)
 
 
 def usual_tokens(size_bytes: int) -> Tokens:
-    """Return what one request of so many bytes usually uses."""
+    """Return the usual usage of one request of this size."""
     return Tokens(size_bytes // _USUAL_BYTES_PER_TOKEN + FORM_TOKENS, _USUAL_ANSWER_TOKENS)
 
 
