@@ -69,7 +69,7 @@ class Archives(Shelf):
         """
         make_root(self.root)
         with locked(self.root, source.key, desk.check_stop):
-            # checked under the lock, so that no other process removes the archive meanwhile
+            # Checked under the lock, so that no other process removes the archive meanwhile
             if desk.is_forgotten(source.session):
                 return 0
             try:

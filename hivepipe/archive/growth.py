@@ -22,7 +22,7 @@ from hivepipe.transcripts.said import Said
 from hivepipe.transcripts.usage import Usage
 
 PORTION_BYTES = 32 << 20
-# room for placeholders longer than their secrets, when fewer secrets were known
+# Room for placeholders longer than their secrets, when fewer secrets were known
 _ROOM_BYTES = 1 << 20
 
 # line -> (redacted line, names of the rules that matched)

@@ -121,7 +121,7 @@ def _bad_lines(kept: Kept, reach: Reach) -> Iterator[str]:
     try:
         with kept.open_to_read() as lines:
             length, checksum = summed(lines, reach.length)
-            # a partial line is only left by a killed process
+            # A partial line is only left by a killed process
             is_longer = lines.readline().endswith(b"\n")
     except OSError as error:
         yield f"its lines cannot be read: {error}"

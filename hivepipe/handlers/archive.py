@@ -154,7 +154,7 @@ def desk_of(workplace: Workplace, job: Envelope, *, with_usage: bool = True) -> 
 
 
 def _audit(folder: str, key: str, path: str, kinds: Counter[str], is_new: bool) -> None:
-    """Log a new archive, and what was redacted; that nothing was, only for a new archive."""
+    """Log a new archive with its redactions, and later redactions if there are any."""
     if is_new:
         record_archive(folder, Path(path))
     if is_new or kinds:

@@ -78,7 +78,7 @@ def take_in_archives(workplace: Workplace, job: Envelope, folder: str) -> Iterat
 
 
 def not_taken_in(home: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield the archives in the home's folder that hivepipe neither made nor imported unchanged."""
+    """Yield (path, problems) of archives that are not ours, and not imported as they are now."""
     manifest = Manifest(home)
     folder = kept_folder(home)
     known = {each.path: each.stamp for each in manifest.found(ARCHIVE)}

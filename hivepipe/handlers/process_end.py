@@ -143,7 +143,7 @@ def _known_claude_md(db: Database, profile: str, folder: str) -> set[str]:
 def _remove_old_copies(home: str) -> None:
     """Remove old snapshots: they were taken in long ago, or never will be."""
     with suppress(FileNotFoundError):
-        # the names that hooks give them
+        # The names that hooks give them
         for path in Path(home, "identity").glob("[0-9]*_[0-9]*_*"):
             if path.is_file() and time.time() - path.stat().st_mtime > KEPT_DAYS * 86_400:
                 path.unlink(missing_ok=True)

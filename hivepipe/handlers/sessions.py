@@ -10,7 +10,7 @@ from hivepipe.store.database import Database
 from hivepipe.store.session_state import ACTIVE, PAUSED, note_end, note_sign, note_turn_end
 
 logger = logging.getLogger(__name__)
-# deleted sessions that were logged: one warning each, the counters have the rest
+# Deleted sessions that were logged: one warning each, the counters have the rest
 _warned_of: set[str] = set()
 
 

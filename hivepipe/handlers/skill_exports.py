@@ -40,7 +40,7 @@ class SkillExports:
         self._exported: int | None = None  # the last exported use, if it is known
         self._failures = 0
         self._next_look = 0.0
-        # stamps of a store whose uses are all exported
+        # Stamps of a store whose uses are all exported
         self._looked_at: tuple[Stamp, ...] | None = None
 
     def tidy(self) -> None:
@@ -116,7 +116,7 @@ class SkillExports:
             if last and self._exported is None:
                 with locked(kept_folder(self._home), LOCK, Manifest(self._home)) as folder:
                     self._exported = folder.mark()
-            # the mark is of another database, or of uses that were forgotten
+            # The mark is of another database, or of uses that were forgotten
             if last < (self._exported or 0):
                 self._exported = 0
             return skill_uses_since(store, self._exported or 0)

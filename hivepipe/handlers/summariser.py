@@ -259,7 +259,7 @@ def of_compaction(material: Material) -> Made | None:
     if not isinstance(words, str) or not words:
         return None
     digest = blake2b(words.encode(), digest_size=12).hexdigest()
-    # a state of its own, so that the session's state is still summarised
+    # A state of its own, so that the session's state is still summarised
     state = Excerpt(f"{COMPACTION} {digest}", 0)
     named = material._replace(excerpt=state)
     return _made(named, PLAIN, Answer(words), provider=COMPACTION, reason="by Claude Code, free")

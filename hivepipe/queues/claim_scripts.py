@@ -1,5 +1,5 @@
 """The Lua scripts that claim and finish jobs. Redis runs each one atomically, so that a job is
-always in a list.
+always in a queue or a registry.
 
 rq:queue:<q>        list   waiting
 rq:wip:<q>          zset   running; member <job>:<execution>, score = end of the lease
@@ -20,12 +20,12 @@ hivepipe:accepted, :periodic, :done, :discarded   int   counters: jobs of events
 from hivepipe.queues.stock_jobs import EXECUTED_KEY
 
 EXECUTION = "hivepipe"  # RQ's execution id; one claiming worker per queue, so one is enough
-# newest envelope version seen in a queue that this worker cannot decode
+# Newest envelope version seen in a queue that this worker cannot decode
 NEWER_KEY = "hivepipe:newer"
 NEWER_SECS = 60
 OPERATIONS_KEY = "hivepipe:operations"  # hash: jobs done, by operation
 RETRIED_KEY = "hivepipe:retried"  # number of attempts that were scheduled for another try
-# no retry is delayed longer; a later due time means that the clock was set back
+# No retry is delayed longer; a later due time means that the clock was set back
 LONGEST_SECS = 4000
 CLOCK_KEY = "hivepipe:clock"
 CLOCK_EVERY_SECS = 5

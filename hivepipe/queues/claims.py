@@ -1,5 +1,5 @@
-"""Claim, acknowledge, retry and fail jobs. One script moves all of RQ's keys of a step, so that a
-job is always in a list.
+"""Claim, acknowledge, retry and fail jobs. One script changes all keys of a step, so that a job is
+always in a queue or a registry.
 
 A stock worker on several queues pops with BLPOP. Between the pop and its first write the job is in
 no list, and a restart at that moment loses it. Here the script that takes a job from its queue also

@@ -10,7 +10,7 @@ On the hook path, where the record names a URL.
 from _socket import AF_INET, AF_INET6, AF_UNIX, SOCK_DGRAM, socket
 
 PORT = 6379
-# datagram socket in the runtime folder; the process that moves the spool binds it
+# Datagram socket in the runtime folder; the process that moves the spool binds it
 BELL = "bell.sock"
 
 

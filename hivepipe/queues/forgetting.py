@@ -154,7 +154,7 @@ def rewrite_file(connection: Redis) -> None:
             try:
                 connection.bgrewriteaof()
                 is_asked = True
-            except ResponseError:  # one began meanwhile
+            except ResponseError:  # another rewrite has started
                 continue
         time.sleep(0.02)
     raise StackError("Redis does not rewrite its file: see `hivepipe logs redis`, forget again")
@@ -183,7 +183,7 @@ def _batches(keys: Iterator[bytes]) -> Iterator[list[bytes]]:
 
 
 def sessions_spooled(folder: Path, wanted: Wanted | None = None) -> set[str]:
-    """Return the sessions that events on disk name, or only those of events with the text."""
+    """Return the sessions of spooled events; with `wanted`, of files that hold its text."""
     found = set()
     for path in _spool_files(folder):
         if wanted is None or wanted.holds_text(_bytes(path)):
@@ -192,7 +192,7 @@ def sessions_spooled(folder: Path, wanted: Wanted | None = None) -> set[str]:
 
 
 def last_spooled(folder: Path) -> dict[str, str]:
-    """Return for each session that events on disk name when the last one was (UTC)."""
+    """Return session -> time of its last spooled event (UTC)."""
     seen: dict[str, str] = {}
     for path in spool_files(folder):
         stamp = path.name.partition("_")[0]
@@ -203,9 +203,10 @@ def last_spooled(folder: Path) -> dict[str, str]:
 
 
 def remove_spooled(folder: Path, wanted: Wanted, *, dry_run: bool = False) -> int:
-    """Remove events from the spool, set-aside ones too; return how many files.
+    """Remove events from the spool and from `bad/`; return how many files are affected.
 
-    A file that cannot be read goes if it names a session or holds the text. Other jobs stay.
+    A file that cannot be parsed is removed if it names a session or holds the text. Other jobs in
+    a file stay. With `dry_run` the files are only counted.
     """
     removed = 0
     for path in _spool_files(folder):
@@ -214,7 +215,7 @@ def remove_spooled(folder: Path, wanted: Wanted, *, dry_run: bool = False) -> in
                 continue
             entries = _entries(path)
             others = [entry for entry in entries if not _is_entry_wanted(entry, wanted)]
-            if entries and len(others) == len(entries):  # named in passing only
+            if entries and len(others) == len(entries):  # named in the jobs of other sessions only
                 continue
             removed += 1
             if dry_run:
@@ -224,7 +225,7 @@ def remove_spooled(folder: Path, wanted: Wanted, *, dry_run: bool = False) -> in
             else:
                 path.unlink()
                 Path(f"{path}.reason").unlink(missing_ok=True)
-        except FileNotFoundError:  # its writer, or the drain, was quicker
+        except FileNotFoundError:  # renamed by its writer, or drained, meanwhile
             continue
     return removed
 

@@ -22,7 +22,7 @@ def oldest_job_time(connection: Redis, spool: Path) -> str | None:
         pipe = connection.pipeline(transaction=False)
         for key in jobs[at : at + _AT_A_TIME]:
             pipe.hget(key, "created_at")
-        # a key of another type gives an error, and is ignored
+        # A key of another type gives an error, and is ignored
         times = pipe.execute(raise_on_error=False)
         found += [time.decode("utf-8", "replace") for time in times if isinstance(time, bytes)]
     return min(found, default=None)

@@ -47,7 +47,7 @@ class Housekeeper:
         """
         self._connection = connection
         self._address = address
-        # files of another server are not ours to look after
+        # Files of another server are not ours to look after
         self._is_our_server = address.startswith("/")
         self._spools = [Path(folder) for folder in spool_folders(str(home))]
         self._manifest = Manifest(str(home))

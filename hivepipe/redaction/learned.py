@@ -163,7 +163,7 @@ def _is_name(value: bytes) -> bool:
     """Tell whether it may be a name in a program, such as _AzureApiKeyT or Ed448PublicKey."""
     words = _WORD.findall(value)
     may_be_longer = len(value) >= _LONGEST_NAME_BYTES or _OF_DIGITS.fullmatch(value)
-    # average length of the words
+    # Average length of the words
     if sum(map(len, words)) > (4 if may_be_longer else 3) * len(words):
         return True
     return len(value) < _LONG_BYTES and not any(word.isdigit() for word in words)

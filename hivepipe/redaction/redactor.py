@@ -24,7 +24,7 @@ MAX_LINE_BYTES = 64 << 20
 UNREDACTABLE = "unredactable"  # rule name for a whole text that was replaced
 FOUND_BEFORE = "found before"  # rule name for a value that is known from another place
 
-# an address in one place is no secret everywhere
+# An address in one place is no secret everywhere
 _NOT_LEARNED = (UNREDACTABLE, FOUND_BEFORE, "email")
 _TAGGED = (REDACTED, EMAIL, SSH_KEY, AWS_KEY)  # replacements of the built-in rules
 _DEEPEST = 4  # levels of JSON in a text in JSON
@@ -73,7 +73,7 @@ class Redactor:
 
     @property
     def known(self) -> list[str]:
-        """Return what is known of the session's values, one line of text for each."""
+        """Return the data of the session's learned values, one line of text for each."""
         return [each.text() for each in self._learned.all] if self._learned else []
 
     def kind(self, rule: str) -> str:
@@ -81,7 +81,7 @@ class Redactor:
         return self._kinds.get(rule, rule)
 
     def redact_text(self, text: str) -> str:
-        """Return the text with a placeholder for every secret; on a timeout the whole text goes."""
+        """Return the text with placeholders for secrets; after a timeout, for the whole text."""
         data = text.encode("utf-8", "surrogatepass")
         suspects = self._scanner.suspects(data)
         edits = (

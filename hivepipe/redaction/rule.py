@@ -22,7 +22,7 @@ class Rule:
     kind: str  # used in placeholders and the audit log, in the singular
     pattern: str
     sieve: str  # matches the raw bytes of a line in every spelling of a secret
-    is_token: bool = False  # the pattern is a form that needs no name beside it
+    is_token: bool = False  # the pattern alone identifies a secret, without a name before it
     may_be_glued: bool = False  # also found right after other letters of a word
     replacement: str = REDACTED
     unless: str = ""  # text that matches this as a whole is no secret

@@ -22,9 +22,8 @@ from hivepipe.redaction.rule import START, WORDS, Rule
 _LEAST_GLUED_ENTROPY = 3.2
 _GLUED = 2  # the group of a token's pattern that matches such a token
 _BLOB_BYTES = 24
-_REREAD_BYTES = (
-    256  # of a value that is no secret: in `apiKey: process.env.API_KEY || "..."`, a name
-)
+# A short value that is no secret is searched again: in `apiKey: process.env.KEY || "..."`, a name.
+_REREAD_BYTES = 256
 AROUND_BYTES = 1 << 9  # bytes on both sides of a disguise that are read together with it
 _COUNTS = re.compile(r"\]\{[0-9]{2}")  # a sieve with counted repetitions
 MEMORY_BYTES = 64 << 20  # for one automaton; a pattern that needs more is refused
@@ -100,7 +99,7 @@ class Scanner:
                 if end:
                     yield max(start, 0), end
                 start = mark.start() - AROUND_BYTES
-            # a mark that starts before this belongs to the same part
+            # A mark that starts before this belongs to the same part
             behind = mark.end() + AROUND_BYTES
             end = behind + AROUND_BYTES
         if end:

@@ -112,7 +112,7 @@ class SearchIndex:
             raise self._unusable(error) from error
 
     def _unusable(self, error: sqlite3.Error) -> SearchError:
-        # neither a lock nor a full disk
+        # Neither a lock nor a full disk
         is_broken = not isinstance(error, sqlite3.OperationalError)
         hint = "; delete it to have it made anew" if is_broken else ""
         return SearchError(f"cannot use {self._path}: {error}{hint}")

@@ -25,7 +25,7 @@ class Sign:
     agent_id: str
     status: str
     type: str = ""
-    # the type is Claude Code's own value, not the one that the caller asked for
+    # The type is Claude Code's own value, not the one that the caller asked for
     type_is_claudes: bool = False
     name: str | None = None
     model: str | None = None

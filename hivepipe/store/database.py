@@ -117,7 +117,7 @@ class Database:
         try:
             yield
         except BaseException:
-            # otherwise SQLite has rolled back the whole transaction
+            # Otherwise SQLite has rolled back the whole transaction
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK TO job")
                 self._connection.execute("RELEASE job")

@@ -139,7 +139,7 @@ def remove_text(db: Database, wanted: Wanted, *, dry_run: bool = False) -> int:
         found = [
             (row, columns)
             for row in db.each(f"SELECT rowid AS row_number, * FROM {table}")
-            # the row is removed with its session
+            # The row is removed with its session
             if not (column and row[column] in wanted.sessions)
             and (columns := _columns_with_text(row, wanted))
         ]

@@ -13,7 +13,7 @@ from hivepipe.home import IN_PROJECT, absolute, short_hash, state_folder, tree_o
 from hivepipe.regular_file import read_text
 from hivepipe.settings import variable
 
-# suffixes of the files that SQLite keeps for a database
+# Suffixes of the files that SQLite keeps for a database
 SUFFIXES = ("", "-wal", "-shm", "-journal")
 LONGEST_HOME_BYTES = 512 - len("/hive.db-journal") - 16
 

@@ -471,7 +471,7 @@ def migrate(connection: sqlite3.Connection, backups: Path) -> None:
 
 
 def _pending(connection: sqlite3.Connection) -> list[tuple[str, str]]:
-    # read first: another process may create both at this moment
+    # Read first: another process may create both at this moment
     has_tables = _has_tables(connection)
     has_records = connection.execute(
         "SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'"

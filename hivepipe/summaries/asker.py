@@ -41,7 +41,7 @@ def main() -> None:
 
 def become_claude(program: str, request: Request) -> NoReturn:
     """Replace this process by `claude -p` with hooks off and the prompt on stdin."""
-    # not a pipe: its buffer may be too small, and no process would fill it
+    # Not a pipe: its buffer may be too small, and no process would fill it
     with tempfile.TemporaryFile() as file:
         file.write(f"{request['instructions']}\n{request['text']}".encode())
         file.seek(0)

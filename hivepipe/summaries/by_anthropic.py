@@ -12,7 +12,7 @@ from pydantic_ai.providers.anthropic import AnthropicProvider
 def anthropic_model(request: dict[str, Any], client: httpx2.AsyncClient) -> Model[Any]:
     """Return the model; its client does not retry by itself."""
     asking = AsyncAnthropic(
-        # the library requires a key even if the server does not
+        # The library requires a key even if the server does not
         api_key=request["secret"] or "none",
         base_url=request["url"],
         http_client=client,

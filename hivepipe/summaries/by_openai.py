@@ -17,7 +17,7 @@ def openai_model(request: dict[str, Any], client: httpx2.AsyncClient) -> Model[A
     """Return the model; its client does not retry by itself."""
     account = {"chatgpt-account-id": request["account"]} if request["account"] else {}
     asking = AsyncOpenAI(
-        # the library requires a key even if the server does not
+        # The library requires a key even if the server does not
         api_key=request["secret"] or "none",
         base_url=request["url"],
         http_client=client,

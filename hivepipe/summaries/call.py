@@ -147,7 +147,7 @@ def _converse(
     timeout_secs: float,
     should_stop: Callable[[], bool],
 ) -> tuple[bytes, str]:
-    # a process that ends at once reports the reason on stdout, or not at all
+    # A process that ends at once reports the reason on stdout, or not at all
     with suppress(BrokenPipeError), stdin:
         stdin.write(data)
     said = b""

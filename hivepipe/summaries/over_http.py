@@ -56,7 +56,7 @@ async def _ask(request: Request) -> dict[str, Any]:
     client = httpx2.AsyncClient(
         timeout=request["timeout_secs"],
         trust_env=not request["is_local"],  # a proxy is not among the agreed receivers
-        # so that the size limit applies to what is decoded
+        # So that the size limit applies to what is decoded
         headers={"Accept-Encoding": "identity"},
         event_hooks={"request": [wire.count], "response": [wire.limit]},
     )

@@ -84,7 +84,7 @@ class Tally:
     answer: str = ""  # text of the last answer
     answer_of: str = ""  # mark of its message
     tools: dict[str, list[int]] = field(default_factory=dict)  # name -> calls, ok, failed
-    # calls without a result: tool, path, type
+    # Calls without a result: tool, path, type
     calls: dict[str, list[str]] = field(default_factory=dict)
     agents: dict[str, str] = field(default_factory=dict)  # subagent -> its type
     recent: list[str] = field(default_factory=list)  # marks of the last lines

@@ -23,7 +23,7 @@ class Usage:
     time: str
     rate: Rate
     tokens: Tokens
-    # a subagent's message; or a side question's, which replays its parent's
+    # A subagent's message; or a side question's, which replays its parent's
     is_sidechain: bool = False
     is_replay: bool = False  # a fork's copy, which names the original session
 
