@@ -169,6 +169,7 @@ class Housekeeper:
         """Rewrite the append-only file, so that it holds no text of finished jobs."""
         try:
             if self._is_our_server and self.nothing_waits():
+                self._wait_for_rewrite()  # a running one has the jobs that waited when it began
                 self._connection.bgrewriteaof()
                 self._wait_for_rewrite()
         except RedisError as error:

@@ -106,7 +106,15 @@ def test_the_append_only_file_is_rewritten_when_the_stack_stops(sandbox: Sandbox
     for number in range(30):
         sandbox.fire(f"s-{number}")
     eventually(lambda: len(sandbox.sessions()) == 30)
+    eventually(lambda: is_quiet(sandbox))  # a text that waits stays
     sandbox.run("down")
     (log,) = [file for file in sandbox.home.rglob("*.aof") if file.is_file()][:1]
     # A job is 1.5 kB, and comes in by a script of 2 kB: 105 kB. The ticks stay, 10 kB.
     assert Path(log).stat().st_size < 50_000
+
+
+def is_quiet(sandbox: Sandbox) -> bool:  # noqa: F811
+    accounts = sandbox.report()["accounts"]
+    assert isinstance(accounts, dict), "Redis is away"
+    at_work = any(accounts[name] for name in ("waiting", "running", "retrying"))
+    return bool(accounts["done"]) and not at_work
