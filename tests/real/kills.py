@@ -71,11 +71,9 @@ def strike(person: Person, told: Told, kill: Kill, drawn: Random) -> int:
     with working(person) as client:
         wait_until_at(person, told, kill.at, drawn, client)
         time.sleep(drawn.uniform(0, BEHIND_SECS.get(kill.at, 0)))
-        blows: list[Callable[[], object]] = [
-            lambda: client.send_signal(kill.how),
-            *(lambda pid=pid: end(pid) for pid in victims),
-        ]
-        drawn.shuffle(blows)
+        # The supervisor dies before what it would start again.
+        blows: list[Callable[[], object]] = [lambda pid=pid: end(pid) for pid in victims]
+        blows.insert(drawn.randint(0, len(blows)), lambda: client.send_signal(kill.how))
         for blow in blows:
             blow()
     return len(victims)

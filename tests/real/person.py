@@ -12,7 +12,7 @@ from tests.conftest import CLI
 from tests.real.messages_api import MessagesApi
 from tests.real.scenarios import TOOLS
 
-SESSION_SECS = 120
+SESSION_SECS = 300
 KEY = "sk-ant-" + "dummy-" * 4
 
 
