@@ -54,7 +54,7 @@ def commit_batch(
 
 
 def own_fault(db: Database, job: Envelope) -> Exception | None:
-    """Execute a job in its savepoint; return its error, after which it has no effect.
+    """Execute a job in its savepoint; return None, or its error, after which it has no effect.
 
     sqlite3.Error: the store is at fault.
     """

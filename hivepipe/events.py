@@ -299,12 +299,12 @@ class ToolEvent(Event):
 
     @property
     def agent_tokens(self) -> int | None:
-        """Return the tokens of the agent's last request."""
+        """Return the tokens of the agent's last request, or None."""
         return self._count(self.response, "totalTokens")
 
     @property
     def agent_duration_ms(self) -> int | None:
-        """Return how long the agent ran, in ms."""
+        """Return how long the agent ran, in ms, or None."""
         return self._count(self.response, "totalDurationMs")
 
     @property

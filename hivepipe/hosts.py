@@ -73,14 +73,14 @@ class Host:
 
 
 def _is_codex(fields: Fields) -> bool:
-    """Recognise Codex by transcripts named rollout-*, or by a turn id."""
+    """Tell whether an event is from Codex, by a transcript named rollout-* or a turn id."""
     path = fields.get("transcript_path")
     named = isinstance(path, str) and path.rpartition("/")[2].startswith("rollout-")
     return named or ("turn_id" in fields and "prompt_id" not in fields)
 
 
 def _is_copilot(fields: Fields) -> bool:
-    """Recognise Copilot by a timestamp, camel case, and files by session."""
+    """Tell whether an event is from Copilot, by camel case, a timestamp and files by session."""
     if "sessionId" in fields and "session_id" not in fields:
         return True
     path = fields.get("transcript_path", "/session-state/")

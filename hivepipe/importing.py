@@ -71,8 +71,9 @@ class Importer:
         self.local_times = 0
 
     def queue(self, folder: Path, parts: tuple[str, ...]) -> Iterator[Outcome]:
-        """Import entries: each statement runs on copies in memory, and the changed rows are
-        imported.
+        """Import entries and yield the results.
+
+        Each statement runs on copies in memory, and the changed rows are imported.
         """
         sandbox = LegacySql(known_rows(self._db) if self._db else {})
         effects: dict[str, set[Touched]] = {}

@@ -37,7 +37,7 @@ MOST_RETRIES = 1_000_000  # RQ requires a number
 
 
 def run_job(envelope: str) -> Retry | None:
-    """Execute one job; a write in a transaction of its own.
+    """Execute one job, a write in a transaction of its own; return a Retry to delay the job.
 
     The database is that of HIVEPIPE_HOME, else of the working directory's project. Errors of the
     job itself are raised; RQ retries and then keeps the job as failed.

@@ -36,7 +36,7 @@ LOCK_SECS = 20
 LONGEST_WAIT_SECS = 5.0
 SHORTEST_WAIT_SECS = 0.2
 CLOCK_SLACK_SECS = 2.0
-ABSENT_SECS = 10.0  # a worker absent for this long is replaced: it may be just starting
+ABSENT_SECS = 10.0  # before a row replaces an absent worker, which may be just starting
 
 # Acquire or renew the lock. ARGV: name, seconds
 _HOLD = """
@@ -204,7 +204,10 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
     # ---- the lock
 
     def acquire_lock(self) -> bool:
-        """Acquire or renew the lock: rq-scheduler's own lock expires while its holder works."""
+        """Acquire or renew the lock, and return whether it is held.
+
+        rq-scheduler's own lock would expire while its holder works.
+        """
         held = self.connection.eval(_HOLD, 1, self.scheduler_lock_key, self.name, LOCK_SECS)
         self._lock_acquired = bool(held)
         return self._lock_acquired

@@ -61,14 +61,14 @@ def _id(value: Any) -> str | None:
 
 
 def _patterns(value: Any) -> str | None:
-    """Join a list of texts; an empty list becomes ";", which differs from unset."""
+    """Join a list of texts, None if invalid; an empty list becomes ";", not unset."""
     if not isinstance(value, list) or not all(_text(entry) for entry in value):
         return None
     return None if any(";" in entry for entry in value) else "; ".join(value) or ";"
 
 
 def _names(value: Any) -> str | None:
-    """Join a list of variable names."""
+    """Join a list of variable names; None: invalid."""
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         return None
     return " ".join(value) if all(re.fullmatch(r"[A-Za-z_]\w*", each) for each in value) else None

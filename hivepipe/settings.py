@@ -63,17 +63,17 @@ def use(values: dict[str, str]) -> None:
 
 
 def variable(name: str) -> str | None:
-    """Return the variable or an alias of it, else the value of a file; an empty one is unset."""
+    """Return the variable or an alias, else the value of a file, else None; "" means unset."""
     return environment(name) or _from_files.get(name)
 
 
 def of_files(name: str) -> str | None:
-    """Return the value of a file, ignoring the environment."""
+    """Return the value of a file or None, ignoring the environment."""
     return _from_files.get(name)
 
 
 def of_this_process(name: str) -> str | None:
-    """Return a variable that identifies this process.
+    """Return a variable that identifies this process, or None.
 
     Variables exported to the shell commands of another Claude Code are ignored: a `claude` started
     there has its own session and instance.
@@ -82,7 +82,7 @@ def of_this_process(name: str) -> str | None:
 
 
 def environment(name: str) -> str | None:
-    """Return a variable or an alias of it, from the environment alone."""
+    """Return a variable or an alias of it from the environment alone, or None."""
     for candidate in (name, *ALIASES.get(name, ())):
         value = posix.environ.get(candidate.encode())
         if value:

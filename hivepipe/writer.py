@@ -174,7 +174,7 @@ class Writer(ClaimingWorker):
             self._environment_works()
 
     def _did_first(self) -> bool:
-        """Process notes, activity and spool first, so that older events precede newer ones."""
+        """Process notes, activity and spool, so that older events come first; True: do so again."""
         with unless_full():
             take_in_notes(self.connection, self._home)
         if self._db is not None:

@@ -72,7 +72,7 @@ class Patient:
 
     @cached_property
     def plugin(self) -> Plugin | None:
-        """Return our plugin if it is enabled here, installed or not."""
+        """Return our plugin if it is enabled here, installed or not; else None."""
         return claude_plugin.switched_on(real_path("."), self.place.project)
 
     @cached_property

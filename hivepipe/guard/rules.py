@@ -98,7 +98,7 @@ def kind_of(tool: str, command: str, is_edit: bool, limits: Limits) -> str:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Match a text against a pattern in which `*` stands for any characters."""
+    """Tell whether a text matches a pattern in which `*` means any characters."""
     first, *rest = pattern.split("*")
     if not rest:
         return text == first
@@ -147,7 +147,7 @@ def _unchanged(calls: "Sequence[Call]") -> list[str]:
 
 
 def _poll(calls: "Sequence[Call]", limits: Limits) -> Verdict | None:
-    """Judge a poll: it is empty if its result equals the previous one."""
+    """Judge a poll, which is empty if its result equals the previous one; None: no verdict."""
     now = calls[-1]
     if now.kind != POLL:
         return None
@@ -198,7 +198,7 @@ def _taking_turns(repeated: list[str], mine: str, other: str) -> int:
 def _verdict(
     rule: str, count: int, warn: int, deny: int, waits: bool, subject: str
 ) -> Verdict | None:
-    """Make a verdict; waiting tools are warned at the deny count and never denied."""
+    """Make a verdict or None; waiting tools are warned at the deny count and never denied."""
     if waits:
         return Verdict(rule, count, False, WAITING_SUBJECT) if count >= deny else None
     if count < min(warn, deny):

@@ -42,7 +42,7 @@ def archive(hive: Hive, worker: Worker) -> Path:
     lock = _of_nobody(hive.home, worker)
     try:
         if worker.is_own():
-            with suppress(HiveError):  # a link in its place goes along as it is
+            with suppress(HiveError):  # a link as transcript is moved as it is
                 tidy(worker)
         _note(hive, worker, "archived_at")
         if worker.is_own():

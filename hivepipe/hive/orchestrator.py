@@ -42,7 +42,7 @@ class Orchestrator:
         self.hive = hive
         self.troubles: list[str] = [*hive.notes]
 
-    # ---- acting
+    # ---- actions on workers
 
     def spawn(
         self,
@@ -163,7 +163,7 @@ class Orchestrator:
         successor = self.hive.new_worker(f"{card.project}-{_successor(card)}")
         return _was_started(successor) or bool(records.over(self.hive, _successor(card)))
 
-    # ---- looking
+    # ---- checks
 
     def check(self, workers: Iterable[Worker] | None = None) -> list[Standing]:
         """Return the standing of each worker checked.
@@ -205,7 +205,7 @@ class Orchestrator:
         except StoreError as error:
             self.troubles.append(f"{error}; the next `hivepipe hive check` writes it")
 
-    # ---- inside
+    # ---- internal
 
     def _all(self) -> list[Worker]:
         """Return all workers, including those whose folder is gone while their process runs."""
@@ -218,7 +218,7 @@ class Orchestrator:
     def _make(self, worker: Worker, card: Card, task: str) -> None:
         try:
             worker.make(card, task)
-        except OSError as error:  # half a worker would be listed for ever
+        except OSError as error:  # else half a worker would stay listed
             for folder in (worker.state, worker.folder):
                 shutil.rmtree(folder, ignore_errors=True)
             where = error.filename or worker.folder

@@ -101,7 +101,7 @@ class Watch:
 
 
 def _is_told(_change: object, path: str) -> bool:
-    """Ignore transcripts: they grow all the time."""
+    """Tell whether a path is watched; transcripts are not, because they grow all the time."""
     return path.endswith("/status.json") or "/runs/" in path
 
 

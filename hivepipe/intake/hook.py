@@ -114,7 +114,7 @@ _gains = 0
 
 
 def _gains_time(secs: float, most_gains: int) -> bool:
-    """Extend the deadline if the time was spent waiting for a CPU.
+    """Extend the deadline if the time was spent waiting for a CPU; return whether it was extended.
 
     A deadline is meant for operations that hang. On an overloaded machine a hook that gets no CPU
     time would lose its event.

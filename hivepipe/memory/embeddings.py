@@ -63,7 +63,7 @@ def embed(provider: Provider, texts: Sequence[str]) -> list[bytes]:
         vectors = [_normal(entry["embedding"]) for entry in found]
     except urllib.error.HTTPError as error:
         raise EmbeddingError(f"{provider.url} answers {error.code}") from None
-    except _FAILURES as error:  # from None: a header that cannot be sent is in its words
+    except _FAILURES as error:  # from None: its text may contain a header
         raise EmbeddingError(f"{provider.url}: {type(error).__name__}") from None
     if len(vectors) != len(texts):
         raise EmbeddingError(f"{provider.url} returned {len(vectors)} vectors for {len(texts)}")

@@ -84,7 +84,7 @@ def _move_back(move: Move) -> list[tuple[str, str]]:
 
 
 def _merge(kept: str, place: str) -> Iterator[tuple[str, str]]:
-    """Move kept files to their old places; files that exist there stay."""
+    """Move kept files to their old places; yield the pairs whose place is taken, and leave them."""
     if not os.path.lexists(place):
         os.rename(kept, place)
     elif _is_folder(kept) and _is_folder(place):

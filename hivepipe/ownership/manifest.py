@@ -105,7 +105,7 @@ class Manifest:
         rows = self._rows("SELECT value FROM facts WHERE name = ?", name)
         return str(rows[0][0]) if rows else ""
 
-    # ---- files of ours
+    # ---- files that hivepipe made
 
     def made(self) -> frozenset[str]:
         """Return the paths of all files that hivepipe made; cached until the manifest changes."""
@@ -184,9 +184,7 @@ class Manifest:
     def stamp(self) -> tuple[int, ...]:
         """Return a value that changes with every transaction: inode and SQLite's change counter."""
         try:
-            with open(
-                self.path, "rb", buffering=0, opener=regular
-            ) as file:  # it is asked at every turn
+            with open(self.path, "rb", buffering=0, opener=regular) as file:  # called at every turn
                 return (os.fstat(file.fileno()).st_ino, *file.read(28)[24:])
         except FileNotFoundError:
             return ()

@@ -7,8 +7,8 @@ upgrade that replaces those one by one does not affect a hook.
     0        marshal of (magic, boot, boot's source, module -> location, library, sources)
     16384    the modules' code, each a marshal of its own; then their source texts
 
-A hook reads the first block, then only the modules that it imports: reading everything takes three
-times as long. The source texts serve a Python with another bytecode version, after an upgrade.
+A hook reads the first block, then only the modules that it imports: the whole file is three times
+as much. The source texts serve a Python with another bytecode version, after an upgrade.
 """
 
 import errno

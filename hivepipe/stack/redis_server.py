@@ -19,9 +19,9 @@ _INSTALLERS = {
     "brew": "brew install redis",
 }
 
-# Commands that load code, or let the server write files or open connections. They are renamed and
-# not restricted by the ACL: a server does not apply the ACL to its own file, and one whose ACL
-# names a missing command does not start.
+# Commands that load code, or let the server write files or open connections. They are removed by
+# renaming. The ACL is not enough: a server does not check its own append-only file against it, but
+# it refuses to load a file with an unknown command.
 _REMOVED = ("MODULE", "DEBUG", "REPLICAOF", "SLAVEOF", "MIGRATE", "CONFIG", "ACL")
 # RQ needs SCRIPT LOAD; SCRIPT DEBUG is not needed. Redis 6.2 has no `-script|debug`.
 _USER = (
