@@ -73,8 +73,7 @@ class ClaimingWorker(SimpleWorker):
     def work(  # type: ignore[override]
         self, burst: bool = False, logging_level: str | None = None, **_: Any
     ) -> bool:
-        """Work until told to stop, in burst mode until the queues are empty; return whether a job
-        ran.
+        """Work until told to stop, in burst mode until idle; return whether a job ran.
 
         LockHeldError: the home has a worker of this role already.
         """

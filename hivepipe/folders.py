@@ -82,9 +82,7 @@ class Folder:
         return descriptor
 
     def read(self, name: str, limit: int = _LARGEST_BYTES) -> bytes | None:
-        """Return the bytes of a file, or None if it is missing; OSError: it is larger than the
-        limit.
-        """
+        """Return the bytes of a file, or None if it is missing; OSError: too large."""
         try:
             descriptor = self.open(name)
         except FileNotFoundError:

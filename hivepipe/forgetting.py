@@ -193,9 +193,7 @@ class Forgetting:
         return sorted(str(path) for path in files if _holds(path, wanted))
 
     def _memories(self, wanted: Wanted, dry_run: bool) -> Iterator[Gone]:
-        """Remove texts from the memory index; the user's files stay, and are indexed again on a
-        change.
-        """
+        """Remove texts from the memory index; the user's files stay, indexed again on a change."""
         path = memory.index_path(self._place.home)
         if not path.exists() or not wanted.spellings:
             return

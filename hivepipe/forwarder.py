@@ -47,9 +47,7 @@ class Forwarder:
         self._is_stopped = True
 
     def run(self) -> None:
-        """Move spooled events until told to stop, or until an upgrade: then supervisord restarts
-        it.
-        """
+        """Move spooled events until told to stop, or until an upgrade, to be restarted."""
         away = 0
         while not self._is_stopped and installed() == self._version:
             try:

@@ -373,8 +373,7 @@ def read_small(path: str, limit: int = 4096) -> str:
 
 
 def overwrite_small(path: str, text: str) -> None:
-    """Write a small file in place, mode 0600; the rest of a longer old text may remain for a
-    moment.
+    """Write a small file in place, mode 0600; a longer old text is cut after the write.
 
     It costs a third of a rename, which makes ext4 write the file out at once. For readers that
     recognise the end of the text: one write is seen as a whole.

@@ -1,5 +1,4 @@
-"""The scheduler: rq-scheduler, changed to fire each tick once per slot and to survive Redis
-outages.
+"""The scheduler: rq-scheduler, but each slot fires once, and Redis may go away.
 
     cycle     hold the lock -> reconcile table and Redis -> fire due and triggered rows
     between   sleep until the next tick, at most five seconds

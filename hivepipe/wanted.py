@@ -32,9 +32,7 @@ class Wanted:
         return any(spelling in data for spelling in self.spellings)
 
     def names(self, data: bytes) -> bool:
-        """Tell whether the bytes contain a session id or the text; for files without a known
-        format.
-        """
+        """Tell whether the bytes, of an unknown format, contain a session id or the text."""
         return self.holds_text(data) or any(id.encode() in data for id in self.sessions)
 
     def replaced(self, value: str, by: str) -> str:

@@ -33,9 +33,7 @@ _LOOK_SECS = 0.05
 
 
 class Orchestrator:
-    """Operates on the workers of one hive; `troubles` collects errors that do not stop an
-    operation.
-    """
+    """Operates on the workers of one hive; `troubles` collects errors that stop nothing."""
 
     def __init__(self, hive: Hive) -> None:
         """Keep the hive; `troubles` begins with the hive's notes."""
@@ -139,8 +137,7 @@ class Orchestrator:
         self.resume(worker, prompts.prompt(self.hive.root / "prompts", "park", told), "park", after)
 
     def respawn(self, worker: Worker) -> Worker:
-        """Start a new worker on the same task, with the progress and the remaining work in its
-        prompt.
+        """Start a new worker on the same task, told what was done and what is left.
 
         The new session id is derived from the old one, so repeated calls start one worker.
         """
@@ -231,8 +228,7 @@ class Orchestrator:
             self.troubles.append(str(error))
 
     def _refuse_another(self, worker: Worker, session: str, task: str | None) -> None:
-        """Raise HiveError if the session belongs to another worker, or this worker has another
-        task.
+        """Raise HiveError if the session or the worker was used for something else.
 
         `task`: None skips the comparison of tasks.
         """

@@ -58,9 +58,7 @@ def add(path: Path, name: str, folder: str) -> str:
 
 
 def _refuse_our_own(folder: str) -> None:
-    """Raise HiveError for a folder that holds our configuration: a worker there could change its
-    rights.
-    """
+    """Raise HiveError for a folder that holds the configuration of workers' rights."""
     for held in (state_folder(), data_folder(), user_config_folder()):
         if f"{real_path(held)}/".startswith(f"{folder.rstrip('/')}/"):
             raise HiveError(

@@ -125,9 +125,7 @@ class Worker:
         return (self.state / "worker.json").is_file()
 
     def changed_at(self) -> float:
-        """Return when a file of its folder last changed, in seconds since 1970; state does not
-        count.
-        """
+        """Return when a file of its folder (not of its state) changed, in seconds since 1970."""
         files = (path for path in self.folder.rglob("*") if not path.is_dir())
         return max((path.lstat().st_mtime for path in files), default=0.0)
 

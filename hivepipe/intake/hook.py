@@ -410,9 +410,7 @@ def _context(
 
 
 def _comes_back(event: Event, instance: instances.Instance) -> bool:
-    """Tell whether this event follows the end of its own session; a second SessionEnd is a
-    duplicate.
-    """
+    """Tell whether this event follows its session's end; a second SessionEnd is a duplicate."""
     return instance.has_ended and event.name != "SessionEnd"
 
 
@@ -425,8 +423,7 @@ def _profile_folder(place: home.Place, profile: str) -> str:
 
 
 def _keep_identity(event: Event, place: home.Place, context: jobs.Context) -> None:
-    """Snapshot an identity file that this call changed: it may change again before a worker reads
-    it.
+    """Snapshot an identity file that this call changed, before it changes again.
 
     The resolved path of the folder is compared.
     """

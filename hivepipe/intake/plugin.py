@@ -91,9 +91,7 @@ def _drop_old_events(place: Place) -> None:
 
 
 def _command(is_copy: bool) -> str:
-    """Return the command that completes the installation; it installs a missing package from this
-    copy.
-    """
+    """Return the command that completes the installation, with this copy as the package."""
     if not is_copy:
         return "hivepipe init --user"
     copy = __file__.rsplit("/", 3)[0].replace("'", "'\\''")

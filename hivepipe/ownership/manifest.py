@@ -129,9 +129,7 @@ class Manifest:
             db.execute("DELETE FROM files WHERE path = ?", (path,))
 
     def expect(self, path: str, data: bytes, before: bytes | None) -> None:
-        """Record the next content of a file; until it is written, the previous content is valid,
-        too.
-        """
+        """Record the next content of a file; until it is written, the old content is valid."""
         self.begin()
         old = digest(before) if before is not None else ""
         with self._open() as db:

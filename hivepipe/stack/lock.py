@@ -30,9 +30,7 @@ LONGEST_SOCKET_BYTES = 90
 
 
 class Stack(NamedTuple):
-    """The stack of a home; `folder` holds its sockets and locks, `url` names a Redis that is not
-    ours.
-    """
+    """The stack of a home; `folder` holds sockets and locks, `url` names a foreign Redis."""
 
     home: str
     folder: str

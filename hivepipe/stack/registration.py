@@ -97,9 +97,7 @@ def register(
 
 
 def refuse_broken_line(project: str) -> None:
-    """Raise RegistrationError if the path contains a line break, as a record has one field per
-    line.
-    """
+    """Raise RegistrationError if the path breaks a record, which has one field per line."""
     if project.splitlines() != [project]:
         raise RegistrationError(
             f"{project!r} cannot be registered, for its path breaks the line: rename the folder"
@@ -128,9 +126,7 @@ def _make_home(home: str) -> None:
 
 
 def refuse_predecessor(project: str, home: str) -> None:
-    """Raise RegistrationError for a home or database of the predecessor; `migrate` imports it
-    first.
-    """
+    """Raise RegistrationError for the predecessor's home or database: `migrate` first."""
     old, database = f"{project}{IN_PROJECT}", database_path(home)
     if is_foreign(database):
         raise _is_predecessors(str(database))

@@ -1,5 +1,6 @@
-"""The program that a hook starts when no stack runs: `python -I -m hivepipe.stack.starter
-STARTING`.
+"""The program that a hook runs to start the stack.
+
+    python -I -m hivepipe.stack.starter STARTING
 
 STARTING is the file that keeps other hooks from starting it too (hivepipe.intake.autostart). After
 a failure it holds the reason and the time of the next attempt: after 60 s, doubling up to an hour.
