@@ -10,7 +10,6 @@ The last two arguments are descriptors: the worker's lock, and a pipe for the re
 `started` or an error. The environment is passed on to Claude Code unchanged.
 """
 
-import json  # noqa: F401  first: hivepipe.events puts a stand-in where nobody has it
 import os
 import signal
 import sys

@@ -1,0 +1,116 @@
+"""Every module can be the first that a process imports, and leaves the standard library whole.
+
+A process forks once per module. Modules of the hook path are imported by an interpreter that has
+loaded nothing. The others follow layer by layer: imports point down, and what lies below a module
+was shown to be importable before, so that the process may have loaded it. A child has forgotten
+`json`, which is what a module of the hook path could stand in for.
+"""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from hivepipe.stack.hook_bundle import MODULES
+
+ROOT = Path(__file__).resolve().parents[2]
+EVERY = sorted(
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for path in ROOT.glob("hivepipe/**/*.py")
+)
+
+
+def room_of(module: str) -> str:
+    """Return the package or module below hivepipe that a module belongs to."""
+    return module.split(".")[1] if "." in module else ""
+
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+(CONTRACT,) = PROJECT["tool"]["importlinter"]["contracts"]
+ROOMS = [re.split(r" [|:] ", layer) for layer in reversed(CONTRACT["layers"])]
+LAYERS = [[module for module in EVERY if room_of(module) in rooms] for rooms in ROOMS]
+
+# The arguments are layers of modules, one child each; writes a line for each that failed.
+PROGRAM = """
+import gc, os, sys
+gc.disable()
+path, *layers = sys.argv[1:]
+sys.path[:0] = path.split(":")
+sys.dont_write_bytecode = True
+MADE_SO = ("__main__", "typing.io", "typing.re")  # by Python itself
+
+def is_whole(name, module):
+    if name.partition(".")[0] not in sys.stdlib_module_names or name in MADE_SO:
+        return True
+    if name in found:
+        return module is found[name]
+    place = getattr(module, "__file__", None)
+    of_python = place is None or place.startswith((os.path.dirname(os.__file__), sys.prefix))
+    return type(module) is type(sys) and of_python
+
+for layer in layers:
+    for name in layer.split():
+        child = os.fork()
+        if child:
+            if os.waitpid(child, 0)[1]:
+                print(name, "cannot be the first import", flush=True)
+            continue
+        try:
+            for other in [name for name in sys.modules if name.partition(".")[0] == "json"]:
+                del sys.modules[other]
+            found = dict(sys.modules)
+            __import__(name)
+            broken = [each for each, module in [*sys.modules.items()] if not is_whole(each, module)]
+            assert not broken, broken
+            import json
+            assert json.loads("[1]") == [1]
+            assert json.JSONDecodeError is json.decoder.JSONDecodeError
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+            os._exit(1)
+        os._exit(0)
+    for name in layer.split() if layer is not layers[-1] else ():
+        __import__(name)
+"""
+
+
+def failures(*layers: list[str]) -> tuple[str, str]:
+    """Return a line for each module that fails, and the tracebacks; the lowest layer is first."""
+    words = [":".join(sys.path), *map(" ".join, layers)]
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", PROGRAM, *words],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout, done.stderr
+
+
+def test_each_module_of_the_hook_path_can_be_imported_first() -> None:
+    assert failures(list(MODULES)) == ("", "")
+
+
+def test_each_module_can_be_imported_first() -> None:
+    assert sum(map(len, LAYERS)) == len(EVERY) - 1  # the package itself is of no room
+    assert failures(*LAYERS) == ("", "")
+
+
+def test_a_stand_in_for_a_module_of_python_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "import sys\nsys.modules.setdefault('json', type('StandIn', (), {}))\n"
+    (tmp_path / "stands_in.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    said, traceback = failures(["stands_in"])
+    assert said == "stands_in cannot be the first import\n"
+    assert "AssertionError: ['json']" in traceback
+
+
+def test_the_python_interface_that_the_pages_name_can_be_imported() -> None:
+    page = (ROOT / "docs" / "hive.md").read_text()
+    assert "`hivepipe.hive.orchestrator.Orchestrator`" in page
+    program = "from hivepipe.hive.orchestrator import Orchestrator"
+    subprocess.run([sys.executable, "-I", "-c", program], check=True)
