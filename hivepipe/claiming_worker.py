@@ -24,9 +24,9 @@ from rq.worker import WorkerStatus
 
 from hivepipe import core_dumps
 from hivepipe.black_box import BlackBox
-from hivepipe.config import here
+from hivepipe.config import load_and_use
 from hivepipe.errors import LockHeldError
-from hivepipe.home import locate
+from hivepipe.home import Place, locate
 from hivepipe.intake.autostart import start_stack
 from hivepipe.plurals import counted
 from hivepipe.process_log import set_up
@@ -75,9 +75,10 @@ class ClaimingWorker(SimpleWorker):
     ) -> bool:
         """Work until told to stop, in burst mode until idle; return whether a job ran.
 
-        LockHeldError: the home has a worker of this role already.
+        The settings are read here, and stay as they are. LockHeldError: the home has a worker of
+        this role already.
         """
-        place = here()[0]
+        place = self._begin()
         runtime = runtime_for(place.home)
         take_lock(f"{runtime}/{self.role}.lock", LOCK_WAIT_SECS)
         self._home, self._address = place.home, place.socket
@@ -103,6 +104,16 @@ class ClaimingWorker(SimpleWorker):
             self._leave()
             self._close()
         return self._worked
+
+    def _begin(self) -> Place:
+        """Set the process up, whoever started it, and put the home's settings into force."""
+        os.umask(0o077)
+        core_dumps.leave_none()
+        place, config = load_and_use()
+        set_up(self.role)
+        for problem in config.problems:
+            logger.warning("%s; left out", problem)
+        return place
 
     def request_stop(self, signum: int, frame: Any) -> None:
         """Stop after the current job; RQ's own handler would raise in the middle of it."""
@@ -345,10 +356,6 @@ def _reason(error: Exception) -> str:
 
 def serve(worker_class: type[ClaimingWorker]) -> None:
     """Run a worker process of the stack until SIGTERM; exit 0, or 75 if the home has one."""
-    os.umask(0o077)
-    core_dumps.leave_none()
-    here()
-    set_up(worker_class.role)
     connection = connect(locate(".").socket)
     queues = [Queue(name, connection=connection) for name in worker_class.own_queues]
     worker = worker_class(

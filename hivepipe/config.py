@@ -121,10 +121,15 @@ class Config:
                 yield name, text
 
 
-def here() -> tuple[Place, Config]:
+def load() -> tuple[Place, Config]:
     """Return the place of the working directory; its settings take effect in this process."""
     place = locate(".")
-    config = Config(place.home, place.project)
+    return place, Config(place.home, place.project)
+
+
+def load_and_use() -> tuple[Place, Config]:
+    """Load, and put the settings in force: once, at the start of a process."""
+    place, config = load()
     settings.use(config.for_settings())
     return place, config
 

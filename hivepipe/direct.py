@@ -18,12 +18,12 @@ from pathlib import Path
 
 from hivepipe import core_dumps, settings
 from hivepipe.commit import own_fault
-from hivepipe.config import here
+from hivepipe.config import load
 from hivepipe.errors import BadEnvelopeError, HivepipeError, NewerEnvelopeError
 from hivepipe.handlers.session_export import SessionExport
 from hivepipe.handlers.skill_exports import SkillExports
 from hivepipe.handlers.slow import SLOW_OPERATIONS, execute_at_once, execute_slow
-from hivepipe.handlers.workplace import Workplace
+from hivepipe.handlers.workplace import Workplace, address_of
 from hivepipe.queues.spool import spool_folders
 from hivepipe.queues.spooled import (
     SpooledJob,
@@ -63,7 +63,7 @@ def apply_files(home: str, db: Database, paths: list[Path]) -> Report:
         with db.transaction():
             for path in reasons:
                 reasons[path] += [_write(db, job) for job in read[path] if not _is_slow(job)]
-        workplace = Workplace(home, partial(execute_at_once, home, db))
+        workplace = Workplace(home, address_of(home), partial(execute_at_once, home, db))
         for path in reasons:  # after the commit, so that no other process waits for the lock
             reasons[path] += [_work(workplace, job) for job in read[path] if _is_slow(job)]
             said = "; ".join(filter(None, reasons[path]))
@@ -156,7 +156,7 @@ def main() -> None:
     os.umask(0o077)
     core_dumps.leave_none()
     try:
-        place, config = here()
+        place, config = load()
         home = place.home
         # Its environment is a fixed list, and some jobs check whether the queue is used.
         settings.use({**config.for_settings(), "HIVEPIPE_USE_QUEUE": "false"})

@@ -11,7 +11,7 @@ from types import FrameType
 from redis.exceptions import RedisError
 
 from hivepipe import core_dumps
-from hivepipe.config import here
+from hivepipe.config import load_and_use
 from hivepipe.errors import LockHeldError
 from hivepipe.process_log import set_up
 from hivepipe.queues.client import RefusedError
@@ -67,7 +67,7 @@ def serve() -> None:
     """Run the forwarder until SIGTERM; exit 0, or 75 if the home has one already."""
     os.umask(0o077)
     core_dumps.leave_none()
-    place, _ = here()
+    place, _ = load_and_use()
     use_rules(place.home)
     set_up("forwarder")
     try:

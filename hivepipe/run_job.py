@@ -9,20 +9,21 @@ all of them would take longer than most jobs.
 import math
 import sqlite3
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 
 from redis import Redis
 from rq import Retry, get_current_job
 from rq.job import Job as RqJob
 
-from hivepipe import retry
-from hivepipe.config import here
+from hivepipe import retry, settings
+from hivepipe.config import Config
 from hivepipe.envelope import Envelope, read_envelope
 from hivepipe.errors import StoreError, TryLaterError
 from hivepipe.handlers.registry import execute
 from hivepipe.handlers.slots import job_due
 from hivepipe.handlers.slow import SLOW_OPERATIONS, execute_at_once, execute_slow
 from hivepipe.handlers.workplace import Workplace, settle_secs
+from hivepipe.home import Place, locate
 from hivepipe.jobs import Job
 from hivepipe.periodic import CLEANUP, TICK, cleanup_cause
 from hivepipe.queues.connection import connect
@@ -43,7 +44,8 @@ def run_job(envelope: str) -> Retry | None:
     job itself are raised; RQ retries and then keeps the job as failed.
     """
     job = read_envelope(envelope)
-    place, _ = here()
+    place = locate(".")
+    _use_settings(place.home, place.project)
     in_rq = get_current_job()
     connection = in_rq.connection if in_rq else connect(place.socket)
     attempts = (in_rq.number_of_retries or 0) if in_rq else 0
@@ -53,7 +55,7 @@ def run_job(envelope: str) -> Retry | None:
         if job.operation == TICK:
             _open_slot(connection, place.socket, place.home, job)
         else:
-            _execute(place.home, job)
+            _execute(place, job)
     except Exception as error:
         delay = _delay_secs(error, job, attempts + 1)
         if not in_rq or delay is None:
@@ -91,11 +93,11 @@ def _open_slot(connection: Redis, address: str, home: str, tick: Envelope) -> No
         enqueue_periodic(connection, address, [due])
 
 
-def _execute(home: str, job: Envelope) -> None:
+def _execute(place: Place, job: Envelope) -> None:
     if job.operation in SLOW_OPERATIONS:
-        execute_slow(Workplace(home, partial(_at_once, home)), job)
+        execute_slow(Workplace(place.home, place.socket, partial(_at_once, place.home)), job)
         return
-    db = _database(home)
+    db = _database(place.home)
     with db.transaction():
         execute(db, job)
 
@@ -112,6 +114,12 @@ def _note(connection: Redis, in_rq: RqJob, job: Envelope) -> None:
     note_executed(connection, in_rq.id)
     if cause := cleanup_cause(job):
         trigger(connection, CLEANUP, cause)
+
+
+@lru_cache(maxsize=1)
+def _use_settings(home: str, project: str) -> None:
+    """Put the settings in force with the first job: a process keeps those that it began with."""
+    settings.use(Config(home, project).for_settings())
 
 
 @cache

@@ -62,6 +62,11 @@ def use(values: dict[str, str]) -> None:
     _from_files.update(values)
 
 
+def in_use() -> dict[str, str]:
+    """Return what was taken of the files."""
+    return {**_from_files}
+
+
 def variable(name: str) -> str | None:
     """Return the variable or an alias, else the value of a file, else None; "" means unset."""
     return environment(name) or _from_files.get(name)

@@ -12,20 +12,20 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 import redis
 
 from hivepipe import retry, settings
 from hivepipe.claiming_worker import ClaimingWorker, is_away
-from hivepipe.config import Config, renewed
+from hivepipe.config import renewed
 from hivepipe.envelope import Envelope, redacted
 from hivepipe.errors import BadEnvelopeError, JobError, StoppedError, StoreError, TryLaterError
 from hivepipe.handlers.session_export import SessionExport
 from hivepipe.handlers.skill_exports import SkillExports
 from hivepipe.handlers.slow import execute_slow, load_slow
 from hivepipe.handlers.workplace import Workplace
-from hivepipe.jobs import Job
 from hivepipe.process_log import about_job
 from hivepipe.queues import client
 from hivepipe.queues.claims import LEASE_SECS, Claimed
@@ -52,9 +52,14 @@ class SlowWorker(ClaimingWorker):
         super().request_stop(signum, frame)
 
     def _open(self) -> None:
-        load_slow(SLOW)
+        self._take_place(SLOW)
         self._exports = SkillExports(self._home)
         self._session = SessionExport(self._home)
+
+    def _take_place(self, queue: str) -> None:
+        load_slow(queue)
+        send = partial(hand_back, self.connection, self._address)
+        self._workplace = Workplace(self._home, self._address, send, self._is_told_to_stop)
 
     def _tidy(self) -> None:
         """Update the exports, between two jobs."""
@@ -86,9 +91,7 @@ class SlowWorker(ClaimingWorker):
         about_job(job.id, envelope.operation, envelope.session)
         try:
             with self._held(job):
-                execute_slow(
-                    Workplace(self._home, self._hand_back, self._is_told_to_stop), envelope
-                )
+                execute_slow(self._workplace, envelope)
         except StoppedError:
             self._claims.put_back(job)
         except TryLaterError as error:
@@ -109,9 +112,6 @@ class SlowWorker(ClaimingWorker):
 
     def _is_told_to_stop(self) -> bool:
         return bool(self._stop_requested)
-
-    def _hand_back(self, parent: Envelope, jobs: list[Job]) -> None:
-        hand_back(self.connection, self._address, parent, jobs)
 
     @contextmanager
     def _held(self, job: Claimed) -> Iterator[None]:
@@ -161,8 +161,8 @@ class LlmWorker(SlowWorker):
     bell = f"hivepipe:bell:{LLM}"
 
     def _open(self) -> None:
-        load_slow(LLM)
-        self._settings = Config(self._home).for_settings()
+        self._take_place(LLM)
+        self._settings = settings.in_use()
 
     def _execute_one(self, job: Claimed) -> None:
         """Execute a job with the current provider and cost settings, read again for each job."""

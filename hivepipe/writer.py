@@ -90,6 +90,8 @@ class Writer(ClaimingWorker):
         with contextlib.suppress(OSError):
             look_at_shared_root(self._home)
             lost_events.prepare(self._home)
+        send = partial(hand_back, self.connection, self._address)
+        self._workplace = Workplace(self._home, self._address, send)
         self._aof_sync = AofSync(Path(self._home))
         self._aof_sync.start()
 
@@ -234,9 +236,7 @@ class Writer(ClaimingWorker):
         self._box.record(job.id)
         about_job(job.id, envelope.operation, envelope.session)
         try:
-            execute_slow(
-                Workplace(self._home, partial(hand_back, self.connection, self._address)), envelope
-            )
+            execute_slow(self._workplace, envelope)
         except (sqlite3.OperationalError, StoreError) as error:
             self._store_failed([(job, envelope)], error)
         except Exception as error:  # a handler's bug must not stop the others

@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 
 from hivepipe import settings
 from hivepipe.cli.main import main
-from hivepipe.config import here
+from hivepipe.config import load_and_use
 from hivepipe.envelope import Envelope
 from hivepipe.handlers import hive as product
 from hivepipe.handlers.workplace import Workplace
@@ -241,10 +241,10 @@ def tick(scene: Scene, **asked: str) -> str:
     handler = logging.StreamHandler(said)
     job = Envelope("hives-1", "check_hives", 6, {}, "", "", "", 1)
     with scene.inside(env), chdir(scene.home.project):
-        place, _ = here()
+        place, _ = load_and_use()
         product.logger.addHandler(handler)
         try:
-            product.check_hives(Workplace(place.home, lambda parent, jobs: None), job)
+            product.check_hives(Workplace(place.home, place.socket, lambda parent, jobs: None), job)
         finally:
             product.logger.removeHandler(handler)
     return said.getvalue()

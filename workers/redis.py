@@ -5,7 +5,7 @@ import sys
 import time
 
 from hivepipe import core_dumps
-from hivepipe.config import here
+from hivepipe.config import load_and_use
 from hivepipe.errors import HivepipeError, LockHeldError
 from hivepipe.stack.lock import Stack, make_private, take_lock
 from hivepipe.stack.redis_server import arguments, find_server
@@ -19,7 +19,7 @@ def main() -> None:
     """Become the server, holding the locks for its whole life."""
     os.umask(0o077)
     core_dumps.leave_none()
-    home = here()[0].home
+    home = load_and_use()[0].home
     server = find_server()
     make_private(home)
     stack = Stack.prepared(home)

@@ -7,7 +7,7 @@ Exits 0 on SIGTERM, SIGINT and SIGHUP. Several may run; one acts.
 import os
 
 from hivepipe import core_dumps
-from hivepipe.config import here
+from hivepipe.config import load_and_use
 from hivepipe.home import locate
 from hivepipe.process_log import set_up
 from hivepipe.queues.connection import connect
@@ -16,7 +16,7 @@ from hivepipe.scheduler import TickScheduler
 if __name__ == "__main__":
     os.umask(0o077)
     core_dumps.leave_none()
-    here()
+    load_and_use()
     set_up("scheduler")
     place = locate(".")
     TickScheduler(connect(place.socket), home=place.home).run()

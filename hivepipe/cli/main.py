@@ -11,7 +11,7 @@ from hivepipe.cli.command_table import COMMANDS, GROUPS
 from hivepipe.cli.default_home import naming_home
 from hivepipe.cli.examples import with_examples
 from hivepipe.cli.terminal import drop_what_waits, flush, guard_streams, say
-from hivepipe.config import compile_for_hooks, here
+from hivepipe.config import compile_for_hooks, load_and_use
 from hivepipe.errors import HivepipeError
 from hivepipe.file_size import raise_limit
 from hivepipe.redaction_config import use_rules
@@ -100,7 +100,7 @@ def main() -> None:
     """
     raise_limit()
     os.umask(os.umask(0o077) & 0o077)  # whatever the shell's is: what we make, we can read
-    _, found = here()
+    _, found = load_and_use()
     if click.get_current_context().invoked_subcommand not in OF_NO_HOME:
         refuse_root(found.home)
     if click.get_current_context().invoked_subcommand not in SAYING_IT_THEMSELVES:

@@ -27,7 +27,7 @@ from hivepipe.events import valid_id
 from hivepipe.handlers.slow import execute_at_once
 from hivepipe.handlers.summaries import hand_over, material_of, until_stored
 from hivepipe.handlers.summariser import Made, Material, Summariser
-from hivepipe.handlers.workplace import Workplace
+from hivepipe.handlers.workplace import Workplace, address_of
 from hivepipe.home import locate
 from hivepipe.price_table import prices_in_force
 from hivepipe.reading.choosing import session_named
@@ -232,7 +232,7 @@ def run(
     if not is_enabled(home) and not as_json:  # JSON has the reason
         say("a plain summary: language models are off (`hivepipe summaries enable`)")
     with opened(database_path(home)) as db:
-        workplace = Workplace(home, partial(execute_at_once, home, db))
+        workplace = Workplace(home, address_of(home), partial(execute_at_once, home, db))
         job = _asked(home, material.session)
         keep = partial(hand_over, workplace, job)
         made = Summariser(home, keep, is_asked=True).summarise(material)

@@ -8,7 +8,6 @@ import logging
 
 from hivepipe import alert_outlets
 from hivepipe.alerts import Alert, Change, alerts_of, follow
-from hivepipe.config import here
 from hivepipe.envelope import Envelope
 from hivepipe.handlers.workplace import Workplace
 from hivepipe.jobs import Job
@@ -26,7 +25,7 @@ logger = logging.getLogger("hivepipe.alerts")
 
 def raise_alerts(workplace: Workplace, job: Envelope) -> None:
     """Check the stack, log what changed, and hand back the jobs that record and send it."""
-    with connect(here()[0].socket) as connection:
+    with connect(workplace.address) as connection:
         found = figures(connection)
         seen = alerts_of(vitals(workplace.home, found, connection))
         add_sample(connection, found.operations, zero_rows(effectless(workplace.home)))
@@ -67,7 +66,6 @@ def record_alert(db: Database, job: Envelope) -> None:
 
 def send_alert(workplace: Workplace, job: Envelope) -> None:
     """Run the user's command and call the user's webhook, once each; failures are logged."""
-    here()  # reads the current config.toml
     said = {
         "home": workplace.home,
         "alert": job.text("name"),

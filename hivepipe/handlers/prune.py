@@ -4,7 +4,6 @@ import logging
 from contextlib import closing
 from pathlib import Path
 
-from hivepipe.config import here
 from hivepipe.deletion_log import record
 from hivepipe.envelope import Envelope
 from hivepipe.errors import BadEnvelopeError, RetentionError
@@ -35,7 +34,7 @@ def prune(workplace: Workplace, job: Envelope) -> None:
             workplace.check_stop()
             before = stored_time(job.event_time_ns - int(days * DAY_NS))
             if table == "applied":
-                before = min(before, _horizon(workplace.home, before))
+                before = min(before, _horizon(workplace, before))
             keys = retention.outdated(db, table, before, KEYS_PER_RUN)
             if keys:
                 rule = f"{days:g} days"
@@ -52,10 +51,10 @@ def _days(home: str) -> dict[str, float]:
         return {**retention.DAYS}
 
 
-def _horizon(home: str, otherwise: str) -> str:
+def _horizon(workplace: Workplace, otherwise: str) -> str:
     """Return the limit for `applied`: a job that may still come must find that it was applied."""
-    with connect(here()[0].socket) as connection:
-        return oldest_job_time(connection, Path(home, "spool")) or otherwise
+    with connect(workplace.address) as connection:
+        return oldest_job_time(connection, Path(workplace.home, "spool")) or otherwise
 
 
 def _deletions(table: str, before: str, keys: list[str | int]) -> list[Job]:

@@ -16,7 +16,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from hivepipe.config import here
 from hivepipe.envelope import Envelope, compose
 from hivepipe.events import parse_event
 from hivepipe.handlers.interrupted import interrupted
@@ -60,7 +59,7 @@ def reap_sessions(workplace: Workplace, job: Envelope) -> None:
     for end in ends:
         messages += _session_end(end)
         logger.info("reaped %s: %s", end.row["session_id"], end.reason)
-    _enqueue(messages)
+    _enqueue(workplace.address, messages)
     _remove_markers(workplace.home, [end.row for end in ends])
     _remove_files(workplace.home, {row["id"] for row in gone})
 
@@ -149,10 +148,9 @@ def _conclusions(job: Envelope, ended: Iterable[Row]) -> Iterator[Message]:
         yield compose(f"{job.id}-{row['id']}", conclusion, job.event_time_ns, parent=parent)
 
 
-def _enqueue(messages: list[Message]) -> None:
+def _enqueue(address: str, messages: list[Message]) -> None:
     if not messages:
         return
-    address = here()[0].socket
     with closing(connect(address)) as connection:
         for at in range(0, len(messages), MESSAGES_AT_A_TIME):
             enqueue_periodic(connection, address, messages[at : at + MESSAGES_AT_A_TIME])

@@ -18,7 +18,7 @@ from hivepipe.handlers.archive import archive_transcript
 from hivepipe.handlers.deferred import Deferred, load_all
 from hivepipe.handlers.registry import HANDLERS, execute
 from hivepipe.handlers.slots import turn
-from hivepipe.handlers.workplace import Workplace
+from hivepipe.handlers.workplace import Workplace, address_of
 from hivepipe.jobs import Job
 from hivepipe.queues.names import LLM, SLOW
 from hivepipe.store.database import Database, opened
@@ -91,7 +91,7 @@ def execute_at_once(home: str, db: Database, parent: Envelope, jobs: list[Job]) 
         for job in envelopes:
             if job.operation not in SLOW_OPERATIONS:
                 execute(db, job)
-    workplace = Workplace(home, lambda parent, jobs: execute_at_once(home, db, parent, jobs))
+    workplace = Workplace(home, address_of(home), partial(execute_at_once, home, db))
     for job in envelopes:
         if job.operation in SLOW_OPERATIONS:
             execute_slow(workplace, job)
@@ -101,7 +101,7 @@ def execute_at_once(home: str, db: Database, parent: Envelope, jobs: list[Job]) 
 def at_once(home: str) -> Iterator[Workplace]:
     """Give a workplace without workers: jobs are executed when they are handed back. StoreError."""
     with opened(database_path(home)) as db:
-        yield Workplace(home, partial(execute_at_once, home, db))
+        yield Workplace(home, address_of(home), partial(execute_at_once, home, db))
 
 
 def asked(operation: str) -> Envelope:

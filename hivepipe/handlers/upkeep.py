@@ -7,7 +7,6 @@ from contextlib import closing
 from pathlib import Path
 
 from hivepipe.briefing_files import BriefingFiles
-from hivepipe.config import here
 from hivepipe.envelope import Envelope
 from hivepipe.handlers.session_export import SessionExport
 from hivepipe.handlers.skill_exports import SkillExports
@@ -21,33 +20,31 @@ from hivepipe.store.database import Database
 from hivepipe.store.location import database_path
 
 
-def promote_retries(_workplace: Workplace, _job: Envelope) -> None:
+def promote_retries(workplace: Workplace, _job: Envelope) -> None:
     """Put jobs whose next attempt is due back into their queues."""
-    with connect(here()[0].socket) as connection:
+    with connect(workplace.address) as connection:
         promote_due(connection)
 
 
 def drain_spool(workplace: Workplace, _job: Envelope) -> None:
     """Move spooled events into Redis, and notes of tool calls that Redis had refused."""
-    address = here()[0].socket
-    with connect(address) as connection:
+    with connect(workplace.address) as connection:
         take_in_notes(connection, workplace.home)
-        keeper = Housekeeper(connection, Path(workplace.home), address)
+        keeper = Housekeeper(connection, Path(workplace.home), workplace.address)
         while keeper.drain() or keeper.has_bad_ones:
             workplace.check_stop()
 
 
 def bring_back_strays(workplace: Workplace, _job: Envelope) -> None:
     """Bring back lost jobs of killed workers, and clean up after them."""
-    address = here()[0].socket
-    with connect(address) as connection:
-        Housekeeper(connection, Path(workplace.home), address).look_after()
+    with connect(workplace.address) as connection:
+        Housekeeper(connection, Path(workplace.home), workplace.address).look_after()
 
 
 def record_activity(workplace: Workplace, _job: Envelope) -> None:
     """Move the activity of sessions into the store."""
     with (
-        connect(here()[0].socket) as connection,
+        connect(workplace.address) as connection,
         closing(Database(database_path(workplace.home))) as db,
     ):
         Heartbeats(connection).flush(db)

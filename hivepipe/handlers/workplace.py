@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from hivepipe.envelope import Envelope
 from hivepipe.errors import StoppedError
+from hivepipe.home import Place, read_record
 from hivepipe.jobs import Job
 
 LONGEST_SETTLE_SECS = 600.0
@@ -13,9 +14,10 @@ LONGEST_SETTLE_SECS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """The home, the way to hand jobs back to the writer, and the request to stop."""
+    """The home, the address of its Redis, the way to hand jobs back, and the request to stop."""
 
     home: str
+    address: str
     hand_back: Callable[[Envelope, list[Job]], None]  # returns when the jobs are safe
     stop_requested: Callable[[], bool] = lambda: False
 
@@ -23,6 +25,11 @@ class Workplace:
         """Raise StoppedError when the process has been told to end; the job comes again."""
         if self.stop_requested():
             raise StoppedError
+
+
+def address_of(home: str) -> str:
+    """Return where the Redis of a home listens, as its record says."""
+    return Place("", home, read_record(home)).socket
 
 
 def settle_secs(job: Envelope) -> float:

@@ -9,7 +9,7 @@ the store. If it is killed, the next `hivepipe hive check` does the rest.
 import sys
 from pathlib import Path
 
-from hivepipe.config import here
+from hivepipe.config import load_and_use
 from hivepipe.errors import HiveError, HivepipeError
 from hivepipe.hive import costs, records
 from hivepipe.hive.folder import Hive
@@ -20,7 +20,7 @@ from hivepipe.redaction_config import use_rules
 
 def main() -> None:
     """Finish the last run of a worker."""
-    place, _ = here()  # HIVEPIPE_HOME, which the runner inherited
+    place, _ = load_and_use()  # HIVEPIPE_HOME, which the runner inherited
     use_rules(place.home)
     folder = Path(sys.argv[1])
     hive = Hive(folder.parents[1], place.home)

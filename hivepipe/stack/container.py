@@ -11,7 +11,7 @@ import sys
 
 from redis.exceptions import RedisError
 
-from hivepipe.config import here
+from hivepipe.config import load_and_use
 from hivepipe.errors import HivepipeError, StackError
 from hivepipe.home import locate, read_record, tree_of
 from hivepipe.queues.connection import connect
@@ -52,7 +52,7 @@ def _register() -> None:
     url = variable("REDIS_URL")
     if not url or not variable("HIVEPIPE_HOME"):
         raise StackError("a container needs REDIS_URL and HIVEPIPE_HOME")
-    home = here()[0].home
+    home = load_and_use()[0].home
     make_private(home)
     with locked_folder(home, TURN_SECS):
         stack = Stack(home, runtime_for(home), other_redis.canonical(url))

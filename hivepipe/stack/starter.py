@@ -11,7 +11,7 @@ import sys
 import time
 from typing import NamedTuple
 
-from hivepipe.config import here
+from hivepipe.config import load_and_use
 from hivepipe.home import read_small, write_small
 from hivepipe.stack import lifecycle
 from hivepipe.stack.lock import Stack
@@ -43,7 +43,7 @@ def read_starting(folder: str) -> Starting:
 def main(path: str) -> int:
     """Start the stack of HIVEPIPE_HOME and record the result; return the exit code."""
     os.umask(0o077)
-    home = here()[0].home
+    home = load_and_use()[0].home
     failures = read_starting(os.path.dirname(path)).failures
     try:
         lifecycle.start_by_itself(Stack.prepared(home))

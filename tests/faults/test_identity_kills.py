@@ -160,7 +160,7 @@ class Session:
     def __init__(self, folders: Folders) -> None:
         self.folders = folders
         self.handed_back: list[tuple[Envelope, list[Job]]] = []
-        self.workplace = Workplace(folders.home, lambda *said: self.handed_back.append(said))
+        self.workplace = Workplace(folders.home, "", lambda *said: self.handed_back.append(said))
         said = {"profile_id": "ada", "folder": str(folders.file.parent), "swarm": "s"}
         self.start = Envelope("j1", "sync_profile", 5, said, "s1", "i1", "/p", 2 * 10**18)
         self.end = changed(self.start, id="j2", operation="finish_process")

@@ -40,10 +40,10 @@ SCRIPTS: dict[str, tuple[list[list[str]], str, str]] = {
 ORCHESTRATOR = """
 import json, sys
 from pathlib import Path
-from hivepipe.config import here
+from hivepipe.config import load_and_use
 from hivepipe.hive.folder import find
 from hivepipe.hive.orchestrator import Orchestrator
-place, _ = here()
+place, _ = load_and_use()
 orchestrator = Orchestrator(find(".", place.home))
 for each in json.loads(Path(sys.argv[1]).read_text()):
     orchestrator.spawn(each["project"], each["task"], session=each["session"])

@@ -104,7 +104,7 @@ class Product:
         self.reaped: list[Message] = []
         self.waiting: list[Envelope] = []
         monkeypatch.setattr(reaper, "fate_of", self._fate)
-        monkeypatch.setattr(reaper, "_enqueue", self.reaped.extend)
+        monkeypatch.setattr(reaper, "_enqueue", lambda _address, found: self.reaped.extend(found))
         monkeypatch.setattr(reaper, "database_path", lambda _home: home / "hive.db")
         monkeypatch.setattr(conclusion, "database_path", lambda _home: home / "hive.db")
 
@@ -163,7 +163,7 @@ class Product:
                 with self.db.transaction():
                     execute(self.db, job)
             elif job.operation == "conclude_session":
-                conclusion.conclude_session(Workplace(str(self.home), self._follow), job)
+                conclusion.conclude_session(Workplace(str(self.home), "", self._follow), job)
         except MissingParentError:
             return False
         return True
@@ -184,7 +184,7 @@ class Product:
             slot = Envelope(
                 f"reap-{self.time_ns}", "reap_sessions", 4, {}, "", "", "", self.time_ns
             )
-            reaper.reap_sessions(Workplace(str(self.home), self._follow), slot)
+            reaper.reap_sessions(Workplace(str(self.home), "", self._follow), slot)
             if not self.reaped:
                 assert turn < 5
                 return

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,15 +40,31 @@ def client(redis_server: Server) -> Iterator[redis.Redis]:
 
 
 @pytest.fixture
-def stack(
+def start(
     private_home: Home, client: redis.Redis, writer: Writer, new_worker: Callable[[str], Writer]
-) -> Home:
-    """Writer, slow worker and scheduler, which has had its first turns."""
-    writer.start()
-    new_worker("slow").start()
-    new_worker("scheduler").start()
-    until(lambda: looks(client), "no first look")
-    return private_home
+) -> Callable[[], Home]:
+    """Start writer, slow worker and scheduler, which has had its first turns."""
+
+    def start() -> Home:
+        writer.start()
+        new_worker("slow").start()
+        new_worker("scheduler").start()
+        until(lambda: looks(client), "no first look")
+        return private_home
+
+    return start
+
+
+@pytest.fixture
+def stack(start: Callable[[], Home]) -> Home:
+    """All of them, with the settings that there are without a file."""
+    return start()
+
+
+def users_config(home: Home) -> Path:
+    path = home.root / ".config" / "hivepipe" / "config.toml"
+    path.parent.mkdir(parents=True)
+    return path
 
 
 def looks(client: redis.Redis) -> int:
@@ -125,15 +142,14 @@ def webhook() -> Iterator[Webhook]:
 
 
 def test_an_alert_is_recorded_shown_and_told_once_and_so_is_its_end(
-    stack: Home, client: redis.Redis, webhook: Webhook
+    private_home: Home, start: Callable[[], Home], client: redis.Redis, webhook: Webhook
 ) -> None:
-    config = stack.root / ".config" / "hivepipe" / "config.toml"
-    config.parent.mkdir(parents=True)
-    told = stack.root / "told"
-    config.write_text(
+    told = private_home.root / "told"
+    users_config(private_home).write_text(
         f"alert_command = \"sh -c 'cat >> {told}; echo >> {told}'\"\n"
         f'alert_webhook = "{webhook.url}"\n'
     )
+    stack = start()
     bury(client)
     look(client)
     until(lambda: standing(stack) == [("failed_jobs", True)], "not recorded")
@@ -178,12 +194,13 @@ def test_nobody_is_told_again_while_the_database_cannot_be_written_or_redis_lost
     assert log.count("alert failed_jobs:") == 1
 
 
-def test_who_cannot_be_told_stops_nothing(stack: Home, client: redis.Redis) -> None:
-    config = stack.root / ".config" / "hivepipe" / "config.toml"
-    config.parent.mkdir(parents=True)
-    config.write_text(
+def test_who_cannot_be_told_stops_nothing(
+    private_home: Home, start: Callable[[], Home], client: redis.Redis
+) -> None:
+    users_config(private_home).write_text(
         'alert_command = "/no/such/program"\nalert_webhook = "http://127.0.0.1:9/nobody"\n'
     )
+    stack = start()
     bury(client)
     look(client)
     log = stack.root / f"slow{stack.path.name}.log"
@@ -191,9 +208,12 @@ def test_who_cannot_be_told_stops_nothing(stack: Home, client: redis.Redis) -> N
     assert client.zcard("rq:failed:slow") == 0
 
 
-def test_a_repository_cannot_name_a_program(stack: Home, client: redis.Redis) -> None:
-    told = stack.root / "told"
-    (stack.path / "config.toml").write_text(f'alert_command = "touch {told}"\n')
+def test_a_repository_cannot_name_a_program(
+    private_home: Home, start: Callable[[], Home], client: redis.Redis
+) -> None:
+    told = private_home.root / "told"
+    (private_home.path / "config.toml").write_text(f'alert_command = "touch {told}"\n')
+    stack = start()
     bury(client)
     look(client)
     until(lambda: standing(stack) == [("failed_jobs", True)], "not recorded")

@@ -215,7 +215,7 @@ def test_killed_between_call_and_record_is_not_asked_again(scene: Scene, llm: Pr
 
 KILLED_WITH_THE_ANSWER = """
 import os, sys
-from hivepipe.config import here
+from hivepipe.config import load_and_use
 from hivepipe.handlers.summariser import Material, Summariser
 from hivepipe.summaries.excerpt import Excerpt
 
@@ -223,7 +223,7 @@ def keep(made):
     print(made.summary.kind, made.summary.reason, flush=True)
     os.kill(os.getpid(), 9)
 
-Summariser(here()[0].home, keep).summarise(Material("s", Excerpt("Mend it. " * 50, 5), {}))
+Summariser(load_and_use()[0].home, keep).summarise(Material("s", Excerpt("Mend it. " * 50, 5), {}))
 """
 
 

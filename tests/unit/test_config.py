@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hivepipe import settings
-from hivepipe.config import Config, compile_for_hooks
+from hivepipe.config import Config, compile_for_hooks, load, load_and_use
 from hivepipe.redaction_config import use_rules
 from hivepipe.retention_limits import fault
 from hivepipe.setting_table import SETTINGS
@@ -76,6 +76,18 @@ def test_what_a_file_says_is_a_variable_like_any_other(
     environ[b"HIVEPIPE_USE_QUEUE"] = b"true"
     assert not settings.switched_off("HIVEPIPE_USE_QUEUE")
     assert b"HIVEPIPE_FSYNC" not in settings.inherited(), "a file may change; a copy would not"
+
+
+def test_loading_puts_nothing_into_force(environ: Environ, users: Path, homes: Path) -> None:
+    environ[b"HIVEPIPE_HOME"] = bytes(homes.parent)
+    homes.write_text('swarm_id = "one"')
+    load_and_use()
+    assert variable("HIVEPIPE_SWARM_ID") == "one"
+    homes.write_text('swarm_id = "two"')
+    place, config = load()
+    assert place.home == str(homes.parent)
+    assert config.for_settings() == {"HIVEPIPE_SWARM_ID": "two"}
+    assert variable("HIVEPIPE_SWARM_ID") == "one"
 
 
 @pytest.mark.parametrize(

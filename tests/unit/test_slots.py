@@ -62,7 +62,7 @@ class World:
     def __init__(self, home: Path, clock: Clock) -> None:
         self.clock = clock
         self.store = Database(database_path(str(home)))
-        self.workplace = Workplace(str(home), self._hand_back)
+        self.workplace = Workplace(str(home), "", self._hand_back)
         self.runs: list[tuple[str, str, float]] = []  # row, job, seconds since boot
         self.redis = fakeredis.FakeRedis()
         self.scheduler = TickScheduler(self.redis, ROWS)

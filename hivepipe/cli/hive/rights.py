@@ -8,7 +8,7 @@ from hivepipe.cli.choice import Choice
 from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.terminal import ask, is_terminal, say
-from hivepipe.config import here
+from hivepipe.config import load_and_use
 from hivepipe.errors import HiveError
 from hivepipe.hive.rights import CHOICES, chosen_rights, in_words
 from hivepipe.install.user_config import config_path, put_setting
@@ -53,7 +53,7 @@ def choose(name: str | None) -> None:
         name = ask("your choice", type=_NAME, err=True)
     put_setting("hive_rights", str(name))
     say(f"kept in {short(config_path())}; `hivepipe hive rights` changes it", err=True)
-    here()  # the setting is in force from now on
+    load_and_use()  # the setting is in force from now on
 
 
 def _is_terminal() -> bool:

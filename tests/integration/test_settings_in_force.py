@@ -1,0 +1,72 @@
+"""A running process keeps the settings that it began with, whatever becomes of their files."""
+
+import os
+import signal
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+import redis
+
+from hivepipe.periodic import PERIODIC
+from hivepipe.queues.ticks import run_triggered, trigger
+from tests.conftest import Home, Server, Writer, fire, until
+from tests.payloads import SESSION_START, changed
+
+# The first of them asked for settings in each of its runs; the others open the database.
+OPERATIONS = ("raise_alerts", "reap_sessions", "cleanup_agents", "raise_alerts")
+
+
+@pytest.fixture
+def client(redis_server: Server) -> Iterator[redis.Redis]:
+    with redis_server.client() as made:
+        yield made
+
+
+def run_now(client: redis.Redis, operation: str) -> None:
+    """Let the writer execute one periodic operation, and wait for it."""
+    (row,) = [row for row in PERIODIC if row.operation == operation]
+    before = client.hget("hivepipe:operations", operation)
+    trigger(client, row.name, "manual")
+    run_triggered(client, [row], time.time_ns())
+    until(lambda: client.hget("hivepipe:operations", operation) != before, f"no {operation}")
+
+
+def sessions(path: Path) -> int:
+    """Count them; the database may still be in the making."""
+    with suppress(sqlite3.OperationalError), closing(sqlite3.connect(path, timeout=10)) as db:
+        return int(db.execute("SELECT count(*) FROM sessions").fetchone()[0])
+    return 0
+
+
+def test_a_half_edited_file_leads_a_running_writer_to_no_other_database(
+    private_home: Home, client: redis.Redis, writer: Writer, new_worker: Callable[[str], Writer]
+) -> None:
+    elsewhere = private_home.root / "elsewhere.db"
+    config = private_home.path / "config.toml"
+    config.write_text(f'db = "{elsewhere}"\n')
+    writer.start()
+    new_worker("scheduler").start()
+    fire("SessionStart", changed(SESSION_START, session_id="one"), private_home.env)
+    until(lambda: sessions(elsewhere) == 1, "not stored")
+    config.write_text('db = "/half')
+    for operation in OPERATIONS:
+        run_now(client, operation)
+    fire("SessionStart", changed(SESSION_START, session_id="two"), private_home.env)
+    until(lambda: sessions(elsewhere) == 2, "not stored")
+    assert not private_home.database.exists()
+
+
+def test_a_writer_that_starts_names_what_it_cannot_use_and_uses_the_rest(
+    private_home: Home, client: redis.Redis, writer: Writer
+) -> None:
+    config = private_home.path / "config.toml"
+    config.write_text('log_format = "json"\nidle_secs = "never"\n')
+    writer.start()
+    until(lambda: "idle_secs must be a number of seconds; left out" in writer.text, "not said")
+    assert writer.text.startswith('{"at"')
+    os.kill(writer.pid, signal.SIGTERM)
+    until(lambda: not writer.is_running, "does not end")
