@@ -10,13 +10,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from hivepipe.cli.main import main
-from hivepipe.guard.client import NOTE_FIELDS, SCRIPT, VERDICT_SCRIPT
-from hivepipe.guard.replay import Memory
-from hivepipe.queues import client as wire
 from hivepipe.queues.activity import take_activity
 from tests import honest_sessions, payloads
 from tests.conftest import NEUTRAL, Home, Server, answered, undisturbed
@@ -298,57 +293,6 @@ def test_the_description_of_a_call_is_no_part_of_what_it_does(
         call = changed(payload, tool_input=arguments, tool_use_id=f"t{number}")
         said.append(answered("PreToolUse", call, private_home.env))
     assert bool(any("rule loop" in text for text in said)) == is_told
-
-
-# ---- Redis' script and its double in memory say the same
-
-CALLS = st.lists(
-    st.tuples(
-        st.sampled_from(
-            ["call", "call", "result", "result", "batch", "wait", "prompt", "stop", "judge"]
-        ),
-        st.sampled_from(["", *[f"{n:016x}" for n in range(12)]]),
-        st.sampled_from(["a" * 16, "b" * 16]),
-        st.sampled_from(["c", "e", "w"]),
-        st.sampled_from(["0", "1"]),
-        st.sampled_from(["", "task-1", "waiting"]),
-    ),
-    max_size=120,
-)
-
-
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(CALLS)
-def test_redis_and_its_double_keep_the_same(
-    redis_server: Server, entries: list[tuple[str, str, str, str, str, str]]
-) -> None:
-    memory = Memory()
-    keys = ["hivepipe:calls:s", "hivepipe:activity:s", "s"]
-    with redis_server.client() as client:
-        client.flushall()
-        for number, (verb, id, pattern, kind, flag, task) in enumerate(entries):
-            if verb == "judge":
-                if keys[0] not in memory.calls:
-                    continue
-                note = (VERDICT_SCRIPT, [*keys, id or "0" * 16, flag, task])
-            else:
-                is_result = verb == "result"
-                id = id or ("" if is_result else f"{number + 100:016x}")
-                result = pattern[::-1].replace("a", kind) if is_result else ""
-                failed = flag if is_result else ""
-                batch = f"{id or '0' * 16} {pattern} {pattern[::-1]} {flag}"
-                rest = [verb, id, pattern, kind, result, failed, f"{number}", "1", task, ""]
-                rest += [task, f"{batch} {'f' * 16} {pattern} {pattern} 1"]
-                note = (SCRIPT, [*keys, *rest])
-                assert len(note[1]) == len(NOTE_FIELDS)
-            assert wire.push_with(redis_server.address, [], *note) == memory.run(note)
-        kept = [entry.decode() for entry in client.lrange(keys[0], 0, -1)]
-        assert kept == memory.calls.get(keys[0], [])
-        found = {key.decode(): value.decode() for key, value in client.hgetall(keys[1]).items()}
-    for name, value in memory.activity.get(keys[1], {}).items():
-        assert found.get(name, "0") == str(value)
 
 
 # ---- whole sessions through real hooks

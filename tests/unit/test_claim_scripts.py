@@ -1,0 +1,144 @@
+"""Whatever a worker does with its jobs, each is in one place, once, and the accounts are true.
+
+Redis is fakeredis, whose Lua runs the scripts as they are.
+"""
+
+from collections import Counter
+
+import fakeredis
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hivepipe.jobs import Message
+from hivepipe.queues.claims import Claimed, Claims, accounts
+from hivepipe.queues.client import eval_command
+from hivepipe.queues.names import ALL_QUEUES, QUEUES
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(
+            (
+                *("enqueue", "enqueue", "claim", "claim", "done", "done", "retry", "hold"),
+                *("hurry", "bury", "hand_on", "put_back", "renew", "die"),
+            )
+        ),
+        st.sampled_from(QUEUES),
+        st.integers(1, 12),
+    ),
+    max_size=60,
+)
+
+
+class World:
+    """A queue server, the worker that serves it, and what the worker holds."""
+
+    def __init__(self) -> None:
+        self.redis = fakeredis.FakeRedis()
+        self.claims = Claims(self.redis, QUEUES, "w", "rq:worker:w")
+        self.held: list[Claimed] = []
+        self.enqueued: list[str] = []
+        self.ended: Counter[str] = Counter()
+
+    def step(self, kind: str, queue: str, count: int) -> None:
+        """Do one thing; what needs a job takes the oldest that is held."""
+        if kind == "enqueue":
+            self.enqueue(queue, count)
+        elif kind == "claim":
+            self.claim(count)
+        elif kind == "hurry":
+            self.claims.hurry()
+        elif kind == "die":
+            assert self.claims.recover("") == len(self.held)
+            self.held.clear()
+        elif self.held:
+            self.finish(kind, self.held.pop(0), queue)
+
+    def enqueue(self, queue: str, count: int) -> None:
+        """Enqueue jobs as a hook does, each created a microsecond after the one before."""
+        numbers = range(len(self.enqueued), len(self.enqueued) + count)
+        messages = [
+            Message(f"{n:032x}", "", queue, "a job", f"2026-11-21T01:00:00.{n:06}Z", "{}")
+            for n in numbers
+        ]
+        self.redis.execute_command(*eval_command(messages))
+        self.enqueued += [message.id for message in messages]
+
+    def claim(self, count: int) -> None:
+        jobs = self.claims.claim(count).jobs
+        assert len(jobs) <= count
+        assert not {job.id for job in jobs} & {job.id for job in self.held}
+        self.held += jobs
+
+    def finish(self, kind: str, job: Claimed, queue: str) -> None:
+        if kind == "done":
+            assert self.claims.acknowledge([(job, "an operation")]) == 1
+            assert self.claims.acknowledge([(job, "an operation")]) == 0, "twice"
+            self.ended[job.id] += 1
+        elif kind in ("retry", "hold"):
+            self.claims.retry([(job, queue, 30.0)], held_up=kind == "hold")
+        elif kind == "bury":
+            self.claims.bury([(job, "no use", job.data, "an operation")])
+        elif kind == "hand_on":
+            self.claims.hand_on([(job, "slow", float(len(self.held) % 2))])
+        elif kind == "put_back":
+            self.claims.put_back(job)
+        else:
+            self.claims.renew(job)
+            self.held.append(job)
+
+    def places(self) -> Counter[str]:
+        """Count the places in which each job is that has not ended."""
+        found: Counter[str] = Counter()
+        for queue in ALL_QUEUES:
+            found.update(id.decode() for id in self.redis.lrange(f"rq:queue:{queue}", 0, -1))
+            for state in ("wip", "scheduled", "failed"):
+                members = self.redis.zrange(f"rq:{state}:{queue}", 0, -1)
+                found.update(member.decode().partition(":")[0] for member in members)
+        return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS)
+def test_each_job_is_in_one_place_once(steps: list[tuple[str, str, int]]) -> None:
+    world = World()
+    for kind, queue, count in steps:
+        world.step(kind, queue, count)
+        assert world.places() + world.ended == Counter(world.enqueued)
+        found = accounts(world.redis)
+        assert (found["accepted"], found["done"]) == (len(world.enqueued), len(world.ended))
+        assert found["running"] == len(world.held)
+        assert found["accepted"] == sum(found.values()) - found["accepted"]
+
+
+def test_urgent_jobs_come_first_and_a_tenth_of_a_claim_is_the_others() -> None:
+    world = World()
+    for queue in reversed(QUEUES):
+        world.enqueue(queue, 50)
+    world.claim(20)
+    assert Counter(job.queue for job in world.held) == {"high": 18, "low": 2}
+    world.held.clear()
+    world.claim(5)
+    assert {job.queue for job in world.held} == {"high"}
+
+
+def test_what_a_dead_worker_held_comes_back_in_its_order() -> None:
+    world = World()
+    world.enqueue("medium", 5)
+    world.claim(3)
+    world.step("die", "", 0)
+    world.claim(5)
+    assert [job.id for job in world.held] == world.enqueued
+
+
+@pytest.mark.parametrize("deaths", [1, 2, 3])
+def test_a_job_that_kills_its_worker_runs_alone_and_dies_of_the_third_time(deaths: int) -> None:
+    world = World()
+    world.enqueue("high", 3)
+    for _ in range(deaths):
+        world.claims.claim(3)
+        world.claims.recover(world.enqueued[0])
+    world.claim(3)
+    is_dead = deaths == 3
+    assert [job.id for job in world.held] == (world.enqueued[1:] if is_dead else world.enqueued[:1])
+    assert accounts(world.redis)["failed"] == is_dead
