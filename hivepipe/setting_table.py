@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from hivepipe import web_address
 from hivepipe.home import absolute, user_config_folder
+from hivepipe.settings import DEFAULTS
 
 NAME = "config.toml"
 
@@ -84,7 +85,7 @@ class Setting(NamedTuple):
     name: str
     read: Reader
     kind: str
-    default: str
+    unset: str = ""  # in words, where `settings.DEFAULTS` has no value
     is_the_users: bool = False
     is_of_files: bool = False  # nor by the environment, which a project can set
     says_what_is_spent: bool = False  # invalid values are kept: code that would spend must see them
@@ -94,17 +95,22 @@ class Setting(NamedTuple):
         """Return the name of its environment variable."""
         return f"HIVEPIPE_{self.name.upper()}"
 
+    @property
+    def default(self) -> str:
+        """Return what counts where nothing is set."""
+        return DEFAULTS.get(self.variable) or self.unset
+
 
 def _of_summaries() -> Iterator[Setting]:
     """Yield the settings of summaries; only the user's file sets them, for privacy and cost."""
     of_provider = "the provider's own"
-    for name, read, kind, default in (
+    for name, read, kind, unset in (
         ("summaries", _switch, "true or false", "as `hivepipe summaries enable` left it"),
         ("llm_model", _text, "the name of a model", of_provider),
-        ("llm_timeout", _number, "a number of seconds", "60"),
-        ("llm_daily_calls", _number, "a number", "20"),
-        ("llm_daily_tokens", _number, "a number", "200000"),
-        ("llm_daily_usd", _number, "a number of dollars", "0.50"),
+        ("llm_timeout", _number, "a number of seconds", ""),
+        ("llm_daily_calls", _number, "a number", ""),
+        ("llm_daily_tokens", _number, "a number", ""),
+        ("llm_daily_usd", _number, "a number of dollars", ""),
         ("openrouter_url", _address, web_address.KIND, of_provider),
         ("anthropic_url", _address, web_address.KIND, of_provider),
         ("openai_url", _address, web_address.KIND, of_provider),
@@ -112,14 +118,13 @@ def _of_summaries() -> Iterator[Setting]:
         ("memory_rating", _switch, "true or false", "false"),
         ("memory_server", _address, web_address.KIND, "none"),
     ):
-        yield Setting(name, read, kind, default, is_the_users=True, says_what_is_spent=True)
+        yield Setting(name, read, kind, unset, is_the_users=True, says_what_is_spent=True)
 
 
 ID = "a name of letters, digits, '.', '_', '-'"
-WAITING = "TaskOutput; BashOutput; Monitor; Bash: sleep *; Bash: gh run *"
 SETTINGS = (
     Setting("use_queue", _switch, "true or false", "true"),
-    Setting("checkpoint_interval", _number, "a number of seconds", "60"),
+    Setting("checkpoint_interval", _number, "a number of seconds"),
     Setting("swarm_id", _id, ID, "one per project"),
     Setting("agent_id", _id, ID, "none"),
     Setting(
@@ -130,16 +135,16 @@ SETTINGS = (
     Setting("embeddings_url", _address, web_address.KIND, "none", is_the_users=True),
     Setting("embeddings_model", _text, "a name", "none", is_the_users=True),
     Setting("pm2", _switch, "true or false", "false"),
-    Setting("guard", _one_of("off", "tasks", "all"), '"off", "tasks" or "all"', "tasks"),
-    Setting("guard_loop", _counts(2), "two counts, the smaller first", "8 15"),
-    Setting("guard_alternation", _counts(2), "two counts, the smaller first", "6 12"),
-    Setting("guard_empty_polls", _counts(1), "a count", "2"),
+    Setting("guard", _one_of("off", "tasks", "all"), '"off", "tasks" or "all"'),
+    Setting("guard_loop", _counts(2), "two counts, the smaller first"),
+    Setting("guard_alternation", _counts(2), "two counts, the smaller first"),
+    Setting("guard_empty_polls", _counts(1), "a count"),
     Setting("guard_polls", _patterns, "a list of tools", "none"),
-    Setting("guard_waiting", _patterns, "a list of tools", WAITING),
+    Setting("guard_waiting", _patterns, "a list of tools"),
     Setting("autostart", _switch, "true or false", "true, but not in CI or the cloud"),
-    Setting("idle_secs", _number, "a number of seconds", "300"),
-    Setting("stalled_secs", _number, "a number of seconds", "900"),
-    Setting("lost_secs", _number, "a number of seconds", "1800"),
+    Setting("idle_secs", _number, "a number of seconds"),
+    Setting("stalled_secs", _number, "a number of seconds"),
+    Setting("lost_secs", _number, "a number of seconds"),
     Setting("shared_root", _path, "an absolute path", "none"),
     Setting("db", _path, "an absolute path", "hive.db in the home"),
     Setting("log_format", _one_of("text", "json"), '"text" or "json"', "text"),
@@ -169,17 +174,16 @@ SETTINGS = (
     ),
     Setting("hive_flags", _text, "flags of claude", "none", is_the_users=True, is_of_files=True),
     Setting("hive_env", _names, "a list of variables", "none", is_the_users=True),
-    Setting("hive_stale_secs", _number, "a number of seconds", "3600"),
+    Setting("hive_stale_secs", _number, "a number of seconds"),
     Setting(
         "hive_policy",
         _one_of("report", "ask", "respawn"),
         '"report", "ask" or "respawn"',
-        "report",
         is_the_users=True,
     ),
-    Setting("hive_grace_secs", _number, "a number of seconds", "300"),
-    Setting("hive_respawns", _number, "a count", "1", is_the_users=True),
-    Setting("hive_limit_usd", _number, "a number of dollars", "5", is_the_users=True),
+    Setting("hive_grace_secs", _number, "a number of seconds"),
+    Setting("hive_respawns", _number, "a count", is_the_users=True),
+    Setting("hive_limit_usd", _number, "a number of dollars", is_the_users=True),
 )
 SECTIONS = ("redaction", "retention")  # read by the rooms they belong to
 BY_NAME = {setting.name: setting for setting in SETTINGS}

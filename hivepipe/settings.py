@@ -18,14 +18,28 @@ ALIASES = {
     "HIVEPIPE_MEMORY_RATING": ("MEMORY_LLM_RATER_ENABLED",),
 }
 
-CHECKPOINT_INTERVAL_SECS = 60.0
-IDLE_SECS = 300.0
-STALLED_SECS = 900.0
-LOST_SECS = 1800.0
-HIVE_STALE_SECS = 3600.0
-HIVE_GRACE_SECS = 300.0
-HIVE_RESPAWNS = 1
-HIVE_LIMIT_USD = 5.0
+# What a setting is where nothing sets it, as the variable would say it. A default that depends on
+# something, or that is to have none, is described in hivepipe.setting_table.
+DEFAULTS = {
+    "HIVEPIPE_CHECKPOINT_INTERVAL": "60",
+    "HIVEPIPE_IDLE_SECS": "300",
+    "HIVEPIPE_STALLED_SECS": "900",
+    "HIVEPIPE_LOST_SECS": "1800",
+    "HIVEPIPE_GUARD": "tasks",
+    "HIVEPIPE_GUARD_LOOP": "8 15",
+    "HIVEPIPE_GUARD_ALTERNATION": "6 12",
+    "HIVEPIPE_GUARD_EMPTY_POLLS": "2",
+    "HIVEPIPE_GUARD_WAITING": "TaskOutput; BashOutput; Monitor; Bash: sleep *; Bash: gh run *",
+    "HIVEPIPE_LLM_TIMEOUT": "60",
+    "HIVEPIPE_LLM_DAILY_CALLS": "20",
+    "HIVEPIPE_LLM_DAILY_TOKENS": "200000",
+    "HIVEPIPE_LLM_DAILY_USD": "0.50",
+    "HIVEPIPE_HIVE_STALE_SECS": "3600",
+    "HIVEPIPE_HIVE_GRACE_SECS": "300",
+    "HIVEPIPE_HIVE_POLICY": "report",
+    "HIVEPIPE_HIVE_RESPAWNS": "1",
+    "HIVEPIPE_HIVE_LIMIT_USD": "5",
+}
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 
@@ -152,52 +166,53 @@ def on_a_passing_machine() -> bool:
 
 def checkpoint_interval_ns() -> int:
     """Return the minimum time in ns between two checkpoints of an instance."""
-    return int(_secs("HIVEPIPE_CHECKPOINT_INTERVAL", CHECKPOINT_INTERVAL_SECS) * 1e9)
+    return int(_secs("HIVEPIPE_CHECKPOINT_INTERVAL") * 1e9)
 
 
 def idle_secs() -> float:
     """Return the idle time in seconds after which an automatically started stack stops."""
-    return _secs("HIVEPIPE_IDLE_SECS", IDLE_SECS)
+    return _secs("HIVEPIPE_IDLE_SECS")
 
 
 def stalled_secs() -> float:
     """Return the silence in seconds within a turn after which a session is stalled."""
-    return _secs("HIVEPIPE_STALLED_SECS", STALLED_SECS)
+    return _secs("HIVEPIPE_STALLED_SECS")
 
 
 def lost_secs() -> float:
     """Return the silence in seconds within a turn after which a session is lost."""
-    return _secs("HIVEPIPE_LOST_SECS", LOST_SECS)
+    return _secs("HIVEPIPE_LOST_SECS")
 
 
 def hive_stale_secs() -> float:
     """Return the silence in seconds after which a hive worker is stale."""
-    return _secs("HIVEPIPE_HIVE_STALE_SECS", HIVE_STALE_SECS)
+    return _secs("HIVEPIPE_HIVE_STALE_SECS")
 
 
 def hive_grace_secs() -> float:
     """Return the seconds that a hive worker may take to answer or to end."""
-    return _secs("HIVEPIPE_HIVE_GRACE_SECS", HIVE_GRACE_SECS)
+    return _secs("HIVEPIPE_HIVE_GRACE_SECS")
 
 
 def hive_policy() -> str:
     """Return the policy for silent hive workers: report, ask or respawn."""
     said = variable("HIVEPIPE_HIVE_POLICY") or ""
-    return said if said in ("ask", "respawn") else "report"
+    return said if said in ("report", "ask", "respawn") else DEFAULTS["HIVEPIPE_HIVE_POLICY"]
 
 
 def hive_respawns() -> int:
     """Return how many times a hive worker may be respawned."""
-    return int(_secs("HIVEPIPE_HIVE_RESPAWNS", HIVE_RESPAWNS))
+    return int(_secs("HIVEPIPE_HIVE_RESPAWNS"))
 
 
 def hive_limit_usd() -> float:
     """Return the daily limit in USD for asking, parking and respawning."""
-    return _secs("HIVEPIPE_HIVE_LIMIT_USD", HIVE_LIMIT_USD)
+    return _secs("HIVEPIPE_HIVE_LIMIT_USD")
 
 
-def _secs(name: str, default: float) -> float:
+def _secs(name: str) -> float:
     """Return a variable's number of seconds; the default if it is invalid."""
+    default = float(DEFAULTS[name])
     try:
         secs = float(variable(name) or default)
     except ValueError:

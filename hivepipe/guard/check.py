@@ -97,7 +97,7 @@ def guard_mode(home: str) -> str:
     for mode in (read_small(mode_path(home)).strip(), settings.variable("HIVEPIPE_GUARD")):
         if mode in MODES:
             return mode
-    return "tasks"
+    return settings.DEFAULTS["HIVEPIPE_GUARD"]
 
 
 def silence_path(home: str) -> str:

@@ -10,6 +10,7 @@ On the hook path, before a tool call.
 """
 
 from hivepipe.guard.client import DENIED, EDIT, OTHER, POLL, WAITING, WAITING_SUBJECT, WINDOW
+from hivepipe.settings import DEFAULTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,12 +22,6 @@ REACH = 15  # calls that are searched for the partner of an alternation
 # The rules' names. The first two do not count calls.
 CANCELLED, SHARED_DISK = "cancelled", "shared-disk"
 POLLING, LOOP, ALTERNATION = "poll", "loop", "alternation"
-
-# Defaults: a warning at the first count, a denial from the second on.
-LOOP_COUNTS = (8, 15)
-ALTERNATION_COUNTS = (6, 12)
-EMPTY_POLLS = (2,)
-WAITING_TOOLS = ("TaskOutput", "BashOutput", "Monitor", "Bash: sleep *", "Bash: gh run *")
 
 
 class Call:
@@ -63,12 +58,17 @@ class Limits:
         polls: str | None = None,
         waiting: str | None = None,
     ) -> None:
-        """Parse two counts, one count, or patterns separated by ";"; None: the default."""
-        self.loop_warn, self.loop_deny = _counts(loop, LOOP_COUNTS)
-        self.alternation_warn, self.alternation_deny = _counts(alternation, ALTERNATION_COUNTS)
-        (self.empty_polls,) = _counts(empty_polls, EMPTY_POLLS)
-        self.polls = _patterns(polls, ())
-        self.waiting = _patterns(waiting, WAITING_TOOLS)
+        """Parse two counts, one count, or patterns separated by ";"; None: the default.
+
+        Of two counts, the first warns and the second denies.
+        """
+        self.loop_warn, self.loop_deny = _counts(loop, "HIVEPIPE_GUARD_LOOP")
+        self.alternation_warn, self.alternation_deny = _counts(
+            alternation, "HIVEPIPE_GUARD_ALTERNATION"
+        )
+        (self.empty_polls,) = _counts(empty_polls, "HIVEPIPE_GUARD_EMPTY_POLLS")
+        self.polls = _patterns(polls or "")
+        self.waiting = _patterns(DEFAULTS["HIVEPIPE_GUARD_WAITING"] if waiting is None else waiting)
 
 
 class Verdict:
@@ -206,15 +206,14 @@ def _verdict(
     return Verdict(rule, count, count >= deny, f"{rule} {subject}")
 
 
-def _counts(text: str | None, default: tuple[int, ...]) -> tuple[int, ...]:
+def _counts(text: str | None, name: str) -> tuple[int, ...]:
     """Parse as many counts as the default has; return the default for any other text."""
+    default = tuple(map(int, DEFAULTS[name].split()))
     words = (text or "").split()
     usable = len(words) == len(default) and all(word.isdecimal() for word in words)
     counts = tuple(int(word) for word in words) if usable else default
     return counts if all(counts) else default
 
 
-def _patterns(text: str | None, default: tuple[str, ...]) -> tuple[str, ...]:
-    if text is None:
-        return default
+def _patterns(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(";") if part.strip())

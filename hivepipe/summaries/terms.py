@@ -8,14 +8,9 @@ from typing import NamedTuple
 
 from hivepipe.costs.prices import PriceTable
 from hivepipe.costs.tokens import Rate, Tokens
-from hivepipe.settings import variable
+from hivepipe.settings import DEFAULTS, variable
 from hivepipe.summaries.providers import Offer
 from hivepipe.summaries.question import ANSWER_TOKENS, Question
-
-DAILY_CALLS = 20
-DAILY_TOKENS = 200_000
-DAILY_DOLLARS = 0.50
-TIMEOUT_SECS = 60.0
 
 FORM_TOKENS = 700  # tokens of the schema and of the protocol
 _ASSUMED = "claude-opus-5"  # Claude Code uses the prices of this model for unknown ones (2.1.197)
@@ -34,9 +29,9 @@ class Caps(NamedTuple):
 def caps() -> Caps:
     """Return the caps in force; a cap that is not a number is 0."""
     return Caps(
-        int(_cap(variable("HIVEPIPE_LLM_DAILY_CALLS"), DAILY_CALLS)),
-        int(_cap(variable("HIVEPIPE_LLM_DAILY_TOKENS"), DAILY_TOKENS)),
-        _cap(variable("HIVEPIPE_LLM_DAILY_USD"), DAILY_DOLLARS),
+        int(_cap(variable("HIVEPIPE_LLM_DAILY_CALLS"), "HIVEPIPE_LLM_DAILY_CALLS")),
+        int(_cap(variable("HIVEPIPE_LLM_DAILY_TOKENS"), "HIVEPIPE_LLM_DAILY_TOKENS")),
+        _cap(variable("HIVEPIPE_LLM_DAILY_USD"), "HIVEPIPE_LLM_DAILY_USD"),
     )
 
 
@@ -54,11 +49,12 @@ def trouble() -> str:
 
 def timeout_secs() -> float:
     """Return the time limit of a call in seconds."""
-    return _number(variable("HIVEPIPE_LLM_TIMEOUT") or "") or TIMEOUT_SECS
+    said = _number(variable("HIVEPIPE_LLM_TIMEOUT") or "")
+    return said or float(DEFAULTS["HIVEPIPE_LLM_TIMEOUT"])
 
 
-def _cap(text: str | None, default: float) -> float:
-    return (_number(text) or 0.0) if text else default
+def _cap(text: str | None, name: str) -> float:
+    return _number(text or DEFAULTS[name]) or 0.0
 
 
 def _number(text: str) -> float | None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hivepipe import setting_table
+from hivepipe import settings
 from hivepipe.guard import rules, words
 from hivepipe.guard.client import DENIED, EDIT, OTHER, POLL, WAITING, WINDOW
 from hivepipe.guard.rules import Call, Limits, Verdict, judge, kind_of, matches
@@ -148,7 +148,7 @@ def test_unusable_numbers_are_the_defaults(text: str) -> None:
 def test_a_list_may_be_empty() -> None:
     assert Limits(waiting=";").waiting == ()
     assert Limits(waiting=" a ;; Bash: b *;").waiting == ("a", "Bash: b *")
-    assert Limits().waiting == tuple(setting_table.WAITING.split("; "))
+    assert Limits().waiting == tuple(settings.DEFAULTS["HIVEPIPE_GUARD_WAITING"].split("; "))
 
 
 # ---- kinds and patterns
