@@ -66,9 +66,9 @@ class ClaimingWorker(SimpleWorker):
 
     def __init__(self, queues: Any, name: str | None = None, **options: Any) -> None:
         """Set the name that `rq info` shows; nothing is sent to Redis yet."""
-        super().__init__(
-            queues, name=name or f"{self.role}.{socket.gethostname()}.{os.getpid()}", **options
-        )
+        own_name = f"{self.role}.{socket.gethostname()}.{os.getpid()}"
+        options |= {"worker_ttl": WORKER_TTL_SECS}  # RQ's command line says 420
+        super().__init__(queues, name=name or own_name, **options)
 
     def work(  # type: ignore[override]
         self, burst: bool = False, logging_level: str | None = None, **_: Any
@@ -79,6 +79,8 @@ class ClaimingWorker(SimpleWorker):
         this role already.
         """
         place = self._begin()
+        # RQ's command line made one that tries a command again: a claim would be made twice.
+        self.connection = self._set_connection(connect(place.socket))
         runtime = runtime_for(place.home)
         take_lock(f"{runtime}/{self.role}.lock", LOCK_WAIT_SECS)
         self._home, self._address = place.home, place.socket
@@ -358,9 +360,7 @@ def serve(worker_class: type[ClaimingWorker]) -> None:
     """Run a worker process of the stack until SIGTERM; exit 0, or 75 if the home has one."""
     connection = connect(locate(".").socket)
     queues = [Queue(name, connection=connection) for name in worker_class.own_queues]
-    worker = worker_class(
-        queues, connection=connection, worker_ttl=WORKER_TTL_SECS, prepare_for_work=True
-    )
+    worker = worker_class(queues, connection=connection, prepare_for_work=True)
     try:
         worker.work()
     except LockHeldError as error:

@@ -1,6 +1,7 @@
 """The workers of `slow` and `llm`: one job at a time, held by a lease that is renewed.
 
-`rq worker -w hivepipe.slow_worker.SlowWorker slow` runs one, and so does workers/slow.py.
+`python -I -m hivepipe.rq worker -w hivepipe.slow_worker.SlowWorker slow` runs one, as the Procfile
+does, and so does workers/slow.py.
 
     turn      claim -> read -> execute -> acknowledge, retry, bury, put back
 

@@ -1,6 +1,7 @@
 """The writer: claims many jobs at a time, commits them together, acknowledges them together.
 
-`rq worker -w hivepipe.writer.Writer high medium low` runs it, and so does workers/writer.py.
+`python -I -m hivepipe.rq worker -w hivepipe.writer.Writer high medium low` runs it, as the Procfile
+does, and so does workers/writer.py.
 
     turn      spool -> claim -> read -> commit -> acknowledge, retry, bury
                                     '-> hand on slow jobs, enqueue the jobs of ticks

@@ -62,13 +62,28 @@ class Process(NamedTuple):
     priority: int  # starts in rising order, stops in falling order
     is_rq_worker: bool = True  # registers itself in Redis; the stack is ready when all have
     if_redis: Literal["any", "own", "remote"] = "any"
+    worker: str = ""  # class and queues, for RQ's command line
 
 
 PROCESSES = (
     Process("redis", "redis.py", stop_secs=10, priority=1, is_rq_worker=False, if_redis="own"),
-    Process("writer", "writer.py", stop_secs=30, priority=10),
-    Process("slow", "slow.py", stop_secs=10, priority=10),
-    Process("llm", "llm.py", stop_secs=10, priority=10),
+    Process(
+        "writer",
+        "writer.py",
+        stop_secs=30,
+        priority=10,
+        worker="hivepipe.writer.Writer high medium low",
+    ),
+    Process(
+        "slow",
+        "slow.py",
+        stop_secs=10,
+        priority=10,
+        worker="hivepipe.slow_worker.SlowWorker slow",
+    ),
+    Process(
+        "llm", "llm.py", stop_secs=10, priority=10, worker="hivepipe.slow_worker.LlmWorker llm"
+    ),
     Process("scheduler", "scheduler.py", stop_secs=10, priority=10, is_rq_worker=False),
     Process("forwarder", "forwarder.py", 10, priority=20, is_rq_worker=False, if_redis="remote"),
 )
@@ -99,7 +114,12 @@ def _in_root(name: str) -> Path:
 def procfile() -> str:
     """Return the text of the Procfile: a stack with a Redis of its own."""
     needed = needed_with("")
-    return "".join(f"{entry.name}: python -I workers/{entry.script}\n" for entry in needed)
+    return "".join(f"{entry.name}: python -I {_program(entry)}\n" for entry in needed)
+
+
+def _program(entry: Process) -> str:
+    """Return what Python runs under a Procfile: RQ's own command line for a worker of RQ."""
+    return f"-m hivepipe.rq worker -w {entry.worker}" if entry.worker else f"workers/{entry.script}"
 
 
 def needed_with(url: str) -> list[Process]:

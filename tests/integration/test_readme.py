@@ -44,7 +44,7 @@ NOT_RUN = {
     "rq worker": "runs until Ctrl-C: test_rq_tools.py",
     "systemctl": "needs systemd",
     "loginctl": "needs systemd",
-    "honcho": "a program of others; the Procfile: test_compose.py",
+    "honcho": "a program of others; the Procfile: test_procfile.py",
     "docker": "needs docker; the compose file: test_compose.py",
     'echo "HIVEPIPE_': "makes the file that docker needs",
     "chmod 600 .env": "likewise",

@@ -1,0 +1,48 @@
+"""RQ's command line on the Redis of a home: `python -I -m hivepipe.rq worker -w CLASS QUEUES`.
+
+The home is that of HIVEPIPE_HOME, else of the working directory's project. Two things are different
+from `rq` on PATH. Nothing is imported from the working directory or PYTHONPATH: RQ appends "." to
+the import path unless it is told another one. And Redis may still be starting, as it is under a
+Procfile: `rq worker` ends at once if it does not answer.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+import redis
+import rq
+from rq.cli.cli import main as rq_main
+
+from hivepipe.home import locate
+from hivepipe.queues.connection import connect, url
+
+WAIT_SECS = 30.0
+LOOK_EVERY_SECS = 0.1
+
+
+def main() -> None:
+    """Run RQ's command line with the arguments of this process."""
+    address = locate(".").socket
+    wait_for(address)
+    packages = str(Path(rq.__file__).parents[1])  # on the import path already
+    command, *rest = sys.argv[1:] or ["--help"]
+    ours = [] if command.startswith("-") else ["-u", url(address), "-P", packages]
+    rq_main.main([command, *ours, *rest], prog_name="rq")
+
+
+def wait_for(address: str) -> None:
+    """Wait until Redis answers, at most WAIT_SECS; RQ reports a Redis that never does."""
+    end = time.monotonic() + WAIT_SECS
+    with connect(address) as connection:
+        while time.monotonic() < end:
+            try:
+                connection.ping()
+            except redis.ConnectionError:  # also while it reads its file
+                time.sleep(LOOK_EVERY_SECS)
+            else:
+                return
+
+
+if __name__ == "__main__":
+    main()

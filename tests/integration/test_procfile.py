@@ -1,0 +1,79 @@
+"""The Procfile as it stands: honcho starts it, RQ runs the workers, jobs are applied."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hivepipe.queues.connection import connect
+from hivepipe.queues.names import ALL_QUEUES
+from hivepipe.queues.rq_workers import living_roles, rq_workers
+from tests.conftest import ROOT, Home, Process, Server, fire, until
+from tests.payloads import SESSION_START, USER_PROMPT_SUBMIT, changed
+
+BIN = Path(sys.executable).parent
+WORKER = [sys.executable, "-I", "-m", "hivepipe.rq", "worker", "--burst", "-w"]
+
+
+@pytest.fixture
+def honcho(private_home: Home) -> Iterator[Process]:
+    env = private_home.env | {"PATH": f"{BIN}:{private_home.env['PATH']}"}
+    made = Process([str(BIN / "honcho"), "start"], private_home.root / "honcho.log", env, ROOT)
+    made.start()
+    yield made
+    if made.is_running:
+        made.end(signal.SIGTERM)
+
+
+def test_the_procfile_stores_what_hooks_say(private_home: Home, honcho: Process) -> None:
+    home = private_home
+    until(lambda: "writer.1 started" in honcho.text, "honcho starts nothing")
+    until(lambda: Path(home.address).exists(), "no Redis")
+    fire("SessionStart", SESSION_START, home.env)
+    fire("UserPromptSubmit", changed(USER_PROMPT_SUBMIT, prompt="Mend it"), home.env)
+    until(lambda: home.count("sessions") == 1, "no session")
+    until(lambda: home.count("prompts") == 1, "no prompt")
+    assert stat.S_IMODE(os.stat(home.database).st_mode) == 0o600
+    assert not home.spool
+    with connect(home.address) as connection:
+        until(
+            lambda: living_roles(rq_workers(connection)) >= {"writer", "slow", "llm"},
+            "not all work",
+        )
+        found = rq_workers(connection)
+        assert {queue for worker in found for queue in worker.queues} == set(ALL_QUEUES)
+
+
+def test_nothing_is_imported_from_the_working_folder(
+    private_home: Home, redis_server: Server, tmp_path: Path
+) -> None:
+    witness = tmp_path / "ran"
+    text = f"open({str(witness)!r}, 'a').write(__name__)\nclass Worker: pass\n"
+    for name in ("planted", "hiredis", "redis", "rq", "hivepipe", "sitecustomize"):
+        (tmp_path / f"{name}.py").write_text(text)
+    env = private_home.env | {"PYTHONPATH": str(tmp_path)}
+
+    def run(worker: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*WORKER, worker, "high", "medium", "low"],
+            cwd=tmp_path,
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+
+    refused = run("planted.Worker")
+    assert refused.returncode != 0
+    assert "planted" in refused.stderr
+    fire("SessionStart", SESSION_START, private_home.env)
+    done = run("hivepipe.writer.Writer")
+    assert done.returncode == 0, done.stderr
+    assert private_home.count("sessions") == 1
+    assert not witness.exists()
