@@ -25,7 +25,8 @@ import hypothesis
 import pytest
 import redis
 
-pytest.register_assert_rewrite("tests.faults.harness")  # before any test file imports it
+# Before any test file imports them.
+pytest.register_assert_rewrite("tests.faults.harness", "tests.real.recorded")
 
 ROOT = Path(__file__).resolve().parent.parent
 NEUTRAL = ""  # what a hook prints that has nothing to say

@@ -1,10 +1,12 @@
 """The client on a terminal: typed to, looked at, ended by its pid; it stops by itself at last."""
 
 import os
+import re
 import shlex
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +20,7 @@ COLUMNS, LINES = 120, 50
 SHOWN_SECS = 60
 AT_MOST_SECS = 300  # then the client is ended, whatever became of the test
 HAS_TMUX = shutil.which("tmux") is not None
-READY, BUSY = "? for shortcuts", "esc to interrupt"
+READY, BUSY = ("? for shortcuts", "shift+tab to cycle"), "esc to interrupt"
 MANUAL = ("--permission-mode", "default")  # newer ones ask a model what to allow
 
 
@@ -27,7 +29,7 @@ def on_terminal(person: Person, *options: str) -> Iterator["Terminal"]:
     """Run the client on a terminal while the context lasts; it is ready for a prompt."""
     terminal = Terminal(person, options)
     with terminal.opened():
-        terminal.shows(READY)
+        terminal.shows(*READY)
         yield terminal
 
 
@@ -69,6 +71,21 @@ class Terminal:
         """Press keys by tmux's names: Enter, Escape, C-c, Down."""
         self._tmux("send-keys", *keys)
 
+    def choose(self, choice: str) -> None:
+        """Press the number that stands before a choice of a dialog: `2. No`, not `2. No, never`."""
+        wanted = re.compile(rf"(\d)\. {re.escape(choice)}\b(?!,)")
+        self.press(*until(lambda: wanted.findall(self.screen), f"{choice} is not to be chosen"))
+
+    def press_until_gone(self, key: str, text: str) -> None:
+        """Press a key until a text is gone: a form that is being drawn anew misses some."""
+
+        def is_gone() -> bool:
+            self.press(key)
+            time.sleep(1)
+            return text not in self.screen
+
+        until(is_gone, f"{text} stays on the screen")
+
     @property
     def screen(self) -> str:
         """What is seen, without the blanks at the ends of lines."""
@@ -91,7 +108,12 @@ class Terminal:
 
     def rests(self) -> None:
         """Wait until the turn is over, hooks included."""
-        until(lambda: READY in (seen := self.screen) and BUSY not in seen, "the turn never ends")
+
+        def is_over() -> bool:
+            seen = self.screen
+            return BUSY not in seen and any(text in seen for text in READY)
+
+        until(is_over, "the turn never ends")
 
     @property
     def pid(self) -> int:

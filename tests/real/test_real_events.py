@@ -1,7 +1,6 @@
 """What the real client says beside its calls: refusals, questions to a person, Esc and No."""
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 
 from tests.conftest import until
 from tests.real.person import Person
+from tests.real.recorded import becomes
 from tests.real.scenarios import ABSENT, EDIT, NOTE, READ, WRITE, bash
 from tests.real.scene import living, needs_claude, settle
 from tests.real.script import Call, Say, Script
@@ -50,22 +50,6 @@ def told(person: Person, session: str, start: str) -> list[str]:
     """Return the lines of a session that begin so."""
     events = shown(person, session)["events"]
     return [event["text"] for event in events if event["text"].startswith(start)]
-
-
-def number_of(screen: str, choice: str) -> str:
-    """Return the key that stands before a choice of a dialog."""
-    (number,) = re.findall(rf"(\d)\. {choice}\b(?!,)", screen)
-    return str(number)
-
-
-def becomes(person: Person, condition: str) -> dict[str, Any]:
-    """Wait until the one open session is so."""
-
-    def found() -> dict[str, Any] | None:
-        sessions = person.json("sessions")["sessions"]
-        return next((dict(each) for each in sessions if each["condition"] == condition), None)
-
-    return dict(until(found, f"no session is {condition}", 60) or {})
 
 
 def test_calls_that_are_not_run_count_and_a_loop_of_them_is_told(ann: Person) -> None:
@@ -110,7 +94,7 @@ def test_a_question_to_a_person_is_waited_for(ann: Person, answer: str) -> None:
         session = becomes(ann, "waiting")
         assert session["waits_for"]
         assert told(ann, session["id"], "Permission asked: Bash (By the fake)")
-        terminal.press(answer if answer == "Escape" else number_of(terminal.screen, answer))
+        terminal.press("Escape") if answer == "Escape" else terminal.choose(answer)
         becomes(ann, "paused")
         assert (ann.project / "asked.txt").exists() == (answer == "Yes")
         terminal.say(HELLO.prompt("And now"))

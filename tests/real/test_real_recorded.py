@@ -73,7 +73,8 @@ def test_model_and_effort_of_sessions_and_agents_are_known(ann: Person) -> None:
     row = shown(ann, session)["session"]
     assert {row["model"]} == models
     levels = [each.body.get("output_config", {}).get("effort") for each in ann.api.requests]
-    assert row["effort"] == next(filter(None, levels), None)
+    if version() >= (2, 1, 197):  # before, no hook says it
+        assert row["effort"] == next(filter(None, levels), None)
     (agent_row,) = ann.json("agents")["agents"]
     assert agent_row["model"]
     agent_row["model"] = agent_row["model"].partition("[")[0]  # [1m]: its context

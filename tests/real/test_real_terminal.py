@@ -1,16 +1,13 @@
 """What a person does on a terminal, with the real client."""
 
-import json
 import signal
-import zlib
-from typing import Any
 
 import pytest
 
 from tests.conftest import until
-from tests.real.person import Person
+from tests.real.recorded import compare_transcripts, events, session
 from tests.real.scenarios import GREET, bash
-from tests.real.scene import living, needs_claude, settle
+from tests.real.scene import living, needs_claude, settle, version
 from tests.real.script import Say, Script, Slow
 from tests.real.terminal import HAS_TMUX, on_terminal
 
@@ -110,30 +107,8 @@ def test_a_terminal_that_is_ended_in_a_call_ends_its_session(number: int) -> Non
             terminal.end(number)
         until(lambda: session(person)["status"] == "ended", "it never ends", GONE_SECS)
         settle(person)
-        assert (session(person)["calls"], session(person)["failed"]) == (1, 0)
+        # Told to end, 2.1.197 may see its own command die, and says that the call failed.
+        may_fail = number == signal.SIGTERM and version() < (2, 1, 330)
+        assert session(person)["calls"] == 1
+        assert session(person)["failed"] <= may_fail
         compare_transcripts(person)
-
-
-def session(person: Person) -> dict[str, Any]:
-    """Return the only session, nothing when nothing is recorded yet."""
-    said = person.hivepipe("sessions", "--all", "--json", expect=None)
-    rows = json.loads(said)["sessions"] if said else []
-    return dict(rows[0]) if rows else {}
-
-
-def events(person: Person, row: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return what happened in a session, without the model that it started with."""
-    shown = person.json("session", "show", row["id"])
-    return [(each["kind"], each["text"].partition(", claude-")[0]) for each in shown["events"]]
-
-
-def compare_transcripts(person: Person) -> None:
-    """Each transcript has an archive with the same bytes."""
-    archives = person.json("archive", "list", "--agents")["archives"]
-    wanted = {
-        str(path): zlib.crc32(path.read_bytes())
-        for each in person.json("sessions", "--all")["sessions"]
-        for path in person.transcripts(each["id"])
-    }
-    sources = [each["meta"]["source"] for each in archives]
-    assert {each["path"]: int(each["crc32"], 16) for each in sources} == wanted

@@ -1,0 +1,86 @@
+"""What hivepipe says of sessions on a terminal, compared with the client's files and the fake."""
+
+import json
+import re
+import zlib
+from collections import Counter
+from typing import Any
+
+from tests.conftest import until
+from tests.real.messages_api import COMPACTION, USAGE
+from tests.real.person import Person
+
+TITLE = "title"  # as which the request of a title is kept; older clients ask for one
+
+
+def session(person: Person) -> dict[str, Any]:
+    """Return the only session, nothing when nothing is recorded yet."""
+    return next(iter(sessions(person)), {})
+
+
+def sessions(person: Person) -> list[dict[str, Any]]:
+    """Return every session, the newest first; none when nothing is recorded yet."""
+    said = person.hivepipe("sessions", "--all", "--json", expect=None)
+    return list(json.loads(said)["sessions"]) if said else []
+
+
+def events(person: Person, row: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return what happened in a session, without the model that it started with."""
+    shown = person.json("session", "show", row["id"])
+    return [(each["kind"], each["text"].partition(", claude-")[0]) for each in shown["events"]]
+
+
+def compare_transcripts(person: Person) -> None:
+    """Each transcript has an archive with the same bytes."""
+    archives = person.json("archive", "list", "--agents")["archives"]
+    wanted = {
+        str(path): zlib.crc32(path.read_bytes())
+        for each in person.json("sessions", "--all")["sessions"]
+        for path in person.transcripts(each["id"])
+    }
+    sources = [each["meta"]["source"] for each in archives]
+    assert {each["path"]: int(each["crc32"], 16) for each in sources} == wanted
+
+
+def becomes(person: Person, condition: str) -> dict[str, Any]:
+    """Wait until an open session is so; return it."""
+
+    def found() -> dict[str, Any] | None:
+        return next((row for row in sessions(person) if row["condition"] == condition), None)
+
+    return dict(until(found, f"no session is {condition}") or {})
+
+
+def prompts(person: Person, row: dict[str, Any]) -> list[str]:
+    """Return the prompts of a session by their words."""
+    return [text for kind, text in events(person, row) if kind == "prompt"]
+
+
+def notes(person: Person, row: dict[str, Any]) -> list[str]:
+    """Return the notes of a session, such as `Permission asked: Bash`."""
+    return [text for kind, text in events(person, row) if kind == "note"]
+
+
+def counts(row: dict[str, Any]) -> tuple[int, int]:
+    """Return the calls of a session, and how many of them failed."""
+    return row["calls"], row["failed"]
+
+
+def compare_served(person: Person) -> None:
+    """Each model has as many messages and tokens as were served; a title has no message."""
+    served = Counter(
+        re.sub(r"\[.*\]$", "", str(request.body["model"]))
+        for request in person.api.requests
+        if not request.is_refused and request.script not in (TITLE, COMPACTION)
+    )
+    rows = person.json("costs", "--by", "model")["costs"]
+    assert {row["model"]: row["messages"] for row in rows if row["messages"]} == dict(served)
+    for row in rows:
+        if row["messages"] and COMPACTION not in [each.script for each in person.api.requests]:
+            assert row["tokens"]["output"] == row["messages"] * int(str(USAGE["output_tokens"]))
+
+
+def compare_found(person: Person, word: str, wanted: dict[str, int]) -> None:
+    """A word that only Claude says is found so often in each session, and in no other."""
+    hits = [hit for hit in person.json("search", word)["hits"] if hit["who"] == "claude"]
+    assert Counter(hit["session_id"] for hit in hits) == Counter(wanted)

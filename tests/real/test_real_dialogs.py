@@ -1,0 +1,147 @@
+"""Dialogs on a terminal: a plan, a question, a form of an MCP server; the session waits in each."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.real.person import Person
+from tests.real.recorded import (
+    becomes,
+    compare_found,
+    compare_served,
+    compare_transcripts,
+    counts,
+    notes,
+    prompts,
+    sessions,
+)
+from tests.real.scenarios import bash
+from tests.real.scene import living, needs_claude, settle
+from tests.real.script import CWD, Call, Say, Script
+from tests.real.terminal import HAS_TMUX, Terminal, on_terminal
+
+pytestmark = [needs_claude, pytest.mark.skipif(not HAS_TMUX, reason="no tmux")]
+PLAN = Call("ExitPlanMode", {"plan": "1. Feed the quokka"})
+PLANS = Script("plans", [[Call("EnterPlanMode", {})], [PLAN], [Say("The quokka is fed.")]])
+COLOURS = [{"label": name, "description": f"It is {name}"} for name in ("Red", "Blue")]
+QUESTION = {"question": "Which colour?", "header": "Colour", "options": COLOURS}
+ASKS = Script(
+    "asks",
+    [
+        [Call("AskUserQuestion", {"questions": [QUESTION | {"multiSelect": False}]})],
+        [Say("A quokka of that colour.")],
+    ],
+)
+BOOKS = Script("books", [[Call("mcp__desk__book", {})], [Say("Booked, said the quokka.")]])
+AGAIN = Script("again", [[Say("Once more, said the quokka.")]])
+NOTED = Call("Write", {"file_path": f"{CWD}/note.txt", "content": "written\n"})
+WRITES = Script("writes", [[bash("pwd"), NOTED], [Say("That was it, quokka.")]])
+
+
+@pytest.mark.parametrize("is_approved", [True, False])
+def test_a_plan_is_waited_for(is_approved: bool) -> None:
+    with living(PLANS, AGAIN) as person:
+        with on_terminal(person) as terminal:
+            terminal.say(PLANS.prompt("Please plan"))
+            session = becomes(person, "waiting")
+            assert session["waits_for"]
+            if is_approved:
+                terminal.shows("1. Yes")
+                terminal.press("1")
+                terminal.shows("quokka is fed")
+            else:
+                terminal.press("Escape")
+            becomes(person, "paused")
+            leave(terminal)
+        said = 3 if is_approved else 2  # the plan is found as well
+        compare(person, 2, 0, said, "Permission asked: ExitPlanMode", PLANS)
+
+
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_a_question_of_claude_is_waited_for(is_answered: bool) -> None:
+    with living(ASKS, AGAIN) as person:
+        with on_terminal(person) as terminal:
+            terminal.say(ASKS.prompt("Please ask"))
+            session = becomes(person, "waiting")
+            assert session["waits_for"]
+            if is_answered:
+                terminal.choose("Red")
+                terminal.shows("of that colour")
+            else:
+                terminal.press("Escape")
+            becomes(person, "paused")
+            leave(terminal)
+        if is_answered:
+            assert "Red" in json.dumps(person.api.requests[-2].body["messages"][-1])
+        said = 2 if is_answered else 1
+        compare(person, 1, 0, said, "Permission asked: AskUserQuestion", ASKS)
+
+
+@pytest.mark.parametrize("is_accepted", [True, False])
+def test_a_form_of_a_server_is_waited_for(is_accepted: bool) -> None:
+    with living(BOOKS, AGAIN) as person:
+        with on_terminal(person, *with_desk(person)) as terminal:
+            terminal.say(BOOKS.prompt("Please book"))
+            terminal.shows("Which day?")
+            session = becomes(person, "waiting")
+            assert session["waits_for"]
+            if is_accepted:
+                terminal.type("Monday")
+            else:
+                terminal.press("Down")
+                terminal.press("Right")
+            terminal.press_until_gone("Enter", "Which day?")
+            terminal.shows("said the quokka")
+            becomes(person, "paused")
+            leave(terminal)
+        told = json.dumps([each.body["messages"] for each in person.api.requests])
+        assert ("Monday" in told, "decline" in told) == (is_accepted, not is_accepted)
+        compare(person, 1, 0, 2, "Notification: Claude Code needs your input", BOOKS)
+
+
+@pytest.mark.parametrize("mode", ["acceptEdits", "dontAsk"])
+def test_what_a_mode_decides_nobody_is_asked_for(mode: str) -> None:
+    with living(WRITES, AGAIN) as person:
+        with on_terminal(person, "--permission-mode", mode) as terminal:
+            terminal.say(WRITES.prompt("Please write"))
+            terminal.shows("That was it")
+            leave(terminal)
+        is_denied = mode == "dontAsk"
+        assert (person.project / "note.txt").exists() is not is_denied
+        compare(person, 2, is_denied, 2, "", WRITES)
+
+
+def with_desk(person: Person) -> tuple[str, ...]:
+    """Return the options that give the client a server, whose tool is allowed."""
+    program = {"command": sys.executable, "args": [str(Path(__file__).with_name("desk.py"))]}
+    person.write("mcp.json", json.dumps({"mcpServers": {"desk": program}}))
+    return ("--mcp-config", "mcp.json", "--allowedTools", "mcp__desk__book")
+
+
+def leave(terminal: Terminal) -> None:
+    """Say a last prompt, and end the session."""
+    terminal.say(AGAIN.prompt("And now"))
+    terminal.shows("Once more")
+    terminal.rests()
+    terminal.say("/exit")
+    terminal.wait()
+
+
+def compare(person: Person, calls: int, failed: int, said: int, note: str, script: Script) -> None:
+    """Compare the only session with what was ordered, both ways."""
+    settle(person)
+    (row,) = sessions(person)
+    assert row["status"] == "ended"
+    assert row["waits_for"] is None
+    assert counts(row) == (calls, failed)
+    assert len(prompts(person, row)) == 2
+    assert script.name in prompts(person, row)[0]
+    found = notes(person, row)
+    assert found[:1] == [note] * bool(note)
+    # Who waits for some seconds is called.
+    assert all(text.startswith("Notification: ") for text in found[1:])
+    compare_served(person)
+    compare_transcripts(person)
+    compare_found(person, "quokka", {row["id"]: said})

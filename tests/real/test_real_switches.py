@@ -1,0 +1,238 @@
+"""What changes in the middle of a session on a terminal: prompts, model, context, session, end."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tests.conftest import until
+from tests.real.messages_api import COMPACTION, SUMMARY
+from tests.real.person import Person
+from tests.real.recorded import (
+    becomes,
+    compare_found,
+    compare_served,
+    compare_transcripts,
+    counts,
+    events,
+    notes,
+    prompts,
+    session,
+    sessions,
+)
+from tests.real.scenarios import bash
+from tests.real.scene import living, needs_claude, settle, version
+from tests.real.script import Say, Script
+from tests.real.terminal import HAS_TMUX, Terminal, on_terminal
+
+pytestmark = [needs_claude, pytest.mark.skipif(not HAS_TMUX, reason="no tmux")]
+BASH = ("--allowedTools", "Bash")
+HELLO = Script("hello", [[Say("Good morning, said the quokka.")]])
+SECOND = Script("second", [[Say("A second time, said the quokka.")]])
+THIRD = Script("third", [[Say("A third time, said the quokka.")]])
+WAITS = "python3 -c 'import time; time.sleep({})'"  # newer ones run no sleep of that length
+BUSY = Script("busy", [[bash(WAITS.format(20))], [Say("Not so busy.")]])
+LONG = Script("long", [[bash(WAITS.format(60))], [Say("It was long, said the quokka.")]])
+
+
+def test_prompts_that_wait_are_each_said_once() -> None:
+    with living(BUSY, SECOND, THIRD) as person:
+        with on_terminal(person, *BASH) as terminal:
+            terminal.say(BUSY.prompt("Please work"))
+            terminal.shows("time.sleep")
+            terminal.say(SECOND.prompt("And then"))
+            terminal.say(THIRD.prompt("And last"))
+            terminal.shows("A third time")
+            leave(terminal)
+        settle(person)
+        (row,) = sessions(person)
+        wanted = [BUSY.prompt("Please work"), SECOND.prompt("And then"), THIRD.prompt("And last")]
+        assert prompts(person, row) == wanted
+        assert counts(row) == (1, 0)
+        compare_all(person)
+
+
+def test_a_session_has_the_model_that_it_goes_on_with() -> None:
+    with living(HELLO, SECOND) as person:
+        with on_terminal(person) as terminal:
+            say(terminal, HELLO)
+            terminal.say("/model haiku")
+            if terminal.shows("Yes, switch", "Set model") == "Yes, switch":
+                terminal.choose("Yes, switch to")
+                terminal.shows("Set model")
+            say(terminal, SECOND)
+            leave(terminal)
+        settle(person)
+        (row,) = sessions(person)
+        first, second = (
+            each.body["model"] for each in person.api.requests if each.script in ("hello", "second")
+        )
+        assert first != second
+        assert row["model"] == second
+        if version() >= (2, 1, 251):
+            assert notes(person, row) == [f"Model switched: {first} to {second}, by command"]
+        compare_all(person)
+
+
+def test_a_full_context_is_compacted_in_the_middle_of_a_session() -> None:
+    """The client announces a compaction also when it then finds too little to compact."""
+    with living(HELLO, SECOND, THIRD) as person:
+        person.env |= {
+            "CLAUDE_CODE_AUTO_COMPACT_WINDOW": "100000",
+            "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE": "1",
+        }
+        with on_terminal(person) as terminal:
+            for script in (HELLO, SECOND, THIRD):
+                say(terminal, script)
+            leave(terminal)
+        settle(person)
+        (row,) = sessions(person)
+        compacted = sum(request.script == COMPACTION for request in person.api.requests)
+        assert compacted
+        assert set(notes(person, row)) == {"Compaction: auto"}
+        assert len(notes(person, row)) >= compacted
+        assert prompts(person, row) == [
+            each.prompt("Please work") for each in (HELLO, SECOND, THIRD)
+        ]
+        (entry,) = person.json("archive", "list")["archives"]
+        assert entry["meta"]["compact_summary"] == SUMMARY
+        compare_all(person)
+
+
+def test_a_cleared_session_is_gone_back_to() -> None:
+    with living(HELLO, SECOND, THIRD) as person:
+        with on_terminal(person) as terminal:
+            say(terminal, HELLO)
+            terminal.say("/clear")
+            until(lambda: "said the quokka" not in terminal.screen, "it is not cleared")
+            say(terminal, SECOND)
+            terminal.say("/resume")
+            terminal.shows("Resume session", "Resume Session")
+            terminal.shows(HELLO.prompt("Please work"), "A title by the fake")
+            terminal.press("Enter")
+            terminal.shows("Good morning")
+            say(terminal, THIRD)
+            leave(terminal)
+        settle(person)
+        rows = {prompts(person, row)[0]: row for row in sessions(person)}
+        assert len(rows) == 2
+        first, second = (rows[script.prompt("Please work")] for script in (HELLO, SECOND))
+        assert {row["status"] for row in rows.values()} == {"ended"}
+        assert prompts(person, first) == [each.prompt("Please work") for each in (HELLO, THIRD)]
+        assert prompts(person, second) == [SECOND.prompt("Please work")]
+        assert ended(person, first) == "prompt_input_exit"
+        assert ended(person, second) == "resume"
+        compare_served(person)
+        compare_transcripts(person)
+        compare_found(person, "quokka", {first["id"]: 2, second["id"]: 1})
+
+
+def test_a_session_is_continued_on_another_day() -> None:
+    with living(HELLO, SECOND) as person:
+        with on_terminal(person) as terminal:
+            say(terminal, HELLO)
+            leave(terminal)
+        with on_terminal(person, "--continue") as terminal:
+            say(terminal, SECOND)
+            leave(terminal)
+        settle(person)
+        (row,) = sessions(person)
+        assert prompts(person, row) == [each.prompt("Please work") for each in (HELLO, SECOND)]
+        assert (row["status"], ended(person, row)) == ("ended", "prompt_input_exit")
+        compare_all(person)
+
+
+def test_two_clients_are_in_one_session_and_it_ends_with_the_last() -> None:
+    with living(HELLO, SECOND, THIRD) as person:
+        with on_terminal(person) as first:
+            say(first, HELLO)
+            until(lambda: len(sessions(person)) == 1, "no session")
+            (row,) = sessions(person)
+            with on_terminal(person, "--resume", row["id"]) as other:
+                say(other, SECOND)
+                leave(other)
+            settle(person)
+            (row,) = sessions(person)
+            assert row["status"] == "paused"
+            say(first, THIRD)
+            leave(first)
+        settle(person)
+        (row,) = sessions(person)
+        assert row["status"] == "ended"
+        assert prompts(person, row) == [
+            each.prompt("Please work") for each in (HELLO, SECOND, THIRD)
+        ]
+        compare_all(person)
+
+
+def press_once(terminal: Terminal) -> None:
+    terminal.press("C-c")
+    terminal.shows("What should Claude do instead?")
+    becomes(terminal.person, "paused")
+    leave(terminal)
+
+
+def press_until_it_exits(terminal: Terminal) -> None:
+    """The first Ctrl-C stops the call; two in less than a second exit."""
+
+    def is_over() -> bool:
+        terminal.press("C-c")
+        time.sleep(0.3)
+        return terminal.is_over
+
+    until(is_over, "it does not exit")
+
+
+def send_sigint(terminal: Terminal) -> None:
+    os.kill(terminal.pid, signal.SIGINT)
+    terminal.wait()
+
+
+@pytest.mark.parametrize("stop", [press_once, press_until_it_exits, send_sigint])
+def test_a_call_that_is_stopped_is_over(stop: Callable[[Terminal], None]) -> None:
+    with living(LONG) as person:
+        with on_terminal(person, *BASH) as terminal:
+            terminal.say(LONG.prompt("Please work"))
+            becomes(person, "active")
+            until(lambda: session(person)["calls"] == 1, "no call")
+            stop(terminal)
+        settle(person)
+        (row,) = sessions(person)
+        assert row["status"] == "ended"
+        assert row["calls"] == 1
+        assert prompts(person, row) == [LONG.prompt("Please work")]
+        compare_served(person)
+        compare_transcripts(person)
+        compare_found(person, "quokka", {})
+
+
+def say(terminal: Terminal, script: Script) -> None:
+    """Say a prompt, and wait for the end of the turn."""
+    terminal.say(script.prompt("Please work"))
+    terminal.shows(script.said[-1].text)
+    terminal.rests()
+
+
+def leave(terminal: Terminal) -> None:
+    terminal.say("/exit")
+    terminal.wait()
+
+
+def ended(person: Person, row: dict[str, object]) -> str:
+    """Return why a session ended."""
+    kind, reason = events(person, row)[-1]
+    return reason if kind == "ended" else ""
+
+
+def compare_all(person: Person) -> None:
+    """Compare the only session with what was served and what the client wrote."""
+    (row,) = sessions(person)
+    assert (row["status"], row["failed"]) == ("ended", 0)
+    answered = {request.script for request in person.api.requests}
+    scripts = [script for script in person.api.scripts.values() if script.name in answered]
+    compare_served(person)
+    compare_transcripts(person)
+    said = sum("quokka" in piece.text for script in scripts for piece in script.said)
+    compare_found(person, "quokka", {row["id"]: said})
