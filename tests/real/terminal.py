@@ -76,12 +76,13 @@ class Terminal:
         wanted = re.compile(rf"(\d)\. {re.escape(choice)}\b(?!,)")
         self.press(*until(lambda: wanted.findall(self.screen), f"{choice} is not to be chosen"))
 
-    def press_until_gone(self, key: str, text: str) -> None:
-        """Press a key until a text is gone: a form that is being drawn anew misses some."""
+    def press_until_gone(self, text: str, *keys: str) -> None:
+        """Press keys until a text is gone: a form that is being drawn anew misses some."""
 
         def is_gone() -> bool:
-            self.press(key)
-            time.sleep(1)
+            for key in keys:
+                self.press(key)
+                time.sleep(1)
             return text not in self.screen
 
         until(is_gone, f"{text} stays on the screen")

@@ -89,10 +89,8 @@ def test_a_form_of_a_server_is_waited_for(is_accepted: bool) -> None:
             assert session["waits_for"]
             if is_accepted:
                 terminal.type("Monday")
-            else:
-                terminal.press("Down")
-                terminal.press("Right")
-            terminal.press_until_gone("Enter", "Which day?")
+            keys = ("Enter",) if is_accepted else ("Down", "Right", "Enter")
+            terminal.press_until_gone("Which day?", *keys)
             terminal.shows("said the quokka")
             becomes(person, "paused")
             leave(terminal)
