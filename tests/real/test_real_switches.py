@@ -11,6 +11,7 @@ from tests.conftest import until
 from tests.real.messages_api import COMPACTION, SUMMARY
 from tests.real.person import Person
 from tests.real.recorded import (
+    TITLE,
     becomes,
     compare_found,
     compare_served,
@@ -77,7 +78,10 @@ def test_a_session_has_the_model_that_it_goes_on_with() -> None:
 
 
 def test_a_full_context_is_compacted_in_the_middle_of_a_session() -> None:
-    """The client announces a compaction also when it then finds too little to compact."""
+    """The client announces a compaction also when it then finds too little to compact.
+
+    2.1.132 compacts the prompt as well, so that no script is named any more.
+    """
     with living(HELLO, SECOND, THIRD) as person:
         person.env |= {
             "CLAUDE_CODE_AUTO_COMPACT_WINDOW": "100000",
@@ -85,7 +89,10 @@ def test_a_full_context_is_compacted_in_the_middle_of_a_session() -> None:
         }
         with on_terminal(person) as terminal:
             for script in (HELLO, SECOND, THIRD):
-                say(terminal, script)
+                before = answers(person)
+                terminal.say(script.prompt("Please work"))
+                until(lambda n=before: answers(person) > n, "no answer")  # type: ignore[misc]
+                terminal.rests()
             leave(terminal)
         settle(person)
         (row,) = sessions(person)
@@ -213,6 +220,11 @@ def say(terminal: Terminal, script: Script) -> None:
     terminal.say(script.prompt("Please work"))
     terminal.shows(script.said[-1].text)
     terminal.rests()
+
+
+def answers(person: Person) -> int:
+    """Return how many requests of the conversation itself were answered."""
+    return sum(request.script not in (TITLE, COMPACTION) for request in person.api.requests)
 
 
 def leave(terminal: Terminal) -> None:
