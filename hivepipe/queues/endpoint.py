@@ -55,8 +55,14 @@ def is_local(url: str) -> bool:
     """Tell whether a hook may connect to it: a socket or a loopback address, without TLS."""
     if url.startswith(("/", "unix://")):
         return True
-    host = url.removeprefix("redis://").rpartition("@")[2]
-    return url.startswith("redis://") and host.startswith(("127.", "[::1]"))
+    if not url.startswith("redis://"):
+        return False
+    place = url.removeprefix("redis://").rpartition("@")[2].partition("/")[0]
+    if place == "[::1]" or place.startswith("[::1]:"):
+        return True
+    # Digits alone: `127.0.0.1.example.org` is a name, and may be any machine.
+    host = place.partition(":")[0]
+    return host.startswith("127.") and host.replace(".", "").isdigit()
 
 
 def ring(runtime: str) -> bool:

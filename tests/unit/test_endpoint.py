@@ -56,7 +56,11 @@ def test_what_is_no_url_of_a_redis_is_refused(url: str) -> None:
         ("redis://[::1]", True),
         ("rediss://127.0.0.1", False),
         ("redis://10.0.0.1", False),
+        ("redis://[::1]:6380/2", True),
         ("redis://127.0.0.1@10.0.0.1", False),
+        ("redis://127.0.0.1.example.org:6379", False),
+        ("redis://127.example.org", False),
+        ("redis://[::1].example.org", False),
         ("redis://localhost", False),  # `up` writes an address in its place
     ],
 )
