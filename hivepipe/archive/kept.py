@@ -1,7 +1,7 @@
 """The files of one archive: its lines, their checkpoint (`Reach`) and derived files.
 
-They are written in this order: lines, checkpoint, metadata, tally. All but the lines are replaced
-atomically; metadata and tally can be rebuilt from the lines.
+They are written in this order: lines, checkpoint, metadata, tally. The checkpoint is overwritten in
+place by one write. Metadata and tally are replaced atomically and can be rebuilt from the lines.
 
 The checkpoint has the checksum of the lines, and the metadata have their own. Files that do not
 match were changed by another program, and are left as they are.

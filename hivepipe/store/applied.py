@@ -29,5 +29,5 @@ def count(db: Database, name: str, number: int) -> None:
 
 
 def count_effectless(db: Database, what: str, job: Envelope) -> None:
-    """Count a job that rightly did nothing; `what` is `no_session` or `zero_rows`."""
+    """Count a job that rightly did nothing; `what`: `no_session`, `zero_rows` or `forgotten`."""
     count(db, f"{what}:{job.operation}", 1)
