@@ -22,6 +22,7 @@ _WAITING = (
     ("need_input", "waiting for an answer"),
     ("error", "with an error"),
     ("died", "ended without a result"),
+    ("ended", "ended without a status.json"),
     ("stale", "silent"),
     ("context_full", "out of context"),
     ("broken", "with an unreadable status.json"),

@@ -5,8 +5,10 @@ from contextlib import suppress
 from datetime import datetime
 
 from hivepipe.errors import StoreError
+from hivepipe.guard.client import cancellation_path
 from hivepipe.hive.strangers import Strangers
 from hivepipe.hive.worker import Worker
+from hivepipe.home import read_small
 from hivepipe.store.activity import activity_of
 from hivepipe.store.listings import listings
 from hivepipe.store.location import database_path
@@ -17,6 +19,7 @@ class Signs:
 
     def __init__(self, home: str, workers: Iterable[Worker]) -> None:
         """Collect the processes, and the heartbeats of these workers."""
+        self._home = home
         self._strangers = Strangers(home)
         self._heartbeats: dict[str, str] = {}
         with suppress(StoreError), listings(database_path(home)) as store:
@@ -27,6 +30,19 @@ class Signs:
     def stranger(self, worker: Worker) -> int:
         """Return the pid of a process on a worker's session that hivepipe did not start, or 0."""
         return self._strangers.of(worker)
+
+    def is_cancelled(self, worker: Worker) -> bool:
+        """Was the task of a worker cancelled, so that it may call no tool any more?"""
+        return bool(self._cancellation(worker))
+
+    def cancelled_because(self, worker: Worker) -> str:
+        """Say that its task was cancelled, and why if somebody said so."""
+        _, _, reason = self._cancellation(worker).strip().partition("\n")
+        return f"its task was cancelled: {reason}" if reason else "its task was cancelled"
+
+    def _cancellation(self, worker: Worker) -> str:
+        task = worker.card().task_id
+        return read_small(cancellation_path(self._home, task)) if task else ""
 
     def heartbeat_ns(self, worker: Worker) -> int:
         """Return the time in ns of the last tool call of a worker, or 0."""

@@ -15,15 +15,19 @@ ORDER = (
     "need_input",
     "error",
     "died",
+    "ended",
     "stale",
     "context_full",
     "broken",
     "not started",
     "working",
     "parking",
+    "cancelled",
     "done",
     "unknown",
 )
+OVER = ("died", "ended")  # without a last word of its own
+_NOT_CANCELLED = ("not started", "done", "unknown")
 
 
 class Standing(NamedTuple):
@@ -52,6 +56,8 @@ def stand(worker: Worker, stale_secs: float, signs: Signs) -> Standing:
     state, note = _state(status, run, lives, is_silent)
     if lives and run and not worker.folder.is_dir():
         state, note = "error", f"its folder was removed, its process {run.pid} goes on"
+    if lives is False and state not in _NOT_CANCELLED and signs.is_cancelled(worker):
+        state, note = "cancelled", signs.cancelled_because(worker)
     return Standing(worker, state, note, status, run, heard_ns, lives)
 
 
@@ -81,6 +87,8 @@ def _state(status: Status, run: Run | None, lives: bool | None, is_silent: bool)
         return word, _words(status)
     if not word and status.problems and not is_answered:
         return "broken", "; ".join(status.problems)
+    if run.exit_code == 0 and run.outcome == "success":
+        return "ended", f"it wrote no status.json; its last words: {run.words}"
     return "died", ending(run)
 
 

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from hivepipe.hive.run import Run
-from hivepipe.hive.standing import Standing
+from hivepipe.hive.standing import OVER, Standing
 from hivepipe.hive.worker import Worker
 from hivepipe.regular_file import read_text
 from hivepipe.settings import hive_grace_secs, hive_limit_usd, hive_policy, hive_respawns
@@ -100,7 +100,7 @@ def next_step(standing: Standing, steps: list[Step], policy: Policy, now_ns: int
         return _of_living(standing, run, steps, policy, now_ns)
     if "give up" in names:
         return _of_given_up(standing, run, names, policy)
-    return _of_dead(run, names) if standing.state == "died" else ""
+    return _of_dead(run, names) if standing.state in OVER else ""
 
 
 def is_parked(worker: Worker, run: Run) -> bool:
@@ -156,7 +156,7 @@ def _of_dead(run: Run, names: set[str]) -> str:
 def _of_given_up(standing: Standing, run: Run, names: set[str], policy: Policy) -> str:
     """Next step after `give up`; a later status of the worker's own is respected."""
     is_ours = standing.state == "error" and standing.status.text("by") == BY_US
-    if not is_ours and standing.state != "died":
+    if not is_ours and standing.state not in OVER:
         return ""
     if not is_parked(standing.worker, run):
         return "park"

@@ -83,7 +83,7 @@ def test_five_hundred_workers_are_one_screen(crowd: Scene) -> None:
     assert counted == [
         ("6", "waiting for an answer"),
         ("9", "with an error"),
-        ("60", "ended without a result"),
+        ("60", "ended without a status.json"),
         ("5", "out of context"),
         ("420", "done"),
     ]

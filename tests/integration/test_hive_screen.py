@@ -50,17 +50,22 @@ WORKERS: list[tuple[str, int, dict[str, Any] | None, object]] = [
     ("shop-front", 44, ENDED, said("done", result="Icons are SVG", **OK)),
     ("notes", 200, ENDED, said("done", result="Tagged 412 notes", **OK)),
     ("notes", 9, None, None),
+    ("notes", 11, ENDED | {"outcome": "success", "words": "I am here."}, None),
+    ("shop", 13, ENDED, None),
 ]
+CANCELLED = WORKERS[-1]
 MEANT = {
     "need_input": (2, "waiting for an answer"),
     "error": (2, "with an error"),
     "died": (2, "ended without a result"),
+    "ended": (1, "ended without a status.json"),
     "stale": (2, "silent"),
     "context_full": (1, "out of context"),
     "broken": (1, "with an unreadable status.json"),
     "not started": (1, "never started"),
     "working": (3, "working"),
     "parking": (1, "writing down what was learned"),
+    "cancelled": (1, "cancelled"),
     "done": (4, "done"),
     "unknown": (1, "unknown"),
 }
@@ -71,7 +76,10 @@ def scene(private_home: Home) -> Iterator[Scene]:
     made = Scene(private_home)
     made.run("init")
     for number, worker in enumerate(WORKERS, 1):
-        leave(made, str(uuid.uuid5(uuid.NAMESPACE_OID, str(number))), *worker)
+        session = str(uuid.uuid5(uuid.NAMESPACE_OID, str(number)))
+        leave(made, session, *worker)
+        if worker is CANCELLED:
+            cancel(made, session, worker[0])
     try:
         yield made
     finally:
@@ -101,6 +109,13 @@ def leave(
     (scene.state(id) / "runs" / "1.json").write_text(written)
 
 
+def cancel(scene: Scene, session: str, project: str) -> None:
+    """Cancel the task of a worker."""
+    card = {"session": session, "task_id": "unwanted", "project": project}
+    (scene.state(f"{project}-{session}") / "worker.json").write_text(json.dumps(card))
+    scene.hivepipe("task", "cancel", "unwanted", "--reason", "Too late", "--unknown")
+
+
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="no tmux")
 def test_twenty_workers_in_all_states_are_one_screen(scene: Scene) -> None:
     lines = on_terminal(scene, "hive", "check", columns=100, lines=40)
@@ -121,6 +136,8 @@ def test_twenty_workers_in_all_states_are_one_screen(scene: Scene) -> None:
         "claude: No such file or directory",
         "Dead code is gone; done without a commit",
         "No status yet",
+        "it wrote no status.json; its last words: I am here.",
+        "its task was cancelled: Too late",
     ):
         assert words in screen
     assert max(map(len, lines)) <= 100

@@ -121,3 +121,22 @@ def test_a_task_of_the_users_own_stays_open_and_is_named(scene: Scene) -> None:
     said = scene.said("archive", worker).stderr
     assert said == "task T-88 stays open: hivepipe task done T-88 closes it\n"
     assert tasks(scene)["T-88"] == ("open", None)
+
+
+def test_a_worker_whose_task_was_cancelled_is_no_dead_one_and_is_left_alone(scene: Scene) -> None:
+    worker = scene.spawn(script(["ignore", "hang"]))
+    until(lambda: scene.played(), "it never began")
+    scene.hivepipe("task", "cancel", worker, "--reason", "too late")
+    assert scene.stand(worker)["state"] == "working"
+    scene.end_processes()
+    found = scene.becomes(worker, "cancelled")
+    assert found["note"] == "its task was cancelled: too late"
+    scene.hivepipe("task", "reopen", worker)
+    assert scene.stand(worker)["state"] == "died"
+
+
+def test_a_worker_that_answered_without_a_status_ended_with_its_words(scene: Scene) -> None:
+    worker = scene.spawn(script(["cost 0.01"]))
+    found = scene.becomes(worker, "ended")
+    assert found["note"] == "it wrote no status.json; its last words: said"
+    assert "ended without a status.json" in scene.run("check")

@@ -14,7 +14,7 @@ from hivepipe.hive.costs import cost_of
 from hivepipe.hive.orchestrator import Orchestrator
 from hivepipe.hive.plain_file import read_end
 from hivepipe.hive.projects import UUID
-from hivepipe.hive.standing import ORDER, Standing, ending
+from hivepipe.hive.standing import ORDER, OVER, Standing, ending
 from hivepipe.plurals import counted
 from hivepipe.redaction import redact_text
 from hivepipe.stored_times import stored_time
@@ -29,12 +29,14 @@ _MEANING = {
     "need_input": "waiting for an answer",
     "error": "with an error",
     "died": "ended without a result",
+    "ended": "ended without a status.json",
     "stale": "silent",
     "context_full": "out of context",
     "broken": "with an unreadable status.json",
     "not started": "never started",
     "working": "working",
     "parking": "writing down what was learned",
+    "cancelled": "cancelled",
     "done": "done",
     "unknown": "unknown",
 }
@@ -139,7 +141,7 @@ def _show_end(standing: Standing) -> None:
         say()
         say(f"--- {worker.report.name}")
         say_text(redact_text(said))
-    if standing.state not in ("died", "error", "not started"):
+    if standing.state not in (*OVER, "error", "not started"):
         return
     if said := read_end(worker.stderr, _LAST_BYTES).strip():
         say()

@@ -8,7 +8,7 @@ from hivepipe.errors import HivepipeError
 from hivepipe.hive import acting, telling
 from hivepipe.hive.folder import Hive
 from hivepipe.hive.orchestrator import Orchestrator
-from hivepipe.hive.standing import Standing
+from hivepipe.hive.standing import OVER, Standing
 from hivepipe.hive.steps import Policy
 from hivepipe.hive.watch import Change, Watch
 from hivepipe.home import locate
@@ -70,8 +70,8 @@ def _react(hive: Hive, change: Change, respawn: bool) -> None:
 def _explain(standing: Standing, change: Change) -> None:
     status, worker = standing.status, standing.worker
     if change.status is None:
-        if standing.state == "died":
-            _tell(f"{worker.id} died: {standing.note}")
+        if standing.state in (*OVER, "cancelled"):
+            _tell(f"{worker.id} {standing.state}: {standing.note}")
         return
     _tell(f"{worker.id}: {standing.state}")
     for name in _SHOWN.get(status.word, ()):
