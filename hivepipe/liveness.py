@@ -73,7 +73,8 @@ def condition(
         return status
     said = client.status if client else ""
     has_news = client is not None and last_active_at < stored_time(client.at_ns)
-    if said == IDLE and has_news and turn_is_open:
+    # An idle client asks nothing: 2.1.197 notifies of a question after the person left it.
+    if said == IDLE and turn_is_open and (has_news or asks):
         return "paused"
     if said == WAITING or (asks and not (said == BUSY and has_news)):
         return "waiting"

@@ -27,7 +27,9 @@ def interrupted(db: Database, job: Envelope, machine: tuple[str, str, str]) -> I
         said = client_status(row["pid"], row["pid_started"] or "", session, transcript)
         if said is None or said.status != IDLE or said.at_ns > job.event_time_ns - SETTLED_NS:
             continue
-        if said.at_ns > row["state_time_ns"] and stored_time(said.at_ns) > row["last_active_at"]:
+        # A client may notify of a question after the person left it.
+        is_newest = row["waits_for"] or stored_time(said.at_ns) > row["last_active_at"]
+        if said.at_ns > row["state_time_ns"] and is_newest:
             project = row["project"] or ""
             parent = replace(job, session=session, instance=row["id"], project=project)
             for each in (

@@ -43,7 +43,7 @@ def open_turns(db: Database) -> list[Row]:
     """Return the active sessions with an open turn, one row for each instance inside."""
     sql = """
         SELECT sessions.id AS session_id, sessions.project, sessions.transcript_path,
-          sessions.state_time_ns, activity.last_active_at, instances.*
+          sessions.state_time_ns, activity.last_active_at, activity.waits_for, instances.*
         FROM sessions
         JOIN instance_sessions AS mine ON mine.session_id = sessions.id AND mine.status = 'active'
         JOIN instances ON instances.id = mine.instance_id

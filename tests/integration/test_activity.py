@@ -343,6 +343,7 @@ LONG_AGO, NOW_NS = ago(hours=9), time.time_ns()
         (ClientStatus("idle", NOW_NS), True, True, "paused"),
         (ClientStatus("idle", NOW_NS), False, True, "paused"),
         (ClientStatus("idle", 0), False, True, "active"),
+        (ClientStatus("idle", 0), True, True, "paused"),  # the notice came behind the end
         (ClientStatus("idle", NOW_NS), False, False, "active"),
     ],
 )

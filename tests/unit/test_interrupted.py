@@ -100,6 +100,13 @@ def test_it_is_a_pause_with_a_reason_at_the_time_of_the_word(home: Path) -> None
     assert list(found(home)) == messages, "the same jobs, which have their effect once"
 
 
+def test_a_notification_behind_the_end_of_a_question_changes_nothing(home: Path) -> None:
+    said(home)
+    late = stored_time(IDLE_NS + 10**9)
+    changed(home, f"UPDATE activity SET waits_for = 'your permission', last_active_at = '{late}'")
+    assert [operation for _, operation, _ in found(home)] == ["pause_session", "record_notice"]
+
+
 def test_without_the_file_nothing_is_known(home: Path) -> None:
     assert list(found(home)) == []
 
