@@ -193,9 +193,8 @@ def _take_in(name: str, received: stdin.Input) -> bytes:
     values, keyword_rules = _said_by_files(place)
     settings.use(values)
     if event is None:
-        what = "empty" if not received.data.strip() else "not an event that hivepipe knows"
-        size = f"{what} ({len(received.data)} bytes)"
-        _log(place, name, f"{size}; {received.trouble}" if received.trouble else size)
+        what = "empty" if not data.strip() else "not an event that hivepipe knows"
+        _log_problems(place, name, [f"{what} ({len(data)} bytes)", received.trouble])
         return NEUTRAL
     if event.session_id.startswith(PROBE):
         from hivepipe.intake.probe import hand_over_probe
@@ -203,15 +202,15 @@ def _take_in(name: str, received: stdin.Input) -> bytes:
         hand_over_probe(event, place, event_time_ns)
         return NEUTRAL
     instance = instances.this_instance(place.home)
+    if instances.had_no_session(event, instance):
+        return NEUTRAL
     context = _context(event, event_time_ns, place, instance)
     _keep_identity(event, place, context)
     recalled = _recall(event, place, context) if context.wants_memories else ""
     direct = said = ""
     planned = jobs.plan(event, context)
     watch = _watch(event, context, place)
-    problems = dict.fromkeys([*event.problems, received.trouble])  # without duplicates, in order
-    if any(problems):
-        _log(place, name, "; ".join([text for text in problems if text][:5]))
+    _log_problems(place, name, [*event.problems, received.trouble])
     if planned or watch:
         from hivepipe.intake.hand_over import apply_and_end, hand_over
 
@@ -235,6 +234,12 @@ def _take_in(name: str, received: stdin.Input) -> bytes:
         _answer(answer)
         apply_and_end(name, place, direct)
     return answer
+
+
+def _log_problems(place: home.Place, name: str, problems: list[str]) -> None:
+    """Log up to five problems, each once, in order."""
+    if known := [text for text in dict.fromkeys(problems) if text]:
+        _log(place, name, "; ".join(known[:5]))
 
 
 def _is_wanted(place: home.Place) -> bool:

@@ -19,7 +19,7 @@ import posix
 import time
 from _blake2 import blake2b
 
-from hivepipe.events import valid_id
+from hivepipe.events import Event, SessionEnd, valid_id
 from hivepipe.home import make_folders, overwrite_small, read_small
 from hivepipe.settings import of_this_process
 
@@ -70,6 +70,23 @@ def this_instance(home: str) -> Instance:
         return Instance(key, known["id"], pid, started, known["session"], "ended" in known)
     digest = blake2b(f"{pid} {started}".encode(), digest_size=4).hexdigest()
     return Instance(key, f"instance-{_start_epoch(started)}-{digest}", pid, started, "")
+
+
+def had_no_session(event: Event, instance: Instance) -> bool:
+    """Tell whether a process ends that had no session: `claude plugin` fires SessionEnd alone.
+
+    A session that began before the hooks were installed has a transcript; one that a person ends
+    has another reason.
+    """
+    if instance.session or not isinstance(event, SessionEnd):
+        return False
+    if event.reason != "other" or not event.transcript_path:
+        return False
+    try:
+        posix.stat(event.transcript_path)
+    except (OSError, ValueError):
+        return True
+    return False
 
 
 def _named_instance(home: str, named: str) -> Instance:

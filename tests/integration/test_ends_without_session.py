@@ -1,0 +1,34 @@
+"""A process of Claude Code that had no session (`claude plugin`) fires SessionEnd, and no more."""
+
+from pathlib import Path
+
+import pytest
+
+from tests import payloads
+from tests.conftest import Home, fire
+from tests.payloads import changed
+
+END = changed(payloads.SESSION_END, reason="other")
+
+
+def test_the_end_of_a_process_without_a_session_is_no_event(private_home: Home) -> None:
+    fire("SessionEnd", changed(END, transcript_path="/no/such/transcript.jsonl"), private_home.env)
+    assert not private_home.spool
+
+
+def test_the_end_of_a_session_from_before_the_hooks_is_one(
+    private_home: Home, tmp_path: Path
+) -> None:
+    transcript = tmp_path / "transcript.jsonl"
+    transcript.write_text("{}\n")
+    fire("SessionEnd", changed(END, transcript_path=str(transcript)), private_home.env)
+    assert len(private_home.spool) == 1
+
+
+@pytest.mark.parametrize("reason", ["other", "prompt_input_exit"])
+def test_the_end_of_a_session_without_a_prompt_is_one(private_home: Home, reason: str) -> None:
+    """Claude Code writes no transcript of it."""
+    for event in (payloads.SESSION_START, changed(END, reason=reason)):
+        said = changed(event, transcript_path="/no/such/transcript.jsonl")
+        fire(event["hook_event_name"], said, private_home.env)
+    assert len(private_home.spool) == 2
