@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from typing import Any
 
-from tests.real.script import CWD, Call, Cut, Refuse, Say, Script, Slow, Turn
+from tests.real.script import AGENT_ID, CWD, Call, Cut, Refuse, Say, Script, Slow, Turn
 
 USAGE = {
     "input_tokens": 1000,
@@ -26,6 +26,7 @@ USAGE = {
 _NAMED = re.compile(r"<<([\w-]+)>>")
 _REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
 _FOLDER = re.compile(r"[Ww]orking directory: (/[^\\\n\"<]+)")
+_AGENT = re.compile(r"agentId: (\w+)")
 TITLE = "A title by the fake"
 COMPACTION = "compaction"  # as which the request is kept
 SUMMARY = "1. Primary Request: a numbat was wanted.\n2. Files: note.txt"
@@ -125,10 +126,8 @@ class _Handler(BaseHTTPRequestHandler):
         cut, secs = isinstance(turn, Cut), turn.secs if isinstance(turn, Slow) else 0.0
         turn = turn.then if isinstance(turn, Cut | Slow) else turn
         number = next(self.fake.numbers)
-        folder = _FOLDER.search(json.dumps(body))
-        content = [
-            _block(piece, number, at, folder[1] if folder else "/") for at, piece in enumerate(turn)
-        ]
+        known = _known(json.dumps(body))
+        content = [_block(piece, number, at, known) for at, piece in enumerate(turn)]
         is_call = any(block["type"] == "tool_use" for block in content)
         message = {
             "id": f"msg_{number:06}",
@@ -197,10 +196,19 @@ def _events(message: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "message_stop", {}
 
 
-def _block(piece: Say | Call, number: int, at: int, folder: str) -> dict[str, Any]:
+def _known(body: str) -> dict[str, str]:
+    """Return what a request tells that inputs of calls may name."""
+    folder, agents = _FOLDER.search(body), _AGENT.findall(body)
+    return {CWD: folder[1] if folder else "/", AGENT_ID: agents[-1] if agents else "none"}
+
+
+def _block(piece: Say | Call, number: int, at: int, known: Mapping[str, str]) -> dict[str, Any]:
     if isinstance(piece, Say):
         return {"type": "text", "text": piece.text}
-    arguments = json.loads(json.dumps(piece.input).replace(CWD, folder))
+    text = json.dumps(piece.input)
+    for name, value in known.items():
+        text = text.replace(name, value)
+    arguments = json.loads(text)
     id = f"toolu_{number:06}_{at:02}"
     return {"type": "tool_use", "id": id, "name": piece.tool, "input": arguments}
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 CWD = "{cwd}"  # in the input of a call: the folder in which the session works
+AGENT_ID = "{agent}"  # the id of the subagent that was started last
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,52 @@
 """Sessions that go on, fork, work in a worktree or are ended from outside: what is recorded."""
 
+import signal
+import subprocess
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.conftest import until
 from tests.real.messages_api import USAGE
 from tests.real.person import Person
-from tests.real.scenarios import bash
+from tests.real.scenarios import SUB, TOOLS, agent, bash
 from tests.real.scene import living, needs_claude, settle
-from tests.real.script import Call, Say, Script
+from tests.real.script import AGENT_ID, Call, Say, Script, Slow
+from tests.real.test_real_kills import (
+    all_have_ended,
+    compare_archives,
+    compare_calls,
+    compare_costs,
+    keep_what_is_told,
+)
 
 pytestmark = needs_claude
 WORK = Script("work", [[bash("echo one")], [Say("One is done, quokka.")]])
 FAILS = Script("fails", [[bash("exit 3", fails=True), bash("pwd")], [Say("It failed, quokka.")]])
 MORE = Script("more", [[Say("Nothing is left, quokka.")]])
+WAIT = "python3 -c 'import time; time.sleep(4)'"  # an agent in the background is done by then
+MESSAGE = {"to": AGENT_ID, "summary": "go on", "message": MORE.prompt("Go on")}
+WRITES = Script(
+    "writes",
+    [
+        [agent(SUB)],
+        [bash(WAIT)],
+        [Call("SendMessage", MESSAGE)],
+        [bash(WAIT)],
+        [Say("It is over.")],
+    ],
+)
+FORKS = Script(
+    "forks",
+    [[Call("Skill", {"skill": "forked", "args": SUB.prompt("the moon")})], [Say("It is back.")]],
+)
+GREET = "---\nname: greet\ndescription: Greet\n---\nGreet well.\n"
+FORKED = "---\nname: forked\ndescription: Look\ncontext: fork\n---\nLook around.\n"
 
 
 @dataclass
@@ -117,7 +148,7 @@ class Day:
 
 @pytest.fixture
 def day() -> Iterator[Day]:
-    with living(WORK, FAILS, MORE) as person:
+    with living(WORK, FAILS, MORE, WRITES, FORKS, SUB, is_recorded=False) as person:
         yield Day(person)
 
 
@@ -133,3 +164,141 @@ def test_sessions_that_go_on_and_fork_are_each_their_own(day: Day) -> None:
     assert day.ask(WORK, "--resume", other) == other
     assert len({first, fork, other, again}) == 4
     day.compare()
+
+
+@contextmanager
+def inside(person: Person, folder: Path) -> Iterator[None]:
+    """Let the person work in another folder while the context lasts."""
+    before, person.project = person.project, folder
+    try:
+        yield
+    finally:
+        person.project = before
+
+
+def test_a_worktree_and_its_checkout_tell_the_same(day: Day) -> None:
+    person = day.person
+    author = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
+    commit = ("commit", "-q", "--allow-empty", "-m", "First")
+    subprocess.run(["git", *author, *commit], cwd=person.project, check=True)
+    session = day.ask(WORK, "-w", "side")
+    day.ask(FAILS)
+    tree = person.project / ".claude" / "worktrees" / "side"
+    with inside(person, tree):
+        assert day.ask(MORE, "--continue") == session
+        day.ask(FAILS, "--resume", session, "--fork-session", forks=session)
+        day.compare()
+    day.compare()
+    shown = {person.json("session", "show", id)["session"]["project"] for id in day.played}
+    assert shown == {str(person.project)}
+
+
+def offered(person: Person) -> set[str]:
+    """Return the tools that the client has offered so far."""
+    bodies = [request.body for request in person.api.requests]
+    return {tool["name"] for body in bodies for tool in body.get("tools", [])}
+
+
+def test_an_agent_that_is_written_to_goes_on(day: Day) -> None:
+    person = day.person
+    report = person.ask(WRITES.prompt("Please work"), tools=f"{TOOLS},SendMessage")
+    if not {"SendMessage", "ToolSearch"} & offered(person):
+        pytest.skip("this Claude Code has no SendMessage")
+    settle(person)
+    shown = person.json("session", "show", report["session_id"])
+    calls = len(WRITES.calls) + len(SUB.calls) + len(MORE.calls)
+    assert (shown["session"]["calls"], shown["session"]["failed"]) == (calls, 0)
+    (row,) = person.json("agents")["agents"]
+    assert (row["type"], row["status"]) == ("general-purpose", "completed")
+    served = [request.script for request in person.api.requests if not request.is_refused]
+    assert (served.count("sub"), served.count("more")) == (2, 1)
+    total = person.json("costs")["total"]
+    assert total["messages"] == len(served)
+    assert total["cost_usd"] == pytest.approx(report["total_cost_usd"], abs=1e-4)
+    of_agent = [each for each in person.json("costs", "--by", "agent")["costs"] if each["agent"]]
+    assert [each["messages"] for each in of_agent] == [3]
+    said = [event["text"] for event in shown["events"] if event["kind"] == "prompt"]
+    assert said == [WRITES.prompt("Please work")]
+
+
+def used(person: Person, *options: str) -> dict[str, int]:
+    """Return how often skills were used, or typed commands that are no skills."""
+    (found,) = (value for key, value in person.json("skills", *options).items() if key != "schema")
+    return {each["name"]: each["count"] for each in found}
+
+
+def test_skills_and_commands_are_recorded_however_they_are_called(day: Day) -> None:
+    person = day.person
+    person.write(".claude/skills/greet/SKILL.md", GREET)
+    person.write(".claude/skills/forked/SKILL.md", FORKED)
+    person.write(".claude/commands/look.md", "Look at $ARGUMENTS.\n")
+    typed = str(person.ask(f"/greet {MORE.prompt('the sun')}")["session_id"])
+    called = str(person.ask(FORKS.prompt("Please work"))["session_id"])
+    looked = str(person.ask(f"/look {MORE.prompt('here')}")["session_id"])
+    local = str(person.ask("/context")["session_id"])
+    settle(person)
+    assert used(person) == {"forked": 1}
+    assert used(person, "--commands") == {"greet": 1, "look": 1}  # no tool call told a skill
+    rows = {each["id"]: each for each in person.json("sessions", "--all")["sessions"]}
+    assert {typed, called, looked} <= {*rows} <= {typed, called, looked, local}
+    assert {each["status"] for each in rows.values()} == {"ended"}
+    assert [rows[id]["calls"] for id in (typed, called, looked)] == [0, 1 + len(SUB.calls), 0]
+    (row,) = person.json("agents")["agents"]
+    assert (row["session_id"], row["status"]) == (called, "completed")
+    served = sum(not request.is_refused for request in person.api.requests)
+    assert person.json("costs")["total"]["messages"] == served
+
+
+HANGS = "python3 -c 'import time; time.sleep(30)'"
+CALLS = Script("calls", [[bash(f"touch begun; {HANGS}")], [Say("Never said.")]])
+STREAMS = Script("streams", [[bash("pwd")], Slow([Say("Half of this, quokka.")], 30)])
+GONE_SECS = 150  # the stack looks every minute who has gone
+
+
+@contextmanager
+def running(person: Person, script: Script) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run the client without waiting for it; it is killed at last."""
+    words = [str(person.claude), "-p", script.prompt("Please work"), "--allowedTools", TOOLS]
+    quiet = {
+        "stdin": subprocess.DEVNULL,
+        "stdout": subprocess.DEVNULL,
+        "stderr": subprocess.DEVNULL,
+    }
+    client = subprocess.Popen(words, cwd=person.project, env=person.env, **quiet)
+    try:
+        yield client
+    finally:
+        client.kill()
+        client.wait()
+
+
+def end_in_the_middle(person: Person, script: Script, number: signal.Signals) -> None:
+    """Send the client a signal while its last call runs, or while its last answer comes in."""
+    (person.project / "begun").unlink(missing_ok=True)
+    wanted = len(person.api.requests) + len(script.turns)
+
+    def is_there() -> bool:
+        begun = (person.project / "begun").exists()
+        return begun if script is CALLS else len(person.api.requests) == wanted
+
+    with running(person, script) as client:
+        until(is_there, f"the script {script.name} never came so far", 60)
+        time.sleep(0.5)
+        client.send_signal(number)
+        client.wait(30)
+
+
+def test_a_signal_in_a_call_or_a_stream_ends_the_session_with_all_it_told() -> None:
+    with living(CALLS, STREAMS, is_recorded=False) as person:
+        told = keep_what_is_told(person)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            for script in (CALLS, STREAMS):
+                end_in_the_middle(person, script, number)
+        settle(person)
+        until(lambda: all_have_ended(person), "a session never ends", GONE_SECS)
+        settle(person)
+        rows = person.json("sessions", "--all")["sessions"]
+        assert [each["calls"] for each in rows] == [1, 1, 1, 1]
+        compare_calls(person, told)
+        compare_archives(person)
+        compare_costs(person)
