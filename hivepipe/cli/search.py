@@ -65,6 +65,8 @@ def search(
 ) -> None:
     """Find lines of kept transcripts, and summaries, that hold all WORDS, the newest first.
 
+    What hivepipe's own commands printed in a session comes last.
+
     A word is found within others, and punctuation is meant. Put a phrase in quotes, and a * behind
     the beginning of a word.
     """

@@ -1,10 +1,11 @@
 """The search index: the words of each archive line. It stores no readable text.
 
     archives   one row per archive, and how far it is indexed (bytes of the plain lines)
-    passages   one row per line with text: offset, time, author; its id is the rowid in
-               the next two
+    passages   one row per line with text: offset, time, author, whether it is a call of
+               hivepipe or its result; its id is the rowid in the next two
     pieces     contentless FTS5 table of trigrams: finds any part of a text
     words      contentless FTS5 table of words: finds whole words and prefixes
+    own_calls  ids of calls of hivepipe, for the results that follow
     skipped    one row per line that could not be indexed, and why
 
 All of it is derived from the archives: the next search rebuilds a deleted file.
@@ -20,11 +21,12 @@ from typing import Any, NamedTuple
 
 from hivepipe.errors import SearchError
 from hivepipe.events import clean
+from hivepipe.search.own_calls import ToolUses
 from hivepipe.search.passages import passage_of
 from hivepipe.search.query import Filters, Term, folded, quoted
 
 INDEX_FILE = "search.db"
-VERSION = 4
+VERSION = 5
 BUSY_TIMEOUT_SECS = 30.0
 LINES_PER_COMMIT = 5000
 LONGEST_REASON = 200
@@ -36,7 +38,9 @@ CREATE TABLE archives (
   project TEXT NOT NULL, bytes INTEGER NOT NULL, edition INTEGER NOT NULL);
 CREATE TABLE passages (
   id INTEGER PRIMARY KEY, archive INTEGER NOT NULL, offset INTEGER NOT NULL, time TEXT NOT NULL,
-  who TEXT NOT NULL);
+  who TEXT NOT NULL, is_own INTEGER NOT NULL);
+CREATE TABLE own_calls (
+  archive INTEGER NOT NULL, id TEXT NOT NULL, PRIMARY KEY (archive, id)) WITHOUT ROWID;
 CREATE VIRTUAL TABLE pieces USING fts5(
   text, content='', columnsize=0, tokenize="trigram case_sensitive 1");
 CREATE VIRTUAL TABLE words USING fts5(
@@ -205,14 +209,23 @@ class SearchIndex:
         if passage is None:
             return 0
         row = self._db.execute(
-            "INSERT INTO passages (archive, offset, time, who) VALUES (?, ?, ?, ?)",
-            (archive, offset, passage.time, passage.who),
+            "INSERT INTO passages (archive, offset, time, who, is_own) VALUES (?, ?, ?, ?, ?)",
+            (archive, offset, passage.time, passage.who, self._is_own(archive, passage.uses)),
         ).lastrowid
         text = folded(passage.words)
         self._db.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (row, text))
         # The last two characters start a trigram too, so that terms of one or two are found.
         self._db.execute("INSERT INTO pieces (rowid, text) VALUES (?, ?)", (row, f"{text}\n\n"))
         return 1
+
+    def _is_own(self, archive: int, uses: ToolUses) -> bool:
+        """Tell whether a line is nothing but calls of hivepipe or their results."""
+        note = "INSERT OR IGNORE INTO own_calls (archive, id) VALUES (?, ?)"
+        self._db.executemany(note, [(archive, call) for call in uses.own])
+        known = "SELECT 1 FROM own_calls WHERE archive = ? AND id = ?"
+        return not uses.is_mixed and all(
+            self._db.execute(known, (archive, call)).fetchone() for call in uses.answered
+        )
 
     def _skip(self, archive: int, offset: int, reason: str) -> None:
         sql = "INSERT OR REPLACE INTO skipped (archive, offset, reason) VALUES (?, ?, ?)"
@@ -234,14 +247,14 @@ class SearchIndex:
         return int(self._ask(sql, {**matching.values, **filters.values})[0][0])
 
     def find(self, terms: list[Term], filters: Filters, limit: int) -> list[Hit]:
-        """Return lines that match all terms, newest first."""
+        """Return lines that match all terms, newest first, calls of hivepipe last."""
         matching = self._matching(terms)
         if not matching.sql:
             return []
         sql = f"""
             SELECT a.key, a.session_id, a.agent, a.project, p.offset, p.time, p.who
             FROM ({matching.sql}) AS found {_JOINED} {filters.sql}
-            ORDER BY p.time DESC, p.id DESC LIMIT :limit
+            ORDER BY p.is_own, p.time DESC, p.id DESC LIMIT :limit
         """
         values = {**matching.values, "limit": limit, **filters.values}
         return [Hit(*row) for row in self._ask(sql, values)]

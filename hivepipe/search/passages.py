@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hivepipe.events import clean, is_machine_made
+from hivepipe.search.own_calls import NO_USES, ToolUses, tool_uses
 from hivepipe.transcripts.lines import Fields, moment, part, read_line, text
 
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
@@ -18,6 +19,7 @@ class Passage:
     who: str
     time: str
     words: str
+    uses: ToolUses = NO_USES
 
 
 def passage_of(raw: bytes) -> Passage | None:
@@ -40,7 +42,7 @@ def passage_of(raw: bytes) -> Passage | None:
     else:
         return None
     words = clean("\n".join(filter(None, found)))
-    return Passage(who, moment(line), words) if words.strip() else None
+    return Passage(who, moment(line), words, tool_uses(line)) if words.strip() else None
 
 
 def _of_message(kind: str, message: Fields) -> tuple[str, list[str]]:

@@ -1,0 +1,50 @@
+"""Calls of hivepipe's own commands in transcripts: their results repeat texts found elsewhere."""
+
+import re
+from typing import NamedTuple
+
+from hivepipe.transcripts.lines import Fields, part, text
+
+# As the first word of a simple command, also with a path before it.
+_COMMAND = re.compile(r"(?:^|[;&|(\n`])\s*(?:\S*/)?hivepipe(?:\s|$)")
+_SKILL = re.compile(r"hivepipe(?::|$)")
+_LONGEST_COMMAND = 1 << 16
+
+
+class ToolUses(NamedTuple):
+    """Ids of tool calls in one line: `own` begin there and are hivepipe's, `answered` end there.
+
+    `is_mixed`: the line has other text or other calls, too.
+    """
+
+    own: tuple[str, ...] = ()
+    answered: tuple[str, ...] = ()
+    is_mixed: bool = True
+
+
+NO_USES = ToolUses()
+
+
+def tool_uses(line: Fields) -> ToolUses:
+    """Return the calls that a line of a transcript begins or answers."""
+    content = part(line, "message").get("content")
+    blocks = content if isinstance(content, list) else []
+    calls = [each for each in blocks if isinstance(each, dict)]
+    own = tuple(text(call, "id") for call in calls if _is_own(call))
+    answered = [text(each, "tool_use_id") for each in calls if each.get("type") == "tool_result"]
+    if not answered and (source := text(line, "sourceToolUseID")):
+        return ToolUses((), (source,), is_mixed=False)  # the text of a skill
+    return ToolUses(own, tuple(answered), len(own) + len(answered) < len(blocks) or not blocks)
+
+
+def _is_own(block: Fields) -> bool:
+    """Tell whether a block calls a command or a skill of hivepipe."""
+    if block.get("type") != "tool_use":
+        return False
+    asked = part(block, "input")
+    match block.get("name"):
+        case "Bash":
+            return bool(_COMMAND.search(text(asked, "command", cap=_LONGEST_COMMAND)))
+        case "Skill":
+            return bool(_SKILL.match(text(asked, "skill")))
+    return False

@@ -1,0 +1,93 @@
+"""Calls of hivepipe's own commands are told apart, and come last in a search."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hivepipe.search import index
+from hivepipe.search.index import Archived, SearchIndex
+from hivepipe.search.own_calls import tool_uses
+from hivepipe.search.query import Filters, terms_of
+
+
+def call(id: str, name: str = "Bash", **asked: str) -> dict[str, Any]:
+    return {"type": "tool_use", "id": id, "name": name, "input": asked}
+
+
+def result(id: str, words: str) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": id, "content": words}
+
+
+def line(second: int, *blocks: dict[str, Any], **fields: str) -> dict[str, Any]:
+    kind = "assistant" if blocks[0]["type"] == "tool_use" else "user"
+    time = f"2026-11-23T05:00:{second:02}.000Z"
+    return {"type": kind, "timestamp": time, "message": {"content": list(blocks)}, **fields}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "hivepipe search harbour",
+        "cd /shop && .venv/bin/hivepipe transcript last",
+        "(hivepipe tail)",
+        "ls;hivepipe",
+    ],
+)
+def test_a_command_of_hivepipe_is_its_own(command: str) -> None:
+    uses = tool_uses(line(1, call("t1", command=command)))
+    assert (uses.own, uses.is_mixed) == (("t1",), False)
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [
+        ("Bash", {"command": "grep hivepipe README.md"}),
+        ("Bash", {"command": "cat hivepipe/search/index.py"}),
+        ("Bash", {"command": "hivepiped run"}),
+        ("Bash", {}),
+        ("Read", {"command": "hivepipe search"}),
+        ("Skill", {"skill": "recall"}),
+    ],
+)
+def test_another_call_is_not(name: str, asked: dict[str, str]) -> None:
+    assert tool_uses(line(1, call("t1", name, **asked))).own == ()
+
+
+def test_a_line_with_other_calls_or_text_is_mixed() -> None:
+    assert tool_uses(
+        line(1, call("t1", command="hivepipe tail"), call("t2", command="ls"))
+    ).is_mixed
+    assert tool_uses({"type": "user", "message": {"content": "hivepipe search"}}).is_mixed
+
+
+LINES = [
+    line(1, {"type": "text", "text": "The harbour is deep."}),
+    line(2, call("t1", command="ls harbour")),
+    line(3, result("t1", "harbour.py")),
+    line(4, call("t2", command="hivepipe search harbour")),
+    line(5, result("t2", "1 found: The harbour is deep.")),
+    line(6, call("t3", "Skill", skill="hivepipe:recall", args="harbour")),
+    line(7, {"type": "text", "text": "How to find a harbour"}, sourceToolUseID="t3"),
+    line(8, result("t9", "a harbour of an unknown call")),
+]
+
+
+@pytest.mark.parametrize("lines_at_once", [1, 5000])
+def test_own_calls_and_their_results_come_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines_at_once: int
+) -> None:
+    monkeypatch.setattr(index, "LINES_PER_COMMIT", lines_at_once)
+    texts = [json.dumps(each).encode() + b"\n" for each in LINES]
+    offsets = [sum(map(len, texts[:number])) for number in range(len(texts))]
+    found = SearchIndex(tmp_path / "search.db")
+
+    def lines_from(begin: int) -> list[tuple[int, bytes]]:
+        return [each for each in zip(offsets, texts, strict=True) if each[0] >= begin]
+
+    found.catch_up(Archived("s1", "s1", "", "/shop", sum(map(len, texts)), lines_from))
+    hits = found.find(terms_of("harbour"), Filters.of(), 20)
+    seconds = [hit.time[17:19] for hit in hits]
+    found.close()
+    assert seconds == ["08", "03", "02", "01", "07", "06", "05", "04"]
