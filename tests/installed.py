@@ -252,7 +252,8 @@ class User:
         found: dict[str, str] = {}
         for root in below or (self.home, self.run_folder):
             for path in sorted(root.rglob("*")):
-                found[str(path)] = _print_of(path)
+                with suppress(FileNotFoundError):  # a process that ends takes its files with it
+                    found[str(path)] = _print_of(path)
         return found
 
     def processes(self) -> list[str]:
