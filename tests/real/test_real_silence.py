@@ -26,7 +26,7 @@ OF_A_RUN = (
     (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID"),
     (r"\b[0-9a-f]{64}\b", "HASH"),
     (r"\bcch=[0-9a-f]+", "HASH"),
-    (r"\\nPreCompact \[[^]]+/hook pre_compact\] completed successfully", ""),  # of any hook
+    (r"\\nPreCompact \[[^]]+/hook(?: pre_compact)?\] completed successfully", ""),  # of any hook
 )
 SAID = ("user", "assistant", "system", "attachment")  # the client's notes to itself vary
 OF_ANY_HOOK = "system/stop_hook_summary"  # the client's own line, whatever the hook does
