@@ -136,11 +136,15 @@ def compare_costs(person: Person, report: dict[str, Any]) -> int:
         wanted, counted = written[session], own_count(person, session)
         assert found["messages"] == wanted["messages"], session
         used = counted.get("modelUsage", {}).values()
-        for name, _, theirs in TOKENS:
-            most = max(wanted[name], sum(model[theirs] for model in used))
-            assert found["tokens"][name] == most, (session, name)
+        own = {name: sum(model[theirs] for model in used) for name, _, theirs in TOKENS}
+        for name, own_tokens in own.items():
+            assert found["tokens"][name] == max(wanted[name], own_tokens), (session, name)
         dollars = counted.get("totalCostUSD", wanted["messages"] * price)
-        assert found["cost_usd"] == pytest.approx(dollars, abs=1e-4), session
+        if used and any(wanted[name] > own_tokens for name, own_tokens in own.items()):
+            # It wrote the line of a cut answer, and was ended before it counted that.
+            assert found["cost_usd"] > dollars, session
+        else:
+            assert found["cost_usd"] == pytest.approx(dollars, abs=1e-4), session
     return sum(each["messages"] for each in costs.values())
 
 
