@@ -27,7 +27,7 @@ SETTINGS = ("settings.json", "settings.local.json")
 def is_the_clients(path: Path) -> bool:
     """Tell whether the client writes a path, with hooks or without: all but settings."""
     parts = path.parts
-    is_of_client = parts[0] in (".claude.json", ".cache") or parts[0].startswith(".claude.json.")
+    is_of_client = parts[0] in (".cache", ".npm") or parts[0].startswith(".claude.json")
     is_of_client = is_of_client or path.match(".git/worktrees/*/locked")  # names its process
     return is_of_client or (parts[0] == ".claude" and path.name not in SETTINGS)
 
