@@ -113,7 +113,8 @@ def test_a_worker_asks_is_answered_parks_and_is_archived(den: Den) -> None:
     dig = Script("dig", [*den.says(status="working", progress="digging"),
                          *den.says(status="need_input", question="How deep?", options=options),
                          [Say("I wait.")]])  # fmt: skip
-    deeper = Script("deeper", [[Call(WRITE, hole)], [bash("git add hole.txt")],
+    # Slow, so that the commands below meet a running worker.
+    deeper = Script("deeper", [Slow([Call(WRITE, hole)], 10), [bash("git add hole.txt")],
                                [bash("git commit -m 'Dig'")], *den.says(status="done", **done),
                                [Say("Dug.")], [Call(WRITE, insight)],
                                [Say("Parked.")]])  # fmt: skip
