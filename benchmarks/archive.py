@@ -20,7 +20,7 @@ from redaction import session
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # the scene is the tests' own
 
-from hivepipe.redaction import redact_line  # noqa: E402
+from hivepipe.redact import redact_line  # noqa: E402
 from tests.archive_scene import Scene  # noqa: E402
 
 

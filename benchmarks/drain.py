@@ -24,10 +24,10 @@ from figures import Figure, conclude, machine, parser
 from redis.exceptions import RedisError
 
 from hivepipe import home
-from hivepipe.events import parse_event
-from hivepipe.jobs import Context, Count, Message, encode, plan
-from hivepipe.queues.client import push
-from hivepipe.queues.connection import connect
+from hivepipe.events.claude_code import parse_event
+from hivepipe.events.job_plan import Context, Count, Message, encode, plan
+from hivepipe.queue.client import push
+from hivepipe.queue.connection import connect
 from hivepipe.stack.redis_server import arguments, find_server
 
 LEAST_OVER_STOCK = 60
@@ -40,12 +40,12 @@ WORKER = """
 import sys, time
 from rq import Queue, SimpleWorker, Worker
 from hivepipe.home import locate
-from hivepipe.queues.connection import connect
-from hivepipe.queues.names import QUEUES
+from hivepipe.queue.connection import connect
+from hivepipe.queue.names import QUEUES
 from hivepipe.run_job import run_job
-from hivepipe.store.database import Database
-from hivepipe.store.location import database_path
-from hivepipe.writer import Writer
+from hivepipe.db.database import Database
+from hivepipe.db.location import database_path
+from hivepipe.worker.writer import Writer
 kind = {"stock": Worker, "simple": SimpleWorker, "hivepipe": Writer}[sys.argv[1]]
 place = locate(".")
 Database(database_path(place.home)).close()

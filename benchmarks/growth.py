@@ -22,8 +22,8 @@ from drain import CALLS_A_SESSION, WORKER, Setting, messages_of
 from figures import Figure, conclude, parser
 from hook_cost import BARE, event_bytes, time_process_ms
 
-from hivepipe.jobs import Message
-from hivepipe.queues.client import push
+from hivepipe.events.job_plan import Message
+from hivepipe.queue.client import push
 from hivepipe.stack import hook_copy
 
 LEVELS = (1_000, 100_000, 1_000_000)

@@ -31,8 +31,8 @@ from figures import Figure, conclude, machine, parser
 from redis.exceptions import RedisError
 
 from hivepipe import home
-from hivepipe.intake.greeting import part_path, project_part
-from hivepipe.queues.connection import connect
+from hivepipe.hook.greeting import part_path, project_part
+from hivepipe.queue.connection import connect
 from hivepipe.stack import hook_copy
 from hivepipe.stack.redis_server import arguments, find_server
 

@@ -41,8 +41,8 @@ from rule_samples import SOURCES, Sample
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # the labelled lines are the tests' own
 
-from hivepipe.redaction import built_in, redact_line  # noqa: E402
-from hivepipe.redaction.built_in_rules import rules  # noqa: E402
+from hivepipe.redact import built_in, redact_line  # noqa: E402
+from hivepipe.redact.built_in_rules import rules  # noqa: E402
 from tests.redaction_contexts import (  # noqa: E402
     KEY_CONTEXTS,
     KEY_FORMS,
@@ -261,7 +261,7 @@ def speed(seed: int, others: Sequence[Program | DetectSecrets]) -> float:
 
 _MEASURE = """
 import sys, time
-from hivepipe.redaction import built_in
+from hivepipe.redact import built_in
 redactor = built_in()
 lines = open(sys.argv[1], "rb").read().splitlines(True)
 for line in lines[::9]: redactor.edits(line)

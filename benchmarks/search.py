@@ -23,8 +23,8 @@ from pathlib import Path
 import orjson
 from figures import Figure, conclude, parser
 
-from hivepipe.search.index import INDEX_FILE, SearchIndex
-from hivepipe.search.query import Filters, terms_of
+from hivepipe.archive.search.index import INDEX_FILE, SearchIndex
+from hivepipe.archive.search.query import Filters, terms_of
 
 SEED = 20261121
 CWD = "/shop"  # of a project that is gone

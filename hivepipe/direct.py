@@ -16,27 +16,22 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from hivepipe import core_dumps, settings
-from hivepipe.commit import own_fault
-from hivepipe.config import load
+from hivepipe import settings
+from hivepipe.config.config_file import load
+from hivepipe.db.applied import is_applied
+from hivepipe.db.database import Database
+from hivepipe.db.location import database_path
 from hivepipe.errors import BadEnvelopeError, HivepipeError, NewerEnvelopeError
-from hivepipe.handlers.session_export import SessionExport
-from hivepipe.handlers.skill_exports import SkillExports
-from hivepipe.handlers.slow import SLOW_OPERATIONS, execute_at_once, execute_slow
-from hivepipe.handlers.workplace import Workplace, address_of
-from hivepipe.queues.spool import spool_folders
-from hivepipe.queues.spooled import (
-    SpooledJob,
-    abandoned,
-    read_spool_file,
-    set_aside,
-    spool_files,
-)
-from hivepipe.redaction_config import use_rules
+from hivepipe.files import core_dumps
+from hivepipe.operations.session_export import SessionExport
+from hivepipe.operations.skill_exports import SkillExports
+from hivepipe.operations.slow import SLOW_OPERATIONS, execute_at_once, execute_slow
+from hivepipe.operations.workplace import Workplace, address_of
+from hivepipe.queue.spool import spool_folders
+from hivepipe.queue.spooled import SpooledJob, abandoned, read_spool_file, set_aside, spool_files
+from hivepipe.redact.configured import use_rules
 from hivepipe.stack.lock import locked_folder
-from hivepipe.store.applied import is_applied
-from hivepipe.store.database import Database
-from hivepipe.store.location import database_path
+from hivepipe.worker.group_commit import own_fault
 
 BUSY_TIMEOUT_SECS = 1.0
 FILES_PER_TRANSACTION = 100

@@ -15,7 +15,7 @@ import rq
 from rq.cli.cli import main as rq_main
 
 from hivepipe.home import locate
-from hivepipe.queues.connection import connect, url
+from hivepipe.queue.connection import connect, url
 
 WAIT_SECS = 30.0
 LOOK_EVERY_SECS = 0.1

@@ -15,24 +15,25 @@ from redis import Redis
 from rq import Retry, get_current_job
 from rq.job import Job as RqJob
 
-from hivepipe import retry, settings
-from hivepipe.config import Config
-from hivepipe.envelope import Envelope, read_envelope
+from hivepipe import settings
+from hivepipe.config.config_file import Config
+from hivepipe.db.database import Database
+from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError, TryLaterError
-from hivepipe.handlers.registry import execute
-from hivepipe.handlers.slots import job_due
-from hivepipe.handlers.slow import SLOW_OPERATIONS, execute_at_once, execute_slow
-from hivepipe.handlers.workplace import Workplace, settle_secs
+from hivepipe.events.job_plan import Job
 from hivepipe.home import Place, locate
-from hivepipe.jobs import Job
-from hivepipe.periodic import CLEANUP, TICK, cleanup_cause
-from hivepipe.queues.connection import connect
-from hivepipe.queues.hand_back import enqueue_periodic
-from hivepipe.queues.stock_jobs import count_tick, note_executed
-from hivepipe.queues.ticks import clock_runs, trigger
-from hivepipe.redaction_config import use_rules
-from hivepipe.store.database import Database
-from hivepipe.store.location import database_path
+from hivepipe.jobs import retry
+from hivepipe.jobs.envelope import Envelope, read_envelope
+from hivepipe.jobs.schedule_table import CLEANUP, TICK, cleanup_cause
+from hivepipe.operations.registry import execute
+from hivepipe.operations.slots import job_due
+from hivepipe.operations.slow import SLOW_OPERATIONS, execute_at_once, execute_slow
+from hivepipe.operations.workplace import Workplace, settle_secs
+from hivepipe.queue.connection import connect
+from hivepipe.queue.hand_back import enqueue_periodic
+from hivepipe.queue.stock_jobs import count_tick, note_executed
+from hivepipe.queue.ticks import clock_runs, trigger
+from hivepipe.redact.configured import use_rules
 
 MOST_RETRIES = 1_000_000  # RQ requires a number
 

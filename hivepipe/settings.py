@@ -1,7 +1,7 @@
 """Settings from the environment and `config.toml`: the only reader of the environment.
 
-The files are read, and compiled for the hooks, by `hivepipe.config`; their values are passed in by
-`use`. On the hook path, hence `posix` and not `os` (which costs 1.5 ms to import).
+The files are read, and compiled for the hooks, by `hivepipe.config.config_file`; their values are
+passed in by `use`. On the hook path, hence `posix` and not `os` (which costs 1.5 ms to import).
 """
 
 import posix
@@ -19,7 +19,7 @@ ALIASES = {
 }
 
 # What a setting is where nothing sets it, as the variable would say it. A default that depends on
-# something, or that is to have none, is described in hivepipe.setting_table.
+# something, or that is to have none, is described in hivepipe.config.setting_table.
 DEFAULTS = {
     "HIVEPIPE_CHECKPOINT_INTERVAL": "60",
     "HIVEPIPE_IDLE_SECS": "300",

@@ -5,7 +5,7 @@ import sys
 try:
     root = __file__.rsplit("/", 3 if "/_hooks/" in __file__ else 2)[0]
     sys.path.append(root)
-    from hivepipe.intake.hook import run
+    from hivepipe.hook.run import run
 
     run("Stop")
 except BaseException:  # noqa: BLE001  a broken installation must not stop Claude Code

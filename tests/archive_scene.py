@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from hivepipe.archive.append import Portion
 from hivepipe.archive.archives import Archives, Desk
-from hivepipe.archive.growth import Portion
 from hivepipe.archive.sources import Source, open_source
-from hivepipe.ownership.manifest import Manifest
-from hivepipe.price_table import built_in
-from hivepipe.redaction.redactor import Redactor
+from hivepipe.costs.price_table import built_in
+from hivepipe.files.manifest import Manifest
+from hivepipe.redact.redactor import Redactor
 from hivepipe.transcripts.description import describe
 
 SESSION = "7b1f0c9e-3a52-4d0e-9c55-0d6a1f2be111"

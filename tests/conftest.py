@@ -80,8 +80,8 @@ IN_TREE = posix.environ.get(b"TEST_LAYOUT") == b"in-tree"
 def _no_home_of_another_test() -> Iterator[None]:
     """What a command put into force in this process ends with its test."""
     yield
-    if "hivepipe.redaction" in sys.modules:
-        sys.modules["hivepipe.redaction"]._in_force.clear()
+    if "hivepipe.redact" in sys.modules:
+        sys.modules["hivepipe.redact"]._in_force.clear()
 
 
 def until(check: Callable[[], Any], what: str, secs: float = PATIENCE_SECS) -> Any:
@@ -253,7 +253,7 @@ class Home:
 
     def installed_long_ago(self) -> None:
         """Have the first day, in which nothing is deleted by its age, behind."""
-        from hivepipe.ownership.manifest import Manifest  # noqa: PLC0415
+        from hivepipe.files.manifest import Manifest  # noqa: PLC0415
 
         self.path.mkdir(mode=0o700, exist_ok=True)
         manifest = Manifest(str(self.path))

@@ -20,10 +20,10 @@ from click.testing import CliRunner, Result
 
 from hivepipe import settings
 from hivepipe.cli.main import main
-from hivepipe.config import load_and_use
-from hivepipe.envelope import Envelope
-from hivepipe.handlers import hive as product
-from hivepipe.handlers.workplace import Workplace
+from hivepipe.config.config_file import load_and_use
+from hivepipe.jobs.envelope import Envelope
+from hivepipe.operations import hive as product
+from hivepipe.operations.workplace import Workplace
 from tests.conftest import ROOT, Home, until
 
 STAND_IN = ROOT / "tests" / "stand_in_claude.py"

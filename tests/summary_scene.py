@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from hivepipe.envelope import read_envelope
-from hivepipe.periodic import Periodic, job_of, tick_of
-from hivepipe.queues import client
+from hivepipe.jobs.envelope import read_envelope
+from hivepipe.jobs.schedule_table import Periodic, job_of, tick_of
+from hivepipe.queue import client
 from tests.conftest import ROOT, Home, Process, Server, Writer, answered, fire, until
 from tests.llm_server import Provider
 from tests.payloads import SESSION_END, SESSION_START, changed

@@ -4,7 +4,7 @@ Hooks do not speak to a Redis that is not on this machine: they spool and ring. 
 the home. Exits 0 on SIGTERM, SIGINT and SIGHUP, 75 if the home has a forwarder already.
 """
 
-from hivepipe.forwarder import serve
+from hivepipe.worker.forwarder import serve
 
 if __name__ == "__main__":
     serve()

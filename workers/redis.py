@@ -4,9 +4,9 @@ import os
 import sys
 import time
 
-from hivepipe import core_dumps
-from hivepipe.config import load_and_use
+from hivepipe.config.config_file import load_and_use
 from hivepipe.errors import HivepipeError, LockHeldError
+from hivepipe.files import core_dumps
 from hivepipe.stack.lock import Stack, make_private, take_lock
 from hivepipe.stack.redis_server import arguments, find_server
 

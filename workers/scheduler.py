@@ -6,12 +6,12 @@ Exits 0 on SIGTERM, SIGINT and SIGHUP. Several may run; one acts.
 
 import os
 
-from hivepipe import core_dumps
-from hivepipe.config import load_and_use
+from hivepipe.config.config_file import load_and_use
+from hivepipe.files import core_dumps
 from hivepipe.home import locate
-from hivepipe.process_log import set_up
-from hivepipe.queues.connection import connect
-from hivepipe.scheduler import TickScheduler
+from hivepipe.jobs.process_log import set_up
+from hivepipe.queue.connection import connect
+from hivepipe.worker.scheduler import TickScheduler
 
 if __name__ == "__main__":
     os.umask(0o077)

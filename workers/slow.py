@@ -3,8 +3,8 @@
 Exits 0 on SIGTERM, SIGINT and SIGHUP after the work at hand, 75 if the home has one already.
 """
 
-from hivepipe.claiming_worker import serve
-from hivepipe.slow_worker import SlowWorker
+from hivepipe.worker.claiming_worker import serve
+from hivepipe.worker.slow_worker import SlowWorker
 
 if __name__ == "__main__":
     serve(SlowWorker)

@@ -4,8 +4,8 @@
 Exits 0 on SIGTERM, SIGINT and SIGHUP after the work at hand, 75 if the home has one already.
 """
 
-from hivepipe.claiming_worker import serve
-from hivepipe.writer import Writer
+from hivepipe.worker.claiming_worker import serve
+from hivepipe.worker.writer import Writer
 
 if __name__ == "__main__":
     serve(Writer)

@@ -11,20 +11,20 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from hivepipe.archive.growth import Portion, portions
-from hivepipe.archive.kept import Kept, Meta
-from hivepipe.archive.learning import Learning, checksum_of, clear
+from hivepipe.archive.append import Portion, portions
+from hivepipe.archive.archive_files import Kept, Meta
+from hivepipe.archive.catalog import Shelf, entry_of, text_of
+from hivepipe.archive.found_values import Learning, checksum_of, clear
 from hivepipe.archive.locks import locked
 from hivepipe.archive.naming import ArchiveName
-from hivepipe.archive.reach import Reach
-from hivepipe.archive.shelf import Shelf, entry_of, text_of
+from hivepipe.archive.offsets import Reach
 from hivepipe.archive.sources import Source
-from hivepipe.archive.tallies import GROWTH_PER_SIZE
+from hivepipe.archive.totals import GROWTH_PER_SIZE
 from hivepipe.errors import EditedArchiveError, StoppedError
-from hivepipe.events import clean
-from hivepipe.folders import Folder, make_root
-from hivepipe.redaction.redactor import Redactor
-from hivepipe.transcripts.tally import Tally
+from hivepipe.events.claude_code import clean
+from hivepipe.files.folders import Folder, make_root
+from hivepipe.redact.redactor import Redactor
+from hivepipe.transcripts.totals import Tally
 
 logger = logging.getLogger("hivepipe.archive")
 

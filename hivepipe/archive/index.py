@@ -14,9 +14,9 @@ import orjson
 
 from hivepipe.archive.locks import locked
 from hivepipe.archive.naming import ArchiveName, is_archive_path
-from hivepipe.folders import Folder
-from hivepipe.ownership.exports import replace_own
-from hivepipe.ownership.manifest import Manifest
+from hivepipe.files.exports import replace_own
+from hivepipe.files.folders import Folder
+from hivepipe.files.manifest import Manifest
 
 FILE = "archive-index.json"
 JOURNAL = ".archive-index.new"

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from hivepipe.folders import Folder, try_lock
+from hivepipe.files.folders import Folder, try_lock
 from hivepipe.home import short_hash
 
 FOLDER = ".archive-locks"

@@ -9,8 +9,8 @@ import os
 
 from hivepipe.archive.sources import default_folder
 from hivepipe.errors import ArchiveError
+from hivepipe.files.regular_file import regular
 from hivepipe.home import make_folders, nearest_record, write_small
-from hivepipe.regular_file import regular
 
 FOLLOWED = "followed-folders"
 CLAUDE_FOLDERS = "claude-folders"

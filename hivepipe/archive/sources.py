@@ -20,11 +20,11 @@ import orjson
 
 from hivepipe.archive.reading import LineReader
 from hivepipe.errors import RefusedTranscriptError
-from hivepipe.events import valid_id
-from hivepipe.folders import Folder
+from hivepipe.events.claude_code import valid_id
+from hivepipe.files.folders import Folder
+from hivepipe.files.regular_file import SpecialFileError
 from hivepipe.home import absolute, read_small, user_folder
-from hivepipe.redaction import redact_text
-from hivepipe.regular_file import SpecialFileError
+from hivepipe.redact import redact_text
 from hivepipe.transcripts.lines import CAP_PATH, id_of, moment, read_line, text
 
 UNKNOWN_TYPE = "unknown"

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
+from hivepipe.archive.archive_files import Kept, summed
+from hivepipe.archive.catalog import Shelf, text_of
 from hivepipe.archive.index import Entry
-from hivepipe.archive.kept import Kept, summed
 from hivepipe.archive.locks import locked
-from hivepipe.archive.reach import Reach
-from hivepipe.archive.shelf import Shelf, text_of
+from hivepipe.archive.offsets import Reach
 from hivepipe.archive.sources import open_source
 from hivepipe.errors import RefusedTranscriptError
 

@@ -12,10 +12,10 @@ from hivepipe.cli.tables import (
     stored,
     utc_option,
 )
+from hivepipe.db.listings import listings
+from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError
 from hivepipe.home import locate
-from hivepipe.store.listings import listings
-from hivepipe.store.location import database_path
 
 _COLUMNS = {
     "agent": "id",

@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from hivepipe.archive import scope, upkeep
+from hivepipe.archive.archive_files import Meta
 from hivepipe.archive.archives import Archives
 from hivepipe.archive.index import Entry
-from hivepipe.archive.kept import Meta
 from hivepipe.cli.tables import (
     json_option,
     moment,
@@ -23,15 +23,15 @@ from hivepipe.cli.tables import (
     utc_option,
 )
 from hivepipe.cli.terminal import say, say_kept, until_enough
-from hivepipe.handlers.archive import archives_of
-from hivepipe.handlers.found_archives import not_taken_in
-from hivepipe.handlers.found_exports import KNOWN, REFUSED, TAKEN, Row
-from hivepipe.handlers.slow import asked, at_once
-from hivepipe.handlers.sweep import Swept, take_in
-from hivepipe.handlers.sweep import sweep as sweep_transcripts
 from hivepipe.home import locate
-from hivepipe.plurals import counted
+from hivepipe.operations.archive import archives_of
+from hivepipe.operations.found_archives import not_taken_in
+from hivepipe.operations.found_exports import KNOWN, REFUSED, TAKEN, Row
+from hivepipe.operations.slow import asked, at_once
+from hivepipe.operations.sweep import Swept, take_in
+from hivepipe.operations.sweep import sweep as sweep_transcripts
 from hivepipe.settings import variable
+from hivepipe.text.plurals import counted
 
 
 @click.group()

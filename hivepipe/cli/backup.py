@@ -7,15 +7,15 @@ from pathlib import Path
 
 import click
 
-from hivepipe.backup import back_up
-from hivepipe.backup import restore as put_back
 from hivepipe.cli.tables import json_option, show_json, size
 from hivepipe.cli.terminal import say
 from hivepipe.errors import BackupError
 from hivepipe.home import locate
-from hivepipe.plurals import counted
+from hivepipe.maintenance.backup import back_up
+from hivepipe.maintenance.backup import restore as put_back
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.members import members
+from hivepipe.text.plurals import counted
 
 
 @click.command()

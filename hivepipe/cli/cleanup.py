@@ -9,13 +9,13 @@ import click
 
 from hivepipe.cli.tables import json_option, show_json, show_table
 from hivepipe.cli.terminal import say
+from hivepipe.db.cleanups import verdicts
+from hivepipe.db.database import Database, opened
+from hivepipe.db.location import database_path
 from hivepipe.errors import NothingRecordedError
-from hivepipe.handlers.cleanup import clean, write_log
 from hivepipe.home import locate
-from hivepipe.lifecycle import Verdict
-from hivepipe.store.cleanups import verdicts
-from hivepipe.store.database import Database, opened
-from hivepipe.store.location import database_path
+from hivepipe.jobs.agent_expiry import Verdict
+from hivepipe.operations.cleanup import clean, write_log
 
 
 @click.command()

@@ -5,14 +5,14 @@ import sys
 
 import click
 
-from hivepipe.asking import in_a_line, waiting
 from hivepipe.cli.tables import json_option, show_json, show_table
 from hivepipe.cli.terminal import say
-from hivepipe.config import Config
+from hivepipe.config.asking import in_a_line, waiting
+from hivepipe.config.config_file import Config
+from hivepipe.config.retention import fault
+from hivepipe.config.setting_table import files
 from hivepipe.home import locate
-from hivepipe.redaction_config import use_rules
-from hivepipe.retention_limits import fault
-from hivepipe.setting_table import files
+from hivepipe.redact.configured import use_rules
 
 
 @click.command()

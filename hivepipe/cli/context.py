@@ -4,18 +4,18 @@ import os
 
 import click
 
-from hivepipe.briefing_files import BriefingFiles
 from hivepipe.cli.choice import Choice
 from hivepipe.cli.own import own_profile, own_swarm
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.terminal import say, say_text
-from hivepipe.config import Config
+from hivepipe.config.config_file import Config
+from hivepipe.db.location import database_path
 from hivepipe.guard.client import task_of
 from hivepipe.home import locate
-from hivepipe.intake.greeting import MOST_CHARS, briefing
-from hivepipe.intake.keywords import told_by_keywords
-from hivepipe.intake.recall import fitting, in_words
-from hivepipe.store.location import database_path
+from hivepipe.hook.greeting import MOST_CHARS, briefing
+from hivepipe.hook.keywords import told_by_keywords
+from hivepipe.hook.recall import fitting, in_words
+from hivepipe.operations.briefing_files import BriefingFiles
 
 _SOURCES = ("startup", "resume", "clear", "compact", "fork")
 

@@ -7,24 +7,17 @@ from typing import Any
 import click
 
 from hivepipe.cli.choice import Choice
-from hivepipe.cli.tables import (
-    json_option,
-    local_day,
-    show_json,
-    show_table,
-    stored,
-    utc_option,
-)
+from hivepipe.cli.tables import json_option, local_day, show_json, show_table, stored, utc_option
 from hivepipe.cli.terminal import say
 from hivepipe.costs.bill import Bill, Cost
+from hivepipe.costs.price_table import prices_in_force
+from hivepipe.db.listings import listings
+from hivepipe.db.location import database_path
+from hivepipe.db.spending import Amount, spending, spending_path
+from hivepipe.db.usage import Charge, charges
 from hivepipe.home import locate
-from hivepipe.plurals import counted
-from hivepipe.price_table import prices_in_force
-from hivepipe.store.listings import listings
-from hivepipe.store.location import database_path
-from hivepipe.store.spending import Amount, spending, spending_path
-from hivepipe.store.usage import Charge, charges
 from hivepipe.summaries.terms import caps, day_began
+from hivepipe.text.plurals import counted
 
 Key = tuple[str, ...]
 

@@ -11,9 +11,9 @@ import click
 from hivepipe.cli.terminal import say
 from hivepipe.errors import StackError
 from hivepipe.home import locate
+from hivepipe.monitor.status import status_report
 from hivepipe.settings import variable
 from hivepipe.stack.lock import Stack
-from hivepipe.status_report import status_report
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _NEEDED = ("rq_dashboard", "flask", "prometheus_client", "six")
@@ -43,7 +43,7 @@ def dashboard(port: int, bind: str) -> None:
     if missing:
         raise StackError("the dashboard is not installed: it comes with `hivepipe[dashboard]`")
     # They cost 300 ms to import, and are an extra.
-    from hivepipe.dashboard import app  # noqa: PLC0415
+    from hivepipe.monitor.dashboard import app  # noqa: PLC0415
 
     place = locate(".")
     token = variable("HIVEPIPE_DASHBOARD_TOKEN") or secrets.token_urlsafe(24)

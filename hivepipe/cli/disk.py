@@ -7,14 +7,14 @@ import click
 from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, moment, show_json, show_table, size, utc_option
 from hivepipe.cli.terminal import say
-from hivepipe.deletion_log import Deletion, deletions
+from hivepipe.config.retention import limits_of
 from hivepipe.errors import HivepipeError
-from hivepipe.handlers.prune_files import Dropped, drop_outdated
-from hivepipe.handlers.slow import asked, at_once
+from hivepipe.files.deletion_log import Deletion, deletions
 from hivepipe.home import locate
-from hivepipe.plurals import counted
-from hivepipe.retention_limits import limits_of
-from hivepipe.stores import stores
+from hivepipe.maintenance.disk_usage import stores
+from hivepipe.operations.prune_files import Dropped, drop_outdated
+from hivepipe.operations.slow import asked, at_once
+from hivepipe.text.plurals import counted
 
 
 @click.command()

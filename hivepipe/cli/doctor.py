@@ -10,11 +10,11 @@ from hivepipe.cli.probe import findings, summary
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.terminal import say
 from hivepipe.doctor.checks import CHECKS, examine
-from hivepipe.doctor.patient import Finding, Patient
+from hivepipe.doctor.facts import Finding, Patient
+from hivepipe.doctor.probing import probe
 from hivepipe.home import locate
-from hivepipe.plurals import counted
-from hivepipe.probing import probe
 from hivepipe.stack.lock import Stack
+from hivepipe.text.plurals import counted
 
 
 @click.command()

@@ -10,9 +10,9 @@ from hivepipe import direct
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.terminal import say
 from hivepipe.errors import StoreError
-from hivepipe.file_size import with_limit
+from hivepipe.files.file_size import with_limit
 from hivepipe.home import locate
-from hivepipe.plurals import counted
+from hivepipe.text.plurals import counted
 
 
 @click.command()

@@ -6,11 +6,11 @@ from typing import Any
 import click
 
 from hivepipe.cli.terminal import say_json, until_enough
-from hivepipe.handlers.archive import archives_of
+from hivepipe.db.export import exported_rows
+from hivepipe.db.location import database_path
 from hivepipe.home import kept_folder, locate
+from hivepipe.operations.archive import archives_of
 from hivepipe.reading.choosing import session_named
-from hivepipe.store.export import exported_rows
-from hivepipe.store.location import database_path
 
 
 @click.command()

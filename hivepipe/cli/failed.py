@@ -6,23 +6,16 @@ from typing import Any
 
 import click
 
-from hivepipe.cli.tables import (
-    json_option,
-    moment,
-    printable,
-    show_json,
-    show_table,
-    utc_option,
-)
+from hivepipe.cli.tables import json_option, moment, printable, show_json, show_table, utc_option
 from hivepipe.cli.terminal import confirm_or_end, say, say_field, say_json
+from hivepipe.db.location import database_path
 from hivepipe.errors import HivepipeError
 from hivepipe.home import Place, locate
-from hivepipe.plurals import counted
-from hivepipe.queues.failed_jobs import FailedJob, FailedJobs, failed_jobs
-from hivepipe.stack.at_hand import redis_at_hand, wake
+from hivepipe.queue.failed_jobs import FailedJob, FailedJobs, failed_jobs
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.ping import answers
-from hivepipe.store.location import database_path
+from hivepipe.stack.temporary_redis import redis_at_hand, wake
+from hivepipe.text.plurals import counted
 
 Command = Callable[..., None]
 

@@ -13,13 +13,13 @@ import click
 
 from hivepipe.cli.tables import json_option, printable, show_json, stored
 from hivepipe.cli.terminal import confirm_or_end, say
+from hivepipe.db.database import opened
+from hivepipe.db.location import database_path
 from hivepipe.errors import HivepipeError
-from hivepipe.forgetting import Forgetting, Gone
 from hivepipe.home import locate
-from hivepipe.plurals import counted
-from hivepipe.store.database import opened
-from hivepipe.store.location import database_path
-from hivepipe.wanted import Wanted
+from hivepipe.jobs.forget_query import Wanted
+from hivepipe.maintenance.forget import Forgetting, Gone
+from hivepipe.text.plurals import counted
 
 SHORTEST_TEXT = 4
 

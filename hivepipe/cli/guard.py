@@ -8,13 +8,13 @@ from hivepipe.cli.choice import Choice
 from hivepipe.cli.tables import json_option, show_json, show_table
 from hivepipe.cli.terminal import say
 from hivepipe.errors import GuardError
-from hivepipe.guard import rules, words
+from hivepipe.guard import messages, rules
 from hivepipe.guard.check import MODES, guard_mode, limits, mode_path
 from hivepipe.guard.client import WINDOW
 from hivepipe.guard.replay import read_events, replay
 from hivepipe.guard.rules import Limits
 from hivepipe.home import locate, make_folders, write_small
-from hivepipe.plurals import counted
+from hivepipe.text.plurals import counted
 
 _RULES = (rules.CANCELLED, rules.SHARED_DISK, rules.LOOP, rules.ALTERNATION, rules.POLLING)
 _MODES_IN_WORDS = {
@@ -55,13 +55,13 @@ def explain(rule: str, as_json: bool) -> None:
     What it counts, what resets the count, and how the rule is switched off.
     """
     now = limits()
-    lines = [words.EXPLANATIONS[rule].format(limits=now, window=WINDOW)]
+    lines = [messages.EXPLANATIONS[rule].format(limits=now, window=WINDOW)]
     if rule == rules.LOOP:
         lines.append(f"Waiting, which is never denied: {', '.join(now.waiting) or 'nothing'}.")
     if rule == rules.POLLING:
         lines.append(f"Tools: {', '.join(now.polls) or 'none'}.")
     if rule != rules.CANCELLED:
-        lines.append(words.SWITCH_OFF)
+        lines.append(messages.SWITCH_OFF)
     text = "\n".join(lines)
     if as_json:
         warns, denies = _numbers(now)[rule]

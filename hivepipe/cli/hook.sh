@@ -24,7 +24,7 @@ python=$bin/python
 [ -x "$python" ] || python=$(command -v python3) || exit 0 # a system's: no environment of its own
 
 run() { # the hooks' folder, the folder of the package, the arguments
-  [ -f "$1/$3.py" ] && [ -f "$2/hivepipe/intake/hook.py" ] || return
+  [ -f "$1/$3.py" ] && [ -f "$2/hivepipe/hook/run.py" ] || return
   hook=$1/$3.py
   shift 3
   exec "$python" -I -S "$hook" "$@"

@@ -13,13 +13,13 @@ import click
 from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, printable, show_json, show_table
 from hivepipe.cli.terminal import say
+from hivepipe.db.legacy_database import LeftOut, LegacyDatabase
+from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError
 from hivepipe.home import locate
-from hivepipe.importing import BEFORE, TAKEN, Imported, Importer, Outcome, import_into
-from hivepipe.legacy_queue import count
-from hivepipe.plurals import counted
-from hivepipe.store.legacy_database import LeftOut, LegacyDatabase
-from hivepipe.store.location import database_path
+from hivepipe.migration.importing import BEFORE, TAKEN, Imported, Importer, Outcome, import_into
+from hivepipe.migration.legacy_queue import count
+from hivepipe.text.plurals import counted
 
 _PARTS = {
     "completed": "the old worker has done it",

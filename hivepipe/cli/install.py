@@ -7,22 +7,22 @@ import sys
 
 import click
 
-from hivepipe.asking import in_a_line, waiting
 from hivepipe.cli.migrate import show_given_back
 from hivepipe.cli.move_home import move_and_show
 from hivepipe.cli.paths import short
 from hivepipe.cli.probe import is_good, no_probe_option, probe_here, show_probe
 from hivepipe.cli.tables import size
 from hivepipe.cli.terminal import confirm, confirm_or_end, say
+from hivepipe.config.asking import in_a_line, waiting
 from hivepipe.errors import NoRedisServerError
 from hivepipe.home import Place, is_in_project, read_record, record_path
 from hivepipe.install import edits, installation, removal
 from hivepipe.install.claude_code import Scope, in_words
 from hivepipe.install.hook_entries import EVENTS, Form, Version, events_of
+from hivepipe.migration import record as records
+from hivepipe.migration.hooks import find_hooks
+from hivepipe.migration.record import Record
 from hivepipe.migration.undo import undo as give_back
-from hivepipe.predecessor import record as records
-from hivepipe.predecessor.hooks import find_hooks
-from hivepipe.predecessor.record import Record
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.redis_server import find_server
 from hivepipe.stack.registration import refuse_predecessor

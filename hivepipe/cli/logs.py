@@ -9,8 +9,8 @@ import click
 from hivepipe.cli.choice import Choice
 from hivepipe.cli.tables import json_lines_option, show_json
 from hivepipe.cli.terminal import say
+from hivepipe.files.regular_file import regular
 from hivepipe.home import locate
-from hivepipe.regular_file import regular
 from hivepipe.stack.processes import PROCESSES
 
 FOLLOW_SECS = 0.2

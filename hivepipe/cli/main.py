@@ -11,12 +11,12 @@ from hivepipe.cli.command_table import COMMANDS, GROUPS
 from hivepipe.cli.default_home import naming_home
 from hivepipe.cli.examples import with_examples
 from hivepipe.cli.terminal import drop_what_waits, flush, guard_streams, say
-from hivepipe.config import compile_for_hooks, load_and_use
+from hivepipe.config.config_file import compile_for_hooks, load_and_use
 from hivepipe.errors import HivepipeError
-from hivepipe.file_size import raise_limit
-from hivepipe.redaction_config import use_rules
+from hivepipe.files.file_size import raise_limit
+from hivepipe.redact.configured import use_rules
 from hivepipe.stack.root import refuse_root
-from hivepipe.visible import printable
+from hivepipe.text.visible import printable
 
 # Exit code 2 means "block" to Claude Code, should a hook ever run a command of ours.
 click.UsageError.exit_code = 64

@@ -6,24 +6,24 @@ from contextlib import closing
 import click
 
 from hivepipe import settings
+from hivepipe.agents.memory.index import AGENT, SWARM, Folder, Hit, MemoryIndex
+from hivepipe.archive.search.query import fts_query
 from hivepipe.cli.choice import Choice
 from hivepipe.cli.own import own_profile, own_swarm
 from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, show_json, show_table
 from hivepipe.cli.terminal import say
+from hivepipe.db.briefing import memory_folders
+from hivepipe.db.database import opened
+from hivepipe.db.listings import listings
+from hivepipe.db.location import database_path
+from hivepipe.db.memory_ratings import forget_retrievals, record_retrieval
 from hivepipe.errors import MemoryIndexError, SearchError
-from hivepipe.events import valid_id
-from hivepipe.handlers import memory as memories
-from hivepipe.handlers.recall import prepare_recall
+from hivepipe.events.claude_code import valid_id
 from hivepipe.home import Place, locate
-from hivepipe.memory.index import AGENT, SWARM, Folder, Hit, MemoryIndex
-from hivepipe.search.query import fts_query
-from hivepipe.store.briefing import memory_folders
-from hivepipe.store.database import opened
-from hivepipe.store.listings import listings
-from hivepipe.store.location import database_path
-from hivepipe.store.memory_ratings import forget_retrievals, record_retrieval
-from hivepipe.stored_times import now
+from hivepipe.operations import memory as memories
+from hivepipe.operations.recall import prepare_recall
+from hivepipe.times import now
 
 _SHOWN_CHARS = 400
 _MOST_LOOKED_AT = 500

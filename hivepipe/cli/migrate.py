@@ -13,21 +13,21 @@ from hivepipe.cli.paths import short
 from hivepipe.cli.probe import entries, is_good, no_probe_option, probe_here, show_probe
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.terminal import confirm_or_end, say
-from hivepipe.handlers.found_exports import Row
+from hivepipe.db.legacy_rows import TABLES
+from hivepipe.doctor.probing import Probe
 from hivepipe.home import main_checkout, real_path
-from hivepipe.importing import BEFORE, TAKEN, Outcome
 from hivepipe.migration import plan as planning
+from hivepipe.migration import record as records
 from hivepipe.migration.carry_out import Result, carry_out
+from hivepipe.migration.home import find_above
+from hivepipe.migration.hooks import OldHooks, command_of
+from hivepipe.migration.importing import BEFORE, TAKEN, Outcome
 from hivepipe.migration.plan import Plan, refuse_foreign_database
+from hivepipe.migration.record import Record
 from hivepipe.migration.rows import NOTHING, Taken
 from hivepipe.migration.undo import undo as give_back
-from hivepipe.predecessor import record as records
-from hivepipe.predecessor.home import find_above
-from hivepipe.predecessor.hooks import OldHooks, command_of
-from hivepipe.predecessor.record import Record
-from hivepipe.probing import Probe
-from hivepipe.store.legacy_rows import TABLES
-from hivepipe.visible import printable
+from hivepipe.operations.found_exports import Row
+from hivepipe.text.visible import printable
 
 
 @click.command()

@@ -5,12 +5,12 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from hivepipe.migration import record as records
 from hivepipe.migration.carry_out import Result
+from hivepipe.migration.hooks import Pair, command_of
 from hivepipe.migration.plan import Plan
+from hivepipe.migration.record import Record
 from hivepipe.migration.rows import Taken
-from hivepipe.predecessor import record as records
-from hivepipe.predecessor.hooks import Pair, command_of
-from hivepipe.predecessor.record import Record
 
 Entry = dict[str, Any]
 

@@ -1,7 +1,7 @@
 """Whose a command is: as a session started here would be."""
 
 from hivepipe import settings
-from hivepipe.events import valid_id
+from hivepipe.events.claude_code import valid_id
 from hivepipe.home import Place, short_hash
 
 

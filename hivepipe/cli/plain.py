@@ -1,6 +1,6 @@
 """Text as a terminal may show it: what steers one, or cannot be seen, is written out."""
 
-from hivepipe.visible import is_harmless, printable
+from hivepipe.text.visible import is_harmless, printable
 
 
 def printable_lines(text: str) -> list[str]:

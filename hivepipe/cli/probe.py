@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from hivepipe.cli.terminal import say
-from hivepipe.doctor.patient import Finding, Patient
+from hivepipe.doctor.facts import Finding, Patient
+from hivepipe.doctor.probing import Probe, probe
 from hivepipe.home import locate
-from hivepipe.probing import Probe, probe
 from hivepipe.stack.lock import Stack
 
 no_probe_option = click.option(

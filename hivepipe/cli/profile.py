@@ -8,15 +8,15 @@ import click
 from hivepipe.cli.choice import Choice
 from hivepipe.cli.tables import json_option, moment, show_json, show_table, utc_option
 from hivepipe.cli.terminal import confirm_or_end, say, say_text
+from hivepipe.db import profiles
+from hivepipe.db.listings import Entry, Listings, listings
+from hivepipe.db.location import database_path
 from hivepipe.errors import ProfileError
-from hivepipe.events import IDENTITY_FILES
-from hivepipe.handlers.profiles import profile_book
+from hivepipe.events.claude_code import IDENTITY_FILES
+from hivepipe.files.regular_file import read_given
 from hivepipe.home import locate
-from hivepipe.plurals import counted
-from hivepipe.regular_file import read_given
-from hivepipe.store import profiles
-from hivepipe.store.listings import Entry, Listings, listings
-from hivepipe.store.location import database_path
+from hivepipe.operations.profiles import profile_book
+from hivepipe.text.plurals import counted
 
 _file = Choice(IDENTITY_FILES)
 

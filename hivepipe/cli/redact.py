@@ -10,9 +10,9 @@ import click
 from hivepipe.cli.terminal import drop_what_waits, flush, say, say_bytes
 from hivepipe.errors import HivepipeError
 from hivepipe.home import locate
-from hivepipe.plurals import counted
-from hivepipe.redaction.redactor import UNREDACTABLE
-from hivepipe.redaction_config import load_redactor
+from hivepipe.redact.configured import load_redactor
+from hivepipe.redact.redactor import UNREDACTABLE
+from hivepipe.text.plurals import counted
 
 LINES_SHOWN = 20
 

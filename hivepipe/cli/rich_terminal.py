@@ -7,7 +7,7 @@ from rich.console import Console, ConsoleOptions, RenderableType  # noqa: TID251
 from rich.segment import Segment
 
 from hivepipe.cli.terminal import raw_stream
-from hivepipe.visible import printable
+from hivepipe.text.visible import printable
 
 
 class _Console(Console):

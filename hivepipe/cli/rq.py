@@ -6,7 +6,7 @@ import click
 
 from hivepipe.cli.terminal import lines_of_others
 from hivepipe.home import locate
-from hivepipe.stack.at_hand import wake
+from hivepipe.stack.temporary_redis import wake
 
 
 @click.command(
@@ -24,7 +24,7 @@ def rq(context: click.Context) -> None:
     What a job carries is loaded as plain values only. `-u` is filled in; yours wins.
     A resting stack is started and ends by itself again.
     """
-    from hivepipe.queues.restricted_rq import run  # noqa: PLC0415  rq costs 150 ms to import
+    from hivepipe.queue.restricted_rq import run  # noqa: PLC0415  rq costs 150 ms to import
 
     place = locate(".")
     asked = context.args or ["--help"]

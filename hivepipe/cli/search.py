@@ -10,29 +10,15 @@ import click
 from rich.progress import Progress
 from rich.text import Text
 
+from hivepipe.archive.search.index import Archived, Hit, SearchIndex
+from hivepipe.archive.search.passages import passage_of
+from hivepipe.archive.search.query import Filters, Term, flat, folded, terms_of
 from hivepipe.cli.rich_terminal import console
-from hivepipe.cli.tables import (
-    json_option,
-    moment,
-    printable,
-    show_json,
-    size,
-    stored,
-    utc_option,
-)
+from hivepipe.cli.tables import json_option, moment, printable, show_json, size, stored, utc_option
 from hivepipe.cli.terminal import say
-from hivepipe.handlers.archive import archives_of
-from hivepipe.handlers.search import (
-    all_summaries,
-    catch_up,
-    index_path,
-    line_at,
-    newest_first,
-)
 from hivepipe.home import locate
-from hivepipe.search.index import Archived, Hit, SearchIndex
-from hivepipe.search.passages import passage_of
-from hivepipe.search.query import Filters, Term, flat, folded, terms_of
+from hivepipe.operations.archive import archives_of
+from hivepipe.operations.search import all_summaries, catch_up, index_path, line_at, newest_first
 
 AROUND = 60  # characters on either side of what was found
 INDEXING_SECS = 10.0  # then it answers with what is indexed, the newest sessions first

@@ -10,11 +10,11 @@ from hivepipe.cli.plain import printable_lines
 from hivepipe.cli.rich_terminal import console as new_console
 from hivepipe.cli.tables import moment, printable
 from hivepipe.cli.terminal import MARGIN, is_terminal
-from hivepipe.plurals import counted
+from hivepipe.db.listings import Entry
+from hivepipe.db.sessions import CLAUDE_CODE
 from hivepipe.reading.session_events import Event
 from hivepipe.reading.time_line import Spent, TimeLine
-from hivepipe.store.listings import Entry
-from hivepipe.store.sessions import CLAUDE_CODE
+from hivepipe.text.plurals import counted
 
 _MOST_CHARS = 240  # of one event in a terminal; a pipe and --json get all
 _COLOURS = {"prompt": "bold", "error": "red", "warning": "yellow", "failed": "red", "lost": "red"}

@@ -6,14 +6,14 @@ from hivepipe.cli.paths import short
 from hivepipe.cli.session_text import show_time_line
 from hivepipe.cli.tables import Entry, json_option, show_entries, show_json, utc_option
 from hivepipe.cli.terminal import say
+from hivepipe.db.listings import listings
+from hivepipe.db.location import database_path
+from hivepipe.db.sessions import CLAUDE_CODE
 from hivepipe.home import locate
-from hivepipe.liveness import with_activity
+from hivepipe.operations.liveness import with_activity
 from hivepipe.reading.choosing import session_in
 from hivepipe.reading.session_events import file_of
 from hivepipe.reading.time_line import time_line
-from hivepipe.store.listings import listings
-from hivepipe.store.location import database_path
-from hivepipe.store.sessions import CLAUDE_CODE
 
 _COLUMNS = {
     "session": "id",

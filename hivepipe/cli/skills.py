@@ -2,19 +2,12 @@
 
 import click
 
-from hivepipe.cli.tables import (
-    json_option,
-    local_day,
-    moment,
-    show_json,
-    show_table,
-    utc_option,
-)
+from hivepipe.cli.tables import json_option, local_day, moment, show_json, show_table, utc_option
+from hivepipe.db.listings import listings
+from hivepipe.db.location import database_path
+from hivepipe.db.skills import skill_statistics
 from hivepipe.home import locate
 from hivepipe.skills.statistics import SkillStatistics
-from hivepipe.store.listings import listings
-from hivepipe.store.location import database_path
-from hivepipe.store.skills import skill_statistics
 
 
 @click.command()

@@ -9,9 +9,8 @@ import click
 
 from hivepipe.cli.logs import PROGRAMS, Tail, show_lines
 from hivepipe.cli.terminal import say
-from hivepipe.config import unseen
+from hivepipe.config.config_file import unseen
 from hivepipe.errors import HivepipeError
-from hivepipe.hive.folder import at_work
 from hivepipe.home import (
     Place,
     absolute,
@@ -22,10 +21,11 @@ from hivepipe.home import (
     real_path,
     tree_of,
 )
-from hivepipe.queues import connection
+from hivepipe.orchestrator.folder import at_work
+from hivepipe.queue import connection
 from hivepipe.settings import variable
 from hivepipe.stack import lifecycle, other_redis, processes, registration, supervisor
-from hivepipe.stack.known import known_stacks
+from hivepipe.stack.all_stacks import known_stacks
 from hivepipe.stack.lock import Stack, make_private
 from hivepipe.stack.tree import recorded_tree
 

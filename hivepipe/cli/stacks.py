@@ -3,7 +3,7 @@
 import click
 
 from hivepipe.cli.tables import json_option, show_json, show_table
-from hivepipe.stack.known import KnownStack, is_default, known_stacks
+from hivepipe.stack.all_stacks import KnownStack, is_default, known_stacks
 
 
 @click.command()

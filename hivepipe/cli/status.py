@@ -7,17 +7,17 @@ from typing import Any
 
 import click
 
-from hivepipe.asking import in_a_line, waiting
 from hivepipe.cli.tables import json_option, moment, printable, show_json, stored, utc_option
 from hivepipe.cli.terminal import is_terminal, say
+from hivepipe.config.asking import in_a_line, waiting
 from hivepipe.errors import HivepipeError
-from hivepipe.handlers.prune_files import Outdated, announced, first_deletion
 from hivepipe.home import locate
-from hivepipe.plurals import counted
+from hivepipe.monitor.status import status_report
+from hivepipe.operations.prune_files import Outdated, announced, first_deletion
 from hivepipe.settings import idle_secs
 from hivepipe.stack import condition
 from hivepipe.stack.lock import Stack
-from hivepipe.status_report import status_report
+from hivepipe.text.plurals import counted
 
 NOT_RUNNING = (
     condition.RESTING,

@@ -19,26 +19,26 @@ from hivepipe.cli.tables import (
     utc_option,
 )
 from hivepipe.cli.terminal import confirm, say, say_json, say_text
-from hivepipe.config import unseen
+from hivepipe.config.config_file import unseen
+from hivepipe.costs.price_table import prices_in_force
 from hivepipe.costs.tokens import Tokens
-from hivepipe.envelope import Envelope
+from hivepipe.db import summaries as stored
+from hivepipe.db.database import Database, opened
+from hivepipe.db.listings import listings
+from hivepipe.db.location import database_path
+from hivepipe.db.memory_ratings import record_retrieval
 from hivepipe.errors import SummaryError
-from hivepipe.events import valid_id
-from hivepipe.handlers.slow import execute_at_once
-from hivepipe.handlers.summaries import hand_over, material_of, until_stored
-from hivepipe.handlers.summariser import Made, Material, Summariser
-from hivepipe.handlers.workplace import Workplace, address_of
+from hivepipe.events.claude_code import valid_id
+from hivepipe.files.regular_file import ANY_SIZE, read_given
 from hivepipe.home import locate
-from hivepipe.price_table import prices_in_force
+from hivepipe.jobs.envelope import Envelope
+from hivepipe.operations.slow import execute_at_once
+from hivepipe.operations.summaries import hand_over, material_of, until_stored
+from hivepipe.operations.summariser import Made, Material, Summariser
+from hivepipe.operations.workplace import Workplace, address_of
 from hivepipe.reading.choosing import session_named
-from hivepipe.redaction import redact_text
-from hivepipe.regular_file import ANY_SIZE, read_given
+from hivepipe.redact import redact_text
 from hivepipe.settings import environment, switched_on
-from hivepipe.store import summaries as stored
-from hivepipe.store.database import Database, opened
-from hivepipe.store.listings import listings
-from hivepipe.store.location import database_path
-from hivepipe.store.memory_ratings import record_retrieval
 from hivepipe.summaries import terms
 from hivepipe.summaries.consent import give_consent, is_enabled, withdraw_consent
 from hivepipe.summaries.excerpt import LIMIT_BYTES, Excerpt, last_bytes

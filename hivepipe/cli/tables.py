@@ -12,7 +12,7 @@ from rich.text import Text
 
 from hivepipe.cli.rich_terminal import console
 from hivepipe.cli.terminal import is_terminal, say, say_json
-from hivepipe.visible import printable as printable  # for those that print tables, too
+from hivepipe.text.visible import printable as printable  # for those that print tables, too
 
 Entry = dict[str, Any]
 

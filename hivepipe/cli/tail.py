@@ -6,11 +6,11 @@ import click
 
 from hivepipe.cli.tables import json_lines_option, moment, printable, show_json, utc_option
 from hivepipe.cli.terminal import say
+from hivepipe.db.listings import listings
+from hivepipe.db.location import database_path
+from hivepipe.db.tail import Line, Tail
 from hivepipe.errors import StoreError
 from hivepipe.home import locate
-from hivepipe.store.listings import listings
-from hivepipe.store.location import database_path
-from hivepipe.store.tail import Line, Tail
 
 EVERY_SECS = 0.5
 _SHOWN = 160  # characters of one event

@@ -6,11 +6,11 @@ import click
 
 from hivepipe.cli.tables import json_option, show_entries, show_entry, show_json, utc_option
 from hivepipe.cli.terminal import say
-from hivepipe.handlers.tasks import task_board
+from hivepipe.db import tasks
+from hivepipe.db.listings import listings
+from hivepipe.db.location import database_path
 from hivepipe.home import locate
-from hivepipe.store import tasks
-from hivepipe.store.listings import listings
-from hivepipe.store.location import database_path
+from hivepipe.operations.tasks import task_board
 
 _COLUMNS = {
     "task": "id",

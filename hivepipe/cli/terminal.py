@@ -15,7 +15,7 @@ from typing import Any, TextIO, cast
 import click
 
 from hivepipe.cli.plain import printable_json, printable_lines
-from hivepipe.visible import printable
+from hivepipe.text.visible import printable
 
 MARGIN = "| "
 

@@ -12,7 +12,7 @@ from hivepipe.cli.terminal import MARGIN, is_terminal
 from hivepipe.cli.transcript_words import SAID, failure, folded, head, turn_of, turns
 from hivepipe.reading.conversation import Conversation
 from hivepipe.reading.pieces import AGENT, CALL, FAILURE, Piece
-from hivepipe.visible import printable
+from hivepipe.text.visible import printable
 
 _STYLES = {"user": "bold cyan", "claude": "bold", "note": "dim", "agent": "bold magenta"}
 _INDENT = "    "

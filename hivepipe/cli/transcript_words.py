@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 
 from hivepipe.cli.tables import moment
-from hivepipe.plurals import counted
 from hivepipe.reading.conversation import Conversation
 from hivepipe.reading.pieces import AGENT, CLAUDE, NOTE, THINKING, USER, Piece
+from hivepipe.text.plurals import counted
 
 MOST_FOLDED = 100  # characters of a line that stands for many
 MOST_FAILURE_LINES = 20

@@ -7,23 +7,23 @@ from pathlib import Path
 
 import click
 
-from hivepipe import asking, request
-from hivepipe import trust as kept
-from hivepipe.asking import Asking, as_trusted, files_asking
-from hivepipe.briefing_files import BriefingFiles
+from hivepipe.agents.memory.index import MemoryIndex
 from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.terminal import confirm_or_end, say, say_text
-from hivepipe.config import Config, compile_for_hooks
+from hivepipe.config import asking, request
+from hivepipe.config import trust as kept
+from hivepipe.config.asking import Asking, as_trusted, files_asking
+from hivepipe.config.config_file import Config, compile_for_hooks
+from hivepipe.db.location import database_path
 from hivepipe.errors import SettingsError, StoreError
-from hivepipe.handlers.memory import index_path
-from hivepipe.handlers.recall import prepare_recall
 from hivepipe.home import Place, is_in_project, locate
-from hivepipe.intake.greeting import part_path, project_part
-from hivepipe.memory.index import MemoryIndex
-from hivepipe.plurals import counted
+from hivepipe.hook.greeting import part_path, project_part
+from hivepipe.operations.briefing_files import BriefingFiles
+from hivepipe.operations.memory import index_path
+from hivepipe.operations.recall import prepare_recall
 from hivepipe.settings import environment
-from hivepipe.store.location import database_path
+from hivepipe.text.plurals import counted
 
 _SAID = {
     asking.NEW: "not trusted: it has no effect",

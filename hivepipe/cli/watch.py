@@ -17,13 +17,13 @@ from rich.text import Text
 from hivepipe.cli.rich_terminal import console
 from hivepipe.cli.status import NOT_RUNNING, accounted, silence, verdict
 from hivepipe.cli.tables import moment, printable
+from hivepipe.db.listings import Entry, listings
+from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError
 from hivepipe.home import Place
-from hivepipe.liveness import with_activity
+from hivepipe.monitor.status import status_report
+from hivepipe.operations.liveness import with_activity
 from hivepipe.stack.lock import Stack
-from hivepipe.status_report import status_report
-from hivepipe.store.listings import Entry, listings
-from hivepipe.store.location import database_path
 
 EVERY_SECS = 1.0
 MOST_SESSIONS = 8

@@ -4,19 +4,19 @@ from pathlib import Path
 
 import click
 
-from hivepipe.asking import in_a_line, waiting
 from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, show_json, size
 from hivepipe.cli.terminal import say
-from hivepipe.doctor.patient import Patient
+from hivepipe.config.asking import in_a_line, waiting
+from hivepipe.db.listings import listings
+from hivepipe.db.location import database_path
+from hivepipe.doctor.facts import Patient
 from hivepipe.errors import StoreError
 from hivepipe.home import Place, kept_folder, locate, tree_of
 from hivepipe.install.data import Data, data_of
-from hivepipe.queues import endpoint
+from hivepipe.queue import endpoint
 from hivepipe.settings import switched_on, variable
 from hivepipe.stack.lock import Stack
-from hivepipe.store.listings import listings
-from hivepipe.store.location import database_path
 from hivepipe.summaries.consent import is_enabled
 
 # Table -> what people call it, and what of it is kept. A test holds this against the schema.

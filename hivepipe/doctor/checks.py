@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from hivepipe.doctor import claude, disk, exports, hooks, predecessor, search, stack, summaries
-from hivepipe.doctor.patient import Finding, Patient
+from hivepipe.doctor.facts import Finding, Patient
 
 
 class Check(NamedTuple):

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from hivepipe.doctor.patient import Finding, Patient
+from hivepipe.doctor.facts import Finding, Patient
+from hivepipe.files.regular_file import read_bytes
 from hivepipe.home import user_folder
 from hivepipe.install import claude_code
-from hivepipe.regular_file import read_bytes
 from hivepipe.settings import environment
 
 _MANAGED = (

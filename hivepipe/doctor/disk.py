@@ -9,11 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hivepipe import git
-from hivepipe.asking import in_a_line, waiting
-from hivepipe.doctor.patient import Finding, Patient
+from hivepipe.config.asking import in_a_line, waiting
+from hivepipe.db.foreign import is_foreign
+from hivepipe.db.git_tracked import refusal
+from hivepipe.db.listings import listings
+from hivepipe.db.location import database_path, is_on_shared_file_system
+from hivepipe.doctor.facts import Finding, Patient
 from hivepipe.errors import StoreError, TreeError
-from hivepipe.file_size import ENOUGH_BYTES, small_limit
-from hivepipe.hive_list import known
+from hivepipe.files.file_size import ENOUGH_BYTES, small_limit
+from hivepipe.files.known_hives import known
 from hivepipe.home import (
     IN_PROJECT,
     OWN_FOLDERS,
@@ -27,10 +31,6 @@ from hivepipe.install.git_exclude import is_ignored
 from hivepipe.install.users_folder import unusable_state_folder
 from hivepipe.stack.registration import IGNORE_ALL
 from hivepipe.stack.tree import replaced
-from hivepipe.store.foreign import is_foreign
-from hivepipe.store.listings import listings
-from hivepipe.store.location import database_path, is_on_shared_file_system
-from hivepipe.store.tracked import refusal
 
 ROOM_BYTES = 200_000_000
 LARGE_WAL_BYTES = 64_000_000

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 
 from hivepipe.archive.index import FILE as ARCHIVE_INDEX
-from hivepipe.doctor.patient import Finding, Patient
+from hivepipe.doctor.facts import Finding, Patient
 from hivepipe.home import kept_folder
 
 _FOLDERS = (".archive-locks", "main-session", "subagent")

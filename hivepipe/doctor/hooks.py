@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
-from hivepipe.doctor.patient import Finding, Patient, SettingsFile
+from hivepipe.doctor.facts import Finding, Patient, SettingsFile
 from hivepipe.errors import RegistrationError
 from hivepipe.home import default_home, read_record
 from hivepipe.install import claude_code

@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from hivepipe.doctor.patient import Finding, Patient
+from hivepipe.db.foreign import is_foreign, is_own
+from hivepipe.db.listings import listings
+from hivepipe.db.location import database_path
+from hivepipe.db.others_rows import written_by_others
+from hivepipe.doctor.facts import Finding, Patient
 from hivepipe.errors import MigrationError
 from hivepipe.home import real_path
-from hivepipe.predecessor import record as records
-from hivepipe.predecessor.home import find_home
-from hivepipe.predecessor.hooks import command_of, find_hooks
-from hivepipe.predecessor.processes import find_processes
-from hivepipe.store.foreign import is_foreign, is_own
-from hivepipe.store.listings import listings
-from hivepipe.store.location import database_path
-from hivepipe.store.others_rows import written_by_others
+from hivepipe.migration import record as records
+from hivepipe.migration.home import find_home
+from hivepipe.migration.hooks import command_of, find_hooks
+from hivepipe.migration.processes import find_processes
 
 _MIGRATE = "hivepipe migrate"
 

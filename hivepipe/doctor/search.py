@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from hivepipe.doctor.patient import Finding, Patient
-from hivepipe.plurals import counted
-from hivepipe.search.index import INDEX_FILE, skipped_lines
+from hivepipe.archive.search.index import INDEX_FILE, skipped_lines
+from hivepipe.doctor.facts import Finding, Patient
+from hivepipe.text.plurals import counted
 
 NAMED = 5
 

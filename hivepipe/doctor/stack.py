@@ -11,15 +11,14 @@ import psutil
 from redis import Redis
 from redis.exceptions import RedisError
 
-from hivepipe.doctor.patient import Finding, Patient
+from hivepipe.doctor.facts import Finding, Patient
 from hivepipe.errors import NoRedisServerError
-from hivepipe.jobs import utc
-from hivepipe.plurals import counted
-from hivepipe.queues import claims, connection, endpoint, lost_events
-from hivepipe.queues.names import QUEUES
-from hivepipe.queues.rq_workers import reductions_of, rq_workers
-from hivepipe.queues.ticks import clock_runs
-from hivepipe.regular_file import regular
+from hivepipe.events.job_plan import utc
+from hivepipe.files.regular_file import regular
+from hivepipe.queue import claims, connection, endpoint, lost_events
+from hivepipe.queue.names import QUEUES
+from hivepipe.queue.rq_workers import reductions_of, rq_workers
+from hivepipe.queue.ticks import clock_runs
 from hivepipe.settings import of_files
 from hivepipe.stack import redis_flaws, supervisor
 from hivepipe.stack.listening import listens
@@ -27,6 +26,7 @@ from hivepipe.stack.members import SUPERVISOR, asked, members
 from hivepipe.stack.processes import identity
 from hivepipe.stack.redis_server import find_server, install_command, version_of
 from hivepipe.stack.starter import read_starting
+from hivepipe.text.plurals import counted
 
 LATE_SECS = 600
 NEARLY_FULL = 0.95

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from hivepipe.config import unseen
-from hivepipe.doctor.patient import Finding, Patient
+from hivepipe.config.config_file import unseen
+from hivepipe.doctor.facts import Finding, Patient
 from hivepipe.errors import CredentialsError
 from hivepipe.summaries import terms
 from hivepipe.summaries.consent import is_enabled, objection

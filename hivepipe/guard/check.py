@@ -5,8 +5,9 @@ On the hook path, loaded for events that may get an answer.
 
 import posix
 
-from hivepipe import events, settings
-from hivepipe.events import PreToolUse, ToolEvent
+from hivepipe import settings
+from hivepipe.events import claude_code
+from hivepipe.events.claude_code import PreToolUse, ToolEvent
 from hivepipe.guard.client import PROMPT, VERDICT_SCRIPT, Note, Watch, cancellation_path
 from hivepipe.guard.rules import CANCELLED, SHARED_DISK, Call, Limits, Verdict, judge, kind_of
 from hivepipe.home import make_folders, read_small, short_hash
@@ -58,7 +59,7 @@ def verdict_note(watch: Watch, verdict: Verdict, denied: bool) -> Note:
 
 def kind_of_call(event: PreToolUse) -> str:
     """Return the kind of a call (hivepipe.guard.client)."""
-    return kind_of(event.tool, event.command, event.tool in events.EDIT_TOOLS, limits())
+    return kind_of(event.tool, event.command, event.tool in claude_code.EDIT_TOOLS, limits())
 
 
 def last_calls(entries: list[str]) -> list[Call]:

@@ -7,7 +7,7 @@ each call is judged by the list at its arrival.
     hivepipe:calls:<session>[:<subagent>]   list   the last calls, oldest first; expires in a week
         <id><pattern><kind>[<result>]       16 + 16 + 1 (+ 16, or "-" if it was denied) characters
         |                                   a prompt or another task: earlier calls do not count
-    hivepipe:activity:<session>             hash   totals, last activity: hivepipe.queues.activity
+    hivepipe:activity:<session>             hash   totals, last activity: hivepipe.queue.activity
     hivepipe:active                         set    sessions with activity that is not yet stored
 
 A duplicate event changes nothing: its id is known. Ids, arguments and results are kept as hashes.
@@ -17,8 +17,9 @@ On the hook path; the rules are imported before a call only.
 
 from _blake2 import blake2b
 
-from hivepipe import events, settings
-from hivepipe.events import (
+from hivepipe import settings
+from hivepipe.events import claude_code
+from hivepipe.events.claude_code import (
     AGENT_TOOLS,
     Event,
     Fields,
@@ -29,12 +30,12 @@ from hivepipe.events import (
     parse_object,
     valid_id,
 )
+from hivepipe.events.job_plan import Context, sorted_dumps
 from hivepipe.home import read_small
-from hivepipe.jobs import Context, sorted_dumps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from hivepipe.events_beside import BatchCall
+    from hivepipe.events.other_events import BatchCall
 
 Note = tuple[str, list[str]]  # a script and its arguments
 
@@ -191,7 +192,7 @@ class Watch:
             self.id = event.digest.hex()[: 2 * _HASH_BYTES]
         elif isinstance(event, ToolEvent):
             self.id = _hash(event.tool_use_id) if event.tool_use_id else ""
-            is_edit = event.tool in events.EDIT_TOOLS
+            is_edit = event.tool in claude_code.EDIT_TOOLS
             if isinstance(event, PreToolUse):
                 from hivepipe.guard.check import kind_of_call
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from hivepipe.events import PreToolUse, parse_event
+from hivepipe.events.claude_code import PreToolUse, parse_event
+from hivepipe.events.job_plan import Context
 from hivepipe.guard.check import last_calls, limits, verdict_note
 from hivepipe.guard.client import (
     EDIT,
@@ -25,7 +26,6 @@ from hivepipe.guard.client import (
     Watch,
 )
 from hivepipe.guard.rules import judge
-from hivepipe.jobs import Context
 from hivepipe.transcripts.lines import Fields, blocks, part, read_line, said
 
 Event = tuple[int, Fields]  # line number, and the event as a hook would receive it

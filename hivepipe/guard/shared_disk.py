@@ -10,8 +10,8 @@ when a shared root is set.
 
 import posix
 
-from hivepipe import events
-from hivepipe.events import PostToolUse, PostToolUseFailure, PreToolUse, ToolEvent
+from hivepipe.events import claude_code
+from hivepipe.events.claude_code import PostToolUse, PostToolUseFailure, PreToolUse, ToolEvent
 from hivepipe.guard.rules import SHARED_DISK, Verdict
 from hivepipe.guard.shell_writes import writes_of
 from hivepipe.home import absolute
@@ -34,7 +34,7 @@ class SharedDisk:
 
     def verdict(self, event: PreToolUse) -> Verdict | None:
         """Judge one call: a denial, a warning if a command cannot be parsed, or None."""
-        if event.tool in events.EDIT_TOOLS:
+        if event.tool in claude_code.EDIT_TOOLS:
             return self._denial(event.cwd, event.file_path) if event.file_path else None
         if event.tool != "Bash":
             return None

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hivepipe.files.regular_file import read_text
 from hivepipe.install import claude_code
 from hivepipe.install.claude_code import Scope
-from hivepipe.regular_file import read_text
 
 _NAME = "hivepipe@"  # the name of the marketplace follows
 

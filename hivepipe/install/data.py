@@ -5,17 +5,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hivepipe.archive import index
+from hivepipe.db.listings import listings
+from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError
-from hivepipe.hive_list import belief_folder, known
+from hivepipe.files import logs
+from hivepipe.files.known_hives import belief_folder, known
+from hivepipe.files.manifest import Manifest
+from hivepipe.files.regular_file import ANY_SIZE, read_bytes
 from hivepipe.home import IN_PROJECT, Place, is_in_project, read_small, state_folder, tree_of
-from hivepipe.ownership import logs
-from hivepipe.ownership.manifest import Manifest
-from hivepipe.queues.connection import ACCEPTED_KEY, connect
-from hivepipe.regular_file import ANY_SIZE, read_bytes
+from hivepipe.queue.connection import ACCEPTED_KEY, connect
 from hivepipe.stack.ping import answers
 from hivepipe.stack.registration import IGNORE_ALL
-from hivepipe.store.listings import listings
-from hivepipe.store.location import database_path
 from hivepipe.summaries.consent import consent_path
 
 # Projects, prompts and learnings are the user's.

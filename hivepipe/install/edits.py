@@ -25,8 +25,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from hivepipe.errors import SettingsError
+from hivepipe.files.regular_file import read_bytes
 from hivepipe.home import short_hash, state_folder
-from hivepipe.regular_file import read_bytes
 from hivepipe.stack.lock import make_private
 
 Cleaner = Callable[[str], str]  # text -> the text without our part

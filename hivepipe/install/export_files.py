@@ -4,13 +4,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from hivepipe.archive.kept import Kept
+from hivepipe.archive.archive_files import Kept
 from hivepipe.archive.naming import ArchiveName
-from hivepipe.folders import Folder
-from hivepipe.ownership import logs
-from hivepipe.ownership.exports import Owner, owner_of
-from hivepipe.ownership.manifest import Manifest
-from hivepipe.regular_file import read_text
+from hivepipe.files import logs
+from hivepipe.files.exports import Owner, owner_of
+from hivepipe.files.folders import Folder
+from hivepipe.files.manifest import Manifest
+from hivepipe.files.regular_file import read_text
 
 _HELPERS = re.compile(
     r"\.archive-index\.new|\.archive-locks/([0-9a-f]{2}|index)|\.(skill-usage|cleanup)\.lock"

@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from hivepipe.hive_list import belief_folder, known
+from hivepipe.db.location import SUFFIXES, database_path, files_of_database
+from hivepipe.files.known_hives import belief_folder, known
+from hivepipe.files.manifest import FILE, SESSION_FILE, Manifest
+from hivepipe.files.regular_file import read_bytes
 from hivepipe.home import (
     IN_PROJECT,
     Place,
@@ -18,11 +21,8 @@ from hivepipe.home import (
 )
 from hivepipe.install.data import size_of
 from hivepipe.install.export_files import ExportFiles
-from hivepipe.ownership.manifest import FILE, SESSION_FILE, Manifest
-from hivepipe.regular_file import read_bytes
 from hivepipe.stack.home_files import why_not_ours
 from hivepipe.stack.own_home import is_marked
-from hivepipe.store.location import SUFFIXES, database_path, files_of_database
 from hivepipe.summaries.consent import consent_path
 
 _CARD = "worker.json"

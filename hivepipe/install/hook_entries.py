@@ -5,7 +5,7 @@ import shlex
 from enum import Enum
 from typing import Any, NamedTuple
 
-from hivepipe.events_beside import ASKS_A_PERSON
+from hivepipe.events.other_events import ASKS_A_PERSON
 
 TIMEOUT_SECS = 5
 SESSION_END_SECS = 2  # all its hooks share 1.5 s unless the settings set a timeout

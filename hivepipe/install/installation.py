@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from hivepipe.db.location import database_path
 from hivepipe.errors import HivepipeError, SettingsError
 from hivepipe.home import (
     absolute,
@@ -41,7 +42,6 @@ from hivepipe.stack import hook_copy, lifecycle, registration
 from hivepipe.stack.environment import remember
 from hivepipe.stack.lock import Stack, make_private
 from hivepipe.stack.tree import recorded_tree
-from hivepipe.store.location import database_path
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,11 @@ import os
 import sys
 from contextlib import suppress
 
+from hivepipe.db.location import database_path, files_of_database
 from hivepipe.errors import TreeError
+from hivepipe.files import exports, logs
+from hivepipe.files.manifest import SESSION_FILE, Manifest
+from hivepipe.files.regular_file import read_bytes
 from hivepipe.home import (
     IN_PROJECT,
     KEPT_IN_PROJECT,
@@ -19,15 +23,11 @@ from hivepipe.home import (
 from hivepipe.install.data import holds_nothing
 from hivepipe.install.edits import remove_if_empty
 from hivepipe.install.export_files import ExportFiles
-from hivepipe.ownership import exports, logs
-from hivepipe.ownership.manifest import SESSION_FILE, Manifest
-from hivepipe.regular_file import read_bytes
 from hivepipe.stack import lifecycle, registration
 from hivepipe.stack.data_move import Move
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.registration import IGNORE_ALL, take_folders
 from hivepipe.stack.tree import mark, recorded_tree, refuse_shipped, replaced
-from hivepipe.store.location import database_path, files_of_database
 
 _BESIDE = "../.gitignore"
 

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from hivepipe.archive.index import FILE as ARCHIVE_INDEX
 from hivepipe.archive.index import Index
 from hivepipe.errors import SettingsError, StackError
+from hivepipe.files import exports as exports_before
+from hivepipe.files import logs
+from hivepipe.files.manifest import Manifest
 from hivepipe.home import (
     Place,
     default_home,
@@ -28,10 +31,7 @@ from hivepipe.install.claude_code import Scope
 from hivepipe.install.claude_plugin import Plugin
 from hivepipe.install.data import Data, data_of, holds_nothing
 from hivepipe.install.holdings import Holdings, bases_of, delete, holdings
-from hivepipe.ownership import exports as exports_before
-from hivepipe.ownership import logs
-from hivepipe.ownership.manifest import Manifest
-from hivepipe.queues import endpoint
+from hivepipe.queue import endpoint
 from hivepipe.stack import lifecycle, other_redis, registration
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.registration import STATE_MODE

@@ -4,10 +4,10 @@ import os
 import re
 import tomllib
 
+from hivepipe.config.setting_table import NAME
 from hivepipe.errors import SettingsError
 from hivepipe.home import make_folders, user_config_folder, write_small
 from hivepipe.install.edits import Edit, make, read
-from hivepipe.setting_table import NAME
 
 
 def config_path() -> str:

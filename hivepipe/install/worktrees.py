@@ -8,10 +8,10 @@ from pathlib import Path
 
 from hivepipe import git
 from hivepipe.errors import SettingsError
+from hivepipe.files.regular_file import read_text
 from hivepipe.home import real_path
 from hivepipe.install import claude_code, settings_text
 from hivepipe.install.claude_code import Scope
-from hivepipe.regular_file import read_text
 
 _WORD = "worktree "
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hivepipe.errors import HivepipeError, MigrationError
-from hivepipe.handlers.found_exports import Row
 from hivepipe.home import KEPT_IN_PROJECT, Place, read_record
 from hivepipe.install import (
     claude_code,
@@ -22,14 +21,15 @@ from hivepipe.install import (
     users_folder,
 )
 from hivepipe.install.claude_code import Scope
+from hivepipe.migration import record as records
 from hivepipe.migration.files import take_in_files
+from hivepipe.migration.home import old_home
+from hivepipe.migration.hooks import OldHooks, without_old
 from hivepipe.migration.plan import Plan, refuse_foreign_database
 from hivepipe.migration.plan import plan as planned
+from hivepipe.migration.record import Move, Record, Settings
 from hivepipe.migration.rows import Taken, take_in
-from hivepipe.predecessor import record as records
-from hivepipe.predecessor.home import old_home
-from hivepipe.predecessor.hooks import OldHooks, without_old
-from hivepipe.predecessor.record import Move, Record, Settings
+from hivepipe.operations.found_exports import Row
 from hivepipe.stack import lifecycle, registration
 from hivepipe.stack.lock import Stack, make_private
 

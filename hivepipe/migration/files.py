@@ -8,17 +8,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from hivepipe.handlers.found_archives import KINDS, take_in_archives
-from hivepipe.handlers.found_exports import (
+from hivepipe.files.manifest import Manifest
+from hivepipe.home import kept_folder
+from hivepipe.operations.found_archives import KINDS, take_in_archives
+from hivepipe.operations.found_exports import (
     ARCHIVE_INDEX,
     USAGE,
     USAGE_INDEX,
     Row,
     take_in_exports,
 )
-from hivepipe.handlers.slow import asked, at_once
-from hivepipe.home import kept_folder
-from hivepipe.ownership.manifest import Manifest
+from hivepipe.operations.slow import asked, at_once
 
 _EXPORTS = (USAGE, USAGE_INDEX, ARCHIVE_INDEX)
 

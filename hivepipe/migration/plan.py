@@ -4,19 +4,19 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from hivepipe.db.foreign import is_foreign
+from hivepipe.db.location import database_path
 from hivepipe.errors import MigrationError
 from hivepipe.home import main_checkout, read_record, real_path
 from hivepipe.install import installation
 from hivepipe.install.claude_code import Scope
+from hivepipe.migration import record as records
 from hivepipe.migration.files import OldFiles, find_files
+from hivepipe.migration.home import OldHome, find_home, old_home
+from hivepipe.migration.hooks import OldHooks, find_hooks
+from hivepipe.migration.processes import OldProcess, find_processes
+from hivepipe.migration.record import Move, Record
 from hivepipe.migration.rows import Taken, rehearse
-from hivepipe.predecessor import record as records
-from hivepipe.predecessor.home import OldHome, find_home, old_home
-from hivepipe.predecessor.hooks import OldHooks, find_hooks
-from hivepipe.predecessor.processes import OldProcess, find_processes
-from hivepipe.predecessor.record import Move, Record
-from hivepipe.store.foreign import is_foreign
-from hivepipe.store.location import database_path
 
 ASIDE = ".hive-mind.before-hivepipe"
 

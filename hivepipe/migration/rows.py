@@ -6,12 +6,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
+from hivepipe.db.copies import copy_to
+from hivepipe.db.foreign import is_own
+from hivepipe.db.legacy_database import LeftOut, LegacyDatabase
 from hivepipe.errors import StoreError
-from hivepipe.importing import Imported, Importer, Outcome, import_into
-from hivepipe.predecessor.home import QUEUE_PARTS, OldHome
-from hivepipe.store.copies import copy_to
-from hivepipe.store.foreign import is_own
-from hivepipe.store.legacy_database import LeftOut, LegacyDatabase
+from hivepipe.migration.home import QUEUE_PARTS, OldHome
+from hivepipe.migration.importing import Imported, Importer, Outcome, import_into
 
 
 class Taken(NamedTuple):

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from hivepipe.errors import MigrationError
 from hivepipe.home import read_record
 from hivepipe.install import edits, git_exclude, users_folder
+from hivepipe.migration import record as records
 from hivepipe.migration.carry_out import sha256
-from hivepipe.predecessor import record as records
-from hivepipe.predecessor.hooks import with_again
-from hivepipe.predecessor.record import Move, Record, Settings
+from hivepipe.migration.hooks import with_again
+from hivepipe.migration.record import Move, Record, Settings
 from hivepipe.stack.own_home import is_marked
 
 

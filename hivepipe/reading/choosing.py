@@ -4,10 +4,10 @@ from contextlib import suppress
 
 from hivepipe.archive.archives import Archives
 from hivepipe.archive.index import Entry
+from hivepipe.db.listings import Listings, listings, one_of
+from hivepipe.db.location import database_path
 from hivepipe.errors import StoreError
-from hivepipe.handlers.archive import archives_of
-from hivepipe.store.listings import Listings, listings, one_of
-from hivepipe.store.location import database_path
+from hivepipe.operations.archive import archives_of
 
 LAST = "last"
 

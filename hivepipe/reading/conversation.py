@@ -10,15 +10,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from hivepipe.archive.archive_files import Meta
 from hivepipe.archive.archives import Archives
 from hivepipe.archive.index import Entry
-from hivepipe.archive.kept import Meta
 from hivepipe.errors import ArchiveError
-from hivepipe.handlers.archive import archives_of
+from hivepipe.operations.archive import archives_of
 from hivepipe.reading.choosing import session_named
 from hivepipe.reading.pieces import AGENT, CALL, FAILURE, NOTE, RESULT, Piece, pieces_of
-from hivepipe.redaction.redactor import Redactor
-from hivepipe.redaction_config import load_redactor
+from hivepipe.redact.configured import load_redactor
+from hivepipe.redact.redactor import Redactor
 from hivepipe.transcripts.lines import Fields, read_line
 
 BEFORE, BEHIND = 20, 40  # number of pieces before and after a hit

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from hivepipe.events import clean, is_machine_made
+from hivepipe.events.claude_code import clean, is_machine_made
 from hivepipe.transcripts.lines import Fields, id_of, moment, part, text
 from hivepipe.transcripts.usage import is_api_error
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import NamedTuple
 
-from hivepipe.store.listings import Entry, Listings
+from hivepipe.db.listings import Entry, Listings
 
 _CHECKPOINT = "Auto-checkpoint: "
 

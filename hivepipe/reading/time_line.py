@@ -3,14 +3,14 @@
 from typing import Any, NamedTuple, TypeVar
 
 from hivepipe.costs.bill import Bill
+from hivepipe.costs.price_table import prices_in_force
+from hivepipe.db.listings import Entry, Listings
+from hivepipe.db.summaries import list_summaries
+from hivepipe.db.usage import charges
 from hivepipe.errors import HivepipeError
-from hivepipe.handlers.archive import archives_of
-from hivepipe.liveness import with_activity
-from hivepipe.price_table import prices_in_force
+from hivepipe.operations.archive import archives_of
+from hivepipe.operations.liveness import with_activity
 from hivepipe.reading.session_events import Event, events_of
-from hivepipe.store.listings import Entry, Listings
-from hivepipe.store.summaries import list_summaries
-from hivepipe.store.usage import charges
 
 MOST_FILES = 200
 _HIDDEN = ("checkpoint_data",)

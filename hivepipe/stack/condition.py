@@ -13,7 +13,7 @@ broken        it should run and does not
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from hivepipe.alerts import Alert
+from hivepipe.alerts.rules import Alert
 
 HEALTHY, DEGRADED, UNHEALTHY = "healthy", "degraded", "unhealthy"
 RESTING, STOPPED, OFF, UNREGISTERED, BROKEN = (

@@ -11,12 +11,12 @@ import sys
 
 from redis.exceptions import RedisError
 
-from hivepipe.config import load_and_use
+from hivepipe.config.config_file import load_and_use
 from hivepipe.errors import HivepipeError, StackError
 from hivepipe.home import locate, read_record, tree_of
-from hivepipe.queues.connection import connect
-from hivepipe.queues.rq_workers import rq_workers
-from hivepipe.queues.ticks import clock_runs
+from hivepipe.queue.connection import connect
+from hivepipe.queue.rq_workers import rq_workers
+from hivepipe.queue.ticks import clock_runs
 from hivepipe.settings import variable
 from hivepipe.stack import other_redis, registration
 from hivepipe.stack.lock import Stack, locked_folder, make_private, runtime_for

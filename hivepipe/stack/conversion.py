@@ -10,6 +10,8 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 
+from hivepipe.files.manifest import Manifest
+from hivepipe.files.regular_file import read_bytes
 from hivepipe.home import (
     home_of_project,
     is_in_project,
@@ -18,9 +20,7 @@ from hivepipe.home import (
     real_path,
     tree_of,
 )
-from hivepipe.ownership.manifest import Manifest
-from hivepipe.queues.spool import LOST, NOTES
-from hivepipe.regular_file import read_bytes
+from hivepipe.queue.spool import LOST, NOTES
 from hivepipe.stack import kernel, supervisor
 from hivepipe.stack.copying import copy_file
 from hivepipe.stack.home_files import why_not_ours

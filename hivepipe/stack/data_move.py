@@ -13,12 +13,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hivepipe.db.location import database_in
 from hivepipe.errors import TreeError
+from hivepipe.files.regular_file import ANY_SIZE, read_bytes
 from hivepipe.home import kept_in, tree_of, write_small
-from hivepipe.regular_file import ANY_SIZE, read_bytes
 from hivepipe.stack.copying import copy_file
 from hivepipe.stack.registration import set_tree
-from hivepipe.store.location import database_in
 
 
 class Move(NamedTuple):

@@ -18,8 +18,8 @@ import sys
 from pathlib import Path
 
 from hivepipe.errors import StackError
+from hivepipe.files.regular_file import read_text, regular
 from hivepipe.home import read_small, short_hash, state_folder
-from hivepipe.regular_file import read_text, regular
 from hivepipe.stack.hook_bundle import INDEX_BYTES, PACKAGE, bundle, is_current
 from hivepipe.stack.installed import installed
 from hivepipe.stack.lock import make_private
@@ -53,7 +53,7 @@ try:
         exec(marshal.loads(bundle[1]) if bundle[0] == magic else bundle[2])
     except Exception:
         pass  # the package itself may be there
-    from hivepipe.intake.hook import run
+    from hivepipe.hook.run import run
 except BaseException as error:
     if event not in ("SessionStart", "Stop"):  # once a turn is enough, and some deny a call by 1
         sys.exit()

@@ -8,13 +8,13 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hivepipe.file_size import raise_limit
+from hivepipe.files.file_size import raise_limit
 from hivepipe.home import read_record
 from hivepipe.stack import hook_copy, kernel, supervisor
 from hivepipe.stack.conversion import converted
 from hivepipe.stack.data_move import settle
 from hivepipe.stack.environment import remember
-from hivepipe.stack.leave import stay
+from hivepipe.stack.idle_policy import stay
 from hivepipe.stack.lock import Stack, locked_folder, make_private, remove_runtime
 from hivepipe.stack.registration import move, refuse_switched_off, set_state
 from hivepipe.stack.tree import refuse_replaced

@@ -21,7 +21,7 @@ from hivepipe.home import (
     runtime_folder,
     spare_runtime_folder,
 )
-from hivepipe.queues.spool import LOST, NOTES
+from hivepipe.queue.spool import LOST, NOTES
 
 RETRY_SECS = 0.02
 # macOS allows 103 bytes, and supervisord binds a temporary name with its pid appended. Redis 6.2
@@ -79,7 +79,7 @@ class Stack(NamedTuple):
 
     @property
     def stay(self) -> str:
-        """Return the file that records that a user asked for the stack (hivepipe.stack.leave)."""
+        """Return the file that says that a user asked for the stack (stack.idle_policy)."""
         return f"{self.home}/stay"
 
 

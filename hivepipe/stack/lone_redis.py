@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hivepipe import core_dumps
 from hivepipe.errors import StackError
+from hivepipe.files import core_dumps
 from hivepipe.home import is_private_folder
-from hivepipe.queues.connection import connect
+from hivepipe.queue.connection import connect
 from hivepipe.stack import kernel
 from hivepipe.stack.lock import Stack, locked_folder, make_private, take_lock
 from hivepipe.stack.ping import answers

@@ -12,10 +12,10 @@ import redis
 
 from hivepipe.errors import StackError
 from hivepipe.home import read_record
-from hivepipe.queues import endpoint
-from hivepipe.queues.claims import accounts
-from hivepipe.queues.connection import connect
-from hivepipe.queues.names import ALL_QUEUES
+from hivepipe.queue import endpoint
+from hivepipe.queue.claims import accounts
+from hivepipe.queue.connection import connect
+from hivepipe.queue.names import ALL_QUEUES
 from hivepipe.stack.redis_server import OLDEST
 
 OWNER = "hivepipe:owner"

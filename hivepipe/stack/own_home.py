@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from hivepipe.store.foreign import is_own
+from hivepipe.db.foreign import is_own
 
 # Names that never occur in the predecessor's home.
 _MARKS = {

@@ -4,7 +4,7 @@ import socket
 
 import redis
 
-from hivepipe.queues.connection import connect
+from hivepipe.queue.connection import connect
 
 ANSWER_SECS = 2
 

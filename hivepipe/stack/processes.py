@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import hivepipe
-from hivepipe.queues.endpoint import is_local
+from hivepipe.queue.endpoint import is_local
 
 # Paths are relative to the home, where supervisord runs: a home may hold any character.
 # startsecs=0: a program that cannot start is retried about once a second, without a limit.
@@ -72,17 +72,21 @@ PROCESSES = (
         "writer.py",
         stop_secs=30,
         priority=10,
-        worker="hivepipe.writer.Writer high medium low",
+        worker="hivepipe.worker.writer.Writer high medium low",
     ),
     Process(
         "slow",
         "slow.py",
         stop_secs=10,
         priority=10,
-        worker="hivepipe.slow_worker.SlowWorker slow",
+        worker="hivepipe.worker.slow_worker.SlowWorker slow",
     ),
     Process(
-        "llm", "llm.py", stop_secs=10, priority=10, worker="hivepipe.slow_worker.LlmWorker llm"
+        "llm",
+        "llm.py",
+        stop_secs=10,
+        priority=10,
+        worker="hivepipe.worker.slow_worker.LlmWorker llm",
     ),
     Process("scheduler", "scheduler.py", stop_secs=10, priority=10, is_rq_worker=False),
     Process("forwarder", "forwarder.py", 10, priority=20, is_rq_worker=False, if_redis="remote"),

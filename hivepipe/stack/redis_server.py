@@ -67,7 +67,7 @@ def arguments(home: str, address: str) -> list[str]:
         "logfile": "",  # standard output, which supervisord collects
         "appendonly": "yes",
         # Not "everysec", which answers before it writes while a sync is under way: the writer syncs
-        # once a second (hivepipe.queues.aof_sync).
+        # once a second (hivepipe.queue.aof_sync).
         "appendfsync": "always" if variable("HIVEPIPE_FSYNC") == "always" else "no",
         "appendfilename": "appendonly.aof",
         "crash-log-enabled": "no",  # it would contain texts of events in clear

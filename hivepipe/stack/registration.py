@@ -6,8 +6,12 @@ from importlib.metadata import version
 from pathlib import Path
 from secrets import token_hex
 
+from hivepipe.db.foreign import is_foreign
+from hivepipe.db.location import database_path
 from hivepipe.errors import RegistrationError
-from hivepipe.folders import Folder
+from hivepipe.files.folders import Folder
+from hivepipe.files.logs import NAMES, take_names
+from hivepipe.files.manifest import Manifest
 from hivepipe.home import (
     IN_PROJECT,
     OWN_FOLDERS,
@@ -26,14 +30,10 @@ from hivepipe.home import (
     user_folder,
     write_small,
 )
-from hivepipe.ownership.logs import NAMES, take_names
-from hivepipe.ownership.manifest import Manifest
 from hivepipe.stack.lock import Stack, locked_folder, make_private
 from hivepipe.stack.own_home import is_whole
 from hivepipe.stack.root import refuse_root
 from hivepipe.stack.tree import recorded_tree, refuse_shipped
-from hivepipe.store.foreign import is_foreign
-from hivepipe.store.location import database_path
 
 _OF_HOMES = ("project", "was")  # fields that only the record of a home has
 LARGEST_RECORD_BYTES = 4096  # a hook reads at most this much

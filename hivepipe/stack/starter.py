@@ -2,7 +2,7 @@
 
     python -I -m hivepipe.stack.starter STARTING
 
-STARTING is the file that keeps other hooks from starting it too (hivepipe.intake.autostart). After
+STARTING is the file that keeps other hooks from starting it too (hivepipe.hook.autostart). After
 a failure it holds the reason and the time of the next attempt: after 60 s, doubling up to an hour.
 """
 
@@ -11,7 +11,7 @@ import sys
 import time
 from typing import NamedTuple
 
-from hivepipe.config import load_and_use
+from hivepipe.config.config_file import load_and_use
 from hivepipe.home import read_small, write_small
 from hivepipe.stack import lifecycle
 from hivepipe.stack.lock import Stack

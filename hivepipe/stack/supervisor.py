@@ -21,8 +21,8 @@ from supervisor.xmlrpc import SupervisorTransport
 
 from hivepipe.errors import LockHeldError, StackError
 from hivepipe.home import environment_of
-from hivepipe.queues import endpoint
-from hivepipe.queues.connection import connect
+from hivepipe.queue import endpoint
+from hivepipe.queue.connection import connect
 from hivepipe.stack import kernel, other_redis
 from hivepipe.stack.listening import listens
 from hivepipe.stack.lock import RETRY_SECS, Stack, make_private, take_lock

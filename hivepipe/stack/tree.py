@@ -12,13 +12,13 @@ from pathlib import Path
 from secrets import randbelow
 
 from hivepipe import git
+from hivepipe.db.database import Database
+from hivepipe.db.git_tracked import refusal
+from hivepipe.db.location import database_in, database_path
 from hivepipe.errors import StoreError, TreeError
+from hivepipe.files.manifest import Manifest
+from hivepipe.files.regular_file import regular
 from hivepipe.home import IN_PROJECT, KEPT_IN_PROJECT, make_folders, tree_of
-from hivepipe.ownership.manifest import Manifest
-from hivepipe.regular_file import regular
-from hivepipe.store.database import Database
-from hivepipe.store.location import database_in, database_path
-from hivepipe.store.tracked import refusal
 
 _NUMBER = "database"  # its name in the manifest
 _FOLDERS = (IN_PROJECT, KEPT_IN_PROJECT.rpartition("/")[0], KEPT_IN_PROJECT)

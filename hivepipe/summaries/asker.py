@@ -12,7 +12,7 @@ import sys
 import tempfile
 from typing import Any, NoReturn
 
-from hivepipe import core_dumps
+from hivepipe.files import core_dumps
 from hivepipe.programs import find_program
 from hivepipe.settings import inherited
 

@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import IO, Any, NamedTuple
 
 from hivepipe.errors import AnswerError
-from hivepipe.redaction import redact_text
+from hivepipe.redact import redact_text
 from hivepipe.settings import inherited
 from hivepipe.summaries.providers import Offer
 from hivepipe.summaries.question import ANSWER_TOKENS, Answer, Question, read_answer

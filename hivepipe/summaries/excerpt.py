@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import NamedTuple
 
-from hivepipe.events import is_machine_made
+from hivepipe.events.claude_code import is_machine_made
 from hivepipe.transcripts.compaction import CAP_SUMMARY, without_frame
 from hivepipe.transcripts.lines import Fields, blocks, part, read_line, said, text
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from hivepipe.plurals import counted
 from hivepipe.summaries.question import LONGEST_SUMMARY, Answer
+from hivepipe.text.plurals import counted
 
 _FILES_SHOWN = 20
 _LAST_WORDS = 600

@@ -16,11 +16,11 @@ from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from hivepipe.errors import CredentialsError
+from hivepipe.files.regular_file import read_bytes
 from hivepipe.home import make_folders, user_config_folder, user_folder, write_small
-from hivepipe.regular_file import read_bytes
 from hivepipe.settings import environment, of_files, variable
 from hivepipe.summaries.key_command import is_key, key_printed_by
-from hivepipe.web_address import KIND, is_local, is_web_address
+from hivepipe.text.urls import KIND, is_local, is_web_address
 
 Said = Callable[[str], str | None]  # reads a setting: from everywhere, or from files only
 Kind = Literal["openrouter", "anthropic", "openai", "codex", "claude"]

@@ -7,7 +7,7 @@ data, and the answer is only stored and shown, never executed.
 from typing import Any, NamedTuple
 
 from hivepipe.errors import AnswerError
-from hivepipe.events import clean
+from hivepipe.events.claude_code import clean
 
 MOST_MEMORIES = 20
 MEMORY_CHARACTERS = 600

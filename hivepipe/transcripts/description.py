@@ -6,7 +6,7 @@ from typing import Any
 
 from hivepipe.costs.bill import Bill
 from hivepipe.costs.prices import PriceTable
-from hivepipe.transcripts.tally import Tally
+from hivepipe.transcripts.totals import Tally
 
 _TITLES = ("custom-title", "ai-title", "summary")  # the user's own title first
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from hivepipe.events import clean, valid_id
+from hivepipe.events.claude_code import clean, valid_id
 from hivepipe.transcripts.codex import is_codex, translated
 
 Fields = dict[str, Any]

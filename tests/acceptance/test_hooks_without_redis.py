@@ -769,8 +769,8 @@ def test_a_broken_installation_does_not_stop_claude_code(
 ) -> None:
     shutil.copytree(ROOT / "hooks", tmp_path / "hooks")
     if broken == "syntax":
-        (tmp_path / "hivepipe" / "intake").mkdir(parents=True)
-        (tmp_path / "hivepipe" / "intake" / "hook.py").write_text("def run(:\n")
+        (tmp_path / "hivepipe" / "hook").mkdir(parents=True)
+        (tmp_path / "hivepipe" / "hook" / "run.py").write_text("def run(:\n")
     done = subprocess.run(
         [PYTHON, "-I", "-S", executable(event, tmp_path)],
         input=encoded(payloads.EVENTS[event]),

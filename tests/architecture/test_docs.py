@@ -14,11 +14,11 @@ from click.testing import CliRunner
 from hivepipe import errors, settings
 from hivepipe.cli.command_table import COMMANDS, GROUPS
 from hivepipe.cli.main import commands, main
-from hivepipe.handlers.registry import HANDLERS
-from hivepipe.handlers.slow import HERE, SLOW_OPERATIONS
-from hivepipe.jobs import PRIORITIES, queue_of
-from hivepipe.periodic import PERIODIC
-from hivepipe.setting_table import SETTINGS
+from hivepipe.config.setting_table import SETTINGS
+from hivepipe.events.job_plan import PRIORITIES, queue_of
+from hivepipe.jobs.schedule_table import PERIODIC
+from hivepipe.operations.registry import HANDLERS
+from hivepipe.operations.slow import HERE, SLOW_OPERATIONS
 from hivepipe.settings import ALIASES
 from hivepipe.stack.hook_bundle import MODULES
 from hivepipe.summaries.providers import KEPT
@@ -234,13 +234,13 @@ def test_the_hook_path_is_the_one_of_the_bundle() -> None:
     named = set(re.findall(r"`([\w.]+)`", line))
     for module in MODULES:
         inner = module.removeprefix("hivepipe.")
-        is_package = inner in ("hivepipe", "guard", "intake", "queues")
+        is_package = inner in ("hivepipe", "files", "guard", "queue")
         assert is_package or {inner, inner.partition(".")[0]} & named, module
     assert all(f"hivepipe.{name}" in MODULES for name in named)
 
 
 def test_the_envelope_is_described_key_by_key() -> None:
-    source = (ROOT / "hivepipe" / "jobs.py").read_text()
+    source = (ROOT / "hivepipe" / "events" / "job_plan.py").read_text()
     body = source.split("envelope = {", 1)[1].split("\n    }\n", 1)[0]
     keys = re.findall(r'^ {8}"(\w+)":', body, re.MULTILINE)
     assert keys == [row[0].strip("`") for row in cells(ARCHITECTURE, "### Envelope")]

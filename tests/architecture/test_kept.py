@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from hivepipe.cli.what import BESIDE, KEPT
-from hivepipe.store.database import Database
-from hivepipe.store.listings import listings
+from hivepipe.db.database import Database
+from hivepipe.db.listings import listings
 
 
 def test_every_table_is_named_or_holds_nothing_of_anybodys(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Whole files are read by hivepipe.regular_file: no pipe, device or endless file holds a reader."""
+"""Whole files are read by files.regular_file: no pipe, device or endless file holds a reader."""
 
 import ast
 from pathlib import Path
@@ -9,8 +9,8 @@ PACKAGE = Path(__file__).resolve().parents[2] / "hivepipe"
 FILES = sorted(PACKAGE.rglob("*.py"))
 # The module itself; files of the package; what the user names on the command line, as a stream.
 OTHERS = {
-    "regular_file.py",
-    "price_table.py",
+    "files/regular_file.py",
+    "costs/price_table.py",
     "stack/hook_bundle.py",
     "install/known_entries.py",
     "cli/redact.py",

@@ -14,11 +14,11 @@ MOST_LINES = 400
 MOST_FUNCTION_LINES = 60
 # Each module of the hook path costs every tool call 0.1 ms; the last is a list that only grows.
 LONGER = {
-    "hivepipe/jobs.py": 620,
-    "hivepipe/events.py": 570,
+    "hivepipe/events/job_plan.py": 620,
+    "hivepipe/events/claude_code.py": 570,
     "hivepipe/home.py": 410,
-    "hivepipe/intake/hook.py": 500,
-    "hivepipe/store/migrations.py": 540,
+    "hivepipe/hook/run.py": 500,
+    "hivepipe/db/migrations.py": 540,
 }
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.events import PROBE
+from hivepipe.events.claude_code import PROBE
 from hivepipe.home import short_hash
 from hivepipe.stack.hook_bundle import INDEX_BYTES
 from tests import payloads
@@ -33,40 +33,49 @@ MODULES_AT_MOST = 12
 SYSTEM = {"_json", "_blake2", "_signal", "_socket", "errno", "gc", "time"}
 # What stands in sys.modules in place of `json`, so that the C scanner does not import it.
 STAND_INS = {"json", "json.decoder"}
-PACKAGES = {"hivepipe", "hivepipe.guard", "hivepipe.intake", "hivepipe.queues"}
-ALWAYS = {
+PACKAGES = {
+    "hivepipe",
     "hivepipe.events",
+    "hivepipe.files",
+    "hivepipe.guard",
+    "hivepipe.hook",
+    "hivepipe.queue",
+    "hivepipe.text",
+}
+FEWEST = {"hivepipe", "hivepipe.events", "hivepipe.hook"}
+ALWAYS = {
+    "hivepipe.events.claude_code",
     "hivepipe.home",
-    "hivepipe.intake.hook",
-    "hivepipe.intake.instance",
-    "hivepipe.intake.stdin",
-    "hivepipe.jobs",
+    "hivepipe.hook.run",
+    "hivepipe.hook.instance",
+    "hivepipe.hook.stdin",
+    "hivepipe.events.job_plan",
     "hivepipe.settings",
 }
-COUNTING = {"hivepipe.intake.throttle"}
-HANDING_OVER = {"hivepipe.intake.hand_over", "hivepipe.queues.client"}
-SPOOLING = {"hivepipe.queues.spool"}
+COUNTING = {"hivepipe.hook.throttle"}
+HANDING_OVER = {"hivepipe.hook.hand_over", "hivepipe.queue.client"}
+SPOOLING = {"hivepipe.queue.spool"}
 GUARDING = {"hivepipe.guard.client"}
 JUDGING = {"hivepipe.guard.check", "hivepipe.guard.rules"}
-ANSWERING = {"hivepipe.intake.answers"}
-QUOTING = {"hivepipe.quoting", "hivepipe.visible"}
-SPEAKING = {"hivepipe.guard.words", "hivepipe.intake.reply"} | ANSWERING | QUOTING
-ELSEWHERE = {"hivepipe.queues.endpoint"}  # when the record names the URL of a Redis
-STARTING = {"hivepipe.intake.autostart"}  # when nobody answers
+ANSWERING = {"hivepipe.hook.answers"}
+QUOTING = {"hivepipe.text.quoting", "hivepipe.text.visible"}
+SPEAKING = {"hivepipe.guard.messages", "hivepipe.hook.verdict_answer"} | ANSWERING | QUOTING
+ELSEWHERE = {"hivepipe.queue.endpoint"}  # when the record names the URL of a Redis
+STARTING = {"hivepipe.hook.autostart"}  # when nobody answers
 # At SessionStart, which counts nothing.
-TELLING = {"hivepipe.intake.notice", "hivepipe.intake.greeting"}
-BY_KEYWORD = {"hivepipe.intake.keywords"}  # where the user wrote such rules
-SETTING = {"hivepipe.intake.compiled"}  # where a file sets something
-RECALLING = {"hivepipe.intake.recall"} | QUOTING  # where the user wants memories in prompts
-PLUGGED_IN = {"hivepipe.intake.plugin"}  # as Claude Code's plugin
-BESIDE = {"hivepipe.events_beside", "hivepipe.notices"}
-PROBING = {"hivepipe.intake.probe"}  # `hivepipe doctor --probe`
+TELLING = {"hivepipe.hook.waiting_notice", "hivepipe.hook.greeting"}
+BY_KEYWORD = {"hivepipe.hook.keywords"}  # where the user wrote such rules
+SETTING = {"hivepipe.hook.compiled_settings"}  # where a file sets something
+RECALLING = {"hivepipe.hook.recall"} | QUOTING  # where the user wants memories in prompts
+PLUGGED_IN = {"hivepipe.hook.plugin"}  # as Claude Code's plugin
+BESIDE = {"hivepipe.events.other_events", "hivepipe.events.notices"}
+PROBING = {"hivepipe.hook.probe_event"}  # `hivepipe doctor --probe`
 SHARING = {
     "hivepipe.guard.shared_disk",
     "hivepipe.guard.shell_words",
     "hivepipe.guard.shell_writes",
 }
-IN_TROUBLE = {"hivepipe.hook_log"}  # when somebody answers wrongly
+IN_TROUBLE = {"hivepipe.files.hook_log"}  # when somebody answers wrongly
 
 NEVER = (
     "collections",
@@ -416,7 +425,7 @@ def test_an_event_without_a_job_loads_neither_client_nor_throttle(
     payload = payloads.ALL[label]
     anonymous = changed(payload, session_id=...)  # so that there is no session to start
     loaded = Loaded(installation, tmp_path, payload["hook_event_name"], encoded(anonymous))
-    loaded.must_be_within({"hivepipe", "hivepipe.intake"}, ALWAYS)
+    loaded.must_be_within(FEWEST, ALWAYS)
     assert not loaded.logged
 
 
@@ -426,7 +435,7 @@ def test_a_hook_that_is_switched_off_loads_no_more(
 ) -> None:
     data = encoded(payloads.EVENTS[event])
     loaded = Loaded(installation, tmp_path, event, data, HIVEPIPE_DISABLED="1")
-    loaded.must_be_within({"hivepipe", "hivepipe.intake"}, ALWAYS)
+    loaded.must_be_within(FEWEST, ALWAYS)
 
 
 BAD = {
@@ -458,7 +467,7 @@ def test_a_bad_event_loads_nothing_but_the_log_beside_the_hook_path(
     data = BAD[fault](encoded(payloads.EVENTS[event]))
     loaded = Loaded(installation, tmp_path, event, data)
     usual = (ALWAYS, HANDING_OVER, SPOOLING, COUNTING, GUARDING)
-    loaded.must_be_within(PACKAGES, *usual, IN_TROUBLE, {"hivepipe.events_beside"})
+    loaded.must_be_within(PACKAGES, *usual, IN_TROUBLE, {"hivepipe.events.other_events"})
     assert loaded.logged
 
 
@@ -467,7 +476,7 @@ def test_an_empty_stdin_loads_nothing_but_the_log_beside_the_hook_path(
     installation: Installation, tmp_path: Path, event: str
 ) -> None:
     loaded = Loaded(installation, tmp_path, event, b"")
-    loaded.must_be_within({"hivepipe", "hivepipe.intake"}, ALWAYS, IN_TROUBLE)
+    loaded.must_be_within(FEWEST, ALWAYS, {"hivepipe.files"}, IN_TROUBLE)
     assert loaded.logged
 
 

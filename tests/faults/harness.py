@@ -18,9 +18,9 @@ import pytest
 import redis
 
 from hivepipe.home import short_hash
-from hivepipe.periodic import PERIODIC
-from hivepipe.queues import client as wire
-from hivepipe.queues.claims import accounts
+from hivepipe.jobs.schedule_table import PERIODIC
+from hivepipe.queue import client as wire
+from hivepipe.queue.claims import accounts
 from tests.conftest import (
     ALL_QUEUES,
     PATIENCE_SECS,

@@ -12,9 +12,9 @@ import logging
 import os
 import sys
 
-from hivepipe import scheduler
-from hivepipe.periodic import Periodic
-from hivepipe.queues.connection import connect
+from hivepipe.jobs.schedule_table import Periodic
+from hivepipe.queue.connection import connect
+from hivepipe.worker import scheduler
 
 ADDRESS, SAID = sys.argv[1], json.loads(sys.argv[2])
 scheduler.LOCK_SECS = SAID["lock"]

@@ -20,12 +20,13 @@ from pathlib import Path
 
 import redis
 
-from hivepipe import claiming_worker, retry, slow_worker
-from hivepipe.envelope import Envelope
 from hivepipe.errors import JobError, StoreError
-from hivepipe.handlers.slow import SLOW_OPERATIONS, Slow
-from hivepipe.handlers.workplace import Workplace
-from hivepipe.jobs import PRIORITIES, Job
+from hivepipe.events.job_plan import PRIORITIES, Job
+from hivepipe.jobs import retry
+from hivepipe.jobs.envelope import Envelope
+from hivepipe.operations.slow import SLOW_OPERATIONS, Slow
+from hivepipe.operations.workplace import Workplace
+from hivepipe.worker import claiming_worker, slow_worker
 
 SCRIPT, FOLDER = Path(sys.argv[1]), Path(sys.argv[2])
 RAISED = {

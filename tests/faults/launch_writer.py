@@ -19,10 +19,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hivepipe import writer
-from hivepipe.handlers import registry
-from hivepipe.queues.claims import Claim, Claims
-from hivepipe.store.database import Database
+from hivepipe.db.database import Database
+from hivepipe.operations import registry
+from hivepipe.queue.claims import Claim, Claims
+from hivepipe.worker import writer
 
 OPTIONS = {"pause": "", "after": 0, "poison": "", **json.loads(sys.argv[1])}
 FOLDER = Path(OPTIONS["folder"])

@@ -674,8 +674,8 @@ def differences(wanted: Rows, found: Rows) -> list[str]:
 
 def messages(events: Sequence[Fired], project: str, swarm: str) -> list[list[Any]]:
     """Return what the hooks would hand over, one list per firing, in order."""
-    from hivepipe import jobs  # noqa: PLC0415  the oracle above knows nothing of the product
-    from hivepipe.events import parse_event  # noqa: PLC0415
+    from hivepipe.events import job_plan  # noqa: PLC0415  the oracle above knows nothing of the product
+    from hivepipe.events.claude_code import parse_event  # noqa: PLC0415
 
     totals: dict[tuple[str, str], int] = defaultdict(int)
     found = []
@@ -687,7 +687,7 @@ def messages(events: Sequence[Fired], project: str, swarm: str) -> list[list[Any
         due = event.name == "PostToolUse" and event.payload.get("tool_name") in OPERATIONS
         totals[key] += due
         known = totals[key] or None
-        context = jobs.Context(
+        context = job_plan.Context(
             event_time_ns=event.time_ns,
             session=event.session,
             own_session=event.session,
@@ -698,8 +698,8 @@ def messages(events: Sequence[Fired], project: str, swarm: str) -> list[list[Any
             swarm=swarm,
             pid=4711,
             pid_started="1",
-            count=jobs.Count(due, known, known),
+            count=job_plan.Count(due, known, known),
         )
-        sent = jobs.encode(jobs.plan(parsed, context), parsed, context)
+        sent = job_plan.encode(job_plan.plan(parsed, context), parsed, context)
         found += [sent] * event.times
     return found

@@ -22,17 +22,21 @@ _STEP = 'MIGRATIONS += (("9000 note", "ALTER TABLE sessions ADD COLUMN note TEXT
 
 # file, what stands there, what the next release has
 _CHANGES = (
-    ("jobs.py", "ENVELOPE_VERSION = 1\n", "ENVELOPE_VERSION = 2\n"),
-    ("jobs.py", '"event_time_ns": context.event_time_ns,', '"at_ns": context.event_time_ns,'),
-    ("envelope.py", '"event_time_ns": event_time_ns,', '"at_ns": event_time_ns,'),
-    ("envelope.py", 'value.get("event_time_ns")', 'value.get("at_ns")'),
+    ("events/job_plan.py", "ENVELOPE_VERSION = 1\n", "ENVELOPE_VERSION = 2\n"),
     (
-        "envelope.py",
+        "events/job_plan.py",
+        '"event_time_ns": context.event_time_ns,',
+        '"at_ns": context.event_time_ns,',
+    ),
+    ("jobs/envelope.py", '"event_time_ns": event_time_ns,', '"at_ns": event_time_ns,'),
+    ("jobs/envelope.py", 'value.get("event_time_ns")', 'value.get("at_ns")'),
+    (
+        "jobs/envelope.py",
         "dict[str, Any]]] = {}\n",
         'dict[str, Any]]] = {1: lambda old: {**old, "v": 2, "at_ns": old["event_time_ns"]}}\n',
     ),
     (
-        "store/migrations.py",
+        "db/migrations.py",
         '_RECORDS = """',
         f'{_STEP}_RECORDS = """',
     ),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.archive import growth, reading, tallies
+from hivepipe.archive import append, reading, totals
 from tests.archive_scene import TOKEN, Scene, line, lines
 from tests.faults.harness import killed_at, random_of
 from tests.rounds import rounds
@@ -19,8 +19,8 @@ def _small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Several portions, and a tally that is laid aside, of a small transcript."""
     monkeypatch.setattr("hivepipe.archive.sources.user_folder", lambda: str(tmp_path / "live"))
     monkeypatch.setattr(reading, "CHUNK_BYTES", 1500)
-    monkeypatch.setattr(growth, "PORTION_BYTES", 3000)
-    monkeypatch.setattr(tallies, "GROWTH_PER_SIZE", 0.5)
+    monkeypatch.setattr(append, "PORTION_BYTES", 3000)
+    monkeypatch.setattr(totals, "GROWTH_PER_SIZE", 0.5)
 
 
 def both_looks(scene: Scene, path: Path | None = None, **said: str) -> Callable[[], object]:

@@ -19,7 +19,7 @@ SLOW_TO_END = f"""
 import sys
 sys.path.append({str(ROOT)!r})
 import posix, time
-from hivepipe.intake import hook
+from hivepipe.hook import run as hook
 hook.NEUTRAL = b"said"
 write = posix.write
 def write_and_wait(descriptor, data):
@@ -37,8 +37,9 @@ HELD_UP = """
 import sys
 sys.path.append(sys.argv[1])
 import time
-from hivepipe.intake import hand_over, hook
-from hivepipe.queues import client, spool
+from hivepipe.hook import hand_over
+from hivepipe.hook import run as hook
+from hivepipe.queue import client, spool
 push, write = hand_over.push, spool._write
 def push_and_wait(*arguments):
     if sys.argv[2] == "writing":

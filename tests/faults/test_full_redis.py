@@ -2,10 +2,10 @@
 
 import time
 
-from hivepipe.periodic import PERIODIC, slot_at, tick_of
-from hivepipe.queues import client as wire
-from hivepipe.queues.connection import PERIODIC_KEY
-from hivepipe.queues.spool import write_spool
+from hivepipe.jobs.schedule_table import PERIODIC, slot_at, tick_of
+from hivepipe.queue import client as wire
+from hivepipe.queue.connection import PERIODIC_KEY
+from hivepipe.queue.spool import write_spool
 from tests.conftest import until
 from tests.faults import oracle
 from tests.faults.harness import SEED, Bench

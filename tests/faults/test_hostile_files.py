@@ -13,15 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe import config, direct, redaction_config
+from hivepipe import direct
 from hivepipe.archive import scope
+from hivepipe.config import config_file
+from hivepipe.config.retention import limits_of
+from hivepipe.costs.price_table import prices_in_force
+from hivepipe.db.database import Database
 from hivepipe.errors import HivepipeError
-from hivepipe.price_table import prices_in_force
-from hivepipe.queues import forgetting
-from hivepipe.queues.housekeeping import Housekeeper
-from hivepipe.queues.spool import write_spool
-from hivepipe.retention_limits import limits_of
-from hivepipe.store.database import Database
+from hivepipe.queue import forget
+from hivepipe.queue.housekeeping import Housekeeper
+from hivepipe.queue.spool import write_spool
+from hivepipe.redact import configured
 from tests.conftest import Home, fire
 from tests.faults import oracle
 from tests.faults.harness import Bench
@@ -44,12 +46,12 @@ def _nobody_waits() -> Iterator[None]:
 
 
 READERS: dict[str, tuple[str, Callable[[str], object]]] = {
-    "settings": ("config.toml", config.Config),
-    "rules of redaction": ("config.toml", redaction_config.load_redactor),
+    "settings": ("config.toml", config_file.Config),
+    "rules of redaction": ("config.toml", configured.load_redactor),
     "retention": ("config.toml", limits_of),
     "prices": ("prices.toml", prices_in_force),
     "folders that are followed": (scope.FOLLOWED, scope.followed_folders),
-    "forgetting": ("spool/1_1.json", lambda h: forgetting.last_spooled(Path(h, "spool"))),
+    "forgetting": ("spool/1_1.json", lambda h: forget.last_spooled(Path(h, "spool"))),
 }
 
 

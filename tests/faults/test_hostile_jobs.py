@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import redis
 
-from hivepipe.queues.client import job_data
-from hivepipe.queues.horizon import oldest_job_time
+from hivepipe.queue.client import job_data
+from hivepipe.queue.deduplication import oldest_job_time
 from tests.conftest import ALL_QUEUES, Writer, until
 from tests.faults import oracle
 from tests.faults.harness import Bench
@@ -371,7 +371,7 @@ def test_a_small_pickle_takes_little_memory() -> None:
     code = (
         "import resource, sys\n"
         "from hivepipe.errors import BadEnvelopeError\n"
-        "from hivepipe.queues.job_data import envelope_text\n"
+        "from hivepipe.queue.job_data import envelope_text\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "try: envelope_text(bytes.fromhex(sys.argv[1]))\n"
         "except BadEnvelopeError: pass\n"

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.envelope import Envelope
-from hivepipe.handlers.identity_files import give_back, replace
-from hivepipe.handlers.process_end import finish_process, sync_profile
-from hivepipe.handlers.profiles import profile_book, sync_identity
-from hivepipe.handlers.workplace import Workplace
-from hivepipe.jobs import Job
-from hivepipe.store import profiles
-from hivepipe.store.applied import mark_applied
-from hivepipe.store.database import Database
-from hivepipe.store.location import database_path
+from hivepipe.db import profiles
+from hivepipe.db.applied import mark_applied
+from hivepipe.db.database import Database
+from hivepipe.db.location import database_path
+from hivepipe.events.job_plan import Job
+from hivepipe.jobs.envelope import Envelope
+from hivepipe.operations.identity_files import give_back, replace
+from hivepipe.operations.process_end import finish_process, sync_profile
+from hivepipe.operations.profiles import profile_book, sync_identity
+from hivepipe.operations.workplace import Workplace
 from tests.faults.harness import killed_at, random_of
 from tests.rounds import rounds
 

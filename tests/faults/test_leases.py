@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.queues.reconciler import reconcile
+from hivepipe.queue.reconciler import reconcile
 from tests.conftest import QUEUES
 from tests.faults import oracle
 from tests.faults.harness import Bench

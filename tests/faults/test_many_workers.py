@@ -40,9 +40,9 @@ SCRIPTS: dict[str, tuple[list[list[str]], str, str]] = {
 ORCHESTRATOR = """
 import json, sys
 from pathlib import Path
-from hivepipe.config import load_and_use
-from hivepipe.hive.folder import find
-from hivepipe.hive.orchestrator import Orchestrator
+from hivepipe.config.config_file import load_and_use
+from hivepipe.orchestrator.folder import find
+from hivepipe.orchestrator.orchestrator import Orchestrator
 place, _ = load_and_use()
 orchestrator = Orchestrator(find(".", place.home))
 for each in json.loads(Path(sys.argv[1]).read_text()):

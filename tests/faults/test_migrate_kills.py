@@ -12,10 +12,10 @@ import pytest
 
 from hivepipe.home import data_folder, home_of_project, state_folder
 from hivepipe.install import removal
+from hivepipe.migration import record as records
 from hivepipe.migration.carry_out import carry_out
 from hivepipe.migration.plan import ASIDE, plan
 from hivepipe.migration.undo import undo
-from hivepipe.predecessor import record as records
 from tests.conftest import Home
 from tests.faults.harness import killed_at, random_of
 from tests.old_project import OldProject, states

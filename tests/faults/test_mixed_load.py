@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hivepipe import direct
-from hivepipe.jobs import Message
-from hivepipe.queues.spool import write_spool
+from hivepipe.events.job_plan import Message
+from hivepipe.queue.spool import write_spool
 from tests.conftest import until
 from tests.faults import oracle
 from tests.faults.harness import Bench

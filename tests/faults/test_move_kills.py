@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
+from hivepipe.db.database import Database
+from hivepipe.db.location import database_path
+from hivepipe.files.manifest import Manifest
 from hivepipe.home import home_of_project, kept_folder, read_record, tree_of
 from hivepipe.install.move_home import move_home
-from hivepipe.ownership.manifest import Manifest
 from hivepipe.stack import registration
 from hivepipe.stack.conversion import converted
 from hivepipe.stack.data_move import settle
 from hivepipe.stack.lock import Stack
-from hivepipe.store.database import Database
-from hivepipe.store.location import database_path
 from tests.rounds import rounds
 
 SEED = 1711

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.queues.lost_events import lost_events
-from hivepipe.queues.spool import MOST_SPARE_FILES, all_folders
+from hivepipe.queue.lost_events import lost_events
+from hivepipe.queue.spool import MOST_SPARE_FILES, all_folders
 from tests.conftest import until
 from tests.faults import oracle
 from tests.faults.harness import Bench

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from hivepipe.commit import commit_batch
-from hivepipe.envelope import Envelope, read_envelope
+from hivepipe.db.database import Database
 from hivepipe.errors import MissingParentError
-from hivepipe.handlers.registry import HANDLERS
-from hivepipe.store.database import Database
+from hivepipe.jobs.envelope import Envelope, read_envelope
+from hivepipe.operations.registry import HANDLERS
+from hivepipe.worker.group_commit import commit_batch
 from tests.faults import oracle
 from tests.faults.oracle import Fired
 from tests.payloads import SESSION_END, changed

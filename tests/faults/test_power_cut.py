@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.folders import Folder
-from hivepipe.queues.aof_sync import AofSync
-from hivepipe.store.database import Database
+from hivepipe.db.database import Database
+from hivepipe.files.folders import Folder
+from hivepipe.queue.aof_sync import AofSync
 from tests.archive_scene import Scene, lines
 
 Seen = list[tuple[str, int]]  # what was done to which file, and how large it was

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from hivepipe.envelope import read_envelope
-from hivepipe.periodic import Periodic, tick_of
-from hivepipe.queues import ticks
-from hivepipe.queues.claims import accounts
-from hivepipe.queues.client import job_data
-from hivepipe.queues.job_data import envelope_text
-from hivepipe.scheduler import TickScheduler
+from hivepipe.jobs.envelope import read_envelope
+from hivepipe.jobs.schedule_table import Periodic, tick_of
+from hivepipe.queue import ticks
+from hivepipe.queue.claims import accounts
+from hivepipe.queue.client import job_data
+from hivepipe.queue.job_data import envelope_text
+from hivepipe.worker.scheduler import TickScheduler
 from tests.conftest import Process, Server, Writer, until
 from tests.faults.harness import Bench, random_of
 from tests.rounds import rounds

@@ -16,16 +16,16 @@ from typing import Any
 
 import pytest
 
-from hivepipe import jobs
-from hivepipe.envelope import Envelope, follow_ups, read_envelope
+from hivepipe.db.database import Database
 from hivepipe.errors import MissingParentError
-from hivepipe.events import parse_event
-from hivepipe.handlers import conclusion, reaper
-from hivepipe.handlers.registry import HANDLERS, execute
-from hivepipe.handlers.workplace import Workplace
-from hivepipe.intake.fate import Fate
-from hivepipe.jobs import Job, Message
-from hivepipe.store.database import Database
+from hivepipe.events import job_plan
+from hivepipe.events.claude_code import parse_event
+from hivepipe.events.job_plan import Job, Message
+from hivepipe.hook.alive import Fate
+from hivepipe.jobs.envelope import Envelope, follow_ups, read_envelope
+from hivepipe.operations import reaper, session_end
+from hivepipe.operations.registry import HANDLERS, execute
+from hivepipe.operations.workplace import Workplace
 from tests.payloads import CWD, SESSION, TRANSCRIPT
 from tests.rounds import ASKED_ROUNDS, SEED
 
@@ -106,7 +106,7 @@ class Product:
         monkeypatch.setattr(reaper, "fate_of", self._fate)
         monkeypatch.setattr(reaper, "_enqueue", lambda _address, found: self.reaped.extend(found))
         monkeypatch.setattr(reaper, "database_path", lambda _home: home / "hive.db")
-        monkeypatch.setattr(conclusion, "database_path", lambda _home: home / "hive.db")
+        monkeypatch.setattr(session_end, "database_path", lambda _home: home / "hive.db")
 
     def _fate(self, row: Any, _machine: object) -> Fate:
         gone = row["id"] in self.dead
@@ -134,7 +134,7 @@ class Product:
         event = parse_event(name, json.dumps(payload).encode())
         assert event
         marked, has_ended = self.marks.get(instance, ("", False))
-        context = jobs.Context(
+        context = job_plan.Context(
             event_time_ns=self.time_ns,
             session=session,
             own_session=session,
@@ -146,7 +146,7 @@ class Product:
             pid=1,
         )
         self.marks[instance] = (session, name == "SessionEnd")
-        return jobs.encode(jobs.plan(event, context), event, context)
+        return job_plan.encode(job_plan.plan(event, context), event, context)
 
     def deliver(self, messages: Sequence[Message], *, is_all: bool = True) -> None:
         """Execute jobs in this order; what misses its parent comes again with the next ones."""
@@ -163,7 +163,7 @@ class Product:
                 with self.db.transaction():
                     execute(self.db, job)
             elif job.operation == "conclude_session":
-                conclusion.conclude_session(Workplace(str(self.home), "", self._follow), job)
+                session_end.conclude_session(Workplace(str(self.home), "", self._follow), job)
         except MissingParentError:
             return False
         return True

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.archive import growth, reading, tallies, upkeep
+from hivepipe.archive import append, reading, totals, upkeep
 from tests.archive_scene import Scene, line, lines
 from tests.faults.harness import killed_at
 from tests.learned_scene import agent_lines, main_lines, secrets
@@ -20,8 +20,8 @@ ROUNDS = rounds(24)
 def _small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("hivepipe.archive.sources.user_folder", lambda: str(tmp_path / "live"))
     monkeypatch.setattr(reading, "CHUNK_BYTES", 1500)
-    monkeypatch.setattr(growth, "PORTION_BYTES", 3000)
-    monkeypatch.setattr(tallies, "GROWTH_PER_SIZE", 0.5)
+    monkeypatch.setattr(append, "PORTION_BYTES", 3000)
+    monkeypatch.setattr(totals, "GROWTH_PER_SIZE", 0.5)
 
 
 def settle(live: Path) -> None:

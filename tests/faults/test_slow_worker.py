@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from hivepipe.envelope import envelope_of, follow_ups
-from hivepipe.jobs import PRIORITIES, Job, Message
+from hivepipe.events.job_plan import PRIORITIES, Job, Message
+from hivepipe.jobs.envelope import envelope_of, follow_ups
 from tests.conftest import ROOT, Process, until
 from tests.faults import oracle
 from tests.faults.harness import Bench

@@ -20,9 +20,9 @@ from typing import Any
 
 import pytest
 
-from hivepipe.periodic import PERIODIC
-from hivepipe.queues.client import RefusedError
-from hivepipe.queues.spool import write_spool
+from hivepipe.jobs.schedule_table import PERIODIC
+from hivepipe.queue.client import RefusedError
+from hivepipe.queue.spool import write_spool
 from tests.conftest import QUEUES, Process, until
 from tests.faults import oracle
 from tests.faults.harness import Bench, random_of

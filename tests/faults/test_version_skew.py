@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.queues.spool import write_spool
+from hivepipe.queue.spool import write_spool
 from tests.conftest import Process, until
 from tests.faults import oracle
 from tests.faults.harness import Bench
@@ -209,7 +209,7 @@ def test_a_forwarder_leaves_too(bench: Bench) -> None:
     version = bench.home.root / "version"
     version.write_text("1")
     code = (
-        "import sys; from pathlib import Path; from hivepipe import forwarder\n"
+        "import sys; from pathlib import Path; from hivepipe.worker import forwarder\n"
         "forwarder.installed = Path(sys.argv[1]).read_text\n"
         "forwarder.serve()"
     )

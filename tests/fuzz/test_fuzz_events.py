@@ -5,12 +5,12 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hivepipe import jobs
-from hivepipe.envelope import read_envelope
-from hivepipe.events import KINDS, parse_event
+from hivepipe.events import job_plan
+from hivepipe.events.claude_code import KINDS, parse_event
 from hivepipe.guard.client import Watch
-from hivepipe.queues.client import eval_command, job_data
-from hivepipe.queues.job_data import LIMIT_BYTES, envelope_text
+from hivepipe.jobs.envelope import read_envelope
+from hivepipe.queue.client import eval_command, job_data
+from hivepipe.queue.job_data import LIMIT_BYTES, envelope_text
 from tests import payloads
 from tests.conftest import NEUTRAL, Home, answered
 from tests.faults.oracle import FIRST_NS
@@ -29,7 +29,7 @@ def check_event(name: str, data: bytes) -> None:
     event = parse_event(name, data)
     if event is None:
         return
-    context = jobs.Context(
+    context = job_plan.Context(
         event_time_ns=FIRST_NS,
         session=event.session_id,
         own_session=event.session_id,
@@ -38,11 +38,11 @@ def check_event(name: str, data: bytes) -> None:
         project="/home/ana/shop",
         cwd=event.cwd,
         swarm="swarm-a",
-        count=jobs.Count(True, 1, 1),
+        count=job_plan.Count(True, 1, 1),
     )
-    planned = jobs.plan(event, context)
+    planned = job_plan.plan(event, context)
     assert len(planned) <= MOST_JOBS
-    sent = jobs.encode(planned, event, context)
+    sent = job_plan.encode(planned, event, context)
     assert len({message.id for message in sent}) == len(sent)
     for message in sent:
         packed = job_data(message.envelope)

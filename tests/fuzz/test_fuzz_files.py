@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hivepipe.archive import growth, reading
-from hivepipe.envelope import compose, envelope_of
-from hivepipe.hive import records
-from hivepipe.hive.status import WORDS, parse
-from hivepipe.jobs import Job
-from hivepipe.price_table import built_in
-from hivepipe.store.database import Database
+from hivepipe.archive import append, reading
+from hivepipe.costs.price_table import built_in
+from hivepipe.db.database import Database
+from hivepipe.events.job_plan import Job
+from hivepipe.jobs.envelope import compose, envelope_of
+from hivepipe.orchestrator import records
+from hivepipe.orchestrator.status import WORDS, parse
 from hivepipe.transcripts.description import describe
-from hivepipe.transcripts.tally import Tally
+from hivepipe.transcripts.totals import Tally
 from tests.archive_scene import TOKEN, Scene, line, lines
 from tests.faults.oracle import FIRST_NS
 from tests.fuzz.material import altered, as_json, broken, fuzzed, replayed, values
@@ -41,7 +41,7 @@ def _small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Lines that stand across chunks and portions, in a small transcript."""
     monkeypatch.setattr("hivepipe.archive.sources.user_folder", lambda: str(tmp_path))
     monkeypatch.setattr(reading, "CHUNK_BYTES", 700)
-    monkeypatch.setattr(growth, "PORTION_BYTES", 1500)
+    monkeypatch.setattr(append, "PORTION_BYTES", 1500)
 
 
 def check_transcript(folder: Path, data: bytes) -> None:

@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hivepipe import writer
-from hivepipe.commit import commit_batch
-from hivepipe.envelope import read_envelope, redacted
+from hivepipe.db.database import Database
 from hivepipe.errors import BadEnvelopeError
-from hivepipe.jobs import PRIORITIES, queue_of
-from hivepipe.queues.claims import Claimed
-from hivepipe.queues.client import job_data
-from hivepipe.queues.job_data import envelope_text
-from hivepipe.queues.spool import write_spool
-from hivepipe.queues.spooled import read_spool_file
-from hivepipe.retry import demoted
-from hivepipe.store.database import Database
+from hivepipe.events.job_plan import PRIORITIES, queue_of
+from hivepipe.jobs.envelope import read_envelope, redacted
+from hivepipe.jobs.retry import demoted
+from hivepipe.queue.claims import Claimed
+from hivepipe.queue.client import job_data
+from hivepipe.queue.job_data import envelope_text
+from hivepipe.queue.spool import write_spool
+from hivepipe.queue.spooled import read_spool_file
+from hivepipe.worker import writer
+from hivepipe.worker.group_commit import commit_batch
 from tests.faults import oracle
 from tests.fuzz.material import altered, as_json, broken, fuzzed, replayed
 from tests.rounds import SEED

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hivepipe.queues import client
+from hivepipe.queue import client
 from tests.conftest import Home, fire
 from tests.faults import oracle
 from tests.fuzz.material import broken, fuzzed, replayed

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hivepipe.search import index
-from hivepipe.search.index import INDEX_FILE, Archived, SearchIndex, skipped_lines
-from hivepipe.search.passages import SUMMARY, passage_of
-from hivepipe.search.query import Filters, terms_of
+from hivepipe.archive.search import index
+from hivepipe.archive.search.index import INDEX_FILE, Archived, SearchIndex, skipped_lines
+from hivepipe.archive.search.passages import SUMMARY, passage_of
+from hivepipe.archive.search.query import Filters, terms_of
 from tests.fuzz.material import altered, as_json, broken, fuzzed, nested, values
 
 BEHIND = b'{"type":"user","message":{"content":"needle"}}\n'

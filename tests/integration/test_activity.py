@@ -18,18 +18,18 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hivepipe import heartbeats
 from hivepipe.cli.main import main
-from hivepipe.client_status import ClientStatus
-from hivepipe.envelope import Envelope
-from hivepipe.handlers.registry import execute
-from hivepipe.liveness import condition
-from hivepipe.queues.activity import take_activity
+from hivepipe.db.activity import record_activity
+from hivepipe.db.database import Database
+from hivepipe.db.session_state import note_work
+from hivepipe.jobs.envelope import Envelope
+from hivepipe.operations import heartbeats
+from hivepipe.operations.client_status import ClientStatus
+from hivepipe.operations.liveness import condition
+from hivepipe.operations.registry import execute
+from hivepipe.queue.activity import take_activity
 from hivepipe.settings import use as set_in_files
-from hivepipe.store.activity import record_activity
-from hivepipe.store.database import Database
-from hivepipe.store.session_state import note_work
-from hivepipe.stored_times import stored_time
+from hivepipe.times import stored_time
 from tests import payloads
 from tests.conftest import (
     Home,

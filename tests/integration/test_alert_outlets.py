@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe import alert_outlets
+from hivepipe.alerts import notify
 from tests.conftest import until
 
 SAID = {"alert": "disk", "state": "raised"}
@@ -19,7 +19,7 @@ SAID = {"alert": "disk", "state": "raised"}
 
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alert_outlets, "LIMIT_SECS", 2)
+    monkeypatch.setattr(notify, "LIMIT_SECS", 2)
 
 
 def _lives(pid: int) -> bool:
@@ -37,10 +37,10 @@ def _lives(pid: int) -> bool:
 def test_whatever_a_command_started_is_over_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: str, outcome: str
 ) -> None:
-    monkeypatch.setattr(alert_outlets, "LIMIT_SECS", 1 if then == "wait" else 10)
+    monkeypatch.setattr(notify, "LIMIT_SECS", 1 if then == "wait" else 10)
     pid_file = tmp_path / "pid"
     script = f"sleep 300 & echo $! > {pid_file}; : sk-ant-secret; {then}"
-    said = alert_outlets.run(f"sh -c '{script}'", SAID)
+    said = notify.run(f"sh -c '{script}'", SAID)
     assert said.startswith(outcome)
     assert bool(said) == bool(outcome)
     assert "secret" not in said
@@ -60,7 +60,7 @@ def test_whatever_a_command_started_is_over_with_it(
 def test_what_goes_wrong_with_a_command_is_said_without_its_secrets(
     command: str, outcome: str
 ) -> None:
-    said = alert_outlets.run(command, SAID)
+    said = notify.run(command, SAID)
     assert said.startswith(outcome)
     assert bool(said) == bool(outcome)
     assert "hunter2secret" not in said
@@ -70,7 +70,7 @@ def test_what_goes_wrong_with_a_command_is_said_without_its_secrets(
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_a_command_that_talks_without_end_is_ended(stream: str) -> None:
     endless = f"import sys\nwhile True: sys.{stream}.write('word ' * 1000)"
-    said = alert_outlets.run(f'{sys.executable} -c "{endless}"', SAID)
+    said = notify.run(f'{sys.executable} -c "{endless}"', SAID)
     assert said == "not done within 2 s"
 
 
@@ -121,14 +121,14 @@ def test_a_server_that_talks_nonsense_is_a_reason_and_no_dead_letter(
     answer: Callable[[socket.socket], None],
     outcome: str,
 ) -> None:
-    assert alert_outlets.post(webhook(answer), SAID) == outcome
+    assert notify.post(webhook(answer), SAID) == outcome
 
 
 @pytest.mark.usefixtures("soon")
 def test_a_server_that_never_comes_to_an_end_is_left(
     webhook: Callable[[Callable[[socket.socket], None]], str],
 ) -> None:
-    assert alert_outlets.post(webhook(_drip), SAID) == "not done within 2 s"
+    assert notify.post(webhook(_drip), SAID) == "not done within 2 s"
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_server_that_never_comes_to_an_end_is_left(
     ["http://a b/hunter2secret", "http://h:abc/hunter2secret", "ftp://hunter2secret", "http://[x/"],
 )
 def test_an_address_that_is_none_is_said_without_it(address: str) -> None:
-    said = alert_outlets.post(address, SAID)
+    said = notify.post(address, SAID)
     assert said
     assert "not done" not in said
     assert "hunter2secret" not in said

@@ -19,14 +19,14 @@ from typing import Any
 import pytest
 import redis
 
-from hivepipe.alerts import CALM_LOOKS
-from hivepipe.periodic import PERIODIC
-from hivepipe.queues.figures import SAMPLES_KEY
-from hivepipe.queues.rq_workers import rq_workers
-from hivepipe.queues.standing import STANDING_KEY
-from hivepipe.queues.ticks import LOCK_KEY, run_triggered, trigger
-from hivepipe.store.spending import Amount, spending
-from hivepipe.vitals import budget
+from hivepipe.alerts.rules import CALM_LOOKS
+from hivepipe.db.spending import Amount, spending
+from hivepipe.jobs.schedule_table import PERIODIC
+from hivepipe.monitor.snapshot import budget
+from hivepipe.queue.alert_counts import STANDING_KEY
+from hivepipe.queue.figures import SAMPLES_KEY
+from hivepipe.queue.rq_workers import rq_workers
+from hivepipe.queue.ticks import LOCK_KEY, run_triggered, trigger
 from tests.conftest import CLI, Home, Server, Writer, fire_all, until
 from tests.payloads import SESSION_START, changed
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe import audit_log
+from hivepipe.redact import audit_log
 
 LINE = re.compile(r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\] (.+)")
 
@@ -131,7 +131,7 @@ def test_a_first_line_that_names_no_day_leads_nowhere(
 
 WRITER = """
 import sys
-from hivepipe import audit_log
+from hivepipe.redact import audit_log
 days = ["2026-11-19", "2026-11-20", "2026-11-21"]
 for number in range(300):
     day = days[number // 100]

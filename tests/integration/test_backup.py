@@ -18,13 +18,13 @@ from typing import Any
 
 import pytest
 
-from hivepipe import backup
-from hivepipe.backup import back_up, restore
+from hivepipe.db.database import Database
 from hivepipe.errors import BackupError
 from hivepipe.home import kept_folder
-from hivepipe.redaction.home_key import FILE as KEY
-from hivepipe.redaction.home_key import key_of
-from hivepipe.store.database import Database
+from hivepipe.maintenance import backup
+from hivepipe.maintenance.backup import back_up, restore
+from hivepipe.redact.home_key import FILE as KEY
+from hivepipe.redact.home_key import key_of
 from tests.conftest import CLI, Home, Server, Writer, fire_all, until
 from tests.payloads import SESSION_START, changed
 from tests.payloads import USER_PROMPT_SUBMIT as PROMPT

@@ -7,12 +7,12 @@ import zlib
 import pytest
 import redis
 
-from hivepipe.jobs import Message
-from hivepipe.queues import client
-from hivepipe.queues.claims import Claims, accounts
-from hivepipe.queues.failed_jobs import failed_jobs
-from hivepipe.queues.names import QUEUES
-from hivepipe.queues.stock_jobs import promote_due, some_are_due
+from hivepipe.events.job_plan import Message
+from hivepipe.queue import client
+from hivepipe.queue.claims import Claims, accounts
+from hivepipe.queue.failed_jobs import failed_jobs
+from hivepipe.queue.names import QUEUES
+from hivepipe.queue.stock_jobs import promote_due, some_are_due
 from tests.conftest import Server
 
 SECRET = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"

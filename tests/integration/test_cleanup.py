@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.periodic import PERIODIC
-from hivepipe.queues.horizon import oldest_job_time
-from hivepipe.queues.ticks import TRIGGERED_KEY, due_times, run_triggered
-from hivepipe.store.database import Database
-from hivepipe.store.retention import DAYS
+from hivepipe.db.database import Database
+from hivepipe.db.retention import DAYS
+from hivepipe.jobs.schedule_table import PERIODIC
+from hivepipe.queue.deduplication import oldest_job_time
+from hivepipe.queue.ticks import TRIGGERED_KEY, due_times, run_triggered
 from tests.conftest import Home, Server, Writer, fire_all, until
 from tests.payloads import (
     POST_AGENT_COMPLETED,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hivepipe.store.listings import listings
+from hivepipe.db.listings import listings
 from tests.conftest import Home, Server, Writer, fire_all, is_drained, until
 from tests.payloads import (
     AGENT,

@@ -14,7 +14,7 @@ import redis
 import yaml
 from compose_spec import PyCompose
 
-from hivepipe.queues.ticks import LOCK_KEY
+from hivepipe.queue.ticks import LOCK_KEY
 from hivepipe.stack import compose, processes
 from hivepipe.stack.redis_server import LIMITS
 from tests.conftest import ROOT, Home, Process, find_server, fire, until

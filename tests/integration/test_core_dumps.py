@@ -72,7 +72,8 @@ def is_busy(pid: int) -> bool:
 
 
 @pytest.mark.parametrize(
-    "module", ["hivepipe.summaries.asker", "hivepipe.memory_server", "hivepipe.alert_outlets"]
+    "module",
+    ["hivepipe.summaries.asker", "hivepipe.agents.memory_server", "hivepipe.alerts.notify"],
 )
 def test_nobody_reads_the_memory_of_a_process_with_a_key(module: str, user: User) -> None:
     python = user.installation.bin / "python"

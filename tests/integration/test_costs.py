@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from hivepipe.commit import commit_batch
-from hivepipe.envelope import Envelope, envelope_of, follow_ups, read_envelope
+from hivepipe.db.database import Database
+from hivepipe.db.forget import remove_rows
 from hivepipe.errors import BadEnvelopeError
-from hivepipe.handlers.slow import execute_at_once
-from hivepipe.handlers.usage import MESSAGES_PER_JOB, usage_jobs
-from hivepipe.store.database import Database
-from hivepipe.store.forgetting import remove_rows
-from hivepipe.transcripts.tally import Tally
+from hivepipe.jobs.envelope import Envelope, envelope_of, follow_ups, read_envelope
+from hivepipe.operations.slow import execute_at_once
+from hivepipe.operations.usage import MESSAGES_PER_JOB, usage_jobs
+from hivepipe.transcripts.totals import Tally
 from hivepipe.transcripts.usage import Usage, usage_of
+from hivepipe.worker.group_commit import commit_batch
 from tests.conftest import Home
 
 FOLDER = Path(__file__).resolve().parents[1] / "transcripts"

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from hivepipe.db import migrations
+from hivepipe.db.database import Database, opened
 from hivepipe.errors import StoreError
-from hivepipe.store import migrations
-from hivepipe.store.database import Database, opened
 from tests import payloads
 from tests.conftest import ROOT, Home, Server, Writer, fire_all, until
 from tests.payloads import changed
@@ -19,7 +19,7 @@ from tests.payloads import changed
 OPEN = """
 import sys
 from pathlib import Path
-from hivepipe.store.database import Database, opened
+from hivepipe.db.database import Database, opened
 Database(Path(sys.argv[1]), 5).close()
 """
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from hivepipe.errors import StackError
-from hivepipe.queues.claims import accounts
-from hivepipe.queues.failed_jobs import failed_jobs
-from hivepipe.stack.at_hand import redis_at_hand
+from hivepipe.queue.claims import accounts
+from hivepipe.queue.failed_jobs import failed_jobs
 from hivepipe.stack.lock import Stack
+from hivepipe.stack.temporary_redis import redis_at_hand
 from tests.conftest import Home, Server, Writer, fire, is_drained, until
 from tests.payloads import (
     AGENT,
@@ -179,7 +179,7 @@ class Hostile:
 
 
 def nested(depth: int) -> bytes:
-    from hivepipe.queues.client import job_data  # noqa: PLC0415
+    from hivepipe.queue.client import job_data  # noqa: PLC0415
 
     inner = "[" * depth + "]" * depth
     return job_data(

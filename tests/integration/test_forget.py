@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hivepipe.briefing_files import BriefingFiles
+from hivepipe.operations.briefing_files import BriefingFiles
 from tests.archive_scene import line
 from tests.conftest import Home, Process, Server, Writer, fire, is_drained, until
 from tests.integration.test_canary import files_with, in_tables

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from hivepipe.archive.upkeep import verify
-from hivepipe.handlers.archive import archives_of
-from hivepipe.handlers.found_archives import not_taken_in, take_in_archives
-from hivepipe.handlers.found_exports import KNOWN, LEFT, REFUSED, TAKEN, Row, take_in_exports
-from hivepipe.handlers.skill_exports import SkillExports
-from hivepipe.handlers.slow import asked, at_once
-from hivepipe.store.database import Database
-from hivepipe.store.listings import listings
+from hivepipe.db.database import Database
+from hivepipe.db.listings import listings
+from hivepipe.operations.archive import archives_of
+from hivepipe.operations.found_archives import not_taken_in, take_in_archives
+from hivepipe.operations.found_exports import KNOWN, LEFT, REFUSED, TAKEN, Row, take_in_exports
+from hivepipe.operations.skill_exports import SkillExports
+from hivepipe.operations.slow import asked, at_once
 from tests import predecessor_scene as old
 from tests.conftest import ROOT, Home
 
@@ -146,7 +146,7 @@ def test_a_copy_grows_with_the_session_and_keeps_what_was_found(home: Home) -> N
     before = old.state(logs(home))
     with at_once(str(home.path)) as workplace:
         from hivepipe.archive.sources import open_source  # noqa: PLC0415
-        from hivepipe.handlers.archive import desk_of  # noqa: PLC0415
+        from hivepipe.operations.archive import desk_of  # noqa: PLC0415
 
         with open_source(str(transcript)) as source:
             desk = desk_of(workplace, asked("archive_transcript"))
@@ -280,9 +280,9 @@ def test_an_odd_export_is_refused_by_name(home: Home, text: bytes, reason: str) 
 
 CHILD = """
 import sys
-from hivepipe.handlers.found_archives import take_in_archives
-from hivepipe.handlers.slow import asked, at_once
-from hivepipe.handlers.skill_exports import SkillExports
+from hivepipe.operations.found_archives import take_in_archives
+from hivepipe.operations.slow import asked, at_once
+from hivepipe.operations.skill_exports import SkillExports
 home, folder = sys.argv[1:]
 with at_once(home) as workplace:
     SkillExports(home).write()
@@ -297,7 +297,7 @@ def test_killed_at_any_moment_it_goes_on(home: Home) -> None:
     command = [sys.executable, "-c", CHILD, str(home.path), str(logs(home))]
     started = time.monotonic()
     subprocess.run(
-        [sys.executable, "-c", "import " + "hivepipe.handlers.skill_exports"], check=True
+        [sys.executable, "-c", "import " + "hivepipe.operations.skill_exports"], check=True
     )
     import_secs = time.monotonic() - started
     for _ in range(8):

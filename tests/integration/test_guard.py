@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from hivepipe.cli.main import main
-from hivepipe.queues.activity import take_activity
+from hivepipe.queue.activity import take_activity
 from tests import honest_sessions, payloads
 from tests.conftest import NEUTRAL, Home, Server, answered, undisturbed
 from tests.hook_contract import checked

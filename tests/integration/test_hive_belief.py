@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from hivepipe.errors import HiveError
-from hivepipe.hive import belief
-from hivepipe.hive.folder import Hive
+from hivepipe.orchestrator import trusted_state
+from hivepipe.orchestrator.folder import Hive
 from tests.conftest import Home, until
 from tests.hive_scene import DONE, Scene, script, tick
 
@@ -176,7 +176,7 @@ def test_killed_at_any_step_it_is_taken_over_in_the_end(
             shutil.rmtree(scene.belief, ignore_errors=True)
             shutil.copytree(kept, scene.hive)
             left = [number]
-            real = getattr(belief, name)
+            real = getattr(trusted_state, name)
 
             def dying(*arguments: Any, real: Any = real, left: list[int] = left) -> Any:
                 left[0] -= 1
@@ -186,7 +186,7 @@ def test_killed_at_any_step_it_is_taken_over_in_the_end(
 
             with scene.inside({}):
                 with monkeypatch.context() as patch:
-                    patch.setattr(belief, name, dying)
+                    patch.setattr(trusted_state, name, dying)
                     try:
                         Hive(scene.hive, str(scene.home.path)).ready()
                     except HiveError:

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe import hive_list
 from hivepipe.errors import HiveError
-from hivepipe.hive.folder import Hive
-from hivepipe.hive.orchestrator import Orchestrator
-from hivepipe.hive.transcript import tidy
-from hivepipe.hive.worker import Worker
+from hivepipe.files import known_hives
+from hivepipe.orchestrator.folder import Hive
+from hivepipe.orchestrator.orchestrator import Orchestrator
+from hivepipe.orchestrator.transcript import tidy
+from hivepipe.orchestrator.worker import Worker
 from tests.conftest import Home, until
 from tests.faults.test_store_faults import mounted
 from tests.hive_scene import DONE, Scene, script
@@ -145,16 +145,16 @@ def test_a_disk_that_fills_while_a_transcript_is_tidied_leaves_no_copy(tmp_path:
 def test_hives_that_are_made_at_once_are_both_believed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home, barrier, known = str(tmp_path), threading.Barrier(2), hive_list.known
+    home, barrier, known = str(tmp_path), threading.Barrier(2), known_hives.known
 
     def slowly(home: str) -> list[str]:
         found = known(home)
         barrier.wait(30)
         return found
 
-    monkeypatch.setattr(hive_list, "known", slowly)
+    monkeypatch.setattr(known_hives, "known", slowly)
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda root: hive_list.add(home, root), ("/a/.hive", "/b/\u2028/.hive")))
+        list(pool.map(lambda root: known_hives.add(home, root), ("/a/.hive", "/b/\u2028/.hive")))
     assert set(known(home)) == {"/a/.hive", "/b/\u2028/.hive"}
 
 

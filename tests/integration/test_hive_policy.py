@@ -10,11 +10,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from hivepipe.hive.steps import note
-from hivepipe.hive.worker import Worker
-from hivepipe.jobs import utc
-from hivepipe.store.activity import record_activity
-from hivepipe.store.database import Database
+from hivepipe.db.activity import record_activity
+from hivepipe.db.database import Database
+from hivepipe.events.job_plan import utc
+from hivepipe.orchestrator.respawn_policy import note
+from hivepipe.orchestrator.worker import Worker
 from tests.conftest import Home, until
 from tests.hive_scene import DONE, Scene, script, tick
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.envelope import compose
-from hivepipe.jobs import Job
-from hivepipe.queues import client
-from hivepipe.store.database import Database
-from hivepipe.vitals import hive_states
+from hivepipe.db.database import Database
+from hivepipe.events.job_plan import Job
+from hivepipe.jobs.envelope import compose
+from hivepipe.monitor.snapshot import hive_states
+from hivepipe.queue import client
 from tests.conftest import Home, Process, Server, Writer, accepted, is_drained, until
 from tests.hive_scene import DONE, Scene, script
 

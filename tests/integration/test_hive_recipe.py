@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from hivepipe.hive.folder import at_work
-from hivepipe.vitals import hive_states
+from hivepipe.monitor.snapshot import hive_states
+from hivepipe.orchestrator.folder import at_work
 from tests.conftest import Home, until
 from tests.hive_scene import DONE, Scene, script
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.hive.prompts import DEFAULTS
+from hivepipe.orchestrator.prompts import DEFAULTS
 from tests.conftest import Home, until
 from tests.hive_scene import DONE, Scene, script
 

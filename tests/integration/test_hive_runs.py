@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from hivepipe.cli.main import main
-from hivepipe.hive.folder import at_work
+from hivepipe.orchestrator.folder import at_work
 from tests.conftest import Home, until
 from tests.hive_scene import DONE, Scene, script
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from hivepipe.hive.process import machine, start_time
-from hivepipe.hive.standing import ORDER
+from hivepipe.orchestrator.recorded_process import machine, start_time
+from hivepipe.orchestrator.worker_state import ORDER
 from tests.conftest import Home
 from tests.hive_scene import Scene, on_terminal
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from hivepipe.hive.folder import find
-from hivepipe.hive.orchestrator import Orchestrator
+from hivepipe.orchestrator.folder import find
+from hivepipe.orchestrator.orchestrator import Orchestrator
 from tests.conftest import Home, until
 from tests.hive_scene import DONE, Scene, script
 

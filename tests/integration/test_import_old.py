@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from hivepipe.envelope import Envelope
-from hivepipe.legacy_queue import entries
-from hivepipe.store.agents import Sign, merge
-from hivepipe.store.legacy_sql import LegacySql, RefusedError
+from hivepipe.db.agents import Sign, merge
+from hivepipe.db.legacy_sql import LegacySql, RefusedError
+from hivepipe.jobs.envelope import Envelope
+from hivepipe.migration.legacy_queue import entries
 from tests.conftest import Home
 
 SECRET = "sk-ant-api03-" + "A1b2C3d4" * 10

@@ -295,7 +295,7 @@ def test_the_next_start_of_the_stack_brings_the_hooks_up_to_the_package(
     account.hivepipe("init")
     hook = Path(account.handlers()["Stop"]["command"])
     before = hook.with_name("hook_path").read_bytes()
-    module = account.packages / "hivepipe" / "intake" / "hook.py"
+    module = account.packages / "hivepipe" / "hook" / "run.py"
     module.write_text(module.read_text().replace('NEUTRAL = b""', 'NEUTRAL = b"newer"'))
     assert account.fire(account.handlers()["Stop"], "Stop").stdout == NEUTRAL
     account.hivepipe("up", "-d")

@@ -215,8 +215,8 @@ def test_killed_between_call_and_record_is_not_asked_again(scene: Scene, llm: Pr
 
 KILLED_WITH_THE_ANSWER = """
 import os, sys
-from hivepipe.config import load_and_use
-from hivepipe.handlers.summariser import Material, Summariser
+from hivepipe.config.config_file import load_and_use
+from hivepipe.operations.summariser import Material, Summariser
 from hivepipe.summaries.excerpt import Excerpt
 
 def keep(made):

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from hivepipe.agents.memory.index import AGENT, SWARM, Folder, MemoryIndex
 from hivepipe.cli.main import main
 from hivepipe.home import short_hash
-from hivepipe.memory.index import AGENT, SWARM, Folder, MemoryIndex
 from tests import payloads
 from tests.conftest import Home, Process, Server, Writer, answered, until
 from tests.hook_contract import checked

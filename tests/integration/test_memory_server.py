@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from hivepipe.store.database import Database
-from hivepipe.store.tasks import add_task, assign_task
+from hivepipe.db.database import Database
+from hivepipe.db.tasks import add_task, assign_task
 from tests.conftest import Home, Server
 from tests.llm_server import SUMMARY, Handler, Provider, provider, success
 from tests.summary_scene import CANARY, Scene

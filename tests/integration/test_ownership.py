@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.handlers.prune_files import prune_files
-from hivepipe.handlers.slow import asked, at_once
-from hivepipe.ownership.manifest import Manifest
+from hivepipe.files.manifest import Manifest
+from hivepipe.operations.prune_files import prune_files
+from hivepipe.operations.slow import asked, at_once
 from tests import predecessor_scene as old
 from tests.conftest import Home, until
 from tests.installed import User, changed

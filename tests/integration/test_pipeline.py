@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from hivepipe import direct
-from hivepipe.store.migrations import MIGRATIONS
+from hivepipe.db.migrations import MIGRATIONS
 from tests.conftest import (
     Home,
     Server,

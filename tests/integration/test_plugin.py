@@ -150,10 +150,10 @@ def test_no_python_an_old_one_or_a_plugin_that_is_gone_is_no_error(
     programs = plugin.user.home / "programs"
     programs.mkdir()
     if fault == "old":  # says of itself what an old Python says of itself
-        text = (plugin.root / "hivepipe/intake/plugin.py").read_text()
+        text = (plugin.root / "hivepipe/hook/plugin.py").read_text()
         assert "sys.hexversion < OLDEST" in text
         newer = text.replace("0x030B0000", "0x7F000000")
-        (plugin.root / "hivepipe/intake/plugin.py").write_text(newer)
+        (plugin.root / "hivepipe/hook/plugin.py").write_text(newer)
         (programs / "python3").symlink_to((plugin.python / "python3").readlink())
     elif fault == "gone":  # an update removed it while a session runs
         handlers = (plugin.root / "hooks/hooks.json").read_text()

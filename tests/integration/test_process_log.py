@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from hivepipe.process_log import JsonLines, TextLines, about_job
-from hivepipe.store.database import Database
+from hivepipe.db.database import Database
+from hivepipe.jobs.process_log import JsonLines, TextLines, about_job
 from tests.conftest import Home, Server, Writer, fire_all, until
 from tests.payloads import POST_AGENT_COMPLETED, SESSION, SESSION_START, changed
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.queues.connection import connect
-from hivepipe.queues.names import ALL_QUEUES
-from hivepipe.queues.rq_workers import living_roles, rq_workers
+from hivepipe.queue.connection import connect
+from hivepipe.queue.names import ALL_QUEUES
+from hivepipe.queue.rq_workers import living_roles, rq_workers
 from tests.conftest import ROOT, Home, Process, Server, fire, until
 from tests.payloads import SESSION_START, USER_PROMPT_SUBMIT, changed
 
@@ -73,7 +73,7 @@ def test_nothing_is_imported_from_the_working_folder(
     assert refused.returncode != 0
     assert "planted" in refused.stderr
     fire("SessionStart", SESSION_START, private_home.env)
-    done = run("hivepipe.writer.Writer")
+    done = run("hivepipe.worker.writer.Writer")
     assert done.returncode == 0, done.stderr
     assert private_home.count("sessions") == 1
     assert not witness.exists()

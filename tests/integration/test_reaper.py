@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from hivepipe.handlers import reaper
-from hivepipe.intake.fate import fate_of, lives
-from hivepipe.intake.instance import this_machine
-from hivepipe.periodic import PERIODIC
-from hivepipe.queues.ticks import run_triggered, trigger
+from hivepipe.hook.alive import fate_of, lives
+from hivepipe.hook.instance import this_machine
+from hivepipe.jobs.schedule_table import PERIODIC
+from hivepipe.operations import reaper
+from hivepipe.queue.ticks import run_triggered, trigger
 from tests.conftest import Home, Server, Writer, hook_path, until
 
 (REAPER,) = [row for row in PERIODIC if row.operation == "reap_sessions"]

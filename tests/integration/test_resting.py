@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hivepipe.queues.connection import connect
+from hivepipe.queue.connection import connect
 from tests.integration.test_autostart import Resting
 from tests.integration.test_stack import ONE_OF_EACH, Sandbox, eventually, sandbox  # noqa: F401
 

@@ -1,6 +1,6 @@
 """What a stack leaves in its append-only file when it stops while Redis rewrites it."""
 
-from hivepipe.queues.housekeeping import Housekeeper
+from hivepipe.queue.housekeeping import Housekeeper
 from tests.conftest import Home, Server
 
 SECRET = b"my-secret-text"

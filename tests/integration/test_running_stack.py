@@ -11,8 +11,8 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from hivepipe.home import record_path
-from hivepipe.queues.connection import connect
-from hivepipe.queues.names import ALL_QUEUES
+from hivepipe.queue.connection import connect
+from hivepipe.queue.names import ALL_QUEUES
 from tests.integration.test_stack import (
     EVERY,
     ONE_OF_EACH,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.search.index import SearchIndex
-from hivepipe.search.query import Filters, folded, terms_of
+from hivepipe.archive.search.index import SearchIndex
+from hivepipe.archive.search.query import Filters, folded, terms_of
 from tests.integration.test_search_index import archived
 
 TEXTS = [

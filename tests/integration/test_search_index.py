@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from hivepipe.archive.search import index
+from hivepipe.archive.search.index import Archived, SearchIndex, remove_index
+from hivepipe.archive.search.query import Filters, terms_of
 from hivepipe.errors import SearchError
-from hivepipe.handlers.search import catch_up
-from hivepipe.search import index
-from hivepipe.search.index import Archived, SearchIndex, remove_index
-from hivepipe.search.query import Filters, terms_of
+from hivepipe.operations.search import catch_up
 from tests.conftest import until
 
 WORDS = [f"word{n}" for n in range(200)]
@@ -162,7 +162,7 @@ def test_killed_and_doubled(tmp_path: Path) -> None:
         write(path, talk(number, 4000))
     code = (
         "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1])\n"
-        "from hivepipe.search import index; index.LINES_PER_COMMIT = 50\n"
+        "from hivepipe.archive.search import index; index.LINES_PER_COMMIT = 50\n"
         "from tests.integration.test_search_index import archived\n"
         "opened = index.SearchIndex(Path(sys.argv[2]))\n"
         "for path in sys.argv[3:]: opened.catch_up(archived(Path(path)))\n"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import redis
 
-from hivepipe.periodic import PERIODIC
-from hivepipe.queues.ticks import run_triggered, trigger
+from hivepipe.jobs.schedule_table import PERIODIC
+from hivepipe.queue.ticks import run_triggered, trigger
 from tests.conftest import Home, Server, Writer, fire, until
 from tests.payloads import SESSION_START, changed
 

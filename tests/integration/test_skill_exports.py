@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from hivepipe.export_folder import locked
-from hivepipe.handlers import skill_exports
-from hivepipe.handlers.skill_exports import AGE_SECS, USES, SkillExports
-from hivepipe.ownership.manifest import Manifest
-from hivepipe.store.database import Database
+from hivepipe.db.database import Database
+from hivepipe.files.export_folder import locked
+from hivepipe.files.manifest import Manifest
+from hivepipe.operations import skill_exports
+from hivepipe.operations.skill_exports import AGE_SECS, USES, SkillExports
 from tests.conftest import (
     ROOT,
     Home,
@@ -175,7 +175,7 @@ def test_a_lock_that_somebody_else_holds_is_a_warning_and_another_try(
 ) -> None:
     monkeypatch.setattr(skill_exports, "LOOK_EVERY_SECS", 0)
     monkeypatch.setattr(skill_exports, "file_delay_secs", lambda *_, **__: 0)
-    monkeypatch.setattr("hivepipe.export_folder.LOCK_SECS", 0.05)
+    monkeypatch.setattr("hivepipe.files.export_folder.LOCK_SECS", 0.05)
     insert(private_home, USES)
     exports = SkillExports(str(private_home.path))
     manifest = Manifest(str(private_home.path))

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from hivepipe.store.database import Database
-from hivepipe.store.listings import listings
-from hivepipe.store.skills import skill_uses
+from hivepipe.db.database import Database
+from hivepipe.db.listings import listings
+from hivepipe.db.skills import skill_uses
 from tests.conftest import Home
 
 Row = tuple[str, str, str, str, bool]  # skill, kind, session, prompt, success

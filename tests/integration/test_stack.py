@@ -21,7 +21,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from hivepipe.errors import LockHeldError, NoRedisServerError, RegistrationError
-from hivepipe.queues.connection import connect
+from hivepipe.queue.connection import connect
 from hivepipe.settings import variable
 from hivepipe.stack import processes, redis_server, registration
 from hivepipe.stack.lock import Stack, take_lock

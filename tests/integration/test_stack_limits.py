@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.queues.connection import connect
+from hivepipe.queue.connection import connect
 from tests.conftest import find_server
 from tests.integration.test_stack import (  # noqa: F401  a fixture
     ONE_OF_EACH,

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hivepipe.cli.main import main
-from hivepipe.store import tasks
-from hivepipe.store.database import Database
+from hivepipe.db import tasks
+from hivepipe.db.database import Database
 from tests import payloads
 from tests.conftest import Home, Server, Writer, answered, fire, is_drained, until
 from tests.hook_contract import checked
@@ -196,7 +196,7 @@ def test_a_locked_database_does_not_hold_up_a_cancellation(
     private_home: Home, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = command("add", "x").strip()
-    monkeypatch.setattr("hivepipe.store.database.BUSY_TIMEOUT_SECS", 0.1)
+    monkeypatch.setattr("hivepipe.db.database.BUSY_TIMEOUT_SECS", 0.1)
     lock = sqlite3.connect(private_home.database, isolation_level=None)
     lock.execute("BEGIN IMMEDIATE")
     assert "locked" in command("cancel", task, code=1)

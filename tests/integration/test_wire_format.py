@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from hivepipe.jobs import Message
-from hivepipe.queues import client
-from hivepipe.queues.client import RefusedError, push
+from hivepipe.events.job_plan import Message
+from hivepipe.queue import client
+from hivepipe.queue.client import RefusedError, push
 from tests.conftest import PATIENCE_SECS, ROOT, Home, Server, accepted, find_server
 
 OLDEST = ROOT / ".venv" / "rq-oldest"

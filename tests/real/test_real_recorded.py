@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hivepipe.hive.stream import read_stream
+from hivepipe.orchestrator.stream import read_stream
 from tests.real.messages_api import COMPACTION, SUMMARY, USAGE
 from tests.real.person import Person
 from tests.real.scenarios import SUB, agent, bash

@@ -3,7 +3,7 @@
 import json
 import subprocess
 
-from hivepipe.price_table import prices_in_force
+from hivepipe.costs.price_table import prices_in_force
 from hivepipe.summaries.asker import claude_arguments
 from hivepipe.summaries.providers import PROVIDERS, Offer
 from hivepipe.summaries.question import Question, question_of

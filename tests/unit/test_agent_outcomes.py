@@ -10,10 +10,10 @@ import click.testing
 import pytest
 
 from hivepipe.cli.main import main
-from hivepipe.envelope import Envelope
-from hivepipe.handlers.cleanup import clean
-from hivepipe.handlers.registry import execute
-from hivepipe.store.database import Database
+from hivepipe.db.database import Database
+from hivepipe.jobs.envelope import Envelope
+from hivepipe.operations.cleanup import clean
+from hivepipe.operations.registry import execute
 from tests.payloads import SESSION
 
 AT_NS = 1_795_222_800 * 10**9  # 2026-11-21 01:00 UTC

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hivepipe.alerts import CALM_LOOKS, Alert, Vitals, alerts_of, follow
+from hivepipe.alerts.rules import CALM_LOOKS, Alert, Vitals, alerts_of, follow
 
 FINE: dict[str, Any] = {
     "free_bytes": 200_000_000,

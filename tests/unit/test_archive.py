@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.archive import growth, reading, tallies
+from hivepipe.archive import append, reading, totals
 from hivepipe.archive.reading import LineReader
 from hivepipe.errors import StoppedError
 from hivepipe.transcripts.description import describe
-from hivepipe.transcripts.tally import Tally
+from hivepipe.transcripts.totals import Tally
 from tests.archive_scene import AGENT, PRICES, SESSION, TOKEN, Scene, line, lines
 from tests.conftest import untagged
 
@@ -326,7 +326,7 @@ def test_a_large_transcript_comes_in_portions(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "CHUNK_BYTES", 1000)
-    monkeypatch.setattr(growth, "PORTION_BYTES", 3000)
+    monkeypatch.setattr(append, "PORTION_BYTES", 3000)
     seen = []
     scene.path.write_bytes(lines(60))
     with scene.source() as source:
@@ -343,7 +343,7 @@ def test_a_large_transcript_comes_in_portions(
 
 
 def test_a_tally_survives_restarts(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tallies, "GROWTH_PER_SIZE", 0.2)
+    monkeypatch.setattr(totals, "GROWTH_PER_SIZE", 0.2)
     for turn in range(30):
         with scene.path.open("ab") as transcript:
             transcript.write(lines(2, turn * 2))
@@ -365,7 +365,7 @@ def test_a_tally_survives_restarts(scene: Scene, monkeypatch: pytest.MonkeyPatch
 def test_a_damaged_tally_is_counted_anew(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, damage: bytes
 ) -> None:
-    monkeypatch.setattr(tallies, "GROWTH_PER_SIZE", 0.2)
+    monkeypatch.setattr(totals, "GROWTH_PER_SIZE", 0.2)
     scene.path.write_bytes(lines(10))
     scene.extend()
     scene.only(".*.tally").write_bytes(damage)

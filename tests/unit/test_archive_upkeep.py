@@ -12,11 +12,11 @@ from threading import Thread
 import pytest
 
 from hivepipe.archive import index as indexes
+from hivepipe.archive.catalog import Shelf
 from hivepipe.archive.index import Index
-from hivepipe.archive.shelf import Shelf
 from hivepipe.archive.upkeep import compress, rebuild_index, verify
 from hivepipe.errors import ArchiveError, StoppedError
-from hivepipe.redaction.redactor import Redactor
+from hivepipe.redact.redactor import Redactor
 from tests.archive_scene import AGENT, SESSION, Scene, line, lines
 
 MONTH_SECS = 31 * 86400
@@ -226,7 +226,7 @@ def test_one_that_cannot_be_compressed_stops_no_other(scene: Scene) -> None:
 
 
 def test_compressing_can_be_left_at_any_time(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hivepipe.archive.kept.COPY_BYTES", 500)
+    monkeypatch.setattr("hivepipe.archive.archive_files.COPY_BYTES", 500)
     filled(scene)
     grow_old(scene)
     wanted = {name: data for name, data in scene.files().items() if name.endswith(".jsonl")}

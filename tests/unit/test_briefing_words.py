@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hivepipe.briefing import words
-from hivepipe.briefing.words import Notes
+from hivepipe.agents.briefing import words
+from hivepipe.agents.briefing.words import Notes
 
 TIME = "2026-11-21T09:10:00.000Z"
 texts = st.text(max_size=5_000) | st.just("x" * 20_000)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hivepipe.jobs import Message
-from hivepipe.queues.claims import Claimed, Claims, accounts
-from hivepipe.queues.client import eval_command
-from hivepipe.queues.names import ALL_QUEUES, QUEUES
+from hivepipe.events.job_plan import Message
+from hivepipe.queue.claims import Claimed, Claims, accounts
+from hivepipe.queue.client import eval_command
+from hivepipe.queue.names import ALL_QUEUES, QUEUES
 
 STEPS = st.lists(
     st.tuples(

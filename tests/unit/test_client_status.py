@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hivepipe.client_status import ClientStatus, client_status
+from hivepipe.operations.client_status import ClientStatus, client_status
 
 SAID: dict[str, Any] = {
     "pid": 7,

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from hivepipe.transcripts.lines import read_line
-from hivepipe.transcripts.tally import Tally
+from hivepipe.transcripts.totals import Tally
 
 SESSION = "01a205ab-d103-7783-8da7-0b4ab90fa79e"
 AT = "2026-11-22T23:51:16.211Z"

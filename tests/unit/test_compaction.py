@@ -7,7 +7,7 @@ import pytest
 
 from hivepipe.summaries.excerpt import excerpt_of
 from hivepipe.transcripts.compaction import without_frame
-from hivepipe.transcripts.tally import Tally
+from hivepipe.transcripts.totals import Tally
 
 HEAD = "This session is being continued from a previous conversation that ran out of context. More."
 TOOLS = "<system-reminder>\n<tools-used>Bash</tools-used>\n</system-reminder>"

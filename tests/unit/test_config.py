@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from hivepipe import settings
-from hivepipe.config import Config, compile_for_hooks, load, load_and_use
-from hivepipe.redaction_config import use_rules
-from hivepipe.retention_limits import fault
-from hivepipe.setting_table import SETTINGS
+from hivepipe.config.config_file import Config, compile_for_hooks, load, load_and_use
+from hivepipe.config.retention import fault
+from hivepipe.config.setting_table import SETTINGS
+from hivepipe.redact.configured import use_rules
 from hivepipe.settings import variable
 
 Environ = dict[bytes, bytes]

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from hivepipe import settings
 from hivepipe.cli.main import main
+from hivepipe.config.setting_table import BY_NAME
 from hivepipe.guard.check import guard_mode, limits
-from hivepipe.setting_table import BY_NAME
 from hivepipe.summaries.terms import caps, timeout_secs
 
 

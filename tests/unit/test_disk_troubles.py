@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from hivepipe import claiming_worker
-from hivepipe.claiming_worker import ClaimingWorker
-from hivepipe.queues.housekeeping import Housekeeper
-from hivepipe.queues.spooled import set_aside
+from hivepipe.queue.housekeeping import Housekeeper
+from hivepipe.queue.spooled import set_aside
 from hivepipe.stack import kernel
+from hivepipe.worker import claiming_worker
+from hivepipe.worker.claiming_worker import ClaimingWorker
 
 
 def refused(*_: object) -> None:

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from hivepipe.db import location
 from hivepipe.doctor import claude, disk
 from hivepipe.doctor.checks import CHECKS, Check, examine
-from hivepipe.doctor.patient import Finding, Patient
+from hivepipe.doctor.facts import Finding, Patient
+from hivepipe.events.job_plan import utc
 from hivepipe.home import Place
 from hivepipe.install.claude_plugin import Plugin
-from hivepipe.jobs import utc
-from hivepipe.queues import lost_events
+from hivepipe.queue import lost_events
 from hivepipe.stack.lock import Stack
-from hivepipe.store import location
 
 Usage = namedtuple("Usage", "total used free")
 

@@ -9,8 +9,8 @@ from threading import Thread
 
 import pytest
 
+from hivepipe.agents.memory.embeddings import Provider, embed, similarity
 from hivepipe.errors import EmbeddingError
-from hivepipe.memory.embeddings import Provider, embed, similarity
 
 KEY = "made-up-key-of-nobody"
 Serve = Callable[[bytes], str]

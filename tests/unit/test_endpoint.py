@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.queues.endpoint import decoded, is_local, parse, ring, shown
+from hivepipe.queue.endpoint import decoded, is_local, parse, ring, shown
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hivepipe import events, events_beside
-from hivepipe.events import Event, parse_event
+from hivepipe.events import claude_code, other_events
+from hivepipe.events.claude_code import Event, parse_event
 from tests import payloads
 from tests.payloads import changed, encoded
 
@@ -125,7 +125,7 @@ def test_every_example_is_read_into_its_typed_fields_without_a_problem(label: st
 
 
 def test_there_is_an_example_and_a_type_for_each_event() -> None:
-    assert set(payloads.EVENTS) == {*events.KINDS, *events_beside.KINDS_BESIDE}
+    assert set(payloads.EVENTS) == {*claude_code.KINDS, *other_events.KINDS_BESIDE}
 
 
 @pytest.mark.parametrize("label", payloads.ALL)
@@ -137,7 +137,7 @@ def test_unknown_fields_change_nothing_and_are_no_problem(label: str) -> None:
     assert event.problems == []
 
 
-@pytest.mark.parametrize("name", events.KINDS)
+@pytest.mark.parametrize("name", claude_code.KINDS)
 def test_an_event_that_names_itself_nowhere_is_what_the_executable_is_for(name: str) -> None:
     event = parse(changed(payloads.EVENTS[name], hook_event_name=...), name)
     assert event.name == name
@@ -546,7 +546,7 @@ known_keys = st.sampled_from(sorted({key for event in payloads.ALL.values() for 
 
 @settings(max_examples=200, derandomize=True, deadline=None)
 @given(
-    st.sampled_from(sorted(events.KINDS)),
+    st.sampled_from(sorted(claude_code.KINDS)),
     st.dictionaries(known_keys, json_values, max_size=6),
     st.integers(0, 400),
 )
@@ -558,7 +558,7 @@ def test_any_values_and_any_cut_give_none_or_an_event(
         event = parse_event(name, part)
         if event:
             texts = [value for value in everything(event).values() if isinstance(value, str)]
-            assert all(text == events.clean(text) for text in texts)
+            assert all(text == claude_code.clean(text) for text in texts)
             "".join(texts).encode()  # storable: no lone surrogate is left
 
 
@@ -567,7 +567,7 @@ def test_any_values_and_any_cut_give_none_or_an_event(
 def test_any_bytes_give_none_or_an_event(noise: bytes) -> None:
     for data in (noise, b"{" + noise, b'{"session_id":"s1",' + noise):
         event = parse_event("Stop", data)
-        assert event is None or event.name in events.KINDS
+        assert event is None or event.name in claude_code.KINDS
         assert parse_event("Stop", b"{") is not None
 
 
@@ -596,7 +596,7 @@ def test_a_call_that_claude_code_did_not_run_is_known_by_its_answer(
 ) -> None:
     call = {"tool_name": "Edit", "tool_input": {}, "tool_use_id": "t", "tool_response": answer}
     event = parse(changed(payloads.POST_BATCH, tool_calls=[call, "odd", None]))
-    assert isinstance(event, events_beside.PostToolBatch)
+    assert isinstance(event, other_events.PostToolBatch)
     (found,) = event.calls
     assert (found.was_not_run, found.error) == (was_not_run, error)
 

@@ -4,16 +4,9 @@ import tracemalloc
 from contextlib import closing
 from pathlib import Path
 
-from hivepipe.store.database import Database
-from hivepipe.store.forgetting import (
-    FORGOTTEN,
-    TABLES,
-    TIMES,
-    last_seen,
-    remove_text,
-    sessions_saying,
-)
-from hivepipe.wanted import Wanted
+from hivepipe.db.database import Database
+from hivepipe.db.forget import FORGOTTEN, TABLES, TIMES, last_seen, remove_text, sessions_saying
+from hivepipe.jobs.forget_query import Wanted
 
 KEPT = {"tasks"}  # the user's own: released, not removed
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.handlers.forgotten import is_forgotten, say_forgotten
-from hivepipe.store.database import Database
-from hivepipe.store.forgetting import remove_rows
+from hivepipe.db.database import Database
+from hivepipe.db.forget import remove_rows
+from hivepipe.operations.forgotten_sessions import is_forgotten, say_forgotten
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from hivepipe.archive import upkeep
-from hivepipe.redaction.learned import MOST, Learned
-from hivepipe.redaction.redactor import FOUND_BEFORE, Redactor
+from hivepipe.redact.found_values import MOST, Learned
+from hivepipe.redact.redactor import FOUND_BEFORE, Redactor
 from tests.archive_scene import REDACTOR, Scene, line, lines
 from tests.learned_scene import (
     Secrets,
@@ -155,7 +155,7 @@ def test_what_somebody_edited_is_left_alone(scene: Scene) -> None:
 
 
 def test_the_metadata_and_tallies_follow(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hivepipe.archive.tallies.GROWTH_PER_SIZE", 0.1)
+    monkeypatch.setattr("hivepipe.archive.totals.GROWTH_PER_SIZE", 0.1)
     of = secrets("title")
     title = b'{"type":"custom-title","customTitle":"use %s"}\n' % of.shop.encode()
     scene.path.write_bytes(title + lines(30) + line(30, environment(of)))

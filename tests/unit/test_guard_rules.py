@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hivepipe import settings
-from hivepipe.guard import rules, words
+from hivepipe.guard import messages, rules
 from hivepipe.guard.client import DENIED, EDIT, OTHER, POLL, WAITING, WINDOW
 from hivepipe.guard.rules import Call, Limits, Verdict, judge, kind_of, matches
 
@@ -201,7 +201,7 @@ def test_a_verdict_has_a_count_that_its_rule_speaks_at(entries: list[tuple[str, 
     "rule", [rules.CANCELLED, rules.SHARED_DISK, rules.LOOP, rules.ALTERNATION, rules.POLLING]
 )
 def test_no_denial_names_a_command_that_lifts_it(rule: str) -> None:
-    said = words.reason(Verdict(rule, 15, True, "it"), "Bash", "task-1")
+    said = messages.reason(Verdict(rule, 15, True, "it"), "Bash", "task-1")
     assert "`" not in said
     for command in ("guard mode", "task reopen", "hivepipe off", "GUARD="):
         assert command not in said

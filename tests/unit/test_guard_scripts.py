@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from hivepipe.guard.client import NOTE_FIELDS, SCRIPT, VERDICT_SCRIPT, Note
 from hivepipe.guard.replay import Memory
-from hivepipe.queues.client import eval_command
+from hivepipe.queue.client import eval_command
 
 CALLS = st.lists(
     st.tuples(

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from hivepipe.handlers.deferred import Deferred
-from hivepipe.handlers.registry import HANDLERS
-from hivepipe.handlers.slow import SLOW_OPERATIONS
+from hivepipe.operations.lazy_handler import Deferred
+from hivepipe.operations.registry import HANDLERS
+from hivepipe.operations.slow import SLOW_OPERATIONS
 
 EVERY = {**HANDLERS, **{name: slow.handler for name, slow in SLOW_OPERATIONS.items()}}
 DEFERRED = {name: handler for name, handler in EVERY.items() if isinstance(handler, Deferred)}
@@ -26,5 +26,5 @@ def test_who_executes_one_job_loads_no_handler_before_it(module: str, loads: set
     said = subprocess.run(
         [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
     )
-    heavy = {"redis", "hivepipe.handlers.cleanup", "hivepipe.handlers.summaries"}
+    heavy = {"redis", "hivepipe.operations.cleanup", "hivepipe.operations.summaries"}
     assert heavy & set(said.stdout.split()) == loads

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from hivepipe.errors import HiveError
-from hivepipe.hive.projects import project_of
-from hivepipe.hive.prompts import DEFAULTS, prompt
-from hivepipe.hive.rights import rights_of
-from hivepipe.hive.status import parse, read_status, write_status
+from hivepipe.orchestrator.projects import project_of
+from hivepipe.orchestrator.prompts import DEFAULTS, prompt
+from hivepipe.orchestrator.rights import rights_of
+from hivepipe.orchestrator.status import parse, read_status, write_status
 
 DONE = {"status": "done", "committed": True, "parked": True, "extra": [1, {"deep": None}]}
 _PLACES = ("worker_folder", "learnings_folder", "project", "project_path")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hivepipe.hive.stream import Result, Step, Stream, lines_of, read_stream, steps
+from hivepipe.orchestrator.stream import Result, Step, Stream, lines_of, read_stream, steps
 
 INIT = {"type": "system", "subtype": "init", "session_id": "s-1", "model": "claude-opus-5"}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hivepipe.intake import hook, stdin
+from hivepipe.hook import run, stdin
 
 
 class EndedError(Exception):
@@ -27,34 +27,34 @@ class Kernel:
 @pytest.fixture
 def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
     made = Kernel()
-    monkeypatch.setattr(hook, "setitimer", made.setitimer)
-    monkeypatch.setattr(hook, "signal", lambda *_: None)
-    monkeypatch.setattr(hook, "_gains", 0)
-    monkeypatch.setattr(hook, "_waited_ns", 0)
-    monkeypatch.setattr(hook, "_keep_after", lambda _name, why: made.kept.append(why))
-    monkeypatch.setattr(hook.posix, "_exit", made.exit)
-    monkeypatch.setattr(hook.posix, "read", lambda *_: f"5 {made.waited_ns} 7".encode())
+    monkeypatch.setattr(run, "setitimer", made.setitimer)
+    monkeypatch.setattr(run, "signal", lambda *_: None)
+    monkeypatch.setattr(run, "_gains", 0)
+    monkeypatch.setattr(run, "_waited_ns", 0)
+    monkeypatch.setattr(run, "_keep_after", lambda _name, why: made.kept.append(why))
+    monkeypatch.setattr(run.posix, "_exit", made.exit)
+    monkeypatch.setattr(run.posix, "read", lambda *_: f"5 {made.waited_ns} 7".encode())
     return made
 
 
 def test_one_that_has_a_processor_is_stopped_in_time(kernel: Kernel) -> None:
     with pytest.raises(EndedError):
-        hook._stop_hard()
+        run._stop_hard()
     assert kernel.kept == ["out of time"]
 
 
 def test_one_that_waits_for_a_processor_goes_on_three_times(kernel: Kernel) -> None:
-    for _ in range(hook.MOST_GAINS - 1):
+    for _ in range(run.MOST_GAINS - 1):
         kernel.waited_ns += 300_000_000
-        hook._stop_hard()
+        run._stop_hard()
     assert kernel.timers == [pytest.approx(0.4)] * 3
     kernel.waited_ns += 300_000_000
     with pytest.raises(EndedError):
-        hook._stop_hard()
+        run._stop_hard()
     kernel.waited_ns += 300_000_000
-    hook._stop_at_last()  # the last one is for the disk
+    run._stop_at_last()  # the last one is for the disk
     with pytest.raises(EndedError):
-        hook._stop_at_last()
+        run._stop_at_last()
 
 
 def test_what_reading_waited_for_a_processor_is_no_time_of_the_rest(
@@ -63,9 +63,9 @@ def test_what_reading_waited_for_a_processor_is_no_time_of_the_rest(
     def read() -> stdin.Input:
         for _ in range(2):
             kernel.waited_ns += 300_000_000
-            hook._stop_waiting()
+            run._stop_waiting()
         return stdin.Input(b"{}")
 
-    monkeypatch.setattr(hook.stdin, "read_event", read)
-    hook._read()
-    assert kernel.timers[-1] == pytest.approx(hook.HARD_STOP_SECS + 2 * hook.STDIN_SECS, abs=0.3)
+    monkeypatch.setattr(run.stdin, "read_event", read)
+    run._read()
+    assert kernel.timers[-1] == pytest.approx(run.HARD_STOP_SECS + 2 * run.STDIN_SECS, abs=0.3)

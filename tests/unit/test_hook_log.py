@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.hook_log import log_line
+from hivepipe.files.hook_log import log_line
 
 LINE = re.compile(
     r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\] \[([a-z-]+)\] \[(ERROR|WARNING|INFO)\] (.*)"

@@ -2,9 +2,15 @@
 
 import pytest
 
-from hivepipe import jobs
-from hivepipe.events import Event, PostToolUse, PreToolUse, SessionStart, UserPromptSubmit
-from hivepipe.events import parse_event as parse
+from hivepipe.events import job_plan
+from hivepipe.events.claude_code import (
+    Event,
+    PostToolUse,
+    PreToolUse,
+    SessionStart,
+    UserPromptSubmit,
+)
+from hivepipe.events.claude_code import parse_event as parse
 from tests import host_payloads, payloads
 from tests.host_payloads import CODEX, COPILOT, CURSOR
 from tests.payloads import encoded
@@ -46,7 +52,7 @@ def test_codex_says_turns_models_and_patches() -> None:
     assert isinstance(call, PreToolUse)
     assert (call.tool, call.command, call.tool_use_id) == ("Bash", "ls", "call_1")
     assert isinstance(patch, PostToolUse)
-    assert jobs.is_operation(patch)
+    assert job_plan.is_operation(patch)
 
 
 def test_copilot_says_paths_and_results_in_its_own_words() -> None:
@@ -59,9 +65,11 @@ def test_copilot_says_paths_and_results_in_its_own_words() -> None:
 
 def test_a_session_carries_the_name_of_its_host() -> None:
     def planned(payload: host_payloads.Payload) -> dict[str, object]:
-        context = jobs.Context(event_time_ns=1, session="s", own_session="s", newcomer=True)
+        context = job_plan.Context(event_time_ns=1, session="s", own_session="s", newcomer=True)
         (start,) = (
-            job for job in jobs.plan(parsed(payload), context) if job.operation == "start_session"
+            job
+            for job in job_plan.plan(parsed(payload), context)
+            if job.operation == "start_session"
         )
         return start.payload
 

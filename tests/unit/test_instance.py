@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.intake import instance as instances
-from hivepipe.intake.instance import Instance, forget, marked_session, remember, this_instance
+from hivepipe.hook import instance as instances
+from hivepipe.hook.instance import Instance, forget, marked_session, remember, this_instance
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_all_hooks_of_one_process_see_the_same_instance(home: str) -> None:
 
 
 def test_the_epoch_in_the_name_is_when_the_process_started(home: str) -> None:
-    code = "from hivepipe.intake.instance import this_instance; print(this_instance('/nowhere').id)"
+    code = "from hivepipe.hook.instance import this_instance; print(this_instance('/nowhere').id)"
     made = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.envelope import Envelope
-from hivepipe.handlers.interrupted import SETTLED_NS, interrupted
-from hivepipe.intake.fate import start_time
-from hivepipe.intake.instance import this_machine
-from hivepipe.store.activity import record_activity
-from hivepipe.store.database import Database
-from hivepipe.stored_times import stored_time
+from hivepipe.db.activity import record_activity
+from hivepipe.db.database import Database
+from hivepipe.hook.alive import start_time
+from hivepipe.hook.instance import this_machine
+from hivepipe.jobs.envelope import Envelope
+from hivepipe.operations.interrupted import SETTLED_NS, interrupted
+from hivepipe.times import stored_time
 
 PID = os.getpid()
 INSTANCE = "instance-1700000000-0123abcd"

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from hivepipe import jobs
-from hivepipe.events import KINDS, Event, parse_event
-from hivepipe.jobs import Context, Count, Job, Message, encode, plan
+from hivepipe.events import job_plan
+from hivepipe.events.claude_code import KINDS, Event, parse_event
+from hivepipe.events.job_plan import Context, Count, Job, Message, encode, plan
 from tests import payloads
 from tests.payloads import SESSION, changed, encoded
 
@@ -96,8 +96,8 @@ def context(**fields: Any) -> Context:
 
 
 def rows(planned: list[Job]) -> list[Row]:
-    pairs = [(job.operation, jobs.PRIORITIES[job.operation]) for job in planned]
-    return [(operation, priority, jobs.queue_of(priority)) for operation, priority in pairs]
+    pairs = [(job.operation, job_plan.PRIORITIES[job.operation]) for job in planned]
+    return [(operation, priority, job_plan.queue_of(priority)) for operation, priority in pairs]
 
 
 def only(planned: list[Job], operation: str) -> Job:
@@ -142,7 +142,7 @@ def test_messages_carry_the_queue_and_priority_of_the_table(label: str) -> None:
     [(1, "high"), (3, "high"), (4, "medium"), (6, "medium"), (7, "low"), (10, "low")],
 )
 def test_priorities_1_to_3_are_high_4_to_6_medium_7_to_10_low(priority: int, queue: str) -> None:
-    assert jobs.queue_of(priority) == queue
+    assert job_plan.queue_of(priority) == queue
 
 
 @pytest.mark.parametrize(
@@ -384,7 +384,7 @@ def test_the_first_edit_inside_a_subagent_says_that_it_is_at_work() -> None:
     inside = changed(payloads.POST_EDIT, agent_id=payloads.AGENT, agent_type="Explore")
     planned = plan(parse(inside), context())
     assert only(planned, "start_agent").payload["agent_id"] == payloads.AGENT
-    throttled = plan(parse(inside), context(count=jobs.NOT_COUNTED))
+    throttled = plan(parse(inside), context(count=job_plan.NOT_COUNTED))
     assert throttled == []
 
 
@@ -629,7 +629,7 @@ def test_times_are_utc_with_milliseconds_in_the_envelope_and_microseconds_for_rq
     time_ns: int,
 ) -> None:
     (message,) = messages(payloads.SESSION_START, event_time_ns=time_ns)
-    assert message.created_at == jobs.utc(time_ns)
+    assert message.created_at == job_plan.utc(time_ns)
     assert len(message.created_at) == len("2026-11-21T01:00:00.000000Z")
     written = json.loads(message.envelope)["created_at"]
     assert written == f"{message.created_at[:-4]}Z"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.config import Config, compile_for_hooks
-from hivepipe.intake.keywords import MOST_CHARS, has_word, told_by_keywords
+from hivepipe.config.config_file import Config, compile_for_hooks
+from hivepipe.hook.keywords import MOST_CHARS, has_word, told_by_keywords
 
 
 @pytest.mark.parametrize(

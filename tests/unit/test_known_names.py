@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hivepipe.events import KINDS
-from hivepipe.events_beside import KINDS_BESIDE
+from hivepipe.events.claude_code import KINDS
+from hivepipe.events.other_events import KINDS_BESIDE
 from hivepipe.install.hook_entries import EVENTS
 from tests.conftest import ROOT
 from tests.real.known import EVERY, known, news, unseen, unused

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hivepipe.lifecycle import judge, moment
+from hivepipe.jobs.agent_expiry import judge, moment
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

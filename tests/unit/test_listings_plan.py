@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from hivepipe.liveness import with_activity
+from hivepipe.db import hive
+from hivepipe.db.database import Database
+from hivepipe.db.listings import _IDS, Listings, listings
+from hivepipe.operations.liveness import with_activity
 from hivepipe.reading.time_line import time_line
-from hivepipe.store import hive
-from hivepipe.store.database import Database
-from hivepipe.store.listings import _IDS, Listings, listings
 
 
 class Explaining(Listings):

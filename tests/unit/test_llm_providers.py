@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from hivepipe import settings
-from hivepipe.config import Config
+from hivepipe.config.config_file import Config
 from hivepipe.doctor.checks import CHECKS
-from hivepipe.doctor.patient import Finding, Patient
+from hivepipe.doctor.facts import Finding, Patient
 from hivepipe.errors import CredentialsError
 from hivepipe.home import Place
 from hivepipe.stack.lock import Stack

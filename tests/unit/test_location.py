@@ -2,7 +2,7 @@
 
 import pytest
 
-from hivepipe.store.location import file_system_of, is_shared
+from hivepipe.db.location import file_system_of, is_shared
 
 MOUNTS = """\
 21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw

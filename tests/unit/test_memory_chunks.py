@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hivepipe.memory.chunks import MOST_CHARS, chunks
+from hivepipe.agents.memory.chunks import MOST_CHARS, chunks
 
 lines = st.text(alphabet="ab #\n", max_size=4_000) | st.just("word " * 2_000) | st.just("x" * 5_000)
 

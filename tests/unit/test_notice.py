@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.intake import notice as module
-from hivepipe.intake.notice import DAY_SECS, LATE_SECS, LOOK_SECS, notice
+from hivepipe.hook import waiting_notice as module
+from hivepipe.hook.waiting_notice import DAY_SECS, LATE_SECS, LOOK_SECS, notice
 
 NOON = time.mktime((2026, 11, 21, 12, 0, 0, 0, 0, -1))  # a Saturday
 At = Callable[[float], str]

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from hivepipe.events import parse_event
-from hivepipe.notices import MOST_REFUSED, noticed
+from hivepipe.events.claude_code import parse_event
+from hivepipe.events.notices import MOST_REFUSED, noticed
 from tests import payloads
 from tests.payloads import changed, encoded
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from hivepipe.install.hook_entries import EVENTS, Form, entry
-from hivepipe.predecessor.hooks import find_hooks, verdict, with_again, without_old
-from hivepipe.predecessor.scripts import Verdict, judge
+from hivepipe.migration.hooks import find_hooks, verdict, with_again, without_old
+from hivepipe.migration.scripts import Verdict, judge
 from tests.old_project import LOCAL_SETTINGS, SHARED_SETTINGS, OldProject
 
 OLD, DOUBTFUL, OTHER = Verdict.OLD, Verdict.DOUBTFUL, Verdict.OTHER

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from hivepipe.search import index
-from hivepipe.search.index import Archived, SearchIndex
-from hivepipe.search.own_calls import tool_uses
-from hivepipe.search.query import Filters, terms_of
+from hivepipe.archive.search import index
+from hivepipe.archive.search.index import Archived, SearchIndex
+from hivepipe.archive.search.own_calls import tool_uses
+from hivepipe.archive.search.query import Filters, terms_of
 
 
 def call(id: str, name: str = "Bash", **asked: str) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def test_a_command_of_hivepipe_is_its_own(command: str) -> None:
     ("name", "asked"),
     [
         ("Bash", {"command": "grep hivepipe README.md"}),
-        ("Bash", {"command": "cat hivepipe/search/index.py"}),
+        ("Bash", {"command": "cat hivepipe/archive/search/index.py"}),
         ("Bash", {"command": "hivepiped run"}),
         ("Bash", {}),
         ("Read", {"command": "hivepipe search"}),

@@ -4,12 +4,10 @@ import re
 
 import pytest
 
-from hivepipe.envelope import read_envelope
 from hivepipe.errors import BadEnvelopeError
-from hivepipe.handlers.registry import HANDLERS
-from hivepipe.handlers.slow import SLOW_OPERATIONS
-from hivepipe.jobs import PRIORITIES, queue_of
-from hivepipe.periodic import (
+from hivepipe.events.job_plan import PRIORITIES, queue_of
+from hivepipe.jobs.envelope import read_envelope
+from hivepipe.jobs.schedule_table import (
     PERIODIC,
     TICK,
     Periodic,
@@ -23,7 +21,9 @@ from hivepipe.periodic import (
     takes_slot,
     tick_of,
 )
-from hivepipe.scheduler import LOCK_SECS, LONGEST_WAIT_SECS
+from hivepipe.operations.registry import HANDLERS
+from hivepipe.operations.slow import SLOW_OPERATIONS
+from hivepipe.worker.scheduler import LOCK_SECS, LONGEST_WAIT_SECS
 
 ROW = Periodic("reaper", 60, "cleanup_agents", "a test")
 NOW_NS = 1_795_222_800_123_000_000

@@ -8,7 +8,7 @@ import pytest
 
 from hivepipe.cli.plain import printable_json, printable_lines
 from hivepipe.cli.terminal import guard_streams, say, say_field, say_kept, say_text
-from hivepipe.visible import printable
+from hivepipe.text.visible import printable
 
 EVERY = [chr(code) for code in range(sys.maxunicode + 1)]
 STEERING = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hivepipe.plurals import agreeing, counted, plural
+from hivepipe.text.plurals import agreeing, counted, plural
 
 
 @pytest.mark.parametrize(

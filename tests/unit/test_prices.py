@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe import price_table
+from hivepipe.costs import price_table
+from hivepipe.costs.price_table import built_in, prices_in_force
 from hivepipe.costs.prices import plain_name, read_prices
 from hivepipe.costs.tokens import Rate, Tokens
 from hivepipe.errors import PricesError
-from hivepipe.price_table import built_in, prices_in_force
 
 BUILT_IN = built_in()
 MILLION = 1_000_000

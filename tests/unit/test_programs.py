@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from hivepipe import git
-from hivepipe.handlers.identity_files import is_tracked
-from hivepipe.hive.command import claude
 from hivepipe.install import claude_code, git_exclude
+from hivepipe.operations.identity_files import is_tracked
+from hivepipe.orchestrator.command import claude
 from hivepipe.programs import find_program
 from hivepipe.settings import inherited
 from hivepipe.stack.redis_server import find_server

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hivepipe.briefing import words
-from hivepipe.briefing.words import Notes
-from hivepipe.quoting import of_repository, on_one_line, quoted
+from hivepipe.agents.briefing import words
+from hivepipe.agents.briefing.words import Notes
+from hivepipe.text.quoting import of_repository, on_one_line, quoted
 
 ENDS = ("\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029")
 TIME = "2026-11-21T09:10:00.000Z"

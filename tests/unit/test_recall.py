@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hivepipe.handlers import recall as kept
-from hivepipe.handlers.recall import prepare_recall
-from hivepipe.intake import recall
-from hivepipe.intake.recall import PART_BYTES, fitting, in_words, part_path, words_of
-from hivepipe.jobs import Context
-from hivepipe.memory.index import AGENT, SWARM, Folder, MemoryIndex
+from hivepipe.agents.memory.index import AGENT, SWARM, Folder, MemoryIndex
+from hivepipe.events.job_plan import Context
+from hivepipe.hook import recall
+from hivepipe.hook.recall import PART_BYTES, fitting, in_words, part_path, words_of
+from hivepipe.operations import recall as kept
+from hivepipe.operations.recall import prepare_recall
 
 SHOP = "swarm-shop"
 CART = "The checkout of the cart asks the tax service; without VPN it times out."

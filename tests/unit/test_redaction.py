@@ -4,8 +4,8 @@ import hashlib
 
 import pytest
 
-from hivepipe.redaction import redact_text
-from hivepipe.redaction.redactor import Redactor
+from hivepipe.redact import redact_text
+from hivepipe.redact.redactor import Redactor
 from tests.redaction_corpus import CODE_AND_PROSE, hashes_and_ids
 
 # What the tool before this one let through or spoiled: every form it was tried with.
@@ -131,7 +131,7 @@ def test_only_a_literal_is_a_password(literal: str, expression: str) -> None:
 def test_a_text_that_takes_too_long_is_replaced_as_a_whole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hivepipe.redaction.redactor.LEAF_SECS", -1.0)
+    monkeypatch.setattr("hivepipe.redact.redactor.LEAF_SECS", -1.0)
     secret = "the password is hunter2"
     digest = hashlib.sha256(secret.encode()).hexdigest()
     assert redact_text(secret) == f"***UNREDACTABLE sha256={digest} bytes=23***"

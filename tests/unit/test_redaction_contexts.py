@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from hivepipe.redaction import redact_line
+from hivepipe.redact import redact_line
 from tests.redaction_contexts import (
     KEY_CONTEXTS,
     KEY_FORMS,

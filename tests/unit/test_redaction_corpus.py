@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from hivepipe.redaction import redact_line
+from hivepipe.redact import redact_line
 from tests.redaction_corpus import FORMS, NAMED_FORMS, WRAPPINGS, negatives, positives, survives
 
 OF_EACH_KIND = 20

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hivepipe.redaction import redact_line, redact_text
+from hivepipe.redact import redact_line, redact_text
 from tests.redaction_corpus import FORMS, NAMED_FORMS, WRAPPINGS, expand
 
 Disguise = Callable[[str], str]

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hivepipe.redaction import redact_line
-from hivepipe.redaction.redactor import UNREDACTABLE, Redactor
+from hivepipe.redact import redact_line
+from hivepipe.redact.redactor import UNREDACTABLE, Redactor
 from tests.redaction_corpus import expand
 
 TOKEN = expand("ghp_<A36>", random.Random(1))
@@ -208,7 +208,7 @@ def test_a_line_nested_deeper_than_any_parser_likes() -> None:
 def test_a_leaf_that_takes_too_long_is_replaced_the_rest_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hivepipe.redaction.redactor.LEAF_SECS", -1.0)
+    monkeypatch.setattr("hivepipe.redact.redactor.LEAF_SECS", -1.0)
     line = json.dumps({"content": f"caf\u00e9 {TOKEN}", "other": "text", "n": 1}).encode()
     clean, rules = redact_line(line)
     leaf = f"caf\\u00e9 {TOKEN}".encode()
@@ -224,7 +224,7 @@ def test_a_leaf_that_takes_too_long_is_replaced_the_rest_is_not(
 def test_a_line_that_takes_too_long_is_replaced_as_a_whole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hivepipe.redaction.redactor.LINE_SECS", -1.0)
+    monkeypatch.setattr("hivepipe.redact.redactor.LINE_SECS", -1.0)
     line = json.dumps([TOKEN, "text", f"{TOKEN}\n"]).encode()
     clean, rules = redact_line(line + b"\r\n")
     digest = hashlib.sha256(line).hexdigest()
@@ -235,7 +235,7 @@ def test_a_line_that_takes_too_long_is_replaced_as_a_whole(
 def test_a_line_that_is_too_long_for_the_memory_is_left_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hivepipe.redaction.redactor.MAX_LINE_BYTES", 100)
+    monkeypatch.setattr("hivepipe.redact.redactor.MAX_LINE_BYTES", 100)
     long_line = json.dumps(TOKEN * 1000).encode() + b"\n"
     source = io.BytesIO(b'"short"\n' + long_line + b'"last"')
     first, left_out, last = Redactor().redact_stream(source)

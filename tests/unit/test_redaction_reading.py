@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hivepipe.redaction.escapes import Reading
-from hivepipe.redaction.json_line import leaves, plainly_quoted
+from hivepipe.redact.escapes import Reading
+from hivepipe.redact.json_line import leaves, plainly_quoted
 
 LONG = "caf\u00e9 \\ \"x\"\n\t\U0001f600 words and \u65e5\u672c 'y' / " * 900
 

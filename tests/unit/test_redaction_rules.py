@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
-import hivepipe.redaction
-from hivepipe.redaction import redact_line, redact_text
-from hivepipe.redaction.built_in_rules import rules as built_in_rules
-from hivepipe.redaction.redactor import Redactor
-from hivepipe.redaction.rule import AWS_KEY, EMAIL, REDACTED, SSH_KEY, Rule
-from hivepipe.redaction.scanner import compiled
+import hivepipe.redact
+from hivepipe.redact import redact_line, redact_text
+from hivepipe.redact.built_in_rules import rules as built_in_rules
+from hivepipe.redact.redactor import Redactor
+from hivepipe.redact.rule import AWS_KEY, EMAIL, REDACTED, SSH_KEY, Rule
+from hivepipe.redact.scanner import compiled
 from tests.redaction_corpus import expand
 
 RULES = built_in_rules()
@@ -111,16 +111,16 @@ def test_no_text_with_a_secret_looks_like_what_is_not_looked_at() -> None:
     for rule in RULES:
         for example in rule.examples:
             text, _ = before_and_after(rule, example, 0)
-            assert not hivepipe.redaction._PLAIN(text)
+            assert not hivepipe.redact._PLAIN(text)
 
 
 def test_a_process_that_redacts_nothing_reads_no_rules() -> None:
     code = """
-from hivepipe import redaction, redaction_config
-from hivepipe.redaction import built_in_rules
+from hivepipe import redact
+from hivepipe.redact import built_in_rules, configured
 assert not built_in_rules.section.cache_info().currsize
-redaction.redact_text("3f2a9c0e1b7d4f66")
-redaction.redact_text("DB_PASSWORD=hunter2x")
+redact.redact_text("3f2a9c0e1b7d4f66")
+redact.redact_text("DB_PASSWORD=hunter2x")
 assert built_in_rules.section.cache_info().currsize
 """
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.redaction.built_in_rules import rules as built_in_rules
-from hivepipe.redaction.home_key import FILE, key_of
-from hivepipe.redaction.redactor import Redactor
+from hivepipe.redact.built_in_rules import rules as built_in_rules
+from hivepipe.redact.home_key import FILE, key_of
+from hivepipe.redact.redactor import Redactor
 from tests.redaction_corpus import expand
 from tests.unit.test_redaction_rules import WITH_EXAMPLES, before_and_after
 

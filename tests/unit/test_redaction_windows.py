@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.redaction import windows
-from hivepipe.redaction.redactor import Redactor
+from hivepipe.redact import windows
+from hivepipe.redact.redactor import Redactor
 from tests.redaction_corpus import CODE_AND_PROSE, expand
 
 PEM = expand("<b64>\n" * 24 + "<b30>==\n", random.Random(1))

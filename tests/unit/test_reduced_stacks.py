@@ -13,22 +13,22 @@ import fakeredis
 import pytest
 from rq import Queue, Worker
 
-from hivepipe import status_report as product
 from hivepipe.doctor import stack as checks
 from hivepipe.doctor.checks import CHECKS
-from hivepipe.doctor.patient import Patient
+from hivepipe.doctor.facts import Patient
 from hivepipe.home import Place
-from hivepipe.periodic import PERIODIC, tick_id
-from hivepipe.queues import ticks
-from hivepipe.queues.claims import accounts
-from hivepipe.queues.figures import figures
-from hivepipe.queues.names import ALL_QUEUES, QUEUES
-from hivepipe.queues.rq_workers import missing_queues, rq_workers
-from hivepipe.queues.spool import NOTES
-from hivepipe.scheduler import TickScheduler
-from hivepipe.slow_worker import LlmWorker, SlowWorker
+from hivepipe.jobs.schedule_table import PERIODIC, tick_id
+from hivepipe.monitor import status as product
+from hivepipe.queue import ticks
+from hivepipe.queue.claims import accounts
+from hivepipe.queue.figures import figures
+from hivepipe.queue.names import ALL_QUEUES, QUEUES
+from hivepipe.queue.rq_workers import missing_queues, rq_workers
+from hivepipe.queue.spool import NOTES
 from hivepipe.stack.lock import Stack
-from hivepipe.writer import Writer
+from hivepipe.worker.scheduler import TickScheduler
+from hivepipe.worker.slow_worker import LlmWorker, SlowWorker
+from hivepipe.worker.writer import Writer
 
 STAND_INS = {row.name for row in PERIODIC if row.stands_in_for}
 ALWAYS = {row.name for row in PERIODIC if not row.stands_in_for}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hivepipe.search.passages import passage_of
+from hivepipe.archive.search.passages import passage_of
 
 
 def said(kind: str, content: Any, **more: Any) -> bytes:

@@ -2,8 +2,8 @@
 
 import pytest
 
+from hivepipe.archive.search.query import Filters, Term, folded, fts_query, terms_of
 from hivepipe.errors import SearchError
-from hivepipe.search.query import Filters, Term, folded, fts_query, terms_of
 
 
 @pytest.mark.parametrize(

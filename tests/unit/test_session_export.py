@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from hivepipe.envelope import Envelope
-from hivepipe.handlers.registry import execute
-from hivepipe.handlers.session_export import SessionExport
+from hivepipe.db.database import Database
+from hivepipe.files.manifest import Manifest
 from hivepipe.home import locate
 from hivepipe.install.holdings import holdings
-from hivepipe.ownership.manifest import Manifest
-from hivepipe.store.database import Database
+from hivepipe.jobs.envelope import Envelope
+from hivepipe.operations.registry import execute
+from hivepipe.operations.session_export import SessionExport
 
 AT_NS = 1_795_222_800 * 10**9  # 2026-11-21 01:00 UTC
 MINUTE_NS = 60 * 10**9
@@ -25,7 +25,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     made.mkdir(parents=True)
     monkeypatch.setenv("HIVEPIPE_HOME", str(made))
     monkeypatch.setattr(
-        "hivepipe.handlers.session_export.database_path", lambda _home: made / "hive.db"
+        "hivepipe.operations.session_export.database_path", lambda _home: made / "hive.db"
     )
     Manifest(str(made)).begin()
     return made

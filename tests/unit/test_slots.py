@@ -13,18 +13,18 @@ import fakeredis
 import pytest
 from redis import Redis
 
-from hivepipe.envelope import Envelope, read_envelope
-from hivepipe.handlers import slots as product
-from hivepipe.handlers.workplace import Workplace
-from hivepipe.jobs import Job
-from hivepipe.periodic import TICK, Periodic
-from hivepipe.queues import ticks
-from hivepipe.queues.connection import PERIODIC_KEY, enqueue
-from hivepipe.queues.job_data import envelope_text
-from hivepipe.scheduler import TickScheduler
-from hivepipe.store.database import Database
-from hivepipe.store.location import database_path
-from hivepipe.stored_times import stored_time
+from hivepipe.db.database import Database
+from hivepipe.db.location import database_path
+from hivepipe.events.job_plan import Job
+from hivepipe.jobs.envelope import Envelope, read_envelope
+from hivepipe.jobs.schedule_table import TICK, Periodic
+from hivepipe.operations import slots as product
+from hivepipe.operations.workplace import Workplace
+from hivepipe.queue import ticks
+from hivepipe.queue.connection import PERIODIC_KEY, enqueue
+from hivepipe.queue.job_data import envelope_text
+from hivepipe.times import stored_time
+from hivepipe.worker.scheduler import TickScheduler
 from tests.rounds import SEED, rounds
 
 NOON = 1_795_219_200.0
@@ -118,9 +118,9 @@ class World:
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     clock = Clock()
-    monkeypatch.setattr("hivepipe.scheduler.time", clock)
-    monkeypatch.setattr("hivepipe.handlers.slots.time", clock)
-    monkeypatch.setattr("hivepipe.handlers.slots.runtime_for", lambda _home: str(tmp_path))
+    monkeypatch.setattr("hivepipe.worker.scheduler.time", clock)
+    monkeypatch.setattr("hivepipe.operations.slots.time", clock)
+    monkeypatch.setattr("hivepipe.operations.slots.runtime_for", lambda _home: str(tmp_path))
     made = World(tmp_path, clock)
     yield made
     made.store.close()

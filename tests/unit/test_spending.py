@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.store.spending import Amount, spending, spending_path
+from hivepipe.db.spending import Amount, spending, spending_path
 
 EACH = Amount(1, 1_000, 10_000)
 CAPS = Amount(20, 200_000, 500_000)
@@ -66,7 +66,7 @@ def test_settled_is_what_counts_and_open_counts_in_full() -> None:
 
 def test_many_processes_stay_below_the_cap(tmp_path: Path) -> None:
     code = (
-        "from hivepipe.store.spending import *\n"
+        "from hivepipe.db.spending import *\n"
         "with spending() as ledger:\n"
         "    for n in range(20):\n"
         f"        ledger.reserve('s', Amount{tuple(EACH)}, 2, Amount{tuple(CAPS)}, 0, "

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hivepipe.intake import stdin
-from hivepipe.intake.stdin import Braces, Input, read_event
+from hivepipe.hook import stdin
+from hivepipe.hook.stdin import Braces, Input, read_event
 from tests import payloads
 from tests.payloads import encoded
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hivepipe.stored_times import now, stored_time
+from hivepipe.times import now, stored_time
 
 DAY_NS = 86_400 * 10**9
 

@@ -3,9 +3,9 @@
 from contextlib import closing
 from pathlib import Path
 
-from hivepipe.store.database import Database
-from hivepipe.store.listings import listings
-from hivepipe.store.tail import Tail
+from hivepipe.db.database import Database
+from hivepipe.db.listings import listings
+from hivepipe.db.tail import Tail
 
 
 def log(db: Database, first: int, count: int) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.intake import throttle
-from hivepipe.intake.throttle import count_operation, read_totals
-from hivepipe.jobs import Count
+from hivepipe.events.job_plan import Count
+from hivepipe.hook import throttle
+from hivepipe.hook.throttle import count_operation, read_totals
 
 SEC = 10**9
 INTERVAL = 60 * SEC
@@ -203,7 +203,7 @@ def test_where_nothing_can_be_kept_the_checkpoint_is_let_through_uncounted(tmp_p
 
 PARALLEL = """
 import sys
-from hivepipe.intake.throttle import count_operation
+from hivepipe.hook.throttle import count_operation
 path, number = sys.argv[1:]
 print("ready", flush=True)
 sys.stdin.read()

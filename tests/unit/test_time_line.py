@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from hivepipe.cli.main import main
+from hivepipe.db.database import Database
+from hivepipe.db.listings import listings
 from hivepipe.reading.session_events import Event, events_of
 from hivepipe.reading.time_line import TimeLine, time_line
-from hivepipe.store.database import Database
-from hivepipe.store.listings import listings
 
 SESSION = "7b1f0c9e-3a52-4d0e-9c55-0d6a1f2be111"
 LONG = "Say what the default is and why a person would change it. " * 20

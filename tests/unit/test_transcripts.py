@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hivepipe.costs.price_table import built_in
 from hivepipe.costs.tokens import Tokens
-from hivepipe.price_table import built_in
+from hivepipe.transcripts.counted_messages import OPEN_MESSAGES
 from hivepipe.transcripts.description import describe
-from hivepipe.transcripts.ledger import OPEN_MESSAGES
-from hivepipe.transcripts.tally import Tally
+from hivepipe.transcripts.totals import Tally
 
 FOLDER = Path(__file__).resolve().parents[1] / "transcripts"
 MAIN = [

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from hivepipe.costs.tokens import Rate, Tokens
-from hivepipe.store import unseen, usage
-from hivepipe.store.database import Database
-from hivepipe.store.listings import listings
-from hivepipe.transcripts.tally import Tally
+from hivepipe.db import unwritten_usage, usage
+from hivepipe.db.database import Database
+from hivepipe.db.listings import listings
+from hivepipe.transcripts.totals import Tally
 from hivepipe.transcripts.usage import Usage
 from tests.unit.test_transcripts import fed
 
@@ -39,13 +39,13 @@ def messages(db: Database, session: str, number: int, agent: str = "") -> None:
 
 def counted(db: Database, session: str, secs: int, requests: int, start: int = 1) -> None:
     model = f"{MODEL}[1m]"
-    unseen.record(db, session, start, secs * 1000, model, TIME, times(requests))
+    unwritten_usage.record(db, session, start, secs * 1000, model, TIME, times(requests))
 
 
 def found(db: Database, session: str = "") -> dict[str, int]:
     """Return the requests in no transcript by session."""
     with listings(db.path) as store:
-        rest = {each.session: each.tokens for each in unseen.unseen(store, session)}
+        rest = {each.session: each.tokens for each in unwritten_usage.unseen(store, session)}
         charged = [each for each in usage.charges(store, session=session) if not each.messages]
         assert {each.session: each.tokens for each in charged} == rest
     assert all(tokens == times(tokens.output) for tokens in rest.values())

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from hivepipe.config import Config
+from hivepipe.config.config_file import Config
 from hivepipe.errors import RedactionRuleError
-from hivepipe.redaction.redactor import Redactor
-from hivepipe.redaction_config import load_redactor
+from hivepipe.redact.configured import load_redactor
+from hivepipe.redact.redactor import Redactor
 from tests.conftest import untagged
 
 EMPLOYEE = r"""

@@ -6,7 +6,7 @@ import os
 import orjson
 import pytest
 
-from hivepipe.wanted import Wanted
+from hivepipe.jobs.forget_query import Wanted
 
 TEXT = 'say "naïve"\nor \\ not'
 

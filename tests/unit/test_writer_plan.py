@@ -6,13 +6,13 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hivepipe.commit import commit_batch
-from hivepipe.envelope import Envelope, read_envelope
-from hivepipe.events import parse_event
-from hivepipe.handlers.registry import HANDLERS
-from hivepipe.jobs import Context, Count, encode, plan
-from hivepipe.store.cleanups import verdicts
-from hivepipe.store.database import Database
+from hivepipe.db.cleanups import verdicts
+from hivepipe.db.database import Database
+from hivepipe.events.claude_code import parse_event
+from hivepipe.events.job_plan import Context, Count, encode, plan
+from hivepipe.jobs.envelope import Envelope, read_envelope
+from hivepipe.operations.registry import HANDLERS
+from hivepipe.worker.group_commit import commit_batch
 from tests.payloads import ALL, changed
 
 AT_NS = 1_763_690_400 * 10**9

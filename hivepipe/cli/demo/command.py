@@ -19,7 +19,7 @@ from hivepipe.cli.demo import day, report
 from hivepipe.cli.demo.scene import Scene
 from hivepipe.cli.rich_terminal import console as new_console
 from hivepipe.errors import StackError
-from hivepipe.plurals import counted
+from hivepipe.text.plurals import counted
 
 LOCKED_SECS = 2.0
 KILL_AFTER_SECS = 0.1

@@ -8,7 +8,7 @@ from rich.console import Console  # noqa: TID251  a type
 from rich.table import Table
 
 from hivepipe.cli.demo.day import EXPECTED, SECRET
-from hivepipe.regular_file import regular
+from hivepipe.files.regular_file import regular
 
 Rows = list[tuple[Any, ...]]
 

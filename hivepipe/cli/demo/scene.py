@@ -16,7 +16,7 @@ import psutil
 
 from hivepipe.cli.demo.day import SESSION, Said
 from hivepipe.errors import StackError
-from hivepipe.regular_file import read_text
+from hivepipe.files.regular_file import read_text
 from hivepipe.settings import variable
 
 PATIENCE_SECS = 60

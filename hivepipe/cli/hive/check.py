@@ -9,15 +9,15 @@ import click
 from hivepipe.cli.hive.here import here_hive, say_troubles, shown_dollars
 from hivepipe.cli.tables import json_option, moment, printable, show_json, utc_option
 from hivepipe.cli.terminal import is_terminal, say, say_field, say_text
-from hivepipe.hive import records, steps
-from hivepipe.hive.costs import cost_of
-from hivepipe.hive.orchestrator import Orchestrator
-from hivepipe.hive.plain_file import read_end
-from hivepipe.hive.projects import UUID
-from hivepipe.hive.standing import ORDER, OVER, Standing, ending
-from hivepipe.plurals import counted
-from hivepipe.redaction import redact_text
-from hivepipe.stored_times import stored_time
+from hivepipe.orchestrator import records, respawn_policy
+from hivepipe.orchestrator.costs import cost_of
+from hivepipe.orchestrator.orchestrator import Orchestrator
+from hivepipe.orchestrator.plain_file import read_end
+from hivepipe.orchestrator.projects import UUID
+from hivepipe.orchestrator.worker_state import ORDER, OVER, Standing, ending
+from hivepipe.redact import redact_text
+from hivepipe.text.plurals import counted
+from hivepipe.times import stored_time
 
 _LINES = 24
 _WIDTH = 100
@@ -119,7 +119,7 @@ def _show_one(standing: Standing, utc: bool) -> None:
             _say("left behind", f"processes of group {run.pid} go on: kill -- -{run.pid} ends them")
     if standing.stranger:
         _say("process", f"{standing.stranger}, started elsewhere, is on its session")
-    for step in steps.taken(worker):
+    for step in respawn_policy.taken(worker):
         _say("step", f"{moment(stored_time(step.at_ns), utc)}  {step.name} (run {step.run})")
     _say("cost", f"{shown_dollars(cost_of(worker))} USD in {counted(len(worker.runs()), 'run')}")
     if unpriced := sum(run.is_unpriced for run in worker.runs()):

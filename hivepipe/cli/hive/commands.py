@@ -19,16 +19,16 @@ from hivepipe.cli.hive.transcript import transcript
 from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.terminal import confirm_or_end, say
+from hivepipe.db.listings import listings
+from hivepipe.db.location import database_path
+from hivepipe.db.tasks import find_task
 from hivepipe.errors import HiveError
-from hivepipe.hive import keeping, prompts
-from hivepipe.hive.folder import Hive, make
-from hivepipe.hive.orchestrator import Orchestrator
-from hivepipe.hive.rights import ALL
-from hivepipe.hive.worker import Worker
 from hivepipe.home import locate
-from hivepipe.store.listings import listings
-from hivepipe.store.location import database_path
-from hivepipe.store.tasks import find_task
+from hivepipe.orchestrator import prompts, retire
+from hivepipe.orchestrator.folder import Hive, make
+from hivepipe.orchestrator.orchestrator import Orchestrator
+from hivepipe.orchestrator.rights import ALL
+from hivepipe.orchestrator.worker import Worker
 
 
 class _Hive(GroupWithAliases):
@@ -167,7 +167,7 @@ def archive(starts: tuple[str, ...]) -> None:
     found = here_hive()
     for worker in [found.worker(start) for start in starts]:
         task = worker.card().task_id
-        say(short(str(keeping.archive(found, worker))))
+        say(short(str(retire.archive(found, worker))))
         _say_task(found, task)
 
 
@@ -187,7 +187,7 @@ def delete(starts: tuple[str, ...], yes: bool) -> None:
         confirm_or_end("delete for good?")
     for worker in workers:
         task = worker.card().task_id
-        keeping.delete(found, worker)
+        retire.delete(found, worker)
         say(f"{worker.id} is deleted")
         _say_task(found, task)
 

@@ -8,12 +8,12 @@ from hivepipe.cli.choice import Choice
 from hivepipe.cli.hive.here import here_hive, say_troubles, shown_dollars
 from hivepipe.cli.tables import json_option, show_json, show_table
 from hivepipe.cli.terminal import say
-from hivepipe.hive.costs import MICRO, cost_of
-from hivepipe.hive.orchestrator import Orchestrator
-from hivepipe.plurals import counted
-from hivepipe.store.hive import workers_of
-from hivepipe.store.listings import listings
-from hivepipe.store.location import database_path
+from hivepipe.db.hive import workers_of
+from hivepipe.db.listings import listings
+from hivepipe.db.location import database_path
+from hivepipe.orchestrator.costs import MICRO, cost_of
+from hivepipe.orchestrator.orchestrator import Orchestrator
+from hivepipe.text.plurals import counted
 
 
 @click.command()

@@ -3,9 +3,9 @@
 from decimal import Decimal
 
 from hivepipe.cli.terminal import say
-from hivepipe.hive.folder import Hive, find
-from hivepipe.hive.orchestrator import Orchestrator
 from hivepipe.home import locate
+from hivepipe.orchestrator.folder import Hive, find
+from hivepipe.orchestrator.orchestrator import Orchestrator
 
 
 def here_hive() -> Hive:

@@ -6,8 +6,8 @@ from hivepipe.cli.hive.here import here_hive
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.terminal import say, say_text
 from hivepipe.errors import HiveError
-from hivepipe.hive.plain_file import read_end
-from hivepipe.redaction import redact_text
+from hivepipe.orchestrator.plain_file import read_end
+from hivepipe.redact import redact_text
 
 _LARGEST_BYTES = 1 << 20
 

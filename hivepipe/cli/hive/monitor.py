@@ -5,14 +5,14 @@ import click
 from hivepipe.cli.hive.here import here_hive, say_troubles
 from hivepipe.cli.terminal import say
 from hivepipe.errors import HivepipeError
-from hivepipe.hive import acting, telling
-from hivepipe.hive.folder import Hive
-from hivepipe.hive.orchestrator import Orchestrator
-from hivepipe.hive.standing import OVER, Standing
-from hivepipe.hive.steps import Policy
-from hivepipe.hive.watch import Change, Watch
 from hivepipe.home import locate
-from hivepipe.redaction import redact_text
+from hivepipe.orchestrator import act, report
+from hivepipe.orchestrator.folder import Hive
+from hivepipe.orchestrator.orchestrator import Orchestrator
+from hivepipe.orchestrator.respawn_policy import Policy
+from hivepipe.orchestrator.watch import Change, Watch
+from hivepipe.orchestrator.worker_state import OVER, Standing
+from hivepipe.redact import redact_text
 
 # What a person is told beside the line that programs read.
 _SHOWN = {
@@ -52,7 +52,7 @@ def _react(hive: Hive, change: Change, respawn: bool) -> None:
     worker, status = change
     if status is not None:
         try:  # first: once the line is out the worker may be answered, and its word replaced
-            telling.tell(locate("."), hive, worker, status)
+            report.tell(locate("."), hive, worker, status)
         finally:
             say(f"STATUS_CHANGE:{worker.status_file}")
     else:
@@ -61,7 +61,7 @@ def _react(hive: Hive, change: Change, respawn: bool) -> None:
     (standing,) = orchestrator.check([worker])
     _explain(standing, change)
     if respawn and standing.state in ("context_full", "parking"):
-        step = acting.go_on(orchestrator, standing, Policy.of_settings())
+        step = act.go_on(orchestrator, standing, Policy.of_settings())
         if step:
             _tell(f"{worker.id}: {step}")
     say_troubles(orchestrator)

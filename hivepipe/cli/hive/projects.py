@@ -5,7 +5,7 @@ import click
 from hivepipe.cli.hive.here import here_hive
 from hivepipe.cli.tables import json_option, show_json, show_table
 from hivepipe.cli.terminal import say
-from hivepipe.hive import projects as listed
+from hivepipe.orchestrator import projects as listed
 
 
 @click.group(invoke_without_command=True)

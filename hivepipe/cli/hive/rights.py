@@ -8,10 +8,10 @@ from hivepipe.cli.choice import Choice
 from hivepipe.cli.paths import short
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.terminal import ask, is_terminal, say
-from hivepipe.config import load_and_use
+from hivepipe.config.config_file import load_and_use
 from hivepipe.errors import HiveError
-from hivepipe.hive.rights import CHOICES, chosen_rights, in_words
 from hivepipe.install.user_config import config_path, put_setting
+from hivepipe.orchestrator.rights import CHOICES, chosen_rights, in_words
 
 _NAME = Choice(list(CHOICES))
 

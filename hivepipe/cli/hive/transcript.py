@@ -10,10 +10,10 @@ from hivepipe.cli.hive.here import here_hive
 from hivepipe.cli.tables import json_option, show_json
 from hivepipe.cli.terminal import say
 from hivepipe.errors import HiveError
-from hivepipe.hive import keeping
-from hivepipe.hive.folder import Hive
-from hivepipe.hive.plain_file import lines_in, plain
-from hivepipe.hive.stream import lines_of, steps
+from hivepipe.orchestrator import retire
+from hivepipe.orchestrator.folder import Hive
+from hivepipe.orchestrator.plain_file import lines_in, plain
+from hivepipe.orchestrator.stream import lines_of, steps
 
 
 @click.command()
@@ -43,7 +43,7 @@ def _lines(hive: Hive, start: str) -> Iterator[bytes]:
         if not start or len(archived) != 1:
             raise
         (worker,) = archived
-    path = worker.folder / keeping.PACKED
+    path = worker.folder / retire.PACKED
     if worker.transcript.exists() or not path.exists():
         yield from lines_of(worker.transcript)
         return

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from hivepipe.queues import client as wire
-from hivepipe.queues.endpoint import is_local, ring
-from hivepipe.queues.spool import write_spool
+from hivepipe.queue import client as wire
+from hivepipe.queue.endpoint import is_local, ring
+from hivepipe.queue.spool import write_spool
 from tests.archive_scene import TOKEN, line
 from tests.conftest import ALL_QUEUES, ROOT, Home, Process, Server, until
 from tests.faults import oracle

@@ -9,8 +9,8 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parents[3]))
 
-from hivepipe.intake import hand_over, hook, throttle
-from hivepipe.queues import client, spool
+from hivepipe.hook import hand_over, run, throttle
+from hivepipe.queue import client, spool
 from tests.faults.injections.marks import Marks, use_clock
 
 marks = Marks(Path(sys.argv[2]))
@@ -42,10 +42,10 @@ def write_in_two(descriptor: int, data: memoryview) -> int:
 
 client.socket = MarkedSocket  # type: ignore[misc]
 spool.posix = SimpleNamespace(**{**vars(posix), "write": write_in_two})  # type: ignore[attr-defined]
-marked_after(hook.stdin, "read_event", "event read")
+marked_after(run.stdin, "read_event", "event read")
 marked_after(throttle, "count_operation", "counted")
 marked_after(hand_over, "push", "Redis has it")
 marked_after(spool, "_write", "file written")
 marked_after(spool, "write_spool", "file in the spool")
-marked_after(hook, "_keep_markers", "marker written")
-hook.run(sys.argv[1])
+marked_after(run, "_keep_markers", "marker written")
+run.run(sys.argv[1])

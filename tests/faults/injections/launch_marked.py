@@ -7,18 +7,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hivepipe import scheduler, slow_worker, writer
-from hivepipe.archive import growth
-from hivepipe.claiming_worker import ClaimingWorker
-from hivepipe.handlers import summariser
-from hivepipe.periodic import Periodic
-from hivepipe.queues import housekeeping, ticks
-from hivepipe.queues.claims import Claims
-from hivepipe.stack import bell
-from hivepipe.store import migrations
-from hivepipe.store.database import Database
-from hivepipe.store.spending import Spending
+from hivepipe.archive import append
+from hivepipe.db import migrations
+from hivepipe.db.database import Database
+from hivepipe.db.spending import Spending
+from hivepipe.jobs.schedule_table import Periodic
+from hivepipe.operations import summariser
+from hivepipe.queue import housekeeping, ticks
+from hivepipe.queue.claims import Claims
+from hivepipe.stack import wake_up
 from hivepipe.summaries import call
+from hivepipe.worker import scheduler, slow_worker, writer
+from hivepipe.worker.claiming_worker import ClaimingWorker
 
 SCRIPT, FOLDER = Path(sys.argv[1]), Path(sys.argv[2])
 sys.path.append(str(Path(__file__).resolve().parents[3]))
@@ -78,7 +78,7 @@ marked_after(housekeeping, "send", "spool file in Redis")
 marked_after(Claims, "claim", "claimed")
 marked_after(Claims, "hand_on", "handed on")
 marked_after(Claims, "acknowledge", "acknowledged")
-marked_after(growth.os, "fsync", "lines archived")
+marked_after(append.os, "fsync", "lines archived")
 marked_after(migrations, "_back_up", "backup made")
 marked_after(slow_worker, "execute_slow", "executed")
 marked_after(slow_worker, "hand_back", "handed back")
@@ -94,5 +94,5 @@ if ROLE == "llm":
     marked_after(summariser, "ask", "answered")
     marked_after(Spending, "settle", "settled")
 if ROLE == "forwarder":
-    marked_after(bell.Bell, "wait", "rung, or a second later")
+    marked_after(wake_up.Bell, "wait", "rung, or a second later")
 runpy.run_path(str(SCRIPT), run_name="__main__")

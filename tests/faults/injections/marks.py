@@ -8,7 +8,7 @@ import os
 import time
 from pathlib import Path
 
-from hivepipe.black_box import BlackBox
+from hivepipe.worker.crash_marker import BlackBox
 
 LINGER_SECS = 0.03  # a step of microseconds is never hit by chance
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from random import Random
 
-from hivepipe.handlers.summaries import material_of
+from hivepipe.operations.summaries import material_of
 from tests.archive_scene import line
 from tests.conftest import until
 from tests.faults.injections.arena import Arena

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from hivepipe.queues.spool import write_spool
+from hivepipe.queue.spool import write_spool
 from tests.faults import oracle
 from tests.faults.injections.arena import Arena
 from tests.faults.injections.rounds import Fault

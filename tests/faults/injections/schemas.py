@@ -3,7 +3,7 @@
 import sqlite3
 from random import Random
 
-from hivepipe.store import migrations
+from hivepipe.db import migrations
 from tests.faults.injections.arena import Arena
 from tests.faults.injections.kills import kill_at, under_way
 from tests.faults.injections.rounds import Fault

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from random import Random
 
-from hivepipe.queues.reconciler import reconcile
+from hivepipe.queue.reconciler import reconcile
 from tests.conftest import QUEUES, Process, until
 from tests.faults.injections.arena import Arena
 from tests.faults.injections.kills import kept_hook, of, under_way

@@ -3,7 +3,7 @@
 import signal
 from random import Random
 
-from hivepipe.queues.spool import write_spool
+from hivepipe.queue.spool import write_spool
 from tests.archive_scene import line
 from tests.conftest import until
 from tests.faults import oracle

@@ -1,0 +1,1 @@
+"""What agents get from hivepipe: the memory server, memory search and the briefing."""

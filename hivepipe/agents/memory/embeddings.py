@@ -1,0 +1,89 @@
+"""Embeddings: vectors of texts, from an endpoint with OpenAI's API (POST <url>/embeddings).
+
+Nothing is sent unless the user configured the endpoint; texts are redacted before they are sent.
+"""
+
+import json
+import urllib.error
+import urllib.request
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http.client import HTTPException
+from math import isfinite, sqrt
+
+from hivepipe.errors import EmbeddingError
+from hivepipe.text.urls import KIND, is_local, is_web_address
+
+TIMEOUT_SECS = 30.0
+MOST_RESPONSE_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """An endpoint for embeddings; `key` may be empty for a local one."""
+
+    url: str
+    model: str
+    key: str
+
+
+# Errors of the network, of the protocol, of the response.
+_FAILURES = (
+    OSError,
+    HTTPException,
+    ValueError,
+    LookupError,
+    TypeError,
+    ArithmeticError,
+    RecursionError,
+)
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Refuses redirects, which would pass the key on to another server."""
+
+    def redirect_request(self, *_: object, **__: object) -> None:
+        return None
+
+
+def embed(provider: Provider, texts: Sequence[str]) -> list[bytes]:
+    """Return a vector of length one for each text, as 32-bit floats; EmbeddingError."""
+    if not is_web_address(provider.url):
+        raise EmbeddingError(f"embeddings_url must be {KIND}")
+    body = json.dumps({"model": provider.model, "input": list(texts)}).encode()
+    headers = {"Content-Type": "application/json"}
+    if provider.key:
+        headers["Authorization"] = f"Bearer {provider.key}"
+    request = urllib.request.Request(f"{provider.url.rstrip('/')}/embeddings", body, headers)
+    try:
+        with _opener(provider.url).open(request, timeout=TIMEOUT_SECS) as reply:
+            said = json.loads(reply.read(MOST_RESPONSE_BYTES))
+        found = sorted(said["data"], key=lambda entry: entry["index"])
+        vectors = [_normal(entry["embedding"]) for entry in found]
+    except urllib.error.HTTPError as error:
+        raise EmbeddingError(f"{provider.url} answers {error.code}") from None
+    except _FAILURES as error:  # from None: its text may contain a header
+        raise EmbeddingError(f"{provider.url}: {type(error).__name__}") from None
+    if len(vectors) != len(texts):
+        raise EmbeddingError(f"{provider.url} returned {len(vectors)} vectors for {len(texts)}")
+    return vectors
+
+
+def _opener(url: str) -> urllib.request.OpenerDirector:
+    direct = [urllib.request.ProxyHandler({})] if is_local(url) else []
+    return urllib.request.build_opener(_NoRedirect, *direct)
+
+
+def _normal(values: Sequence[float]) -> bytes:
+    length = sqrt(sum(value * value for value in values)) or 1.0
+    if not isfinite(length):
+        raise ValueError("no vector")
+    return array("f", [value / length for value in values]).tobytes()
+
+
+def similarity(one: bytes, other: bytes) -> float:
+    """Return the cosine of two vectors of length one; 0 if their sizes differ."""
+    if len(one) != len(other):
+        return 0.0
+    return sum(a * b for a, b in zip(array("f", one), array("f", other), strict=True))

@@ -1,0 +1,1 @@
+"""Alerts: the rules, and the notification of people."""

@@ -1,0 +1,131 @@
+"""Send an alert to the user's command or webhook: one attempt, with a time limit.
+
+Both run in a process group of their own, which is killed at the limit: a socket timeout would not
+end a server that sends a byte per second. Error texts contain nothing of the command line and the
+address, since both may hold a secret.
+
+    python -I -m hivepipe.alerts.notify    posts the request on its stdin
+"""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from contextlib import suppress
+from http.client import HTTPException
+from typing import IO
+from urllib.parse import urlsplit
+
+from hivepipe.files import core_dumps
+from hivepipe.redact import redact_text
+from hivepipe.text.urls import is_local
+
+LIMIT_SECS = 10
+LOOK_EVERY_SECS = 0.02
+ANSWER_BYTES = 1 << 16
+WORDS_BYTES = 2000
+WORDS_CHARACTERS = 200
+_SCHEMES = ("http", "https")
+
+
+def run(command: str, said: Mapping[str, str]) -> str:
+    """Run the command without a shell, with the alert as JSON on stdin; return an error or ""."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        return f"the command cannot be read: {error}"
+    if not words:
+        return "the command is empty"
+    return told(words, json.dumps(said))
+
+
+def post(url: str, said: Mapping[str, object]) -> str:
+    """POST JSON to an address of the user's; return an error or ""."""
+    words = [sys.executable, "-I", "-m", "hivepipe.alerts.notify"]
+    return told(words, json.dumps({"url": url, "said": said})).removeprefix("exit code 1: ")
+
+
+def told(words: list[str], data: str) -> str:
+    """Run a command with data on stdin and a time limit; return an error or ""."""
+    try:
+        process = subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:  # ValueError: an argument contains a NUL byte
+        reason = error.strerror if isinstance(error, OSError) else "it holds a NUL"
+        return f"the command cannot be run: {reason}"
+    assert process.stdin is not None
+    assert process.stderr is not None
+    try:
+        with suppress(BrokenPipeError), process.stdin as stdin:
+            stdin.write(data.encode())
+        last_words = _watch(process, process.stderr)
+    finally:
+        with suppress(ProcessLookupError):  # children that it left, also after success
+            os.killpg(process.pid, signal.SIGKILL)
+        process.stderr.close()
+        process.wait()
+    if last_words is None:
+        return f"not done within {LIMIT_SECS} s"
+    said = redact_text(last_words.decode("utf-8", "replace"))[-WORDS_CHARACTERS:].strip()
+    return f"exit code {process.returncode}: {said}" if process.returncode else ""
+
+
+def _watch(process: subprocess.Popen[bytes], stderr: IO[bytes]) -> bytes | None:
+    """Return the end of a process's stderr, or None if it has not ended in time."""
+    os.set_blocking(stderr.fileno(), False)  # a child of the process may keep it open
+    last = b""
+    deadline = time.monotonic() + LIMIT_SECS
+    while time.monotonic() < deadline:
+        is_over = process.poll() is not None
+        chunk = stderr.read(1 << 16)
+        last = (last + (chunk or b""))[-WORDS_BYTES:]
+        if is_over:
+            return last
+        if not chunk:
+            time.sleep(LOOK_EVERY_SECS)
+    return None
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Refuses redirects: a redirected POST would become a GET without the alert."""
+
+    def redirect_request(self, *_: object) -> None:
+        """Return no new request: the redirect counts as an error."""
+
+
+def exchange(url: str, said: object, headers: Mapping[str, str]) -> tuple[str, bytes]:
+    """POST JSON; return an error or "", without the address in it, and the answer."""
+    all_headers = {"Content-Type": "application/json", **headers}
+    data = json.dumps(said).encode()
+    handlers = [_NoRedirect(), *([urllib.request.ProxyHandler({})] if is_local(url) else [])]
+    try:
+        if urlsplit(url).scheme not in _SCHEMES:
+            return "this is no http or https address", b""
+        request = urllib.request.Request(url, data, all_headers, method="POST")
+        with urllib.request.build_opener(*handlers).open(request, timeout=LIMIT_SECS) as answer:
+            return "", answer.read(ANSWER_BYTES)
+    except urllib.error.HTTPError as error:
+        with suppress(OSError, HTTPException):
+            return f"HTTP {error.code}", error.read(ANSWER_BYTES)
+        return f"HTTP {error.code}", b""
+    except urllib.error.URLError as error:
+        return getattr(error.reason, "strerror", None) or str(error.reason), b""
+    except (OSError, ValueError, HTTPException) as error:
+        return type(error).__name__, b""
+
+
+if __name__ == "__main__":
+    core_dumps.close_memory()
+    asked = json.load(sys.stdin)
+    sys.exit(exchange(asked["url"], asked["said"], {})[0] or None)

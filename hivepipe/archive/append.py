@@ -1,0 +1,227 @@
+"""Append the new lines of a transcript to its archive, redacted, one portion at a time.
+
+A portion is synced to disk before it is yielded. The caller then writes the checkpoint (`Reach`). A
+kill leaves the old checkpoint, and the lines behind it are cut off and written again, or the new
+one.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import IO, BinaryIO
+
+from hivepipe.archive.archive_files import Kept, summed
+from hivepipe.archive.offsets import Reach
+from hivepipe.archive.reading import LineReader, tail_checksum
+from hivepipe.archive.removed_lines import Surplus
+from hivepipe.archive.sources import Source
+from hivepipe.archive.totals import Counted, Tallies
+from hivepipe.errors import EditedArchiveError, StoppedError
+from hivepipe.transcripts.session_facts import Said
+from hivepipe.transcripts.usage import Usage
+
+PORTION_BYTES = 32 << 20
+# Room for placeholders longer than their secrets, when fewer secrets were known
+_ROOM_BYTES = 1 << 20
+
+# line -> (redacted line, names of the rules that matched)
+Redact = Callable[[bytes], tuple[bytes, tuple[str, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """The result of one portion; `before` and `after` are checkpoints."""
+
+    before: Reach
+    after: Reach
+    surplus: bytes
+    lines: int
+    redactions: Counter[str]
+    usages: list[Usage]
+    said: Said
+    counted: Counted
+
+
+def portions(
+    kept: Kept,
+    reach: Reach | None,
+    source: Source,
+    tallies: Tallies,
+    redact: Redact,
+    redact_alone: Redact,
+    should_stop: Callable[[], bool],
+    claim: Callable[[], None],
+) -> Iterator[Portion]:
+    """Append new lines, yielding at least every 32 MB; StoppedError: the process is to stop.
+
+    `reach` is the last checkpoint; None: unknown. `claim` is called before a file is made. `redact`
+    may learn secrets from line to line, `redact_alone` uses the rules only. EditedArchiveError: the
+    archive is not as it was written.
+    """
+    size = source.status.st_size
+    surplus = Surplus()
+    before = reach if reach and _goes_on(kept, reach, source, size) else None
+    if before:
+        if size == before.source_bytes:
+            return
+        surplus = Surplus(kept.surplus() if before.surplus else b"")
+        if surplus.checksum != before.surplus:
+            before = None
+    if reach:
+        either = (redact, redact_alone)
+        _refuse_edited(kept, reach, source, either, surplus if before else None)
+    claim()
+    with os.fdopen(kept.open_to_append(), "r+b") as archive:
+        if before is None:
+            before, surplus = _taken_stock(archive)
+            counted = tallies.anew(kept, before)
+        else:
+            counted = tallies.take(kept, before)
+        archive.truncate(before.length)
+        archive.seek(before.length)
+        growth = _Growth(source, redact, counted, surplus, reach, before)
+        yield from growth.portions(archive, should_stop)
+
+
+def _goes_on(kept: Kept, reach: Reach, source: Source, size: int) -> bool:
+    """Tell whether archive and transcript are the files of the checkpoint, possibly longer."""
+    status = kept.lines_status()
+    is_whole = status is not None and (kept.is_packed or status.st_size >= reach.length)
+    return (
+        is_whole
+        and size >= reach.source_bytes
+        and tail_checksum(source.descriptor, reach.source_bytes) == reach.source_tail
+    )
+
+
+def _refuse_edited(
+    kept: Kept,
+    reach: Reach,
+    source: Source,
+    either: tuple[Redact, Redact],
+    surplus: Surplus | None,
+) -> None:
+    """Raise EditedArchiveError if the lines are neither as committed nor left by a killed process.
+
+    `surplus` None: the lines behind the checkpoint are kept, so they are not checked.
+    """
+    status = kept.lines_status()
+    if status is None or _is_untouched(kept, status, reach):
+        return
+    with kept.open_to_read() as lines:
+        if summed(lines, reach.length) != (reach.length, reach.checksum):
+            raise EditedArchiveError
+        if surplus and not _is_torn_write(lines, reach, source, either, surplus.copy()):
+            raise EditedArchiveError
+
+
+def _is_untouched(kept: Kept, status: os.stat_result, reach: Reach) -> bool:
+    same_time = status.st_mtime_ns == reach.stamp
+    return same_time and (kept.is_packed or status.st_size == reach.length)
+
+
+def _is_torn_write(
+    lines: BinaryIO, reach: Reach, source: Source, either: tuple[Redact, Redact], surplus: Surplus
+) -> bool:
+    """Tell whether the lines behind the checkpoint are the start of what would be written there.
+
+    The process that wrote them may have known fewer secrets of the session.
+    """
+    redact, redact_alone = either
+    reader = LineReader(source.descriptor, reach.source_bytes, reach.source_checksum)
+    for batch in reader.batches():
+        for raw in batch:
+            line = redact(raw)[0]
+            if surplus.take(line):
+                continue
+            left = lines.readline(len(raw) + len(line) + _ROOM_BYTES)
+            if left.endswith(b"\n"):
+                if line not in (left[:-1], redact(left[:-1])[0]):
+                    return False
+            else:
+                ends = (line, redact_alone(raw)[0])
+                return any(end.startswith(left) for end in ends) and not lines.read(1)
+    return not lines.read(1)
+
+
+def _taken_stock(archive: IO[bytes]) -> tuple[Reach, Surplus]:
+    """Return the checkpoint of an archive read from its lines, and all its lines as surplus."""
+    surplus = Surplus()
+    reader = LineReader(archive.fileno(), takes_open_end=False)
+    for batch in reader.batches():
+        surplus.add(batch)
+    return Reach(reader.offset, reader.checksum), surplus
+
+
+class _Growth:
+    """The state of extending one archive from one transcript."""
+
+    def __init__(
+        self,
+        source: Source,
+        redact: Redact,
+        counted: Counted,
+        surplus: Surplus,
+        committed: Reach | None,
+        before: Reach,
+    ) -> None:
+        self._source = source
+        self._redact = redact
+        self._counted = counted
+        self._surplus = surplus
+        self._committed = committed
+        self._before = before
+        self._lines = 0
+        self._redactions = Counter[str]()
+
+    def portions(self, archive: IO[bytes], should_stop: Callable[[], bool]) -> Iterator[Portion]:
+        reader = LineReader(
+            self._source.descriptor, self._before.source_bytes, self._before.source_checksum
+        )
+        for batch in reader.batches():
+            self._append(archive, batch)
+            is_told_to_stop = should_stop()
+            if is_told_to_stop or reader.offset - self._before.source_bytes >= PORTION_BYTES:
+                yield self._portion(archive, reader)
+            if is_told_to_stop:
+                raise StoppedError
+        if self._reach(reader) != self._committed:
+            yield self._portion(archive, reader)
+
+    def _append(self, archive: IO[bytes], batch: list[bytes]) -> None:
+        redacted = [self._redact(line) for line in batch]
+        added = [(line, found) for line, found in redacted if not self._surplus.take(line)]
+        archive.writelines(line + b"\n" for line, _ in added)
+        self._counted.feed([line for line, _ in added])
+        self._lines += len(added)
+        for _, found in added:
+            self._redactions.update(found)
+
+    def _portion(self, archive: IO[bytes], reader: LineReader) -> Portion:
+        archive.flush()
+        os.fsync(archive.fileno())
+        portion = Portion(
+            before=self._before,
+            after=self._reach(reader, os.fstat(archive.fileno()).st_mtime_ns),
+            surplus=self._surplus.text(),
+            lines=self._lines,
+            redactions=self._redactions,
+            usages=self._counted.tally.take_usages(),
+            said=self._counted.tally.take_said(),
+            counted=self._counted,
+        )
+        self._before = self._committed = portion.after
+        self._lines, self._redactions = 0, Counter()
+        return portion
+
+    def _reach(self, reader: LineReader, stamp: int = 0) -> Reach:
+        return Reach(
+            length=self._counted.length,
+            checksum=self._counted.checksum,
+            source_bytes=reader.offset,
+            source_checksum=reader.checksum,
+            source_tail=tail_checksum(self._source.descriptor, reader.offset),
+            surplus=self._surplus.checksum,
+            stamp=stamp,
+        )

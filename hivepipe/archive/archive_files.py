@@ -1,0 +1,277 @@
+"""The files of one archive: its lines, their checkpoint (`Reach`) and derived files.
+
+They are written in this order: lines, checkpoint, metadata, tally. The checkpoint is overwritten in
+place by one write. Metadata and tally are replaced atomically and can be rebuilt from the lines.
+
+The checkpoint has the checksum of the lines, and the metadata have their own. Files that do not
+match were changed by another program, and are left as they are.
+"""
+
+import dataclasses
+import gzip
+import os
+import shutil
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO, cast
+
+import orjson
+
+from hivepipe.archive.naming import ArchiveName
+from hivepipe.archive.offsets import Reach
+from hivepipe.files.folders import Folder
+
+Meta = dict[str, Any]
+
+Stamp = tuple[int, ...]  # changes whenever the file does; empty: no file
+
+COPY_BYTES = 1 << 20
+META_SUFFIX = ".meta.json"
+_META_SUM = "meta_crc32"
+
+
+class Kept:
+    """The files of one archive, in an open folder."""
+
+    def __init__(self, folder: Folder, name: ArchiveName) -> None:
+        """Set the file names; nothing is made or read yet."""
+        self.name = name
+        self._folder = folder
+        self._lines = f"{name.stem}.jsonl"
+        self._packed = f"{name.stem}.jsonl.gz"
+        self._meta = f"{name.stem}{META_SUFFIX}"
+        self._reach = f".{name.stem}.reach"
+        self._tally = f".{name.stem}.tally"
+        self._surplus = f".{name.stem}.surplus"
+        self._learned = f".{name.stem}.learned"
+
+    # ---- files other than the lines
+
+    def reach(self) -> Reach | None:
+        """Return the last checkpoint; None: unknown, and the lines have to be read."""
+        data = self._folder.read(self._reach)
+        if not data:
+            return Reach.of_meta(self.meta())
+        first, *others = [Reach.parse(line) for line in data.splitlines()]
+        # A process was killed while it replaced the lines: their checksum shows which reach
+        # applies.
+        return next((each for each in others if each and self._is_whole(each)), first)
+
+    def write_reach(self, reach: Reach) -> None:
+        """Commit the lines that were written since the last checkpoint."""
+        self._folder.overwrite(self._reach, reach.text())
+
+    def learned(self) -> bytes:
+        """Return the learned secrets; empty if there are none."""
+        return self._folder.read(self._learned) or b""
+
+    def write_learned(self, data: bytes) -> None:
+        """Write the learned secrets."""
+        self._folder.replace(self._learned, data)
+
+    def meta(self) -> Meta | None:
+        """Return the metadata; None: there are none, or they cannot be parsed."""
+        return _meta_of(self._folder.read(self._meta))
+
+    def write_meta(self, meta: Meta) -> None:
+        """Replace the metadata."""
+        self._folder.replace(self._meta, _meta_text(meta))
+
+    def meta_is_as_written(self) -> bool:
+        """Tell whether the metadata are as hivepipe wrote them.
+
+        Also true if there are none, if they are damaged, and for those of 1.0.0, which have no
+        checksum.
+        """
+        data = self._folder.read(self._meta)
+        meta = _meta_of(data)
+        if data is None or meta is None:
+            return True
+        return _META_SUM.encode() not in data or data == _meta_text(meta)
+
+    def meta_size(self) -> int:
+        """Return the size of the metadata in bytes; 0 without any."""
+        status = self._folder.status(self._meta)
+        return status.st_size if status else 0
+
+    def meta_stamp(self) -> Stamp:
+        """Return a value that changes whenever the metadata do."""
+        status = self._folder.status(self._meta)
+        return (status.st_ino, status.st_size, status.st_mtime_ns) if status else ()
+
+    def tally(self) -> bytes:
+        """Return the saved tally; empty if there is none."""
+        return self._folder.read(self._tally) or b""
+
+    def write_tally(self, data: bytes) -> None:
+        """Save a tally."""
+        self._folder.replace(self._tally, data)
+
+    def remove_tally(self) -> None:
+        """Remove the saved tally."""
+        self._folder.remove(self._tally)
+
+    def surplus(self) -> bytes:
+        """Return the hashes of lines that the transcript no longer has; empty without any."""
+        return self._folder.read(self._surplus) or b""
+
+    def write_surplus(self, data: bytes) -> None:
+        """Write the hashes of lines that the transcript no longer has."""
+        self._folder.replace(self._surplus, data)
+
+    def remove_surplus(self) -> None:
+        """Remove these hashes, when the transcript has all lines again."""
+        self._folder.remove(self._surplus)
+
+    # ---- lines
+
+    @property
+    def is_packed(self) -> bool:
+        """Tell whether the lines are compressed. If both files exist, the plain one counts."""
+        return self._folder.status(self._lines) is None and bool(self._folder.status(self._packed))
+
+    @property
+    def path(self) -> str:
+        """Return the path of the lines' file, relative to the root."""
+        return f"{self.name.path}.gz" if self.is_packed else self.name.path
+
+    def lines_status(self) -> os.stat_result | None:
+        """Return the file status of the lines; None: there is no file."""
+        return self._folder.status(self._lines) or self._folder.status(self._packed)
+
+    def open_to_append(self) -> int:
+        """Return a descriptor to read and append lines; a compressed archive is unpacked."""
+        if self.is_packed:
+            self._unpack()
+        return self._folder.open(self._lines, os.O_RDWR | os.O_CREAT)
+
+    @contextmanager
+    def open_to_read(self) -> Iterator[BinaryIO]:
+        """Open the lines for reading, compressed or not.
+
+        FileNotFoundError: there are none. BadGzipFile, also during reading: they are damaged.
+        """
+        packed = self.is_packed
+        descriptor = self._folder.open(self._packed if packed else self._lines)
+        with os.fdopen(descriptor, "rb") as file:
+            if not packed:
+                yield file
+                return
+            try:
+                with gzip.open(file) as unpacked:
+                    yield cast(BinaryIO, unpacked)
+            except (EOFError, zlib.error) as error:
+                raise gzip.BadGzipFile(str(error)) from error
+
+    def replace_lines(self, lines: Iterable[bytes], reach: Reach) -> Reach:
+        """Replace all lines atomically; return the new checkpoint. The modification time stays."""
+        temporary = f".{self._lines}.tmp"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        length = checksum = 0
+        with os.fdopen(self._folder.open(temporary, flags), "wb") as out:
+            for line in lines:
+                out.write(line)
+                length += len(line)
+                checksum = zlib.crc32(line, checksum)
+            out.flush()
+            before = self.lines_status()
+            if before:
+                os.utime(out.fileno(), ns=(before.st_atime_ns, before.st_mtime_ns))
+            os.fsync(out.fileno())
+            stamp = os.fstat(out.fileno()).st_mtime_ns
+        after = dataclasses.replace(reach, length=length, checksum=checksum, stamp=stamp)
+        self._folder.replace(self._reach, reach.text() + after.text())
+        self._folder.rename(temporary, self._lines)
+        self._folder.replace(self._reach, after.text())
+        self._folder.remove(self._packed)
+        return after
+
+    def _unpack(self) -> None:
+        temporary = f".{self._lines}.tmp"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        with (
+            self.open_to_read() as packed,
+            os.fdopen(self._folder.open(temporary, flags), "wb") as out,
+        ):
+            shutil.copyfileobj(packed, out, COPY_BYTES)
+            out.flush()
+            os.fsync(out.fileno())
+        self._folder.rename(temporary, self._lines)
+        self._folder.remove(self._packed)
+
+    def pack(self) -> Iterator[int]:
+        """Compress the lines, yielding sizes of chunks so that the caller can stop in between.
+
+        The modification time stays, because retention depends on it.
+        """
+        temporary = f".{self._packed}.tmp"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        with (
+            os.fdopen(self._folder.open(self._lines), "rb") as lines,
+            os.fdopen(self._folder.open(temporary, flags), "wb") as out,
+        ):
+            with gzip.GzipFile("", "wb", fileobj=out, mtime=0) as packed:
+                while chunk := lines.read(COPY_BYTES):
+                    packed.write(chunk)
+                    yield len(chunk)
+            out.flush()
+            status = os.fstat(lines.fileno())
+            os.utime(out.fileno(), ns=(status.st_atime_ns, status.st_mtime_ns))
+            os.fsync(out.fileno())
+        self._folder.rename(temporary, self._packed)
+        self._folder.remove(self._lines)
+
+    def exists(self) -> bool:
+        """Tell whether a visible file of an archive exists."""
+        return any(self._folder.status(each) for each in (self._lines, self._packed, self._meta))
+
+    def is_as_written(self) -> bool:
+        """Tell whether all files are as hivepipe wrote them; reads all lines."""
+        reach = self.reach()
+        return reach is not None and self.meta_is_as_written() and self._is_whole(reach)
+
+    def lines_are_as_written(self) -> bool:
+        """Tell whether the lines are as committed, with nothing behind them; reads all lines."""
+        reach = self.reach()
+        return reach is not None and self._is_whole(reach)
+
+    def _is_whole(self, reach: Reach) -> bool:
+        if self.lines_status() is None:
+            return False
+        with self.open_to_read() as lines:
+            return summed(lines, reach.length) == (reach.length, reach.checksum) and not (
+                lines.read(1)
+            )
+
+    def remove(self) -> int:
+        """Remove all files of the archive, the lines last; return how many there were."""
+        hidden = (self._reach, self._tally, self._surplus, self._learned)
+        names = (self._meta, *hidden, self._packed, self._lines)
+        halves = (f".{name.removeprefix('.')}.tmp" for name in names)
+        return sum(self._folder.remove(name) for name in (*halves, *names))
+
+
+def summed(lines: BinaryIO, size: int) -> tuple[int, int]:
+    """Read up to `size` bytes; return how many there were, and their CRC-32."""
+    length = checksum = 0
+    while length < size and (chunk := lines.read(min(COPY_BYTES, size - length))):
+        length += len(chunk)
+        checksum = zlib.crc32(chunk, checksum)
+    return length, checksum
+
+
+def _meta_of(data: bytes | None) -> Meta | None:
+    try:
+        meta = orjson.loads(data) if data else None
+    except ValueError:
+        return None
+    if not isinstance(meta, dict):
+        return None
+    meta.pop(_META_SUM, None)
+    return meta
+
+
+def _meta_text(meta: Meta) -> bytes:
+    checksum = f"{zlib.crc32(orjson.dumps(meta)):08x}"
+    return orjson.dumps({**meta, _META_SUM: checksum}, option=orjson.OPT_APPEND_NEWLINE)

@@ -1,0 +1,211 @@
+"""Find, read and remove the archives of one root.
+
+The metadata of the last archives used are cached while their files stay the same.
+"""
+
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+
+import orjson
+
+from hivepipe.archive.archive_files import META_SUFFIX, Kept, Meta, Stamp
+from hivepipe.archive.found_values import Learning
+from hivepipe.archive.index import Entry, Index, is_entry, key_of
+from hivepipe.archive.locks import let_everybody_finish, locked
+from hivepipe.archive.month_folders import month_folders, remove_empty
+from hivepipe.archive.naming import ArchiveName
+from hivepipe.archive.totals import Tallies
+from hivepipe.errors import ArchiveError
+from hivepipe.files.folders import Folder
+from hivepipe.files.manifest import Manifest
+from hivepipe.transcripts.totals import Tally
+
+AT_HAND = 256
+
+
+class Shelf:
+    """The archives below one root."""
+
+    def __init__(self, root: str, manifest: Manifest) -> None:
+        """Set up the caches; nothing is made or read yet."""
+        self.root = root
+        self.manifest = manifest
+        self.index = Index(root, manifest)
+        self._tallies = Tallies()
+        self._metas: OrderedDict[str, tuple[Stamp, Meta]] = OrderedDict()
+
+    @contextmanager
+    def opened(self, entry: Entry) -> Iterator[Kept]:
+        """Open the archive of an entry; FileNotFoundError: its folder is gone."""
+        name = ArchiveName.of_path(entry["path"])
+        with Folder(self.root, *name.folders) as folder:
+            yield Kept(folder, name)
+
+    def meta(self, kept: Kept) -> Meta | None:
+        """Return the metadata of an archive, from the cache if the file is unchanged; None without
+        any.
+        """
+        stamp = kept.meta_stamp()
+        known = self._metas.get(kept.name.path)
+        if known and known[0] == stamp:
+            return known[1]
+        meta = kept.meta()
+        if meta is not None:
+            self.remember(kept, stamp, meta)
+        return meta
+
+    def remember(self, kept: Kept, stamp: Stamp, meta: Meta) -> None:
+        """Cache metadata for as long as their file is unchanged."""
+        self._metas[kept.name.path] = (stamp, meta)
+        self._metas.move_to_end(kept.name.path)
+        if len(self._metas) > AT_HAND:
+            self._metas.popitem(last=False)
+
+    def tally(self, kept: Kept) -> Tally | None:
+        """Return the tally of an archive, for reading only; None without a checkpoint."""
+        reach = kept.reach()
+        if reach is None:
+            return None
+        counted = self._tallies.take(kept, reach)
+        self._tallies.keep(kept, counted)
+        return counted.tally
+
+    def meta_of(self, entry: Entry) -> Meta | None:
+        """Return the metadata of an entry's archive; None: they are gone, or cannot be read."""
+        try:
+            with self.opened(entry) as kept:
+                return self.meta(kept)
+        except OSError:
+            return None
+
+    def of_session(self, session: str) -> dict[str, Entry]:
+        """Return key -> entry of a session and its subagents."""
+        entry = self.index.entries().get(session)
+        own = {session: entry} if entry else {}
+        return own | self.of_subagents(session)
+
+    def of_subagents(self, session: str) -> dict[str, Entry]:
+        """Return key -> entry of a session's subagents."""
+        entries = self.index.entries()
+        keys = [key for key in entries if key.startswith(f"{session}/")]
+        return {key: entries[key] for key in sorted(keys)}
+
+    def known_of(self, session: str) -> list[str]:
+        """Return the learned secrets of all archives of a session, for `Redactor.of_session`."""
+        known: dict[str, None] = {}
+        for entry in self.of_session(session).values():
+            with suppress(OSError), self.opened(entry) as kept:
+                known |= dict.fromkeys(Learning.of(kept).known)
+        return list(known)
+
+    def find(self, start: str) -> tuple[str, Entry]:
+        """Return the archive whose session or subagent id starts so; ArchiveError: none, or
+        several.
+        """
+        entries = self.index.entries()
+        found = [key for key in entries if start in (key, entries[key]["agent_id"])] or [
+            key
+            for key, entry in entries.items()
+            if (entry["agent_id"] or entry["session_id"]).startswith(start)
+        ]
+        if not found:
+            raise ArchiveError(f"no archive of a session or subagent {start}")
+        if len(found) > 1:
+            some = ", ".join(sorted(found)[:5])
+            raise ArchiveError(f"more than one archive begins with {start}: {some}")
+        return found[0], entries[found[0]]
+
+    def on_disk(self) -> Iterator[tuple[str, Entry]]:
+        """Yield every archive of ours that has metadata, also without an index entry."""
+        made = self.manifest.made()
+        for entry, kept in self.each_on_disk():
+            if kept.name.path in made:
+                yield key_of(entry), entry
+
+    def each_on_disk(self) -> Iterator[tuple[Entry, Kept]]:
+        """Yield every archive that has valid metadata, also those that are not in the manifest."""
+        for names in month_folders(self.root):
+            with suppress(FileNotFoundError), Folder(self.root, *names) as folder:
+                for file in folder.names():
+                    if not file.endswith(META_SUFFIX):
+                        continue
+                    kept = Kept(folder, ArchiveName(names, file.removesuffix(META_SUFFIX)))
+                    meta = kept.meta()
+                    if meta is None or kept.lines_status() is None:
+                        continue
+                    entry = entry_of(meta, kept)
+                    if is_entry(entry):
+                        yield entry, kept
+
+    def holds(self, entry: Entry, is_held: Callable[[bytes], bool]) -> bool:
+        """Tell whether `is_held` is true for any line of an archive, or for its metadata."""
+        with suppress(OSError), self.opened(entry) as kept:
+            if is_held(orjson.dumps(kept.meta() or {})):
+                return True
+            with kept.open_to_read() as lines:
+                return any(map(is_held, lines))
+        return False
+
+    def remove_sessions(self, sessions: Collection[str]) -> list[str]:
+        """Remove the archives of sessions and their subagents; return their paths.
+
+        This includes archives that are not in the index. A session that goes on is archived again
+        unless the caller has recorded it as forgotten.
+        """
+        if not os.path.isdir(self.root):
+            return []
+        let_everybody_finish(self.root)
+        known = {**dict(self.on_disk()), **self.index.entries()}
+        removed = []
+        for key, entry in sorted(known.items()):
+            if entry["session_id"] in sessions:
+                with locked(self.root, key):
+                    self._remove(key, entry)
+                removed.append(entry["path"])
+        return removed
+
+    def remove_if_older(self, key: str, before: float) -> bool:
+        """Remove an archive that has not grown since `before` (seconds of 1970); return whether it
+        was.
+
+        An archive that was edited stays: a person works with it.
+        """
+        with locked(self.root, key):
+            entry = self.index.entries().get(key)
+            if entry is None:
+                return False
+            with suppress(FileNotFoundError), self.opened(entry) as kept:
+                status = kept.lines_status()
+                if status is not None and (status.st_mtime >= before or not kept.is_as_written()):
+                    return False
+            self._remove(key, entry)
+        return True
+
+    def _remove(self, key: str, entry: Entry) -> None:
+        with suppress(FileNotFoundError), self.opened(entry) as kept:
+            kept.remove()
+            self._tallies.drop(kept)
+        with suppress(FileNotFoundError):
+            remove_empty(self.root, *ArchiveName.of_path(entry["path"]).folders)
+        self.manifest.disown(ArchiveName.of_path(entry["path"]).path)
+        self.index.change({key: None})
+
+
+def entry_of(meta: Meta, kept: Kept) -> Entry:
+    """Return the index entry of an archive."""
+    return {
+        "kind": text_of(meta, "kind"),
+        "session_id": text_of(meta, "session_id"),
+        "agent_id": text_of(meta, "task_id"),
+        "agent_type": text_of(meta, "agent_type"),
+        "started_at": kept.name.started_at,
+        "path": kept.path,
+    }
+
+
+def text_of(meta: Meta, name: str) -> str:
+    """Return a text of the metadata; "" if it is missing or not a text."""
+    value = meta.get(name)
+    return value if isinstance(value, str) else ""

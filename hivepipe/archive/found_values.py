@@ -1,0 +1,84 @@
+"""Secrets found once in a session: all its archives are redacted of them, earlier lines included.
+
+Each archive keeps the secrets of its own lines; together they are the known ones of the session. An
+archive is cleared of all secrets known by then when its transcript has settled.
+"""
+
+import zlib
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+import orjson
+
+from hivepipe.archive.archive_files import Kept
+from hivepipe.archive.offsets import Reach
+from hivepipe.redact.redactor import Redactor
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """The learned secrets of one archive; damaged data are treated as empty."""
+
+    known: tuple[str, ...] = ()  # the lines of `Redactor.known`
+    cleared: int = 0  # checksum of the secrets that its lines were cleared of; 0: none
+    edition: int = 0  # number of times that its lines were replaced
+
+    @classmethod
+    def of(cls, kept: Kept) -> "Learning":
+        """Read the learned secrets of an archive."""
+        try:
+            said = orjson.loads(kept.learned() or b"{}")
+            return cls(tuple(map(str, said["known"])), int(said["cleared"]), int(said["edition"]))
+        except (ValueError, KeyError, TypeError):
+            return cls()
+
+    def write(self, kept: Kept) -> None:
+        """Write them to the archive."""
+        said = {"known": self.known, "cleared": self.cleared, "edition": self.edition}
+        kept.write_learned(orjson.dumps(said))
+
+    def with_known(self, known: Iterable[str]) -> "Learning":
+        """Return a copy that has these too, in the order in which they were found."""
+        return replace(self, known=tuple(dict.fromkeys((*self.known, *known))))
+
+
+def checksum_of(known: Iterable[str]) -> int:
+    """Return a checksum of a set of lines; never 0."""
+    return zlib.crc32("\n".join(sorted(known)).encode()) or 1
+
+
+def clear(kept: Kept, redactor: Redactor) -> int:
+    """Redact an archive's lines; return how many changed.
+
+    The caller holds the lock and has checked the lines. A line without a secret keeps every byte,
+    and an archive without one is not written.
+    """
+    reach = kept.reach()
+    changed = 0
+
+    def counted() -> Iterator[bytes]:
+        nonlocal changed
+        for line, clean in _cleared(kept, reach, redactor):
+            changed += line != clean
+            yield clean
+
+    with closing(_cleared(kept, reach, redactor)) as pairs:
+        is_changed = any(line != clean for line, clean in pairs)
+    if reach and is_changed:
+        learning = Learning.of(kept)
+        # Written first, so that a search index of the old lines sees that they changed.
+        replace(learning, edition=learning.edition + 1).write(kept)
+        kept.replace_lines(counted(), reach)
+        kept.remove_tally()
+    return changed
+
+
+def _cleared(
+    kept: Kept, reach: Reach | None, redactor: Redactor
+) -> Generator[tuple[bytes, bytes], None, None]:
+    left = reach.length if reach else 0
+    with kept.open_to_read() as lines:
+        while left and (line := lines.readline()):
+            left -= len(line)
+            yield line, redactor.redact_line(line)[0]

@@ -1,0 +1,43 @@
+"""The folders of archives: one for each kind, agent type and month."""
+
+import os
+from collections.abc import Iterator
+
+from hivepipe.files.folders import Folder
+
+
+def remove_empty(base: str, *names: str) -> None:
+    """Remove the innermost of these folders and its parents, as far as they are empty.
+
+    The names of the folders may reveal something about the content. A process that makes a file
+    there at the same moment fails and tries again.
+    """
+    for end in range(len(names), 0, -1):
+        *outer, name = names[:end]
+        with Folder(base, *outer) as folder:
+            try:
+                folder.remove_folder(name)
+            except OSError:
+                return
+
+
+def month_folders(root: str) -> Iterator[tuple[str, ...]]:
+    """Yield the path segments of each folder of archives: main-session/2025-01, ..."""
+    for names in (("main-session",), *(("subagent", name) for name in _inside(root, "subagent"))):
+        for month in _inside(root, *names):
+            yield (*names, month)
+
+
+def _inside(root: str, *names: str) -> list[str]:
+    """Return the folders inside a folder, without links; [] if it is missing or a link."""
+    try:
+        with Folder(root, *names) as folder:
+            found = folder.names()
+    except OSError:
+        return []
+    path = "/".join((root, *names))
+    return [
+        name
+        for name in found
+        if os.path.isdir(f"{path}/{name}") and not os.path.islink(f"{path}/{name}")
+    ]

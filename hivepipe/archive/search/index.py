@@ -1,0 +1,344 @@
+"""The search index: the words of each archive line. It stores no readable text.
+
+    archives   one row per archive, and how far it is indexed (bytes of the plain lines)
+    passages   one row per line with text: offset, time, author, whether it is a call of
+               hivepipe or its result; its id is the rowid in the next two
+    pieces     contentless FTS5 table of trigrams: finds any part of a text
+    words      contentless FTS5 table of words: finds whole words and prefixes
+    own_calls  ids of calls of hivepipe, for the results that follow
+    skipped    one row per line that could not be indexed, and why
+
+All of it is derived from the archives: the next search rebuilds a deleted file.
+"""
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hivepipe.archive.search.own_calls import ToolUses
+from hivepipe.archive.search.passages import passage_of
+from hivepipe.archive.search.query import Filters, Term, folded, quoted
+from hivepipe.errors import SearchError
+from hivepipe.events.claude_code import clean
+
+INDEX_FILE = "search.db"
+VERSION = 5
+BUSY_TIMEOUT_SECS = 30.0
+LINES_PER_COMMIT = 5000
+LONGEST_REASON = 200
+TRIGRAM = 3
+
+_SCHEMA = f"""
+CREATE TABLE archives (
+  id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, session_id TEXT NOT NULL, agent TEXT NOT NULL,
+  project TEXT NOT NULL, bytes INTEGER NOT NULL, edition INTEGER NOT NULL);
+CREATE TABLE passages (
+  id INTEGER PRIMARY KEY, archive INTEGER NOT NULL, offset INTEGER NOT NULL, time TEXT NOT NULL,
+  who TEXT NOT NULL, is_own INTEGER NOT NULL);
+CREATE TABLE own_calls (
+  archive INTEGER NOT NULL, id TEXT NOT NULL, PRIMARY KEY (archive, id)) WITHOUT ROWID;
+CREATE VIRTUAL TABLE pieces USING fts5(
+  text, content='', columnsize=0, tokenize="trigram case_sensitive 1");
+CREATE VIRTUAL TABLE words USING fts5(
+  text, content='', columnsize=0, tokenize="unicode61 remove_diacritics 0 tokenchars '_'");
+CREATE TABLE skipped (
+  archive INTEGER NOT NULL, offset INTEGER NOT NULL, reason TEXT NOT NULL,
+  PRIMARY KEY (archive, offset));
+PRAGMA user_version={VERSION};
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """One archive as the index sees it; `lines_from` yields (offset, line) of the plain lines,
+    `size` is their length in bytes.
+    """
+
+    key: str
+    session: str
+    agent: str
+    project: str
+    size: int
+    lines_from: Callable[[int], Iterable[tuple[int, bytes]]]
+    began: str = ""
+    edition: int = 0  # how often lines that may have been indexed were changed
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One line that was found; `offset` is its position in the archive's plain lines."""
+
+    key: str
+    session: str
+    agent: str
+    project: str
+    offset: int
+    time: str
+    who: str
+
+
+class Skipped(NamedTuple):
+    """One line that could not be indexed; `offset` is its position, `reason` the error."""
+
+    key: str
+    offset: int
+    reason: str
+
+
+class SearchIndex:
+    """An open index; several processes may use one file."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or create it; SearchError: SQLite has no FTS5 here, or the file is broken."""
+        self._path = path
+        self._begin()
+
+    def _begin(self) -> None:
+        try:
+            self._db = self._open()
+            version = self._db.execute("PRAGMA user_version").fetchone()[0]
+            if version not in (0, VERSION):  # made by another version: rebuilding costs only time
+                self._db.close()
+                remove_index(self._path)
+                self._db = self._open()
+            with self._transaction():
+                if not self._db.execute("PRAGMA user_version").fetchone()[0]:
+                    for statement in _SCHEMA.split(";\n"):
+                        self._db.execute(statement)
+            self._db.execute(
+                "CREATE VIRTUAL TABLE temp.trigrams USING fts5vocab(main, pieces, row)"
+            )
+        except sqlite3.Error as error:
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: sqlite3.Error) -> SearchError:
+        # Neither a lock nor a full disk
+        is_broken = not isinstance(error, sqlite3.OperationalError)
+        hint = "; delete it to have it made anew" if is_broken else ""
+        return SearchError(f"cannot use {self._path}: {error}{hint}")
+
+    def _open(self) -> sqlite3.Connection:
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        db = sqlite3.connect(self._path, timeout=BUSY_TIMEOUT_SECS, isolation_level=None)
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA synchronous=NORMAL")
+        return db
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._db.close()
+
+    # ---- indexing
+
+    def has_another_edition(self, archived: Archived) -> bool:
+        """Tell whether indexed lines of an archive were changed since."""
+        sql = "SELECT 1 FROM archives WHERE key = :key AND edition != :edition"
+        return bool(self._ask(sql, {"key": archived.key, "edition": archived.edition}))
+
+    def begin_anew(self) -> None:
+        """Start an empty index: rows that FTS5 deletes would stay in its file for a while."""
+        self._db.close()
+        remove_index(self._path)
+        self._begin()
+
+    def missing_bytes(self, archived: Archived) -> int:
+        """Return the number of bytes of an archive that are not indexed yet."""
+        return archived.size - self._reach(archived.key)
+
+    def catch_up(self, archived: Archived, should_stop: Callable[[], bool] = lambda: False) -> int:
+        """Index the new lines of an archive; return the number of passages.
+
+        After a kill or a stop, committed lines stay indexed and the rest follows the next time.
+        SearchError: for instance, the disk is full.
+        """
+        if not self.missing_bytes(archived):
+            return 0
+        added, lines = 0, iter(archived.lines_from(self._reach(archived.key)))
+        while True:
+            with self._transaction():
+                row = self._claim(archived)
+                at_once = self._add(row, lines)
+            added += at_once[0]
+            if at_once[1] < LINES_PER_COMMIT or should_stop():
+                return added
+
+    def _claim(self, archived: Archived) -> int:
+        sql = """
+            INSERT INTO archives (key, session_id, agent, project, bytes, edition)
+            VALUES (:key, :session, :agent, :project, 0, :edition)
+            ON CONFLICT (key) DO UPDATE SET project = excluded.project RETURNING id
+        """
+        known = {
+            "key": archived.key,
+            "session": archived.session,
+            "agent": archived.agent,
+            "project": archived.project,
+            "edition": archived.edition,
+        }
+        return int(self._db.execute(sql, known).fetchone()[0])
+
+    def _add(self, archive: int, lines: Iterator[tuple[int, bytes]]) -> tuple[int, int]:
+        """Index up to LINES_PER_COMMIT lines; return the numbers of passages and of lines read.
+
+        Lines that another process has indexed meanwhile are skipped.
+        """
+        sql = "SELECT bytes FROM archives WHERE id = ?"
+        reach = self._db.execute(sql, (archive,)).fetchone()[0]
+        added = read = 0
+        for offset, raw in lines:
+            read += 1
+            if offset >= reach:
+                added += self._add_line(archive, offset, raw)
+                reach = offset + len(raw)
+            if read == LINES_PER_COMMIT:
+                break
+        self._db.execute("UPDATE archives SET bytes = ? WHERE id = ?", (reach, archive))
+        return added, read
+
+    def _add_line(self, archive: int, offset: int, raw: bytes) -> int:
+        try:
+            passage = passage_of(raw)
+        except Exception as error:  # noqa: BLE001  a bad line must not stop the others
+            self._skip(archive, offset, str(error) or type(error).__name__)
+            return 0
+        if passage is None:
+            return 0
+        row = self._db.execute(
+            "INSERT INTO passages (archive, offset, time, who, is_own) VALUES (?, ?, ?, ?, ?)",
+            (archive, offset, passage.time, passage.who, self._is_own(archive, passage.uses)),
+        ).lastrowid
+        text = folded(passage.words)
+        self._db.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (row, text))
+        # The last two characters start a trigram too, so that terms of one or two are found.
+        self._db.execute("INSERT INTO pieces (rowid, text) VALUES (?, ?)", (row, f"{text}\n\n"))
+        return 1
+
+    def _is_own(self, archive: int, uses: ToolUses) -> bool:
+        """Tell whether a line is nothing but calls of hivepipe or their results."""
+        note = "INSERT OR IGNORE INTO own_calls (archive, id) VALUES (?, ?)"
+        self._db.executemany(note, [(archive, call) for call in uses.own])
+        known = "SELECT 1 FROM own_calls WHERE archive = ? AND id = ?"
+        return not uses.is_mixed and all(
+            self._db.execute(known, (archive, call)).fetchone() for call in uses.answered
+        )
+
+    def _skip(self, archive: int, offset: int, reason: str) -> None:
+        sql = "INSERT OR REPLACE INTO skipped (archive, offset, reason) VALUES (?, ?, ?)"
+        self._db.execute(sql, (archive, offset, clean(reason)[:LONGEST_REASON]))
+
+    def _reach(self, key: str) -> int:
+        rows = self._ask("SELECT bytes FROM archives WHERE key = :key", {"key": key})
+        return int(rows[0][0]) if rows else 0
+
+    # ---- searching
+
+    def count(self, terms: list[Term], filters: Filters) -> int:
+        """Return the number of matching lines."""
+        matching = self._matching(terms)
+        if not matching.sql:
+            return 0
+        joined = f"{_JOINED} {filters.sql}" if filters.sql else ""
+        sql = f"SELECT count(*) FROM ({matching.sql}) AS found {joined}"
+        return int(self._ask(sql, {**matching.values, **filters.values})[0][0])
+
+    def find(self, terms: list[Term], filters: Filters, limit: int) -> list[Hit]:
+        """Return lines that match all terms, newest first, calls of hivepipe last."""
+        matching = self._matching(terms)
+        if not matching.sql:
+            return []
+        sql = f"""
+            SELECT a.key, a.session_id, a.agent, a.project, p.offset, p.time, p.who
+            FROM ({matching.sql}) AS found {_JOINED} {filters.sql}
+            ORDER BY p.is_own, p.time DESC, p.id DESC LIMIT :limit
+        """
+        values = {**matching.values, "limit": limit, **filters.values}
+        return [Hit(*row) for row in self._ask(sql, values)]
+
+    def _matching(self, terms: list[Term]) -> "_Matching":
+        """Return the query for the rowids of passages that match all terms."""
+        words = [
+            quoted(each.text) + "*" * (not each.ends_word) for each in terms if each.is_of_words
+        ]
+        pieces = [
+            self._piece(each.text) for each in terms if not (each.is_of_words and each.is_one_word)
+        ]
+        if not all(pieces):
+            return _Matching("", {})
+        asked: dict[str, object] = {"words": " AND ".join(words), "pieces": " AND ".join(pieces)}
+        wanted = {table: match for table, match in asked.items() if match}
+        sql = " INTERSECT ".join(
+            f"SELECT rowid FROM {table} WHERE {table} MATCH :{table}" for table in wanted
+        )
+        return _Matching(sql, wanted)
+
+    def _piece(self, text: str) -> str:
+        """Return the FTS5 condition for a part of a text; "": it occurs nowhere."""
+        if len(text) >= TRIGRAM:
+            return quoted(text)
+        sql = "SELECT term FROM temp.trigrams WHERE term >= :first AND term < :behind"
+        rows = self._ask(sql, {"first": text, "behind": f"{text}\U0010ffff"})
+        return f"({' OR '.join(quoted(term) for (term,) in rows)})" if rows else ""
+
+    def _ask(self, sql: str, values: dict[str, object]) -> list[Any]:
+        try:
+            return self._db.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise self._unusable(error) from error
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """Run the block in one transaction."""
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            yield
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise self._unusable(error) from error
+        finally:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+
+
+class _Matching(NamedTuple):
+    sql: str
+    values: dict[str, object]
+
+
+_JOINED = """
+    JOIN passages p ON p.id = found.rowid JOIN archives a ON a.id = p.archive WHERE true
+"""
+
+
+def skipped_lines(path: Path, limit: int) -> tuple[list[Skipped], int]:
+    """Return up to `limit` lines that could not be indexed, and the number of all.
+
+    A missing or unreadable index has none; the next search reports the reason.
+    """
+    some = """
+        SELECT a.key, s.offset, s.reason FROM skipped s JOIN archives a ON a.id = s.archive
+        ORDER BY a.key, s.offset LIMIT ?
+    """
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+            (total,) = db.execute("SELECT count(*) FROM skipped").fetchone()
+            return [Skipped(*row) for row in db.execute(some, (limit,))], int(total)
+    except sqlite3.Error:
+        return [], 0
+
+
+def remove_index(path: Path) -> int:
+    """Delete the index, which can be rebuilt; return its size in bytes."""
+    freed = 0
+    for suffix in ("", "-wal", "-shm"):
+        part = Path(f"{path}{suffix}")
+        try:
+            freed += part.stat().st_size
+            part.unlink()
+        except FileNotFoundError:
+            continue
+    return freed

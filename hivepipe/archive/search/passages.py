@@ -1,0 +1,90 @@
+"""The searchable text of one transcript line: messages, tool calls and results."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from hivepipe.archive.search.own_calls import NO_USES, ToolUses, tool_uses
+from hivepipe.events.claude_code import clean, is_machine_made
+from hivepipe.transcripts.lines import Fields, moment, part, read_line, text
+
+_TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
+SUMMARY = "hivepipe-summary"  # type of a line that contains a summary of ours
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """The text of one line, its author (user, claude, tool, title, summary) and its time."""
+
+    who: str
+    time: str
+    words: str
+    uses: ToolUses = NO_USES
+
+
+def passage_of(raw: bytes) -> Passage | None:
+    """Return the text of a line; None: it has none.
+
+    ValueError: it is not a JSON object, or is nested too deeply.
+    """
+    if not raw.strip():
+        return None
+    line = read_line(raw)
+    if line is None:
+        raise ValueError("no JSON object that can be read")
+    kind = text(line, "type")
+    if kind in _TITLES:
+        who, found = "title", [text(line, _TITLES[kind], cap=1 << 16)]
+    elif kind == SUMMARY:
+        who, found = "summary", [*_leaves(line.get("said"))]
+    elif kind in ("assistant", "user"):
+        who, found = _of_message(kind, part(line, "message"))
+    else:
+        return None
+    words = clean("\n".join(filter(None, found)))
+    return Passage(who, moment(line), words, tool_uses(line)) if words.strip() else None
+
+
+def _of_message(kind: str, message: Fields) -> tuple[str, list[str]]:
+    content = message.get("content")
+    if isinstance(content, str):
+        by_user = "tool" if is_machine_made(content) else "user"
+        return ("claude" if kind == "assistant" else by_user), [content]
+    if not isinstance(content, list):
+        return kind, []
+    blocks = [block for block in content if isinstance(block, dict)]
+    results = [block for block in blocks if block.get("type") == "tool_result"]
+    who = "claude" if kind == "assistant" else "tool" if results else "user"
+    return who, [words for block in blocks for words in _of_block(block)]
+
+
+def _of_block(block: Fields) -> Iterator[str]:
+    match block.get("type"):
+        case "text":
+            yield from _leaves(block.get("text"))
+        case "thinking":
+            yield from _leaves(block.get("thinking"))
+        case "tool_use":
+            yield from _leaves(block.get("name"))
+            yield from _leaves(block.get("input"))
+            yield text(block, "id")
+        case "tool_result":
+            content = block.get("content")
+            for item in content if isinstance(content, list) else [content]:
+                # An image is megabytes of base64 without any text.
+                if not (isinstance(item, dict) and item.get("type") == "image"):
+                    yield from _leaves(item.get("text") if isinstance(item, dict) else item)
+            yield text(block, "tool_use_id")
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    """Yield every text in a value, in order, without recursion."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, dict):
+            waiting += reversed(item.values())
+        elif isinstance(item, list):
+            waiting += reversed(item)

@@ -1,0 +1,175 @@
+"""Read the settings in `config.toml` of the user and of the home, and compile them for hooks.
+
+    ~/.config/hivepipe/config.toml    for all projects
+    <home>/config.toml                for one home; takes precedence
+    <project>/hivepipe.toml           a repository's requests; they apply as the user trusted them
+                                      (hivepipe.config.trust), where the other two have no value
+    <home>/hook-settings.json         all values, compiled: hooks do not parse TOML
+
+The name of a setting is that of its variable in lower case, without HIVEPIPE_. The environment
+takes precedence over the files. Errors in a file are reported, and its invalid parts are ignored.
+They stop nothing, except that no language model is called while its cost limits cannot be read.
+"""
+
+import json
+import os
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hivepipe import settings
+from hivepipe.config import request, trust
+from hivepipe.config.keyword_rules import CONTEXT, keyword_rules
+from hivepipe.config.setting_table import BY_NAME, SECTIONS, SETTINGS, Setting, files, variables
+from hivepipe.files.regular_file import regular
+from hivepipe.home import Place, locate, read_small, write_small
+
+COMPILED = "hook-settings.json"
+LIMIT_BYTES = 1 << 20
+
+UNUSABLE = "?"  # the value of an unreadable setting with `says_what_is_spent`
+
+
+class Value(NamedTuple):
+    """A setting with its value and the source of the value."""
+
+    setting: Setting
+    value: str
+    source: str
+
+
+class Config:
+    """The parsed files of one home; `problems` are shown to the user.
+
+    `requests`: project -> its trusted request.
+    """
+
+    def __init__(self, home: str, project: str = "") -> None:
+        """Read both files; a missing one is empty. `project`: the one whose request applies."""
+        self.home = home
+        self.project = project
+        self.requests = {
+            each: request.Request(asked[request.NAME].text, each, home)
+            for each in trust.projects(home)
+            if request.NAME in (asked := trust.trusted_files(home, each))
+        }
+        self.problems: list[str] = []
+        self._values: dict[str, tuple[str, str]] = {}
+        self.keyword_rules: list[dict[str, Any]] = []
+        self._users = files(home)[0]
+        for path in files(home):
+            for name, text in self._read(path):
+                self._values[name] = (text, path)
+
+    def for_settings(self) -> dict[str, str]:
+        """Return the values for `settings.use`."""
+        asked = self.requests.get(self.project)
+        return {**(variables(asked.values) if asked else {}), **self.of_files()}
+
+    def of_files(self) -> dict[str, str]:
+        """Return these values without a repository's requests."""
+        return variables({name: text for name, (text, _) in self._values.items()})
+
+    def all_keyword_rules(self) -> list[dict[str, Any]]:
+        """Return the user's keyword rules, and the trusted ones of the repository."""
+        asked = self.requests.get(self.project)
+        return [*self.keyword_rules, *(asked.keyword_rules if asked else ())]
+
+    def values(self) -> Iterator[Value]:
+        """Yield every setting with its value and source: environment, a file, or default."""
+        asked = self.requests.get(self.project)
+        for setting in SETTINGS:
+            said = settings.environment(setting.variable)
+            if said and not setting.is_of_files:
+                yield Value(setting, said, "environment")
+            elif setting.name in self._values:
+                yield Value(setting, *self._values[setting.name])
+            elif asked and setting.name in asked.values:
+                yield Value(setting, asked.values[setting.name], f"{asked.path}, as trusted")
+            else:
+                yield Value(setting, setting.default, "default")
+
+    def _read(self, path: str) -> Iterator[tuple[str, str]]:
+        try:
+            with open(path, "rb", opener=regular) as file:
+                found = tomllib.loads(file.read(LIMIT_BYTES).decode("utf-8"))
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError, RecursionError) as error:  # of TOML or UTF-8
+            self.problems.append(f"{path}: cannot be read: {error}")
+            self.requests.clear()  # this file might contradict them
+            if path == self._users:
+                yield from ((each.name, UNUSABLE) for each in SETTINGS if each.says_what_is_spent)
+            return
+        rules, problems = keyword_rules(path, found.pop(CONTEXT, []))
+        self.keyword_rules += rules
+        self.problems += problems
+        for name, value in found.items():
+            if name in SECTIONS:
+                continue
+            setting = BY_NAME.get(name)
+            text = setting.read(value) if setting else None
+            if setting is None:
+                self.problems.append(f"{path}: there is no setting {name!r}")
+            elif setting.is_the_users and path != self._users:
+                self.problems.append(f"{path}: {name} belongs into {self._users}")
+            elif text is None:
+                self.problems.append(f"{path}: {name} must be {setting.kind}")
+                if setting.says_what_is_spent:
+                    yield name, UNUSABLE
+            else:
+                yield name, text
+
+
+def load() -> tuple[Place, Config]:
+    """Return the place of the working directory; its settings take effect in this process."""
+    place = locate(".")
+    return place, Config(place.home, place.project)
+
+
+def load_and_use() -> tuple[Place, Config]:
+    """Load, and put the settings in force: once, at the start of a process."""
+    place, config = load()
+    settings.use(config.for_settings())
+    return place, config
+
+
+def unseen(home: str) -> list[str]:
+    """Return notes on variables of this shell about summaries, which the stack does not see."""
+    return [
+        f"{it.variable} is set in this shell, which no stack sees: "
+        + ("`hivepipe summaries enable`, or " if it.name == "summaries" else "")
+        + f"put `{it.name}` into {files(home)[0]}"
+        for it in SETTINGS
+        if it.says_what_is_spent and settings.environment(it.variable)
+    ]
+
+
+def renewed(home: str, values: dict[str, str]) -> dict[str, str]:
+    """Return the values, with settings of `says_what_is_spent` read again from the files."""
+    of_spending = {setting.variable for setting in SETTINGS if setting.says_what_is_spent}
+    now = Config(home).for_settings()
+    return {name: text for name, text in values.items() if name not in of_spending} | {
+        name: text for name, text in now.items() if name in of_spending
+    }
+
+
+def compile_for_hooks(config: Config) -> None:
+    """Write the compiled settings for the hooks of this home; OSError: they were not written."""
+    path = f"{config.home}/{COMPILED}"
+    said: dict[str, Any] = {"v": 1, "values": config.of_files()}
+    if config.keyword_rules:
+        said[CONTEXT] = config.keyword_rules
+    if config.requests:
+        said["asked"] = {
+            project: {"values": variables(asked.values), CONTEXT: asked.keyword_rules}
+            for project, asked in config.requests.items()
+        }
+    text = json.dumps(said) + "\n" if any([*said.values()][1:]) else ""
+    if text == read_small(path, LIMIT_BYTES) or not os.path.isdir(config.home):
+        return
+    if text:
+        write_small(path, text)
+    else:
+        Path(path).unlink()

@@ -1,0 +1,199 @@
+"""The table of settings: the valid values of each, its default, and the files that may set it."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from hivepipe.home import absolute, user_config_folder
+from hivepipe.settings import DEFAULTS
+from hivepipe.text import urls
+
+NAME = "config.toml"
+
+Reader = Callable[[Any], str | None]  # TOML value -> text of the variable; None: invalid
+
+
+def _switch(value: Any) -> str | None:
+    return str(value).lower() if isinstance(value, bool) else None
+
+
+def _folders(value: Any) -> str | None:
+    if not isinstance(value, list) or not all(_path(entry) for entry in value):
+        return None
+    return None if any(":" in entry for entry in value) else ":".join(map(absolute, value)) or None
+
+
+def _number(value: Any) -> str | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return str(value) if is_number and 0 <= value < 1e9 else None
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value and value.isprintable() else None
+
+
+def _path(value: Any) -> str | None:
+    text = _text(value)
+    return text if text and text.startswith(("/", "~/")) else None
+
+
+def _address(value: Any) -> str | None:
+    text = _text(value)
+    return text if text and urls.is_web_address(text) else None
+
+
+def _one_of(*words: str) -> Reader:
+    return lambda value: value if value in words else None
+
+
+def _counts(number: int) -> Reader:
+    def read(value: Any) -> str | None:
+        found = value if isinstance(value, list) else [value]
+        usable = all(type(count) is int and 0 < count < 1_000_000 for count in found)
+        usable = usable and found == sorted(found)
+        return " ".join(map(str, found)) if usable and len(found) == number else None
+
+    return read
+
+
+def _id(value: Any) -> str | None:
+    fits = isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9._-]{1,128}", value)
+    return value if fits else None
+
+
+def _patterns(value: Any) -> str | None:
+    """Join a list of texts, None if invalid; an empty list becomes ";", not unset."""
+    if not isinstance(value, list) or not all(_text(entry) for entry in value):
+        return None
+    return None if any(";" in entry for entry in value) else "; ".join(value) or ";"
+
+
+def _names(value: Any) -> str | None:
+    """Join a list of variable names; None: invalid."""
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        return None
+    return " ".join(value) if all(re.fullmatch(r"[A-Za-z_]\w*", each) for each in value) else None
+
+
+class Setting(NamedTuple):
+    """One setting; `kind` describes valid values, for error messages.
+
+    `is_the_users`: only the user's own file may set it. A home may be in a repository, whose other
+    authors must not be able to name a program.
+    """
+
+    name: str
+    read: Reader
+    kind: str
+    unset: str = ""  # in words, where `settings.DEFAULTS` has no value
+    is_the_users: bool = False
+    is_of_files: bool = False  # nor by the environment, which a project can set
+    says_what_is_spent: bool = False  # invalid values are kept: code that would spend must see them
+
+    @property
+    def variable(self) -> str:
+        """Return the name of its environment variable."""
+        return f"HIVEPIPE_{self.name.upper()}"
+
+    @property
+    def default(self) -> str:
+        """Return what counts where nothing is set."""
+        return DEFAULTS.get(self.variable) or self.unset
+
+
+def _of_summaries() -> Iterator[Setting]:
+    """Yield the settings of summaries; only the user's file sets them, for privacy and cost."""
+    of_provider = "the provider's own"
+    for name, read, kind, unset in (
+        ("summaries", _switch, "true or false", "as `hivepipe summaries enable` left it"),
+        ("llm_model", _text, "the name of a model", of_provider),
+        ("llm_timeout", _number, "a number of seconds", ""),
+        ("llm_daily_calls", _number, "a number", ""),
+        ("llm_daily_tokens", _number, "a number", ""),
+        ("llm_daily_usd", _number, "a number of dollars", ""),
+        ("openrouter_url", _address, urls.KIND, of_provider),
+        ("anthropic_url", _address, urls.KIND, of_provider),
+        ("openai_url", _address, urls.KIND, of_provider),
+        ("codex_url", _address, urls.KIND, of_provider),
+        ("memory_rating", _switch, "true or false", "false"),
+        ("memory_server", _address, urls.KIND, "none"),
+    ):
+        yield Setting(name, read, kind, unset, is_the_users=True, says_what_is_spent=True)
+
+
+ID = "a name of letters, digits, '.', '_', '-'"
+SETTINGS = (
+    Setting("use_queue", _switch, "true or false", "true"),
+    Setting("checkpoint_interval", _number, "a number of seconds"),
+    Setting("swarm_id", _id, ID, "one per project"),
+    Setting("agent_id", _id, ID, "none"),
+    Setting(
+        "profile_dir", _path, "an absolute path", "profiles/<id> in the home", is_of_files=True
+    ),
+    Setting("memory_dirs", _folders, "a list of absolute paths", "none", is_the_users=True),
+    Setting("memory_recall", _switch, "true or false", "false", is_of_files=True),
+    Setting("embeddings_url", _address, urls.KIND, "none", is_the_users=True),
+    Setting("embeddings_model", _text, "a name", "none", is_the_users=True),
+    Setting("pm2", _switch, "true or false", "false"),
+    Setting("guard", _one_of("off", "tasks", "all"), '"off", "tasks" or "all"'),
+    Setting("guard_loop", _counts(2), "two counts, the smaller first"),
+    Setting("guard_alternation", _counts(2), "two counts, the smaller first"),
+    Setting("guard_empty_polls", _counts(1), "a count"),
+    Setting("guard_polls", _patterns, "a list of tools", "none"),
+    Setting("guard_waiting", _patterns, "a list of tools"),
+    Setting("autostart", _switch, "true or false", "true, but not in CI or the cloud"),
+    Setting("idle_secs", _number, "a number of seconds"),
+    Setting("stalled_secs", _number, "a number of seconds"),
+    Setting("lost_secs", _number, "a number of seconds"),
+    Setting("shared_root", _path, "an absolute path", "none"),
+    Setting("db", _path, "an absolute path", "hive.db in the home"),
+    Setting("log_format", _one_of("text", "json"), '"text" or "json"', "text"),
+    Setting("fsync", _one_of("always", "everysec"), '"always" or "everysec"', "everysec"),
+    Setting(
+        "redis_url", _text, "the URL of a Redis", "a Redis of the home's own", is_the_users=True
+    ),
+    Setting(
+        "redis_server",
+        _path,
+        "an absolute path",
+        "the first on PATH",
+        is_the_users=True,
+        is_of_files=True,
+    ),
+    Setting("alert_command", _text, "a command", "none", is_the_users=True),
+    Setting("alert_webhook", _address, urls.KIND, "none", is_the_users=True),
+    *_of_summaries(),
+    Setting("claude", _text, "a command", "the first on PATH", is_the_users=True),
+    Setting(
+        "hive_rights",
+        _one_of("edits", "commits", "all"),
+        '"edits", "commits" or "all"',
+        "none: `hivepipe hive rights` asks",
+        is_the_users=True,
+        is_of_files=True,
+    ),
+    Setting("hive_flags", _text, "flags of claude", "none", is_the_users=True, is_of_files=True),
+    Setting("hive_env", _names, "a list of variables", "none", is_the_users=True),
+    Setting("hive_stale_secs", _number, "a number of seconds"),
+    Setting(
+        "hive_policy",
+        _one_of("report", "ask", "respawn"),
+        '"report", "ask" or "respawn"',
+        is_the_users=True,
+    ),
+    Setting("hive_grace_secs", _number, "a number of seconds"),
+    Setting("hive_respawns", _number, "a count", is_the_users=True),
+    Setting("hive_limit_usd", _number, "a number of dollars", is_the_users=True),
+)
+SECTIONS = ("redaction", "retention")  # read by the rooms they belong to
+BY_NAME = {setting.name: setting for setting in SETTINGS}
+
+
+def files(home: str) -> tuple[str, str]:
+    """Return the path of the user's file and of the home's, which takes precedence."""
+    return f"{user_config_folder()}/{NAME}", f"{home}/{NAME}"
+
+
+def variables(values: dict[str, str]) -> dict[str, str]:
+    """Return the values by the names of their variables."""
+    return {BY_NAME[name].variable: text for name, text in values.items()}

@@ -1,0 +1,33 @@
+"""The effective price table: the built-in one with the user's overrides."""
+
+from importlib.resources import files
+from pathlib import Path
+
+from hivepipe.costs.prices import PriceTable, read_prices
+from hivepipe.errors import PricesError
+from hivepipe.files.regular_file import read_text
+from hivepipe.home import user_config_folder
+
+FILE_NAME = "prices.toml"
+
+
+def built_in() -> PriceTable:
+    """Return the built-in table."""
+    return read_prices(files("hivepipe.costs").joinpath(FILE_NAME).read_text("utf-8"))
+
+
+def prices_in_force(home: str) -> PriceTable:
+    """Return the built-in table with the user's overrides, then the home's.
+
+    PricesError names the file that cannot be read.
+    """
+    table = built_in()
+    for folder in (user_config_folder(), home):
+        path = Path(folder, FILE_NAME)
+        try:
+            table = table.with_overrides(read_prices(read_text(path)))
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except (OSError, UnicodeDecodeError, PricesError) as error:
+            raise PricesError(f"{path}: {error}") from error
+    return table

@@ -1,0 +1,108 @@
+"""Tool call totals and the last activity of each session.
+
+A session has one row for each time from which its totals were counted: Redis starts new totals when
+it loses its data. The total of a session is the sum of its rows. Totals only rise, and times only
+move forward.
+"""
+
+from hivepipe.db.database import Database
+from hivepipe.db.listings import Entry, Listings
+from hivepipe.times import ahead_ns, now, stored_time
+
+_TOTALS = ("calls", "failed", "denied", "warned")
+
+
+def record_activity(
+    db: Database,
+    *,
+    session: str,
+    since_ms: int,
+    last_active_at: str,
+    last_work_at: str | None,
+    totals: dict[str, int],
+    open_calls: int,
+    turn_is_open: bool,
+    task: str,
+    profile: str,
+    waits_for: str = "",
+) -> None:
+    """Insert or update a row: a total (calls, failed, denied, warned) keeps its maximum, the other
+    columns take the newer values.
+    """
+    newer = (
+        "(excluded.last_active_at >= activity.last_active_at OR activity.last_active_at > :ahead)"
+    )
+    sql = f"""
+        INSERT INTO activity (session_id, since_ms, last_active_at, last_work_at, calls, failed,
+          denied, warned, open_calls, turn_is_open, waits_for, task_id, profile)
+        VALUES (:session, :since_ms, :last_active_at, :last_work_at, :calls, :failed,
+          :denied, :warned, :open_calls, :turn_is_open, :waits_for, :task, :profile)
+        ON CONFLICT (session_id, since_ms) DO UPDATE SET
+          {", ".join(_rising(column) for column in _TOTALS)},
+          open_calls = CASE WHEN {newer} THEN excluded.open_calls ELSE open_calls END,
+          turn_is_open = CASE WHEN {newer} THEN excluded.turn_is_open ELSE turn_is_open END,
+          waits_for = CASE WHEN {newer} THEN excluded.waits_for ELSE waits_for END,
+          task_id = CASE WHEN {newer} THEN excluded.task_id ELSE task_id END,
+          profile = CASE WHEN {newer} THEN excluded.profile ELSE profile END,
+          last_work_at = CASE WHEN {newer} THEN excluded.last_work_at ELSE last_work_at END,
+          last_active_at = CASE WHEN {newer} THEN excluded.last_active_at
+            ELSE last_active_at END
+    """
+    parameters = {
+        "session": session,
+        "since_ms": since_ms,
+        "last_active_at": last_active_at,
+        "last_work_at": last_work_at,
+        **totals,
+        "open_calls": open_calls,
+        "turn_is_open": turn_is_open,
+        "waits_for": waits_for or None,
+        "task": task or None,
+        "profile": profile or None,
+        "ahead": stored_time(ahead_ns()),
+    }
+    db.execute(sql, parameters)
+
+
+def _rising(column: str) -> str:
+    return (
+        f"{column} = CASE WHEN excluded.{column} > activity.{column} "
+        f"THEN excluded.{column} ELSE activity.{column} END"
+    )
+
+
+def activity_of(store: Listings, session: str) -> Entry:
+    """Return the activity of a session with its totals summed, other columns from the newest row.
+
+    {} if there is none.
+    """
+    sql = """
+        SELECT session_id, calls, failed, denied, warned, open_calls, turn_is_open, waits_for,
+          task_id, profile, last_active_at
+        FROM activity WHERE session_id = :id ORDER BY last_active_at
+    """
+    rows = store.rows(sql, {"id": session})
+    return (
+        {**rows[-1], **{name: sum(row[name] for row in rows) for name in _TOTALS}} if rows else {}
+    )
+
+
+def has_worked_since(db: Database, session: str, time_ns: int) -> bool:
+    """Tell whether activity other than the end of a turn was recorded after this time."""
+    sql = """
+        SELECT 1 FROM activity
+        WHERE session_id = :id AND last_work_at > :time AND last_work_at <= :now
+    """
+    # A time in the future comes from a clock that was set back.
+    times = {"time": stored_time(time_ns), "now": now()[0]}
+    return db.row(sql, {"id": session, **times}) is not None
+
+
+def processes_of(store: Listings, session: str) -> list[Entry]:
+    """Return the processes (host, pid, start time) that are in a session now."""
+    sql = """
+        SELECT instances.host, instances.pid, instances.pid_started
+        FROM instance_sessions JOIN instances ON instances.id = instance_sessions.instance_id
+        WHERE instance_sessions.session_id = :id AND instance_sessions.status = 'active'
+    """
+    return store.rows(sql, {"id": session})

@@ -1,0 +1,186 @@
+"""Agents that sessions spawn, merged from events that arrive in any order or not at all.
+
+The result depends on the set of events, not on their order. The status only moves forward, the
+earliest event gives the spawn time, the latest the last activity.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import orjson
+
+from hivepipe.db.database import Database
+from hivepipe.errors import MissingParentError
+from hivepipe.jobs.envelope import Envelope
+
+TTL_SECS = 3600
+ENDS = ("completed", "failed")
+_RANKS = {"spawned": 0, "running": 1, "completed": 2, "failed": 3, "deleted": 4}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sign:
+    """What one event says about an agent; None and empty mean: not said."""
+
+    agent_id: str
+    status: str
+    type: str = ""
+    # The type is Claude Code's own value, not the one that the caller asked for
+    type_is_claudes: bool = False
+    name: str | None = None
+    model: str | None = None
+    tool_use_id: str = ""
+    tokens: int | None = None
+    duration_ms: int | None = None
+    began: bool = False  # Claude Code reports that the agent is running
+    error: str = ""
+
+
+def record_sign(db: Database, job: Envelope, sign: Sign) -> None:
+    """Insert the agent, or merge the event into its row.
+
+    MissingParentError names the missing session or swarm.
+    """
+    row = db.row("SELECT * FROM agents WHERE id = :id", {"id": sign.agent_id})
+    known = dict(row) if row else _new_agent(_swarm_of(db, job), job, sign)
+    merged = merge(known, job, sign)
+    sql = """
+        INSERT INTO agents (id, swarm_id, name, type, role, metadata, status, created_at,
+          last_active, deleted_at, session_id, tool_use_id, model, completed_at, began_at,
+          outcome, error)
+        VALUES (:id, :swarm_id, :name, :type, :role, :metadata, :status, :created_at,
+          :last_active, :deleted_at, :session_id, :tool_use_id, :model, :completed_at, :began_at,
+          :outcome, :error)
+        ON CONFLICT (id) DO UPDATE SET
+          name = excluded.name, type = excluded.type, metadata = excluded.metadata,
+          status = excluded.status, created_at = excluded.created_at,
+          last_active = excluded.last_active, tool_use_id = excluded.tool_use_id,
+          model = excluded.model, completed_at = excluded.completed_at,
+          began_at = excluded.began_at, outcome = excluded.outcome, error = excluded.error
+    """
+    db.execute(sql, merged)
+
+
+def name_model(db: Database, agent: str, model: str) -> None:
+    """Set the model of an agent whose model is unknown or only "default"."""
+    sql = """
+        UPDATE agents SET model = :model, metadata = CASE WHEN json_valid(metadata)
+          THEN json_set(metadata, '$.model', :model) ELSE metadata END
+        WHERE id = :id AND COALESCE(model, 'default') = 'default'
+    """
+    db.execute(sql, {"id": agent, "model": model})
+
+
+def _swarm_of(db: Database, job: Envelope) -> str:
+    session = db.row("SELECT swarm_id FROM sessions WHERE id = :id", {"id": job.session})
+    if session is None:
+        raise MissingParentError(f"session {job.session} does not exist")
+    swarm: str = session["swarm_id"] or ""
+    if db.row("SELECT 1 FROM swarms WHERE id = :id", {"id": swarm}) is None:
+        raise MissingParentError(f"swarm {swarm} does not exist")
+    return swarm
+
+
+def _new_agent(swarm: str, job: Envelope, sign: Sign) -> dict[str, object]:
+    return {
+        "id": sign.agent_id,
+        "swarm_id": swarm,
+        "name": None,
+        "type": None,
+        "role": "task-agent",
+        "metadata": None,
+        "status": "spawned",
+        "created_at": job.time,
+        "last_active": job.time,
+        "deleted_at": None,
+        "session_id": job.session,
+        "tool_use_id": None,
+        "model": None,
+        "completed_at": None,
+        "began_at": None,
+        "outcome": None,
+        "error": None,
+    }
+
+
+def merge(known: dict[str, object], job: Envelope, sign: Sign) -> dict[str, object]:
+    """Return the row merged with one more event; the order of events makes no difference."""
+    row = dict(known)
+    row["name"] = known["name"] or sign.name
+    if sign.type:
+        row["type"] = sign.type if sign.type_is_claudes else known["type"] or sign.type
+    row["model"] = _more_said(known["model"], sign.model)
+    row["tool_use_id"] = known["tool_use_id"] or sign.tool_use_id or None
+    if _RANKS[sign.status] > _RANKS[str(known["status"])]:
+        row["status"] = sign.status
+    row["created_at"] = min(str(known["created_at"] or job.time), job.time)
+    row["last_active"] = max(str(known["last_active"] or ""), job.time)
+    if sign.began:
+        row["began_at"] = min(str(known["began_at"] or job.time), job.time)
+    if sign.status in ENDS:
+        row["completed_at"] = max(str(known["completed_at"] or ""), job.time)
+        row["outcome"] = row["status"] if row["status"] in ENDS else sign.status
+        row["error"] = max(str(known["error"] or ""), sign.error) or None  # of several, one
+    before = _metadata(known)
+    if before is not None:  # metadata that cannot be parsed stay unchanged
+        row["metadata"] = orjson.dumps(_render(row, before, job, sign)).decode()
+    return row
+
+
+def _more_said(known: object, said: str | None) -> object:
+    """Return the known model, or `said` if the known one is empty or "default"."""
+    return said if known in (None, "default") and said else known
+
+
+def _metadata(row: dict[str, object]) -> dict[str, object] | None:
+    """Return the parsed metadata; None if there are some that cannot be parsed."""
+    try:
+        found = orjson.loads(str(row["metadata"] or "{}"))
+    except orjson.JSONDecodeError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _part(of: dict[str, object], name: str) -> dict[str, object]:
+    found = of.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _render(
+    row: dict[str, object], before: dict[str, object], job: Envelope, sign: Sign
+) -> dict[str, object]:
+    """Rebuild the metadata from the row, in the predecessor's format.
+
+    Keys that other programs wrote are kept, above all the mark that an agent is protected.
+    """
+    context, usage = _part(before, "spawn_context"), _part(before, "usage")
+    expires = datetime.fromisoformat(str(row["last_active"])) + timedelta(seconds=TTL_SECS)
+    instances = (str(context.get("instance_id") or job.instance), job.instance)
+    return {
+        **before,
+        "model": row["model"],
+        "spawnedAt": row["created_at"],
+        "source": "claude-code-task",
+        "sessionId": row["session_id"],
+        "lifecycle": {
+            "type": "ephemeral",
+            "ttl": TTL_SECS,
+            "cleanup_trigger": "task_complete",
+            "protected": False,
+            **_part(before, "lifecycle"),
+            "expires_at": expires.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        },
+        "spawn_context": {
+            "spawned_by": "claude-code-task",
+            "session_id": row["session_id"],
+            "instance_id": min(instances),
+        },
+        "usage": {
+            "tokens": _first(usage.get("tokens"), sign.tokens),
+            "duration_ms": _first(usage.get("duration_ms"), sign.duration_ms),
+        },
+    }
+
+
+def _first(known: object, said: int | None) -> object:
+    return said if known is None else known

@@ -1,0 +1,35 @@
+"""The history of alerts: when each one was raised and when it ended."""
+
+from pathlib import Path
+
+from hivepipe.db.database import Database
+from hivepipe.db.listings import listings
+from hivepipe.errors import StoreError
+
+
+def raise_alert(db: Database, name: str, text: str, time: str) -> None:
+    """Record that an alert was raised; the same name and time are recorded once."""
+    sql = """
+        INSERT INTO alerts (name, text, raised_at) VALUES (:name, :text, :time)
+        ON CONFLICT (name, raised_at) DO NOTHING
+    """
+    db.execute(sql, {"name": name, "text": text, "time": time})
+
+
+def end_alert(db: Database, name: str, time: str) -> None:
+    """Record the end of the alerts of this name that were raised before `time`."""
+    sql = """
+        UPDATE alerts SET ended_at = :time
+        WHERE name = :name AND ended_at IS NULL AND raised_at < :time
+    """
+    db.execute(sql, {"name": name, "time": time})
+
+
+def standing(path: Path) -> dict[str, str]:
+    """Return active alert -> when it was raised; {} if the store cannot be read."""
+    sql = "SELECT name, min(raised_at) AS since FROM alerts WHERE ended_at IS NULL GROUP BY name"
+    try:
+        with listings(path) as store:
+            return {row["name"]: row["since"] for row in store.rows(sql, {})}
+    except StoreError:  # or the database of an older hivepipe, without the table
+        return {}

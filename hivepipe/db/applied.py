@@ -1,0 +1,33 @@
+"""The ids of jobs that were applied, and counters of jobs without effect."""
+
+from hivepipe.db.database import Database
+from hivepipe.jobs.envelope import Envelope
+
+
+def mark_applied(db: Database, job: Envelope) -> bool:
+    """Record the job in the transaction of its effect; return False if it was applied before."""
+    sql = """
+        INSERT INTO applied (job_id, applied_at)
+        VALUES (:job, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
+        ON CONFLICT (job_id) DO NOTHING
+    """
+    return db.execute(sql, {"job": job.id}) == 1
+
+
+def is_applied(db: Database, job_id: str) -> bool:
+    """Tell whether the job was applied."""
+    return db.row("SELECT 1 FROM applied WHERE job_id = :job", {"job": job_id}) is not None
+
+
+def count(db: Database, name: str, number: int) -> None:
+    """Add to a counter that `hivepipe status` shows."""
+    sql = """
+        INSERT INTO counters (name, value) VALUES (:name, :number)
+        ON CONFLICT (name) DO UPDATE SET value = counters.value + :number
+    """
+    db.execute(sql, {"name": name, "number": number})
+
+
+def count_effectless(db: Database, what: str, job: Envelope) -> None:
+    """Count a job that rightly did nothing; `what`: `no_session`, `zero_rows` or `forgotten`."""
+    count(db, f"{what}:{job.operation}", 1)

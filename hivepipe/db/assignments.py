@@ -1,0 +1,157 @@
+"""The session that each instance is in: that of its newest event, until it ends there or dies."""
+
+from hivepipe.db.database import Database
+from hivepipe.db.session_state import settle
+from hivepipe.errors import MissingParentError
+from hivepipe.events.job_plan import TWIN_WINDOW_NS
+from hivepipe.jobs.envelope import Envelope
+
+
+def assign_instance(db: Database, job: Envelope, host: str) -> None:
+    """Record that a process started or continues in a session; it leaves its previous session."""
+    seen = """
+        INSERT INTO instances
+          (id, pid, pid_started, host, boot, pid_space, status, started_at, last_seen)
+        VALUES (:id, :pid, :started, :host, :boot, :pid_space, 'running', :time, :time)
+        ON CONFLICT (id) DO UPDATE SET
+          status = CASE WHEN instances.gone_at >= excluded.last_seen THEN instances.status
+            ELSE 'running' END,
+          started_at = CASE WHEN excluded.started_at < instances.started_at
+            THEN excluded.started_at ELSE instances.started_at END,
+          last_seen = CASE WHEN excluded.last_seen > instances.last_seen
+            THEN excluded.last_seen ELSE instances.last_seen END
+    """
+    parameters = {
+        "id": job.instance,
+        "pid": job.number("pid"),
+        "started": job.text("pid_started"),
+        "host": job.text("host") or host,
+        "boot": job.text("boot") or None,
+        "pid_space": job.text("pid_space") or None,
+        "time": job.time,
+    }
+    db.execute(seen, parameters)
+    note_instance(db, job)
+
+
+def note_instance(db: Database, job: Envelope) -> None:
+    """Record an event of the instance in a session, and choose the instance's session again."""
+    sql = """
+        INSERT INTO instance_sessions
+          (id, session_id, instance_id, pid, started_at, last_seen, status, assigned_time_ns)
+        VALUES (:id, :session, :instance, :pid, :time, :time, 'detached', :time_ns)
+        ON CONFLICT (id) DO UPDATE SET
+          pid = COALESCE(instance_sessions.pid, excluded.pid),
+          started_at = CASE WHEN excluded.started_at < instance_sessions.started_at
+            THEN excluded.started_at ELSE instance_sessions.started_at END,
+          last_seen = CASE WHEN excluded.last_seen > instance_sessions.last_seen
+            THEN excluded.last_seen ELSE instance_sessions.last_seen END,
+          assigned_time_ns =
+            CASE WHEN excluded.assigned_time_ns > instance_sessions.assigned_time_ns
+            THEN excluded.assigned_time_ns ELSE instance_sessions.assigned_time_ns END
+    """
+    parameters = {
+        "id": f"{job.instance}:{job.session}",
+        "session": job.session,
+        "instance": job.instance,
+        "pid": job.number("pid"),
+        "time": job.time,
+        "time_ns": job.event_time_ns,
+    }
+    db.execute(sql, parameters)
+    if session_of_instance(db, job.instance) != job.session:
+        choose_session(db, job.instance)
+
+
+def detach_instance(db: Database, job: Envelope) -> None:
+    """Record that the instance left the session; MissingParentError: it never entered it."""
+    sql = """
+        UPDATE instance_sessions SET
+          detached_time_ns = CASE WHEN detached_time_ns > :time_ns
+            THEN detached_time_ns ELSE :time_ns END,
+          last_seen = CASE WHEN last_seen > :time THEN last_seen ELSE :time END
+        WHERE instance_id = :instance AND session_id = :session
+    """
+    parameters = {
+        "instance": job.instance,
+        "session": job.session,
+        "time": job.time,
+        "time_ns": job.event_time_ns,
+    }
+    if not db.execute(sql, parameters):
+        raise MissingParentError(f"instance {job.instance} is not in session {job.session}")
+    choose_session(db, job.instance)
+
+
+def end_is_stored(db: Database, job: Envelope) -> bool:
+    """Tell whether the SessionEnd of this job, or the other firing of the same event, is stored."""
+    sql = "SELECT 1 FROM instance_sessions WHERE id = :id AND detached_time_ns > :before_ns"
+    id = f"{job.instance}:{job.session}"
+    return db.row(sql, {"id": id, "before_ns": job.event_time_ns - 2 * TWIN_WINDOW_NS}) is not None
+
+
+def lose_instance(db: Database, job: Envelope) -> None:
+    """Record that the process is gone: it leaves its session, unless a later event was seen."""
+    sql = """
+        UPDATE instances SET
+          gone_at = CASE WHEN gone_at > :time THEN gone_at ELSE :time END,
+          status = CASE WHEN last_seen > :time THEN status ELSE 'gone' END
+        WHERE id = :instance
+    """
+    db.execute(sql, {"instance": job.instance, "time": job.time})
+    choose_session(db, job.instance)
+
+
+def choose_session(db: Database, instance: str) -> None:
+    """Assign the instance to the session of its newest event, unless that ended or the process is
+    gone.
+    """
+    before = session_of_instance(db, instance)
+    parameters = {"instance": instance}
+    leave = """
+        UPDATE instance_sessions SET status = 'detached'
+        WHERE instance_id = :instance AND status = 'active'
+    """
+    enter = """
+        UPDATE instance_sessions SET status = 'active'
+        WHERE id = (SELECT id FROM instance_sessions WHERE instance_id = :instance
+                    ORDER BY assigned_time_ns DESC, id LIMIT 1)
+          AND assigned_time_ns > detached_time_ns
+          AND NOT EXISTS (SELECT 1 FROM instances WHERE id = :instance AND status = 'gone')
+    """
+    db.execute(leave, parameters)
+    db.execute(enter, parameters)
+    for session in {before, session_of_instance(db, instance)} - {""}:
+        settle(db, session)
+    _take_back_visits(db, instance)
+
+
+def _take_back_visits(db: Database, instance: str) -> None:
+    """Restore ended sessions that received one event of an instance that then moved on.
+
+    Up to some version after 2.1.197 the first event of a fork names the forked session.
+    """
+    visited = """
+        SELECT visit.session_id FROM instance_sessions AS visit
+        JOIN sessions ON sessions.id = visit.session_id
+        JOIN instance_sessions AS later ON later.instance_id = visit.instance_id
+          AND later.assigned_time_ns > visit.assigned_time_ns
+        WHERE visit.instance_id = :instance AND visit.assigned_time_ns = sessions.state_time_ns
+          AND visit.detached_time_ns < visit.assigned_time_ns
+          AND visit.started_at = visit.last_seen
+          AND sessions.last_end_ns BETWEEN 1 AND sessions.state_time_ns
+    """
+    sql = "UPDATE sessions SET state_time_ns = last_end_ns - 1 WHERE id = :id"
+    for row in db.rows(visited, {"instance": instance}):
+        db.execute(sql, {"id": row["session_id"]})
+        settle(db, row["session_id"])
+
+
+def session_of_instance(db: Database, instance: str) -> str:
+    """Return the session that an instance is assigned to; "" if none."""
+    sql = """
+        SELECT session_id FROM instance_sessions
+        WHERE instance_id = :instance AND status = 'active'
+    """
+    row = db.row(sql, {"instance": instance})
+    return row["session_id"] if row else ""

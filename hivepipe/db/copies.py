@@ -1,0 +1,35 @@
+"""Copies of the database: made while it is in use, and checked before a copy replaces it."""
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from hivepipe.db.git_tracked import refuse_tracked
+from hivepipe.db.listings import listings
+from hivepipe.errors import StoreError
+
+
+def copy_to(path: Path, target: Path) -> bool:
+    """Write a full copy with mode 0600; return False if there is no database. Raises StoreError."""
+    if not path.exists():
+        return False
+    refuse_tracked(path)
+    os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        with closing(sqlite3.connect(path, isolation_level=None, timeout=10)) as db:
+            db.execute("VACUUM INTO ?", (str(target),))
+    except sqlite3.Error as error:
+        raise StoreError(f"{path} cannot be copied: {error}") from error
+    return True
+
+
+def trouble_of(path: Path) -> str:
+    """Return what is wrong with a copy; "" if nothing, or if there is no file."""
+    if not path.exists():
+        return ""
+    try:
+        with listings(path) as store:
+            return store.trouble() or store.made_by_newer()
+    except StoreError as error:
+        return str(error)

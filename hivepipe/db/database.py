@@ -1,0 +1,186 @@
+"""SQLite connections: open, write and maintain the database.
+
+WAL with `synchronous=FULL`: an acknowledged commit survives a power cut. Several processes may
+write (the writer, the direct path, a stock `rq worker`). BEGIN IMMEDIATE and the table `applied`
+make every effect happen once.
+"""
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryFile
+
+from hivepipe.db.git_tracked import refuse_tracked
+from hivepipe.db.migrations import migrate
+from hivepipe.db.transactions import transaction
+from hivepipe.errors import StoreError
+from hivepipe.redact import redact_text
+
+Row = sqlite3.Row
+
+BUSY_TIMEOUT_SECS = 5.0
+PAGES_AT_ONCE = 2000  # 8 MB
+
+
+class Database:
+    """An open database. Every text that is written through it is redacted."""
+
+    def __init__(self, path: Path, busy_timeout_secs: float = BUSY_TIMEOUT_SECS) -> None:
+        """Open the database, create and migrate it if needed; StoreError gives the reason of a
+        failure.
+        """
+        self.path = path
+        refuse_tracked(path)
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make_private(path)
+            self._connection = sqlite3.connect(
+                path, timeout=busy_timeout_secs, isolation_level=None
+            )
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(f"cannot open {path}: {error}") from error
+        self._connection.row_factory = sqlite3.Row
+        try:
+            self._enter_wal(busy_timeout_secs)
+            self._connection.execute("PRAGMA synchronous=FULL")
+            self._connection.execute("PRAGMA foreign_keys=ON")
+            migrate(self._connection, path.parent / "backups")
+            self._file = _file_at(path)
+        except BaseException as error:
+            self._connection.close()
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN:
+                _try_to_write_in(path.parent)
+            raise
+
+    def _enter_wal(self, wait_secs: float) -> None:
+        """Switch a new database to WAL. If two processes do this, SQLite fails without waiting."""
+        deadline = time.monotonic() + wait_secs
+        while True:
+            try:
+                (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
+                if not pages:  # later the pragma takes a lock, and has no effect before a VACUUM
+                    self._connection.execute(
+                        "PRAGMA auto_vacuum=INCREMENTAL"
+                    )  # without it the file never shrinks
+                self._connection.execute("PRAGMA journal_mode=WAL")
+                return
+            except sqlite3.OperationalError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
+
+    def execute(self, sql: str, parameters: Mapping[str, object]) -> int:
+        """Execute a write with every text redacted; return how many rows were changed."""
+        clean = {
+            name: redact_text(value) if isinstance(value, str) else value
+            for name, value in parameters.items()
+        }
+        return self._connection.execute(sql, clean).rowcount
+
+    def row(self, sql: str, parameters: Mapping[str, object]) -> Row | None:
+        """Return the first row of a query; None if there is none."""
+        found: Row | None = self._connection.execute(sql, parameters).fetchone()
+        return found
+
+    def rows(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[Row]:
+        """Return all rows of a query."""
+        return self._connection.execute(sql, parameters or {}).fetchall()
+
+    def each(self, sql: str) -> Iterator[Row]:
+        """Yield the rows of a query too large for memory; the caller must not write meanwhile."""
+        yield from self._connection.execute(sql)
+
+    def version(self) -> tuple[int, int]:
+        """Return a value that changes whenever any process changes the database."""
+        row = self.row("PRAGMA data_version", {})
+        return (int(row[0]) if row else 0), self._connection.total_changes
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Run the block in one transaction; the write lock is taken at its start.
+
+        Also raises sqlite3.OperationalError if the file was removed or replaced meanwhile: the
+        commit went into a file that no other process can open.
+        """
+        with transaction(self._connection):
+            yield
+        if _file_at(self.path) != self._file:
+            raise sqlite3.OperationalError("the database was removed, or another put in its place")
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Run one job within a transaction: if it fails, only its own changes are rolled back."""
+        self._connection.execute("SAVEPOINT job")
+        try:
+            yield
+        except BaseException:
+            # Otherwise SQLite has rolled back the whole transaction
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK TO job")
+                self._connection.execute("RELEASE job")
+            raise
+        self._connection.execute("RELEASE job")
+
+    def try_to_write(self) -> None:
+        """Commit an unchanged page; sqlite3.Error: the database cannot be written now."""
+        (number,) = self._connection.execute("PRAGMA user_version").fetchone()
+        with self.transaction():
+            self._connection.execute(f"PRAGMA user_version = {number:d}")
+
+    def log_bytes(self) -> int:
+        """Return the size of the write-ahead log in bytes."""
+        log = Path(f"{self.path}-wal")
+        return log.stat().st_size if log.exists() else 0
+
+    def shrink(self) -> None:
+        """Free empty pages of the file and truncate the write-ahead log.
+
+        While another process reads or writes, it raises sqlite3.Error or does nothing.
+        """
+        # `execute` would take only the first of many steps.
+        self._connection.executescript(f"PRAGMA incremental_vacuum({PAGES_AT_ONCE})")
+        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Database]:
+    """Open a database and close it after the block; StoreError: SQLite failed at any step."""
+    try:
+        with closing(Database(path, BUSY_TIMEOUT_SECS)) as db:
+            yield db
+    except sqlite3.Error as error:
+        raise StoreError(f"{path} cannot be used: {error}") from error
+
+
+def _file_at(path: Path) -> tuple[int, int] | None:
+    """Return device and inode of the file with this name; None if there is none."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _make_private(path: Path) -> None:
+    """Create the file with mode 0600: SQLite gives its -wal and -shm files the same mode.
+
+    An existing file is not opened. By POSIX, closing it again would drop the locks of every
+    connection of this process to it, and another process would delete the -wal in use.
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+
+
+def _try_to_write_in(folder: Path) -> None:
+    """Raise StoreError with the reason why no file can be created; SQLite reports no reason."""
+    try:
+        TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise StoreError(f"cannot write in {folder}: {error.strerror}") from error

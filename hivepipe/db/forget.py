@@ -1,0 +1,220 @@
+"""Forget a session: the tables that refer to it, and the removal of its texts from the file.
+
+A table that a migration adds with a column `session_id` must be added to TABLES or NAMING.
+"""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from hivepipe.db.database import Database, Row
+from hivepipe.db.hive import end_worker
+from hivepipe.db.listings import beginning, listings
+from hivepipe.jobs.forget_query import Wanted
+
+FORGOTTEN = "***FORGOTTEN***"
+
+# table -> the column that names the session; referencing tables come before referenced ones
+TABLES = {
+    "instance_sessions": "session_id",
+    "agents": "session_id",
+    "session_logs": "session_id",
+    "prompts": "session_id",
+    "skill_uses": "session_id",
+    "imported_skill_sessions": "session_id",
+    "usage": "session_id",
+    "cost_states": "session_id",
+    "activity": "session_id",
+    "summaries": "session_id",
+    "retrievals": "session_id",
+    "memory_ratings": "session_id",
+    "hive_statuses": "session_id",
+    "hive_runs": "session_id",
+    "hive_workers": "session_id",
+    "profile_sessions": "session_id",
+    "identity_versions": "session_id",
+    "sessions": "id",
+}
+
+NAMING = {**TABLES, "tasks": "session_id"}
+
+# Tasks belong to the user: a task is kept, without what the session said about it.
+TASKS_SQL = """
+    UPDATE tasks SET session_id = NULL, progress = NULL, progress_at = NULL
+    WHERE session_id = :session
+"""
+
+_NOW = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
+
+
+def is_forgotten(db: Database, session: str) -> bool:
+    """Tell whether the user wanted this session forgotten."""
+    sql = "SELECT 1 FROM forgotten_sessions WHERE id = :id"
+    return bool(session) and db.row(sql, {"id": session}) is not None
+
+
+def forgotten_sessions(path: Path) -> set[str]:
+    """Return all forgotten sessions, read-only; empty if there is no database yet."""
+    if not path.exists():
+        return set()
+    with listings(path) as store:
+        if not store.rows("SELECT 1 FROM sqlite_master WHERE name = 'forgotten_sessions'", {}):
+            return set()  # made by an older hivepipe, and not migrated yet
+        return {row["id"] for row in store.rows("SELECT id FROM forgotten_sessions", {})}
+
+
+def sessions_beginning(db: Database, start: str) -> set[str]:
+    """Return the ids of sessions in any table that start with `start`."""
+    found: set[str] = set()
+    for table, column in NAMING.items():
+        sql = f"""
+            SELECT DISTINCT {column} AS id FROM {table}
+            WHERE {column} >= :prefix AND {column} < :behind
+        """
+        found |= {row["id"] for row in db.rows(sql, beginning(start))}
+    return found
+
+
+# table -> SQL expression of a row's last time
+TIMES = {
+    "instance_sessions": "last_seen",
+    "agents": "max(created_at, COALESCE(last_active, ''))",
+    "session_logs": "created_at",
+    "prompts": "created_at",
+    "skill_uses": "created_at",
+    "imported_skill_sessions": "''",
+    "usage": "created_at",
+    "cost_states": "created_at",
+    "activity": "last_active_at",
+    "summaries": "made_at",
+    "retrievals": "retrieved_at",
+    "memory_ratings": "rated_at",
+    "hive_statuses": "COALESCE(changed_at, '')",
+    "hive_runs": "max(COALESCE(started_at, ''), COALESCE(ended_at, ''))",
+    "hive_workers": "max(COALESCE(created_at, ''), COALESCE(status_at, ''))",
+    "profile_sessions": "entered_at",
+    "identity_versions": "created_at",
+    "sessions": "updated_at",
+}
+
+
+def last_seen(db: Database) -> dict[str, str]:
+    """Return session -> time of its last row in any table (UTC)."""
+    parts = (
+        f"SELECT {column} AS id, {TIMES[table]} AS time FROM {table}"
+        for table, column in TABLES.items()
+    )
+    sql = f"""
+        SELECT id, max(time) AS time FROM ({" UNION ALL ".join(parts)})
+        WHERE id IS NOT NULL AND id <> '' GROUP BY id
+    """
+    return {row["id"]: row["time"] or "" for row in db.rows(sql)}
+
+
+def sessions_saying(db: Database, wanted: Wanted) -> set[str]:
+    """Return the sessions of the rows that hold the text."""
+    found = set()
+    for table, column in NAMING.items():
+        for row in db.each(f"SELECT * FROM {table}"):
+            if row[column] and _columns_with_text(row, wanted):
+                found.add(row[column])
+    return found
+
+
+def remove_text(db: Database, wanted: Wanted, *, dry_run: bool = False) -> int:
+    """Replace the text with a placeholder in all tables; return the number of rows that hold it.
+
+    A row whose primary key holds the text is deleted. A row that foreign keys protect stays.
+    """
+    tables = (
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%WITHOUT ROWID%'"
+    )
+    changed = 0
+    for table in [row["name"] for row in db.rows(tables)]:
+        keys = f"SELECT name FROM pragma_table_info('{table}') WHERE pk > 0"
+        named_by = {row["name"] for row in db.rows(keys)}
+        column = TABLES.get(table)
+        found = [
+            (row, columns)
+            for row in db.each(f"SELECT rowid AS row_number, * FROM {table}")
+            # The row is removed with its session
+            if not (column and row[column] in wanted.sessions)
+            and (columns := _columns_with_text(row, wanted))
+        ]
+        changed += len(found)
+        for row, columns in found if not dry_run else ():
+            with suppress(sqlite3.IntegrityError):
+                _clean_row(db, table, row, columns, wanted, named_by)
+    return changed
+
+
+def _clean_row(
+    db: Database, table: str, row: Row, columns: list[str], wanted: Wanted, named_by: set[str]
+) -> None:
+    which = {"row_number": row["row_number"]}
+    if named_by.intersection(columns):
+        db.execute(f"DELETE FROM {table} WHERE rowid = :row_number", which)
+        return
+    values = {name: wanted.replaced(row[name], FORGOTTEN) for name in columns}
+    to = ", ".join(f"{name} = :{name}" for name in columns)
+    db.execute(f"UPDATE {table} SET {to} WHERE rowid = :row_number", {**values, **which})
+
+
+def _columns_with_text(row: Row, wanted: Wanted) -> list[str]:
+    return [
+        name
+        for name, value in zip(row.keys(), row, strict=True)
+        if isinstance(value, str) and wanted.holds_text(value.encode("utf-8", "surrogatepass"))
+    ]
+
+
+def transcript_of(db: Database, session: str) -> str:
+    """Return the path of Claude Code's transcript of a session; "" if it is unknown."""
+    row = db.row("SELECT transcript_path FROM sessions WHERE id = :id", {"id": session})
+    return (row["transcript_path"] or "") if row else ""
+
+
+def hive_workers_of(db: Database, session: str) -> list[tuple[str, str]]:
+    """Return (hive folder, worker id) of the hive workers that ran as this session."""
+    sql = "SELECT hive, id FROM hive_workers WHERE session_id = :session ORDER BY hive, id"
+    return [(row["hive"], row["id"]) for row in db.rows(sql, {"session": session})]
+
+
+def rows_of(db: Database, sessions: Iterable[str]) -> Counter[str]:
+    """Return table -> number of rows of these sessions."""
+    counts: Counter[str] = Counter()
+    for session in sessions:
+        for table, column in NAMING.items():
+            sql = f"SELECT count(*) AS n FROM {table} WHERE {column} = :session"
+            row = db.row(sql, {"session": session})
+            counts[table] += row["n"] if row else 0
+    return +counts
+
+
+def remove_rows(db: Database, sessions: Iterable[str]) -> None:
+    """Delete the rows of sessions, and record the sessions as forgotten."""
+    remember = f"INSERT OR REPLACE INTO forgotten_sessions VALUES (:session, {_NOW})"
+    with db.transaction():
+        for session in sessions:
+            db.execute(remember, {"session": session})
+            for _, worker in hive_workers_of(db, session):
+                end_worker(db, worker, "deleted_at")
+            for table, column in TABLES.items():
+                db.execute(f"DELETE FROM {table} WHERE {column} = :session", {"session": session})
+            db.execute(TASKS_SQL, {"session": session})
+
+
+def clean_pages(db: Database) -> None:
+    """Rewrite the file so that no page holds removed data; sqlite3.Error: it is in use."""
+    db.execute("PRAGMA auto_vacuum=INCREMENTAL", {})  # for files made before this setting
+    db.execute("VACUUM", {})
+    row = db.row("PRAGMA wal_checkpoint(TRUNCATE)", {})
+    if row is None or row[0]:
+        raise sqlite3.OperationalError("a reader keeps the write-ahead log: end it, forget again")
+
+
+def backups(path: Path) -> list[Path]:
+    """Return the backups that migrations made of a database."""
+    return sorted((path.parent / "backups").glob("*.db*"))

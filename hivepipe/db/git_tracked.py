@@ -1,0 +1,42 @@
+"""Refuse a database in a work tree that git tracks: commits of others would replace its content.
+
+The same holds for its logs. SQLite applies any `hive.db-wal` or `hive.db-journal` that it finds to
+the database, permanently, and the header still identifies the database as ours.
+"""
+
+import shlex
+from pathlib import Path
+
+from hivepipe import git
+from hivepipe.db.location import SUFFIXES
+from hivepipe.errors import StoreError, TreeError
+from hivepipe.home import IN_PROJECT
+
+_LOGS = SUFFIXES[1:]
+
+
+def refuse_tracked(path: Path) -> None:
+    """Raise StoreError if git tracks a database in a work tree or its logs, or cannot tell."""
+    tree, found, name = str(path).rpartition(f"{IN_PROJECT}/")
+    if not tree or not found or "/" in name:
+        return
+    try:
+        tracked = git.tracked_files(tree, *(f".{found}{name}{suffix}" for suffix in SUFFIXES))
+    except TreeError as error:
+        raise StoreError(str(error)) from error
+    if tracked:
+        text, command = refusal(tree, tracked)
+        raise StoreError(f"{text}. Look at it, then: {command}")
+
+
+def refusal(tree: str, tracked: list[str]) -> tuple[str, str]:
+    """Return the error text for tracked files of ours, and the command that fixes it."""
+    remove = f"git -C {shlex.quote(tree)} rm"
+    for name in tracked:
+        if name.endswith(_LOGS):
+            text = (
+                f"git tracks {name}: what others commit there SQLite would apply to your database"
+            )
+            return f"{text} (your own stays there by `rm --cached`)", f"{remove} -f {name}"
+    text = f"git tracks {tracked[0]}: what others commit there would be taken for yours"
+    return text, f"{remove} -r --cached --ignore-unmatch .hive-mind .claude-state/logs"

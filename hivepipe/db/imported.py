@@ -1,0 +1,19 @@
+"""A permanent record of imports: importing the same content again changes nothing."""
+
+from hivepipe.db.applied import is_applied
+from hivepipe.db.database import Database
+
+
+def is_imported(db: Database, id: str) -> bool:
+    """Tell whether it was imported before. 1.0.0 recorded imports in `applied` only."""
+    found = db.row("SELECT 1 FROM imported WHERE id = :id", {"id": id})
+    return found is not None or is_applied(db, id)
+
+
+def mark_imported(db: Database, id: str) -> None:
+    """Record an import, in the transaction of its effect."""
+    sql = """
+        INSERT INTO imported (id, imported_at)
+        VALUES (:id, strftime('%Y-%m-%dT%H:%M:%fZ', 'now')) ON CONFLICT (id) DO NOTHING
+    """
+    db.execute(sql, {"id": id})

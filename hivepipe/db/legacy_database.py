@@ -1,0 +1,189 @@
+"""Read the predecessor's database, which is treated as untrusted input."""
+
+import os
+import re
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from hivepipe.db.legacy_rows import OTHER_NAMES, TABLES
+from hivepipe.errors import StoreError
+from hivepipe.files.regular_file import portions, regular
+
+_ALLOWED = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION)
+_ATTEMPTS = 5
+_OF_SQLITE = re.compile(r"sqlite_\w+")
+_REASONS = {
+    "collective_memory": "hivepipe keeps memories as files, not as rows",
+    "consensus_decisions": "hivepipe has no votes",
+    "session_checkpoints": "hivepipe keeps the last checkpoint of a session, in `sessions`",
+    "schema_migrations": "it is hivepipe's own",
+}
+_UNKNOWN = "hivepipe has no such table"
+_NO_TABLE = "it is not an ordinary table: reading it could run code"
+_NO_ID = "it has no column `id`"
+
+
+class LeftOut(NamedTuple):
+    """A table, or columns of a table, that cannot be imported."""
+
+    name: str
+    rows: int | None  # None: not counted
+    reason: str
+
+
+class LegacyDatabase:
+    """A copy of a database of any schema; columns that hivepipe has too are read."""
+
+    def __init__(self, path: Path) -> None:
+        """Copy and open the database; StoreError: it is not a database, is locked, or cannot be
+        read.
+        """
+        self._copies = tempfile.TemporaryDirectory(prefix="hivepipe-")
+        try:
+            self._open(_copied(path, Path(self._copies.name)), path)
+        except BaseException:
+            self._copies.cleanup()
+            raise
+
+    def _open(self, copy: Path, path: Path) -> None:
+        try:
+            self._db = sqlite3.connect(copy)
+            self._db.text_factory = lambda data: data.decode("utf-8", "replace")
+            self._db.execute("PRAGMA trusted_schema = OFF")
+            self._tables = self._find_tables()
+        except sqlite3.Error as error:
+            raise StoreError(f"cannot read {path}: {error}") from error
+        named = {name.lower(): columns for name, columns in self._tables.items()}
+        self._columns = {table: _source_columns(table, named.get(table, [])) for table in TABLES}
+        self._db.set_authorizer(
+            lambda action, *_: sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
+        )
+
+    def _find_tables(self) -> dict[str, list[str]]:
+        """Return table or view -> columns; [] for those that run code when they are read."""
+        sql = "SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view')"
+        found: dict[str, list[str]] = {}
+        for name, kind, text in self._db.execute(sql).fetchall():
+            is_plain = kind == "table" and "VIRTUAL" not in str(text).upper().split("(")[0]
+            info = "SELECT name FROM pragma_table_info(:table)"
+            rows = self._db.execute(info, {"table": name}) if is_plain else ()
+            found[name] = [row[0] for row in rows]
+        return found
+
+    @property
+    def is_of_hivepipe(self) -> bool:
+        """Tell whether hivepipe made it."""
+        return "schema_migrations" in self._tables
+
+    @property
+    def has_tables(self) -> bool:
+        """Tell whether it has any table or view."""
+        return bool(self._tables)
+
+    def left_out(self) -> list[LeftOut]:
+        """Return the tables and columns that cannot be imported, each with the reason."""
+        return [*self._tables_left_out(), *self._columns_left_out()]
+
+    def _tables_left_out(self) -> Iterator[LeftOut]:
+        for table, columns in sorted(self._tables.items()):
+            name = table.lower()
+            if _OF_SQLITE.fullmatch(name) or "id" in self._columns.get(name, {}):
+                continue
+            rows = self._count(table) if columns else None
+            reason = _NO_ID if name in TABLES else _REASONS.get(name, _UNKNOWN)
+            yield LeftOut(f"table {table}", rows, reason if columns else _NO_TABLE)
+
+    def _columns_left_out(self) -> Iterator[LeftOut]:
+        for table, columns in sorted(self._tables.items()):
+            taken = self._columns.get(table.lower(), {})
+            others = [name for name in columns if name not in taken.values()]
+            if "id" in taken and others:
+                said = ", ".join(others)
+                reason = f"hivepipe has no such columns: {said}"
+                yield LeftOut(f"columns of {table}", self._count(table), reason)
+
+    def _count(self, table: str) -> int | None:
+        try:
+            name = table.replace('"', '""')
+            (number,) = self._db.execute(f'SELECT count(*) FROM "{name}"').fetchone()
+        except sqlite3.Error:
+            return None
+        return int(number)
+
+    @property
+    def tables(self) -> list[str]:
+        """Return the tables that can be imported, parents first."""
+        return [table for table, columns in self._columns.items() if "id" in columns]
+
+    def rows(self, table: str) -> Iterator[dict[str, object]]:
+        """Yield the rows of a table; StoreError: it is damaged."""
+        columns = self._columns[table]
+        sources = ", ".join(f'"{name}"' for name in columns.values())
+        try:
+            for row in self._db.execute(f"SELECT {sources} FROM {table}"):
+                texts = (v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in row)
+                yield dict(zip(columns, texts, strict=True))
+        except sqlite3.Error as error:
+            raise StoreError(f"it cannot be read: {error}") from error
+
+    def close(self) -> None:
+        """Close the database and delete the copy."""
+        self._db.close()
+        self._copies.cleanup()
+
+
+def _copied(path: Path, folder: Path) -> Path:
+    """Copy a database with its logs: opening the original would change files beside it.
+
+    StoreError: it cannot be read, or another process keeps writing it.
+    """
+    if path.is_symlink() or not path.is_file():
+        raise StoreError(f"{path} is not a regular file")
+    try:
+        for _ in range(_ATTEMPTS):
+            before = _states(path)
+            for suffix in before:
+                _copy(f"{path}{suffix}", folder / f"hive.db{suffix}")
+            if _states(path) == before:
+                return folder / "hive.db"
+    except OSError as error:
+        raise StoreError(f"{error.filename or path} cannot be read: {error.strerror}") from error
+    raise StoreError(f"{path} changes all the time: end what writes it")
+
+
+def _copy(source: str, target: Path) -> None:
+    """Copy a file with its holes, so that a sparse file does not fill the disk."""
+    with open(source, "rb", buffering=0, opener=_no_link) as file, target.open("wb") as copy:
+        for at, data in portions(file):
+            copy.seek(at)
+            copy.write(data)
+        copy.truncate(os.fstat(file.fileno()).st_size)
+
+
+def _no_link(path: str, flags: int) -> int:
+    return regular(path, flags | os.O_NOFOLLOW)
+
+
+def _states(path: Path) -> dict[str, tuple[int, int, int]]:
+    """Return size, time and inode of the database and of its logs."""
+    found = {}
+    for suffix in ("", "-wal", "-journal"):
+        if not suffix or os.path.lexists(f"{path}{suffix}"):
+            status = os.lstat(f"{path}{suffix}")
+            found[suffix] = (status.st_size, status.st_mtime_ns, status.st_ino)
+    return found
+
+
+def _source_columns(table: str, there: list[str]) -> dict[str, str]:
+    """Return our column -> the matching column of the old table. SQLite ignores case in names."""
+    known = {name.lower(): name for name in there}
+    found = {}
+    for name in TABLES[table]:
+        names = (name, *OTHER_NAMES.get((table, name), ()))
+        source = next((known[each] for each in names if each in known), None)
+        if source:
+            found[name] = source
+    return found

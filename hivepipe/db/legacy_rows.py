@@ -1,0 +1,218 @@
+"""Convert the predecessor's rows into ours: columns, times and status values.
+
+Rows that our hooks wrote take precedence over imported ones; of imported ones the newer.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from math import isfinite
+
+from hivepipe.db.database import Database
+from hivepipe.db.forget import is_forgotten
+from hivepipe.errors import BadEnvelopeError, MissingParentError
+from hivepipe.events.claude_code import valid_id
+from hivepipe.jobs.envelope import Envelope
+
+# Columns that both hivepipe and its predecessor have; parent tables come first.
+TABLES: dict[str, tuple[str, ...]] = {
+    "swarms": ("id", "name", "objective", "status", "created_at", "updated_at", "deleted_at"),
+    "sessions": (
+        *("id", "swarm_id", "swarm_name", "objective", "status", "checkpoint_data", "metadata"),
+        *("child_pids", "created_at", "updated_at", "paused_at"),
+    ),
+    "agents": (
+        *("id", "swarm_id", "session_id", "name", "type", "role", "metadata", "status"),
+        *("created_at", "last_active", "deleted_at"),
+    ),
+    "instance_sessions": (
+        *("id", "session_id", "instance_id", "pid", "tty", "started_at", "last_seen"),
+        *("checkpoint_count", "operation_count", "status"),
+    ),
+    "session_logs": ("id", "session_id", "log_level", "message", "data", "created_at"),
+    "tasks": (
+        *("id", "session_id", "text", "status", "progress", "reason"),
+        *("created_at", "updated_at", "finished_at"),
+    ),
+}
+# (table, column) -> its name in the predecessor's schemas.
+OTHER_NAMES = {
+    ("session_logs", "created_at"): ("timestamp",),
+    ("tasks", "text"): ("description", "title"),
+    ("tasks", "progress"): ("result",),
+    ("tasks", "reason"): ("error",),
+    ("tasks", "finished_at"): ("completed_at",),
+}
+_IDS = {
+    "swarms": ("id",),
+    "sessions": ("id", "swarm_id"),
+    "agents": ("id", "session_id"),
+    "instance_sessions": ("session_id", "instance_id"),
+    "session_logs": ("session_id",),
+    "tasks": ("id", "session_id"),
+}
+TIMES = {
+    *("created_at", "updated_at", "deleted_at", "paused_at", "last_active"),
+    *("started_at", "last_seen", "finished_at"),
+}
+_EARLIEST_SECS, _LATEST_SECS = 10**8, 10**10  # 1973, 2286
+_AGENT_STATES = ("spawned", "running", "completed", "failed", "deleted")
+_TASK_STATES = {
+    **dict.fromkeys(("completed", "complete", "done", "finished", "success"), "done"),
+    **dict.fromkeys(("cancelled", "canceled", "failed", "error", "aborted"), "cancelled"),
+}
+
+
+def utc_time(text: str) -> str:
+    """Return a time in the store's format; a time without a zone is local time."""
+    try:
+        moment = datetime.fromisoformat(text.strip()).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return text
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _time(value: object) -> object:
+    """Return a time in UTC; a number is seconds, ms, us or ns since 1970. Other values stay."""
+    if isinstance(value, str) and not re.fullmatch(r"\s*\d{9,19}(\.\d*)?\s*", value, re.ASCII):
+        return utc_time(value)
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return value
+    secs = float(value)
+    while isfinite(secs) and secs > _LATEST_SECS:
+        secs /= 1000
+    if not _EARLIEST_SECS <= secs <= _LATEST_SECS:
+        return value
+    return utc_time(datetime.fromtimestamp(secs, UTC).isoformat())
+
+
+def is_local(text: object) -> bool:
+    """Tell whether it is a time without a zone."""
+    try:
+        return isinstance(text, str) and datetime.fromisoformat(text.strip()).tzinfo is None
+    except ValueError:
+        return False
+
+
+def in_utc(row: Mapping[str, object]) -> dict[str, object]:
+    """Return the row with its times in UTC."""
+    return {name: _time(value) if name in TIMES else value for name, value in row.items()}
+
+
+def known_rows(db: Database) -> dict[str, list[dict[str, object]]]:
+    """Return the rows that imported SQL statements may refer to: all but log lines."""
+    return {
+        table: [dict(row) for row in db.rows(f"SELECT {', '.join(columns)} FROM {table}")]
+        for table, columns in TABLES.items()
+        if table != "session_logs"
+    }
+
+
+def import_row(db: Database, job: Envelope) -> None:
+    """Import one row; MissingParentError names a missing parent, BadEnvelopeError a bad value."""
+    table, row = job.text("table"), job.payload.get("row")
+    if table not in TABLES or not isinstance(row, dict):
+        raise BadEnvelopeError("no row of a table that is imported")
+    known = {name: row.get(name) for name in TABLES[table]}
+    if table == "agents":
+        known["session_id"] = known["session_id"] or _session_in(known["metadata"])
+    session = known["id"] if table == "sessions" else known.get("session_id")
+    if is_forgotten(db, str(session or "")):
+        raise BadEnvelopeError("its session was forgotten")
+    if any(isinstance(value, list | dict) for value in known.values()):
+        raise BadEnvelopeError("a value is no text and no number")
+    for name in _IDS[table]:
+        said = str(known[name] or "")  # files are named by it
+        if valid_id(said) != said or (name == "id" and not said):
+            raise BadEnvelopeError(f"{name} is none: letters, digits, '.', '_', '-', up to 128")
+    _BRING[table](db, job, known)
+
+
+def _swarm(db: Database, _job: Envelope, row: dict[str, object]) -> None:
+    _insert(db, "swarms", row | {"status": row["status"] or "active"})
+
+
+def _session(db: Database, _job: Envelope, row: dict[str, object]) -> None:
+    """Import a session as ended; it becomes active when it is resumed."""
+    extra = {"status": "ended", "ended_at": row["updated_at"], "end_reason": "imported"}
+    if _insert(db, "sessions", row | extra):
+        return
+    sql = """
+        UPDATE sessions SET checkpoint_data = COALESCE(:checkpoint_data, checkpoint_data),
+          objective = COALESCE(:objective, objective), updated_at = :updated_at
+        WHERE id = :id AND state_time_ns = 0 AND updated_at < :updated_at
+    """
+    names = ("id", "checkpoint_data", "objective", "updated_at")
+    db.execute(sql, {name: row[name] for name in names})
+
+
+def _agent(db: Database, _job: Envelope, row: dict[str, object]) -> None:
+    swarm = row["swarm_id"]
+    if db.row("SELECT 1 FROM swarms WHERE id = :id", {"id": swarm}) is None:
+        raise MissingParentError(f"swarm {swarm} does not exist" if swarm else "it has no swarm")
+    status = row["status"] if row["status"] in _AGENT_STATES else "completed"
+    _insert(db, "agents", row | {"status": "deleted" if row["deleted_at"] else status})
+
+
+def _session_in(metadata: object) -> str | None:
+    """Return the session named in an agent's metadata; the predecessor had no column for it."""
+    try:
+        said = json.loads(metadata) if isinstance(metadata, str) else None
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(said, dict):
+        return None
+    context = said.get("spawn_context")
+    inner = context.get("session_id") if isinstance(context, dict) else None
+    session = said.get("sessionId") or inner
+    is_id = isinstance(session, str) and valid_id(session) == session
+    return session if is_id else None
+
+
+def _instance_session(db: Database, _job: Envelope, row: dict[str, object]) -> None:
+    session = row["session_id"]
+    if db.row("SELECT 1 FROM sessions WHERE id = :id", {"id": session}) is None:
+        raise MissingParentError(f"session {session} does not exist")
+    counts = {name: row[name] or 0 for name in ("checkpoint_count", "operation_count")}
+    if _insert(db, "instance_sessions", row | counts | {"status": "detached"}):
+        return
+    sql = """
+        UPDATE instance_sessions SET
+          checkpoint_count = MAX(checkpoint_count, :checkpoint_count),
+          operation_count = MAX(operation_count, :operation_count)
+        WHERE id = :id AND assigned_time_ns = 0
+    """
+    db.execute(sql, {"id": row["id"], **counts})
+
+
+def _log(db: Database, job: Envelope, row: dict[str, object]) -> None:
+    row.pop("id")  # the ids belong to another table
+    _insert(db, "session_logs", row | {"log_level": row["log_level"] or "INFO", "job_id": job.id})
+
+
+def _task(db: Database, _job: Envelope, row: dict[str, object]) -> None:
+    """Import a task. A failed one becomes cancelled: hivepipe knows open, done and cancelled."""
+    said = str(row["status"] or "")
+    status = _TASK_STATES.get(said.lower(), "open")
+    reason = row["reason"] or (said if status == "cancelled" else None)
+    updated = row["updated_at"] or row["finished_at"] or row["created_at"]
+    _insert(db, "tasks", row | {"status": status, "reason": reason, "updated_at": updated})
+
+
+_BRING = {
+    "swarms": _swarm,
+    "sessions": _session,
+    "agents": _agent,
+    "instance_sessions": _instance_session,
+    "session_logs": _log,
+    "tasks": _task,
+}
+
+
+def _insert(db: Database, table: str, row: Mapping[str, object]) -> bool:
+    """Insert a row; return False if the row exists."""
+    marks = ", ".join(f":{name}" for name in row)
+    names = ", ".join(row)
+    sql = f"INSERT INTO {table} ({names}) VALUES ({marks}) ON CONFLICT DO NOTHING"
+    return db.execute(sql, dict(row)) == 1

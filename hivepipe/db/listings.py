@@ -1,0 +1,220 @@
+"""Queries of the commands, on a read-only connection; each query ends when its rows are read."""
+
+import sqlite3
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from hivepipe.db.git_tracked import refuse_tracked
+from hivepipe.db.migrations import made_by_newer
+from hivepipe.errors import NothingRecordedError, StoreError
+from hivepipe.files.file_size import with_limit
+
+BUSY_TIMEOUT_SECS = 5.0
+_SHOWN = 5
+
+Entry = dict[str, Any]
+
+# A range, so that an index is used. History and agents are kept when their session is deleted, so
+# its id is still found through them.
+_IDS = {
+    "session": """
+        SELECT id FROM sessions WHERE id >= :prefix AND id < :behind
+        UNION SELECT session_id FROM session_logs
+          WHERE session_id >= :prefix AND session_id < :behind
+        UNION SELECT session_id FROM agents
+          WHERE session_id >= :prefix AND session_id < :behind
+        ORDER BY 1
+    """,
+    "agent": "SELECT id FROM agents WHERE id >= :prefix AND id < :behind ORDER BY 1",
+    "summary": """
+        SELECT DISTINCT session_id AS id FROM summaries
+        WHERE session_id >= :prefix AND session_id < :behind ORDER BY 1
+    """,
+    "task": "SELECT id FROM tasks WHERE id >= :prefix AND id < :behind ORDER BY 1",
+}
+_LAST_CHARACTER = "\U0010ffff"
+
+
+def one_of(kind: str, prefix: str, found: list[str]) -> str:
+    """Return the one id that matches, an exact match first; StoreError: none, or several."""
+    if prefix in found:
+        return prefix
+    if not prefix or not found:
+        raise StoreError(f"no {kind} has the id {prefix}")
+    if len(found) > 1:
+        some = ", ".join(found[:_SHOWN]) + (" ..." if len(found) > _SHOWN else "")
+        raise StoreError(f"{len(found)} ids of a {kind} begin with {prefix}: {some}")
+    return found[0]
+
+
+def beginning(prefix: str) -> dict[str, str]:
+    """Return the bounds of ids with this prefix: `:prefix` inclusive, `:behind` exclusive."""
+    return {"prefix": prefix, "behind": prefix + _LAST_CHARACTER}
+
+
+@contextmanager
+def listings(path: Path) -> Iterator["Listings"]:
+    """Open a database read-only; StoreError: there is none yet, or it cannot be read."""
+    if not path.exists():
+        raise NothingRecordedError(path)
+    refuse_tracked(path)
+    try:
+        uri = f"{path.absolute().as_uri()}?mode=ro"
+        # No isolation level: a query's lock ends with its last row, so no writer waits for it.
+        connection = sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_SECS, isolation_level=None)
+    except sqlite3.Error as error:
+        raise StoreError(f"cannot open {path}: {error}") from error
+    try:
+        connection.row_factory = sqlite3.Row
+        yield Listings(connection)
+    except sqlite3.Error as error:
+        raise StoreError(f"cannot read {path}: {with_limit(str(error))}") from error
+    finally:
+        connection.close()
+
+
+_AGENT = """
+    id, session_id, swarm_id, name, type, status, model, created_at, began_at, last_active,
+    completed_at, deleted_at, deleted_reason, metadata
+"""
+# An agent that has not finished when its session has ended is lost.
+_OUTCOME = """
+    COALESCE(outcome, CASE WHEN deleted_at IS NULL AND EXISTS (SELECT 1 FROM sessions
+      WHERE sessions.id = agents.session_id AND sessions.status = 'ended') THEN 'lost' END)
+"""
+
+
+def _with_usage(agent: Entry) -> Entry:
+    """Add tokens and duration from the metadata of an agent; None if unknown."""
+    try:
+        usage = orjson.loads(agent["metadata"] or "{}")["usage"]
+        return agent | {"tokens": usage["tokens"], "duration_ms": usage["duration_ms"]}
+    except (orjson.JSONDecodeError, LookupError, TypeError):
+        return agent | {"tokens": None, "duration_ms": None}
+
+
+_OF_THE_CLOCK = ("schema_migrations", "applied", "slots", "counters", "alerts")
+
+
+class Listings:
+    """The queries on one read-only connection."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        """Keep the connection; the caller closes it."""
+        self._connection = connection
+
+    def full_id(self, kind: str, prefix: str) -> str:
+        """Return the full id of a kind (key of `_IDS`); StoreError: none matches, or several."""
+        return one_of(kind, prefix, self.ids(kind, prefix))
+
+    def ids(self, kind: str, prefix: str) -> list[str]:
+        """Return the ids of a kind (key of `_IDS`) that start with `prefix`."""
+        return [str(row["id"]) for row in self.rows(_IDS[kind], beginning(prefix))]
+
+    def sessions(self, with_ended: bool) -> list[Entry]:
+        """Return the open sessions, or all, newest first."""
+        sql = """
+            SELECT id, status, project, swarm_id, model, objective, created_at, updated_at,
+              COALESCE(client, 'claude-code') AS client,
+              (SELECT COALESCE(SUM(operation_count), 0) FROM instance_sessions
+                WHERE session_id = sessions.id) AS operations,
+              (SELECT COUNT(*) FROM agents WHERE session_id = sessions.id) AS agents
+            FROM sessions WHERE :with_ended OR status IN ('active', 'paused')
+            ORDER BY updated_at DESC, id
+        """
+        return self.rows(sql, {"with_ended": with_ended})
+
+    def session(self, session: str) -> Entry | None:
+        """Return one session with the numbers of its related rows; None if there is none."""
+        sql = """
+            SELECT id, status, project, swarm_id, swarm_name, objective, model, effort,
+              source, COALESCE(client, 'claude-code') AS client,
+              transcript_path, created_at, updated_at, paused_at, ended_at, end_reason,
+              checkpoint_data,
+              (SELECT COUNT(*) FROM agents WHERE session_id = :id) AS agents,
+              (SELECT COUNT(*) FROM prompts WHERE session_id = :id) AS prompts,
+              (SELECT COUNT(*) FROM skill_uses WHERE session_id = :id) AS skill_uses,
+              (SELECT COUNT(*) FROM session_logs WHERE session_id = :id) AS log_lines
+            FROM sessions WHERE id = :id
+        """
+        return next(iter(self.rows(sql, {"id": session})), None)
+
+    def instances(self, session: str) -> list[Entry]:
+        """Return the instances that are or were in a session."""
+        sql = """
+            SELECT instance_id, status, pid, started_at, last_seen, operation_count,
+              checkpoint_count
+            FROM instance_sessions WHERE session_id = :id ORDER BY started_at, instance_id
+        """
+        return self.rows(sql, {"id": session})
+
+    def log(self, session: str) -> list[Entry]:
+        """Return the log lines of a session in the order of their events."""
+        sql = """
+            SELECT created_at, log_level, message, data FROM session_logs
+            WHERE session_id = :id ORDER BY created_at, id
+        """
+        return self.rows(sql, {"id": session})
+
+    def agents(self, session: str = "", since: str = "", until: str = "") -> list[Entry]:
+        """Return all agents, or those of a session or a time range, newest first."""
+        # An OR would read the whole table.
+        named = {"session_id = :id": session, "created_at >= :since": since}
+        which = [term for term, value in (named | {"created_at < :until": until}).items() if value]
+        sql = f"""
+            SELECT {_AGENT}, {_OUTCOME} AS outcome, error
+            FROM agents {"WHERE " if which else ""}{" AND ".join(which)}
+            ORDER BY created_at DESC, id
+        """
+        found = self.rows(sql, {"id": session, "since": since, "until": until})
+        return [_with_usage(entry) for entry in found]
+
+    def agent(self, agent: str) -> Entry | None:
+        """Return one agent; None if there is none."""
+        sql = f"""
+            SELECT {_AGENT}, {_OUTCOME} AS outcome, error, role, tool_use_id
+            FROM agents WHERE id = :id
+        """
+        return next((_with_usage(row) for row in self.rows(sql, {"id": agent})), None)
+
+    def trouble(self) -> str:
+        """Return the error that SQLite's quick check finds; "" if none."""
+        (said,) = self.rows("PRAGMA quick_check(1)", {})
+        return "" if said["quick_check"] == "ok" else str(said["quick_check"])
+
+    def made_by_newer(self) -> str:
+        """Return an error text if a newer hivepipe made this database; "" if not."""
+        return made_by_newer(
+            {row["id"] for row in self.rows("SELECT id FROM schema_migrations", {})}
+        )
+
+    def counts(self) -> dict[str, int]:
+        """Return how many rows each table has."""
+        tables = self.rows("SELECT name FROM sqlite_master WHERE type = 'table'", {})
+        return {
+            row["name"]: self.rows(f"SELECT COUNT(*) AS n FROM {row['name']}", {})[0]["n"]
+            for row in tables
+        }
+
+    def is_empty(self) -> bool:
+        """Tell whether no event was ever applied here; rows of periodic jobs do not count."""
+        return not any(rows for table, rows in self.counts().items() if table not in _OF_THE_CLOCK)
+
+    def effectless(self) -> dict[str, int]:
+        """Return `<what>:<operation>` -> number of jobs that succeeded without effect."""
+        sql = "SELECT name, value FROM counters ORDER BY name"
+        return {row["name"]: row["value"] for row in self.rows(sql, {})}
+
+    def each(
+        self, sql: str, parameters: Mapping[str, object]
+    ) -> Generator[sqlite3.Row, None, None]:
+        """Yield the rows of a long query; it delays checkpoints of the log until it ends."""
+        yield from self._connection.execute(sql, parameters)
+
+    def rows(self, sql: str, parameters: Mapping[str, object]) -> list[Entry]:
+        """Return all rows of a query."""
+        return [dict(row) for row in self._connection.execute(sql, parameters).fetchall()]

@@ -1,0 +1,91 @@
+"""The path of a home's database: in the home, unless SQLite's WAL would be unsafe there.
+
+On file systems that two machines share (network, virtiofs, 9p, FUSE) the shared memory of WAL is
+not shared, and the database is corrupt within minutes. SQLite reports no error. SQLite also opens
+no file whose path is longer than 512 bytes.
+"""
+
+import os
+import re
+from pathlib import Path
+
+from hivepipe.files.regular_file import read_text
+from hivepipe.home import IN_PROJECT, absolute, short_hash, state_folder, tree_of
+from hivepipe.settings import variable
+
+# Suffixes of the files that SQLite keeps for a database
+SUFFIXES = ("", "-wal", "-shm", "-journal")
+LONGEST_HOME_BYTES = 512 - len("/hive.db-journal") - 16
+
+_SHARED = (
+    "9p",
+    "afs",
+    "ceph",
+    "cifs",
+    "gfs2",
+    "lustre",
+    "nfs",
+    "ocfs2",
+    "smb",
+    "vboxsf",
+    "virtiofs",
+)
+_ESCAPED = re.compile(r"\\([0-7]{3})")  # \040 is a space
+_MOUNTS = Path("/proc/self/mountinfo")  # Linux only; elsewhere the home is used without a check
+
+
+def database_path(home: str) -> Path:
+    """Return HIVEPIPE_DB, else hive.db of the home or its tree, else one in the state folder."""
+    named = variable("HIVEPIPE_DB")
+    return Path(absolute(named)) if named else database_in(home, tree_of(home))
+
+
+def database_in(home: str, tree: str) -> Path:
+    """Return the database path in a project's work tree, or in the home itself.
+
+    It is in the state folder if that folder's path is too long or its file system is shared.
+    """
+    folder = f"{tree}{IN_PROJECT}" if tree else home
+    if len(os.fsencode(folder)) > LONGEST_HOME_BYTES or is_on_shared_file_system(folder):
+        return Path(state_folder(), "databases", short_hash(home), "hive.db")
+    return Path(folder, "hive.db")
+
+
+def files_of_database(path: Path) -> list[str]:
+    """Return the names of its files relative to its folder: SQLite's, and backups of migrations."""
+    copies = sorted(path.parent.glob("backups/hive-before-*.db"))
+    return [
+        *(f"{path.name}{suffix}" for suffix in SUFFIXES),
+        *(str(copy.relative_to(path.parent)) for copy in copies),
+    ]
+
+
+def is_on_shared_file_system(home: str) -> bool:
+    """Tell whether another machine may have a home's files open; False if mounts are unknown."""
+    return is_shared(file_system_of(home, _mounts()))
+
+
+def is_shared(file_system: str) -> bool:
+    """Tell whether another machine may have files of this file system type open."""
+    return file_system.startswith((*_SHARED, "fuse."))
+
+
+def file_system_of(path: str, mounts: str) -> str:
+    """Return the file system type of a path; `mounts` is text in the format of mountinfo."""
+    found, longest = "", -1
+    for line in mounts.splitlines():
+        before, separator, after = line.partition(" - ")
+        fields = before.split()
+        if not separator or len(fields) < 5:
+            continue
+        point = _ESCAPED.sub(lambda found: chr(int(found[1], 8)), fields[4]).rstrip("/")
+        if (path == point or path.startswith(f"{point}/")) and len(point) >= longest:
+            found, longest = after.split()[0], len(point)
+    return found
+
+
+def _mounts() -> str:
+    try:
+        return read_text(_MOUNTS, "utf-8", "surrogateescape")
+    except OSError:
+        return ""

@@ -1,0 +1,257 @@
+"""Profiles, their sessions, and the versions of their identity files.
+
+The current version of a file is the newest by event time.
+"""
+
+from hivepipe.db.database import Database, Row
+from hivepipe.db.listings import Entry, Listings
+from hivepipe.jobs.envelope import Envelope
+
+_ONLINE = """
+    EXISTS (SELECT 1 FROM profile_sessions JOIN sessions ON sessions.id = session_id
+      WHERE profile_id = profiles.id AND sessions.status IN ('active', 'paused'))
+"""
+
+
+def add_profile(db: Database, profile: str, time: str) -> None:
+    """Insert a profile; a known one keeps its earliest creation time."""
+    sql = """
+        INSERT INTO profiles (id, created_at, updated_at) VALUES (:id, :time, :time)
+        ON CONFLICT (id) DO UPDATE SET created_at = CASE
+          WHEN excluded.created_at < profiles.created_at THEN excluded.created_at
+          ELSE profiles.created_at END
+    """
+    db.execute(sql, {"id": profile, "time": time})
+
+
+def change_profile(
+    db: Database, profile: str, role: str | None, write_claude_md: bool | None, time: str
+) -> None:
+    """Set the given values; None leaves a value as it is."""
+    sql = """
+        UPDATE profiles SET role = COALESCE(:role, role),
+          write_claude_md = COALESCE(:write, write_claude_md), updated_at = :time
+        WHERE id = :id
+    """
+    db.execute(sql, {"id": profile, "role": role, "write": write_claude_md, "time": time})
+
+
+def enter_profile(db: Database, job: Envelope) -> None:
+    """Record that a session belongs to a profile, and the folder of the profile's files."""
+    sql = """
+        INSERT INTO profile_sessions (profile_id, session_id, swarm_id, folder, entered_at)
+        VALUES (:profile, :session, :swarm, :folder, :time)
+        ON CONFLICT (profile_id, session_id) DO UPDATE SET
+          folder = CASE WHEN excluded.entered_at > profile_sessions.entered_at
+            THEN excluded.folder ELSE profile_sessions.folder END,
+          entered_at = CASE WHEN excluded.entered_at > profile_sessions.entered_at
+            THEN excluded.entered_at ELSE profile_sessions.entered_at END
+    """
+    parameters = {
+        "profile": job.text("profile_id"),
+        "session": job.session,
+        "swarm": job.text("swarm"),
+        "folder": job.text("folder"),
+        "time": job.time,
+    }
+    db.execute(sql, parameters)
+
+
+def current_version(db: Database, profile: str, name: str) -> Row | None:
+    """Return the newest version of a file; None if there is none."""
+    sql = """
+        SELECT sha256, text, change_source, time_ns FROM identity_versions
+        WHERE profile_id = :profile AND name = :name ORDER BY time_ns DESC, id DESC LIMIT 1
+    """
+    return db.row(sql, {"profile": profile, "name": name})
+
+
+def is_version(db: Database, profile: str, name: str, sha256: str) -> bool:
+    """Tell whether a version of the file has this hash."""
+    sql = """
+        SELECT 1 FROM identity_versions
+        WHERE profile_id = :profile AND name = :name AND sha256 = :sha256
+    """
+    return db.row(sql, {"profile": profile, "name": name, "sha256": sha256}) is not None
+
+
+def add_version(
+    db: Database,
+    *,
+    profile: str,
+    name: str,
+    sha256: str,
+    text: str,
+    source: str,
+    session: str,
+    time: str,
+    time_ns: int,
+    job_id: str,
+) -> None:
+    """Insert one version of a file."""
+    sql = """
+        INSERT INTO identity_versions (profile_id, name, sha256, text, change_source, session_id,
+          created_at, time_ns, job_id)
+        VALUES (:profile, :name, :sha256, :text, :source, :session, :time, :time_ns, :job_id)
+    """
+    parameters = {
+        "profile": profile,
+        "name": name,
+        "sha256": sha256,
+        "text": text,
+        "source": source,
+        "session": session or None,
+        "time": time,
+        "time_ns": time_ns,
+        "job_id": job_id,
+    }
+    db.execute(sql, parameters)
+
+
+def baseline(db: Database, profile: str, folder: str, name: str) -> str:
+    """Return the hash of a folder's last known content of a file; "": unknown."""
+    sql = """
+        SELECT sha256 FROM identity_baselines
+        WHERE profile_id = :profile AND folder = :folder AND name = :name
+    """
+    row = db.row(sql, {"profile": profile, "folder": folder, "name": name})
+    return row["sha256"] if row else ""
+
+
+def set_baseline(
+    db: Database, profile: str, folder: str, name: str, sha256: str, time_ns: int
+) -> None:
+    """Store the hash of a folder's content, unless a newer one is known."""
+    sql = """
+        INSERT INTO identity_baselines (profile_id, folder, name, sha256, time_ns)
+        VALUES (:profile, :folder, :name, :sha256, :time_ns)
+        ON CONFLICT (profile_id, folder, name) DO UPDATE SET
+          sha256 = excluded.sha256, time_ns = excluded.time_ns
+        WHERE excluded.time_ns >= identity_baselines.time_ns
+    """
+    parameters = {
+        "profile": profile,
+        "folder": folder,
+        "name": name,
+        "sha256": sha256,
+        "time_ns": time_ns,
+    }
+    db.execute(sql, parameters)
+
+
+def count_versions(db: Database, profile: str) -> int | None:
+    """Return the number of file versions of a profile; None: there is no such profile."""
+    sql = """
+        SELECT (SELECT COUNT(*) FROM identity_versions WHERE profile_id = profiles.id) AS versions
+        FROM profiles WHERE id = :id
+    """
+    row = db.row(sql, {"id": profile})
+    return row["versions"] if row else None
+
+
+def open_sessions(db: Database, profile: str) -> list[str]:
+    """Return the open sessions of a profile."""
+    sql = """
+        SELECT session_id FROM profile_sessions JOIN sessions ON sessions.id = session_id
+        WHERE profile_id = :profile AND sessions.status IN ('active', 'paused') ORDER BY session_id
+    """
+    return [row["session_id"] for row in db.rows(sql, {"profile": profile})]
+
+
+def remove_profile(db: Database, profile: str) -> None:
+    """Delete a profile and all its rows."""
+    for table in ("identity_versions", "identity_baselines", "profile_sessions"):
+        db.execute(f"DELETE FROM {table} WHERE profile_id = :profile", {"profile": profile})
+    db.execute("DELETE FROM profiles WHERE id = :profile", {"profile": profile})
+
+
+def profile_of_session(db: Database, session: str) -> Row | None:
+    """Return profile and folder of a session; None if it has no profile."""
+    sql = """
+        SELECT profile_id, folder FROM profile_sessions WHERE session_id = :session
+        ORDER BY entered_at DESC, profile_id LIMIT 1
+    """
+    return db.row(sql, {"session": session})
+
+
+def writes_claude_md(db: Database, profile: str) -> bool:
+    """Tell whether the user wants the profile's CLAUDE.md written."""
+    row = db.row("SELECT write_claude_md FROM profiles WHERE id = :id", {"id": profile})
+    return bool(row and row["write_claude_md"])
+
+
+def others_in_folder(db: Database, profile: str, folder: str) -> list[str]:
+    """Return the other profiles with an open session in this folder."""
+    sql = """
+        SELECT DISTINCT profile_id FROM profile_sessions
+        JOIN sessions ON sessions.id = session_id
+        WHERE folder = :folder AND profile_id <> :profile
+          AND sessions.status IN ('active', 'paused')
+    """
+    found = db.rows(sql, {"folder": folder, "profile": profile})
+    return [row["profile_id"] for row in found]
+
+
+def other_sessions_in_folder(db: Database, session: str, folder: str) -> bool:
+    """Tell whether another session is open in this folder."""
+    sql = """
+        SELECT 1 FROM profile_sessions JOIN sessions ON sessions.id = session_id
+        WHERE folder = :folder AND session_id <> :session
+          AND sessions.status IN ('active', 'paused')
+    """
+    return db.row(sql, {"folder": folder, "session": session}) is not None
+
+
+# ---- read-only queries
+
+
+def list_profiles(store: Listings) -> list[Entry]:
+    """Return the profiles, each online or offline, with the time of its last activity."""
+    sql = f"""
+        SELECT id, role, CASE WHEN {_ONLINE} THEN 'online' ELSE 'offline' END AS status,
+          write_claude_md, created_at,
+          (SELECT MAX(entered_at) FROM profile_sessions WHERE profile_id = profiles.id)
+            AS entered_at,
+          (SELECT MAX(last_active_at) FROM activity WHERE profile = profiles.id) AS last_active_at
+        FROM profiles ORDER BY id
+    """
+    return store.rows(sql, {})
+
+
+def profiles_of_sessions(store: Listings) -> dict[str, str]:
+    """Return session -> profile of the open sessions."""
+    sql = """
+        SELECT session_id, profile_id FROM profile_sessions
+        JOIN sessions ON sessions.id = session_id
+        WHERE sessions.status IN ('active', 'paused') ORDER BY entered_at
+    """
+    return {row["session_id"]: row["profile_id"] for row in store.rows(sql, {})}
+
+
+def versions(store: Listings, profile: str, name: str = "") -> list[Entry]:
+    """Return the versions of a profile's files, newest first."""
+    sql = """
+        SELECT id, name, sha256, length(text) AS characters, change_source, session_id, created_at
+        FROM identity_versions WHERE profile_id = :profile AND (:name = '' OR name = :name)
+        ORDER BY time_ns DESC, id DESC
+    """
+    return store.rows(sql, {"profile": profile, "name": name})
+
+
+def version(store: Listings, profile: str, id: int) -> Entry | None:
+    """Return name and text of one version; None if there is none."""
+    sql = "SELECT name, text FROM identity_versions WHERE profile_id = :profile AND id = :id"
+    rows = store.rows(sql, {"profile": profile, "id": id})
+    return rows[0] if rows else None
+
+
+def current_texts(store: Listings) -> list[Entry]:
+    """Return the current version of every file of every profile."""
+    sql = """
+        SELECT profile_id, name, text FROM identity_versions AS this WHERE NOT EXISTS (
+          SELECT 1 FROM identity_versions AS newer
+          WHERE newer.profile_id = this.profile_id AND newer.name = this.name
+            AND (newer.time_ns > this.time_ns
+              OR (newer.time_ns = this.time_ns AND newer.id > this.id)))
+    """
+    return store.rows(sql, {})

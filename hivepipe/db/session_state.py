@@ -1,0 +1,152 @@
+"""The status of a session, computed from facts that may arrive in any order.
+
+    sign    an event: the session works (active), or its turn is over (paused)
+    work    a heartbeat, which makes no job: `activity`
+    end     a SessionEnd, sent by the client or by the reaper
+    inside  the instances that are in the session: `assignments`
+
+A session has ended when no instance is inside and its newest end is newer than its newest sign.
+Otherwise its newest sign decides; a later heartbeat makes a paused session active.
+"""
+
+from hivepipe.db.activity import has_worked_since
+from hivepipe.db.database import Database
+from hivepipe.db.listings import Listings
+from hivepipe.jobs.envelope import Envelope
+from hivepipe.times import stored_time
+
+ACTIVE, PAUSED, ENDED = "active", "paused", "ended"
+PROCESS_GOES_ON = ("clear", "resume")  # the process continues in another session
+
+
+def note_sign(db: Database, job: Envelope, turn: str, time_ns: int = 0) -> None:
+    """Record activity of a session, unless newer activity is known."""
+    still_ended = "status = 'ended' AND last_end_ns >= :time_ns"
+    sql = f"""
+        UPDATE sessions SET
+          turn = :turn, state_time_ns = :time_ns,
+          status = CASE WHEN {still_ended} THEN status ELSE :status END,
+          ended_at = CASE WHEN {still_ended} THEN ended_at END,
+          end_reason = CASE WHEN {still_ended} THEN end_reason END,
+          paused_at = CASE WHEN {still_ended} THEN NULL WHEN :status = 'paused' THEN :time END,
+          updated_at = CASE WHEN updated_at > :time THEN updated_at ELSE :time END
+        WHERE id = :id AND state_time_ns < :time_ns
+    """
+    time_ns = time_ns or job.event_time_ns
+    status = _status(db, job.session, turn, time_ns)
+    said = {"turn": turn, "status": status, "time": job.time, "time_ns": time_ns}
+    db.execute(sql, {"id": job.session, **said})
+
+
+def note_work(db: Database, session: str) -> None:
+    """Make a paused session active if its heartbeat came after the end of the turn."""
+    sql = "SELECT state_time_ns FROM sessions WHERE id = :id AND status = 'paused'"
+    row = db.row(sql, {"id": session})
+    if row and has_worked_since(db, session, row["state_time_ns"]):
+        sql = "UPDATE sessions SET status = 'active', paused_at = NULL WHERE id = :id"
+        db.execute(sql, {"id": session})
+
+
+def _status(db: Database, session: str, turn: str, sign_ns: int) -> str:
+    """Return the status of an open session whose newest sign says `turn`."""
+    if turn == PAUSED and has_worked_since(db, session, sign_ns):
+        return ACTIVE
+    return turn
+
+
+def note_turn_end(db: Database, job: Envelope) -> None:
+    """Record when the last turn ended; the newest end counts."""
+    sql = """
+        UPDATE sessions SET turn_ended_at = :time
+        WHERE id = :id AND (turn_ended_at IS NULL OR turn_ended_at < :time)
+    """
+    db.execute(sql, {"id": job.session, "time": job.time})
+
+
+def note_end(db: Database, job: Envelope, reason: str) -> None:
+    """Record that the session ended for one of its instances; the newest end gives the reason."""
+    sql = """
+        UPDATE sessions SET last_end_ns = :time_ns, last_end_reason = :reason,
+          updated_at = CASE WHEN updated_at > :time THEN updated_at ELSE :time END
+        WHERE id = :id AND last_end_ns < :time_ns
+    """
+    of_process = """
+        UPDATE sessions SET process_end_ns = :time_ns
+        WHERE id = :id AND process_end_ns < :time_ns
+    """
+    ended = {"id": job.session, "time_ns": job.event_time_ns}
+    db.execute(sql, ended | {"reason": reason, "time": job.time})
+    if reason not in PROCESS_GOES_ON:
+        db.execute(of_process, ended)
+    settle(db, job.session)
+
+
+def settle(db: Database, session: str) -> None:
+    """Update the status after an end, or after an instance entered or left."""
+    sql = """
+        SELECT status, turn, state_time_ns, last_end_ns, last_end_reason,
+          EXISTS (SELECT 1 FROM instance_sessions
+            WHERE session_id = sessions.id AND status = 'active') AS inside
+        FROM sessions WHERE id = :id
+    """
+    row = db.row(sql, {"id": session})
+    if row is None:
+        return
+    has_ended = row["last_end_ns"] > row["state_time_ns"] and not row["inside"]
+    if has_ended:
+        _end(db, session, row["last_end_ns"], row["last_end_reason"])
+    elif row["status"] == ENDED:
+        _open(db, session, row["turn"] or ACTIVE, row["state_time_ns"])
+
+
+def _end(db: Database, session: str, end_ns: int, reason: str) -> None:
+    sql = """
+        UPDATE sessions SET status = 'ended', paused_at = NULL, ended_at = :time,
+          end_reason = :reason
+        WHERE id = :id
+    """
+    db.execute(sql, {"id": session, "time": stored_time(end_ns), "reason": reason})
+
+
+def _open(db: Database, session: str, turn: str, sign_ns: int) -> None:
+    sql = """
+        UPDATE sessions SET status = :status, ended_at = NULL, end_reason = NULL,
+          paused_at = CASE WHEN :status = 'paused' THEN :time END
+        WHERE id = :id
+    """
+    status = _status(db, session, turn, sign_ns)
+    db.execute(sql, {"id": session, "status": status, "time": stored_time(sign_ns)})
+
+
+def is_open(store: Listings, session: str) -> bool:
+    """Tell whether the session is known and has not ended."""
+    sql = "SELECT 1 FROM sessions WHERE id = :id AND status IN ('active', 'paused')"
+    return bool(store.rows(sql, {"id": session}))
+
+
+# ---- follow-up work of an end, done once
+
+
+def claim_end(db: Database, session: str, job_id: str) -> bool:
+    """Claim the follow-up work of a session's end; exactly one job gets it for each end.
+
+    False: the session is open, or another job has the claim.
+    """
+    claim = """
+        UPDATE sessions SET concluded_ns = last_end_ns, concluded_by = :job,
+          concluded_before_ns = concluded_ns
+        WHERE id = :id AND status = 'ended' AND concluded_ns < last_end_ns
+    """
+    if db.execute(claim, {"id": session, "job": job_id}):
+        return True
+    claimed = """
+        SELECT 1 FROM sessions
+        WHERE id = :id AND status = 'ended' AND concluded_by = :job AND concluded_ns = last_end_ns
+    """
+    return db.row(claimed, {"id": session, "job": job_id}) is not None
+
+
+def process_ended(db: Database, session: str) -> bool:
+    """Tell whether a process ended with the session; False if all continue in another session."""
+    sql = "SELECT 1 FROM sessions WHERE id = :id AND process_end_ns <= concluded_before_ns"
+    return db.row(sql, {"id": session}) is None

@@ -1,0 +1,278 @@
+"""Sessions, their swarms and their checkpoints. The status of a session: `session_state`."""
+
+import orjson
+
+from hivepipe.db.database import Database
+from hivepipe.db.listings import beginning
+from hivepipe.db.session_state import note_sign
+from hivepipe.errors import MissingParentError
+from hivepipe.jobs.envelope import Envelope
+
+LATEST_NS = (1 << 63) - 1  # a transcript may contain any time
+
+
+def upsert_session(db: Database, job: Envelope) -> bool:
+    """Insert the session, or merge this start into it; False: it was deleted, and stays deleted.
+
+    A new session creates its swarm. The swarm of an existing session is not created again, so that
+    a deleted one stays deleted.
+    """
+    source = job.text("source") or None
+    if source:
+        db.execute("DELETE FROM deleted_sessions WHERE id = :id", {"id": job.session})
+    elif is_deleted(db, job.session):
+        return False
+    if session_exists(db, job.session):
+        _touch_swarm(db, job)
+    else:
+        _insert_swarm(db, job)
+    state_ns = _sign_ns(job, source)
+    known = db.row("SELECT * FROM sessions WHERE id = :id", {"id": job.session})
+    sql = """
+        INSERT INTO sessions (id, swarm_id, swarm_name, status, metadata, created_at, updated_at,
+          project, objective, transcript_path, model, source, client, turn, state_time_ns)
+        VALUES (:id, :swarm, :swarm_name, 'active', :metadata, :time, :time,
+          :project, :objective, :transcript_path, :model, :source, :client, 'active', :time_ns)
+        ON CONFLICT (id) DO UPDATE SET
+          created_at = CASE WHEN excluded.created_at < sessions.created_at
+            THEN excluded.created_at ELSE sessions.created_at END,
+          updated_at = CASE WHEN excluded.updated_at > sessions.updated_at
+            THEN excluded.updated_at ELSE sessions.updated_at END,
+          metadata = excluded.metadata, objective = excluded.objective,
+          transcript_path = excluded.transcript_path, model = excluded.model,
+          source = excluded.source, client = excluded.client
+    """
+    parameters = {
+        "id": job.session,
+        "swarm": job.text("swarm"),
+        "swarm_name": job.project.rsplit("/", 1)[-1],
+        "time": job.time,
+        "project": job.project,
+        "time_ns": state_ns,
+        **_merge_start(dict(known) if known else {}, job),
+    }
+    db.execute(sql, parameters)
+    if state_ns:
+        note_sign(db, job, "active", time_ns=state_ns)
+    return True
+
+
+def _sign_ns(job: Envelope, source: str | None) -> int:
+    """Return the time at which this start shows that the session works; 0: it does not show it.
+
+    A start that was derived from another event must not outweigh that event. After a compaction the
+    session works or waits as before.
+    """
+    if source == "compact":
+        return 0
+    return job.event_time_ns if source else job.event_time_ns - 1
+
+
+def _merge_start(known: dict[str, object], job: Envelope) -> dict[str, object]:
+    """Return the session's columns merged with one more start; starts may come in any order.
+
+    Per field, the value of the newest SessionStart that had one; the source is that of the oldest
+    start, because it says how the session began. A start derived from another event has the time 0,
+    so that any SessionStart outweighs it.
+    """
+    time_ns = job.event_time_ns if job.text("source") else 0
+    row = {"metadata": known.get("metadata"), **{column: known.get(column) for column in _STARTS}}
+    for column, key in _STARTS.items():
+        if column == "source":
+            _say(row, column, job.text(key), -time_ns)
+        else:
+            _say(row, column, job.text(key), time_ns)
+    return row
+
+
+def _say(row: dict[str, object], column: str, value: str, order: int) -> bool:
+    """Set a column of a session's row unless its value has a higher order; return whether it was
+    set.
+
+    The metadata keep the order of each column. Of two values with the same order the greater one
+    stays.
+    """
+    metadata = orjson.loads(str(row.get("metadata") or "{}"))
+    said = metadata.setdefault("said_ns", {})
+    before = str(row.get(column) or "")
+    lowest = -(1 << 63)
+    if not value or (order, value) <= (said.get(column, lowest), before):
+        return False
+    row[column], said[column] = value, order
+    row["metadata"] = orjson.dumps(metadata, option=orjson.OPT_SORT_KEYS).decode()
+    return True
+
+
+def describe_session(db: Database, session: str, column: str, value: str, order: int) -> None:
+    """Set a session's model, title or effort from another source than a start.
+
+    `order` is the event's time; a title that Claude generated has a lower order than any time. A
+    session without a row is left alone.
+    """
+    found = db.row("SELECT * FROM sessions WHERE id = :id", {"id": session})
+    row = dict(found) if found else {}
+    if row and _say(row, column, value, min(order, LATEST_NS)):
+        sql = f"UPDATE sessions SET {column} = :value, metadata = :metadata WHERE id = :id"
+        db.execute(sql, {"id": session, "value": value, "metadata": row["metadata"]})
+
+
+CLAUDE_CODE = "claude-code"  # the client of a session that names none
+
+# column -> field of a start
+_STARTS = {
+    "objective": "title",
+    "transcript_path": "transcript_path",
+    "model": "model",
+    "source": "source",
+    "client": "client",
+}
+
+
+def _insert_swarm(db: Database, job: Envelope) -> None:
+    sql = """
+        INSERT INTO swarms (id, name, status, created_at, updated_at)
+        VALUES (:id, :name, 'active', :time, :time)
+        ON CONFLICT (id) DO NOTHING
+    """
+    name = job.project.rsplit("/", 1)[-1]
+    db.execute(sql, {"id": job.text("swarm"), "name": name, "time": job.time})
+    _touch_swarm(db, job)
+
+
+def _touch_swarm(db: Database, job: Envelope) -> None:
+    sql = """
+        UPDATE swarms SET
+          created_at = CASE WHEN created_at < :time THEN created_at ELSE :time END,
+          updated_at = CASE WHEN updated_at > :time THEN updated_at ELSE :time END
+        WHERE id = :id
+    """
+    db.execute(sql, {"id": job.text("swarm"), "time": job.time})
+
+
+def require_session(db: Database, job: Envelope) -> bool:
+    """Tell whether the session exists. False: it was deleted. MissingParentError: not there yet."""
+    if session_exists(db, job.session):
+        return True
+    if is_deleted(db, job.session):
+        return False
+    raise MissingParentError(f"session {job.session} does not exist")
+
+
+def is_deleted(db: Database, session: str) -> bool:
+    """Tell whether the session was deleted."""
+    sql = "SELECT 1 FROM deleted_sessions WHERE id = :id"
+    return db.row(sql, {"id": session}) is not None
+
+
+def is_ended(db: Database, session: str) -> bool:
+    """Tell whether the session is known and has ended."""
+    sql = "SELECT 1 FROM sessions WHERE id = :id AND status = 'ended'"
+    return db.row(sql, {"id": session}) is not None
+
+
+def session_exists(db: Database, session: str) -> bool:
+    """Tell whether the session has a row."""
+    return db.row("SELECT 1 FROM sessions WHERE id = :id", {"id": session}) is not None
+
+
+def sessions_like(db: Database, prefix: str) -> list[str]:
+    """Return the ids with this prefix; an exact match is returned alone."""
+    sql = "SELECT id FROM sessions WHERE id >= :prefix AND id < :behind ORDER BY id"
+    found = [str(row["id"]) for row in db.rows(sql, beginning(prefix))]
+    return [prefix] if prefix in found else found
+
+
+def newest_open_session(db: Database, project: str) -> str:
+    """Return the newest active or paused session of a project; "" if none."""
+    sql = """
+        SELECT id FROM sessions WHERE project = :project AND status IN ('active', 'paused')
+        ORDER BY created_at DESC, id LIMIT 1
+    """
+    row = db.row(sql, {"project": project})
+    return row["id"] if row else ""
+
+
+def open_processes(db: Database, host: str) -> list[tuple[int, str]]:
+    """Return pid and start time of a host's processes that are in an open session."""
+    sql = """
+        SELECT DISTINCT instances.pid, instances.pid_started FROM instances
+        JOIN instance_sessions ON instance_sessions.instance_id = instances.id
+        JOIN sessions ON sessions.id = instance_sessions.session_id
+        WHERE instance_sessions.status = 'active' AND sessions.status IN ('active', 'paused')
+          AND instances.host = :host
+    """
+    found = db.rows(sql, {"host": host})
+    return [(row["pid"] or 0, row["pid_started"] or "") for row in found]
+
+
+def save_checkpoint(db: Database, job: Envelope) -> None:
+    """Write checkpoint_data; the newest event counts.
+
+    `operationCount` is the sum over the session's instances, so that the order in which the counts
+    arrive does not matter.
+    """
+    data = {
+        "timestamp": job.time,
+        "savedBy": job.instance,
+        "operationCount": _operations(db, job.session),
+        "checkpointType": job.text("type"),
+        "trigger": job.text("trigger"),
+    }
+    newer = """
+        UPDATE sessions SET checkpoint_data = :data, checkpoint_time_ns = :time_ns,
+          updated_at = CASE WHEN updated_at > :time THEN updated_at ELSE :time END
+        WHERE id = :id AND checkpoint_time_ns < :time_ns
+    """
+    parameters: dict[str, object] = {
+        "id": job.session,
+        "data": orjson.dumps(data).decode(),
+        "time": job.time,
+        "time_ns": job.event_time_ns,
+    }
+    if not db.execute(newer, parameters):
+        refresh_operation_count(db, job.session)
+
+
+def refresh_operation_count(db: Database, session: str) -> None:
+    """Update operationCount in checkpoint_data from the totals of the instances."""
+    row = db.row("SELECT checkpoint_data FROM sessions WHERE id = :id", {"id": session})
+    if row is None or row["checkpoint_data"] is None:
+        return
+    data = orjson.loads(row["checkpoint_data"])
+    data["operationCount"] = _operations(db, session)
+    sql = "UPDATE sessions SET checkpoint_data = :data WHERE id = :id"
+    db.execute(sql, {"id": session, "data": orjson.dumps(data).decode()})
+
+
+def _operations(db: Database, session: str) -> int:
+    sql = """
+        SELECT COALESCE(SUM(operation_count), 0) AS total FROM instance_sessions
+        WHERE session_id = :session
+    """
+    row = db.row(sql, {"session": session})
+    return int(row["total"]) if row else 0
+
+
+def raise_totals(db: Database, job: Envelope) -> None:
+    """Raise the instance's totals in this session to those of the job.
+
+    MissingParentError: the instance is not in the session yet.
+    """
+    sql = """
+        UPDATE instance_sessions SET
+          operation_count = CASE WHEN :operations > operation_count
+            THEN :operations ELSE operation_count END,
+          checkpoint_count = CASE WHEN :checkpoints > checkpoint_count
+            THEN :checkpoints ELSE checkpoint_count END,
+          last_seen = CASE WHEN last_seen > :time THEN last_seen ELSE :time END
+        WHERE instance_id = :instance AND session_id = :session
+    """
+    parameters = {
+        "instance": job.instance,
+        "session": job.session,
+        "operations": job.number("op_count") or 0,
+        "checkpoints": job.number("checkpoint_count") or 0,
+        "time": job.time,
+    }
+    if not db.execute(sql, parameters):
+        raise MissingParentError(f"instance {job.instance} is not in session {job.session}")

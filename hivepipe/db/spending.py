@@ -1,0 +1,170 @@
+"""The ledger of hivepipe's own language model costs: one file for all projects of the user.
+
+A call is reserved at its maximum cost before it is made, and settled at its actual cost. The
+reservation of a killed process counts in full, and its call is not repeated. The file contains no
+text, and only a hash of a session's id.
+"""
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from hivepipe.db.transactions import transaction
+from hivepipe.errors import StoreError
+from hivepipe.home import make_folders, state_folder
+
+FILE_NAME = "spending.db"
+BUSY_TIMEOUT_SECS = 10.0
+MICRO = 1_000_000
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS calls (
+  id INTEGER PRIMARY KEY, subject TEXT NOT NULL, pid INTEGER NOT NULL,
+  at REAL NOT NULL, provider TEXT NOT NULL, model TEXT NOT NULL, home TEXT NOT NULL,
+  state TEXT NOT NULL CHECK (state IN ('open', 'answered', 'failed')),
+  requests INTEGER NOT NULL, tokens INTEGER NOT NULL, micro_usd INTEGER NOT NULL);
+CREATE INDEX IF NOT EXISTS calls_by_time ON calls (at);
+CREATE INDEX IF NOT EXISTS calls_by_subject ON calls (subject);
+"""
+
+
+class Amount(NamedTuple):
+    """A number of requests, of tokens, and of millionths of a dollar."""
+
+    requests: int
+    tokens: int
+    micro_usd: int
+
+    @property
+    def dollars(self) -> float:
+        """Return the cost in dollars."""
+        return self.micro_usd / MICRO
+
+
+class Tries(NamedTuple):
+    """The results of the calls about one subject."""
+
+    failed: int
+    answered: bool
+    open: tuple[tuple[int, float], ...]  # (pid, start time) of the calls that are open
+
+
+class Spending:
+    """The open ledger."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        """Keep the connection; the caller closes it."""
+        self._connection = connection
+
+    def tries(self, subject: str) -> Tries:
+        """Return the results of the calls about a subject."""
+        sql = "SELECT state, pid, at FROM calls WHERE subject = :subject"
+        rows = self._connection.execute(sql, {"subject": subject}).fetchall()
+        states = [state for state, _, _ in rows]
+        asking = tuple((pid, at) for state, pid, at in rows if state == "open")
+        return Tries(states.count("failed"), "answered" in states, asking)
+
+    def reserve(
+        self,
+        subject: str,
+        each: Amount,
+        wanted: int,
+        caps: Amount,
+        since: float,
+        *,
+        provider: str,
+        model: str,
+        home: str,
+    ) -> tuple[int, int]:
+        """Reserve up to `wanted` requests of at most `each`; return an id and the granted number.
+
+        Number 0: a cap is reached. `since`: when the day began, in seconds since 1970.
+        """
+        with transaction(self._connection):
+            spent = self.spent(since)
+            granted = min(
+                wanted,
+                (caps.requests - spent.requests) // max(each.requests, 1),
+                (caps.tokens - spent.tokens) // max(each.tokens, 1),
+                (caps.micro_usd - spent.micro_usd) // max(each.micro_usd, 1),
+            )
+            id = 0
+            if granted > 0:
+                id = self._insert(subject, each, granted, provider, model, home)
+        return id, max(granted, 0)
+
+    def _insert(
+        self, subject: str, each: Amount, granted: int, provider: str, model: str, home: str
+    ) -> int:
+        sql = """
+            INSERT INTO calls (subject, pid, at, provider, model, home, state, requests, tokens,
+              micro_usd)
+            VALUES (:subject, :pid, :at, :provider, :model, :home, 'open', :requests, :tokens,
+              :micro_usd)
+        """
+        parameters = {
+            "subject": subject,
+            "pid": os.getpid(),
+            "at": time.time(),
+            "provider": provider,
+            "model": model,
+            "home": home,
+            "requests": granted * each.requests,
+            "tokens": granted * each.tokens,
+            "micro_usd": granted * each.micro_usd,
+        }
+        return int(self._connection.execute(sql, parameters).lastrowid or 0)
+
+    def settle(self, id: int, *, answered: bool, amount: Amount) -> None:
+        """Record the result and the actual cost of a call."""
+        sql = """
+            UPDATE calls SET state = :state, requests = :requests, tokens = :tokens,
+              micro_usd = :micro_usd
+            WHERE id = :id
+        """
+        state = "answered" if answered else "failed"
+        self._connection.execute(sql, {"id": id, "state": state, **amount._asdict()})
+
+    def give_up(self, subject: str) -> None:
+        """Mark the open calls of a subject as failed, at their full reserved cost."""
+        sql = "UPDATE calls SET state = 'failed' WHERE subject = :subject AND state = 'open'"
+        self._connection.execute(sql, {"subject": subject})
+
+    def spent(self, since: float) -> Amount:
+        """Return the amount spent since a time, reservations in full."""
+        sql = """
+            SELECT COALESCE(SUM(requests), 0), COALESCE(SUM(tokens), 0),
+              COALESCE(SUM(micro_usd), 0)
+            FROM calls WHERE at >= :since
+        """
+        return Amount(*self._connection.execute(sql, {"since": since}).fetchone())
+
+
+def spending_path() -> Path:
+    """Return the path of the ledger."""
+    return Path(state_folder(), FILE_NAME)
+
+
+@contextmanager
+def spending() -> Iterator[Spending]:
+    """Open the ledger; StoreError: it cannot be used, and then no call may be made."""
+    path = spending_path()
+    try:
+        make_folders(str(path.parent))
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        # No WAL: the user's folder may be on a network file system.
+        connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_SECS, isolation_level=None)
+    except (OSError, sqlite3.Error) as error:
+        raise StoreError(f"cannot open {path}: {error}") from error
+    try:
+        connection.executescript(_SCHEMA)
+        yield Spending(connection)
+    except sqlite3.Error as error:
+        raise StoreError(f"cannot use {path}: {error}") from error
+    finally:
+        connection.close()

@@ -1,0 +1,114 @@
+"""Summaries of sessions: one for each state of a session.
+
+For one state, an answer of a model takes precedence over a plain summary, and the newer one over
+the older of a kind. Writing them in any order, or twice, gives the same result.
+"""
+
+import json
+from typing import Any, NamedTuple
+
+from hivepipe.db.database import Database
+from hivepipe.db.listings import Entry, Listings
+
+LLM, PLAIN = "llm", "plain"
+COMPACTION = "compaction"  # provider of the summary that Claude Code wrote itself
+
+_LISTS = ("key_learnings", "files", "open_ends")
+_COLUMNS = """
+    session_id, state, made_at, kind, provider, model, reason, harness, summary, key_learnings,
+    files, open_ends, requests, input_tokens, output_tokens, cost_usd
+"""
+
+
+class Summary(NamedTuple):
+    """One summary; `reason` says why it is a plain one."""
+
+    state: str
+    made_at: str
+    kind: str
+    summary: str
+    provider: str = ""
+    model: str = ""
+    reason: str = ""
+    harness: str = "claude-code"
+    key_learnings: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    open_ends: tuple[str, ...] = ()
+    requests: int = 0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+
+
+def record_summary(db: Database, session: str, made: Summary) -> None:
+    """Write a summary, unless a better or newer one of the same state exists."""
+    sql = f"""
+        INSERT INTO summaries ({_COLUMNS})
+        VALUES (:session, :state, :made_at, :kind, :provider, :model, :reason, :harness, :summary,
+          :key_learnings, :files, :open_ends, :requests, :input_tokens, :output_tokens, :cost_usd)
+        ON CONFLICT (session_id, state) DO UPDATE SET
+          made_at = excluded.made_at, kind = excluded.kind, provider = excluded.provider,
+          model = excluded.model, reason = excluded.reason, harness = excluded.harness,
+          summary = excluded.summary, key_learnings = excluded.key_learnings,
+          files = excluded.files, open_ends = excluded.open_ends, requests = excluded.requests,
+          input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens,
+          cost_usd = excluded.cost_usd
+        WHERE excluded.kind = '{LLM}' AND summaries.kind = '{PLAIN}'
+          OR excluded.kind = summaries.kind AND excluded.made_at > summaries.made_at
+    """
+    lists = {name: json.dumps(getattr(made, name), ensure_ascii=False) for name in _LISTS}
+    db.execute(sql, {"session": session, **made._asdict(), **lists})
+
+
+def list_summaries(store: Listings, session: str = "") -> list[Entry]:
+    """Return the newest summary of each session, or all of one session, newest first."""
+    newest = """
+        NOT EXISTS (SELECT 1 FROM summaries AS other WHERE other.session_id = one.session_id
+          AND (other.made_at, other.state) > (one.made_at, one.state))
+    """
+    which = "one.session_id = :session" if session else newest  # an OR would read the whole table
+    sql = f"""
+        SELECT {_COLUMNS} FROM summaries AS one WHERE {which}
+        ORDER BY one.made_at DESC, one.session_id
+    """
+    return [_entry(row) for row in store.rows(sql, {"session": session})]
+
+
+def every_summary(store: Listings) -> list[Entry]:
+    """Return all summaries with the project of their session, oldest first."""
+    sql = f"""
+        SELECT {_COLUMNS},
+          (SELECT project FROM sessions WHERE sessions.id = summaries.session_id) AS project
+        FROM summaries ORDER BY made_at, session_id, state
+    """
+    return [_entry(row) for row in store.rows(sql, {})]
+
+
+def summary_of_state(store: Listings, session: str, state: str) -> Entry | None:
+    """Return the summary of one state of a session; None if there is none."""
+    sql = f"SELECT {_COLUMNS} FROM summaries WHERE session_id = :session AND state = :state"
+    rows = store.rows(sql, {"session": session, "state": state})
+    return _entry(rows[0]) if rows else None
+
+
+def silent_sessions(store: Listings, since: str, until: str) -> list[Entry]:
+    """Return id, project and last activity of open sessions idle since a time in the range.
+
+    Sessions that were summarised since then are left out.
+    """
+    sql = f"""
+        SELECT id, project, last FROM (
+          SELECT sessions.id, sessions.project, MAX(sessions.updated_at,
+            COALESCE((SELECT MAX(last_active_at) FROM activity
+              WHERE session_id = sessions.id), '')) AS last
+          FROM sessions WHERE sessions.status IN ('active', 'paused')) AS open
+        WHERE last >= :since AND last < :until AND NOT EXISTS (
+          SELECT 1 FROM summaries WHERE session_id = open.id AND made_at > open.last
+            AND provider <> '{COMPACTION}')
+        ORDER BY last, id
+    """
+    return store.rows(sql, {"since": since, "until": until})
+
+
+def _entry(row: dict[str, Any]) -> Entry:
+    return {**row, **{name: json.loads(row[name]) for name in _LISTS}}

@@ -1,0 +1,91 @@
+"""New rows since the last poll: one line per event."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from hivepipe.db.listings import Listings
+
+# kind -> query of append-only rows: (number, time, session, what), newest first
+_ADDED = {
+    "prompt": """
+        SELECT id AS number, created_at, session_id, prompt AS what FROM prompts
+        WHERE id > :after AND (:session = '' OR session_id = :session) ORDER BY id DESC LIMIT :most
+    """,
+    "log": """
+        SELECT id AS number, created_at, session_id,
+          message || COALESCE(' ' || json_extract(data, '$.file_path'), '') AS what
+        FROM session_logs
+        WHERE id > :after AND (:session = '' OR session_id = :session) ORDER BY id DESC LIMIT :most
+    """,
+    "skill": """
+        SELECT id AS number, created_at, session_id,
+          skill || COALESCE(' ' || arguments, '') ||
+            CASE WHEN success THEN '' ELSE ' (failed)' END AS what
+        FROM skill_uses
+        WHERE id > :after AND (:session = '' OR session_id = :session) ORDER BY id DESC LIMIT :most
+    """,
+}
+# kind -> query of rows that change, in the same form: each state of a row is one line
+_CHANGED = {
+    "session": """
+        SELECT id, updated_at AS created_at, id AS session_id,
+          status || COALESCE(': ' || CASE WHEN status = 'ended' THEN end_reason END, '') AS what
+        FROM sessions WHERE updated_at >= :since AND (:session = '' OR id = :session)
+        ORDER BY updated_at DESC LIMIT :most
+    """,
+    "agent": """
+        SELECT id, last_active AS created_at, session_id,
+          COALESCE(type, '') || ' ' || status || COALESCE(': ' || name, '') AS what
+        FROM agents WHERE last_active >= :since AND (:session = '' OR session_id = :session)
+        ORDER BY last_active DESC LIMIT :most
+    """,
+}
+NO_LIMIT = -1
+
+
+class Line(NamedTuple):
+    """One event as it was stored."""
+
+    created_at: str
+    session_id: str
+    kind: str
+    what: str
+
+
+class Tail:
+    """A poller that remembers what it has returned; the caller gives a connection to each poll."""
+
+    def __init__(self, session: str = "", first: int = 0) -> None:
+        """Set up. `session`: follow this one only; `first`: rows of each kind that the first poll
+        reads.
+        """
+        self._session = session
+        self._most = max(first, 1)  # one row is needed to know where the next poll begins
+        self._after = dict.fromkeys(_ADDED, 0)
+        self._since = ""
+        self._seen: dict[tuple[str, str], str] = {}
+
+    def look(self, store: Listings) -> list[Line]:
+        """Return the new lines, in the order of the events."""
+        found = sorted(self._new(store))
+        self._most = NO_LIMIT
+        return found
+
+    def _new(self, store: Listings) -> Iterator[Line]:
+        asked = {"since": self._since, "session": self._session, "most": self._most}
+        for kind, sql in _ADDED.items():
+            for row in store.rows(sql, {**asked, "after": self._after[kind]}):
+                self._after[kind] = max(self._after[kind], row["number"])
+                yield self._line(kind, row)
+        for kind, sql in _CHANGED.items():
+            for row in store.rows(sql, asked):
+                key = (kind, row["id"])
+                if self._seen.get(key) != row["what"]:
+                    self._seen[key] = row["what"]
+                    yield self._line(kind, row)
+                self._since = max(self._since, row["created_at"] or "")
+
+    @staticmethod
+    def _line(kind: str, row: dict[str, object]) -> Line:
+        texts = (row["created_at"] or "", row["session_id"] or "", kind, row["what"] or "")
+        return Line(*map(str, texts))

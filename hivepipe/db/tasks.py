@@ -1,0 +1,95 @@
+"""Tasks of the user. For state, progress and session the newest event counts."""
+
+from hivepipe.db.database import Database
+from hivepipe.db.listings import Entry, Listings, beginning
+
+_COLUMNS = """
+    id, status, text, progress, reason, session_id, created_at, updated_at, progress_at, finished_at
+"""
+
+
+def add_task(db: Database, task: str, text: str, time: str) -> bool:
+    """Insert an open task; False: the id exists, and only a missing text was set."""
+    sql = """
+        INSERT INTO tasks (id, text, status, created_at, updated_at)
+        VALUES (:id, :text, 'open', :time, :time) ON CONFLICT (id) DO NOTHING
+    """
+    parameters = {"id": task, "text": text or None, "time": time}
+    if db.execute(sql, parameters):
+        return True
+    sql = """
+        UPDATE tasks SET text = COALESCE(text, :text),
+          created_at = CASE WHEN created_at < :time THEN created_at ELSE :time END
+        WHERE id = :id
+    """
+    db.execute(sql, parameters)
+    return False
+
+
+def set_task_state(
+    db: Database, task: str, status: str, time: str, time_ns: int, reason: str = ""
+) -> None:
+    """Set a task to open, done or cancelled, unless a newer state is stored."""
+    sql = """
+        UPDATE tasks SET status = :status, reason = :reason, state_time_ns = :time_ns,
+          finished_at = CASE WHEN :status = 'open' THEN NULL ELSE :time END,
+          updated_at = CASE WHEN updated_at > :time THEN updated_at ELSE :time END
+        WHERE id = :id AND state_time_ns < :time_ns
+    """
+    parameters = {
+        "id": task,
+        "status": status,
+        "reason": reason or None,
+        "time": time,
+        "time_ns": time_ns,
+    }
+    db.execute(sql, parameters)
+
+
+def set_task_progress(db: Database, task: str, progress: str, time: str, time_ns: int) -> None:
+    """Set the progress of a task, unless a newer one is stored."""
+    sql = """
+        UPDATE tasks SET progress = :progress, progress_at = :time, progress_time_ns = :time_ns,
+          updated_at = CASE WHEN updated_at > :time THEN updated_at ELSE :time END
+        WHERE id = :id AND progress_time_ns < :time_ns
+    """
+    parameters = {"id": task, "progress": progress, "time": time, "time_ns": time_ns}
+    db.execute(sql, parameters)
+
+
+def assign_task(db: Database, task: str, session: str, time: str, time_ns: int) -> None:
+    """Record the session that works on a task; the newest event counts."""
+    sql = """
+        UPDATE tasks SET session_id = :session, assigned_time_ns = :time_ns,
+          updated_at = CASE WHEN updated_at > :time THEN updated_at ELSE :time END
+        WHERE id = :id AND assigned_time_ns < :time_ns
+    """
+    parameters = {"id": task, "session": session, "time": time, "time_ns": time_ns}
+    db.execute(sql, parameters)
+
+
+def has_text(db: Database, task: str) -> bool:
+    """Tell whether the task exists and has a text."""
+    row = db.row("SELECT text FROM tasks WHERE id = :id", {"id": task})
+    return row is not None and row["text"] is not None
+
+
+def tasks_like(db: Database, prefix: str) -> list[str]:
+    """Return the ids with this prefix; an exact match is returned alone."""
+    sql = "SELECT id FROM tasks WHERE id >= :prefix AND id < :behind ORDER BY id"
+    found = [str(row["id"]) for row in db.rows(sql, beginning(prefix))]
+    return [prefix] if prefix in found else found
+
+
+def list_tasks(store: Listings, with_finished: bool) -> list[Entry]:
+    """Return the open tasks, or all, most recently updated first."""
+    sql = f"""
+        SELECT {_COLUMNS} FROM tasks WHERE :all OR status = 'open' ORDER BY updated_at DESC, id
+    """
+    return store.rows(sql, {"all": with_finished})
+
+
+def find_task(store: Listings, task: str) -> Entry | None:
+    """Return a task by its full id; None if there is none."""
+    rows = store.rows(f"SELECT {_COLUMNS} FROM tasks WHERE id = :id", {"id": task})
+    return rows[0] if rows else None

@@ -1,0 +1,122 @@
+"""Usage that no transcript message shows: requests for compactions and titles.
+
+Since some version after 2.1.197 a transcript has `cost-state` lines with the total usage of the
+session since its first run. The usage of its messages is subtracted. A fork continues its parent's
+count and has the parent's start time, so the parent's count up to the fork is subtracted too.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from hivepipe.costs.prices import plain_name
+from hivepipe.costs.tokens import Tokens
+from hivepipe.db.database import Database
+from hivepipe.db.listings import Listings
+
+_COUNTS = Tokens._fields
+
+
+class Unseen(NamedTuple):
+    """The usage of one session by one model beyond its messages, as of the last count."""
+
+    time: str
+    session: str
+    model: str
+    tokens: Tokens
+
+
+class _State(NamedTuple):
+    """One count: session, its start, its running time, and the usage of each model."""
+
+    session: str
+    started_ms: int
+    duration_ms: int
+    time: str
+    models: dict[str, Tokens]
+
+
+def record(db: Database, session: str, started_ms: int, duration_ms: int, model: str, time: str,
+           tokens: Tokens) -> None:  # fmt: skip
+    """Store one model's part of a count; reading a line again changes nothing."""
+    names = ", ".join(_COUNTS)
+    values = ", ".join(f":{name}" for name in _COUNTS)
+    sql = f"""
+        INSERT INTO cost_states (session_id, started_ms, duration_ms, model, created_at, {names})
+        VALUES (:session, :started_ms, :duration_ms, :model, :time, {values})
+        ON CONFLICT (session_id, started_ms, duration_ms, model) DO NOTHING
+    """
+    said: dict[str, object] = {"session": session, "started_ms": started_ms, "model": model}
+    db.execute(sql, {**said, "duration_ms": duration_ms, "time": time, **tokens._asdict()})
+
+
+def unseen(store: Listings, session: str = "") -> Iterator[Unseen]:
+    """Yield the usage of sessions beyond their messages, of all sessions or one."""
+    by_start: dict[int, list[_State]] = {}
+    by_session: dict[str, set[int]] = {}
+    for state in _states(store, session):
+        by_start.setdefault(state.started_ms, []).append(state)
+        by_session.setdefault(state.session, set()).add(state.started_ms)
+    for own in sorted(by_session) if not session else [session]:
+        totals: dict[str, Tokens] = {}
+        time = ""
+        for started_ms in by_session.get(own, ()):
+            counted = _since_fork(own, by_start[started_ms])
+            time = max(time, counted.time)
+            for model, tokens in counted.models.items():
+                totals[model] = totals.get(model, Tokens()).plus(tokens)
+        used = _used(store, own) if totals else {}
+        for model, tokens in sorted(totals.items()):
+            rest = _less(tokens, used.get(plain_name(model), Tokens()))
+            if any(rest):
+                yield Unseen(time, own, model, rest)
+
+
+def _states(store: Listings, session: str) -> Iterable[_State]:
+    """Return the counts of all sessions, or of one and its forks, in the order of time."""
+    which = """
+        WHERE started_ms IN (SELECT started_ms FROM cost_states WHERE session_id = :session)
+    """
+    sql = f"""
+        SELECT * FROM cost_states {which if session else ""}
+        ORDER BY started_ms, duration_ms, session_id, model
+    """
+    found: dict[tuple[str, int, int], _State] = {}
+    for row in store.each(sql, {"session": session}):
+        key = (row["session_id"], row["started_ms"], row["duration_ms"])
+        state = found.setdefault(key, _State(*key, row["created_at"], {}))
+        state.models[row["model"]] = Tokens(*(row[name] for name in _COUNTS))
+    return found.values()
+
+
+def _since_fork(session: str, states: list[_State]) -> _State:
+    """Return the last count of a session, minus the count of the session that it forked."""
+    own = [state for state in states if state.session == session]
+    others = (state for state in states if state.session != session)
+    before = [state for state in others if _is_before(state, own[0])]
+    base = before[-1].models if before else {}
+    models = {model: _less(all, base.get(model, Tokens())) for model, all in own[-1].models.items()}
+    return own[-1]._replace(models=models)
+
+
+def _is_before(one: _State, other: _State) -> bool:
+    """Tell whether the other count can be a continuation of this one."""
+    return one.duration_ms < other.duration_ms and all(
+        not any(_less(tokens, other.models.get(model, Tokens())))
+        for model, tokens in one.models.items()
+    )
+
+
+def _used(store: Listings, session: str) -> dict[str, Tokens]:
+    """Return the usage of a session's messages, by the plain name of the model."""
+    sums = ", ".join(f"SUM({name}) AS {name}" for name in _COUNTS)
+    sql = f"SELECT model, {sums} FROM usage WHERE session_id = :session GROUP BY model"
+    found: dict[str, Tokens] = {}
+    for row in store.rows(sql, {"session": session}):
+        name = plain_name(row["model"])
+        tokens = Tokens(*(row[count] for count in _COUNTS))
+        found[name] = found.get(name, Tokens()).plus(tokens)
+    return found
+
+
+def _less(one: Tokens, other: Tokens) -> Tokens:
+    return Tokens(*(max(mine - theirs, 0) for mine, theirs in zip(one, other, strict=True)))

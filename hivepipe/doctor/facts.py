@@ -1,0 +1,141 @@
+"""The data that checks use, gathered on first access."""
+
+import shlex
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from hivepipe.config.config_file import Config
+from hivepipe.errors import SettingsError
+from hivepipe.files.regular_file import read_text
+from hivepipe.home import Place, project_of, read_record, real_path
+from hivepipe.install import claude_code, claude_plugin, json_text, settings_text
+from hivepipe.install.claude_code import Scope
+from hivepipe.install.claude_plugin import Plugin
+from hivepipe.install.hook_entries import Entry
+from hivepipe.queue.spool import spool_folders
+from hivepipe.queue.spooled import spool_files
+from hivepipe.settings import environment
+from hivepipe.stack import supervisor
+from hivepipe.stack.lock import Stack
+from hivepipe.stack.ping import answers
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One problem; `mend` is a command that solves it, or "".
+
+    A note is information only: it does not make `doctor` fail.
+    """
+
+    text: str
+    mend: str = ""
+    is_note: bool = False
+
+
+@dataclass(frozen=True)
+class SettingsFile:
+    """A settings file of Claude Code; `settings` is empty if the file is invalid."""
+
+    scope: Scope
+    path: str
+    settings: dict[str, Any]
+    entries: list[tuple[str, Entry]]
+    trouble: str = ""
+
+
+class Patient:
+    """One project with its home and its stack."""
+
+    def __init__(self, place: Place, stack: Stack) -> None:
+        """Keep place and stack; all else is gathered on access."""
+        self.place = place
+        self.stack = stack
+        self.home = Path(place.home)
+        self.now = time.time()
+
+    @cached_property
+    def record(self) -> dict[str, str]:
+        """Return the record of the project, else of the home."""
+        return read_record(self.place.project) or read_record(self.place.home)
+
+    @cached_property
+    def settings_files(self) -> list[SettingsFile]:
+        """Return the existing settings files of Claude Code for this place, by precedence."""
+        folders = dict.fromkeys((real_path("."), self.place.project))
+        paths = {
+            claude_code.settings_path(scope, folder): scope for scope in Scope for folder in folders
+        }
+        return [_settings_file(scope, path) for path, scope in paths.items() if Path(path).exists()]
+
+    @cached_property
+    def plugin(self) -> Plugin | None:
+        """Return our plugin if it is enabled here, installed or not; else None."""
+        return claude_plugin.switched_on(real_path("."), self.place.project)
+
+    @cached_property
+    def claude(self) -> tuple[int, ...] | None:
+        """Return the version of Claude Code, or None if it is unknown."""
+        return claude_code.version()
+
+    @property
+    def with_hooks(self) -> list[SettingsFile]:
+        """Return the settings files that contain our hooks."""
+        return [file for file in self.settings_files if file.entries]
+
+    @property
+    def who_runs_hooks(self) -> list[str]:
+        """Return what makes Claude Code run our hooks: settings files, the plugin."""
+        plugin = self.plugin
+        named = [f"the plugin {plugin.id} {plugin.version}"] if plugin and plugin.is_there else []
+        return [*[file.path for file in self.with_hooks], *named]
+
+    @cached_property
+    def is_alive(self) -> bool:
+        """Tell whether this home's Redis answers."""
+        return answers(self.stack.address)
+
+    @cached_property
+    def programs(self) -> list[dict[str, Any]]:
+        """Return the supervisor's information on its programs; [] if none runs."""
+        return supervisor.processes(self.stack)
+
+    @cached_property
+    def spooled(self) -> list[Path]:
+        """Return the files of spooled events, oldest first."""
+        folders = [Path(folder) for folder in spool_folders(str(self.home))]
+        found = [path for folder in folders for path in spool_files(folder)]
+        return sorted(found, key=lambda path: path.name)
+
+    @cached_property
+    def oldest_secs(self) -> float:
+        """Return the age in seconds of the oldest spooled event, or 0."""
+        try:
+            return self.now - int(self.spooled[0].name.partition("_")[0]) / 1e9
+        except (IndexError, ValueError):
+            return 0
+
+    @cached_property
+    def config(self) -> Config:
+        """Return the configuration of `config.toml`."""
+        return Config(self.place.home, self.place.project)
+
+    @property
+    def up(self) -> str:
+        """Return the command that starts this home's stack."""
+        is_own = self.place.project in (project_of(self.place.home), self.place.home)
+        if is_own or environment("HIVEPIPE_HOME"):
+            return "hivepipe up -d"
+        return f"HIVEPIPE_HOME={shlex.quote(self.place.home)} hivepipe up -d"
+
+
+def _settings_file(scope: Scope, path: str) -> SettingsFile:
+    try:
+        text = read_text(path, "utf-8-sig")
+        entries = settings_text.entries(text)
+        settings = json_text.parse(text) if text.strip() else {}
+    except (OSError, UnicodeDecodeError, SettingsError) as error:
+        return SettingsFile(scope, path, {}, [], str(error))
+    return SettingsFile(scope, path, settings, entries)

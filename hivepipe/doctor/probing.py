@@ -1,0 +1,314 @@
+"""The probe: send an event through every registered hook, and check that it is stored.
+
+Each event has a token, which the hook uses as the id of its one job (hook/probe_event.py). The job
+passes through all stages: launcher, hook, Redis or spool, writer, database. The database keeps only
+its id in `applied`, which is deleted at the end: it belongs to no session, count or view. Redis'
+totals of jobs include the probe's.
+"""
+
+import json
+import os
+import sqlite3
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+from hivepipe import direct
+from hivepipe.db.database import Database
+from hivepipe.db.listings import listings
+from hivepipe.db.location import database_path
+from hivepipe.doctor.facts import Patient
+from hivepipe.doctor.probe_events import probe_event
+from hivepipe.errors import HivepipeError, StoreError
+from hivepipe.events.claude_code import PROBE
+from hivepipe.files.file_size import with_limit
+from hivepipe.files.regular_file import read_bytes, read_text
+from hivepipe.home import real_path
+from hivepipe.install.known_entries import is_old, old_paths
+from hivepipe.queue.spooled import spool_files
+from hivepipe.settings import everything, means_yes
+from hivepipe.stack import supervisor
+from hivepipe.stack.processes import hooks_folder, identity
+
+LONGEST_HOOK_SECS = 10.0
+STARTED_SECS = 30.0  # for a stack that a hook starts on a busy machine
+APPLIED_SECS = 10.0  # by a running stack
+_LOOK_SECS = 0.1
+_AT_ONCE = 4
+_OF_TOKENS = "WHERE job_id IN (SELECT value FROM json_each(:tokens))"
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One hook command, and the result of its event.
+
+    `trouble`: why the event was not recorded, or "". `answered`: the hook ended without an error.
+    `by_hand`: the event was spooled, and the probe applied it without a stack.
+    """
+
+    source: str
+    event: str
+    handler: dict[str, Any]
+    plugin: str
+    token: str
+    fired: bool = True
+    answered: bool = False
+    recorded: bool = False
+    by_hand: bool = False
+    trouble: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """Return the result in one to three words."""
+        if self.recorded:
+            return "recorded"
+        if not self.fired:
+            return "not fired"
+        return "answered, but not recorded" if self.answered else "failed"
+
+
+def probe(patient: Patient, with_stack: bool) -> list[Probe]:
+    """Send an event through every hook of ours; return the results.
+
+    `with_stack`: hooks may start the stack, and it is waited for. Otherwise, without a running
+    stack, the events are applied from the spool.
+    """
+    found = [_unfit(patient, each) for each in _registered(patient)]
+    environment = _environment(patient, with_stack)
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(_AT_ONCE) as pool:
+        found = list(pool.map(lambda each: _fire(each, environment, folder), found))
+    tokens = {each.token for each in found if each.answered}
+    home = patient.place.home
+    try:
+        seen = _wait(patient, tokens, with_stack)
+        by_hand, trouble = _apply(home, tokens - seen)
+        trouble = trouble or _reason(patient, environment)
+        return [_judged(each, seen, by_hand, trouble) for each in found]
+    finally:
+        _leave_no_trace(home, tokens)
+
+
+def _registered(patient: Patient) -> Iterator[Probe]:
+    """Yield every hook command of ours that Claude Code would run here."""
+    for file in patient.with_hooks:
+        for event, entry in file.entries:
+            yield Probe(file.path, event, entry["hooks"][0], "", token_hex(16))
+    plugin = patient.plugin
+    if plugin and plugin.is_there:
+        path = f"{plugin.folder}/hooks/hooks.json"
+        for event, groups in json.loads(read_text(path, "utf-8"))["hooks"].items():
+            for group in groups:
+                for handler in group["hooks"]:
+                    yield Probe(path, event, handler, plugin.folder, token_hex(16))
+
+
+def _unfit(patient: Patient, found: Probe) -> Probe:
+    """Set the reason for not running a hook; one of 1.0.0 would treat the event as a session's."""
+    running = supervisor.identity_of(patient.stack)
+    reason = ""
+    if patient.place.state == "off":
+        reason = "this project is switched off"
+    elif running and running != identity(patient.stack.url):
+        reason = "the stack that runs is of another version: run `hivepipe restart`"
+    elif is_old(found.handler) and not _is_of_this_package(found.handler):
+        reason = "it is of another, older installation"
+    elif found.plugin and not Path(found.plugin, "hivepipe/hook/probe_event.py").is_file():
+        reason = "the plugin is of an older version"
+    return replace(found, fired=not reason, trouble=reason)
+
+
+def _is_of_this_package(handler: dict[str, Any]) -> bool:
+    paths = old_paths(handler)
+    return not paths or os.path.dirname(paths[-1]) == str(hooks_folder())
+
+
+def _environment(patient: Patient, with_stack: bool) -> dict[str, str]:
+    """Return a hook's environment: the user's, `env` of the settings, Claude Code's variables."""
+    found = everything()
+    for file in reversed(patient.settings_files):  # the one with the highest precedence comes last
+        said = file.settings.get("env")
+        if isinstance(said, dict):
+            found |= {name: value for name, value in said.items() if isinstance(value, str)}
+    found |= {
+        "CLAUDE_PROJECT_DIR": real_path("."),
+        "CLAUDECODE": "1",
+        "CLAUDE_CODE_CHILD_SESSION": "1",
+    }
+    if not with_stack:
+        found["HIVEPIPE_AUTOSTART"] = "0"
+    return found
+
+
+def _fire(found: Probe, environment: dict[str, str], folder: str) -> Probe:
+    """Run one hook command."""
+    if not found.fired:
+        return found
+    session = f"{PROBE}{found.token}"
+    own = {"CLAUDE_CODE_SESSION_ID": session, "CLAUDE_ENV_FILE": f"{folder}/{found.token}"}
+    if found.plugin:
+        own |= {"CLAUDE_PLUGIN_ROOT": found.plugin, "CLAUDE_PLUGIN_DATA": folder}
+    command = found.handler["command"]
+    words = [command, *found.handler["args"]] if "args" in found.handler else ["sh", "-c", command]
+    trouble = _run(words, probe_event(found.event, session), environment | own, found.handler)
+    return replace(found, answered=not trouble, trouble=trouble)
+
+
+def _run(
+    words: list[str], event: dict[str, Any], environment: dict[str, str], handler: dict[str, Any]
+) -> str:
+    """Run it in a session of its own, as Claude Code does; return an error or ""."""
+    timeout = handler.get("timeout")
+    limit = timeout if isinstance(timeout, (int, float)) else LONGEST_HOOK_SECS
+    limit = min(limit, LONGEST_HOOK_SECS)
+    try:
+        process = subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
+            text=True,
+            errors="replace",
+        )
+    except (OSError, ValueError) as error:
+        return f"cannot start {words[0]}: {getattr(error, 'strerror', None) or error}"
+    with process:
+        try:
+            said, complained = process.communicate(json.dumps(event), timeout=limit)
+        except subprocess.TimeoutExpired:
+            _kill(process)
+            return f"no answer within {limit:g} s"
+        except OSError as error:  # it ended without reading the event
+            complained, said = str(error), ""
+    return _failure(process.returncode, said, complained)
+
+
+def _kill(process: "subprocess.Popen[str]") -> None:
+    """Kill a hook and the processes in its session."""
+    try:
+        os.killpg(process.pid, 9)
+    except ProcessLookupError:
+        process.kill()
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe:
+            pipe.close()
+
+
+def _failure(code: int, said: str, complained: str) -> str:
+    """Return the error of a hook by its exit code and the last line of its output, or ""."""
+    if code == 0:
+        return ""
+    words = (complained.strip() or said.strip()).splitlines()[-1:]
+    return ": ".join([f"exit code {code}", *words])
+
+
+def _wait(patient: Patient, tokens: set[str], with_stack: bool) -> set[str]:
+    """Return the recorded tokens; wait until all are recorded or the time is over."""
+    secs = APPLIED_SECS if patient.is_alive else 0.0
+    if with_stack and patient.place.state == "on" and patient.place.python:
+        secs = STARTED_SECS
+    deadline = time.monotonic() + secs
+    while True:
+        seen = _recorded(patient.place.home, tokens)
+        if seen == tokens or time.monotonic() > deadline:
+            return seen
+        time.sleep(_LOOK_SECS)
+
+
+def _recorded(home: str, tokens: set[str]) -> set[str]:
+    path = database_path(home)
+    if not tokens or not path.exists():
+        return set()
+    try:
+        with listings(path) as store:
+            rows = store.rows(f"SELECT job_id FROM applied {_OF_TOKENS}", _bound(tokens))
+            return {row["job_id"] for row in rows}
+    except (StoreError, sqlite3.Error):  # it is being made, or not ours
+        return set()
+
+
+def _bound(tokens: set[str]) -> dict[str, object]:
+    return {"tokens": json.dumps(sorted(tokens))}
+
+
+def _apply(home: str, tokens: set[str]) -> tuple[set[str], str]:
+    """Apply the spooled events; return the recorded tokens, and an error or ""."""
+    waiting = _spooled(home, tokens)
+    if not waiting:
+        return set(), ""
+    try:
+        with closing(Database(database_path(home))) as db:
+            report = direct.apply_files(home, db, waiting)
+    except (HivepipeError, OSError, sqlite3.Error) as error:
+        reason = with_limit(str(error))
+        return set(), f"the event is kept on disk, and the database does not take it: {reason}"
+    return _recorded(home, tokens), "; ".join(report.failed.values())
+
+
+def _spooled(home: str, tokens: set[str]) -> list[Path]:
+    """Return the spool files with the probe's jobs."""
+    found = []
+    for path in reversed(spool_files(Path(home, "spool"))):
+        try:
+            text = read_bytes(path)
+        except OSError:
+            continue
+        if any(token.encode() in text for token in tokens):
+            found.append(path)
+            if len(found) == len(tokens):
+                break
+    return found
+
+
+def _reason(patient: Patient, environment: dict[str, str]) -> str:
+    """Return the likely reason why an event was neither stored nor spooled."""
+    for name in ("HIVEPIPE_DISABLED", "HIVEPIPE_NESTED"):
+        if means_yes(environment.get(name, "")):
+            return f"{name} is set: hooks do nothing"
+    spool = patient.home / "spool"
+    folder = next(path for path in (spool, *spool.parents) if path.exists())
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return f"{folder} cannot be written"
+    said = _logged(patient)
+    if said:
+        return f"the hook's log says: {said}"
+    return f"it is neither in the database of {patient.home} nor on disk there"
+
+
+def _logged(patient: Patient) -> str:
+    """Return the last message in the hooks' log if it is from this probe, else ""."""
+    log = Path(patient.place.logs, "hook-errors.log")
+    try:
+        if log.stat().st_mtime < patient.now:
+            return ""
+        return read_text(log, "utf-8", "replace").splitlines()[-1].rpartition("] ")[2]
+    except (OSError, IndexError):
+        return ""
+
+
+def _judged(found: Probe, seen: set[str], by_hand: set[str], trouble: str) -> Probe:
+    is_by_hand = found.token in by_hand
+    recorded = found.token in seen or is_by_hand
+    said = found.trouble or ("" if recorded else trouble)
+    return replace(found, recorded=recorded, by_hand=is_by_hand, trouble=said)
+
+
+def _leave_no_trace(home: str, tokens: set[str]) -> None:
+    """Delete the traces of the probe; a late job leaves only an id in `applied`."""
+    for path in _spooled(home, tokens):
+        path.unlink(missing_ok=True)
+    if not tokens or not database_path(home).exists():
+        return
+    try:
+        with closing(Database(database_path(home))) as db, db.transaction():
+            db.execute(f"DELETE FROM applied {_OF_TOKENS}", _bound(tokens))
+    except (HivepipeError, OSError, sqlite3.Error):
+        return

@@ -1,0 +1,1 @@
+"""Events: what each host sends, and the jobs that each event becomes."""

@@ -1,0 +1,565 @@
+"""Parse the events of Claude Code into typed values: the only place that knows its field names.
+
+The protocol changes almost monthly: unknown events and fields are accepted, and a field of the
+wrong type counts as missing and is listed in `problems`. A text that is not one JSON object is read
+key by key up to the fault, so that the usable part is kept.
+
+On the hook path, hence CPython's JSON scanner without the `json` package (+7 ms). Source of the
+field names: https://code.claude.com/docs/en/hooks.
+"""
+
+import sys
+from _blake2 import blake2b
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from hivepipe.events.hosts import Host
+    from hivepipe.events.other_events import BatchCall
+
+ID_CHARS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
+# Prefixes of tokens: an id that contains one is replaced by its hash.
+_TOKEN_STARTS = (
+    *("sk-", "sk_", "ghp_", "gho_", "ghs_", "ghu_", "ghr_", "github_pat_", "glpat-", "xox"),
+    *("AKIA", "ASIA", "AIza"),
+)
+
+CAP_ID = 128
+CAP_NAME = 200
+CAP_DESCRIPTION = 100
+CAP_ARGUMENTS = 200
+CAP_ERROR = 200
+CAP_TEXT = 2000
+CAP_PATH = 4096
+CAP_COMMAND = 65536
+
+EDIT_TOOLS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
+TASK_TOOLS = ("TaskCreate", "TaskUpdate")
+AGENT_TOOLS = ("Agent", "Task")  # Task is the name before 2.1.63, still an alias
+CLAUDE_MD = "CLAUDE.md"
+PROBE = "hivepipe-probe-"  # prefix of the session id of a probe's event
+IDENTITY_FILES = ("SOUL.md", "IDENTITY.md", "TOOLS.md", "HEARTBEAT.md", CLAUDE_MD)
+CHECKPOINT_TOOLS = EDIT_TOOLS + AGENT_TOOLS
+USERS_SOURCES = ("", "user", "sdk")  # of prompts; versions before 2.1.330 have no source
+TASK_NOTIFICATION = "<task-notification>"
+FAILED_OUTCOMES = ("failed", "failure", "error", "killed", "interrupted", "cancelled")
+
+
+class _BadJsonError(ValueError):
+    def __init__(self, message: str, _document: str, _position: int) -> None:
+        super().__init__(message)
+
+
+class _DecoderStandIn:
+    """Takes the place of `json.decoder`, where the C scanner looks for the class of its errors.
+
+    Without it an invalid text makes the scanner import `json` and `re` (3.12 and later: +7 ms) or
+    raise SystemError (3.11).
+    """
+
+    JSONDecodeError = _BadJsonError
+
+
+def scan_without_json() -> None:
+    """Install the stand-in, in the process of a hook only: it never uses `json` itself."""
+    sys.modules.setdefault("json", _DecoderStandIn)  # type: ignore[arg-type]
+    sys.modules.setdefault("json.decoder", _DecoderStandIn)  # type: ignore[arg-type]
+
+
+class _Scanning:
+    """The settings that the C scanner reads."""
+
+    strict = False
+    object_hook = None
+    object_pairs_hook = None
+    array_hook = None
+    parse_float = float
+    parse_int = int
+    parse_constant = staticmethod(lambda _name: None)  # NaN, Infinity: not JSON
+
+
+try:
+    import _json
+
+    _scan = _json.make_scanner(_Scanning)  # type: ignore[arg-type]
+except (ImportError, AttributeError, TypeError):  # not CPython, or a later one
+    import json
+
+    _scan = json.JSONDecoder(strict=False).scan_once  # type: ignore[attr-defined]
+
+# The scanner's exceptions for invalid JSON, over all versions.
+_NOT_JSON = (ValueError, StopIteration, RecursionError, SystemError, OverflowError)
+
+
+Fields = dict[str, object]
+_OF_OTHERS = {"cursor_version", "sessionId", "timestamp", "turn_id"}
+
+
+class Event:
+    """The fields that all events have; missing texts are "".
+
+    `host` is "" for Claude Code. `folder_variable` names the variable of its settings folder.
+    """
+
+    __slots__ = (
+        "agent_id",
+        "agent_type",
+        "cwd",
+        "digest",
+        "folder_variable",
+        "host",
+        "name",
+        "problems",
+        "prompt_id",
+        "session_id",
+        "transcript_path",
+    )
+    shows_life = False  # it begins or ends a call or a turn, or waits in one
+    waits_for = ""  # the question to a person, or ""
+    calls: "tuple[BatchCall, ...] | list[BatchCall]" = ()  # of a batch
+
+    def __init__(self, name: str, fields: Fields, digest: bytes, problems: list[str]) -> None:
+        """Read the common fields; `digest` is a hash of the event's raw bytes."""
+        self.name = name
+        self.host, self.folder_variable = "", "CLAUDE_CONFIG_DIR"
+        self.digest = digest
+        self.problems = problems
+        self.session_id = self._id(fields, "session_id")
+        self.prompt_id = self._id(fields, "prompt_id")
+        self.agent_id = self._id(fields, "agent_id")
+        self.agent_type = self._text(fields, "agent_type", CAP_NAME)
+        self.transcript_path = self._text(fields, "transcript_path", CAP_PATH)
+        self.cwd = self._text(fields, "cwd", CAP_PATH)
+        self.read(fields)
+
+    def read(self, fields: Fields) -> None:
+        """Read the fields of this kind of event."""
+
+    def about_session(self) -> dict[str, object]:
+        """Return the fields that describe the session itself."""
+        return {"client": self.host} if self.host else {}
+
+    def _text(self, fields: Fields, key: str, cap: int) -> str:
+        value = fields.get(key)
+        if value is None:
+            return ""
+        if not isinstance(value, str):
+            self.problems.append(f"{key} is not a text")
+            return ""
+        return clean(value[:cap])
+
+    def _id(self, fields: Fields, key: str) -> str:
+        value = self._text(fields, key, CAP_ID + 1)
+        id = valid_id(value)
+        if value and not id:
+            self.problems.append(f"{key} is not a valid id")
+        return id
+
+    def _object(self, fields: Fields, key: str) -> Fields:
+        value = fields.get(key)
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            self.problems.append(f"{key} is not an object")
+            return {}
+        return value
+
+    def _count(self, fields: Fields, key: str) -> int | None:
+        value = fields.get(key)
+        if value is None:
+            return None
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1 << 53:
+            return int(value)
+        self.problems.append(f"{key} is not a count")
+        return None
+
+    def _flag(self, fields: Fields, key: str) -> bool:
+        value = fields.get(key)
+        if value is not None and not isinstance(value, bool):
+            self.problems.append(f"{key} is neither true nor false")
+        return value is True
+
+
+class SessionStart(Event):
+    """A session starts or continues: startup, resume, clear, compact, fork."""
+
+    __slots__ = ("model", "source", "title")
+
+    def read(self, fields: Fields) -> None:
+        """Read the fields of this kind of event."""
+        self.source = self._text(fields, "source", CAP_NAME)
+        self.model = self._text(fields, "model", CAP_NAME)
+        self.title = self._text(fields, "session_title", CAP_DESCRIPTION)
+
+    def about_session(self) -> dict[str, object]:
+        """Return the fields that describe the session itself."""
+        own = {"source": self.source, "model": self.model, "title": self.title}
+        return super().about_session() | own
+
+
+class UserPromptSubmit(Event):
+    """A turn begins; the whole prompt is searched, and only its beginning is kept.
+
+    `is_users`: False for a prompt made by Claude Code, for example when a background task ended.
+    """
+
+    __slots__ = ("is_users", "prompt", "title", "whole_prompt")
+    shows_life = True
+
+    def read(self, fields: Fields) -> None:
+        """Read the fields of this kind of event."""
+        self.prompt = self._text(fields, "prompt", CAP_TEXT)
+        self.title = self._text(fields, "session_title", CAP_DESCRIPTION)
+        whole = fields.get("prompt")
+        self.whole_prompt = whole if isinstance(whole, str) else ""
+        source = self._text(fields, "source", CAP_NAME)
+        self.is_users = source in USERS_SOURCES and not is_machine_made(self.whole_prompt)
+
+
+class UserPromptExpansion(Event):
+    """A typed /skill, command or MCP prompt was expanded."""
+
+    __slots__ = ("arguments", "command", "expansion")
+
+    def read(self, fields: Fields) -> None:
+        """Read the fields of this kind of event."""
+        self.expansion = self._text(fields, "expansion_type", CAP_NAME)
+        self.command = self._text(fields, "command_name", CAP_NAME)
+        self.arguments = self._text(fields, "command_args", CAP_ARGUMENTS)
+
+
+class ToolEvent(Event):
+    """A tool call, before or after its execution."""
+
+    __slots__ = ("duration_ms", "outcome", "response", "tool", "tool_input", "tool_use_id")
+    shows_life = True
+
+    def read(self, fields: Fields) -> None:
+        """Read the fields of this kind of event."""
+        self.tool = self._tool(fields)
+        self.tool_use_id = self._id(fields, "tool_use_id")
+        self.tool_input = self._object(fields, "tool_input")
+        self.outcome = fields.get("tool_response")  # the complete response of the tool
+        self.response: Fields = self.outcome if isinstance(self.outcome, dict) else {}
+        self.duration_ms = self._count(fields, "duration_ms")
+
+    def _tool(self, fields: Fields) -> str:
+        name = self._text(fields, "tool_name", CAP_NAME + 1)
+        if name and (len(name) > CAP_NAME or not name.isprintable() or " " in name):
+            self.problems.append("tool_name is not valid")
+            return "invalid"
+        return name
+
+    @property
+    def file_path(self) -> str:
+        """Return the path of the file that this call names, or ""."""
+        key = "notebook_path" if self.tool == "NotebookEdit" else "file_path"
+        return self._text(self.tool_input, key, CAP_PATH)
+
+    @property
+    def command(self) -> str:
+        """Return the shell command of this call, or ""."""
+        return self._text(self.tool_input, "command", CAP_COMMAND)
+
+    @property
+    def subagent_type(self) -> str:
+        """Return the requested type of agent."""
+        return self._text(self.tool_input, "subagent_type", CAP_NAME)
+
+    @property
+    def model(self) -> str:
+        """Return the requested model."""
+        return self._text(self.tool_input, "model", CAP_NAME)
+
+    @property
+    def resolved_model(self) -> str:
+        """Return the model that the agent runs on."""
+        return self._text(self.response, "resolvedModel", CAP_NAME)
+
+    @property
+    def description(self) -> str:
+        """Return the short description of the agent's task."""
+        return self._text(self.tool_input, "description", CAP_DESCRIPTION)
+
+    @property
+    def spawned_agent(self) -> str:
+        """Return Claude Code's id of the spawned agent."""
+        return self._id(self.response, "agentId")
+
+    @property
+    def spawned_type(self) -> str:
+        """Return the type of the spawned agent."""
+        return self._text(self.response, "agentType", CAP_NAME)
+
+    @property
+    def launch(self) -> str:
+        """Return how the agent was launched: completed, async, remote, or ""."""
+        status = self._text(self.response, "status", CAP_NAME)
+        known = {"completed": "completed", "async_launched": "async", "remote_launched": "remote"}
+        return known.get(status, "")
+
+    @property
+    def agent_tokens(self) -> int | None:
+        """Return the tokens of the agent's last request, or None."""
+        return self._count(self.response, "totalTokens")
+
+    @property
+    def agent_duration_ms(self) -> int | None:
+        """Return how long the agent ran, in ms, or None."""
+        return self._count(self.response, "totalDurationMs")
+
+    @property
+    def skill(self) -> str:
+        """Return the called skill; the name of the field differs by version."""
+        return self._first_text(("skill", "skill_name", "name"), CAP_NAME)
+
+    @property
+    def skill_arguments(self) -> str:
+        """Return the arguments of the skill; the predecessor's event calls them context."""
+        return self._first_text(("args", "context"), CAP_ARGUMENTS)
+
+    def _first_text(self, keys: tuple[str, ...], cap: int) -> str:
+        for key in keys:
+            value = self._text(self.tool_input, key, cap)
+            if value:
+                return value
+        return ""
+
+    @property
+    def reported_success(self) -> bool:
+        """Return the success that the tool reports; True if it reports none."""
+        return self.response.get("success") is not False
+
+
+class PreToolUse(ToolEvent):
+    """A tool call is about to be executed."""
+
+    __slots__ = ()
+
+
+class PostToolUse(ToolEvent):
+    """A tool call succeeded."""
+
+    __slots__ = ()
+
+
+class PostToolUseFailure(ToolEvent):
+    """A tool call failed, or the user interrupted it."""
+
+    __slots__ = ("error", "is_interrupt")
+
+    def read(self, fields: Fields) -> None:
+        """Read the fields of this kind of event."""
+        super().read(fields)
+        self.outcome = fields.get("error")
+        self.error = self._text(fields, "error", CAP_TEXT)
+        self.is_interrupt = self._flag(fields, "is_interrupt")
+
+
+class SubagentStart(Event):
+    """A subagent was spawned or resumed; internal ones have no type."""
+
+    __slots__ = ()
+
+
+class SubagentStop(Event):
+    """A subagent finished.
+
+    The predecessor's event has task_id, parent_session_id and an outcome; its transcript_path is
+    the agent's own.
+    """
+
+    __slots__ = ("agent_transcript_path", "error", "failed")
+
+    def read(self, fields: Fields) -> None:
+        """Read the fields of this kind of event."""
+        self.agent_transcript_path = self._text(fields, "agent_transcript_path", CAP_PATH)
+        task = self._id(fields, "task_id")
+        if task and not self.agent_id:
+            self.agent_id = task
+            self.session_id = self.session_id or self._id(fields, "parent_session_id")
+            self.agent_transcript_path = self.agent_transcript_path or self.transcript_path
+            self.transcript_path = ""
+        outcome = self._text(fields, "outcome", CAP_NAME).lower()
+        self.failed = outcome in FAILED_OUTCOMES
+        self.error = self._text(fields, "error", CAP_TEXT) if self.failed else ""
+
+
+class PreCompact(Event):
+    """The conversation is about to be compacted."""
+
+    __slots__ = ("trigger",)
+
+    def read(self, fields: Fields) -> None:
+        """Read the fields of this kind of event."""
+        self.trigger = self._text(fields, "trigger", CAP_NAME)
+
+
+class Stop(Event):
+    """A turn ended, normally (Stop) or by an API error (StopFailure)."""
+
+    __slots__ = ("background_tasks", "effort", "error", "said")
+    shows_life = True
+
+    def read(self, fields: Fields) -> None:
+        """Read the fields of this kind of event."""
+        self.error = self._text(fields, "error", CAP_ERROR)
+        self.said = ""  # Claude's text is kept for errors only
+        self.effort = self._text(self._object(fields, "effort"), "level", CAP_NAME)
+        tasks = fields.get("background_tasks")
+        if not isinstance(tasks, list):
+            if tasks is not None:
+                self.problems.append("background_tasks is not a list")
+            tasks = []
+        states = [task.get("status") for task in tasks if isinstance(task, dict)]
+        self.background_tasks = states.count("running") + states.count("pending")
+
+
+class StopFailure(Stop):
+    """A turn ended by an API error: its kind, which is often unknown, and the API's message."""
+
+    __slots__ = ()
+
+    def read(self, fields: Fields) -> None:
+        """Read the fields of this kind of event."""
+        super().read(fields)
+        self.said = self._text(fields, "last_assistant_message", CAP_ERROR)
+
+
+class SessionEnd(Event):
+    """The session ends; after clear and resume the process continues."""
+
+    __slots__ = ("reason",)
+
+    def read(self, fields: Fields) -> None:
+        """Read the fields of this kind of event."""
+        self.reason = self._text(fields, "reason", CAP_NAME)
+
+
+KINDS: dict[str, type[Event]] = {
+    kind.__name__: kind
+    for kind in (
+        SessionStart,
+        UserPromptSubmit,
+        UserPromptExpansion,
+        PreToolUse,
+        PostToolUse,
+        PostToolUseFailure,
+        SubagentStart,
+        SubagentStop,
+        PreCompact,
+        Stop,
+        StopFailure,
+        SessionEnd,
+    )
+}
+
+
+def parse_event(name: str, data: bytes) -> Event | None:
+    """Parse one event; `name` is the hook's, used if the text names no event.
+
+    Return None for an unknown event, or a text without an object. Other faults are listed in
+    `problems` of the event.
+    """
+    problems: list[str] = []
+    fields = parse_object(data, problems)
+    if fields is None:
+        return None
+    host = _other_host(fields)
+    if host:
+        fields = host.translated(fields)
+    said = fields.get("hook_event_name")
+    if isinstance(said, str) and said:
+        name = said
+    elif said is not None:
+        problems.append("hook_event_name is not a text")
+    kind = KINDS.get(name)
+    if kind is None:
+        from hivepipe.events.other_events import KINDS_BESIDE  # noqa: PLC0415  most calls have none
+
+        kind = KINDS_BESIDE.get(name)
+    if kind is None:
+        return None
+    event = kind(name, fields, blake2b(data, digest_size=16).digest(), problems)
+    if host:
+        event.host, event.folder_variable = host.name, host.folder_variable
+    return event
+
+
+def _other_host(fields: Fields) -> "Host | None":
+    """Return the host of the event, or None for Claude Code."""
+    if _OF_OTHERS.isdisjoint(fields) and "/rollout-" not in str(fields.get("transcript_path")):
+        return None
+    from hivepipe.events.hosts import host_of  # noqa: PLC0415  seldom wanted
+
+    return host_of(fields)
+
+
+def parse_object(data: bytes, problems: list[str]) -> Fields | None:
+    """Decode one JSON object, as far as possible; None: the text is no object."""
+    try:
+        text = data.removeprefix(b"\xef\xbb\xbf").decode()  # "utf-8-sig" would import a module
+    except UnicodeDecodeError:
+        text = data.decode("utf-8", "replace")
+        problems.append("invalid UTF-8")
+    start = len(text) - len(text.lstrip())
+    if text[start : start + 1] != "{":
+        return None
+    try:
+        fields: Fields = _scan(text, start)[0]
+    except _NOT_JSON:
+        problems.append("not valid JSON")
+        return _usable_part(text, start + 1)
+    return fields
+
+
+def _usable_part(text: str, at: int) -> Fields:
+    """Read the keys and values of an object one by one, up to the first invalid one."""
+    found: Fields = {}
+    try:
+        while True:
+            at = _skip_space(text, at)
+            key, at = _scan(text, at)
+            at = _skip_space(text, at)
+            if not isinstance(key, str) or text[at : at + 1] != ":":
+                return found
+            value, at = _scan(text, _skip_space(text, at + 1))
+            if at == len(text) and not isinstance(value, str | dict | list):
+                return found  # it may be a truncated number
+            found[key] = value
+            at = _skip_space(text, at)
+            if text[at : at + 1] != ",":
+                return found
+            at += 1
+    except _NOT_JSON:
+        return found
+
+
+def is_machine_made(prompt: str) -> bool:
+    """Tell whether Claude Code made this prompt itself."""
+    return prompt.lstrip().startswith(TASK_NOTIFICATION)
+
+
+def valid_id(text: str) -> str:
+    """Return the id; "" if it is invalid, its hash if it looks like a token."""
+    if len(text) > CAP_ID or not ID_CHARS.issuperset(text) or not text.strip("."):
+        return ""
+    for start in _TOKEN_STARTS:
+        at = text.find(start)
+        if at == 0 or (at > 0 and not text[at - 1].isalnum()):  # not the "sk-" of "task-agent"
+            return "id-" + blake2b(text.encode(), digest_size=16).hexdigest()
+    return text
+
+
+def _skip_space(text: str, at: int) -> int:
+    while text[at : at + 1] in (" ", "\t", "\n", "\r"):
+        at += 1
+    return at
+
+
+def clean(text: str) -> str:
+    """Make a text storable: lone surrogates (JavaScript truncates so) and NUL become U+FFFD."""
+    if text.isascii():
+        return text.replace("\0", "\ufffd") if "\0" in text else text
+    return (
+        text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\0", "\ufffd")
+    )

@@ -1,0 +1,610 @@
+"""The plan: the jobs that an event becomes, and their encoding. Pure.
+
+A job is an operation, its parameters and a priority (1 is most urgent). `encode` turns the jobs of
+one event into messages: an id that a duplicate event repeats, and the envelope, one JSON string
+carried by RQ (docs/architecture.md lists its keys).
+
+On the hook path.
+"""
+
+import time
+from _blake2 import blake2b
+
+from hivepipe.events import claude_code
+from hivepipe.events.claude_code import Event, PostToolUse, PostToolUseFailure
+
+TYPE_CHECKING = False  # importing `typing` and `collections.abc` costs a quarter of a bare start
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+try:
+    from _json import encode_basestring_ascii, make_encoder
+
+    def _encoder(sort_keys: bool) -> "Callable[[object, int], tuple[str, ...]]":
+        nothing: Any = None
+        return make_encoder(
+            nothing,
+            nothing,
+            encode_basestring_ascii,
+            nothing,
+            ":",
+            ",",
+            sort_keys,
+            False,
+            False,
+        )
+
+    _chunks = _encoder(sort_keys=False)
+    _sorted_chunks = _encoder(sort_keys=True)
+
+    def dumps(value: object) -> str:
+        return "".join(_chunks(value, 0))
+
+    def sorted_dumps(value: object) -> str:
+        return "".join(_sorted_chunks(value, 0))
+
+except (ImportError, TypeError):  # not CPython, or a later one
+    import json
+
+    def dumps(value: object) -> str:
+        return json.dumps(value, separators=(",", ":"))
+
+    def sorted_dumps(value: object) -> str:
+        return json.dumps(value, separators=(",", ":"), sort_keys=True)
+
+
+ENVELOPE_VERSION = 1
+TWIN_WINDOW_NS = 2_000_000_000
+
+# operation -> priority
+PRIORITIES = {
+    "probe": 1,
+    "start_session": 1,
+    "activate_session": 1,
+    "pause_session": 1,
+    "assign_task": 1,
+    "end_session": 2,
+    "update_checkpoint": 3,
+    "record_goal": 4,
+    "enter_profile": 5,
+    "sync_profile": 5,
+    "sync_identity": 5,
+    "conclude_session": 5,
+    "finish_process": 5,
+    "insert_agent": 5,
+    "fail_agent": 5,
+    "start_agent": 5,
+    "finish_agent": 5,
+    "update_instance": 5,
+    "record_prompt": 6,
+    "record_skill": 6,
+    "record_recall": 6,
+    "insert_log": 7,
+    "record_notice": 7,
+    "archive_transcript": 8,
+    "index_memory": 8,
+    "record_usage": 8,
+    "record_status": 5,
+    "check_hives": 6,
+    "sweep_transcripts": 8,
+    "compress_archives": 9,
+    "cleanup_agents": 6,
+    "log_cleanups": 8,
+    "prune": 8,
+    "reap_sessions": 4,
+    "lose_instance": 5,
+    "record_slot": 9,
+    "delete_outdated": 9,
+    "raise_alerts": 6,
+    "record_alert": 6,
+    "send_alert": 7,
+    "import_row": 8,
+    "prune_files": 9,
+    "count_dropped": 9,
+    "record_summary": 8,
+    "summarise_session": 10,
+    "summarise_idle": 8,
+    "promote_retries": 4,
+    "drain_spool": 4,
+    "record_activity": 5,
+    "bring_back_strays": 6,
+    "write_briefings": 8,
+    "export_skills": 8,
+}
+
+# A transcript is written later than the event that ends a turn: it is read at once, and again.
+SETTLE_SECS = (0, 5)
+
+Payload = dict[str, object]
+
+
+def queue_of(priority: int) -> str:
+    """Return the queue of a priority: 1-3 high, 4-6 medium, 7-10 low."""
+    return "high" if priority <= 3 else "medium" if priority <= 6 else "low"
+
+
+class Job:
+    """One unit of work."""
+
+    __slots__ = ("operation", "payload", "subject")
+
+    def __init__(self, operation: str, payload: Payload, subject: str) -> None:
+        """`subject` is for people: a file name, a type, a skill, a session; never free text."""
+        self.operation = operation
+        self.payload = payload
+        self.subject = subject
+
+
+class Count:
+    """The throttle's result for a call: whether a checkpoint is due, and the running totals."""
+
+    __slots__ = ("checkpoints", "due", "operations")
+
+    def __init__(self, due: bool, operations: int | None, checkpoints: int | None) -> None:
+        """None: unknown; the store keeps its totals."""
+        self.due = due
+        self.operations = operations
+        self.checkpoints = checkpoints
+
+
+NOT_COUNTED = Count(False, None, None)
+
+
+class Context:
+    """The circumstances of an event: its session, process and time."""
+
+    __slots__ = (
+        *("claude_folder", "count", "cwd", "event_time_ns", "instance", "machine", "newcomer"),
+        *("own_session", "pid", "pid_started", "profile", "profile_folder", "project", "recalled"),
+        *("session", "snapshot", "swarm", "task", "wants_memories"),
+    )
+
+    def __init__(
+        self,
+        *,
+        event_time_ns: int,
+        session: str = "",
+        own_session: str = "",
+        instance: str = "",
+        newcomer: bool = False,
+        project: str = "",
+        cwd: str = "",
+        swarm: str = "",
+        task: str = "",
+        pid: int = 0,
+        pid_started: str = "",
+        machine: tuple[str, str, str] = ("", "", ""),
+        count: Count = NOT_COUNTED,
+        claude_folder: str = "",
+        profile: str = "",
+        profile_folder: str = "",
+        snapshot: str = "",
+        wants_memories: bool = False,
+    ) -> None:
+        """`own_session`: the known session of this instance; "": the store finds it.
+
+        `claude_folder`: the folder of Claude Code's files, if it is not the default. `snapshot`:
+        the name of the copy of an identity file that this call changed. `wants_memories`: memories
+        are added to prompts; `recalled`: those added to this one. `machine`: host, boot, pid
+        namespace; set where a session starts.
+        """
+        self.event_time_ns = event_time_ns
+        self.session = session
+        self.own_session = own_session
+        self.instance = instance
+        self.newcomer = newcomer
+        self.project = project
+        self.cwd = cwd
+        self.swarm = swarm
+        self.task = task
+        self.pid = pid
+        self.pid_started = pid_started
+        self.machine = machine
+        self.count = count
+        self.claude_folder = claude_folder
+        self.profile = profile
+        self.profile_folder = profile_folder
+        self.snapshot = snapshot
+        self.wants_memories = wants_memories
+        self.recalled: list[dict[str, str]] = []
+
+
+class Message:
+    """An encoded job, ready for Redis and the spool."""
+
+    __slots__ = ("created_at", "description", "envelope", "id", "queue", "twins")
+
+    def __init__(
+        self, id: str, twins: str, queue: str, description: str, created_at: str, envelope: str
+    ) -> None:
+        """`twins`: the ids if the event had come 2 s earlier or later; "" if they are the same."""
+        self.id = id
+        self.twins = twins
+        self.queue = queue
+        self.description = description
+        self.created_at = created_at
+        self.envelope = envelope
+
+
+# ---- the plan
+
+
+def is_operation(event: Event) -> bool:
+    """Tell whether the event counts as an operation and may cause a checkpoint."""
+    return isinstance(event, PostToolUse) and event.tool in claude_code.CHECKPOINT_TOOLS
+
+
+def plan(event: Event, context: Context) -> list[Job]:
+    """Return the jobs of an event, most urgent first."""
+    jobs: list[Job] = []
+    if event.name != "SessionStart" and context.newcomer and context.session:
+        # Hooks installed in a running session, or a lost SessionStart.
+        jobs += _starts(event, context)
+    jobs += _PLANS.get(event.name, _on_notice)(event, context)
+    return sorted(jobs, key=lambda job: PRIORITIES[job.operation])
+
+
+def _start(event: Event, context: Context) -> Job:
+    payload: Payload = {
+        "transcript_path": event.transcript_path,
+        "pid": context.pid,
+        "pid_started": context.pid_started,
+        "host": context.machine[0],
+        "boot": context.machine[1],
+        "pid_space": context.machine[2],
+        "swarm": context.swarm,
+        **event.about_session(),
+    }
+    return Job("start_session", payload, context.session[:8])
+
+
+def _starts(event: Event, context: Context) -> list[Job]:
+    jobs = [_start(event, context)]
+    if context.task:
+        jobs.append(Job("assign_task", {"task_id": context.task}, context.task))
+    if context.profile:
+        own: Payload = {"profile_id": context.profile, "folder": context.profile_folder}
+        jobs.append(Job("enter_profile", {**own, "swarm": context.swarm}, context.profile))
+        jobs.append(Job("sync_profile", own, context.profile))
+    if context.wants_memories:
+        jobs.append(_index_folders(_memory_folders(event, context), context, context.session[:8]))
+    return jobs
+
+
+def _on_start(event: claude_code.SessionStart, context: Context) -> list[Job]:
+    """Return the jobs of a start; after a compaction the transcript holds a summary to archive."""
+    is_compacted = event.source == "compact"
+    return [*_starts(event, context), *(_archive(event, context) if is_compacted else [])]
+
+
+def _on_prompt(event: claude_code.UserPromptSubmit, context: Context) -> list[Job]:
+    """Return the jobs of a prompt; one made by Claude Code opens the turn and is not recorded."""
+    jobs = [Job("activate_session", {"title": event.title}, context.session[:8])]
+    if event.is_users:
+        prompt: Payload = {"prompt_id": event.prompt_id, "prompt": event.prompt}
+        jobs.append(Job("record_prompt", prompt, context.session[:8]))
+    else:
+        from hivepipe.events.task_notifications import finished_agent  # noqa: PLC0415  seldom wanted
+
+        agent = finished_agent(event.whole_prompt)
+        if agent:
+            jobs.append(Job("finish_agent", agent, context.session[:8]))
+    if context.recalled:
+        jobs.append(Job("record_recall", {"memories": context.recalled}, context.session[:8]))
+    return jobs
+
+
+def _on_expansion(event: claude_code.UserPromptExpansion, _context: Context) -> list[Job]:
+    if event.expansion == "mcp_prompt" or not event.command:
+        return []
+    payload: Payload = {
+        "skill": event.command,
+        "source": "command",
+        "success": True,
+        "arguments": event.arguments,
+        "prompt_id": event.prompt_id,
+    }
+    return [Job("record_skill", payload, event.command)]
+
+
+def _on_tool(event: claude_code.PostToolUse, context: Context) -> list[Job]:
+    jobs: list[Job] = []
+    if event.tool in claude_code.AGENT_TOOLS:
+        jobs.append(_insert_agent(event, context))
+    if event.tool == "Skill":
+        jobs += _record_skill(event, success=event.reported_success)
+    if is_operation(event) and context.count.due:
+        jobs += _checkpoint(event, context)
+        jobs += _subagent("start_agent", event)  # its SubagentStart may have been lost
+    if event.tool in claude_code.EDIT_TOOLS and "/memory/" in event.file_path:
+        jobs += _index_memory(event, context)
+    if context.snapshot:
+        jobs.append(_sync_identity(event, context))
+    return jobs + (_on_notice(event, context) if event.tool in claude_code.TASK_TOOLS else [])
+
+
+def _on_notice(event: Event, _context: Context) -> list[Job]:
+    from hivepipe.events.notices import noticed  # noqa: PLC0415  seldom wanted
+
+    return [Job("record_notice", notice, str(notice["kind"])) for notice in noticed(event)]
+
+
+def _index_memory(event: claude_code.PostToolUse, context: Context) -> list[Job]:
+    """Index the file if its folder is known for memories: Claude Code's own, or the profile's."""
+    folders = _memory_folders(event, context)
+    known = [folder for folder in folders if event.file_path.startswith(f"{folder}/")]
+    name = event.file_path.rsplit("/", 1)[-1]
+    return [_index_folders(known, context, name)] if known else []
+
+
+def _memory_folders(event: Event, context: Context) -> list[str]:
+    """Return the folders of Claude Code's memory of this project, and of the profile's memory."""
+    claudes = event.transcript_path.rpartition("/")[0]
+    return [f"{folder}/memory" for folder in (claudes, context.profile_folder) if folder]
+
+
+def _index_folders(folders: list[str], context: Context, subject: str) -> Job:
+    payload: Payload = {
+        "folders": "\n".join(folders),
+        "swarm": context.swarm,
+        "profile_id": context.profile,
+        "profile_folder": context.profile_folder,
+    }
+    return Job("index_memory", payload, subject)
+
+
+def _sync_identity(event: claude_code.PostToolUse, context: Context) -> Job:
+    name = event.file_path.rsplit("/", 1)[-1]
+    payload: Payload = {
+        "profile_id": context.profile,
+        "folder": context.profile_folder,
+        "name": name,
+        "snapshot": context.snapshot,
+        "source": "self_edit",
+    }
+    return Job("sync_identity", payload, name)
+
+
+def _on_tool_failure(event: PostToolUseFailure, context: Context) -> list[Job]:
+    if event.tool in claude_code.AGENT_TOOLS:
+        failure: Payload = {"is_interrupt": event.is_interrupt, "error": event.error}
+        payload = _agent_call(event, context) | failure
+        return [Job("fail_agent", payload, event.subagent_type)]
+    if event.tool == "Skill" and not event.is_interrupt:  # an interrupt is no failure
+        return _record_skill(event, success=False)
+    return []
+
+
+def _agent_call(event: claude_code.ToolEvent, context: Context) -> Payload:
+    call = event.tool_use_id or event.digest.hex()
+    named = blake2b(f"{context.session}\0{call}".encode(), digest_size=8).hexdigest()
+    return {
+        "agent_id": event.spawned_agent or f"task-agent-{named}",
+        "tool_use_id": event.tool_use_id,
+        "type": event.spawned_type or event.subagent_type,
+        "model": event.resolved_model or event.model,
+        "description": event.description,
+    }
+
+
+def _insert_agent(event: claude_code.PostToolUse, context: Context) -> Job:
+    payload = _agent_call(event, context) | {
+        "launch": event.launch,
+        "tokens": event.agent_tokens,
+        "duration_ms": event.agent_duration_ms,
+    }
+    return Job("insert_agent", payload, event.spawned_type or event.subagent_type)
+
+
+def _record_skill(event: claude_code.ToolEvent, *, success: bool) -> list[Job]:
+    if not event.skill:
+        return []
+    payload: Payload = {
+        "skill": event.skill,
+        "source": "tool",
+        "success": success,
+        "arguments": event.skill_arguments,
+        "prompt_id": event.prompt_id,
+    }
+    return [Job("record_skill", payload, event.skill)]
+
+
+def _checkpoint(event: claude_code.PostToolUse, context: Context) -> list[Job]:
+    payload: Payload = {
+        "trigger": event.tool,
+        "file_path": event.file_path,
+        "op_count": context.count.operations,
+        "checkpoint_count": context.count.checkpoints,
+        "type": "auto",
+    }
+    subject = event.file_path.rsplit("/", 1)[-1] or event.subagent_type
+    return [
+        Job(operation, payload, subject)
+        for operation in ("update_checkpoint", "update_instance", "insert_log")
+    ]
+
+
+def _final_checkpoint(event: Event, context: Context) -> Job:
+    payload: Payload = {
+        "trigger": event.name,
+        "file_path": "",
+        "op_count": context.count.operations,
+        "checkpoint_count": context.count.checkpoints,
+        "type": "final",
+    }
+    return Job("update_checkpoint", payload, context.session[:8])
+
+
+def _on_subagent_stop(event: claude_code.SubagentStop, context: Context) -> list[Job]:
+    ended: Payload = {
+        "agent_transcript_path": event.agent_transcript_path,
+        "failed": event.failed,
+        "error": event.error,
+    }
+    finished = _subagent("finish_agent", event, ended)
+    return finished and finished + _archive(event, context, event.agent_transcript_path)
+
+
+def _subagent(operation: str, event: Event, more: Payload | None = None) -> list[Job]:
+    if not event.agent_type or not event.agent_id:  # Claude's internal agents have no type
+        return []
+    payload: Payload = {"agent_id": event.agent_id, "type": event.agent_type, **(more or {})}
+    return [Job(operation, payload, event.agent_type)]
+
+
+def _on_compaction(event: claude_code.PreCompact, context: Context) -> list[Job]:
+    payload: Payload = {"trigger": event.trigger, "task_id": context.task}
+    return [Job("record_goal", payload, context.session[:8])]
+
+
+def _on_stop(event: claude_code.Stop, context: Context) -> list[Job]:
+    payload: Payload = {
+        "error": event.error,
+        "said": event.said,
+        "effort": event.effort,
+        "background_tasks": event.background_tasks,
+    }
+    return [
+        Job("pause_session", payload, context.session[:8]),
+        _final_checkpoint(event, context),
+        *_archive(event, context),
+    ]
+
+
+def _on_session_end(event: claude_code.SessionEnd, context: Context) -> list[Job]:
+    return [
+        Job("end_session", {"reason": event.reason}, context.session[:8]),
+        _final_checkpoint(event, context),
+        *_archive(event, context),
+        _conclusion(event, context),
+    ]
+
+
+def _conclusion(event: Event, context: Context) -> Job:
+    """Return the job that follows a session's end once no instance is in the session."""
+    payload: Payload = {"path": event.transcript_path, "claude": context.claude_folder}
+    return Job("conclude_session", payload, context.session[:8])
+
+
+def _archive(event: Event, context: Context, agent_transcript: str = "") -> list[Job]:
+    """Return the jobs that archive a transcript.
+
+    A subagent's event also names the session's transcript, which is not the agent's own.
+    """
+    is_agent = event.name == "SubagentStop"
+    path = agent_transcript if is_agent else event.transcript_path
+    if not path:
+        return []
+    payload: Payload = {
+        "path": path,
+        "kind": "subagent" if is_agent else "main",
+        "agent_id": event.agent_id if is_agent else "",
+        "agent_type": event.agent_type if is_agent else "",
+        "claude": context.claude_folder,
+    }
+    if event.name == "SessionStart":
+        payload["compacted"] = True
+    subject = event.agent_type if is_agent else context.session[:8]
+    return [
+        Job("archive_transcript", {**payload, "settle_s": secs}, subject) for secs in SETTLE_SECS
+    ]
+
+
+_PLANS: "dict[str, Callable[..., list[Job]]]" = {
+    "SessionStart": _on_start,
+    "UserPromptSubmit": _on_prompt,
+    "UserPromptExpansion": _on_expansion,
+    "PostToolUse": _on_tool,
+    "PostToolUseFailure": _on_tool_failure,
+    "SubagentStart": lambda event, _context: _subagent("start_agent", event),
+    "SubagentStop": _on_subagent_stop,
+    "Stop": _on_stop,
+    "StopFailure": _on_stop,
+    "PreCompact": _on_compaction,
+    "SessionEnd": _on_session_end,
+    "PreToolUse": lambda *_: [],
+}
+
+# Checkpoint jobs may only name the instance's own session (SPEC 1.7): with three instances on one
+# project, a guess could hit another instance's session.
+_OWN_SESSION_ONLY = ("update_checkpoint", "update_instance", "insert_log")
+
+
+# ---- the encoding
+
+
+def encode(jobs: list[Job], event: Event, context: Context) -> list[Message]:
+    """Encode the jobs of one event."""
+    created_at = utc(context.event_time_ns)
+    return [_message(number, job, event, context, created_at) for number, job in enumerate(jobs)]
+
+
+def _message(number: int, job: Job, event: Event, context: Context, created_at: str) -> Message:
+    id, twins = _identity(event, context, job)
+    priority = PRIORITIES[job.operation]
+    own = job.operation in _OWN_SESSION_ONLY
+    session = context.own_session if own else context.session
+    payload = job.payload
+    if not session:
+        payload = payload | {"tier": "own" if own else "any"}
+    envelope = {
+        "v": ENVELOPE_VERSION,
+        "id": id,
+        "seq": f"{context.event_time_ns}_{number}",
+        "priority": priority,
+        "operation": job.operation,
+        "payload": payload,
+        "metadata": {
+            "session": session or None,
+            "instance": context.instance,
+            "project": context.project,
+            "cwd": context.cwd,
+            "agent": event.agent_id or None,
+        },
+        "event_time_ns": context.event_time_ns,
+        "created_at": f"{created_at[:-4]}Z",
+        "retries": 0,
+    }
+    subject = "".join(c if c.isprintable() and c not in "<>&\"'" else "?" for c in job.subject[:60])
+    description = f"{job.operation} {subject}".rstrip()
+    return Message(id, twins, queue_of(priority), description, created_at, dumps(envelope))
+
+
+def event_keys(event: Event, session: str, instance: str, event_time_ns: int) -> tuple[bytes, ...]:
+    """Return the dedup key of the event, then those for 2 s earlier and later, if they differ.
+
+    An event fired twice (hooks in settings and plugin) has one key. A tool call is identified by
+    Claude's id. Start and stop of a subagent recur when it is resumed, so they are identified by
+    agent and time. Other events are identified by their bytes and time.
+    """
+    name = f"{session}\0{event.name}\0"
+    if isinstance(event, claude_code.ToolEvent) and event.tool_use_id:
+        return (f"{name}{event.tool_use_id}".encode(),)
+    if event.name in ("SubagentStart", "SubagentStop") and event.agent_id:
+        stem = f"{name}{event.agent_id}\0".encode()
+    else:
+        # Both copies of a duplicate event come from one process. Two processes that resume one
+        # session at the same moment send the same bytes, and are two events.
+        stem = f"{name}{instance}\0".encode() + event.digest
+    window = event_time_ns // TWIN_WINDOW_NS
+    return tuple(stem + b"%d" % (window + step) for step in (0, -1, 1))
+
+
+def _identity(event: Event, context: Context, job: Job) -> tuple[str, str]:
+    if job.operation == "probe":  # the sender looks for this id
+        return job.subject, ""
+    keys = event_keys(event, context.session, context.instance, context.event_time_ns)
+    suffix = b"\0" + job.operation.encode()
+    if job.operation == "start_session":  # each instance has its own assignment
+        suffix += b"\0" + context.instance.encode()
+    if job.payload.get("settle_s"):  # the second read
+        suffix += b"\0settled"
+    id, *twins = (blake2b(key + suffix, digest_size=16).hexdigest() for key in keys)
+    return id, " ".join(twins)
+
+
+def utc(time_ns: int) -> str:
+    """Return a time in RQ's form: 2026-11-21T01:00:00.000000Z."""
+    secs, rest = divmod(time_ns, 1_000_000_000)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(secs)) + f".{rest // 1000:06d}Z"

@@ -1,0 +1,123 @@
+"""Rarer events: batches of calls, questions to a person, a change of the model.
+
+On the hook path, loaded for these events only. Field names: as in `events`.
+"""
+
+from hivepipe.events.claude_code import CAP_ERROR, CAP_NAME, Event, Fields, ToolEvent, clean
+
+MOST_CALLS = 100  # per batch
+NOT_RUN = "<tool_use_error>"  # the start of Claude Code's answer to a call that it does not run
+# Notifications of a wait for a person; after a turn, Stop has reported it.
+ASKS_A_PERSON = (
+    "permission_prompt",
+    "elicitation_dialog",
+    "elicitation_url_dialog",
+    "agent_needs_input",
+)
+
+
+class PermissionRequest(ToolEvent):
+    """A person is about to be asked to permit a call; the event has no id of the call."""
+
+    __slots__ = ()
+
+    @property
+    def waits_for(self) -> str:  # type: ignore[override]
+        """Return the question."""
+        return f"permission: {self.tool}"
+
+
+class PermissionDenied(ToolEvent):
+    """Claude Code denied a call itself, in auto mode."""
+
+    __slots__ = ("reason",)
+
+    def read(self, fields: Fields) -> None:
+        """Read the fields of this kind of event."""
+        super().read(fields)
+        self.outcome = fields.get("reason")
+        self.reason = self._text(fields, "reason", CAP_ERROR)
+
+
+class BatchCall:
+    """One call of a batch; `answer` is the result that Claude gets."""
+
+    __slots__ = ("answer", "id", "tool", "tool_input")
+
+    def __init__(self, tool: str, tool_input: Fields, id: str, answer: object) -> None:
+        """`id` is "" if it is missing."""
+        self.tool = tool
+        self.tool_input = tool_input
+        self.id = id
+        self.answer = answer
+
+    @property
+    def was_not_run(self) -> bool:
+        """Tell whether Claude Code refused the call before the tool ran."""
+        return isinstance(self.answer, str) and self.answer.startswith(NOT_RUN)
+
+    @property
+    def error(self) -> str:
+        """Return why the call was not run."""
+        text = self.answer if isinstance(self.answer, str) else ""
+        return clean(text.removeprefix(NOT_RUN).partition("</tool_use_error>")[0][:CAP_ERROR])
+
+
+class PostToolBatch(Event):
+    """All calls of one answer have ended, including those that were not run."""
+
+    __slots__ = ("calls",)
+    shows_life = True
+
+    def read(self, fields: Fields) -> None:
+        """Read the fields of this kind of event."""
+        found = fields.get("tool_calls")
+        if not isinstance(found, list):
+            if found is not None:
+                self.problems.append("tool_calls is not a list")
+            found = []
+        self.calls = [self._call(call) for call in found[:MOST_CALLS] if isinstance(call, dict)]
+
+    def _call(self, call: Fields) -> BatchCall:
+        tool = self._text(call, "tool_name", CAP_NAME)
+        tool_input = self._object(call, "tool_input")
+        return BatchCall(tool, tool_input, self._id(call, "tool_use_id"), call.get("tool_response"))
+
+
+class Notification(Event):
+    """Claude Code notifies a person: it waits, or something happened."""
+
+    __slots__ = ("kind", "message")
+
+    def read(self, fields: Fields) -> None:
+        """Read the fields of this kind of event."""
+        self.kind = self._text(fields, "notification_type", CAP_NAME)
+        self.message = self._text(fields, "message", CAP_ERROR)
+
+    @property
+    def shows_life(self) -> bool:  # type: ignore[override]
+        """Tell whether it waits for a person within a turn."""
+        return self.kind in ASKS_A_PERSON
+
+    @property
+    def waits_for(self) -> str:  # type: ignore[override]
+        """Return the question, or ""."""
+        return (self.message or self.kind) if self.shows_life else ""
+
+
+class PostModelSwitch(Event):
+    """The session continues with another model; `source` says who changed it."""
+
+    __slots__ = ("from_model", "source", "to_model")
+
+    def read(self, fields: Fields) -> None:
+        """Read the fields of this kind of event."""
+        self.from_model = self._text(fields, "from_model", CAP_NAME)
+        self.to_model = self._text(fields, "to_model", CAP_NAME)
+        self.source = self._text(fields, "source", CAP_NAME)
+
+
+KINDS_BESIDE: dict[str, type[Event]] = {
+    kind.__name__: kind
+    for kind in (PostToolBatch, PermissionRequest, PermissionDenied, Notification, PostModelSwitch)
+}

@@ -1,0 +1,31 @@
+"""Parse a task notification about a subagent that ran in the background.
+
+No other source gives tokens and duration of such an agent. On the hook path, for such prompts.
+"""
+
+from hivepipe.events.claude_code import FAILED_OUTCOMES, valid_id
+
+
+def finished_agent(prompt: str) -> dict[str, object] | None:
+    """Return the agent's data; None: the prompt is no notification of a subagent's end."""
+    head, _, rest = prompt.partition("<result>")  # the agent's own text follows
+    usage = (rest or head).rpartition("<usage>")[2]
+    agent, tokens = valid_id(_element(head, "task-id")), _number(usage, "subagent_tokens")
+    if not agent or tokens is None:
+        return None
+    return {
+        "agent_id": agent,
+        "type": "",
+        "failed": _element(head, "status").lower() in FAILED_OUTCOMES,
+        "tokens": tokens,
+        "duration_ms": _number(usage, "duration_ms"),
+    }
+
+
+def _element(text: str, name: str) -> str:
+    return text.partition(f"<{name}>")[2].partition(f"</{name}>")[0].strip()
+
+
+def _number(text: str, name: str) -> int | None:
+    found = _element(text, name)
+    return int(found) if found.isascii() and found.isdigit() and len(found) < 16 else None

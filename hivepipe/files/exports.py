@@ -1,0 +1,107 @@
+"""Exports: files replaced as a whole, under names that a predecessor's files may have.
+
+A predecessor's file is renamed and kept, and restored by `uninstall`. A file that was changed since
+hivepipe wrote it belongs to a person: it stays, and is not written any more.
+"""
+
+import stat
+from collections.abc import Callable, Iterable
+from enum import Enum
+from itertools import count
+
+from hivepipe.files.folders import Folder
+from hivepipe.files.manifest import Manifest
+
+SUFFIX = ".before-hivepipe"
+
+
+class Owner(Enum):
+    """The owner of the file with a given name."""
+
+    NOBODY = "there is none"
+    HIVEPIPE = "it is what hivepipe wrote last"
+    OTHER = "it was there before hivepipe"
+    PERSON = "it was changed after hivepipe wrote it"
+
+
+def owner_of(folder: Folder, manifest: Manifest, name: str) -> Owner:
+    """Return the owner of the file with this name."""
+    status = folder.status(name)
+    if status is None:
+        return Owner.NOBODY
+    if stat.S_ISREG(status.st_mode) and manifest.wrote(name, folder.read(name) or b""):
+        return Owner.HIVEPIPE
+    return Owner.OTHER if manifest.made_at(name) is None else Owner.PERSON
+
+
+def replace_own(
+    folder: Folder,
+    manifest: Manifest,
+    name: str,
+    data: bytes,
+    is_damaged: Callable[[bytes], bool] = lambda _data: False,
+) -> bool:
+    """Write an export atomically; False: the file belongs to a person, and stays.
+
+    `is_damaged`: tells whether hivepipe's own file is unreadable, so that no edit of a person's is
+    lost by replacing it.
+    """
+    owner = owner_of(folder, manifest, name)
+    if owner is Owner.OTHER and not set_aside(folder, manifest, name):
+        return False
+    if owner is Owner.PERSON and not is_damaged(folder.read(name) or b""):
+        return False
+    before = folder.read(name) if owner is Owner.HIVEPIPE else None
+    manifest.expect(name, data, before)
+    folder.replace(name, data)
+    return True
+
+
+def set_aside(folder: Folder, manifest: Manifest, name: str) -> bool:
+    """Rename a file that existed before; False: one was set aside already.
+
+    The new name is recorded first: after a crash the file has one of the two names.
+    """
+    copy = manifest.aside().get(name)
+    if copy is None:
+        copy = _free_name(folder, name)
+        manifest.put_aside(name, copy)
+    elif folder.status(copy) is not None:
+        return False
+    folder.rename(name, copy)
+    return True
+
+
+def give_back(folder: Folder, manifest: Manifest, name: str) -> bool:
+    """Restore the name of a file that was set aside; False: a person's file has the name now.
+
+    The export that hivepipe wrote is replaced: the store holds its data.
+    """
+    copy = manifest.aside()[name]
+    if folder.status(copy) is not None:
+        if owner_of(folder, manifest, name) not in (Owner.NOBODY, Owner.HIVEPIPE):
+            return False
+        put_back(folder, copy, name)
+    manifest.gave_back(name)
+    manifest.disown(name)
+    return True
+
+
+def put_back(folder: Folder, copy: str, name: str) -> None:
+    """Rename a kept file over a file of hivepipe's; a folder needs that file removed first."""
+    status = folder.status(copy)
+    if status is not None and stat.S_ISDIR(status.st_mode):
+        folder.remove(name)
+    folder.rename(copy, name)
+
+
+def give_back_all(path: str, manifest: Manifest, names: Iterable[str]) -> list[str]:
+    """Restore these exports; return the names that are taken by files of a person."""
+    with Folder(path) as folder:
+        aside = manifest.aside()
+        return [n for n in names if n in aside and not give_back(folder, manifest, n)]
+
+
+def _free_name(folder: Folder, name: str) -> str:
+    names = (f"{name}{SUFFIX}{'' if number == 1 else f'.{number}'}" for number in count(1))
+    return next(each for each in names if folder.status(each) is None)

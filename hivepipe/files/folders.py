@@ -1,0 +1,162 @@
+"""Private folders and files, opened without following links.
+
+A folder is opened name by name, and everything inside is named relative to it, so a link put there
+meanwhile is not followed. Modes hold under any umask.
+"""
+
+import fcntl
+import os
+from contextlib import suppress
+from types import TracebackType
+
+from hivepipe.files.regular_file import refuse_special, whole
+from hivepipe.home import make_folders
+
+_IN_PROJECT = "/.claude-state/logs"
+
+_LARGEST_BYTES = 1 << 28  # the index of an archive of years has a tenth of it
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+# O_NONBLOCK: a named pipe in place of the file must not block the reader.
+_FILE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+def make_root(root: str) -> None:
+    """Make a folder and its `.gitignore` in a project; modes as by umask 077."""
+    before = os.umask(0o077)
+    try:
+        make_folders(root)
+    finally:
+        os.umask(before)
+
+
+class Folder:
+    """An open folder; a context manager that closes it."""
+
+    def __init__(self, base: str, *names: str, make: bool = False) -> None:
+        """Open `base` and the names below it; OSError names a component that is no real folder."""
+        self.path, *inner = _from_where_links_may_be(base)
+        self._descriptor = os.open(self.path, _FOLDER)
+        for name in (*inner, *names):
+            outer = self._descriptor
+            try:
+                self._descriptor = self._enter(name, make)
+            finally:
+                os.close(outer)
+            self.path = f"{self.path}/{name}"
+
+    def _enter(self, name: str, make: bool) -> int:
+        flags = _FOLDER | os.O_NOFOLLOW
+        try:
+            return os.open(name, flags, dir_fd=self._descriptor)
+        except FileNotFoundError:
+            if not make:
+                raise
+        except OSError as error:
+            reason = f"{os.strerror(error.errno or 0)}, or a link"
+            raise OSError(error.errno, reason, f"{self.path}/{name}") from None
+        before = os.umask(0o077)
+        try:
+            with suppress(FileExistsError):
+                os.mkdir(name, 0o700, dir_fd=self._descriptor)
+        finally:
+            os.umask(before)
+        return os.open(name, flags, dir_fd=self._descriptor)
+
+    def __enter__(self) -> "Folder":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        os.close(self._descriptor)
+
+    def open(self, name: str, flags: int = os.O_RDONLY) -> int:
+        """Return a descriptor of a regular file; a new file is private to the user."""
+        descriptor = os.open(name, flags | _FILE, 0o600, dir_fd=self._descriptor)
+        refuse_special(descriptor, f"{self.path}/{name}")
+        if flags & os.O_CREAT:
+            os.fchmod(descriptor, 0o600)
+        return descriptor
+
+    def read(self, name: str, limit: int = _LARGEST_BYTES) -> bytes | None:
+        """Return the bytes of a file, or None if it is missing; OSError: too large."""
+        try:
+            descriptor = self.open(name)
+        except FileNotFoundError:
+            return None
+        with os.fdopen(descriptor, "rb", buffering=0) as file:
+            return whole(file, f"{self.path}/{name}", limit)
+
+    def replace(self, name: str, data: bytes) -> None:
+        """Write a file atomically and sync it: readers see the old or the new content."""
+        temporary = f".{name.removeprefix('.')}.tmp"
+        with os.fdopen(self.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        self.rename(temporary, name)
+
+    def overwrite(self, name: str, data: bytes) -> None:
+        """Write a small file in place, at a third of the cost of `replace`.
+
+        Less than a page is complete after a crash, too.
+        """
+        descriptor = self.open(name, os.O_WRONLY | os.O_CREAT)
+        try:
+            os.pwrite(descriptor, data, 0)
+            os.ftruncate(descriptor, len(data))
+        finally:
+            os.close(descriptor)
+
+    def rename(self, old: str, new: str) -> None:
+        """Rename a file within the folder, replacing the target."""
+        os.rename(old, new, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+
+    def status(self, name: str) -> os.stat_result | None:
+        """Return the status of a file, of a link itself, or None if it is missing."""
+        try:
+            return os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+    def remove(self, name: str) -> bool:
+        """Remove a file; return whether it existed."""
+        try:
+            os.unlink(name, dir_fd=self._descriptor)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def remove_folder(self, name: str) -> None:
+        """Remove a folder; OSError: it is not empty."""
+        os.rmdir(name, dir_fd=self._descriptor)
+
+    def names(self) -> list[str]:
+        """Return the names in the folder, sorted."""
+        return sorted(os.listdir(self._descriptor))
+
+
+def _from_where_links_may_be(base: str) -> tuple[str, ...]:
+    """Return the outermost folder that may be a link, and the names from there to `base`.
+
+    A project may be a link, but not our folders inside it, which a repository can contain.
+    """
+    if base.endswith(_IN_PROJECT):
+        return (base.removesuffix(_IN_PROJECT) or "/", *_IN_PROJECT.strip("/").split("/"))
+    outer, _, name = base.rpartition("/")
+    return (outer or "/", name)
+
+
+def try_lock(descriptor: int) -> bool:
+    """Take the file lock, which the kernel releases with the holder; False: it is held.
+
+    A locked file must never be removed: a new file would be a second lock.
+    """
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,113 @@
+"""Logs in the exports' folder: hooks and workers append to them, so no checksum is possible.
+
+Their names are claimed when hivepipe is installed; an existing log is set aside. Later a file
+counts as hivepipe's log if each line has the format of one and is not older than that.
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+
+from hivepipe.files.exports import put_back, set_aside
+from hivepipe.files.folders import Folder
+from hivepipe.files.manifest import Manifest
+from hivepipe.files.regular_file import regular
+from hivepipe.home import make_folders
+
+HOOK_LOG, AUDIT_LOG, CLEANUP_LOG = "hook-errors.log", "security-audit.log", "cleanup.log"
+WORKERS_LOGS = (AUDIT_LOG, CLEANUP_LOG)
+NAMES = (HOOK_LOG, *WORKERS_LOGS)
+
+_STAMP = rb"\[(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)\] "
+_FORMS = {
+    HOOK_LOG: rb"\[[a-z-]+\] \[[A-Z]+\] .*",
+    AUDIT_LOG: rb"(Redacted \d|Created archive with permissions |No sensitive data in session ).*",
+    CLEANUP_LOG: rb"\[[a-z_]+\] \[INFO\] (deleted .+: [a-z_]+|run \d+: deleted .*)",
+}
+_LINES = {name: re.compile(_STAMP + form + rb"\n") for name, form in _FORMS.items()}
+
+
+def take_names(path: str, manifest: Manifest, names: Iterable[str] = WORKERS_LOGS) -> None:
+    """Claim the names of logs; existing files that are not ours are set aside.
+
+    The name of the hooks' log is claimed when a project is registered, before hooks write to it.
+    """
+    free = set(names) - manifest.made()
+    if not free:
+        return
+    if not os.path.isdir(path):
+        for name in free:
+            manifest.claim(name)
+        return
+    with Folder(path) as folder:
+        for name in free:
+            if folder.status(name) is None or set_aside(folder, manifest, name):
+                manifest.claim(name)
+
+
+def give_back_logs(path: str, manifest: Manifest, home: str) -> list[str]:
+    """Restore the logs that were set aside; return the names that are taken by other files.
+
+    hivepipe's own logs under these names are appended to those in `logs` of the home.
+    """
+    refused = []
+    with Folder(path) as folder:
+        for name in NAMES:
+            copy = manifest.aside().get(name)
+            if copy is None:
+                continue
+            if folder.status(copy) is not None:
+                log = Path(path, name)
+                if folder.status(name) is not None and not is_own(log, manifest):
+                    refused.append(name)
+                    continue
+                if folder.status(name) is not None:
+                    _keep(log, home)
+                put_back(folder, copy, name)
+            manifest.gave_back(name)
+            manifest.disown(name)
+    return refused
+
+
+def _keep(log: Path, home: str) -> None:
+    """Append our log to the one with this name in the home."""
+    make_folders(f"{home}/logs")
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    with (
+        open(log, "rb", opener=regular) as old,
+        os.fdopen(os.open(f"{home}/logs/{log.name}", flags, 0o600), "ab") as new,
+    ):
+        shutil.copyfileobj(old, new)
+
+
+def is_own(path: Path, manifest: Manifest) -> bool:
+    """Tell whether hivepipe wrote every line of a log, rotated or not."""
+    name = next((name for name in NAMES if path.name.startswith(name)), "")
+    if name not in manifest.made() or path.is_symlink() or not path.is_file():
+        return False
+    since = datetime.fromtimestamp((manifest.made_at(name) or 0) - 1, UTC)
+    return all(time is not None and time >= since for time in _times(path, _LINES[name]))
+
+
+def name_to_rotate_to(path: Path, manifest: Manifest) -> Path:
+    """Return `<name>.1`, or the next number if a file with that name is not ours."""
+    names = (path.with_name(f"{path.name}.{number}") for number in count(1))
+    return next(each for each in names if not _is_there(each) or is_own(each, manifest))
+
+
+def _is_there(path: Path) -> bool:
+    return path.is_symlink() or path.exists()
+
+
+def _times(path: Path, form: re.Pattern[bytes]) -> Iterator[datetime | None]:
+    with open(path, "rb", opener=regular) as file:
+        for line in file:
+            found = form.fullmatch(line)
+            try:
+                yield datetime.fromisoformat(found[1].decode()) if found else None
+            except ValueError:
+                yield None

@@ -1,0 +1,218 @@
+"""manifest.db in the home: the list of files that hivepipe made in the exports' folder.
+
+    facts   when hivepipe was installed here; whether the archives of 1.0.0 were adopted
+    files   a file that hivepipe made, by its path below the exports' folder; for one that is
+            replaced whole, the SHA-256 of its content and of its previous content
+    aside   an existing file whose name hivepipe claimed: its new name
+    found   an archive or export of a predecessor, by its SHA-256: the result of its import
+
+It lies in the home, not beside the files: a project may contain such files, but no manifest.
+"""
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from hivepipe.errors import StoreError
+from hivepipe.files.regular_file import regular
+from hivepipe.home import make_folders, short_hash, state_folder
+
+FILE = "manifest.db"
+SESSION_FILE = "../session.yaml"  # beside the exports' folder; of a home inside a project
+BUSY_SECS = 10.0
+LONGEST_HOME_BYTES = 480  # SQLite opens no path of more than 512 bytes
+
+# Each shows that a home was used before manifests existed.
+_TRACES = ("hive.db", "appendonlydir", "appendonly.aof", "instances", "spool")
+
+_SCHEMA = """
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS files (
+  path TEXT PRIMARY KEY, made_at REAL NOT NULL, digest TEXT NOT NULL, before TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS aside (name TEXT PRIMARY KEY, copy TEXT NOT NULL, at REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS found (
+  digest TEXT NOT NULL, kind TEXT NOT NULL, path TEXT NOT NULL, stamp TEXT NOT NULL,
+  key TEXT NOT NULL, meta TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (kind, digest, path));
+PRAGMA user_version = 1;
+COMMIT;
+"""
+
+
+class Found(NamedTuple):
+    """One imported file of a predecessor."""
+
+    digest: str
+    kind: str
+    path: str
+    stamp: str
+    key: str  # of the archive that holds its lines
+    meta: str  # the predecessor's own metadata, redacted, as JSON
+    at: float
+
+
+class Manifest:
+    """The manifest of one home; every call is a transaction of its own. StoreError."""
+
+    def __init__(self, home: str) -> None:
+        """The file is made and opened on first use."""
+        self._home = home
+        is_too_long = len(os.fsencode(home)) > LONGEST_HOME_BYTES
+        folder = f"{state_folder()}/databases/{short_hash(home)}" if is_too_long else home
+        self.path = f"{folder}/{FILE}"
+        self._known: tuple[tuple[int, ...], frozenset[str]] | None = None
+
+    # ---- the installation
+
+    def begin(self) -> None:
+        """Make the manifest if missing; in an older home, archives are to be adopted."""
+        if self.fact("installed_at"):
+            return
+        is_older = any(os.path.lexists(f"{self._home}/{name}") for name in _TRACES)
+        with self._open() as db:
+            sql = "INSERT OR IGNORE INTO facts VALUES (?, ?)"
+            db.execute(sql, ("installed_at", str(time.time())))
+            db.execute(sql, ("adopts", "1" if is_older else ""))
+
+    def installed_at(self) -> float:
+        """Return when this manifest was made, in seconds since 1970."""
+        self.begin()
+        return float(self.fact("installed_at") or 0)
+
+    @property
+    def adopts(self) -> bool:
+        """Tell whether archives that prove to be hivepipe's are still to be adopted."""
+        self.begin()
+        return bool(self.fact("adopts"))
+
+    def set_adopts(self, adopts: bool) -> None:
+        """Set whether archives are still to be adopted."""
+        self.begin()
+        with self._open() as db:
+            db.execute("REPLACE INTO facts VALUES ('adopts', ?)", ("1" if adopts else "",))
+
+    def remember(self, name: str, value: str) -> None:
+        """Record a fact; a recorded value is not replaced."""
+        with self._open() as db:
+            db.execute("INSERT OR IGNORE INTO facts VALUES (?, ?)", (name, value))
+
+    def fact(self, name: str) -> str:
+        """Return a fact, or "" if it is not recorded."""
+        rows = self._rows("SELECT value FROM facts WHERE name = ?", name)
+        return str(rows[0][0]) if rows else ""
+
+    # ---- files that hivepipe made
+
+    def made(self) -> frozenset[str]:
+        """Return the paths of all files that hivepipe made; cached until the manifest changes."""
+        stamp = self.stamp()
+        if self._known is None or self._known[0] != stamp:
+            paths = frozenset(row[0] for row in self._rows("SELECT path FROM files"))
+            self._known = (stamp, paths)
+        return self._known[1]
+
+    def claim(self, path: str) -> None:
+        """Record a file before it is made; OSError, StoreError: it cannot be recorded."""
+        if path in self.made():
+            return
+        self.begin()
+        with self._open() as db:
+            db.execute("INSERT OR IGNORE INTO files VALUES (?, ?, '', '')", (path, time.time()))
+
+    def disown(self, path: str) -> None:
+        """Remove a file from the manifest: it is deleted, or belongs to a person now."""
+        with self._open() as db:
+            db.execute("DELETE FROM files WHERE path = ?", (path,))
+
+    def expect(self, path: str, data: bytes, before: bytes | None) -> None:
+        """Record the next content of a file; until it is written, the old content is valid."""
+        self.begin()
+        old = digest(before) if before is not None else ""
+        with self._open() as db:
+            db.execute(
+                "REPLACE INTO files VALUES (?, ?, ?, ?)", (path, time.time(), digest(data), old)
+            )
+
+    def wrote(self, path: str, data: bytes) -> bool:
+        """Tell whether this is the content that hivepipe wrote."""
+        rows = self._rows("SELECT digest, before FROM files WHERE path = ?", path)
+        return bool(rows) and digest(data) in rows[0]
+
+    def made_at(self, path: str) -> float | None:
+        """Return when a file was recorded, or None if it is not ours."""
+        rows = self._rows("SELECT made_at FROM files WHERE path = ?", path)
+        return float(rows[0][0]) if rows else None
+
+    # ---- files set aside
+
+    def put_aside(self, name: str, copy: str) -> None:
+        """Record the new name of an existing file."""
+        self.begin()
+        with self._open() as db:
+            db.execute("INSERT OR IGNORE INTO aside VALUES (?, ?, ?)", (name, copy, time.time()))
+
+    def aside(self) -> dict[str, str]:
+        """Return claimed name -> new name of the file that had it."""
+        return {row[0]: row[1] for row in self._rows("SELECT name, copy FROM aside")}
+
+    def gave_back(self, name: str) -> None:
+        """Remove the record of a file set aside."""
+        with self._open() as db:
+            db.execute("DELETE FROM aside WHERE name = ?", (name,))
+
+    # ---- imported files
+
+    def find(self, found: Found) -> None:
+        """Record an imported file of a predecessor."""
+        self.begin()
+        with self._open() as db:
+            db.execute("REPLACE INTO found VALUES (?, ?, ?, ?, ?, ?, ?)", found)
+
+    def found(self, kind: str) -> list[Found]:
+        """Return all imported files of a kind."""
+        sql = "SELECT * FROM found WHERE kind = ? ORDER BY at, path"
+        return [Found(*row) for row in self._rows(sql, kind)]
+
+    # ---- the file
+
+    def stamp(self) -> tuple[int, ...]:
+        """Return a value that changes with every transaction: inode and SQLite's change counter."""
+        try:
+            with open(self.path, "rb", buffering=0, opener=regular) as file:  # called at every turn
+                return (os.fstat(file.fileno()).st_ino, *file.read(28)[24:])
+        except FileNotFoundError:
+            return ()
+
+    def _rows(self, sql: str, *values: object) -> list[Any]:
+        if not os.path.exists(self.path):
+            return []
+        with self._open() as db:
+            return db.execute(sql, values).fetchall()
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        try:
+            _make_private(self.path)
+            with closing(sqlite3.connect(self.path, timeout=BUSY_SECS)) as db:
+                if not db.execute("PRAGMA user_version").fetchone()[0]:
+                    db.executescript(_SCHEMA)
+                with db:
+                    yield db
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.path} cannot be used: {error}") from error
+
+
+def digest(data: bytes) -> str:
+    """Return the SHA-256 of the data in hex."""
+    return sha256(data).hexdigest()
+
+
+def _make_private(path: str) -> None:
+    if "/databases/" in path:  # the folder for a home with a long path, as for its database
+        make_folders(os.path.dirname(path))
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))

@@ -1,0 +1,99 @@
+"""Start the stack when Redis does not answer: one hook of many does it, with a delay in between.
+
+    <runtime folder>/starting    <not before, seconds since 1970> <failed starts in a row> <reason>
+
+A hook that finds the time passed and gets the lock moves it 10 s ahead and starts the stack. After
+a failure the starter writes longer delays (hivepipe.stack.starter). On the hook path, loaded only
+when Redis is absent.
+"""
+
+import posix
+import time
+
+from hivepipe import settings
+from hivepipe.home import Place, environment_of, read_small, spare_runtime_folder
+from hivepipe.queue.spool import make_private_folder
+
+AGAIN_SECS = 10
+LONGEST_WAIT_SECS = 3600
+
+_MODULE = "hivepipe.stack.starter"
+
+
+def start_stack(place: Place) -> None:
+    """Start the stack of this home in the background, if that is enabled and due."""
+    if place.state != "on" or not place.python or not _is_wanted():
+        return
+    path = _path(place)
+    if path and _is_due(read_small(path)) and _wins(path) and posix.fork() == 0:
+        try:
+            _become_starter(place, path)
+        finally:
+            posix._exit(1)
+
+
+def _is_wanted() -> bool:
+    """Tell whether automatic start is enabled; by default not in CI and cloud environments."""
+    if settings.variable("HIVEPIPE_AUTOSTART"):
+        return not settings.switched_off("HIVEPIPE_AUTOSTART")
+    return not settings.on_a_passing_machine()
+
+
+def _path(place: Place) -> str:
+    """Return the path of the file, in a private folder that is made, or "" on failure."""
+    for folder in (place.runtime, spare_runtime_folder(place.home)):
+        try:
+            make_private_folder(folder)
+        except OSError:  # XDG_RUNTIME_DIR of a session that has ended
+            continue
+        return f"{folder}/starting"
+    return ""
+
+
+def _is_due(text: str) -> bool:
+    """Tell whether the time has passed; one beyond the longest delay came from another clock."""
+    try:
+        wait = float(text.split(" ", 1)[0]) - time.time()
+    except ValueError:
+        return True
+    return not 0 < wait <= LONGEST_WAIT_SECS
+
+
+def _wins(path: str) -> bool:
+    """Move the time ahead under the lock; True for one of many concurrent hooks."""
+    flags = posix.O_RDWR | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW
+    descriptor = posix.open(path, flags, 0o600)
+    try:
+        posix.lockf(descriptor, posix.F_TLOCK, 0)
+        text = posix.read(descriptor, 4096).decode("utf-8", "replace")
+        if not _is_due(text):
+            return False
+        rest = text.partition(" ")[2].strip() or "0"
+        data = f"{time.time() + AGAIN_SECS:.3f} {rest}\n".encode()
+        posix.pwrite(descriptor, data, 0)
+        posix.ftruncate(descriptor, len(data))
+        return True
+    except OSError:  # another hook holds the lock
+        return False
+    finally:
+        posix.close(descriptor)
+
+
+def _become_starter(place: Place, path: str) -> None:
+    """Detach from the hook and execute the starter.
+
+    All descriptors are closed, because the hook's caller waits until its pipes are closed.
+    """
+    posix.setsid()
+    nowhere = posix.open("/dev/null", posix.O_RDWR)
+    for descriptor in (0, 1, 2):
+        posix.dup2(nowhere, descriptor)
+    for name in posix.listdir("/dev/fd"):
+        if int(name) > 2:
+            try:
+                posix.close(int(name))
+            except OSError:  # the descriptor of /dev/fd itself
+                continue
+    environment = environment_of(place.recorded)
+    # The full path: started by its bare name, Python does not find its virtual environment.
+    posix.execve(place.python, [place.python, "-I", "-m", _MODULE, path], environment)

@@ -1,0 +1,31 @@
+"""Read the settings that `hivepipe.config.config_file` compiled for the hooks of a home.
+
+    {"v": 1, "values": {"HIVEPIPE_...": "text"}, "context": [...],
+     "asked": {"<project>": {"values": {...}, "context": [...]}}}
+
+`asked` holds the settings that a project's repository asks for and its user trusted; they apply
+where the user's own settings have no value. On the hook path, loaded if settings exist.
+"""
+
+from hivepipe.events.claude_code import parse_object
+
+
+def compiled_settings(text: str, project: str) -> tuple[dict[str, str], list[object]]:
+    """Return the values for the sessions of a project, and its keyword rules."""
+    found = parse_object(text.encode("utf-8", "surrogateescape"), []) or {}
+    asked = found.get("asked")
+    own = asked.get(project) if isinstance(asked, dict) else None
+    parts = [part for part in (own, found) if isinstance(part, dict)]
+    values = {name: value for part in parts for name, value in _values(part)}
+    rules = [rule for part in parts[::-1] for rule in _list(part.get("context"))]
+    return values, rules
+
+
+def _values(part: dict[str, object]) -> list[tuple[str, str]]:
+    values = part.get("values")
+    items = values.items() if isinstance(values, dict) else ()
+    return [(name, value) for name, value in items if isinstance(value, str)]
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,131 @@
+"""The context of a session at its start, and the variables for its shell commands.
+
+The writer keeps the parts ready as files, so that no hook opens the database:
+
+    <home>/context/project-<hash>.txt   the user's notes
+                   left-<hash>-<n>.txt  a task without a session, the last changed first
+                   last-<hash>-<n>.txt  a session that ended here, the newest first
+                   task-<id>.txt        the task and its progress
+                   goal-<session>.txt   after a compaction: the goal of the session
+                   profile-<id>.txt     the profile's identity
+                   lead-<id>-<hash>.txt the work of the other agents in the swarm
+
+A part `left` or `last` begins with the id of its subject. A session skips the part about itself, so
+there are two of each. Outdated parts are delivered as they are. On the hook path, at SessionStart
+only.
+"""
+
+import posix
+
+from hivepipe import settings
+from hivepipe.events.claude_code import Event, valid_id
+from hivepipe.events.job_plan import Context
+from hivepipe.home import Place, read_small, short_hash
+from hivepipe.hook.waiting_notice import notice
+
+MOST_CHARS = 9_500
+PART_BYTES = 1 << 16
+PARTS_OF_A_KIND = 2
+
+
+def greeting(event: Event, place: Place, context: Context, unfinished: str = "") -> bytes:
+    """Return the answer to a SessionStart, or b"" if there is nothing to say."""
+    source = getattr(event, "source", "")
+    task = _task(place.home, context.own_session)
+    profile = valid_id(settings.variable("HIVEPIPE_AGENT_ID") or "")
+    export_names(context, task, profile, event.session_id)
+    text = briefing(place, source, context.own_session, context.swarm, task, profile)
+    line = "" if source == "compact" else notice(place.home, unfinished)
+    if not text and not line:
+        return b""
+    from hivepipe.hook import answers  # noqa: PLC0415  most starts have nothing to say
+
+    return answers.context(event.name, text, line) if text else answers.message(line)
+
+
+def _task(home: str, session: str) -> str:
+    """Return the session's task, or ""; most sessions have none, and do not load the guard."""
+    named = settings.variable("HIVEPIPE_TASK_ID") or settings.variable("HIVEPIPE_TASK_FILE")
+    if not named and not read_small(f"{home}/tasks/sessions/{session}"):
+        return ""
+    from hivepipe.guard.client import task_of  # noqa: PLC0415  half of what a start costs us
+
+    return task_of(home, session)
+
+
+def briefing(place: Place, source: str, session: str, swarm: str, task: str, profile: str) -> str:
+    """Return the context for a session that starts; at most 9,500 characters."""
+    goal = read_part(place.home, f"goal-{session}") if source == "compact" else ""
+    found = [
+        goal or (read_part(place.home, f"task-{task}") if task else ""),
+        read_part(place.home, f"profile-{profile}") if profile else "",
+        read_part(place.home, lead_part(profile, swarm)) if profile else "",
+        read_part(place.home, project_part(place.project)),
+        _of_another(place, "left", task),
+        _of_another(place, "last", session),
+    ]
+    return "\n\n".join([text for text in found if text])[:MOST_CHARS]
+
+
+def project_part(project: str, kind: str = "project", number: int | None = None) -> str:
+    """Return the name of a project's part: its notes, or a numbered part of a kind."""
+    name = f"{kind}-{short_hash(project)}"
+    return name if number is None else f"{name}-{number}"
+
+
+def _of_another(place: Place, kind: str, own: str) -> str:
+    """Return the first part of a kind that is not about the session's own task or itself."""
+    for number in range(PARTS_OF_A_KIND):
+        id, _, text = read_part(place.home, project_part(place.project, kind, number)).partition(
+            "\n"
+        )
+        if id != own:
+            return text
+    return ""
+
+
+def lead_part(profile: str, swarm: str) -> str:
+    """Return the name of the part on the other agents in a swarm, for its lead."""
+    return f"lead-{profile}-{short_hash(swarm)}"
+
+
+def part_path(home: str, part: str) -> str:
+    """Return the path of a part."""
+    return f"{home}/context/{part}.txt"
+
+
+def read_part(home: str, part: str) -> str:
+    """Return the text of a part, or ""."""
+    return read_small(part_path(home, part), PART_BYTES).strip()
+
+
+def export_names(context: Context, task: str, profile: str, said: str) -> None:
+    """Write the ids into CLAUDE_ENV_FILE, which the session's shell commands source.
+
+    HIVEPIPE_EXPORTED tells a `claude` started in such a shell that it is another session of the
+    same task and profile. `said`: the session id in the event. Up to some version after 2.1.197 a
+    fork starts with the id of the session that it forks, while its shells have the right one.
+    """
+    path = settings.environment("CLAUDE_ENV_FILE")
+    if not path:
+        return
+    names = {
+        "HIVEPIPE_SESSION_ID": context.own_session,
+        "HIVEPIPE_INSTANCE_ID": context.instance,
+        "HIVEPIPE_AGENT_ID": profile,
+        "HIVEPIPE_TASK_ID": task,
+        "HIVEPIPE_EXPORTED": "1",
+    }
+    # A shell sources these lines: they contain valid ids only, and quoted.
+    lines = "".join([f"export {name}='{id}'\n" for name, id in names.items() if valid_id(id)])
+    if said and said == context.own_session:  # not if the user named another session
+        lines += 'export HIVEPIPE_SESSION_ID="${CLAUDE_CODE_SESSION_ID:-$HIVEPIPE_SESSION_ID}"\n'
+    try:
+        flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC
+        descriptor = posix.open(path, flags | posix.O_NONBLOCK, 0o600)
+        try:
+            posix.write(descriptor, lines.encode())
+        finally:
+            posix.close(descriptor)
+    except OSError:  # a start must not fail because of its variables
+        return

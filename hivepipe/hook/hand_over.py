@@ -1,0 +1,149 @@
+"""Push the messages of one event to Redis, else spool them; or apply them directly.
+
+A note (a script of the guard's) is executed with them and returns a result. One that Redis did not
+execute is spooled like the messages and counted later.
+
+On the hook path; modules for failures are imported only when needed.
+"""
+# ruff: noqa: PLC0415
+
+import posix
+import sys
+from _signal import ITIMER_REAL, SIGALRM, setitimer, signal
+
+from hivepipe import home, settings
+from hivepipe.events.job_plan import Message
+from hivepipe.queue import client
+
+DIRECT_SECS = 3.0  # the start of Python with its imports, and a second for the database
+
+
+def hand_over(
+    name: str,
+    place: home.Place,
+    event_time_ns: int,
+    messages: list[Message],
+    note: tuple[str, list[str]] | None = None,
+) -> tuple[str, str]:
+    """Push the messages, or write them to the spool.
+
+    Return the spool file that the direct path is to apply, or "", and the result of the note's
+    script, or "" if it was not executed. OSError: neither Redis nor the disk accepted the messages.
+    """
+    direct = settings.switched_off("HIVEPIPE_USE_QUEUE")
+    if not direct:
+        try:
+            said = push(place, messages, note)
+        except client.RefusedError as refused:
+            _keep(place, event_time_ns, messages, note)
+            _after_refusal(name, place, refused, len(messages))
+            return "", ""
+        # A Redis that is not ours runs independently of our stack.
+        if messages and not place.socket.startswith("/"):
+            _call_stack(name, place)
+        return "", said
+    return _keep(place, event_time_ns, messages) if messages else "", ""
+
+
+def push(
+    place: home.Place, messages: list[Message], note: tuple[str, list[str]] | None = None
+) -> str:
+    """Push messages and note to Redis; return the result of the note's script.
+
+    RefusedError: Redis did not accept them.
+    """
+    if not _is_spoken_to(place):
+        raise client.AbsentError
+    if note:
+        return client.push_with(place.socket, messages, *note)
+    client.push(place.socket, messages)
+    return ""
+
+
+def _is_spoken_to(place: home.Place) -> bool:
+    """Tell whether a hook may connect to the Redis of this home."""
+    if place.socket.startswith("/"):
+        # Without a private folder no stack was started here, or the folder is another user's.
+        return home.is_private_folder(place.socket.rpartition("/")[0])
+    from hivepipe.queue.endpoint import is_local
+
+    return place.state != "down" and is_local(place.socket)
+
+
+def _keep(
+    place: home.Place,
+    event_time_ns: int,
+    messages: list[Message],
+    note: tuple[str, list[str]] | None = None,
+) -> str:
+    from hivepipe.queue.spool import keep_event
+
+    return keep_event(place, event_time_ns, messages, note)
+
+
+def _after_refusal(name: str, place: home.Place, refused: client.RefusedError, jobs: int) -> None:
+    """The event is in the spool: start the stack if Redis is absent, else log the refusal."""
+    if not refused.is_absent:
+        from hivepipe.files.hook_log import log_line
+
+        log_line(place.logs, name, "WARNING", f"Redis: {refused}; event kept in the spool")
+    elif jobs:
+        _call_stack(name, place)
+
+
+def _call_stack(name: str, place: home.Place) -> None:
+    """Notify the stack that events are spooled, or start it."""
+    if not place.python:  # no stack was ever registered for this home
+        return
+    if not place.socket.startswith("/"):
+        from hivepipe.queue.endpoint import ring
+
+        if ring(place.runtime):
+            return
+    from hivepipe.hook.autostart import start_stack
+
+    try:
+        start_stack(place)
+    except OSError as error:
+        from hivepipe.files.hook_log import log_line
+
+        reason = posix.strerror(error.errno or 0)
+        log_line(place.logs, name, "ERROR", f"the stack is not started: {reason}")
+
+
+def apply_and_end(name: str, place: home.Place, path: str) -> None:
+    """Apply this spool file now, and end the process."""
+    try:
+        _apply_directly(name, place, path)
+    finally:
+        posix._exit(0)
+
+
+def _apply_directly(name: str, place: home.Place, path: str) -> None:
+    """Execute a process that applies this spool file, and wait for it; on failure the file stays.
+
+    The answer must have been written: the process inherits no descriptor of the hook.
+    """
+    signal(SIGALRM, lambda *_signal: posix._exit(0))
+    setitimer(ITIMER_REAL, DIRECT_SECS)
+    child = posix.fork()
+    if child == 0:
+        try:
+            _become_direct(place, path)
+        finally:
+            posix._exit(1)
+    _, status = posix.waitpid(child, 0)
+    if status:
+        from hivepipe.files.hook_log import log_line
+
+        reason = "the direct run failed: does the recorded python have hivepipe?"
+        log_line(place.logs, name, "ERROR", f"{reason} event kept in the spool")
+
+
+def _become_direct(place: home.Place, path: str) -> None:
+    python = place.python or sys.executable
+    nowhere = posix.open("/dev/null", posix.O_RDWR)
+    for descriptor in (0, 1, 2):
+        posix.dup2(nowhere, descriptor)
+    environment = home.environment_of(place.home)
+    posix.execve(python, [python, "-I", "-m", "hivepipe.direct", path], environment)

@@ -1,0 +1,245 @@
+"""Identify the Claude Code process of a hook, and its session.
+
+Hooks have no terminal. The process is the hook's parent or, behind a shell, the first `claude`,
+`node` or other host above it, else the first that is no shell. `instances/<key>` stores it:
+
+    id=instance-<epoch of its start>-<8 hex>
+    pid=, started=       the process; another start time with the same pid is a new instance
+    session=             the session it was last seen in: the marker
+    ended=1              that session has ended for it; its next event reopens it
+    end
+
+`instances/<key>.settings` records that hooks of Claude Code's settings ran for it, not only those
+of the plugin.
+
+On the hook path.
+"""
+
+import posix
+import time
+from _blake2 import blake2b
+
+from hivepipe.events.claude_code import Event, SessionEnd, valid_id
+from hivepipe.home import make_folders, overwrite_small, read_small
+from hivepipe.settings import of_this_process
+
+_SHELLS = ("sh", "dash", "bash", "zsh", "ksh", "ash", "fish", "busybox", "env")
+_HOSTS = ("claude", "node", "codex", "copilot")
+_STEPS = 4
+
+
+def this_machine() -> tuple[str, str, str]:
+    """Return host, boot and pid namespace, which qualify a pid; unknown parts are empty (macOS)."""
+    try:
+        pid_space = posix.readlink("/proc/self/ns/pid")
+    except OSError:
+        pid_space = ""
+    boot = read_small("/proc/sys/kernel/random/boot_id").strip()
+    return posix.uname().nodename, boot, pid_space
+
+
+class Instance:
+    """A running Claude Code process; `session` is empty if no marker exists."""
+
+    __slots__ = ("has_ended", "id", "key", "pid", "session", "started")
+
+    def __init__(
+        self, key: str, id: str, pid: int, started: str, session: str, has_ended: bool = False
+    ) -> None:
+        """`started` is the kernel's start time of the process in clock ticks; empty on macOS.
+
+        `has_ended`: its session has ended for it.
+        """
+        self.key = key
+        self.id = id
+        self.pid = pid
+        self.started = started
+        self.session = session
+        self.has_ended = has_ended
+
+
+def this_instance(home: str) -> Instance:
+    """Find the process of this hook and its stored data."""
+    named = of_this_process("HIVEPIPE_INSTANCE_ID")
+    if named:
+        return _named_instance(home, named)
+    pid, started = _claude_process()
+    key = str(pid)
+    known = remembered(home, key)
+    if known.get("id") and known.get("pid") == key and known.get("started", "") == started:
+        return Instance(key, known["id"], pid, started, known["session"], "ended" in known)
+    digest = blake2b(f"{pid} {started}".encode(), digest_size=4).hexdigest()
+    return Instance(key, f"instance-{_start_epoch(started)}-{digest}", pid, started, "")
+
+
+def had_no_session(event: Event, instance: Instance) -> bool:
+    """Tell whether a process ends that had no session: `claude plugin` fires SessionEnd alone.
+
+    A session that began before the hooks were installed has a transcript; one that a person ends
+    has another reason.
+    """
+    if instance.session or not isinstance(event, SessionEnd):
+        return False
+    if event.reason != "other" or not event.transcript_path:
+        return False
+    try:
+        posix.stat(event.transcript_path)
+    except (OSError, ValueError):
+        return True
+    return False
+
+
+def _named_instance(home: str, named: str) -> Instance:
+    """Return an instance named by its launcher (tests, containers, other wrappers)."""
+    named = (
+        valid_id(named)
+        or "instance-"
+        + blake2b(named.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
+    )
+    known = remembered(home, named)
+    return Instance(named, named, posix.getppid(), "", known["session"], "ended" in known)
+
+
+def remember(home: str, instance: Instance, session: str, by_plugin: bool = False) -> None:
+    """Write the instance's marker, `sessions/.session_<pid>` and `.active_session`.
+
+    OSError: they were not written.
+    """
+    process = f"pid={instance.pid}\nstarted={instance.started}"
+    text = f"id={instance.id}\n{process}\nsession={session}\nend\n"
+    files = (
+        (f"{home}/instances/{instance.key}", text),
+        (f"{home}/sessions/.session_{instance.pid}", f"{session}\n"),
+        (f"{home}/.active_session", f"{session}\n"),
+        *([] if by_plugin else [(_settings_marker(home, instance), f"{process}\n")]),
+    )
+    for path, content in files:
+        try:
+            overwrite_small(path, content)
+        except FileNotFoundError:
+            make_folders(path.rsplit("/", 1)[0])
+            overwrite_small(path, content)
+
+
+def forget(home: str, instance: Instance, session: str) -> None:
+    """Record that a session has ended for this instance; OSError: it was not recorded.
+
+    The other marker files are removed if they still name this session; `.active_session` is
+    removed with the last instance of the session.
+    """
+    _mark_ended(home, instance, session)
+    own = f"{home}/sessions/.session_{instance.pid}"
+    if _first_line(own) == session:
+        _remove(own)
+    active = f"{home}/.active_session"
+    if _first_line(active) == session and not _has_others(home, session):
+        _remove(active)
+
+
+def _mark_ended(home: str, instance: Instance, session: str) -> None:
+    known = remembered(home, instance.key)
+    if (known.get("id"), known.get("session")) == (instance.id, session):
+        lines = [f"{name}={value}" for name, value in (known | {"ended": "1"}).items()]
+        overwrite_small(f"{home}/instances/{instance.key}", "\n".join([*lines, "end\n"]))
+
+
+def _has_others(home: str, session: str) -> bool:
+    """Tell whether another instance has a marker for this session."""
+    folder = f"{home}/sessions"
+    try:
+        names = posix.listdir(folder)
+    except OSError:
+        return False
+    return any(_first_line(f"{folder}/{name}") == session for name in names)
+
+
+def _remove(path: str) -> None:
+    try:
+        posix.unlink(path)
+    except OSError:
+        return
+
+
+def marked_by_settings(home: str, instance: Instance) -> bool:
+    """Tell whether a hook of the settings ran for this process."""
+    text = read_small(_settings_marker(home, instance))
+    return text == f"pid={instance.pid}\nstarted={instance.started}\n"
+
+
+def _settings_marker(home: str, instance: Instance) -> str:
+    return f"{home}/instances/{instance.key}.settings"
+
+
+def marked_session(home: str, instance: Instance) -> str:
+    """Return the session in the marker files, for an event without a session id."""
+    for name in (f"sessions/.session_{instance.pid}", ".active_session"):
+        session = valid_id(_first_line(f"{home}/{name}"))
+        if session:
+            return session
+    return ""
+
+
+def _first_line(path: str) -> str:
+    return read_small(path).partition("\n")[0]
+
+
+def remembered(home: str, key: str) -> dict[str, str]:
+    """Return the stored fields of an instance; invalid ids are replaced by ""."""
+    text, whole, _ = read_small(f"{home}/instances/{key}").partition("\nend\n")
+    lines = text.splitlines() if whole else []
+    found = {name: value for name, _, value in (line.partition("=") for line in lines)}
+    ids = {name: valid_id(found.get(name, "")) for name in ("id", "session")}
+    return found | ids
+
+
+def _claude_process() -> tuple[int, str]:
+    """Return pid and start time of the Claude Code process that started the hook."""
+    parent = posix.getppid()
+    name, above, started = _process(parent)
+    if name not in _SHELLS:
+        return parent, started
+    pid, nearest = parent, (parent, started)
+    for _ in range(_STEPS):
+        pid = above
+        name, above, since = _process(pid)
+        if name in _HOSTS:
+            return pid, since
+        if nearest[0] == parent and pid > 1 and name and name not in _SHELLS:
+            nearest = pid, since  # the shell itself ends with the hook
+    return nearest
+
+
+def _process(pid: int) -> tuple[str, int, str]:
+    """Return name, parent and start time (clock ticks since boot) of a process; Linux only."""
+    text = read_small(f"/proc/{pid}/stat")
+    name, found, rest = text.partition("(")[2].rpartition(")")
+    fields = rest.split()
+    if not found or len(fields) < 20:
+        return "", 0, ""
+    return name, int(fields[1]), fields[19]
+
+
+def _start_epoch(started: str) -> int:
+    """Return the start of the process in seconds since 1970: the same for all its hooks."""
+    boot = _boot_epoch()
+    if not started or not boot:
+        return int(time.time())
+    return boot + int(started) // posix.sysconf("SC_CLK_TCK")
+
+
+def _boot_epoch() -> int:
+    """Return the boot time of the machine in seconds since 1970, or 0.
+
+    `btime` comes after a line per core in `/proc/stat`, so a large part is read.
+    """
+    try:
+        descriptor = posix.open("/proc/stat", posix.O_RDONLY | posix.O_CLOEXEC)
+    except OSError:
+        return 0
+    try:
+        found = posix.read(descriptor, 1 << 20).partition(b"\nbtime ")[2].split()
+        return int(found[0]) if found else 0
+    except (OSError, ValueError):
+        return 0
+    finally:
+        posix.close(descriptor)

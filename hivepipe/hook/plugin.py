@@ -1,0 +1,106 @@
+"""Hooks that run as Claude Code's plugin.
+
+If the settings contain the same hooks, each event arrives twice, and the plugin's hooks leave it to
+those. The plugin may be installed without its package, which it cannot install. Then events are
+spooled, and a starting session shows what is missing.
+
+On the hook path, for the plugin's hooks only.
+"""
+
+import posix
+import sys
+import time
+
+from hivepipe import settings
+from hivepipe.home import Place, locate, read_small, user_folder
+from hivepipe.hook.instance import marked_by_settings, this_instance
+
+OLDEST = 0x030B0000  # Python 3.11
+_SETTINGS_BYTES = 1 << 18
+KEPT_SECS = 14 * 86_400  # the default of `[retention]`, which is not applied without the package
+_PROGRAM = "/hook"  # hivepipe.stack.hook_copy
+_NAMES = ("settings.local.json", "settings.json")
+
+
+def has_nothing_to_do(name: str) -> bool:
+    """Tell whether hooks of the settings take this event, or this Python is too old."""
+    return sys.hexversion < OLDEST or _runs_by_settings(name)
+
+
+def _runs_by_settings(name: str) -> bool:
+    """Tell whether hooks of the settings ran for this Claude Code and are still set for this event.
+
+    Both are checked: it may skip the project's settings (`--setting-sources`), or they were edited.
+    """
+    project = settings.environment("CLAUDE_PROJECT_DIR")
+    if not project:
+        return False
+    home = locate(project).home
+    if not marked_by_settings(home, this_instance(home)):
+        return False
+    folder = settings.environment("CLAUDE_CONFIG_DIR") or f"{user_folder()}/.claude"
+    paths = [*[f"{project}/.claude/{each}" for each in _NAMES], f"{folder}/settings.json"]
+    return any([_runs(read_small(path, _SETTINGS_BYTES), _script(name)) for path in paths])
+
+
+def _script(name: str) -> str:
+    """Convert a name such as SessionStart to session_start."""
+    return "".join([f"_{c.lower()}" if c.isupper() else c for c in name])[1:]
+
+
+def _runs(text: str, script: str) -> bool:
+    """Tell whether these settings name an existing program of ours for the event.
+
+    Hooks by name or behind a shell are not found. With those, the event is processed by both and
+    deduplicated, which only takes longer.
+    """
+    wanted = f'","args":["{script}"]'
+    end = text.find(_PROGRAM)
+    while end >= 0:
+        end += len(_PROGRAM)
+        if "".join(text[end : end + 200].split()).startswith(wanted):
+            path = text[text.rfind('"', 0, end) + 1 : end]
+            return "/hivepipe/hooks/" in path and posix.access(path, posix.X_OK)
+        end = text.find(_PROGRAM, end)
+    return False
+
+
+def unfinished(place: Place) -> str:
+    """Return the line that says how to complete the installation, or "" if it is complete."""
+    if place.python and posix.access(place.python, posix.X_OK):
+        return ""
+    if not place.python:
+        _drop_old_events(place)
+    said = "hivepipe keeps this session's events on disk; to have them recorded, run"
+    return f"{said}: {_command(sys.argv[2:3] == ['copy'])}"
+
+
+def _drop_old_events(place: Place) -> None:
+    """Delete spooled events older than 14 days if the package is never installed."""
+    oldest = f"{time.time_ns() - KEPT_SECS * 10**9:020d}"
+    folder = f"{place.home}/spool"
+    names = [name for name in posix.listdir(folder) if name[:20].isdigit() and name < oldest]
+    for name in names:
+        posix.unlink(f"{folder}/{name}")
+    if names:
+        from hivepipe.files.hook_log import log_line  # noqa: PLC0415  once in two weeks
+
+        events = "1 event" if len(names) == 1 else f"{len(names)} events"
+        text = f"{events} dropped after waiting 14 days for the package"
+        log_line(place.logs, "SessionStart", "WARNING", text)
+
+
+def _command(is_copy: bool) -> str:
+    """Return the command that completes the installation, with this copy as the package."""
+    if not is_copy:
+        return "hivepipe init --user"
+    copy = __file__.rsplit("/", 3)[0].replace("'", "'\\''")
+    venv = "~/.local/venvs/hivepipe"
+    pip = f"{venv}/bin/pip install"
+    steps = (
+        f"python3 -m venv {venv}",
+        f"{pip} --require-hashes -r '{copy}/requirements.lock'",
+        f"{pip} --no-deps --no-build-isolation '{copy}'",
+        f"{venv}/bin/hivepipe init --user",
+    )
+    return " && ".join(steps)

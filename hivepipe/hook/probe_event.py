@@ -1,0 +1,22 @@
+"""The event of `hivepipe doctor --probe`: it passes through all stages without a session.
+
+Its one job writes its own id into the database, and nothing else. `hivepipe.doctor.probing` gives
+each event a session id of this form, and looks for the job's id.
+
+On the hook path, for such events only.
+"""
+
+from hivepipe.events.claude_code import PROBE, Event, clean
+from hivepipe.events.job_plan import Context, Job, encode
+from hivepipe.home import Place
+from hivepipe.hook.hand_over import apply_and_end, hand_over
+
+
+def hand_over_probe(event: Event, place: Place, event_time_ns: int) -> None:
+    """Enqueue the probe's job."""
+    job = Job("probe", {"event": event.name}, event.session_id[len(PROBE) :])
+    context = Context(event_time_ns=event_time_ns, project=clean(place.project), cwd=event.cwd)
+    messages = encode([job], event, context)
+    direct = hand_over(event.name, place, event_time_ns, messages)[0]
+    if direct:
+        apply_and_end(event.name, place, direct)

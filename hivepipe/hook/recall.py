@@ -1,0 +1,190 @@
+"""Find the memories for a prompt: those that share the most significant words with it.
+
+    <home>/recall/<part>.txt      written by hivepipe.operations.recall; parts: all (the user's
+                                  folders), swarm-<hash>, profile-<id>
+        #<number> {"id": ..., "path": ..., "text": ...}
+        <word> <number>:<weight> <number>:<weight> ...
+    <home>/recall/told-<hash of the session>    ids of memories shown since its last start
+    <home>/recall/wanted          touched when a session starts with `memory_recall` on
+
+No database is opened: the lines are sorted, and a word is found by binary search. On the hook path,
+with a prompt, if `memory_recall` is on.
+"""
+
+import posix
+
+from hivepipe.events.claude_code import parse_object
+from hivepipe.events.job_plan import Context
+from hivepipe.home import make_folders, overwrite_small, read_small, short_hash
+
+PART_BYTES = 1 << 20
+MOST_MEMORIES = 5
+FEWEST_WORDS = 2  # that a memory shares with a prompt; more for a long prompt
+WORDS_PER_MORE = 25
+MOST_PROMPT_CHARS = 8_000
+TOLD_BYTES = 1 << 16
+MOST_PATH_CHARS = 400
+MOST_MEMORY_CHARS = 900
+
+_MARKS = (
+    "!\"#$%&'()*+,-./:;<=>?@[\\]^`{|}~"
+    "\u2018\u2019\u201c\u201d\u201e\u2013\u2014\u2026\u00ab\u00bb\u00b7\u2022"
+)
+_SPACES = str.maketrans(_MARKS, " " * len(_MARKS))
+
+
+class Memory:
+    """One memory for a prompt."""
+
+    __slots__ = ("id", "path", "score", "text")
+
+    def __init__(self, id: str, path: str, text: str, score: int) -> None:
+        """`id`: of its file; `text`: the best matching passage."""
+        self.id = id
+        self.path = path
+        self.text = text
+        self.score = score
+
+
+def recall(home: str, context: Context, prompt: str) -> list[Memory]:
+    """Return the memories for a prompt, best first, at most five, and record them as shown.
+
+    ValueError: the files are invalid.
+    """
+    told = set(read_small(told_path(home, context.own_session), TOLD_BYTES).split())
+    found = fitting(home, context.swarm, context.profile, prompt, told)
+    if found and context.own_session:
+        _note_told(home, context.own_session, found)
+    return found
+
+
+def fitting(
+    home: str, swarm: str, profile: str, prompt: str, told: "set[str] | None" = None
+) -> list[Memory]:
+    """Return the memories for a prompt, best first, at most five, without those in `told`."""
+    words = words_of(prompt[:MOST_PROMPT_CHARS])
+    found: list[Memory] = []
+    for part in parts(swarm, profile):
+        text = read_small(part_path(home, part), PART_BYTES)
+        if text:
+            found += _fitting(text, words)
+    best: dict[str, Memory] = {}
+    for memory in found:
+        if memory.id not in (told or ()) and (
+            memory.id not in best or best[memory.id].score < memory.score
+        ):
+            best[memory.id] = memory
+    return sorted(best.values(), key=lambda memory: -memory.score)[:MOST_MEMORIES]
+
+
+def _fitting(part: str, words: list[str]) -> list[Memory]:
+    scores: dict[str, int] = {}
+    shared: dict[str, int] = {}
+    for word in words:
+        for entry in _line(part, f"{word} ").split():
+            number, _, weight = entry.partition(":")
+            scores[number] = scores.get(number, 0) + int(weight)
+            shared[number] = shared.get(number, 0) + 1
+    needed = FEWEST_WORDS + len(words) // WORDS_PER_MORE
+    fitting = [number for number, count in shared.items() if count >= needed]
+    fitting.sort(key=lambda number: -scores[number])
+    found = []
+    for number in fitting[: 4 * MOST_MEMORIES]:  # several may be of one file
+        said = parse_object(_line(part, f"#{number} ").encode(), []) or {}
+        id, path, text = said.get("id"), said.get("path"), said.get("text")
+        if isinstance(id, str) and isinstance(path, str) and isinstance(text, str):
+            found.append(Memory(id, path, text, scores[number]))
+    return found
+
+
+def _line(part: str, beginning: str) -> str:
+    """Return the rest of the line with this beginning, by binary search, or ""."""
+    low, high = 0, len(part)
+    while low < high:
+        middle = (part.rfind("\n", low, (low + high) // 2) + 1) or low
+        end = part.find("\n", middle)
+        end = end if end >= 0 else len(part)
+        start = middle + len(beginning)
+        if part[middle:start] == beginning:
+            return part[start:end]
+        if part[middle:start] < beginning:
+            low = end + 1
+        else:
+            high = middle
+    return ""
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text without duplicates, in order; a plural -s is removed."""
+    words = [_singular(word) for word in text.lower().translate(_SPACES).split()]
+    return [*dict.fromkeys([word for word in words if 1 < len(word) <= 40])]
+
+
+def _singular(word: str) -> str:
+    is_plural = len(word) > 3 and word.endswith("s") and not word.endswith("ss")
+    return word[:-1] if is_plural else word
+
+
+def in_words(memories: list[Memory]) -> str:
+    """Return the memories as quoted text for the context, or ""."""
+    if not memories:
+        return ""
+    from hivepipe.text.quoting import on_one_line, quoted  # noqa: PLC0415  few prompts bring any
+
+    found = [
+        f"{on_one_line(memory.path, MOST_PATH_CHARS)}\n{quoted(memory.text, MOST_MEMORY_CHARS)}"
+        for memory in memories
+    ]
+    head = "Notes from earlier sessions that share words with this prompt, quoted:"
+    return "\n\n".join([head, *found])
+
+
+def parts(swarm: str, profile: str) -> list[str]:
+    """Return the names of the parts for a session: the user's, its swarm's, its profile's."""
+    names = ["all", f"swarm-{short_hash(swarm)}"]
+    return [*names, f"profile-{profile}"] if profile else names
+
+
+def part_path(home: str, part: str) -> str:
+    """Return the path of a part."""
+    return f"{home}/recall/{part}.txt"
+
+
+# ---- memories that were shown
+
+
+def told_path(home: str, session: str) -> str:
+    """Return the file that lists the memories shown to a session."""
+    return f"{home}/recall/told-{short_hash(session)}"
+
+
+def wanted_path(home: str) -> str:
+    """Return the file whose time says when memories were last wanted."""
+    return f"{home}/recall/wanted"
+
+
+def _note_told(home: str, session: str, memories: list[Memory]) -> None:
+    """Record memories as shown, so that they are not shown again."""
+    flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW
+    try:
+        make_folders(f"{home}/recall")
+        descriptor = posix.open(told_path(home, session), flags, 0o600)
+        try:
+            posix.write(descriptor, "".join([f"{memory.id}\n" for memory in memories]).encode())
+        finally:
+            posix.close(descriptor)
+    except OSError:  # a full disk: the memory is shown again
+        return
+
+
+def begin_anew(home: str, session: str) -> None:
+    """Forget which memories were shown: at a start or compaction they leave the context.
+
+    Also touch the `wanted` file, which makes workers keep the parts up to date.
+    """
+    try:
+        make_folders(f"{home}/recall")
+        overwrite_small(wanted_path(home), "1\n")
+        posix.unlink(told_path(home, session))
+    except OSError:
+        return

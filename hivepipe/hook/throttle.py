@@ -1,0 +1,135 @@
+"""Count an instance's operations, and let a checkpoint through once per interval.
+
+`instances/<key>.checkpoint` is updated under a file lock, so that one of two parallel hooks makes
+the checkpoint, with or without Redis:
+
+    t <time of the last checkpoint, ns>
+    s <session> <operations> <checkpoints>        running totals of the last 8 sessions
+    e <event> <due> <operations> <checkpoints>    results of the last 16 events: a duplicate event
+                                                  counts once and gets the same result
+
+On the hook path.
+"""
+
+import posix
+import time
+from _blake2 import blake2b
+
+from hivepipe.events.job_plan import Count
+from hivepipe.home import make_folders
+
+REMEMBERED_SESSIONS = 8
+REMEMBERED_EVENTS = 16
+_SIZE_BYTES = 8192  # 8 sessions of 128 characters and 16 events need half of it
+LOCK_SECS = 0.5  # with fifty hooks at once the holder may wait 0.1 s for a CPU
+_LOCK_STEP_SECS = 0.001
+
+
+class _Tally:
+    """The content of the file; a damaged file starts empty (the store keeps the highest totals)."""
+
+    __slots__ = ("answers", "last_ns", "sessions")
+
+    def __init__(self, data: bytes) -> None:
+        self.last_ns = 0
+        self.sessions: dict[bytes, list[int]] = {}
+        self.answers: dict[bytes, list[int]] = {}
+        try:
+            for line in data.splitlines():
+                kind, name, *numbers = line.split()
+                if kind == b"t":
+                    self.last_ns = int(name)
+                elif kind == b"s":
+                    operations, checkpoints = numbers
+                    self.sessions[name] = [int(operations), int(checkpoints)]
+                else:
+                    due, operations, checkpoints = numbers
+                    self.answers[name] = [int(due), int(operations), int(checkpoints)]
+        except ValueError:
+            return
+
+    def text(self) -> bytes:
+        lines = [b"t %d" % self.last_ns]
+        lines += [
+            b"s %b %d %d" % (name, totals[0], totals[1])
+            for name, totals in list(self.sessions.items())[-REMEMBERED_SESSIONS:]
+        ]
+        lines += [
+            b"e %b %d %d %d" % (name, answer[0], answer[1], answer[2])
+            for name, answer in list(self.answers.items())[-REMEMBERED_EVENTS:]
+        ]
+        return b"\n".join(lines) + b"\n"
+
+
+def count_operation(
+    path: str, session: str, event_keys: tuple[bytes, ...], event_time_ns: int, interval_ns: int
+) -> Count:
+    """Count one operation; if the file cannot be used, a checkpoint is due and totals are None."""
+    names = [blake2b(key, digest_size=8).hexdigest().encode() for key in event_keys]
+    try:
+        descriptor = _open_locked(path)
+    except OSError:
+        return Count(True, None, None)
+    try:
+        tally = _Tally(posix.pread(descriptor, _SIZE_BYTES, 0))
+        for name in names:
+            if name in tally.answers:
+                due, operations, checkpoints = tally.answers[name]
+                return Count(bool(due), operations, checkpoints)
+        answer = _count(tally, session.encode() or b"-", event_time_ns, interval_ns)
+        tally.answers[names[0]] = answer
+        text = tally.text()
+        posix.pwrite(descriptor, text, 0)
+        posix.ftruncate(descriptor, len(text))
+        return Count(bool(answer[0]), answer[1], answer[2])
+    except OSError:
+        return Count(True, None, None)
+    finally:
+        posix.close(descriptor)
+
+
+def _count(tally: _Tally, session: bytes, event_time_ns: int, interval_ns: int) -> list[int]:
+    elapsed = event_time_ns - tally.last_ns
+    # A clock that was set back by more than an interval must not stop checkpoints.
+    due = elapsed >= interval_ns or elapsed < -interval_ns
+    if due:
+        tally.last_ns = event_time_ns
+    operations, checkpoints = tally.sessions.pop(session, [0, 0])
+    tally.sessions[session] = [operations + 1, checkpoints + due]
+    return [due, operations + 1, checkpoints + due]
+
+
+def read_totals(path: str, session: str) -> Count:
+    """Return the running totals without counting; None where nothing was counted."""
+    try:
+        flags = posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NOFOLLOW | posix.O_NONBLOCK
+        descriptor = posix.open(path, flags)
+    except OSError:
+        return Count(False, None, None)
+    try:
+        sessions = _Tally(posix.pread(descriptor, _SIZE_BYTES, 0)).sessions
+    except OSError:
+        return Count(False, None, None)
+    finally:
+        posix.close(descriptor)
+    totals = sessions.get(session.encode() or b"-")
+    return Count(False, totals[0], totals[1]) if totals else Count(False, None, None)
+
+
+def _open_locked(path: str) -> int:
+    flags = posix.O_RDWR | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW | posix.O_NONBLOCK
+    try:
+        descriptor = posix.open(path, flags, 0o600)
+    except FileNotFoundError:
+        make_folders(path.rsplit("/", 1)[0])
+        descriptor = posix.open(path, flags, 0o600)
+    end = time.monotonic() + LOCK_SECS
+    while True:
+        try:
+            posix.lockf(descriptor, posix.F_TLOCK, 0)
+            return descriptor
+        except OSError:
+            if time.monotonic() > end:  # the holder may be suspended: do not wait for it
+                posix.close(descriptor)
+                raise
+            time.sleep(_LOCK_STEP_SECS)

@@ -1,0 +1,59 @@
+"""The answer of a hook for a verdict of the guard.
+
+On the hook path, loaded when there is an answer.
+"""
+
+from hivepipe.events.claude_code import PreToolUse, ToolEvent
+from hivepipe.guard import messages
+from hivepipe.guard.check import denies, is_news, limits, verdict_note
+from hivepipe.guard.client import Note, Watch
+from hivepipe.guard.rules import Verdict
+from hivepipe.home import Place
+from hivepipe.hook.answers import context, denial, stop
+from hivepipe.hook.hand_over import push
+from hivepipe.queue.client import RefusedError
+from hivepipe.text.visible import printable
+
+_LEAVE_IT = "Do not go on with it."
+
+
+def told_with_a_prompt(watch: Watch, verdict: Verdict) -> str:
+    """Return the context for a prompt after a cancellation, or "" if it was shown before."""
+    if not is_news(watch.home, watch.session, verdict.subject):
+        return ""
+    return messages.cancelled(verdict, watch.task) + _LEAVE_IT
+
+
+def reply(watch: Watch, verdict: Verdict, place: Place) -> bytes:
+    """Return the answer to calls for a verdict, or b"" if a warning was given before."""
+    event = watch.event
+    if isinstance(event, ToolEvent) and not isinstance(event, PreToolUse):
+        return context(event.name, printable(verdict.subject))
+    denied = denies(watch, verdict)
+    was_spoken = _mark(place, verdict_note(watch, verdict, denied))
+    tool = _tool(watch)
+    if denied:
+        reason = messages.reason(verdict, tool, watch.task)
+        return denial(reason) if isinstance(event, PreToolUse) else stop(reason)
+    if was_spoken:
+        return b""
+    return context(event.name, messages.warning(verdict, tool, limits()))
+
+
+def _tool(watch: Watch) -> str:
+    """Return the called tool; of a batch the last one that was not run."""
+    event = watch.event
+    if event.calls:
+        return next((call.tool for call in event.calls[::-1] if call.was_not_run), "a tool")
+    return event.tool if isinstance(event, ToolEvent) else ""
+
+
+def _mark(place: Place, note: Note) -> bool:
+    """Store the verdict in Redis; True if the same one was stored before."""
+    try:
+        return push(place, [], note) == "0"
+    except RefusedError:
+        from hivepipe.queue.spool import keep_event  # noqa: PLC0415  most are taken
+
+        keep_event(place, 0, [], note)
+        return False

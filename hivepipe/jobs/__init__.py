@@ -1,0 +1,1 @@
+"""Jobs: envelope, retries, the schedule and the log of a running job."""

@@ -1,0 +1,195 @@
+"""Decode the envelopes that `hivepipe.events.job_plan.encode` wrote, and encode follow-up jobs."""
+
+import json
+from _blake2 import blake2b
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from hivepipe.errors import BadEnvelopeError, NewerEnvelopeError
+from hivepipe.events.claude_code import valid_id
+from hivepipe.events.job_plan import (
+    ENVELOPE_VERSION,
+    PRIORITIES,
+    Job,
+    Message,
+    dumps,
+    queue_of,
+    utc,
+)
+from hivepipe.redact import redact_text
+from hivepipe.times import stored_time
+
+# version -> function that converts an envelope to the next version. When ENVELOPE_VERSION is
+# raised, a line is added, and the previous one may be removed: jobs of the last release may still
+# be in queues.
+UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+DEEPEST = 10  # ours are less than half as deep; one a thousand deep would crash the reader
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """A decoded job; `session` is "" if the store must find it."""
+
+    id: str
+    operation: str
+    priority: int
+    payload: dict[str, Any]
+    session: str
+    instance: str
+    project: str
+    event_time_ns: int
+
+    @property
+    def time(self) -> str:
+        """Return the time of the event in the form of stored times."""
+        return stored_time(self.event_time_ns)
+
+    def text(self, key: str) -> str:
+        """Return a text of the payload, or ""."""
+        value = self.payload.get(key)
+        return value if isinstance(value, str) else ""
+
+    def number(self, key: str) -> int | None:
+        """Return a whole number of the payload, or None."""
+        value = self.payload.get(key)
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def read_envelope(text: str | bytes) -> Envelope:
+    """Decode and check one envelope; BadEnvelopeError: it is invalid."""
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise BadEnvelopeError("not valid JSON") from error
+    return envelope_of(value)
+
+
+def redacted(text: str) -> str:
+    """Return the envelope as ASCII with every text in it redacted."""
+    return json.dumps(_redacted(orjson.loads(text)), separators=(",", ":"))
+
+
+def _redacted(value: object) -> object:
+    if isinstance(value, str):
+        return redact_text(value)
+    if isinstance(value, dict):
+        return {key: _redacted(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_redacted(item) for item in value]
+    return value
+
+
+def _depth(value: object, limit: int = DEEPEST + 1) -> int:
+    """Return the nesting depth of lists and objects, up to the limit."""
+    if limit == 0 or not isinstance(value, dict | list):
+        return 0
+    inner = value.values() if isinstance(value, dict) else value
+    return 1 + max((_depth(item, limit - 1) for item in inner), default=0)
+
+
+def _upgraded(value: dict[str, Any]) -> dict[str, Any]:
+    version = value.get("v")
+    if not isinstance(version, int):
+        raise BadEnvelopeError("its version is no number")
+    if version > ENVELOPE_VERSION:
+        raise NewerEnvelopeError(version)
+    while version != ENVELOPE_VERSION:
+        if version not in UPGRADES:
+            raise BadEnvelopeError(f"version {version!r} is not known, or too old")
+        try:
+            value = UPGRADES[version](value)
+        except (LookupError, TypeError, ValueError, AttributeError):
+            raise BadEnvelopeError(f"not an envelope of version {version}") from None
+        version += 1
+    return value
+
+
+def envelope_of(value: object) -> Envelope:
+    """Check one decoded envelope; NewerEnvelopeError: it needs a later hivepipe."""
+    if not isinstance(value, dict):
+        raise BadEnvelopeError("not an object")
+    if _depth(value) > DEEPEST:
+        raise BadEnvelopeError("nested too deeply")
+    value = _upgraded(value)
+    metadata = value.get("metadata")
+    if not isinstance(metadata, dict):
+        raise BadEnvelopeError("no metadata")
+    envelope = Envelope(
+        id=value.get("id") or "",
+        operation=value.get("operation") or "",
+        priority=value.get("priority") or 0,
+        payload=value.get("payload") or {},
+        session=metadata.get("session") or "",
+        instance=metadata.get("instance") or "",
+        project=metadata.get("project") or "",
+        event_time_ns=value.get("event_time_ns") or 0,
+    )
+    wanted = (
+        (envelope.id, str),
+        (envelope.operation, str),
+        (envelope.priority, int),
+        (envelope.payload, dict),
+        (envelope.session, str),
+        (envelope.instance, str),
+        (envelope.project, str),
+        (envelope.event_time_ns, int),
+    )
+    if not all(isinstance(part, kind) for part, kind in wanted):
+        raise BadEnvelopeError("a field has the wrong type")
+    for text in (envelope.session, envelope.instance):
+        if text and valid_id(text) != text:
+            raise BadEnvelopeError("session or instance is not a valid id")
+    if not (envelope.id and envelope.operation and 0 < envelope.event_time_ns < 1 << 62):
+        raise BadEnvelopeError("id, operation or event time is missing")
+    return envelope
+
+
+def follow_ups(parent: Envelope, jobs: list[Job]) -> list[Message]:
+    """Return the messages of follow-up jobs.
+
+    The id is derived from the parent's id and the job's content. If the parent is executed twice,
+    equal follow-ups get the same id, and changed ones are added.
+    """
+    return [_follow_up(parent, number, job) for number, job in enumerate(jobs)]
+
+
+def _follow_up(parent: Envelope, number: int, job: Job) -> Message:
+    said = f"{parent.id}\0{job.operation}\0{dumps(job.payload)}"
+    id = blake2b(said.encode(), digest_size=16).hexdigest()
+    return compose(id, job, parent.event_time_ns, number=number, parent=parent)
+
+
+def compose(
+    id: str,
+    job: Job,
+    event_time_ns: int,
+    priority: int = 0,
+    number: int = 0,
+    parent: Envelope | None = None,
+) -> Message:
+    """Encode a job that no hook made; its session is the parent's, or none."""
+    priority = priority or PRIORITIES[job.operation]
+    envelope = {
+        "v": ENVELOPE_VERSION,
+        "id": id,
+        "seq": f"{event_time_ns}_{number}",
+        "priority": priority,
+        "operation": job.operation,
+        "payload": job.payload,
+        "metadata": {
+            "session": (parent.session if parent else "") or None,
+            "instance": parent.instance if parent else "",
+            "project": parent.project if parent else "",
+            "cwd": "",
+            "agent": None,
+        },
+        "event_time_ns": event_time_ns,
+        "created_at": stored_time(event_time_ns),
+        "retries": 0,
+    }
+    description = f"{job.operation} {job.subject[:60]}".rstrip()
+    enqueued_at = utc(event_time_ns)
+    return Message(id, "", queue_of(priority), description, enqueued_at, dumps(envelope))

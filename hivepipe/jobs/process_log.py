@@ -1,0 +1,67 @@
+"""Logging of a stack's processes: lines of text, or JSON objects with the current job.
+
+Every line is redacted, because error texts may contain user data.
+
+HIVEPIPE_LOG_FORMAT=json    at, level, process, logger, text; job, operation, session; traceback
+"""
+
+import json
+import logging
+from contextvars import ContextVar
+from datetime import UTC, datetime
+
+from hivepipe.redact import redact_text
+from hivepipe.settings import variable
+
+_TEXT = "%(asctime)s %(levelname)s %(message)s"
+_NAMES = ("job", "operation", "session")
+_about: ContextVar[tuple[str, str, str]] = ContextVar("about", default=("", "", ""))
+
+
+def about_job(id: str = "", operation: str = "", session: str = "") -> None:
+    """Set the job that the following lines are about; without arguments, none."""
+    _about.set((id, operation, session))
+
+
+class TextLines(logging.Formatter):
+    """Formats a line of text, with a traceback below it."""
+
+    def __init__(self) -> None:
+        """Use the same format for every process: each has a file of its own."""
+        super().__init__(_TEXT)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the formatted line."""
+        return redact_text(super().format(record))
+
+
+class JsonLines(logging.Formatter):
+    """Formats one JSON object per line; unknown fields are left out."""
+
+    def __init__(self, process: str) -> None:
+        """`process` is its name in the stack."""
+        super().__init__()
+        self._process = process
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the formatted line."""
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        said = {
+            "at": at.replace("+00:00", "Z"),
+            "level": record.levelname,
+            "process": self._process,
+            "logger": record.name,
+            "text": record.getMessage(),
+        }
+        said |= {name: value for name, value in zip(_NAMES, _about.get(), strict=True) if value}
+        if record.exc_info:
+            said["traceback"] = self.formatException(record.exc_info)
+        return json.dumps({name: redact_text(value) for name, value in said.items()})
+
+
+def set_up(process: str) -> None:
+    """Configure logging by the settings."""
+    handler = logging.StreamHandler()
+    is_json = variable("HIVEPIPE_LOG_FORMAT") == "json"
+    handler.setFormatter(JsonLines(process) if is_json else TextLines())
+    logging.basicConfig(level=logging.INFO, handlers=[handler])

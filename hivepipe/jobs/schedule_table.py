@@ -1,0 +1,135 @@
+"""Periodic jobs: the table, its time slots, and the two messages per slot.
+
+rq-scheduler reuses one job id, which exactly-once execution forbids. So it enqueues only a tick.
+Executing the tick enqueues the real job `<name>-<slot>`. That id is new for each slot, and the same
+for every duplicate of the tick.
+
+    tick-<name>     waits in rq-scheduler's set, then briefly in `medium`; never in `applied`
+    <name>-<slot>   the job: counted, applied once, recorded in the table `slots`
+    <name>-at-<ns>  an extra run without a slot: it was triggered, or the clock was set back to
+                    slots that were executed
+"""
+
+import re
+from typing import NamedTuple
+
+from hivepipe.errors import BadEnvelopeError
+from hivepipe.events.job_plan import PRIORITIES, Job, Message, queue_of
+from hivepipe.jobs.envelope import Envelope, compose
+
+TICK = "tick"
+TICK_PRIORITY = 4
+TICK_QUEUE = queue_of(TICK_PRIORITY)
+
+BY_THE_CLOCK = "periodic"
+
+CLEANUP = "cleanup"
+CLEANUP_EVERY_CHECKPOINTS = 10
+
+_NAME = re.compile(r"[a-z_]{1,40}")
+_ID = re.compile(r"tick-[a-z_]{1,40}|([a-z_]{1,40}(?:-at)?)-([0-9]{1,19})")
+
+
+class Periodic(NamedTuple):
+    """One row: name, interval and operation; `why` is what is missed if it does not run.
+
+    `stands_in_for`: a worker that does this itself; the row runs only while there is none.
+    """
+
+    name: str
+    interval_secs: int
+    operation: str
+    why: str
+    stands_in_for: str = ""
+
+
+PERIODIC = (
+    Periodic("reaper", 60, "reap_sessions", "sessions whose Claude Code was killed stay open"),
+    Periodic("alerts", 60, "raise_alerts", "nobody is told that something is wrong"),
+    Periodic("hives", 60, "check_hives", "hive workers that died or went silent look busy"),
+    Periodic(CLEANUP, 600, "cleanup_agents", "rows of agents that are over pile up"),
+    Periodic("idle_summaries", 600, "summarise_idle", "sessions left open have no summary"),
+    Periodic("sweep", 86_400, "sweep_transcripts", "sessions whose hooks never ran are not kept"),
+    Periodic("compress", 86_400, "compress_archives", "old archives stay as large as they were"),
+    Periodic("prune_files", 86_400, "prune_files", "archives and logs grow without end"),
+    Periodic("prune", 86_400, "prune", "the database grows without end"),
+    Periodic("retries", 5, "promote_retries", "jobs are not tried again", "writer"),
+    Periodic("spool", 5, "drain_spool", "events that wait on disk stay there", "writer"),
+    Periodic("activity", 10, "record_activity", "sessions at work look silent", "writer"),
+    Periodic("strays", 30, "bring_back_strays", "jobs of a killed worker stay lost", "writer"),
+    Periodic("briefings", 60, "write_briefings", "sessions are told what is over", "writer"),
+    Periodic("exports", 30, "export_skills", "skill-usage.json grows old", "slow"),
+)
+
+
+def slot_at(now: float, interval_secs: int) -> int:
+    """Return the slot of a time: the number of whole intervals since 1970."""
+    return int(now // interval_secs)
+
+
+def next_due(now: float, interval_secs: int) -> int:
+    """Return the start of the next slot, in seconds since 1970."""
+    return (slot_at(now, interval_secs) + 1) * interval_secs
+
+
+def tick_id(name: str) -> str:
+    """Return the constant id of a row's tick."""
+    return f"tick-{name}"
+
+
+def tick_of(row: Periodic, slot: int, due_ns: int) -> Message:
+    """Return the tick that opens a slot."""
+    payload: dict[str, object] = {"name": row.name, "operation": row.operation, "slot": slot}
+    return compose(tick_id(row.name), Job(TICK, payload, row.name), due_ns, TICK_PRIORITY)
+
+
+def job_of(tick: Envelope) -> Message:
+    """Return the job of a tick; BadEnvelopeError: the tick is invalid."""
+    name, operation, slot = tick.text("name"), tick.text("operation"), tick.number("slot")
+    if not _NAME.fullmatch(name) or operation not in PRIORITIES or slot is None or slot < 0:
+        raise BadEnvelopeError("the tick names nothing that runs by the clock")
+    payload: dict[str, object] = {"periodic": name, "slot": slot, "trigger": BY_THE_CLOCK}
+    return compose(f"{name}-{slot}", Job(operation, payload, name), tick.event_time_ns)
+
+
+def extra_job(name: str, operation: str, trigger: str, time_ns: int) -> Message:
+    """Return a run of a row without a slot."""
+    payload: dict[str, object] = {"periodic": name, "trigger": trigger}
+    return compose(f"{name}-at-{time_ns}", Job(operation, payload, name), time_ns)
+
+
+def is_periodic(job: Envelope) -> bool:
+    """Tell whether the job is periodic, including extra runs."""
+    return bool(job.text("periodic"))
+
+
+def takes_slot(job: Envelope) -> bool:
+    """Tell whether it is the job of a slot."""
+    return is_periodic(job) and job.number("slot") is not None
+
+
+def cleanup_cause(job: Envelope) -> str:
+    """Return the cleanup trigger this job causes, or "".
+
+    Every tenth checkpoint of an instance triggers it, as in the predecessor.
+    """
+    if job.operation == "end_session":
+        return "session_end"
+    if job.operation in ("finish_agent", "fail_agent") or job.text("launch") == "completed":
+        return "task_complete"
+    count = job.number("checkpoint_count") or 0 if job.operation == "update_instance" else 0
+    return BY_THE_CLOCK if count > 0 and count % CLEANUP_EVERY_CHECKPOINTS == 0 else ""
+
+
+def name_and_slot(job_id: str) -> tuple[str, int] | None:
+    """Return name and slot in the id of a periodic job; None for a tick and any other id.
+
+    For an extra run: `<name>-at` and its time in ns.
+    """
+    found = _ID.fullmatch(job_id)
+    return (found[1], int(found[2])) if found and found[1] else None
+
+
+def runs_by_the_clock(job_id: str) -> bool:
+    """Tell whether this is the id of a tick or of a periodic job."""
+    return _ID.fullmatch(job_id) is not None

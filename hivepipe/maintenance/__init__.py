@@ -1,0 +1,1 @@
+"""Maintenance: backup, forgetting on request, and disk usage."""

@@ -1,0 +1,348 @@
+"""Back up everything that a home keeps into one file, and restore it.
+
+<file>.tar.gz
+    manifest.json     version, time, SHA-256 of each file
+    hive.db           made by VACUUM INTO: consistent during concurrent writes
+    config.toml       if there is one
+    redaction.key     so that tags of secrets stay the same
+    kept/...          archives, indexes, exports, audit log
+"""
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import shutil
+import sqlite3
+import tarfile
+import tempfile
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from hivepipe.db.copies import copy_to, trouble_of
+from hivepipe.db.listings import listings
+from hivepipe.db.location import database_path
+from hivepipe.errors import BackupError, StoreError
+from hivepipe.files.manifest import Manifest
+from hivepipe.files.regular_file import read_bytes, regular
+from hivepipe.home import kept_folder, tree_of
+from hivepipe.redact.home_key import FILE as KEY
+from hivepipe.stack.tree import mark
+
+MANIFEST = "manifest.json"
+DATABASE = "hive.db"
+SETTINGS = "config.toml"
+FORMAT = 2  # format 1 had no key
+_LEFT_OUT = (".lock", ".tmp", ".learned")  # hashes of secrets do not leave the machine
+_MANIFEST_BYTES = 64 << 20
+_MEMBER_BYTES = 4096  # the least that a file occupies
+MOST_TIMES = 100  # text compresses to a tenth, zeros to a thousandth
+LEAST_ROOM_BYTES = 64 << 20
+LEFT_FREE_BYTES = 256 << 20
+
+
+def back_up(home: str, target: Path) -> dict[str, Any]:
+    """Write the backup atomically; return its manifest. BackupError, OSError."""
+    if target.exists():
+        raise BackupError(f"{target} exists: nothing is overwritten")
+    temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+    sums: dict[str, str] = {}
+    try:
+        with tempfile.TemporaryDirectory(dir=home, prefix=".backup-") as folder:
+            copy = Path(folder, DATABASE)
+            has_store = copy_to(database_path(home), copy)
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                with tarfile.open(fileobj=file, mode="w:gz") as tar:
+                    for path, name in _parts(home, copy if has_store else None):
+                        _add(tar, path, name, sums)
+                    manifest = _manifest(home, sums)
+                    _add_text(tar, MANIFEST, json.dumps(manifest, indent=1))
+                file.flush()
+                os.fsync(file.fileno())
+        _publish(temporary, target)
+    except FileExistsError:
+        raise BackupError(f"{target} exists: nothing is overwritten") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+    return manifest
+
+
+def _publish(temporary: Path, target: Path) -> None:
+    """Rename the complete file to its final name; FileExistsError: the name is taken now."""
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        if target.exists():
+            raise FileExistsError from None
+        os.rename(temporary, target)
+
+
+def _parts(home: str, database: Path | None) -> Iterator[tuple[Path, str]]:
+    if database:
+        yield database, DATABASE
+    for name in (SETTINGS, KEY):
+        if Path(home, name).is_file():
+            yield Path(home, name), name
+    kept = Path(kept_folder(home))
+    for path in sorted(kept.rglob("*")):
+        if path.is_file() and not path.is_symlink() and path.suffix not in _LEFT_OUT:
+            yield path, f"kept/{path.relative_to(kept)}"
+
+
+def _add(tar: tarfile.TarFile, path: Path, name: str, sums: dict[str, str]) -> None:
+    """Add a file with its current size: data appended meanwhile is left out."""
+    try:
+        with open(path, "rb", opener=regular) as file:
+            member = tarfile.TarInfo(name)
+            member.size, member.mtime = os.fstat(file.fileno()).st_size, int(path.stat().st_mtime)
+            member.mode = 0o600
+            summed = _Summed(file, member.size)
+            tar.addfile(member, summed)
+            sums[name] = summed.digest.hexdigest()
+    except FileNotFoundError:  # deleted meanwhile
+        return
+
+
+class _Summed(io.RawIOBase):
+    """A file up to a size, with its SHA-256; missing bytes are replaced by zeros."""
+
+    def __init__(self, file: Any, size: int) -> None:
+        self._file = file
+        self._left = size
+        self.digest = hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        wanted = self._left if size < 0 else min(size, self._left)
+        data: bytes = self._file.read(wanted).ljust(wanted, b"\0")
+        self._left -= wanted
+        self.digest.update(data)
+        return data
+
+
+def _add_text(tar: tarfile.TarFile, name: str, text: str) -> None:
+    data = text.encode()
+    member = tarfile.TarInfo(name)
+    member.size, member.mode, member.mtime = len(data), 0o600, int(time.time())
+    tar.addfile(member, io.BytesIO(data))
+
+
+def _manifest(home: str, sums: dict[str, str]) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "hivepipe": version("hivepipe"),
+        "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "home": home,
+        "sha256": sums,
+    }
+
+
+# ---- restore
+
+
+def restore(
+    home: str,
+    source: Path,
+    *,
+    replace: bool,
+    with_settings: bool = False,
+    any_size: bool = False,
+) -> dict[str, Any]:
+    """Restore a backup; existing data is moved aside with `replace`. BackupError, OSError.
+
+    Its settings take effect only with `with_settings`: they name programs and addresses, and the
+    backup's author wrote them. Otherwise they are stored beside, at `settings` of the result.
+
+    The caller makes sure that no process of the stack runs, and sets the umask. Return the
+    manifest, with the paths `before` and `settings`.
+    """
+    os.makedirs(home, mode=0o700, exist_ok=True)
+    with _unpacked(home, source, any_size) as (folder, manifest):
+        places = {DATABASE: database_path(home), KEY: Path(home, KEY)}
+        if with_settings:
+            places[SETTINGS] = Path(home, SETTINGS)
+        brought = {name: place for name, place in places.items() if Path(folder, name).is_file()}
+        before = _moved_aside(home, brought.get(SETTINGS), replace)
+        if before and KEY in brought and Path(home, KEY).exists():
+            _move(Path(home, KEY), before / KEY)
+        settings = None if with_settings else _settings_beside(home, Path(folder, SETTINGS))
+        if DATABASE in brought and tree_of(home):
+            mark(home, Path(folder, DATABASE))
+        for name, place in brought.items():
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _move(Path(folder, name), place)
+        kept = Path(kept_folder(home))
+        kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if Path(folder, "kept").is_dir():
+            shutil.copytree(Path(folder, "kept"), kept, dirs_exist_ok=True)
+    Manifest(home).set_adopts(adopts=True)  # of archives that their own checksums prove
+    beside = {"before": before, "settings": settings}
+    return {**manifest, **{name: str(path) if path else None for name, path in beside.items()}}
+
+
+def _settings_beside(home: str, settings: Path) -> Path | None:
+    """Store the settings of a backup where they have no effect; None: it has none."""
+    if not settings.is_file():
+        return None
+    folder = Path(home, "backups", f"settings-of-restore-{time.time_ns()}")
+    folder.mkdir(mode=0o700, parents=True)
+    _move(settings, folder / SETTINGS)
+    return folder / SETTINGS
+
+
+@contextmanager
+def _unpacked(home: str, source: Path, any_size: bool) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Unpack beside the home and verify everything, before anything is changed."""
+    with tempfile.TemporaryDirectory(dir=home, prefix=".restore-") as folder:
+        try:
+            with gzip.open(source) as packed:
+                room = _Room(home, source, any_size, packed)
+                with tarfile.open(fileobj=room, mode="r|") as tar:
+                    for member in tar:
+                        room.take(_MEMBER_BYTES)
+                        _extract(tar, member, folder)
+        except ValueError as error:
+            raise BackupError(f"{source} is damaged: {error}") from None
+        except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
+            raise BackupError(f"{source} cannot be read: {error}") from error
+        manifest = _read_manifest(Path(folder, MANIFEST), source)
+        unpacked = (path for path in Path(folder).rglob("*") if path.is_file())
+        names = {str(path.relative_to(folder)) for path in unpacked}
+        if unknown := names - {MANIFEST, *manifest["sha256"]}:
+            raise BackupError(f"{source} is damaged: {min(unknown)} is not in its manifest")
+        for name, digest in manifest["sha256"].items():
+            if _sum(Path(folder, name)) != digest:
+                raise BackupError(f"{source} is damaged: {name} is not what it was")
+        if trouble := trouble_of(Path(folder, DATABASE)):
+            raise BackupError(f"the database in {source} cannot be used: {trouble}")
+        yield folder, manifest
+
+
+class _Room(io.RawIOBase):
+    """The unpacked bytes of a file, up to a limit: protects the disk from a decompression bomb."""
+
+    def __init__(self, home: str, source: Path, any_size: bool, packed: gzip.GzipFile) -> None:
+        self._packed = packed
+        self._source = source
+        self._taken = 0
+        of_file = source.stat().st_size * MOST_TIMES + LEAST_ROOM_BYTES
+        free = shutil.disk_usage(home).free - LEFT_FREE_BYTES
+        self._disk_is_full = free < of_file or any_size
+        self._most = free if self._disk_is_full else of_file
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes; tarfile reads a few kB at a time."""
+        data = self._packed.read(size)
+        self.take(len(data))
+        return data
+
+    def take(self, count: int) -> None:
+        """Count unpacked bytes; BackupError: the limit is exceeded."""
+        self._taken += count
+        if self._taken <= self._most:
+            return
+        if self._disk_is_full:
+            raise BackupError(f"{self._source} unpacks to more than the disk has room for")
+        raise BackupError(
+            f"{self._source} unpacks to more than {MOST_TIMES} times its size, as no backup of "
+            "hivepipe's does: look at it, and add --any-size if it is yours"
+        )
+
+
+def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: str) -> None:
+    """Write one file of a backup; Python 3.11.2 has no safe `extractall`."""
+    data = tar.extractfile(member) if member.isreg() and _is_ours(member.name) else None
+    if data is None:
+        raise ValueError(f"{member.name} is not in its manifest")
+    path = Path(folder, member.name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with data, os.fdopen(descriptor, "wb") as file:
+        shutil.copyfileobj(data, file)
+    os.utime(path, (member.mtime, member.mtime))  # retention counts from it
+
+
+def _read_manifest(path: Path, source: Path) -> dict[str, Any]:
+    try:
+        if path.stat().st_size > _MANIFEST_BYTES:
+            raise ValueError
+        found = json.loads(read_bytes(path))
+        names = found["sha256"]
+        if not 1 <= found["format"] <= FORMAT:
+            raise BackupError(f"{source} is of a newer hivepipe ({found['hivepipe']})")
+        if not all(_is_ours(name) for name in names):
+            raise ValueError
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise BackupError(f"{source} is no backup of hivepipe's") from None
+    return dict(found)
+
+
+def _is_ours(name: str) -> bool:
+    return name in (MANIFEST, DATABASE, SETTINGS, KEY) or (
+        name.startswith("kept/") and ".." not in name.split("/")
+    )
+
+
+def _sum(path: Path) -> str:
+    if not path.is_file() or path.is_symlink():
+        return ""
+    with open(path, "rb", opener=regular) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _is_empty(database: Path) -> bool:
+    try:
+        with listings(database) as store:
+            return store.is_empty()
+    except StoreError:
+        return False
+
+
+def _moved_aside(home: str, settings: Path | None, replace: bool) -> Path | None:
+    """Move existing data aside if `replace` is set; return its new folder, or None.
+
+    `settings`: the file that is about to be replaced, if any. BackupError: data exists, and
+    `replace` is not set.
+    """
+    database, kept = database_path(home), Path(kept_folder(home))
+    log = Path(f"{database}-wal")
+    there = [path for path in (database, log, kept, settings) if path and _has_content(path)]
+    if not there:
+        return None
+    is_unused = set(there) <= {database, log} and _is_empty(database)  # as `init` leaves it
+    if not replace and not is_unused:
+        raise BackupError(f"{there[0]} is there already: with --replace it is moved aside")
+    if database.exists():
+        # Merge the write-ahead log into the database; a damaged one is kept beside it.
+        with suppress(sqlite3.Error), closing(sqlite3.connect(database)) as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    aside = Path(home, "backups", f"before-restore-{time.time_ns()}")
+    aside.mkdir(mode=0o700, parents=True)
+    for path in there:
+        if path.exists():
+            _move(path, aside / path.name)
+    for rest in ("-wal", "-shm"):
+        Path(f"{database}{rest}").unlink(missing_ok=True)
+    return aside
+
+
+def _move(source: Path, target: Path) -> None:
+    """Move a file atomically, also to another file system: the database may be on its own one."""
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    shutil.move(source, temporary)
+    os.rename(temporary, target)
+
+
+def _has_content(path: Path) -> bool:
+    if not path.is_dir():
+        return path.exists()
+    return any(entry.name != ".gitignore" for entry in path.iterdir())

@@ -1,0 +1,70 @@
+"""Disk usage: every store of a home with its size."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from hivepipe.db.location import database_path
+from hivepipe.files.known_hives import known
+from hivepipe.home import Place, kept_folder, logs_folder
+from hivepipe.install.data import size_of
+from hivepipe.operations import memory
+from hivepipe.operations.search import index_path
+
+
+class Store(NamedTuple):
+    """One store; `name` is for scripts, `keeps` for people."""
+
+    name: str
+    keeps: str
+    size_bytes: int
+
+
+def stores(place: Place) -> list[Store]:
+    """Return all stores, including empty ones."""
+    home, kept = Path(place.home), Path(kept_folder(place.home))
+    database = database_path(place.home)
+    hives = [Path(root) for root in known(place.home)]
+    logs = {
+        *home.glob("logs/*.log*"),
+        *kept.glob("*.log*"),
+        *Path(logs_folder(place.home)).glob("*.log*"),
+    }
+    return [
+        _store("database", "rows", [database]),
+        _store("wal", "rows not in the database file yet", [*_beside(database)]),
+        _store("backups", "the database before each migration", [database.parent / "backups"]),
+        _store("aof", "Redis' file: jobs on their way, failed jobs", [*home.glob("append*")]),
+        _store("spool", "events that wait on disk, and those set aside", [home / "spool"]),
+        _store("archives", "transcripts of sessions", [kept / "main-session"]),
+        _store("subagents", "transcripts of subagents", [kept / "subagent"]),
+        _store("exports", "skill statistics, the archive's index", [*kept.glob("*.json")]),
+        _store(
+            "search",
+            "the index of `hivepipe search`; can be deleted",
+            [index_path(place.home), *_beside(index_path(place.home))],
+        ),
+        _store(
+            "memory",
+            "the index of memory files, and what prompts are told of them; can be deleted",
+            [
+                memory.index_path(place.home),
+                *_beside(memory.index_path(place.home)),
+                home / "recall",
+            ],
+        ),
+        _store(
+            "workers",
+            "folders of hive workers",
+            [hive / name for hive in hives for name in ("workers", "state")],
+        ),
+        _store("old_workers", "archived hive workers", [hive / "archive" for hive in hives]),
+        _store("logs", "of processes, hooks, and the redaction", [*logs]),
+    ]
+
+
+def _store(name: str, keeps: str, paths: list[Path]) -> Store:
+    return Store(name, keeps, sum(size_of(str(path)) for path in paths if path.exists()))
+
+
+def _beside(database: Path) -> tuple[Path, Path]:
+    return Path(f"{database}-wal"), Path(f"{database}-shm")

@@ -1,0 +1,312 @@
+"""Forget sessions: delete their data from every place, one after the other.
+
+The rows are deleted first, with a record that they are forgotten: from then on no job, sweep or
+heartbeat writes them again. The later steps may be interrupted; a second call completes them.
+"""
+
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import redis
+
+from hivepipe.agents.memory.index import MemoryIndex
+from hivepipe.archive.archives import Archives
+from hivepipe.archive.index import Entry
+from hivepipe.archive.search.index import remove_index
+from hivepipe.db import forget as stored
+from hivepipe.db.database import Database
+from hivepipe.errors import HivepipeError, StackError, StoreError
+from hivepipe.files.log_lines import remove_lines
+from hivepipe.files.logs import NAMES, is_own
+from hivepipe.files.regular_file import ANY_SIZE, portions, read_bytes, regular
+from hivepipe.guard.client import assignment_path
+from hivepipe.home import Place, kept_folder, logs_folder, read_small
+from hivepipe.hook.recall import told_path
+from hivepipe.jobs.forget_query import Wanted
+from hivepipe.operations import memory
+from hivepipe.operations.archive import archives_of
+from hivepipe.operations.briefing_files import BriefingFiles
+from hivepipe.operations.forgotten_sessions import say_forgotten
+from hivepipe.operations.found_archives import ARCHIVE
+from hivepipe.operations.recall import prepare_recall
+from hivepipe.operations.search import index_path
+from hivepipe.operations.skill_exports import SkillExports
+from hivepipe.orchestrator.retire import remove_sessions, workers_of
+from hivepipe.queue import forget as queued
+from hivepipe.queue.connection import connect
+from hivepipe.stack.lock import Stack
+from hivepipe.stack.lone_redis import has_file
+from hivepipe.stack.ping import answers
+from hivepipe.stack.temporary_redis import redis_at_hand
+
+
+class Gone(NamedTuple):
+    """The number of things deleted, or to be deleted, in one place."""
+
+    place: str
+    number: int
+    what: str
+
+
+class Forgetting:
+    """Forgetting in one home; the caller closes `db`."""
+
+    def __init__(self, place: Place, db: Database) -> None:
+        self._place = place
+        self._home = Path(place.home)
+        self._spool = self._home / "spool"
+        self._db = db
+        self._archives: Archives = archives_of(place.home)
+
+    # ---- selection
+
+    def session_beginning(self, start: str) -> str:
+        """Return the one session whose id begins with `start`; HivepipeError: none, or several."""
+        known = {entry["session_id"] for entry in self._entries()}
+        known |= queued.sessions_spooled(self._spool)
+        found = stored.sessions_beginning(self._db, start)
+        found |= {session for session in known if session.startswith(start)}
+        if start in found:
+            return start
+        if not start or not found:
+            raise HivepipeError(f"no session has the id {start}: see `hivepipe sessions --all`")
+        if len(found) > 1:
+            some = ", ".join(sorted(found)[:5])
+            raise HivepipeError(f"{len(found)} sessions have an id that begins so: {some}")
+        return found.pop()
+
+    def sessions_before(self, time: str) -> set[str]:
+        """Return the sessions last active before a time (UTC, ISO 8601), by their latest trace."""
+        seen: dict[str, str] = stored.last_seen(self._db)
+        archived = {
+            entry["session_id"]: str(
+                (self._archives.meta_of(entry) or {}).get("ended_at") or entry["started_at"]
+            )
+            for entry in self._entries()
+        }
+        for found in (archived, queued.last_spooled(self._spool)):
+            for session, last in found.items():
+                seen[session] = max(seen.get(session, ""), last)
+        return {session for session, last in seen.items() if last and last < time}
+
+    def sessions_saying(self, wanted: Wanted, *, dry_run: bool) -> set[str]:
+        """Return the sessions whose data contains the text; `dry_run`: no Redis is started."""
+        found = stored.sessions_saying(self._db, wanted)
+        found |= queued.sessions_spooled(self._spool, wanted)
+        found |= {
+            entry["session_id"]
+            for entry in self._entries()
+            if self._archives.holds(entry, wanted.holds_text)
+        }
+        workers = workers_of(self._place.home)
+        found |= {
+            session
+            for worker in workers
+            if (session := worker.card().session)
+            and any(_holds(path, wanted) for path in _files_of(worker.folders))
+        }
+        if not dry_run or answers(self._place.socket):
+            with self._redis_of_the_home() as (client, _):
+                found |= queued.sessions_saying(client, wanted) if client else set()
+        return found
+
+    def _entries(self) -> list[Entry]:
+        return [*{**dict(self._archives.on_disk()), **self._archives.index.entries()}.values()]
+
+    def transcripts(self, sessions: Collection[str]) -> list[str]:
+        """Return the transcripts of these sessions kept by Claude Code or a predecessor."""
+        found = {stored.transcript_of(self._db, session) for session in sessions}
+        for entry in self._archives.index.entries().values():
+            if entry["session_id"] in sessions:
+                meta = self._archives.meta_of(entry) or {}
+                found.add(meta.get("source", {}).get("path", ""))
+        for each in self._archives.manifest.found(ARCHIVE):
+            if each.key.partition("/")[0] in sessions:
+                found.add(each.path)
+        return sorted(path for path in found if path and Path(path).is_file())
+
+    def hive_folders(self, sessions: Collection[str]) -> list[str]:
+        """Return the existing folders of the hive workers with these sessions."""
+        found = {
+            f"{hive}/{place}/{worker}"
+            for session in sessions
+            for hive, worker in stored.hive_workers_of(self._db, session)
+            for place in ("workers", "archive")
+        }
+        return sorted(path for path in found if Path(path).is_dir())
+
+    # ---- deletion
+
+    def forget(self, wanted: Wanted, *, dry_run: bool = False) -> Iterator[Gone]:
+        """Delete the data; yield the number per place.
+
+        HivepipeError, OSError: the remaining data is deleted by another call.
+        """
+        entries = [each for each in self._entries() if each["session_id"] in wanted.sessions]
+        stems = [Path(entry["path"]).name.partition(".jsonl")[0] for entry in entries]
+        rows = stored.rows_of(self._db, wanted.sessions)
+        if not dry_run:
+            stored.remove_rows(self._db, wanted.sessions)
+            say_forgotten(self._place.home)
+        for table, count in rows.items():
+            yield Gone(f"table {table}", count, "row")
+        yield from self._redis(wanted, dry_run)
+        spool = queued.remove_spooled(self._spool, wanted, dry_run=dry_run)
+        yield Gone("spool", spool, "file")
+        if not dry_run:
+            self._archives.remove_sessions(wanted.sessions)
+        yield Gone("archives", len(entries), "transcript")
+        workers = remove_sessions(self._place.home, wanted.sessions, dry_run=dry_run)
+        yield Gone("hive workers", workers, "folder")
+        if wanted.spellings:
+            left = stored.remove_text(self._db, wanted, dry_run=dry_run)
+            yield Gone("rows of no session, the text alone", left, "row")
+        yield from self._memories(wanted, dry_run)
+        yield from self._derived("skill_uses" in rows or bool(wanted.spellings), dry_run)
+        needles = [*map(str.encode, (*wanted.sessions, *stems)), *wanted.spellings]
+        yield Gone("logs", self._remove_lines(needles, dry_run), "line")
+        yield Gone("markers", self._remove_markers(wanted, dry_run), "file")
+
+    def clean(self, *, dry_run: bool = False) -> Iterator[Gone]:
+        """Delete copies that may contain forgotten text: backups, free pages, Redis' file."""
+        copies = stored.backups(self._db.path)
+        if not dry_run:
+            for copy in copies:
+                copy.unlink(missing_ok=True)
+            try:
+                stored.clean_pages(self._db)
+            except sqlite3.Error as error:
+                raise StoreError(f"pages of the database are not cleaned: {error}") from error
+            with self._redis_of_the_home() as (client, _):
+                if client is not None and self._place.socket.startswith("/"):
+                    queued.rewrite_file(client)
+        yield Gone("backups of the database, whole", len(copies), "file")
+
+    def files_with(self, wanted: Wanted) -> list[str]:
+        """Return our files that still contain the text, as a check of the result."""
+        folders = {self._place.home, kept_folder(self._place.home), logs_folder(self._place.home)}
+        folders |= {str(path) for each in workers_of(self._place.home) for path in each.folders}
+        files = {path.resolve() for path in _files_of(map(Path, folders))}
+        return sorted(str(path) for path in files if _holds(path, wanted))
+
+    def _memories(self, wanted: Wanted, dry_run: bool) -> Iterator[Gone]:
+        """Remove texts from the memory index; the user's files stay, indexed again on a change."""
+        path = memory.index_path(self._place.home)
+        if not path.exists() or not wanted.spellings:
+            return
+        with closing(MemoryIndex(path)) as index:
+            says = lambda text: wanted.holds_text(text.encode("utf-8", "replace"))  # noqa: E731
+            found = index.forget_all(says, dry_run=dry_run)
+            if not dry_run:
+                index.clean()
+                prepare_recall(self._place.home, index)
+        yield Gone("memories, the file's text out of their index", len(found), "file")
+
+    def _derived(self, has_skills: bool, dry_run: bool) -> Iterator[Gone]:
+        """Remove or rewrite data derived from the rest: search index, exports, briefings."""
+        index = index_path(self._place.home)
+        if index.exists():
+            if not dry_run:
+                remove_index(index)
+            yield Gone("search index, made again by the next search", 1, "file")
+        if has_skills:
+            if not dry_run:
+                SkillExports(self._place.home).write()
+            yield Gone("skill exports, written anew", 2, "file")
+        if not dry_run:
+            BriefingFiles(self._place.home).write(self._db.path)
+
+    def _remove_lines(self, needles: list[bytes], dry_run: bool) -> int:
+        own = {*(self._home / "logs").glob("*.log*")}
+        manifest = self._archives.manifest
+        for folder in {kept_folder(self._place.home), logs_folder(self._place.home)}:
+            found = Path(folder).glob("*.log*")
+            own |= {path for path in found if path.name in NAMES or is_own(path, manifest)}
+        return sum(
+            remove_lines(str(path), needles, dry_run=dry_run)
+            for path in own
+            if path.is_file() and not path.is_symlink()  # a repository may contain a link
+        )
+
+    def _remove_markers(self, wanted: Wanted, dry_run: bool) -> int:
+        """Remove markers of instances and tasks, and contexts; a running session makes new ones."""
+        small = [
+            *self._home.glob("instances/*"),
+            *self._home.glob("sessions/.session_*"),
+            self._home / ".active_session",
+        ]
+        found = {
+            path
+            for path in small
+            if not wanted.sessions.isdisjoint(read_small(str(path)).replace("=", "\n").split())
+        }
+        found |= {path for path in self._home.glob("context/*") if _is_named(path, wanted)}
+        found |= {Path(assignment_path(self._place.home, each)) for each in wanted.sessions}
+        found |= {Path(told_path(self._place.home, each)) for each in wanted.sessions}
+        found = {path for path in found if path.is_file()}
+        if not dry_run:
+            for path in found:
+                path.unlink(missing_ok=True)
+        return len(found)
+
+    # ---- Redis
+
+    def _redis(self, wanted: Wanted, dry_run: bool) -> Iterator[Gone]:
+        if not dry_run or answers(self._place.socket):
+            with self._redis_of_the_home() as (client, has_workers):
+                if client is None:
+                    return
+                if dry_run:
+                    jobs = len(queued.jobs_of(client, wanted))
+                else:
+                    jobs = queued.discard_jobs(client, wanted, has_workers=has_workers)
+                    for session in wanted.sessions:
+                        queued.remove_activity(client, session)
+                yield Gone("Redis", jobs, "job")
+        elif has_file(self._place.home):
+            yield Gone("Redis, whose file is not read while the stack is down", 1, "file")
+
+    @contextmanager
+    def _redis_of_the_home(self) -> Iterator[tuple[redis.Redis | None, bool]]:
+        """Yield the running Redis, or a temporary one on the home's file; None: there is no file.
+
+        The flag tells whether workers are connected to it.
+        """
+        stack = Stack.of(self._place)
+        try:
+            with redis_at_hand(stack) as address:
+                if not address:
+                    yield None, False
+                    return
+                with connect(address) as client:
+                    yield client, address == stack.address
+        except redis.RedisError as error:
+            raise StackError(f"Redis does not answer ({error}): forget again") from error
+
+
+def _is_named(path: Path, wanted: Wanted) -> bool:
+    return path.is_file() and (
+        wanted.names(path.name.encode()) or wanted.names(read_bytes(path, ANY_SIZE))
+    )
+
+
+def _files_of(folders: Iterable[Path]) -> Iterator[Path]:
+    """Yield every file below these folders."""
+    for folder in folders:
+        yield from filter(Path.is_file, folder.rglob("*"))
+
+
+def _holds(path: Path, wanted: Wanted) -> bool:
+    """Tell whether a file of any size contains the text; reads overlap by its length."""
+    overlap = max(map(len, wanted.spellings), default=1) - 1
+    rest, end = b"", 0
+    with open(path, "rb", buffering=0, opener=regular) as file:
+        for at, data in portions(file):
+            seen = (rest if at == end else b"") + data
+            if wanted.holds_text(seen):
+                return True
+            rest, end = seen[-overlap:] if overlap else b"", at + len(data)
+    return False

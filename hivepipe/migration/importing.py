@@ -1,0 +1,157 @@
+"""Import the predecessor's file queue and database; idempotent.
+
+Entries are converted to rows first. Each row becomes a job with an id derived from the row.
+"""
+
+import json
+import sqlite3
+import time
+from _blake2 import blake2b
+from collections.abc import Callable, Iterable, Iterator
+from math import inf
+from pathlib import Path
+from typing import NamedTuple
+
+from hivepipe.db.database import Database, opened
+from hivepipe.db.imported import is_imported, mark_imported
+from hivepipe.db.legacy_database import LegacyDatabase
+from hivepipe.db.legacy_rows import TIMES, in_utc, is_local, known_rows
+from hivepipe.db.legacy_sql import LegacySql, RefusedError, Touched
+from hivepipe.errors import JobError, StoreError
+from hivepipe.events.job_plan import Job
+from hivepipe.jobs.envelope import Envelope, compose, read_envelope
+from hivepipe.migration.legacy_queue import Entry, entries
+from hivepipe.operations.registry import execute
+
+TAKEN, BEFORE, DOUBLE = "taken", "here already", "double"
+REFUSED, BROKEN, NOTHING = "refused", "broken", "no such row"
+
+
+class Outcome(NamedTuple):
+    """The result for one entry or row."""
+
+    name: str
+    kind: str  # its operation, or its table
+    outcome: str
+    reason: str = ""
+
+
+class Imported(NamedTuple):
+    """The results for one source."""
+
+    outcomes: list[Outcome]
+    local_times: int  # times without a zone, which were taken as local
+
+    @property
+    def is_whole(self) -> bool:
+        """Tell whether everything was imported, now or before."""
+        return all(each.outcome in (TAKEN, BEFORE) for each in self.outcomes)
+
+
+def import_into(
+    path: Path, take: Callable[["Importer"], Iterable[Outcome]], *, is_dry: bool
+) -> Imported:
+    """Import a source into this database in one transaction; a dry run changes nothing."""
+    if is_dry and not path.exists():
+        importer = Importer(None, time.time_ns(), is_dry=True)
+        return Imported(list(take(importer)), importer.local_times)
+    with opened(path) as db, db.transaction():
+        importer = Importer(db, time.time_ns(), is_dry=is_dry)
+        return Imported(list(take(importer)), importer.local_times)
+
+
+class Importer:
+    """Imports rows within the caller's transaction, or counts them in a dry run."""
+
+    def __init__(self, db: Database | None, time_ns: int, *, is_dry: bool) -> None:
+        """`db` is None in a dry run without a database."""
+        self._db = db
+        self._time_ns = time_ns
+        self._is_dry = is_dry
+        self.local_times = 0
+
+    def queue(self, folder: Path, parts: tuple[str, ...]) -> Iterator[Outcome]:
+        """Import entries and yield the results.
+
+        Each statement runs on copies in memory, and the changed rows are imported.
+        """
+        sandbox = LegacySql(known_rows(self._db) if self._db else {})
+        effects: dict[str, set[Touched]] = {}
+        seen: set[str] = set()
+        try:
+            for entry in entries(folder, parts):
+                id = _hash(["entry", entry.sql, entry.created_at])
+                outcome = self._judged(sandbox, entry, id, seen)
+                if outcome.outcome == TAKEN:
+                    effects[id] = sandbox.take_touched()
+                yield outcome
+            refused: set[Touched] = set()
+            for key, row in sandbox.rows():
+                brought = self._row(key[0], row)
+                if brought.outcome == REFUSED:  # the others were reported as entries
+                    refused.add(key)
+                    yield brought
+            self._remember(id for id, touched in effects.items() if not touched & refused)
+        finally:
+            sandbox.close()
+
+    def _judged(self, sandbox: LegacySql, entry: Entry, id: str, seen: set[str]) -> Outcome:
+        name = f"{entry.path.parent.name}/{entry.path.name}"
+        if entry.problem:
+            return Outcome(name, entry.operation, BROKEN, entry.problem)
+        if id in seen:
+            return Outcome(name, entry.operation, DOUBLE)
+        seen.add(id)
+        if self._db and is_imported(self._db, id):
+            return Outcome(name, entry.operation, BEFORE)
+        try:
+            touched = sandbox.run(entry.sql, entry.created_at)
+        except RefusedError as error:
+            return Outcome(name, entry.operation, REFUSED, str(error))
+        return Outcome(name, entry.operation, TAKEN if touched else NOTHING)
+
+    def _remember(self, entries: Iterable[str]) -> None:
+        """Mark the entries whose rows were all imported; the others are tried again."""
+        for id in entries:
+            if self._db and not self._is_dry:
+                mark_imported(self._db, id)
+
+    def database(self, legacy: LegacyDatabase) -> Iterator[Outcome]:
+        """Import rows; an error in one table does not affect the others."""
+        for table in legacy.tables:
+            try:
+                for row in legacy.rows(table):
+                    yield self._row(table, row)
+            except StoreError as error:
+                yield Outcome(f"table {table}", table, REFUSED, str(error))
+
+    def _row(self, table: str, row: dict[str, object]) -> Outcome:
+        if endless := [name for name, value in row.items() if value in (inf, -inf)]:
+            reason = f"{', '.join(endless)}: no number that JSON has"
+            return Outcome(str(row["id"]), table, REFUSED, reason)
+        self.local_times += sum(is_local(row.get(name)) for name in TIMES)
+        outcome, reason = self._bring(_job(table, in_utc(row), self._time_ns))
+        return Outcome(str(row["id"]), table, outcome, reason)
+
+    def _bring(self, job: Envelope) -> tuple[str, str]:
+        if self._db and is_imported(self._db, job.id):
+            return BEFORE, ""
+        if self._is_dry or self._db is None:
+            return TAKEN, ""
+        try:
+            with self._db.savepoint():
+                execute(self._db, job)
+                mark_imported(self._db, job.id)
+        except (JobError, sqlite3.IntegrityError) as error:  # the savepoint protects the other rows
+            return REFUSED, str(error)
+        return TAKEN, ""
+
+
+def _job(table: str, row: dict[str, object], time_ns: int) -> Envelope:
+    job = Job("import_row", {"table": table, "row": row}, table)
+    return read_envelope(compose(_hash([table, row]), job, time_ns).envelope)
+
+
+def _hash(content: object) -> str:
+    text = json.dumps(content, sort_keys=True)
+    return blake2b(text.encode(), digest_size=16, person=b"hivepipe-import").hexdigest()

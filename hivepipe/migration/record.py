@@ -1,0 +1,120 @@
+"""The journal of `migrate`, by which a second run resumes and `--undo` restores.
+
+<state>/hivepipe/migrated/<hash of the project>: JSON, mode 0600. Each change is recorded before it
+is made; the files themselves show whether it was made.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from hivepipe.errors import LockHeldError, MigrationError
+from hivepipe.files.folders import Folder
+from hivepipe.files.regular_file import read_bytes
+from hivepipe.home import short_hash, state_folder
+from hivepipe.install.edits import remove_if_empty
+from hivepipe.migration.hooks import Pair
+from hivepipe.stack.lock import locked_folder, make_private
+
+WAIT_SECS = 30.0  # for another process that migrates
+_FOLDER = "migrated"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A settings file that held old hooks: its previous content, and the removed hooks."""
+
+    path: str
+    before: str
+    mtime_ns: int
+    after_sha256: str
+    hooks: list[Pair]
+
+
+@dataclass(frozen=True)
+class Move:
+    """A file or folder of the predecessor, and its new place."""
+
+    source: str
+    target: str
+
+
+@dataclass(frozen=True)
+class Record:
+    """The record of one project's migration."""
+
+    project: str
+    settings: list[Settings] = field(default_factory=list)
+    moves: list[Move] = field(default_factory=list)
+    asides: list[str] = field(default_factory=list)  # the folders that hold the moved files
+    is_complete: bool = False
+
+    @property
+    def is_moved(self) -> bool:
+        """Tell whether an old home was moved aside, so that hivepipe's can take its place."""
+        return any(os.path.isdir(each) for each in self.asides)
+
+    def settings_of(self, path: str) -> Settings | None:
+        """Return the record of a settings file, or None."""
+        return next((each for each in self.settings if each.path == path), None)
+
+    def with_settings(self, changed: Settings) -> "Record":
+        """Return a copy of the record with one settings file added or replaced."""
+        others = [each for each in self.settings if each.path != changed.path]
+        return replace(self, settings=[*others, changed])
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Hold the lock of migrations; MigrationError: another process holds it."""
+    folder = os.path.join(state_folder(), _FOLDER)
+    make_private(folder)
+    try:
+        with locked_folder(folder, WAIT_SECS):
+            yield
+    except LockHeldError as error:
+        raise MigrationError("another `hivepipe migrate` is at work: wait for its end") from error
+
+
+def read(project: str) -> Record | None:
+    """Return the record of a project, or None; MigrationError: the record is damaged."""
+    path = _path(project)
+    try:
+        said = json.loads(read_bytes(path))
+        return Record(
+            project=said["project"],
+            settings=[
+                Settings(**{**each, "hooks": [(event, entry) for event, entry in each["hooks"]]})
+                for each in said["settings"]
+            ],
+            moves=[Move(**each) for each in said["moves"]],
+            asides=said["asides"],
+            is_complete=said["is_complete"],
+        )
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise MigrationError(f"{path} cannot be read: {error}") from error
+
+
+def write(record: Record) -> None:
+    """Replace the record of a project and sync it to disk."""
+    path = _path(record.project)
+    make_private(str(path.parent))
+    with Folder(str(path.parent)) as folder:
+        folder.replace(path.name, f"{json.dumps(asdict(record), indent=2)}\n".encode())
+
+
+def forget(project: str) -> None:
+    """Remove the record of a project."""
+    path = _path(project)
+    path.with_name(f".{path.name}.tmp").unlink(missing_ok=True)  # a crash may have left it
+    path.unlink(missing_ok=True)
+    remove_if_empty(str(path.parent))
+
+
+def _path(project: str) -> Path:
+    return Path(state_folder(), _FOLDER, short_hash(project))

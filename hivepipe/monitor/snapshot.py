@@ -1,0 +1,117 @@
+"""Collects the figures for alerts from Redis, disk and store."""
+
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+from redis import Redis
+
+from hivepipe.agents import memory_server
+from hivepipe.alerts.rules import SHARE_SECS, Vitals
+from hivepipe.db.hive import states
+from hivepipe.db.listings import listings
+from hivepipe.db.location import database_path
+from hivepipe.db.spending import spending, spending_path
+from hivepipe.errors import StoreError
+from hivepipe.events.job_plan import utc
+from hivepipe.queue.figures import Figures, shares
+from hivepipe.queue.lost_events import lost_events
+from hivepipe.queue.rq_workers import have_settled, unserved
+from hivepipe.queue.spool import spool_folders
+from hivepipe.queue.spooled import spool_files
+from hivepipe.summaries import terms
+
+_ZERO_ROWS = "zero_rows:"
+_NEARLY = 0.9  # of a cap: the next call may exceed it
+
+
+def effectless(home: str) -> dict[str, int] | None:
+    """Return the store's counts of jobs without effect, or None without a store."""
+    try:
+        with listings(database_path(home)) as store:
+            return store.effectless()
+    except StoreError:
+        return None
+
+
+def zero_rows(counters: dict[str, int] | None) -> dict[str, int]:
+    """Return operation -> number of updates that changed no row."""
+    return {
+        name.removeprefix(_ZERO_ROWS): count
+        for name, count in (counters or {}).items()
+        if name.startswith(_ZERO_ROWS)
+    }
+
+
+def vitals(home: str, found: Figures | None, client: Redis | None) -> Vitals:
+    """Return the figures; without Redis, only those of disk and store."""
+    spooled = [path for folder in spool_folders(home) for path in spool_files(Path(folder))]
+    on_disk: dict[str, Any] = {
+        "spooled": len(spooled),
+        "oldest_spooled_secs": max(map(_age_secs, spooled), default=0.0),
+        "lost": _lost(home),
+        "free_bytes": free_bytes(home),
+        "hive": hive_states(home),
+        "budget": budget(),
+        "ratings": memory_server.trouble(home),
+    }
+    if found is None or client is None:
+        return Vitals(redis_answers=False, **on_disk)
+    trouble = found.store_trouble or {"secs": 0.0, "reason": ""}
+    return Vitals(
+        failed=found.accounts["failed"],
+        oldest_waiting_secs=found.oldest_waiting_secs or 0.0,
+        unserved=unserved(found.workers, found.queues),
+        clock_stands_still=have_settled(found.workers) and not found.scheduler,
+        store_secs=trouble["secs"],
+        store_reason=trouble["reason"],
+        effectless=shares(client, found.operations, zero_rows(effectless(home)), SHARE_SECS),
+        **on_disk,
+    )
+
+
+def _lost(home: str) -> tuple[int, str, str] | None:
+    """Return number, first and last time of the events lost in the last week, or None."""
+    found = lost_events(home)
+    if found is None:
+        return None
+    return found.number, utc(int(found.first * 1e9)), utc(int(found.last * 1e9))
+
+
+def hive_states(home: str) -> dict[str, int]:
+    """Count hive workers by state, as of the last check."""
+    try:
+        with listings(database_path(home)) as store:
+            return states(store)
+    except StoreError:
+        return {}
+
+
+def free_bytes(home: str) -> int | None:
+    """Return the free bytes on the disk of the home, or None."""
+    folder = next((path for path in (Path(home), *Path(home).parents) if path.is_dir()), None)
+    return shutil.disk_usage(folder).free if folder else None
+
+
+def budget() -> str:
+    """Return the use of the day's caps by summaries if one is nearly reached, else ""."""
+    if not spending_path().exists():
+        return ""
+    caps = terms.caps()
+    try:
+        with spending() as ledger:
+            spent = ledger.spent(terms.day_began())
+    except StoreError:
+        return ""
+    pairs = (
+        (spent.requests, caps.calls, f"{spent.requests} of {caps.calls} calls"),
+        (spent.tokens, caps.tokens, f"{spent.tokens:,} of {caps.tokens:,} tokens"),
+        (spent.dollars, caps.dollars, f"{spent.dollars:.2f} of {caps.dollars:.2f} USD"),
+    )
+    return ", ".join(said for taken, cap, said in pairs if taken and taken >= cap * _NEARLY)
+
+
+def _age_secs(spooled: Path) -> float:
+    digits = spooled.name.partition("_")[0]
+    return max(time.time() - int(digits) / 1e9, 0.0) if digits.isdigit() else 0.0

@@ -1,0 +1,165 @@
+"""The report on a stack, for `status`, its watch mode and the dashboard."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from redis.exceptions import RedisError
+
+from hivepipe.alerts.rules import Alert, alerts_of
+from hivepipe.db import alerts as stored
+from hivepipe.db.location import database_path
+from hivepipe.home import Place
+from hivepipe.monitor.snapshot import effectless, vitals
+from hivepipe.queue import connection, endpoint
+from hivepipe.queue.figures import Figures, as_report, figures
+from hivepipe.queue.reductions import Reduction
+from hivepipe.queue.rq_workers import missing_queues, reductions_of
+from hivepipe.queue.spool import spool_folders
+from hivepipe.queue.spooled import spool_files
+from hivepipe.stack import supervisor
+from hivepipe.stack.condition import HEALTHY, Seen, condition_of
+from hivepipe.stack.idle_policy import may_leave
+from hivepipe.stack.lock import Stack
+from hivepipe.stack.members import members
+from hivepipe.stack.ping import answers
+from hivepipe.stack.starter import read_starting
+
+TROUBLE_SECS = 10  # shorter ones are transactions of other programs
+
+# Values that only Redis has: None while it does not answer, which is not 0.
+_IN_REDIS = (
+    *("queues", "accepted", "retried", "periodic", "accounts", "oldest_waiting_secs"),
+    *("store_trouble", "newer_version", "operations", "workers", "scheduler"),
+)
+
+
+def status_report(place: Place, stack: Stack) -> dict[str, Any]:
+    """Return the report on processes, Redis, disk and store, as of now."""
+    alive = answers(stack.address)
+    processes = _processes(stack)
+    found, alerts = _look(place, stack, alive)
+    in_redis = as_report(found) if found else dict.fromkeys(_IN_REDIS)
+    condition = condition_of(_seen(place, stack, processes, found, in_redis, alerts))
+    spool, *spare = [Path(folder) for folder in spool_folders(place.home)]
+    in_memory = sum(len(spool_files(folder)) for folder in spare)
+    return {
+        "schema": 1,
+        "home": place.home,
+        "state": place.state,
+        "condition": condition,
+        "healthy": condition == HEALTHY,
+        "redis": "up" if alive else "down",
+        "trouble": _trouble(stack, alive, bool(processes)),
+        "address": endpoint.shown(place.socket),
+        "processes": processes,
+        "leaves_when_idle": may_leave(stack),
+        "failed_start": _failed_start(stack),
+        **in_redis,
+        "spool": len(list(spool.glob("*.json"))) + in_memory,
+        "in_memory": in_memory,
+        "set_aside": sum(path.suffix != ".reason" for path in spool.glob("bad/*")),
+        "effectless": effectless(place.home),
+        "reduced": [reduction._asdict() for reduction in _reductions(stack, found)],
+        "alerts": _described(place.home, alerts),
+    }
+
+
+def _trouble(stack: Stack, alive: bool, is_supervised: bool) -> str | None:
+    """Return a sentence on a fault of the processes; None if there is none, or none runs."""
+    if not alive and is_supervised:
+        return supervisor.redis_trouble(stack) or None
+    if not is_supervised and supervisor.is_cut_off(stack):
+        return "the supervisor runs but its socket is gone: the stack is restarted within a minute"
+    return None
+
+
+def _seen(
+    place: Place,
+    stack: Stack,
+    processes: list[dict[str, Any]],
+    found: Figures | None,
+    in_redis: dict[str, Any],
+    alerts: list[Alert],
+) -> Seen:
+    trouble = in_redis["store_trouble"]
+    workers = in_redis["workers"]
+    answers_of_its_own = workers is not None and not stack.url
+    runs = bool(processes) or answers_of_its_own or any(each["alive"] for each in workers or ())
+    return Seen(
+        state=place.state,
+        is_registered=bool(place.python),
+        runs=runs,
+        is_ready=_is_ready(stack, found)
+        and all(entry["state"] == "running" for entry in processes),
+        is_unsupervised=not runs and bool(members(stack)),
+        could_not_start=_failed_start(stack) is not None,
+        has_trouble=bool(trouble or in_redis["newer_version"]),
+        has_long_trouble=bool(
+            (trouble and trouble["secs"] > TROUBLE_SECS) or in_redis["newer_version"]
+        ),
+        alerts=tuple(alerts),
+    )
+
+
+def _is_ready(stack: Stack, found: Figures | None) -> bool:
+    """Tell whether all processes run; without a supervisor, by their registrations in Redis."""
+    if os.path.exists(stack.config):
+        return supervisor.is_ready(stack)
+    return found is not None and not missing_queues(found.workers, found.queues)
+
+
+def _reductions(stack: Stack, found: Figures | None) -> list[Reduction]:
+    """Return the reductions; none for a supervised stack, whose processes are listed."""
+    if found is None or os.path.exists(stack.config):
+        return []
+    return reductions_of(found.workers, found.scheduler)
+
+
+def _processes(stack: Stack) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": entry["name"],
+            "state": entry["statename"].lower(),
+            "pid": entry["pid"],
+            "uptime_secs": entry["now"] - entry["start"] if entry["pid"] else 0,
+        }
+        for entry in supervisor.processes(stack)
+    ]
+
+
+def _look(place: Place, stack: Stack, alive: bool) -> tuple[Figures | None, list[Alert]]:
+    if alive:
+        try:
+            with connection.connect(stack.address) as client:
+                found = figures(client)
+                return found, alerts_of(vitals(place.home, found, client))
+        except RedisError:  # it has just gone away
+            pass
+    return None, alerts_of(vitals(place.home, None, None))
+
+
+def _described(home: str, alerts: list[Alert]) -> list[dict[str, Any]]:
+    since = stored.standing(database_path(home))
+    return [
+        {
+            "name": alert.name,
+            "text": alert.text,
+            "urgent": alert.is_urgent,
+            "since": since.get(alert.name),
+        }
+        for alert in alerts
+    ]
+
+
+def _failed_start(stack: Stack) -> dict[str, Any] | None:
+    """Return why hooks could not start the stack, and the time until the next attempt, or None."""
+    starting = read_starting(stack.folder)
+    if not starting.failures:
+        return None
+    return {
+        "reason": starting.reason,
+        "failures": starting.failures,
+        "again_in_secs": max(round(starting.not_before - time.time()), 0),
+    }

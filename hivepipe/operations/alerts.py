@@ -1,0 +1,80 @@
+"""raise_alerts compares the alerts with those of the last check; send_alert notifies the user.
+
+The active alerts are kept in Redis, because the alert may be that the store cannot be written.
+After a loss of Redis' data they are read from the store.
+"""
+
+import logging
+
+from hivepipe.alerts import notify
+from hivepipe.alerts.rules import Alert, Change, alerts_of, follow
+from hivepipe.db import alerts as stored
+from hivepipe.db.database import Database
+from hivepipe.db.location import database_path
+from hivepipe.events.job_plan import Job
+from hivepipe.jobs.envelope import Envelope
+from hivepipe.monitor.snapshot import effectless, vitals, zero_rows
+from hivepipe.operations.workplace import Workplace
+from hivepipe.queue import alert_counts
+from hivepipe.queue.connection import connect
+from hivepipe.queue.figures import add_sample, figures
+from hivepipe.settings import variable
+
+logger = logging.getLogger("hivepipe.alerts")
+
+
+def raise_alerts(workplace: Workplace, job: Envelope) -> None:
+    """Check the stack, log what changed, and hand back the jobs that record and send it."""
+    with connect(workplace.address) as connection:
+        found = figures(connection)
+        seen = alerts_of(vitals(workplace.home, found, connection))
+        add_sample(connection, found.operations, zero_rows(effectless(workplace.home)))
+        known = alert_counts.standing(connection)
+        if known is None:
+            known = dict.fromkeys(stored.standing(database_path(workplace.home)), 0)
+        change = follow(seen, known)
+        _tell(workplace, job, change)
+        alert_counts.remember(connection, change.standing)
+
+
+def _tell(workplace: Workplace, job: Envelope, change: Change) -> None:
+    for alert in change.begun:
+        logger.warning("alert %s: %s", alert.name, alert.text)
+    for name in change.over:
+        logger.info("alert %s is over", name)
+    ceased = [Alert(name, "is over") for name in change.over]
+    changes = [(alert, "raised") for alert in change.begun] + [(alert, "over") for alert in ceased]
+    jobs = [_job("record_alert", alert, state) for alert, state in changes]
+    if variable("HIVEPIPE_ALERT_COMMAND") or variable("HIVEPIPE_ALERT_WEBHOOK"):
+        jobs += [_job("send_alert", alert, state) for alert, state in changes]
+    if jobs:
+        workplace.hand_back(job, jobs)
+
+
+def _job(operation: str, alert: Alert, state: str) -> Job:
+    payload: dict[str, object] = {"name": alert.name, "text": alert.text, "state": state}
+    return Job(operation, payload, alert.name)
+
+
+def record_alert(db: Database, job: Envelope) -> None:
+    """Record that an alert was raised or has ended."""
+    if job.text("state") == "over":
+        stored.end_alert(db, job.text("name"), job.time)
+    else:
+        stored.raise_alert(db, job.text("name"), job.text("text"), job.time)
+
+
+def send_alert(workplace: Workplace, job: Envelope) -> None:
+    """Run the user's command and call the user's webhook, once each; failures are logged."""
+    said = {
+        "home": workplace.home,
+        "alert": job.text("name"),
+        "state": job.text("state"),
+        "text": job.text("text"),
+        "at": job.time,
+    }
+    command, url = variable("HIVEPIPE_ALERT_COMMAND"), variable("HIVEPIPE_ALERT_WEBHOOK")
+    for target, tell in ((command, notify.run), (url, notify.post)):
+        problem = tell(target, said) if target else ""
+        if problem:
+            logger.warning("alert %s not sent: %s", said["alert"], problem)

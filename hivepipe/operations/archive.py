@@ -1,0 +1,185 @@
+"""archive_transcript: append the new lines of a transcript to its archive."""
+
+import logging
+import os
+import time
+from collections import Counter
+from contextlib import ExitStack, suppress
+from functools import cache, lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+from hivepipe.archive import upkeep
+from hivepipe.archive.append import Portion
+from hivepipe.archive.archives import Archives, Desk
+from hivepipe.archive.scope import remember_claude_folder
+from hivepipe.archive.sources import Source, open_source, transcripts_of_agents
+from hivepipe.config import setting_table
+from hivepipe.costs.price_table import built_in, prices_in_force
+from hivepipe.costs.prices import PriceTable
+from hivepipe.db.listings import listings
+from hivepipe.db.location import database_path
+from hivepipe.db.session_state import is_open
+from hivepipe.errors import PricesError, RefusedTranscriptError, StoreError
+from hivepipe.events.job_plan import Job
+from hivepipe.files.change_stamp import Stamp, stamp
+from hivepipe.files.hook_log import log_line
+from hivepipe.files.logs import take_names
+from hivepipe.files.manifest import Manifest
+from hivepipe.home import kept_folder, logs_folder
+from hivepipe.jobs.envelope import Envelope
+from hivepipe.operations.forgotten_sessions import is_forgotten
+from hivepipe.operations.search import forget_index
+from hivepipe.operations.usage import usage_jobs
+from hivepipe.operations.workplace import Workplace, settle_secs
+from hivepipe.redact.audit_log import append, record_archive, record_redaction
+from hivepipe.redact.configured import load_redactor
+from hivepipe.redact.redactor import Redactor
+from hivepipe.text.plurals import counted
+from hivepipe.transcripts.description import describe
+from hivepipe.transcripts.session_facts import Said
+from hivepipe.transcripts.totals import Tally
+
+PRICES_FOR_SECS = 300.0
+
+logger = logging.getLogger("hivepipe.archive")
+
+
+def archive_transcript(workplace: Workplace, job: Envelope) -> None:
+    """Bring an archive up to date with its transcript.
+
+    A transcript that is missing or lies outside Claude's folders is skipped with a log entry. One
+    of a forgotten session is skipped.
+    """
+    if is_forgotten(workplace.home, job.session):
+        return
+    is_settled = settle_secs(job) > 0
+    with ExitStack() as stack:
+        try:
+            source = stack.enter_context(
+                open_source(
+                    job.text("path"), job.text("claude"), job.session, job.text("agent_type")
+                )
+            )
+        except FileNotFoundError:
+            if not _was_unused(workplace.home, job.session):
+                _warn(workplace, job, "transcript not found", is_settled)
+            return
+        except RefusedTranscriptError as error:
+            _warn(workplace, job, f"transcript refused: {error}", is_settled)
+            return
+        remember_claude_folder(workplace.home, job.text("claude"))
+        archives_of(workplace.home).extend(source, desk_of(workplace, job), settled=is_settled)
+        if job.payload.get("ends") is True:
+            _archive_agents(workplace, job)
+        is_compacted = job.payload.get("compacted") is True
+        if is_settled and (is_compacted or _is_over(workplace.home, job)):
+            asked: dict[str, object] = {"compacted": True} if is_compacted else {}
+            workplace.hand_back(job, [Job("summarise_session", asked, source.session[:8])])
+
+
+def _was_unused(home: str, session: str) -> bool:
+    """Tell whether the session ended before its first prompt; Claude Code then makes no file."""
+    with suppress(StoreError), listings(database_path(home)) as store:
+        found = store.session(session)
+        return found is not None and found["status"] == "ended" and not found["prompts"]
+    return False
+
+
+def _archive_agents(workplace: Workplace, job: Envelope) -> None:
+    """Archive the transcripts of subagents whose end was not reported, because the client was
+    killed.
+    """
+    for path in transcripts_of_agents(job.text("path")):
+        with (
+            suppress(FileNotFoundError, RefusedTranscriptError),
+            open_source(path, job.text("claude"), job.session, "") as source,
+        ):
+            archives_of(workplace.home).extend(source, desk_of(workplace, job), settled=True)
+
+
+def _is_over(home: str, job: Envelope) -> bool:
+    """Tell whether the session ended with this event. A resumed session is summarised later."""
+    if job.payload.get("ends") is not True:
+        return False
+    with suppress(StoreError), listings(database_path(home)) as store:
+        return not is_open(store, job.session)
+    return True
+
+
+@cache
+def archives_of(home: str) -> Archives:
+    """Return the archives of a home, one object per process, with its caches."""
+    manifest = Manifest(home)
+    archives = Archives(kept_folder(home), manifest)
+    if os.path.isdir(home) and manifest.adopts:
+        upkeep.adopt(archives)
+    return archives
+
+
+def desk_of(workplace: Workplace, job: Envelope, *, with_usage: bool = True) -> Desk:
+    """Return what an archive needs from its caller.
+
+    `with_usage`: the usage of messages is handed back, and counts as cost. RedactionRuleError: a
+    rule of the user is invalid; nothing is archived without it.
+    """
+    redactor = _redactor(workplace.home, tuple(map(stamp, setting_table.files(workplace.home))))
+
+    def described(tally: Tally, subagents: list[Tally]) -> dict[str, Any]:
+        return describe(
+            tally, _prices(workplace.home, time.monotonic() // PRICES_FOR_SECS), subagents
+        )
+
+    def tell(source: Source, path: str, portion: Portion) -> None:
+        if with_usage:
+            said = Said() if source.agent else portion.said  # an agent's title is not the session's
+            workplace.hand_back(job, [*usage_jobs(portion.usages, said)])
+        take_names(kept_folder(workplace.home), archives_of(workplace.home).manifest)
+        kinds = Counter(map(redactor.kind, portion.redactions.elements()))
+        _audit(kept_folder(workplace.home), source.key, path, kinds, not portion.before.length)
+
+    def tell_cleared(key: str, lines: int) -> None:
+        forget_index(workplace.home)
+        text = f"Cleared {counted(lines, 'earlier line')} of session {key} of what was found later"
+        append(kept_folder(workplace.home), text)
+
+    return Desk(
+        redactor,
+        described,
+        tell,
+        tell_cleared,
+        partial(is_forgotten, workplace.home),
+        workplace.stop_requested,
+    )
+
+
+def _audit(folder: str, key: str, path: str, kinds: Counter[str], is_new: bool) -> None:
+    """Log a new archive with its redactions, and later redactions if there are any."""
+    if is_new:
+        record_archive(folder, Path(path))
+    if is_new or kinds:
+        record_redaction(folder, key, kinds)
+
+
+@lru_cache(maxsize=4)
+def _redactor(home: str, _stamps: tuple[Stamp, ...]) -> Redactor:
+    """Return the redactor in force; it is rebuilt when a file of rules has changed."""
+    return load_redactor(home)
+
+
+@lru_cache(maxsize=4)
+def _prices(home: str, _period: float) -> PriceTable:
+    """Return the prices, read once per period so that most turns read no price file."""
+    try:
+        return prices_in_force(home)
+    except PricesError as error:  # no reason to skip a transcript
+        logger.warning("%s; the built-in prices are used", error)
+        return built_in()
+
+
+def _warn(workplace: Workplace, job: Envelope, what: str, is_settled: bool) -> None:
+    """Log once per event: the job without a delay may have come too early."""
+    if is_settled:
+        text = f"{what} (session {job.session})"
+        logger.warning("%s", text)
+        log_line(logs_folder(workplace.home), "ArchiveTranscript", "WARNING", text)

@@ -1,0 +1,178 @@
+"""Writes the parts of the briefings as files, so that no hook opens the database.
+
+    <home>/context/*.txt    see hivepipe.hook.greeting; 0600, each replaced atomically
+
+They are updated when the database or the user's trusted files change, and once a minute, because
+sessions become stalled by time alone. Parts that are no longer needed are removed.
+"""
+
+import logging
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from pathlib import Path
+
+from hivepipe.agents.briefing import words
+from hivepipe.agents.briefing.words import MOST_NOTE_CHARS, Notes
+from hivepipe.config import trust
+from hivepipe.config.asking import NOTES_FOLDER
+from hivepipe.db import briefing, profiles
+from hivepipe.db.database import Database
+from hivepipe.db.listings import Entry, Listings, listings
+from hivepipe.errors import StoreError
+from hivepipe.events.claude_code import CLAUDE_MD, IDENTITY_FILES
+from hivepipe.home import make_folders, project_of, read_small, write_small
+from hivepipe.hook.greeting import PART_BYTES, PARTS_OF_A_KIND, lead_part, part_path, project_part
+from hivepipe.operations.liveness import with_activity
+from hivepipe.redact import redact_text
+
+LOOK_EVERY_SECS = 2.0
+ANEW_SECS = 60.0
+MOST_PARTS = 200  # per kind
+MOST_PROJECTS = 50
+RECENT = timedelta(minutes=5)
+
+Signature = tuple[object, ...]
+
+logger = logging.getLogger(__name__)
+
+# The prefixes of our parts: any other file in the folder is a user's.
+_PARTS = ("project-", "left-", "last-", "task-", "goal-", "profile-", "lead-")
+
+
+class BriefingFiles:
+    """The files of one home, updated by the writer between its turns."""
+
+    def __init__(self, home: str) -> None:
+        """Start without a check."""
+        self._home = home
+        self._own_project = project_of(home)
+        self._looked_at = self._written_at = float("-inf")
+        self._seen: Signature = ()
+        self._projects: list[str] = []
+
+    def refresh_if_due(self, db: Database) -> None:
+        """Update the files if a check is due and data changed; errors are logged and retried."""
+        now = time.monotonic()
+        if now - self._looked_at < LOOK_EVERY_SECS:
+            return
+        self._looked_at = now
+        try:
+            seen = (*db.version(), *_stamp(Path(trust.path_of(self._home))))
+            if seen == self._seen and now - self._written_at < ANEW_SECS:
+                return
+            self.write(db.path)
+        except (OSError, sqlite3.Error, StoreError) as error:
+            logger.warning("briefings stay as they are: %s", error)
+        else:
+            self._seen, self._written_at = seen, now
+
+    def write(self, database: Path) -> None:
+        """Update every file; OSError, StoreError."""
+        with listings(database) as store:
+            self._projects = briefing.projects(store, MOST_PROJECTS)
+            if self._own_project not in (*self._projects, ""):  # also before its first session
+                self._projects.append(self._own_project)
+            parts = dict(self._parts(store))
+        wanted = {part_path(self._home, name): text for name, text in parts.items() if text}
+        folder = Path(self._home, "context")
+        for path in folder.glob("*.txt"):
+            if str(path) not in wanted and path.name.startswith(_PARTS):
+                path.unlink(missing_ok=True)
+        for name, text in wanted.items():
+            if read_small(name, PART_BYTES) != text:
+                make_folders(str(folder))
+                write_small(name, text)
+
+    def _parts(self, store: Listings) -> Iterator[tuple[str, str]]:
+        tasks = briefing.open_tasks(store, MOST_PARTS)
+        by_id = {task["id"]: task for task in tasks}
+        by_session = {task["session_id"]: task for task in reversed(tasks)}
+        for task in tasks:
+            yield f"task-{task['id']}", words.task_part(task)
+        for goal in briefing.open_goals(store, MOST_PARTS):
+            own = by_id.get(goal["task_id"]) or by_session.get(goal["id"])
+            yield f"goal-{goal['id']}", words.goal_part(own, goal["prompt"] or "")
+        last = briefing.last_sessions(store, PARTS_OF_A_KIND, MOST_PARTS)
+        for project in self._projects:
+            yield project_part(project), words.notes_part(_notes_of(self._home, project))
+            yield from _parts_of_a_kind("left", project, _left_behind(tasks), words.left_part)
+            yield from _parts_of_a_kind("last", project, last, words.last_part)
+        yield from _profile_parts(store)
+        yield from _lead_parts(store, tasks)
+
+
+def _parts_of_a_kind(
+    kind: str, project: str, entries: Iterable[Entry], part: Callable[[Entry], str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the first parts of a kind, each preceded by a line with the id of its subject."""
+    own = (entry for entry in entries if entry["project"] == project)
+    for number, entry in enumerate(islice(own, PARTS_OF_A_KIND)):
+        yield project_part(project, kind, number), f"{entry['id']}\n{part(entry)}"
+
+
+def _profile_parts(store: Listings) -> Iterator[tuple[str, str]]:
+    texts = {
+        (entry["profile_id"], entry["name"]): entry["text"]
+        for entry in profiles.current_texts(store)
+    }
+    for profile in profiles.list_profiles(store)[:MOST_PARTS]:
+        files = [
+            Notes(name, texts[profile["id"], name])
+            for name in IDENTITY_FILES
+            if (profile["id"], name) in texts
+            and not (name == CLAUDE_MD and profile["write_claude_md"])  # Claude Code reads it
+        ]
+        yield f"profile-{profile['id']}", words.profile_part(profile, files)
+
+
+def _lead_parts(store: Listings, tasks: list[Entry]) -> Iterator[tuple[str, str]]:
+    leads = [entry["id"] for entry in profiles.list_profiles(store) if entry["role"] == "lead"]
+    if not leads:
+        return
+    since = datetime.now(UTC) - RECENT
+    spawned = briefing.delegations(store, f"{since:%Y-%m-%dT%H:%M:%S}.000Z", MOST_PARTS)
+    sessions = _at_work(store, tasks)
+    for swarm in {entry["swarm_id"] for entry in [*sessions, *spawned] if entry["swarm_id"]}:
+        shown = [entry for entry in sessions if entry["swarm_id"] == swarm]
+        agents = [entry for entry in spawned if entry["swarm_id"] == swarm]
+        for lead in leads:
+            others = [entry for entry in shown if entry["profile"] != lead]
+            text = words.lead_part(others, agents)
+            yield lead_part(lead, swarm), text
+
+
+def _at_work(store: Listings, tasks: list[Entry]) -> list[Entry]:
+    """Return the open sessions with profile and task, also those without a call so far."""
+    by_id = {task["id"]: task for task in tasks}
+    by_session = {task["session_id"]: task for task in reversed(tasks)}
+    whose = profiles.profiles_of_sessions(store)
+    found = []
+    for entry in with_activity(store, store.sessions(with_ended=False)):
+        task = by_id.get(entry["task_id"]) or by_session.get(entry["id"])
+        known = {"profile": entry["profile"] or whose.get(entry["id"])}
+        if task:
+            known |= {"task_id": task["id"], "text": task["text"], "progress": task["progress"]}
+        found.append({**entry, **known})
+    return found
+
+
+def _left_behind(tasks: list[Entry]) -> list[Entry]:
+    """Return the tasks whose session has ended, the last changed first."""
+    return [task for task in tasks if task["session_status"] == "ended"]
+
+
+def _notes_of(home: str, project: str) -> Iterator[Notes]:
+    """Yield the trusted copies of a project's notes; the work tree is not read."""
+    for name, file in trust.trusted_files(home, project).items():
+        if name.startswith(f"{NOTES_FOLDER}/") and file.text.strip():
+            yield Notes(name, redact_text(file.text[: 4 * MOST_NOTE_CHARS]))
+
+
+def _stamp(path: Path) -> tuple[str, int]:
+    try:
+        return str(path), path.stat().st_mtime_ns
+    except OSError:
+        return str(path), 0

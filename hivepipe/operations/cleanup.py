@@ -1,0 +1,83 @@
+"""cleanup_agents soft-deletes outdated agents; log_cleanups writes the runs to a log file."""
+
+import re
+from contextlib import closing
+from datetime import UTC, datetime
+
+from hivepipe.db import cleanups
+from hivepipe.db.applied import mark_applied
+from hivepipe.db.database import Database, Row
+from hivepipe.db.location import database_path
+from hivepipe.events.job_plan import Job
+from hivepipe.files.export_folder import ExportFolder, locked
+from hivepipe.files.manifest import Manifest
+from hivepipe.home import kept_folder
+from hivepipe.jobs.agent_expiry import Verdict
+from hivepipe.jobs.envelope import Envelope
+from hivepipe.operations.workplace import Workplace
+from hivepipe.times import stored_time
+
+BUSY_TIMEOUT_SECS = 0.1
+RUNS_AT_A_TIME = 1000
+LOG = "cleanup.log"
+_RUN = re.compile(rb"\[INFO\] run (\d+): .*\n")
+TRIGGERS = ("periodic", "session_end", "task_complete", "manual")
+
+
+def cleanup_agents(workplace: Workplace, job: Envelope) -> None:
+    """Soft-delete the agents that are outdated at the time of the event, and have it logged."""
+    path = database_path(workplace.home)
+    with closing(Database(path, BUSY_TIMEOUT_SECS)) as db, db.transaction():
+        is_new = mark_applied(db, job)
+        judged = clean(db, job.id, job.text("trigger"), job.event_time_ns) if is_new else []
+    # Not new: this worker was killed after the commit, perhaps before it handed back the job.
+    if not is_new or any(verdict.goes for _, verdict in judged):
+        workplace.hand_back(job, [Job("log_cleanups", {}, "")])
+
+
+def clean(db: Database, job_id: str, trigger: str, time_ns: int) -> list[tuple[str, Verdict]]:
+    """Delete within the caller's transaction; return the verdict on each agent."""
+    cause = trigger if trigger in TRIGGERS else "unknown"
+    judged = cleanups.verdicts(db, datetime.fromtimestamp(time_ns / 1e9, UTC))
+    cleanups.delete_agents(db, job_id, cause, stored_time(time_ns), judged)
+    return judged
+
+
+def log_cleanups(workplace: Workplace, _job: Envelope) -> None:
+    """Append the runs of the store to cleanup.log."""
+    with closing(Database(database_path(workplace.home))) as db:
+        write_log(workplace.home, db)
+
+
+def write_log(home: str, db: Database) -> None:
+    """Append the runs that the log lacks; its last line says which is the last run in it."""
+    with locked(kept_folder(home), "cleanup", Manifest(home)) as folder:
+        while runs := cleanups.runs_after(db, _last_run(folder), RUNS_AT_A_TIME):
+            for run, agents in runs:
+                folder.append(LOG, _lines(run, agents))
+
+
+def _last_run(folder: ExportFolder) -> int:
+    for name in (LOG, f"{LOG}.1"):
+        found = _RUN.findall(folder.tail(name))
+        if found:
+            return int(found[-1])
+    return 0
+
+
+def _lines(run: Row, agents: list[Row]) -> list[str]:
+    """Return the log lines of one run; the run's own line is last, so that a torn entry is
+    repeated.
+    """
+    head = f"[{run['created_at'][:19]}Z] [{run['cause']}] [INFO]"
+    terms = ", ".join(f"{run[why]} {why}" for why in ("expired", "completed", "orphaned"))
+    total = run["expired"] + run["completed"] + run["orphaned"]
+    return [
+        *(f"{head} deleted {_name(agent)}: {agent['deleted_reason']}" for agent in agents),
+        f"{head} run {run['id']}: deleted {total} ({terms}), kept {run['kept']}",
+    ]
+
+
+def _name(agent: Row) -> str:
+    """Return agent and session ids: the line is found by the session when that is forgotten."""
+    return f"{agent['id']} of {agent['session_id']}" if agent["session_id"] else str(agent["id"])

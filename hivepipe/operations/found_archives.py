@@ -1,0 +1,262 @@
+"""Import a predecessor's archives as copies.
+
+    main-session/2025-01/2025-01-10_14-30-00_abc123.jsonl (or .jsonl.gz), .meta.json
+    subagent/<type>/2025-01/2025-01-10_14-35-00_task-xyz.jsonl, .meta.json
+
+Entry point for importers: `take_in_archives(workplace, job, folder)`.
+"""
+
+import gzip
+import os
+import re
+import stat
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from hashlib import file_digest
+from io import BufferedReader
+from tempfile import TemporaryFile
+from time import time
+from typing import IO
+
+import orjson
+
+from hivepipe.archive.archive_files import META_SUFFIX, Meta
+from hivepipe.archive.archives import Archives, Desk
+from hivepipe.archive.naming import ArchiveName
+from hivepipe.archive.sources import UNKNOWN_TYPE, Source
+from hivepipe.events.claude_code import CAP_NAME, clean, valid_id
+from hivepipe.files.folders import Folder
+from hivepipe.files.manifest import Found, Manifest
+from hivepipe.home import kept_folder
+from hivepipe.jobs.envelope import Envelope
+from hivepipe.operations.archive import archives_of, desk_of
+from hivepipe.operations.found_exports import KNOWN, REFUSED, TAKEN, Row
+from hivepipe.operations.workplace import Workplace
+
+ARCHIVE = "archive"
+KINDS = ("main-session", "subagent")
+LARGEST_META_BYTES = 1 << 20
+LARGEST_UNPACKED_BYTES = 4 << 30
+
+_NAME = re.compile(r"(\d{4}-\d\d-\d\d)_(\d\d)-(\d\d)-(\d\d)_(.+)", re.ASCII)
+_SUFFIXES = (".jsonl", ".jsonl.gz")
+# The predecessor's values of these keys replace those that are counted from the lines.
+_ITS_OWN: dict[str, tuple[type, ...]] = {
+    "message_count": (int,),
+    "duration_seconds": (int, float),
+    "outcome": (str,),
+}
+
+
+def take_in_archives(workplace: Workplace, job: Envelope, folder: str) -> Iterator[Row]:
+    """Copy the archives below a predecessor's logs folder into the home's; yield a row for each.
+
+    The folder may be the home's own, where hivepipe's archives are skipped, or any other. The
+    originals are only read. A copy is redacted, listed, searched and pruned like any archive of
+    hivepipe; its age counts from now. Its metadata have the predecessor's keys, and the unchanged
+    originals under `found`. Lines of a session that hivepipe archives too go into one archive
+    without duplicates. The cost of the messages is not recorded.
+
+    Repeated calls import a file once: it is identified by its content and its session or agent.
+    After a kill the next call continues. Two files with equal bytes are two archives, unless both
+    belong to one session or agent; then the second row names the first file.
+
+    Missing or damaged metadata are reported, and the lines are attributed by the file name. Other
+    exceptions (StoreError, StoppedError) mean that the import can be repeated later.
+    """
+    archives = archives_of(workplace.home)
+    desk = desk_of(workplace, job, with_usage=False)
+    for path in _found_in(folder, archives.manifest, workplace.home):
+        desk.check_stop()
+        try:
+            yield _take_in(workplace.home, archives, desk, folder, path)
+        except (OSError, EOFError, zlib.error) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            yield Row(f"{folder}/{path}", ARCHIVE, REFUSED, f"it cannot be read: {reason}")
+
+
+def not_taken_in(home: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield (path, problems) of archives that are not ours, and not imported as they are now."""
+    manifest = Manifest(home)
+    folder = kept_folder(home)
+    known = {each.path: each.stamp for each in manifest.found(ARCHIVE)}
+    for path in _found_in(folder, manifest, home):
+        stamp = _stamp(os.lstat(f"{folder}/{path}"))
+        before = known.get(f"{folder}/{path}")
+        if before is None:
+            yield path, ["not hivepipe's, and not taken in: `hivepipe archive sweep` says why"]
+        elif before != stamp:
+            yield path, ["not hivepipe's, and changed since it was taken in"]
+
+
+def _found_in(folder: str, manifest: Manifest, home: str) -> list[str]:
+    """Return the paths of archives below a folder that hivepipe did not make, relative to it."""
+    made = manifest.made() if folder == kept_folder(home) else frozenset()
+    found = []
+    for kind in KINDS:
+        for inner, _, names in os.walk(f"{folder}/{kind}"):
+            paths = (os.path.relpath(f"{inner}/{name}", folder) for name in names)
+            found += [path for path in paths if path.endswith(_SUFFIXES)]
+    return sorted(
+        path
+        for path in found
+        if ArchiveName.of_path(path).path not in made and not _is_hidden(path)
+    )
+
+
+def _is_hidden(path: str) -> bool:
+    return path.rpartition("/")[2].startswith(".")
+
+
+def _take_in(home: str, archives: Archives, desk: Desk, folder: str, path: str) -> Row:
+    whole = f"{folder}/{path}"
+    with _opened(folder, path) as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            return Row(whole, ARCHIVE, REFUSED, "it is no file")
+        if not status.st_size:
+            return Row(whole, ARCHIVE, REFUSED, "it is empty")
+        known = {each.path: each for each in archives.manifest.found(ARCHIVE)}
+        stamp = _stamp(status)
+        if whole in known and known[whole].stamp == stamp:
+            return Row(whole, ARCHIVE, KNOWN, key=known[whole].key)
+        digest = file_digest(file, "sha256").hexdigest()
+        file.seek(0)
+        meta, trouble = _meta(folder, path)
+        with _plain(home, path, file) as lines:
+            source = _source(whole, path, meta, lines)
+            if desk.is_forgotten(source.session):
+                return Row(whole, ARCHIVE, REFUSED, "its session was forgotten")
+            said = _redacted(meta, desk)
+            text = orjson.dumps(said).decode()
+            found = Found(digest, ARCHIVE, whole, stamp, source.key, text, time())
+            same = _same(found, known.values())
+            if same:
+                archives.manifest.find(found)
+                return Row(whole, ARCHIVE, KNOWN, _as_other(found, same), found.key)
+            archives.extend(source, _desk_for(desk, source, said), settled=True)
+    if source.key not in archives.index.entries():
+        return Row(whole, ARCHIVE, REFUSED, "it has no line")
+    archives.manifest.find(found)
+    return Row(whole, ARCHIVE, TAKEN, trouble, source.key)
+
+
+def _same(found: Found, known: Iterable[Found]) -> Found | None:
+    """Return an archive that was imported with the same bytes as the same session or agent."""
+    whose = (found.digest, found.key)
+    return next((each for each in known if (each.digest, each.key) == whose), None)
+
+
+def _as_other(found: Found, same: Found) -> str:
+    """Return a note if the other file with the same bytes still exists; "" otherwise."""
+    is_moved = same.path == found.path or not os.path.lexists(same.path)
+    return "" if is_moved else f"the same as {clean(same.path)}"
+
+
+@contextmanager
+def _opened(folder: str, path: str) -> Iterator[BufferedReader]:
+    """Open a file below a folder; OSError if there is a link on the way."""
+    *inner, name = path.split("/")
+    with Folder(folder, *inner) as there, os.fdopen(there.open(name), "rb") as file:
+        yield file
+
+
+def _stamp(status: os.stat_result) -> str:
+    return f"{status.st_size}-{status.st_mtime_ns}"
+
+
+@contextmanager
+def _plain(home: str, path: str, file: BufferedReader) -> Iterator[IO[bytes]]:
+    """Give the lines; a compressed file is unpacked to a temporary file in the home."""
+    if not path.endswith(".gz"):
+        yield file
+        return
+    with gzip.open(file) as packed, TemporaryFile(dir=home) as plain:
+        while chunk := packed.read(1 << 20):
+            plain.write(chunk)
+            if plain.tell() > LARGEST_UNPACKED_BYTES:
+                raise OSError("it unpacks to more than 4 GB")
+        plain.flush()
+        yield plain
+
+
+# ---- session and agent
+
+
+def _meta(folder: str, path: str) -> tuple[Meta, str]:
+    """Return the predecessor's metadata, and what is wrong with them."""
+    stem = path.removesuffix(".gz").removesuffix(".jsonl")
+    try:
+        with _opened(folder, f"{stem}{META_SUFFIX}") as file:
+            data = file.read(LARGEST_META_BYTES + 1)
+    except FileNotFoundError:
+        return {}, "it has no metadata"
+    except OSError as error:
+        return {}, f"its metadata cannot be read: {error.strerror}"
+    if len(data) > LARGEST_META_BYTES:
+        return {}, "its metadata are larger than 1 MB"
+    try:
+        meta = orjson.loads(data)
+    except ValueError:
+        return {}, "its metadata are no JSON"
+    return (meta, "") if isinstance(meta, dict) else ({}, "its metadata are no object")
+
+
+def _source(whole: str, path: str, meta: Meta, lines: IO[bytes]) -> Source:
+    """Return the source, attributed by the metadata, else the lines, else the file name."""
+    kind, *folders, file = path.split("/")
+    stem = file.removesuffix(".gz").removesuffix(".jsonl")
+    named = _NAME.fullmatch(stem)
+    id = _id(named[5] if named else stem)
+    started_at = f"{named[1]}T{named[2]}:{named[3]}:{named[4]}.000Z" if named else ""
+    source = Source(whole, "", "", "", lines.fileno(), started_at)
+    session = _id_in(meta, "parent_session_id", "session_id") or source.head().session
+    if kind == "main-session":
+        return replace(source, session=session or id)
+    agent = _id_in(meta, "task_id", "agent_id") or id
+    kind_of_agent = meta.get("agent_type")
+    if not isinstance(kind_of_agent, str) or not kind_of_agent:
+        kind_of_agent = folders[0] if folders else UNKNOWN_TYPE
+    agent_type = clean(kind_of_agent)[:CAP_NAME]
+    return replace(source, session=session or agent, agent=agent, agent_type=agent_type)
+
+
+def _id_in(meta: Meta, *names: str) -> str:
+    for name in names:
+        value = meta.get(name)
+        if isinstance(value, str) and (id := valid_id(value)):
+            return id
+    return ""
+
+
+def _id(text: str) -> str:
+    """Return a valid id made from any file name."""
+    return valid_id(re.sub(r"[^A-Za-z0-9._-]", "_", text)[:100]) or "unknown"
+
+
+# ---- metadata
+
+
+def _redacted(meta: Meta, desk: Desk) -> Meta:
+    with suppress(ValueError, TypeError):
+        found = orjson.loads(desk.redactor.redact_line(orjson.dumps(meta))[0])
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+def _desk_for(desk: Desk, source: Source, said: Meta) -> Desk:
+    """Return a desk that puts the predecessor's values in place of the counted ones."""
+
+    def its_own(counted: Meta) -> Meta:
+        chosen = {
+            name: value
+            for name, value in said.items()
+            if name not in counted or isinstance(value, _ITS_OWN.get(name, ()))
+        }
+        found = {**said, "path": clean(source.path)}
+        return {**chosen, "found": found}
+
+    return replace(desk, adds=its_own)

@@ -1,0 +1,70 @@
+"""Flush the activity of sessions from Redis to the store every few seconds, as one batch."""
+
+import logging
+import sqlite3
+import time
+
+from redis import Redis
+
+from hivepipe.db.activity import record_activity
+from hivepipe.db.database import Database
+from hivepipe.db.forget import is_forgotten
+from hivepipe.db.session_state import note_work
+from hivepipe.queue.activity import Activity, settle_activity, take_activity
+from hivepipe.times import stored_time
+
+EVERY_SECS = 5.0
+
+logger = logging.getLogger(__name__)
+
+
+class Heartbeats:
+    """Called by the writer between its turns."""
+
+    def __init__(self, connection: Redis) -> None:
+        """The first flush includes what an earlier writer left."""
+        self._connection = connection
+        self._flushed_at = float("-inf")
+
+    def flush_if_due(self, db: Database) -> None:
+        """Write the activity if a flush is due; RedisError."""
+        if time.monotonic() - self._flushed_at >= EVERY_SECS:
+            self._flushed_at = time.monotonic()
+            self.flush(db)
+
+    def flush(self, db: Database) -> None:
+        """Write the activity; if the store fails, it stays in Redis."""
+        taken = take_activity(self._connection)
+        if not taken:
+            return
+        try:
+            with db.transaction():
+                for activity in taken:
+                    if not is_forgotten(db, activity.session):
+                        _record(db, activity)
+        except sqlite3.Error as error:
+            logger.warning("activity of %d sessions stays in Redis: %s", len(taken), error)
+            return
+        settle_activity(self._connection)
+
+
+def _record(db: Database, activity: Activity) -> None:
+    record_activity(
+        db,
+        session=activity.session,
+        since_ms=activity.since_ms,
+        last_active_at=stored_time(activity.last_ms * 1_000_000),
+        last_work_at=stored_time(activity.work_ms * 1_000_000) if activity.work_ms else None,
+        totals={
+            "calls": activity.calls,
+            "failed": activity.failed,
+            "denied": activity.denied,
+            "warned": activity.warned,
+        },
+        open_calls=activity.open_calls,
+        turn_is_open=activity.turn_is_open,
+        waits_for=activity.waits_for,
+        task=activity.task,
+        profile=activity.profile,
+    )
+    note_work(db, activity.session)

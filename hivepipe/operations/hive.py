@@ -1,0 +1,61 @@
+"""record_status stores a worker's status; check_hives checks all hives periodically."""
+
+import logging
+
+from hivepipe.db import hive as store
+from hivepipe.db.database import Database
+from hivepipe.errors import BadEnvelopeError, HiveError
+from hivepipe.events.claude_code import valid_id
+from hivepipe.jobs.envelope import Envelope
+from hivepipe.operations.workplace import Workplace
+from hivepipe.orchestrator import act
+from hivepipe.orchestrator.command import unset_variables
+from hivepipe.orchestrator.folder import Hive, hives
+from hivepipe.orchestrator.orchestrator import Orchestrator
+from hivepipe.orchestrator.respawn_policy import Policy
+from hivepipe.orchestrator.worker_state import Standing
+
+logger = logging.getLogger("hivepipe.hive")
+
+_TEXTS = ("status", "content", "sha256", "changed_at")
+
+
+def record_status(db: Database, job: Envelope) -> None:
+    """Store a status of a worker, as the monitor read it."""
+    worker, changed_ns = valid_id(job.text("worker_id")), job.number("changed_ns")
+    if not worker or changed_ns is None:
+        raise BadEnvelopeError("no worker, or no time")
+    said = {name: job.text(name) for name in _TEXTS}
+    row = {"worker_id": worker, "session_id": job.session, "changed_ns": changed_ns, **said}
+    store.record_status(db, row)
+
+
+def check_hives(workplace: Workplace, job: Envelope) -> None:
+    """Check every worker of a home: record those that died, and take the steps that are due."""
+    policy, unset = Policy.of_settings(), unset_variables()
+    hindrance = ""
+    if unset and policy.mode != "report":  # a stopped worker could not be resumed
+        hindrance = f"hive_policy is not followed: the stack has no {', '.join(unset)} (hive_env)"
+        policy = policy._replace(mode="report")
+    for hive in hives(workplace.home):
+        workplace.check_stop()
+        _check(hive, policy, hindrance)
+
+
+def _check(hive: Hive, policy: Policy, hindrance: str) -> None:
+    orchestrator = Orchestrator(hive)
+    for standing in orchestrator.check():
+        try:
+            step = act.act(orchestrator, standing, policy)
+        except (HiveError, OSError) as error:  # go on with the other workers
+            logger.warning("%s: %s", standing.worker.id, error)
+            continue
+        if step:
+            logger.warning("%s: %s (%s)", standing.worker.id, step, _why(standing, hindrance))
+    for trouble in orchestrator.troubles:
+        logger.warning("%s", trouble)
+
+
+def _why(standing: Standing, hindrance: str) -> str:
+    said = f"{standing.state}: {standing.note}" if standing.note else standing.state
+    return "; ".join(filter(None, (said, hindrance)))

@@ -1,0 +1,152 @@
+"""Identity files on disk: written only to unmodified, untracked files, and restored.
+
+A file is written by one rename, if it was not edited since it was read and git does not track it.
+The previous content is kept:
+
+    <home>/identity/before/<hash of the path>          the bytes; absent if there was no file
+    <home>/identity/before/<hash of the path>.ours     SHA-256 of what was written instead
+    <home>/identity/before/<hash of the path>.<...>    older content that could not be restored
+
+The mark `.ours` is made after the bytes are stored and removed before them. So a kill at any moment
+loses nothing, and the next process completes the work.
+"""
+
+import os
+import stat
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path
+
+from hivepipe import git
+from hivepipe.home import make_folders, read_small, short_hash
+from hivepipe.hook.identity_snapshots import read_regular
+from hivepipe.operations.profiles import digest_of
+
+
+def replace(
+    home: str, path: Path, text: str, *, keeps_before: bool, known: Collection[str] = ()
+) -> str:
+    """Write the file; return the reason if it was refused, "" if it was written.
+
+    `keeps_before`: keep the previous content. `known`: hashes of content that is kept elsewhere.
+    OSError: the folder cannot be written.
+    """
+    is_there = path.exists() or path.is_symlink()
+    before = read_regular(str(path))
+    if is_there and before is None:
+        return "it is no plain file"
+    if before == text.encode():
+        return ""
+    if is_tracked(path):
+        return "git tracks it"
+    if keeps_before:
+        _keep_before(_kept(home, path), before, text, known)
+    return "" if _exchange(path, before, text.encode()) else "somebody edited it meanwhile"
+
+
+def _keep_before(kept: Path, before: bytes | None, text: str, known: Collection[str]) -> None:
+    """Keep the previous content; with several sessions, that which the first one found.
+
+    If a person wrote something else meanwhile, that is kept, and the older content is renamed.
+    """
+    make_folders(str(kept.parent))
+    mark = kept.with_suffix(".ours")
+    written = _written(kept)
+    if not written and before is None:
+        kept.unlink(missing_ok=True)  # left by a process that was killed before it made its mark
+    elif before is not None and (not written or digest_of(before) not in {written, *known}):
+        older = read_regular(str(kept))
+        if written and older not in (None, before):
+            os.rename(kept, kept.with_suffix(f".{digest_of(older or b'')[:12]}"))
+            older = None
+        _exchange(kept, older, before)
+    _exchange(mark, read_regular(str(mark)), f"{digest_of(text.encode())}\n".encode())
+
+
+def is_ours(home: str, path: Path) -> bool:
+    """Tell whether the file is one that we wrote, possibly edited since, and not restored."""
+    kept = _kept(home, path)
+    return bool(_written(kept)) and read_regular(str(path)) != read_regular(str(kept))
+
+
+def _written(kept: Path) -> str:
+    """Return the hash of what was written; "": nothing was."""
+    return read_small(str(kept.with_suffix(".ours"))).strip()
+
+
+def give_back(home: str, path: Path, known: Collection[str]) -> str:
+    """Restore the previous content of a file; return the reason if refused, "" if it was done.
+
+    `known`: hashes of content that is kept elsewhere, so that replacing it loses nothing.
+    """
+    kept = _kept(home, path)
+    written = _written(kept)
+    now, before = read_regular(str(path)), read_regular(str(kept))
+    if written and now != before:
+        if now is not None and digest_of(now) not in {written, *known}:
+            return f"somebody edited it meanwhile; {_what_was_before(kept)}"
+        if is_tracked(path):
+            return "git tracks it by now"
+        if not _exchange(path, now, before):
+            return f"somebody edited it meanwhile; {_what_was_before(kept)}"
+    for done_with in (kept.with_suffix(".ours"), kept):
+        done_with.unlink(missing_ok=True)
+        _remove_left_over(done_with)
+    _remove_left_over(path)
+    return ""
+
+
+def _what_was_before(kept: Path) -> str:
+    return (
+        f"what it held before is in {kept}" if kept.exists() else "before, there was no such file"
+    )
+
+
+def is_tracked(path: Path) -> bool:
+    """Tell whether git tracks this file; True if that cannot be determined."""
+    if not any((folder / ".git").exists() for folder in path.parents):
+        return False
+    asked = git.ask(str(path.parent), "ls-files", "--error-unmatch", "--", path.name)
+    return asked is None or asked.returncode != 1
+
+
+def _kept(home: str, path: Path) -> Path:
+    return Path(home, "identity", "before", short_hash(str(path)))
+
+
+def _exchange(path: Path, before: bytes | None, data: bytes | None) -> bool:
+    """Replace the file atomically if it still has the content `before`; return False otherwise.
+
+    None means no file.
+    """
+    _remove_left_over(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    if data is not None:
+        _write(temporary, data, 0o600 if before is None else stat.S_IMODE(path.stat().st_mode))
+    if read_regular(str(path)) != before or (before is None and path.is_symlink()):
+        temporary.unlink(missing_ok=True)
+        return False
+    if data is None:
+        path.unlink(missing_ok=True)
+    else:
+        os.rename(temporary, path)
+    return True
+
+
+def _remove_left_over(path: Path) -> None:
+    """Remove temporary files of processes that were killed before the rename."""
+    for temporary in path.parent.glob(f".{path.name}.*.tmp"):
+        with suppress(ValueError, PermissionError):
+            try:
+                os.kill(int(temporary.name.split(".")[-2]), 0)
+            except ProcessLookupError:
+                temporary.unlink(missing_ok=True)
+
+
+def _write(path: Path, data: bytes, mode: int = 0o600) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+    with open(os.open(path, flags, 0o600), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fchmod(file.fileno(), mode)
+        os.fsync(file.fileno())

@@ -1,0 +1,40 @@
+"""Turns that a person ended with Esc, or with No to a question; no hook reports these.
+
+The status of Claude Code's process becomes idle; it is stored as a pause at the status' time.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from hivepipe.db.database import Database
+from hivepipe.db.open_sessions import open_turns
+from hivepipe.events.job_plan import Job, Message
+from hivepipe.hook.alive import fate_of
+from hivepipe.jobs.envelope import Envelope, compose
+from hivepipe.operations.client_status import IDLE, client_status
+from hivepipe.times import stored_time
+
+SETTLED_NS = 30 * 10**9  # by then the end of a turn that hooks reported is in the store
+REASON = "by a person, with Esc or No"
+
+
+def interrupted(db: Database, job: Envelope, machine: tuple[str, str, str]) -> Iterator[Message]:
+    """Yield pause messages for each session with an open turn whose process is idle."""
+    for row in open_turns(db):
+        if not fate_of(row, machine).lives:
+            continue
+        session, transcript = row["session_id"], row["transcript_path"]
+        said = client_status(row["pid"], row["pid_started"] or "", session, transcript)
+        if said is None or said.status != IDLE or said.at_ns > job.event_time_ns - SETTLED_NS:
+            continue
+        # A client may notify of a question after the person left it.
+        is_newest = row["waits_for"] or stored_time(said.at_ns) > row["last_active_at"]
+        if said.at_ns > row["state_time_ns"] and is_newest:
+            project = row["project"] or ""
+            parent = replace(job, session=session, instance=row["id"], project=project)
+            for each in (
+                Job("pause_session", {"error": "", "background_tasks": 0}, session[:8]),
+                Job("record_notice", {"kind": "interrupted", "text": REASON}, "interrupted"),
+            ):
+                id = f"{each.operation}-{session}-{said.at_ns}"
+                yield compose(id, each, said.at_ns, parent=parent)

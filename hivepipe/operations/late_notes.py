@@ -1,0 +1,83 @@
+"""Moves the guard's notes that hooks spooled to Redis, each once.
+
+    <folder>/call-notes           hooks append to it, one note per line (hivepipe.queue.spool)
+    <folder>/call-notes.<time>    renamed for processing; removed when Redis has all of it
+    hivepipe:notes:<time>         offset in bytes of the processed part, set in the same transaction
+
+A hook whose file was renamed while it appended repeats the append. A duplicate note changes
+nothing: Redis knows the call by its id.
+"""
+
+import logging
+import time
+from pathlib import Path
+from typing import Any
+
+import orjson
+from redis import Redis
+
+from hivepipe.files.regular_file import regular
+from hivepipe.guard.client import NOTE_FIELDS, SCRIPT, VERDICT_FIELDS, VERDICT_SCRIPT
+from hivepipe.queue.spool import NOTES, all_folders
+
+AT_A_TIME = 200
+KEPT_SECS = 30 * 86_400
+# The number of arguments tells which script a line is for.
+_SCRIPTS = {len(NOTE_FIELDS): SCRIPT, len(VERDICT_FIELDS): VERDICT_SCRIPT}
+
+logger = logging.getLogger(__name__)
+
+
+def take_in_notes(connection: Redis, home: str) -> None:
+    """Execute the notes that hooks spooled. RedisError: the rest is retried."""
+    for folder in map(Path, all_folders(home)):
+        _take(folder)
+        for path in sorted(folder.glob(f"{NOTES}.*")):
+            _run_file(connection, path)
+
+
+def _take(folder: Path) -> None:
+    try:
+        (folder / NOTES).rename(folder / f"{NOTES}.{time.time_ns():020d}")
+    except OSError:  # no file, or a folder without write permission: retried later
+        return
+
+
+def _run_file(connection: Redis, path: Path) -> None:
+    key = f"hivepipe:notes:{path.suffix[1:]}"
+    found: Any = connection.get(key)
+    offset = int(found or 0)
+    try:
+        with open(path, "rb", opener=regular) as file:
+            file.seek(offset)
+            while lines := file.readlines(AT_A_TIME * 300):
+                offset += sum(map(len, lines))
+                _run(connection, lines, key, offset)
+        path.unlink()
+    except OSError as error:
+        logger.warning("%s stays: %s", path, error.strerror)
+        return
+    connection.delete(key)
+
+
+def _run(connection: Redis, lines: list[bytes], key: str, offset: int) -> None:
+    pipe = connection.pipeline()
+    for script, arguments in filter(None, map(_read, lines)):
+        pipe.eval(f"local said\n{script}", 0, str(len(arguments)), *arguments)
+    pipe.set(key, offset, ex=KEPT_SECS)
+    pipe.execute()
+
+
+def _read(line: bytes) -> tuple[str, list[str]] | None:
+    """Return a note's script and arguments; None for an empty or incomplete line."""
+    if not line.strip():
+        return None
+    try:
+        arguments = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        arguments = None
+    is_list = isinstance(arguments, list) and all(isinstance(word, str) for word in arguments)
+    if is_list and len(arguments) in _SCRIPTS:
+        return _SCRIPTS[len(arguments)], arguments
+    logger.warning("a note of a tool call could not be read and is left out")
+    return None

@@ -1,0 +1,111 @@
+"""Session health: the condition of a session from its last event, its process and the clock.
+
+Waiting: a person is asked something. Stalled: a turn is open, no call runs, and there was no
+activity for 15 minutes (`stalled_secs`). Lost: the process is gone, or no activity for 30 minutes
+(`lost_secs`) with an unknown process. A session that waits for a tool, for a person or for
+background work is neither stalled nor lost.
+
+No event reports that a person interrupted a turn (Esc, No), or answered. There the status that
+Claude Code itself reports is used.
+"""
+
+import os
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from hivepipe import settings
+from hivepipe.db.activity import activity_of, processes_of
+from hivepipe.db.listings import Entry, Listings
+from hivepipe.hook.alive import lives
+from hivepipe.operations.client_status import BUSY, IDLE, WAITING, ClientStatus, client_status
+from hivepipe.times import stored_time
+
+_NO_ACTIVITY = {
+    **dict.fromkeys(("calls", "failed", "denied", "warned"), 0),
+    **dict.fromkeys(("task_id", "profile", "waits_for")),
+}
+
+
+def with_activity(store: Listings, sessions: Iterable[Entry]) -> list[Entry]:
+    """Add to each session its condition, last activity, calls, task and profile; newest first."""
+    found = []
+    for session in sessions:
+        own = activity_of(store, session["id"])
+        last = max(session["updated_at"] or "", own.get("last_active_at", ""))
+        processes = processes_of(store, session["id"])
+        alive = _any_lives(processes)
+        entry = {name: own.get(name, nothing) for name, nothing in _NO_ACTIVITY.items()}
+        client = _said_by_client(session, processes) if alive else None
+        state = condition(
+            session["status"],
+            last,
+            waits=not own.get("turn_is_open") or bool(own.get("open_calls")),
+            alive=alive,
+            asks=bool(entry["waits_for"]),
+            turn_is_open=bool(own.get("turn_is_open")),
+            client=client,
+        )
+        entry["waits_for"] = _waits_for(state, client, entry["waits_for"])
+        found.append({**session, **entry, "last_active_at": last, "condition": state})
+    return sorted(found, key=lambda entry: str(entry["last_active_at"]), reverse=True)
+
+
+def condition(
+    status: str,
+    last_active_at: str,
+    *,
+    waits: bool,
+    alive: bool | None,
+    asks: bool = False,
+    turn_is_open: bool = True,
+    client: ClientStatus | None = None,
+) -> str:
+    """Return the status of a session, or waiting, stalled or lost.
+
+    `waits`: for a tool, or for the next prompt; `asks`: the last event was a question to a person;
+    `alive` is None if unknown.
+    """
+    if status not in ("active", "paused"):
+        return status
+    if alive is False:
+        return "lost"
+    if status == "paused":
+        return status
+    said = client.status if client else ""
+    has_news = client is not None and last_active_at < stored_time(client.at_ns)
+    # An idle client asks nothing: 2.1.197 notifies of a question after the person left it.
+    if said == IDLE and turn_is_open and (has_news or asks):
+        return "paused"
+    if said == WAITING or (asks and not (said == BUSY and has_news)):
+        return "waiting"
+    if waits or not last_active_at:
+        return status
+    silence = (datetime.now(UTC) - datetime.fromisoformat(last_active_at)).total_seconds()
+    if silence >= settings.lost_secs() and not alive:
+        return "lost"
+    return "stalled" if silence >= settings.stalled_secs() else status
+
+
+def _waits_for(state: str, client: ClientStatus | None, asked: object) -> object:
+    """Return what a session waits for from a person, or None."""
+    return ((client and client.waits_for) or asked or None) if state == "waiting" else None
+
+
+def _said_by_client(session: Entry, processes: list[Entry]) -> ClientStatus | None:
+    """Return the latest status that a session's processes report, or None."""
+    found = [
+        client_status(
+            each["pid"], each["pid_started"] or "", session["id"], session.get("transcript_path")
+        )
+        for each in processes
+    ]
+    return max(filter(None, found), key=lambda said: said.at_ns, default=None)
+
+
+def _any_lives(processes: list[Entry]) -> bool | None:
+    """Tell whether any of these processes lives; None: some are unknown or on other machines."""
+    here = os.uname().nodename
+    known = [entry for entry in processes if entry["host"] == here and entry["pid"]]
+    if not known or len(known) < len(processes):
+        return None
+    return any(lives(entry["pid"], entry["pid_started"] or "") for entry in known)

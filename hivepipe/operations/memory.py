@@ -1,0 +1,176 @@
+"""Index the memory files of a session's folders, and search them.
+
+The folders are those of a profile (`memory` in its own folder), Claude Code's own folder for the
+project, and those that the user names (`memory_dirs`).
+"""
+
+import hashlib
+import logging
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+from hivepipe import settings
+from hivepipe.agents.memory.chunks import chunks
+from hivepipe.agents.memory.embeddings import Provider, embed, similarity
+from hivepipe.agents.memory.index import AGENT, SWARM, Folder, Hit, MemoryIndex
+from hivepipe.errors import EmbeddingError
+from hivepipe.home import short_hash
+from hivepipe.hook.identity_snapshots import read_regular
+from hivepipe.jobs.envelope import Envelope
+from hivepipe.operations.recall import prepare_recall, usefulness_in
+from hivepipe.operations.workplace import Workplace
+from hivepipe.redact import redact_text
+from hivepipe.summaries.providers import EMBEDDINGS_KEY, read_credentials
+
+SUFFIXES = (".md", ".txt")
+MOST_FILES = 5_000
+AT_ONCE = 64  # texts per request
+WORDS_WEIGHT = 1.0
+RATED_WEIGHT = 0.1
+
+CheckStop = Callable[[], None]
+
+logger = logging.getLogger("hivepipe.memory")
+
+
+def index_path(home: str) -> Path:
+    """Return the path of the index."""
+    return Path(home, "memory.db")
+
+
+def index_memory(workplace: Workplace, job: Envelope) -> None:
+    """Update the index from the folders of a session."""
+    with closing(MemoryIndex(index_path(workplace.home))) as index:
+        for folder in _named_folders(job):
+            index.remember_folder(folder)
+        catch_up(index, workplace.check_stop)
+        prepare_recall(workplace.home, index)
+        embed_missing(index, workplace.check_stop)
+
+
+def _named_folders(job: Envelope) -> Iterator[Folder]:
+    """Yield the folders of a job; one inside the profile's folder is the agent's, others the
+    swarm's.
+    """
+    own = job.text("profile_folder")
+    for path in job.text("folders").split("\n"):
+        if not path.startswith("/"):
+            continue
+        is_own = bool(own) and f"{path}/".startswith(f"{own}/")
+        swarm = job.text("swarm") or f"swarm-{short_hash(job.project)}"
+        yield Folder(path, *((AGENT, job.text("profile_id")) if is_own else (SWARM, swarm)))
+
+
+def catch_up(index: MemoryIndex, check_stop: CheckStop = lambda: None) -> int:
+    """Index changed files and remove missing ones; return how many were indexed."""
+    for named in (settings.variable("HIVEPIPE_MEMORY_DIRS") or "").split(":"):
+        if named.startswith("/"):
+            index.remember_folder(Folder(os.path.realpath(named), SWARM, ""))
+    changed = 0
+    for folder in index.folders():
+        known = {row["path"]: row for row in index.files(folder.path)}
+        for path, stamp in _files_in(folder.path):
+            check_stop()
+            row = known.pop(path, None)
+            if row is None or (row["size"], row["mtime_ns"]) != stamp:
+                changed += _index(index, folder.path, path, stamp, row["sha256"] if row else "")
+        for path in known:
+            index.remove(path)
+    return changed
+
+
+def _index(index: MemoryIndex, folder: str, path: str, stamp: tuple[int, int], before: str) -> bool:
+    data = read_regular(path)
+    if data is None:
+        index.remove(path)
+        return False
+    digest = hashlib.sha256(data).hexdigest()
+    if digest == before:
+        index.touch(path, stamp)
+        return False
+    text = redact_text(data.decode("utf-8", "replace"))
+    index.put(path, folder, stamp, digest, chunks(text))
+    return True
+
+
+def _files_in(folder: str) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Yield path and (size, modification time) of a folder's memory files; links are skipped."""
+    count = 0
+    for root, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            path = f"{root}/{name}"
+            if not name.endswith(SUFFIXES) or name.startswith("."):
+                continue
+            try:
+                status = os.lstat(path)
+            except OSError:
+                continue
+            count += 1
+            if count > MOST_FILES:
+                logger.warning(
+                    "%s has more than %d files: the rest is left out", folder, MOST_FILES
+                )
+                return
+            if stat.S_ISREG(status.st_mode):
+                yield path, (status.st_size, status.st_mtime_ns)
+
+
+# ---- search by meaning
+
+
+def provider() -> Provider | None:
+    """Return the user's embeddings provider; None: search by words only."""
+    url = settings.variable("HIVEPIPE_EMBEDDINGS_URL")
+    model = settings.variable("HIVEPIPE_EMBEDDINGS_MODEL")
+    if not url or not model:
+        return None
+    key = settings.environment(EMBEDDINGS_KEY) or read_credentials().get(EMBEDDINGS_KEY, "")
+    return Provider(url, model, key.strip())
+
+
+def embed_missing(index: MemoryIndex, check_stop: CheckStop = lambda: None) -> None:
+    """Embed the chunks without a vector; a provider's failure is logged as a warning."""
+    asked = provider()
+    if asked is None:
+        return
+    try:
+        while missing := index.without_vector(asked.model, AT_ONCE):
+            check_stop()
+            vectors = embed(asked, [text for _, text in missing])
+            ids = [id for id, _ in missing]
+            index.put_vectors(asked.model, zip(ids, vectors, strict=True))
+    except EmbeddingError as error:
+        logger.warning("memories are found by words alone: %s", error)
+
+
+def search(home: str, index: MemoryIndex, query: str, words: str, limit: int) -> list[Hit]:
+    """Return the best chunk of each file, by words and, if there is a provider, by meaning.
+
+    `words`: the query in FTS5 syntax. Useful ratings raise the score, others lower it.
+    """
+    by_words = index.find_words(words, 10 * limit) if words else []
+    best = max((score for _, score in by_words), default=0.0) or 1.0
+    scores = {chunk: WORDS_WEIGHT * score / best for chunk, score in by_words}
+    asked = provider()
+    if asked is not None:
+        try:
+            (vector,) = embed(asked, [redact_text(query)])
+            for chunk, other in index.vectors(asked.model):
+                scores[chunk] = scores.get(chunk, 0.0) + similarity(vector, other)
+        except EmbeddingError as error:
+            logger.warning("found by words alone: %s", error)
+    rated = usefulness_in(home)
+    found: dict[str, Hit] = {}
+    for chunk, score in scores.items():
+        hit = index.hit(chunk, score)
+        if hit is None:
+            continue
+        rating = max(-5, min(5, rated.get(os.path.basename(hit.path), 0)))
+        hit = Hit(hit.path, hit.scope, hit.owner, hit.text, score + RATED_WEIGHT * rating)
+        if hit.path not in found or found[hit.path].score < hit.score:
+            found[hit.path] = hit
+    return sorted(found.values(), key=lambda hit: (-hit.score, hit.path))[:limit]

@@ -1,0 +1,149 @@
+"""Identity files, memory index and pm2 processes at the start and end of a profile's session.
+
+At the start the profile's folder is made, its files are read, and newer versions of the store are
+written there. At the end changed files are taken in, and previous contents are restored.
+"""
+
+import logging
+import time
+from contextlib import closing, suppress
+from pathlib import Path
+
+from hivepipe.agents.memory.index import MemoryIndex
+from hivepipe.db import profiles
+from hivepipe.db.database import Database
+from hivepipe.db.location import database_path
+from hivepipe.errors import BadEnvelopeError
+from hivepipe.events.claude_code import CLAUDE_MD, IDENTITY_FILES, valid_id
+from hivepipe.events.job_plan import Job
+from hivepipe.home import make_folders
+from hivepipe.hook.identity_snapshots import keep, read_regular
+from hivepipe.jobs.envelope import Envelope
+from hivepipe.operations.identity_files import give_back, is_ours, replace
+from hivepipe.operations.memory import catch_up, embed_missing, index_path
+from hivepipe.operations.pm2 import end_tunnels
+from hivepipe.operations.profiles import digest_of, trouble_of
+from hivepipe.operations.recall import prepare_recall
+from hivepipe.operations.workplace import Workplace
+
+KEPT_DAYS = 7
+
+logger = logging.getLogger("hivepipe.profiles")
+
+
+def sync_profile(workplace: Workplace, job: Envelope) -> None:
+    """Synchronise the files of a profile when one of its sessions starts."""
+    profile, folder = valid_id(job.text("profile_id")), job.text("folder")
+    if not profile or not folder.startswith("/"):
+        raise BadEnvelopeError("no profile, or no folder")
+    make_folders(folder)
+    with closing(Database(database_path(workplace.home))) as db:
+        for name in IDENTITY_FILES:
+            _bring(db, workplace.home, profile, Path(folder, name))
+        _take_in(db, workplace, job, profile, folder)
+    _remove_old_copies(workplace.home)
+
+
+def finish_process(workplace: Workplace, job: Envelope) -> None:
+    """Clean up after the process of a session, which ended by SessionEnd or was found gone."""
+    with closing(Database(database_path(workplace.home))) as db:
+        own = profiles.profile_of_session(db, job.session)
+        is_last = own is not None and not profiles.other_sessions_in_folder(
+            db, job.session, own["folder"]
+        )
+        # Asked before the folder's current content becomes a version.
+        known = _known_claude_md(db, own["profile_id"], own["folder"]) if own else set()
+        if own is not None:
+            _take_in(db, workplace, job, own["profile_id"], own["folder"])
+    if own is not None and is_last:
+        path = Path(own["folder"], CLAUDE_MD)
+        refusal = give_back(workplace.home, path, known)
+        if refusal:
+            logger.warning("%s stays as it is: %s", path, refusal)
+    _index_memories(workplace.home)
+    end_tunnels(workplace.home, job.session)
+
+
+def _index_memories(home: str) -> None:
+    """Index memory files that no tool of Claude wrote, if there is an index."""
+    if index_path(home).exists():
+        with closing(MemoryIndex(index_path(home))) as index:
+            catch_up(index)
+            prepare_recall(home, index)
+            embed_missing(index)
+
+
+def _bring(db: Database, home: str, profile: str, path: Path) -> None:
+    """Write the store's newer version to the folder, if the file there is an old copy."""
+    current = profiles.current_version(db, profile, path.name)
+    if current is None or digest_of(current["text"].encode()) != current["sha256"]:
+        return  # no version, or a secret was redacted from it
+    if path.name == CLAUDE_MD:
+        others = profiles.others_in_folder(db, profile, str(path.parent))
+        if not profiles.writes_claude_md(db, profile) or others:
+            return
+    else:
+        found = read_regular(str(path))
+        if found is not None and not _is_old_copy(db, profile, path, digest_of(found)):
+            return
+    keeps = path.name == CLAUDE_MD
+    known = _known_claude_md(db, profile, str(path.parent)) if keeps else set()
+    refusal = replace(home, path, current["text"], keeps_before=keeps, known=known)
+    if refusal:
+        logger.warning("%s of profile %s is not written: %s", path.name, profile, refusal)
+
+
+def _is_old_copy(db: Database, profile: str, path: Path, digest: str) -> bool:
+    """Tell whether the file is unchanged since it was last read."""
+    known = profiles.baseline(db, profile, str(path.parent), path.name)
+    return digest == known if known else profiles.is_version(db, profile, path.name, digest)
+
+
+def _take_in(db: Database, workplace: Workplace, job: Envelope, profile: str, folder: str) -> None:
+    """Hand back the current files; the handler of sync_identity decides which are new."""
+    jobs = []
+    for name in IDENTITY_FILES:
+        data = read_regular(f"{folder}/{name}")
+        is_theirs = name == CLAUDE_MD and _is_the_users(db, workplace.home, profile, folder)
+        if data is None or is_theirs or trouble_of(data):
+            continue
+        snapshot = keep(workplace.home, f"{folder}/{name}", job.event_time_ns)
+        if snapshot:
+            payload: dict[str, object] = {
+                "profile_id": profile,
+                "folder": folder,
+                "name": name,
+                "snapshot": snapshot,
+                "source": "session_sync",
+            }
+            jobs.append(Job("sync_identity", payload, name))
+    if jobs:
+        workplace.hand_back(job, jobs)
+
+
+def _is_the_users(db: Database, home: str, profile: str, folder: str) -> bool:
+    """True if CLAUDE.md holds the user's own text (ours not written yet, or already restored)."""
+    return (
+        not is_ours(home, Path(folder, CLAUDE_MD))
+        and profiles.writes_claude_md(db, profile)
+        and profiles.current_version(db, profile, CLAUDE_MD) is not None
+    )
+
+
+def _known_claude_md(db: Database, profile: str, folder: str) -> set[str]:
+    """Return the hash of CLAUDE.md if the store has this version, so that replacing it loses
+    nothing.
+    """
+    data = read_regular(f"{folder}/{CLAUDE_MD}")
+    if data is None or not profiles.is_version(db, profile, CLAUDE_MD, digest_of(data)):
+        return set()
+    return {digest_of(data)}
+
+
+def _remove_old_copies(home: str) -> None:
+    """Remove old snapshots: they were taken in long ago, or never will be."""
+    with suppress(FileNotFoundError):
+        # The names that hooks give them
+        for path in Path(home, "identity").glob("[0-9]*_[0-9]*_*"):
+            if path.is_file() and time.time() - path.stat().st_mtime > KEPT_DAYS * 86_400:
+                path.unlink(missing_ok=True)

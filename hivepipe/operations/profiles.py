@@ -1,0 +1,189 @@
+"""Profiles: which sessions belong to them, and the versions of their identity files.
+
+A version is identified by the hash of its bytes. An agent's edit is stored as it was at that moment
+(`self_edit`). A file found at the start or end of a session (`session_sync`) is stored only if it
+differs from the folder's last known content and from every older version, so that an old copy never
+replaces a newer edit.
+"""
+
+import hashlib
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hivepipe.config.trust import untrusted
+from hivepipe.db import profiles
+from hivepipe.db.database import Database, opened
+from hivepipe.db.history import insert_log
+from hivepipe.db.location import database_path
+from hivepipe.errors import BadEnvelopeError, ProfileError
+from hivepipe.events.claude_code import IDENTITY_FILES, valid_id
+from hivepipe.home import locate
+from hivepipe.hook.identity_snapshots import MOST_BYTES, read_regular
+from hivepipe.jobs.envelope import Envelope
+from hivepipe.times import now
+
+LEAST_CHARS = 100
+_UNTRUSTED = "it lies in a work tree, and nobody said `hivepipe trust` to it as it is"
+SOURCES = ("self_edit", "session_sync", "lead", "cli")
+
+logger = logging.getLogger("hivepipe.profiles")
+
+
+def enter_profile(db: Database, job: Envelope) -> None:
+    """Record that a session belongs to a profile."""
+    profiles.add_profile(db, _profile(job), job.time)
+    profiles.enter_profile(db, job)
+
+
+def sync_identity(db: Database, job: Envelope) -> None:
+    """Store one identity file from its snapshot."""
+    profile, name, source = _profile(job), job.text("name"), job.text("source")
+    if name not in IDENTITY_FILES or source not in SOURCES:
+        raise BadEnvelopeError("not an identity file, or of an unknown source")
+    data = read_regular(_snapshot_path(job))
+    if data is None:
+        logger.warning("%s of %s: its copy is gone", name, profile)
+        return
+    profiles.add_profile(db, profile, job.time)
+    folder, digest = job.text("folder"), digest_of(data)
+    refusal = trouble_of(data)
+    if refusal:
+        message = f"{name} of profile {profile} is not taken in: {refusal}"
+        insert_log(db, job, "WARNING", message, "{}")
+        return
+    if _is_news(db, profile, folder, name, digest, source):
+        if untrusted(locate(".").home, [(f"{folder}/{name}", digest)]):
+            message = f"{name} of profile {profile} is not taken in: {_UNTRUSTED}"
+            insert_log(db, job, "WARNING", message, "{}")
+            return
+        profiles.add_version(
+            db,
+            profile=profile,
+            name=name,
+            sha256=digest,
+            text=data.decode(),
+            source=source,
+            session=job.session,
+            time=job.time,
+            time_ns=job.event_time_ns,
+            job_id=job.id,
+        )
+    profiles.set_baseline(db, profile, folder, name, digest, job.event_time_ns)
+
+
+def _is_news(db: Database, profile: str, folder: str, name: str, digest: str, source: str) -> bool:
+    current = profiles.current_version(db, profile, name)
+    if current is None:
+        return True
+    if source != "session_sync":
+        return bool(current["sha256"] != digest)
+    known = profiles.baseline(db, profile, folder, name)
+    return bool(known) and known != digest and not profiles.is_version(db, profile, name, digest)
+
+
+def trouble_of(data: bytes) -> str:
+    """Return why such a file is not taken in; "" if it is."""
+    if len(data) > MOST_BYTES:
+        return f"it has more than {MOST_BYTES // 1024} kB"
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return "it is not UTF-8"
+    characters = len(text.strip())
+    if "\0" in text:
+        return "it is no text"
+    return f"{characters} characters, at least {LEAST_CHARS}" if characters < LEAST_CHARS else ""
+
+
+def digest_of(data: bytes) -> str:
+    """Return the hash that identifies a version."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def _snapshot_path(job: Envelope) -> str:
+    """Return the path of a job's snapshot; its name must be an id, not a path."""
+    name = job.text("snapshot")
+    if not valid_id(name):
+        raise BadEnvelopeError("the snapshot is not a name")
+    return f"{locate('.').home}/identity/{name}"
+
+
+def _profile(job: Envelope) -> str:
+    profile = valid_id(job.text("profile_id"))
+    if not profile:
+        raise BadEnvelopeError("profile_id is not a valid id")
+    return profile
+
+
+# ---- `hivepipe profile`
+
+
+class ProfileBook:
+    """Changes to the profiles of a home; they take effect at once."""
+
+    def __init__(self, db: Database) -> None:
+        """Keep the database; the caller closes it."""
+        self._db = db
+
+    def change(self, named: str, role: str | None, write_claude_md: bool | None) -> str:
+        """Add a profile or change the given values of one; return its id."""
+        profile = self.named(named)
+        at, _ = now()
+        with self._db.transaction():
+            profiles.add_profile(self._db, profile, at)
+            profiles.change_profile(self._db, profile, role, write_claude_md, at)
+        return profile
+
+    def named(self, text: str) -> str:
+        """Return the id; ProfileError: it is not valid."""
+        profile = valid_id(text)
+        if not profile:
+            raise ProfileError(f"{text!r} cannot be an id: letters, digits, '.', '_', '-'")
+        return profile
+
+    def put(self, profile: str, name: str, data: bytes, source: str) -> bool:
+        """Make this the current version of a file; return False if it is already."""
+        refusal = trouble_of(data)
+        if refusal:
+            raise ProfileError(f"{name} is not taken in: {refusal}")
+        digest, (at, time_ns) = digest_of(data), now()
+        with self._db.transaction():
+            current = profiles.current_version(self._db, profile, name)
+            if current is not None and current["sha256"] == digest:
+                return False
+            profiles.add_profile(self._db, profile, at)
+            profiles.add_version(
+                self._db,
+                profile=profile,
+                name=name,
+                sha256=digest,
+                text=data.decode(),
+                source=source,
+                session="",
+                time=at,
+                time_ns=time_ns,
+                job_id=f"{source}-{time_ns}",
+            )
+        return True
+
+    def versions(self, profile: str) -> int:
+        """Return the number of file versions; ProfileError: there is no such profile."""
+        found = profiles.count_versions(self._db, profile)
+        if found is None:
+            raise ProfileError(f"no profile has the id {profile}")
+        return found
+
+    def remove(self, profile: str) -> None:
+        """Remove a profile; ProfileError: an open session uses it, and would add it again."""
+        with self._db.transaction():
+            if sessions := profiles.open_sessions(self._db, profile):
+                raise ProfileError(f"session {sessions[0]} works as {profile}: end it first")
+            profiles.remove_profile(self._db, profile)
+
+
+@contextmanager
+def profile_book(home: str) -> Iterator[ProfileBook]:
+    """Open the profiles of a home; StoreError: the database cannot be used."""
+    with opened(database_path(home)) as db:
+        yield ProfileBook(db)

@@ -1,0 +1,77 @@
+"""prune: find outdated rows, and hand back their deletion in small jobs."""
+
+import logging
+from contextlib import closing
+from pathlib import Path
+
+from hivepipe.config.retention import limits_of
+from hivepipe.db import retention
+from hivepipe.db.database import Database
+from hivepipe.db.location import database_path
+from hivepipe.errors import BadEnvelopeError, RetentionError
+from hivepipe.events.job_plan import Job
+from hivepipe.files.deletion_log import record
+from hivepipe.files.manifest import Manifest
+from hivepipe.jobs.envelope import Envelope
+from hivepipe.operations.workplace import Workplace
+from hivepipe.queue.connection import connect
+from hivepipe.queue.deduplication import oldest_job_time
+from hivepipe.times import stored_time
+
+KEYS_PER_JOB = 500
+KEYS_PER_RUN = 50_000
+DAY_NS = 86_400 * 10**9
+
+logger = logging.getLogger("hivepipe.prune")
+
+
+def prune(workplace: Workplace, job: Envelope) -> None:
+    """Hand back the deletion of all rows that are outdated at the time of the event."""
+    if job.event_time_ns < Manifest(workplace.home).installed_at() * 1e9 + DAY_NS:
+        return
+    with closing(Database(database_path(workplace.home))) as db:
+        for table, days in _days(workplace.home).items():
+            workplace.check_stop()
+            before = stored_time(job.event_time_ns - int(days * DAY_NS))
+            if table == "applied":
+                before = min(before, _horizon(workplace, before))
+            keys = retention.outdated(db, table, before, KEYS_PER_RUN)
+            if keys:
+                rule = f"{days:g} days"
+                record(workplace.home, "rows", table, days * 86_400, rule, len(keys))
+            workplace.hand_back(job, _deletions(table, before, keys))
+
+
+def _days(home: str) -> dict[str, float]:
+    """Return table -> days of retention; without readable limits, rows of hives are kept."""
+    try:
+        return retention.DAYS | dict.fromkeys(retention.HIVE, limits_of(home).workers)
+    except RetentionError as error:
+        logger.warning("%s", error)
+        return {**retention.DAYS}
+
+
+def _horizon(workplace: Workplace, otherwise: str) -> str:
+    """Return the limit for `applied`: a job that may still come must find that it was applied."""
+    with connect(workplace.address) as connection:
+        return oldest_job_time(connection, Path(workplace.home, "spool")) or otherwise
+
+
+def _deletions(table: str, before: str, keys: list[str | int]) -> list[Job]:
+    return [
+        Job(
+            "delete_outdated",
+            {"table": table, "before": before, "keys": [*keys[at : at + KEYS_PER_JOB]]},
+            table,
+        )
+        for at in range(0, len(keys), KEYS_PER_JOB)
+    ]
+
+
+def delete_outdated(db: Database, job: Envelope) -> None:
+    """Delete some of the rows that `prune` found."""
+    table, keys = job.text("table"), job.payload.get("keys")
+    if not retention.is_pruned(table) or not isinstance(keys, list):
+        raise BadEnvelopeError("nothing to delete")
+    known = [key for key in keys if isinstance(key, str | int)]
+    retention.delete(db, table, job.text("before"), known)

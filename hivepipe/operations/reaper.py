@@ -1,0 +1,185 @@
+"""reap_sessions: end the sessions of dead processes.
+
+A Claude Code that was killed sends no SessionEnd. The reaper enqueues the same jobs, at the time of
+the last event of that instance, so that any later event outweighs them. As with any SessionEnd, the
+session ends only if no instance is left in it.
+"""
+
+import logging
+import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing, suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from hivepipe.db.database import Database, Row
+from hivepipe.db.location import database_path
+from hivepipe.db.open_sessions import open_sessions, running_instances, unconcluded_sessions
+from hivepipe.events.claude_code import parse_event
+from hivepipe.events.job_plan import Context, Job, Message, dumps, encode, plan
+from hivepipe.home import read_small
+from hivepipe.hook.alive import UNKNOWN, fate_of
+from hivepipe.hook.instance import Instance, forget, remembered, this_machine
+from hivepipe.jobs.agent_expiry import moment
+from hivepipe.jobs.envelope import Envelope, compose
+from hivepipe.operations.interrupted import interrupted
+from hivepipe.operations.workplace import Workplace
+from hivepipe.queue.connection import connect
+from hivepipe.queue.hand_back import enqueue_periodic
+
+SILENT = timedelta(days=7)  # for a session whose process cannot be seen from here
+FORGOTTEN_DAYS = 30  # for an instance's file, likewise
+_BESIDE = (".checkpoint", ".settings")  # suffixes of the other files of an instance
+CONCLUDED_AFTER_NS = 60 * 10**9  # after an end: by then its own job has had the time
+BUSY_TIMEOUT_SECS = 0.1
+MESSAGES_AT_A_TIME = 500
+
+logger = logging.getLogger("hivepipe.reaper")
+
+
+def reap_sessions(workplace: Workplace, job: Envelope) -> None:
+    """End the sessions whose processes are gone, mark the instances, and remove their files."""
+    machine = this_machine()
+    with closing(Database(database_path(workplace.home), BUSY_TIMEOUT_SECS)) as db:
+        instances = running_instances(db)
+        sessions = [list(rows) for _, rows in groupby(open_sessions(db), lambda row: row[0])]
+        pauses = list(interrupted(db, job, machine))
+        left = unconcluded_sessions(db, job.event_time_ns - CONCLUDED_AFTER_NS)
+    gone = [row for row in instances if fate_of(row, machine).lives is False]
+    ends = [end for rows in sessions for end in _ends(rows, machine, job.event_time_ns)]
+    messages = [*pauses, *_losses(job, gone), *_conclusions(job, left)]
+    for end in ends:
+        messages += _session_end(end)
+        logger.info("reaped %s: %s", end.row["session_id"], end.reason)
+    _enqueue(workplace.address, messages)
+    _remove_markers(workplace.home, [end.row for end in ends])
+    _remove_files(workplace.home, {row["id"] for row in gone})
+
+
+class _End(NamedTuple):
+    """The end of a session for one instance, with the time of its last event."""
+
+    row: Row
+    reason: str
+    heard_ns: int
+
+
+def _ends(rows: list[Row], machine: tuple[str, str, str], now_ns: int) -> Iterator[_End]:
+    """Yield the ends of one session; `rows`: one for each instance that is or was in it."""
+    inside = [row for row in rows if row["assignment"] == "active"]
+    fates = [(row, fate_of(row, machine) if row["id"] else UNKNOWN) for row in inside]
+    gone = [(row, fate.reason) for row, fate in fates if fate.lives is False]
+    if gone:
+        # If all are gone, the last event of the session counts for each.
+        heard_ns = rows[0]["state_time_ns"] if len(gone) == len(inside) else 0
+        for row, reason in gone:
+            yield _End(row, reason, max(row["assigned_time_ns"], heard_ns))
+    elif inside or not rows[-1]["instance_id"]:
+        silent = _last_sign(rows) < datetime.fromtimestamp(now_ns / 1e9, UTC) - SILENT
+        if silent and not any(fate.lives for _, fate in fates):
+            for row in inside or rows[-1:]:
+                yield _End(row, "silent for a week", _last_event_ns(rows))
+    else:  # the processes continue in other sessions, or an event came after their ends
+        last = max(rows, key=lambda row: row["assigned_time_ns"])
+        reason = fate_of(last, machine).reason or "left by its process"
+        yield _End(last, reason, _last_event_ns(rows))
+
+
+def _last_sign(rows: list[Row]) -> datetime:
+    signs = [moment(row[column]) for row in rows for column in ("updated_at", "last_seen")]
+    return max(filter(None, signs), default=datetime.now(UTC))
+
+
+def _last_event_ns(rows: list[Row]) -> int:
+    heard_ns = ("state_time_ns", "last_end_ns", "checkpoint_time_ns", "assigned_time_ns")
+    return max(row[column] or 0 for row in rows for column in heard_ns)
+
+
+def _session_end(end: _End) -> list[Message]:
+    """Return the messages of a SessionEnd, dated just after the last event.
+
+    They contain that time, so that an end that an event outweighs is no duplicate of the next one.
+    """
+    last = end.row
+    said = {
+        "hook_event_name": "SessionEnd",
+        "session_id": last["session_id"],
+        "transcript_path": last["transcript_path"] or "",
+        "cwd": last["project"] or "",
+        "reason": end.reason,
+        "heard_ns": end.heard_ns,
+    }
+    event = parse_event("SessionEnd", dumps(said).encode())
+    if event is None:
+        return []
+    context = Context(
+        event_time_ns=end.heard_ns + 1,
+        session=last["session_id"],
+        own_session=last["session_id"],
+        instance=last["instance_id"] or "",
+        project=last["project"] or "",
+        cwd=last["project"] or "",
+        swarm=last["swarm_id"] or "",
+    )
+    return encode(plan(event, context), event, context)
+
+
+def _losses(job: Envelope, gone: Iterable[Row]) -> Iterator[Message]:
+    for row in gone:
+        parent = replace(job, instance=row["id"])
+        lost = Job("lose_instance", {}, row["id"])
+        yield compose(f"{job.id}-{row['id']}", lost, job.event_time_ns, parent=parent)
+
+
+def _conclusions(job: Envelope, ended: Iterable[Row]) -> Iterator[Message]:
+    """Yield follow-up jobs for sessions whose last instance ended without a SessionEnd."""
+    for row in ended:
+        parent = replace(job, session=row["id"], instance="", project=row["project"] or "")
+        payload: dict[str, object] = {"path": row["transcript_path"] or "", "claude": ""}
+        conclusion = Job("conclude_session", payload, row["id"][:8])
+        yield compose(f"{job.id}-{row['id']}", conclusion, job.event_time_ns, parent=parent)
+
+
+def _enqueue(address: str, messages: list[Message]) -> None:
+    if not messages:
+        return
+    with closing(connect(address)) as connection:
+        for at in range(0, len(messages), MESSAGES_AT_A_TIME):
+            enqueue_periodic(connection, address, messages[at : at + MESSAGES_AT_A_TIME])
+
+
+def _remove_markers(home: str, ended: Iterable[Row]) -> None:
+    for row in ended:
+        id, pid = row["instance_id"] or "", row["pid"] or 0
+        is_known_by_pid = remembered(home, str(pid)).get("id") == id
+        key = str(pid) if is_known_by_pid else id
+        with suppress(OSError):
+            forget(home, Instance(key, id, pid, "", ""), row["session_id"])
+
+
+def _remove_files(home: str, gone: set[str]) -> None:
+    """Remove the files of these instances, and of those that were not changed for a month."""
+    with suppress(FileNotFoundError):
+        for path in Path(home, "instances").iterdir():
+            text = read_small(str(path))
+            if path.suffix in _BESIDE or not _is_hooks(path, text):
+                continue
+            owner = text.partition("\n")[0].removeprefix("id=")
+            is_old = time.time() - path.stat().st_mtime > FORGOTTEN_DAYS * 86_400
+            if owner in gone or is_old:
+                for each in (path, *[path.with_name(path.name + end) for end in _BESIDE]):
+                    with suppress(OSError):
+                        os.unlink(each)
+
+
+def _is_hooks(path: Path, text: str) -> bool:
+    """Tell whether a hook wrote this file: its name is a pid, or the id of its instance."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    if path.name.isascii() and path.name.isdigit():
+        return not text or text.startswith("id=")  # empty: the hook was killed
+    return text.startswith(f"id={path.name}\n")

@@ -1,0 +1,99 @@
+"""operation -> handler, and `execute`: a job is applied once, in the transaction of its effect."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from hivepipe.db.applied import count_effectless, mark_applied
+from hivepipe.db.assignments import session_of_instance
+from hivepipe.db.database import Database
+from hivepipe.db.forget import is_forgotten
+from hivepipe.db.legacy_rows import import_row
+from hivepipe.db.sessions import newest_open_session
+from hivepipe.errors import UnknownOperationError
+from hivepipe.jobs.envelope import Envelope
+from hivepipe.operations import agents, history, sessions, slots, tasks, usage
+from hivepipe.operations.lazy_handler import Deferred
+
+
+def _do_nothing(_db: Database, _job: Envelope) -> None:
+    """Do nothing; `execute` records the job's id."""
+
+
+HANDLERS: dict[str, Callable[[Database, Envelope], None]] = {
+    "probe": _do_nothing,
+    "start_session": sessions.start_session,
+    "activate_session": sessions.activate_session,
+    "pause_session": sessions.pause_session,
+    "end_session": sessions.end_session,
+    "update_checkpoint": sessions.update_checkpoint,
+    "update_instance": sessions.update_instance,
+    "assign_task": tasks.assign_task,
+    "insert_agent": agents.insert_agent,
+    "fail_agent": agents.fail_agent,
+    "start_agent": agents.start_agent,
+    "finish_agent": agents.finish_agent,
+    "insert_log": history.insert_log,
+    "record_notice": history.record_notice,
+    "record_goal": history.record_goal,
+    "enter_profile": Deferred("profiles.enter_profile"),
+    "sync_identity": Deferred("profiles.sync_identity"),
+    "record_prompt": history.record_prompt,
+    "record_skill": history.record_skill,
+    "record_usage": usage.record_usage,
+    "record_status": Deferred("hive.record_status"),
+    "lose_instance": sessions.lose_instance,
+    "record_slot": slots.record_slot,
+    "delete_outdated": Deferred("prune.delete_outdated"),
+    "record_alert": Deferred("alerts.record_alert"),
+    "import_row": import_row,
+    "count_dropped": Deferred("prune_files.count_dropped"),
+    "record_summary": Deferred("summaries.record_summary"),
+    "record_recall": Deferred("recall.record_recall"),
+}
+
+# Operations whose rows belong to no session, or that name it themselves.
+_OF_NO_SESSION = (
+    "probe",
+    "record_usage",
+    "record_status",
+    "lose_instance",
+    "record_slot",
+    "delete_outdated",
+    "record_alert",
+    "count_dropped",
+    "import_row",
+)
+
+
+def execute(db: Database, job: Envelope) -> None:
+    """Execute one job inside the caller's transaction; a job that was applied does nothing.
+
+    On JobError and sqlite3.Error the caller rolls back.
+    """
+    handler = HANDLERS.get(job.operation)
+    if handler is None:
+        raise UnknownOperationError(f"no handler for operation {job.operation!r}")
+    if not mark_applied(db, job):
+        return
+    if not job.session and job.operation not in _OF_NO_SESSION:
+        job = replace(job, session=_session_of(db, job))
+        if not job.session:
+            count_effectless(db, "no_session", job)
+            return
+    if is_forgotten(db, job.session):
+        count_effectless(db, "forgotten", job)
+        return
+    handler(db, job)
+    slots.record_own_slot(db, job)
+
+
+def _session_of(db: Database, job: Envelope) -> str:
+    """Return the session of an event that named none, from the store; "" if there is none.
+
+    Tier "own" uses only the instance's assignment: a guess could put the checkpoints of one
+    instance into the session of another.
+    """
+    found = session_of_instance(db, job.instance)
+    if not found and job.text("tier") == "any":
+        found = newest_open_session(db, job.project)
+    return found

@@ -1,0 +1,69 @@
+"""conclude_session: the follow-up work of a session's end, done once for each end.
+
+While other instances are in the session, a SessionEnd has no follow-up work. The events of the
+instances come in any order; the one that is stored last finds the session ended.
+"""
+
+from contextlib import closing
+
+from hivepipe.db.applied import mark_applied
+from hivepipe.db.assignments import end_is_stored
+from hivepipe.db.database import Database
+from hivepipe.db.forget import is_forgotten
+from hivepipe.db.location import database_path
+from hivepipe.db.session_state import claim_end, process_ended
+from hivepipe.db.sessions import is_deleted, session_exists
+from hivepipe.errors import MissingParentError
+from hivepipe.events.job_plan import SETTLE_SECS, Job
+from hivepipe.jobs.envelope import Envelope
+from hivepipe.operations.workplace import Workplace
+
+BUSY_TIMEOUT_SECS = 0.1
+
+
+def conclude_session(workplace: Workplace, job: Envelope) -> None:
+    """Hand back the jobs that archive the transcript, summarise it, and clean up after the process.
+
+    MissingParentError: the end itself is not stored yet.
+    """
+    with closing(Database(database_path(workplace.home), BUSY_TIMEOUT_SECS)) as db:
+        with db.transaction():
+            is_over = _is_over(db, job)
+        follows = [*_archive(job), *_clean_up(db, job)] if is_over else []
+    if follows:
+        workplace.hand_back(job, follows)
+
+
+def _is_over(db: Database, job: Envelope) -> bool:
+    """Tell whether the session has ended and this job may do its follow-up work."""
+    mark_applied(db, job)
+    if not session_exists(db, job.session):
+        if not job.session or is_deleted(db, job.session) or is_forgotten(db, job.session):
+            return True
+        raise MissingParentError(f"session {job.session} does not exist")
+    if job.instance and not end_is_stored(db, job):
+        raise MissingParentError(f"the end of session {job.session} is not stored yet")
+    return claim_end(db, job.session, job.id)
+
+
+def _clean_up(db: Database, job: Envelope) -> list[Job]:
+    """Return the cleanup job; [] if every process continues in another session."""
+    if not process_ended(db, job.session):
+        return []
+    return [Job("finish_process", {}, job.session[:8])]
+
+
+def _archive(job: Envelope) -> list[Job]:
+    """Return the job that archives the transcript; delayed, as it is written after the event."""
+    if not job.text("path"):
+        return []
+    payload: dict[str, object] = {
+        "path": job.text("path"),
+        "kind": "main",
+        "agent_id": "",
+        "agent_type": "",
+        "claude": job.text("claude"),
+        "ends": True,
+        "settle_s": SETTLE_SECS[-1],
+    }
+    return [Job("archive_transcript", payload, job.session[:8])]

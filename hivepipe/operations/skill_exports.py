@@ -1,0 +1,122 @@
+"""skill-usage.json and its index: written after ten uses, or thirty seconds.
+
+The store shows which uses the files lack, so that writers of uses need not notify this module. The
+lock's file holds the number of the last exported use.
+"""
+
+import logging
+import os
+import time
+from datetime import UTC, datetime
+
+from hivepipe.db.listings import listings
+from hivepipe.db.location import database_path
+from hivepipe.db.skills import last_skill_use, skill_statistics, skill_uses_since
+from hivepipe.errors import StoreError
+from hivepipe.files.change_stamp import Stamp, stamp
+from hivepipe.files.export_folder import locked
+from hivepipe.files.hook_log import log_line
+from hivepipe.files.manifest import Manifest
+from hivepipe.home import kept_folder, logs_folder
+from hivepipe.jobs.retry import file_delay_secs
+from hivepipe.operations.found_exports import USAGE, USAGE_INDEX, take_in_exports
+from hivepipe.skills.exports import index_json, usage_json
+from hivepipe.skills.statistics import local_day
+
+LOCK = "skill-usage"
+USES = 10
+AGE_SECS = 30.0
+LOOK_EVERY_SECS = 5.0  # a check reads as much as a short turn
+
+logger = logging.getLogger("hivepipe.exports")
+
+
+class SkillExports:
+    """The two files of one home."""
+
+    def __init__(self, home: str) -> None:
+        """Set up; nothing is read yet."""
+        self._home = home
+        self._exported: int | None = None  # the last exported use, if it is known
+        self._failures = 0
+        self._next_look = 0.0
+        # Stamps of a store whose uses are all exported
+        self._looked_at: tuple[Stamp, ...] | None = None
+
+    def tidy(self) -> None:
+        """Write the files if that is due; the store is checked only if it has changed.
+
+        A failure, also to get the lock, is logged as a warning and tried again.
+        """
+        now = time.monotonic()
+        if now < self._next_look:
+            return
+        self._next_look = now + LOOK_EVERY_SECS
+        try:
+            if self._is_due():
+                self.write()
+        except StoreError:  # no database yet, or the writer reports its error
+            return
+        except OSError as error:
+            self._failures += 1
+            delay = file_delay_secs(self._failures, is_disks_fault=True) or AGE_SECS
+            self._warn(f"skills not exported, again in {delay:.0f} s: {error}")
+            self._next_look = now + delay
+        else:
+            self._failures = 0
+
+    def finish(self) -> None:
+        """Write the uses that the files lack; a failure is a warning."""
+        try:
+            if self._pending()[0]:
+                self.write()
+        except (OSError, StoreError) as error:
+            self._warn(f"skills not exported: {error}")
+
+    def _warn(self, text: str) -> None:
+        logger.warning("%s", text)
+        if os.path.isdir(
+            self._home
+        ):  # else its project was deleted, and the log would create it again
+            log_line(logs_folder(self._home), "SkillExport", "WARNING", text)
+
+    def write(self) -> None:
+        """Write both files. Raises OSError and StoreError.
+
+        The store is read under the lock, so that no older data replace newer ones.
+        """
+        take_in_exports(self._home, kept_folder(self._home))
+        with (
+            locked(kept_folder(self._home), LOCK, Manifest(self._home)) as folder,
+            listings(database_path(self._home)) as store,
+        ):
+            last = last_skill_use(store)
+            skills = skill_statistics(store, local_day)
+            folder.replace(USAGE, usage_json(skills))
+            folder.replace(USAGE_INDEX, index_json(skills))
+            folder.leave_mark(last)
+        self._exported = last
+
+    def _is_due(self) -> bool:
+        path = database_path(self._home)
+        stamps = (stamp(path), stamp(f"{path}-wal"))
+        if stamps == self._looked_at:
+            return False
+        count, oldest = self._pending()
+        self._looked_at = None if count else stamps
+        if not count:
+            return False
+        age_secs = (datetime.now(UTC) - datetime.fromisoformat(oldest)).total_seconds()
+        return count >= USES or not 0 <= age_secs < AGE_SECS
+
+    def _pending(self) -> tuple[int, str]:
+        """Return the number of uses that the files lack, and the time of the oldest."""
+        with listings(database_path(self._home)) as store:
+            last = last_skill_use(store)
+            if last and self._exported is None:
+                with locked(kept_folder(self._home), LOCK, Manifest(self._home)) as folder:
+                    self._exported = folder.mark()
+            # The mark is of another database, or of uses that were forgotten
+            if last < (self._exported or 0):
+                self._exported = 0
+            return skill_uses_since(store, self._exported or 0)

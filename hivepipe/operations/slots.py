@@ -1,0 +1,103 @@
+"""Slots: the jobs of ticks, and the record of executed slots in the transaction of their effect.
+
+Only the store says what was executed: Redis may be lost, emptied or replaced.
+"""
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+
+from hivepipe.db import slots
+from hivepipe.db.database import Database
+from hivepipe.db.location import database_path
+from hivepipe.errors import BadEnvelopeError, LockHeldError, StoreError
+from hivepipe.events.job_plan import Job, Message
+from hivepipe.jobs.envelope import Envelope
+from hivepipe.jobs.schedule_table import BY_THE_CLOCK, extra_job, job_of, takes_slot
+from hivepipe.operations.workplace import Workplace
+from hivepipe.stack.lock import locked_file, runtime_for
+
+BUSY_TIMEOUT_SECS = 0.1
+
+
+def job_due(db: Database | None, tick: Envelope) -> Message | None:
+    """Return the job of a tick; None: its slot was executed.
+
+    If the clock was set back into executed slots, it is an extra run; slots continue when the clock
+    has passed them.
+    """
+    job = job_of(tick)
+    name, slot = tick.text("name"), tick.number("slot") or 0
+    try:
+        if db is None or not slots.is_executed(db, name, slot):
+            return job
+        if slots.last_slot(db, name) == slot:
+            return None
+    except sqlite3.Error:  # the job is applied once in any case
+        return job
+    return extra_job(name, tick.text("operation"), BY_THE_CLOCK, tick.event_time_ns)
+
+
+def record_own_slot(db: Database, job: Envelope) -> None:
+    """Record the slot of a periodic job, in the transaction of its effect."""
+    if takes_slot(job):
+        slots.record_slot(db, job.text("periodic"), job.payload["slot"], time.time_ns())
+
+
+@contextmanager
+def turn(workplace: Workplace, job: Envelope) -> Iterator[bool]:
+    """Surround slow work; yield False if its slot was executed, or is being executed.
+
+    Redis may lose a job that a worker executes, and the scheduler then enqueues it again.
+    """
+    if not takes_slot(job):
+        yield True
+        return
+    name = job.text("periodic")
+    with ExitStack() as held:
+        try:
+            held.enter_context(locked_file(f"{runtime_for(workplace.home)}/{name}.turn", 0))
+            is_due = not _is_executed(workplace.home, name, job.payload["slot"])
+        except LockHeldError:
+            is_due = False
+        yield is_due
+        if is_due:
+            _record_executed(workplace, job)
+
+
+def _is_executed(home: str, name: str, slot: int) -> bool:
+    """Tell whether the slot was executed; without a usable store False, so the work is done."""
+    try:
+        with closing(Database(database_path(home), BUSY_TIMEOUT_SECS)) as db:
+            return slots.is_executed(db, name, slot)
+    except (sqlite3.Error, StoreError):
+        return False
+
+
+def _record_executed(workplace: Workplace, job: Envelope) -> None:
+    """Record the slot in the store; if that fails, hand back a job that does it."""
+    path = database_path(workplace.home)
+    try:
+        with closing(Database(path, BUSY_TIMEOUT_SECS)) as db, db.transaction():
+            record_own_slot(db, job)
+    except (sqlite3.Error, StoreError):
+        workplace.hand_back(job, [_slot_job(job)])
+
+
+def _slot_job(job: Envelope) -> Job:
+    name = job.text("periodic")
+    payload: dict[str, object] = {
+        "name": name,
+        "opened": job.payload["slot"],
+        "executed_ns": time.time_ns(),
+    }
+    return Job("record_slot", payload, name)
+
+
+def record_slot(db: Database, job: Envelope) -> None:
+    """Record a slot whose job ran outside the store."""
+    slot, executed_ns = job.number("opened"), job.number("executed_ns")
+    if slot is None or executed_ns is None:
+        raise BadEnvelopeError("no slot")
+    slots.record_slot(db, job.text("name"), slot, executed_ns)

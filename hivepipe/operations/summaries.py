@@ -1,0 +1,169 @@
+"""summarise_session and record_summary: the summary of a session.
+
+material     the end of the archive and its metadata, the recalled memories
+summary      handlers.summariser
+record       handed back to the writer; finished when the row can be read
+"""
+
+import logging
+import time
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+from hivepipe.agents.memory_server import send_ratings
+from hivepipe.db import memory_ratings, summaries
+from hivepipe.db.database import Database
+from hivepipe.db.listings import listings
+from hivepipe.db.location import database_path
+from hivepipe.db.summaries import Summary
+from hivepipe.errors import BadEnvelopeError, StoreError, TryLaterError
+from hivepipe.events.job_plan import Job
+from hivepipe.home import read_record
+from hivepipe.jobs.envelope import Envelope
+from hivepipe.operations.archive import archives_of
+from hivepipe.operations.forgotten_sessions import is_forgotten
+from hivepipe.operations.summariser import Made, Material, Summariser, of_compaction
+from hivepipe.operations.workplace import Workplace
+from hivepipe.redact import redact_text
+from hivepipe.settings import switched_on
+from hivepipe.summaries.excerpt import excerpt_of
+from hivepipe.summaries.question import Memory
+
+TAIL_BYTES = 4 << 20  # of an archive: more than enough for an excerpt of 20 kB
+READ_BACK_SECS = 20.0
+SILENT = timedelta(minutes=30)
+FORGOTTEN = timedelta(days=1)  # older silent sessions were checked often enough
+
+logger = logging.getLogger("hivepipe.summaries")
+
+
+def summarise_session(workplace: Workplace, job: Envelope) -> None:
+    """Summarise a session once for each state of it; TryLaterError: try again later."""
+    home = workplace.home
+    if is_forgotten(home, job.session) or read_record(job.project).get("state") == "off":
+        return
+    material = material_of(home, job.session)
+    if material is None:
+        return
+    if job.payload.get("compacted") is True:
+        _keep_compaction(workplace, job, material)
+        return
+    if _is_stored(home, material.session, material.excerpt.state):
+        return
+    keep = partial(hand_over, workplace, job)
+    made = Summariser(home, keep, workplace.stop_requested).summarise(material)
+    until_stored(workplace, job, made)
+
+
+def _keep_compaction(workplace: Workplace, job: Envelope, material: Material) -> None:
+    """Store Claude Code's own summary of a compaction, unless a model's summary exists."""
+    made = of_compaction(material)
+    if made is None:
+        return
+    with suppress(StoreError), listings(database_path(workplace.home)) as store:
+        known = summaries.list_summaries(store, job.session)
+        if any(entry["kind"] == summaries.LLM for entry in known):
+            return
+    hand_over(workplace, job, made)
+    until_stored(workplace, job, made)
+
+
+def summarise_idle(workplace: Workplace, job: Envelope) -> None:
+    """Hand back jobs that summarise open sessions idle for half an hour."""
+    now = datetime.fromtimestamp(job.event_time_ns / 1e9, UTC)
+    until, since = (f"{now - wait:%Y-%m-%dT%H:%M:%S}.000Z" for wait in (SILENT, FORGOTTEN))
+    with suppress(StoreError), listings(database_path(workplace.home)) as store:
+        for session in summaries.silent_sessions(store, since, until):
+            own = replace(
+                job,
+                id=f"idle-{session['id']}",  # constant while the session stays idle
+                session=session["id"],
+                project=session["project"] or "",
+            )
+            asked = Job("summarise_session", {"silent_since": session["last"]}, own.session[:8])
+            workplace.hand_back(own, [asked])
+
+
+def material_of(home: str, session: str) -> Material | None:
+    """Return the end of a session's archive; None: no archive, or no message in it."""
+    archives = archives_of(home)
+    entry = archives.index.entries().get(session)
+    if entry is None:
+        return None
+    try:
+        with archives.opened(entry) as kept, kept.open_to_read() as file:
+            reach = kept.reach()
+            length = reach.length if reach else 0
+            begin = max(length - TAIL_BYTES, 0)
+            file.seek(begin)
+            lines = file.read(length - begin).split(b"\n")
+            excerpt = excerpt_of(lines[1:] if begin else lines)
+            meta = archives.meta(kept) or {}
+    except FileNotFoundError:
+        return None
+    clean = excerpt._replace(text=redact_text(excerpt.text))
+    if not clean.messages:
+        return None
+    return Material(session, clean, meta, memories=_memories(home, session))
+
+
+def _memories(home: str, session: str) -> tuple[Memory, ...]:
+    """Return the memories recalled into the session, if rating is on."""
+    if not switched_on("HIVEPIPE_MEMORY_RATING"):
+        return ()
+    with suppress(StoreError), listings(database_path(home)) as store:
+        found = memory_ratings.retrieved(store, session)
+        return tuple(Memory(name, redact_text(text)) for name, text in found)
+    return ()
+
+
+# ---- the row
+
+
+def hand_over(workplace: Workplace, job: Envelope, made: Made) -> None:
+    """Hand a summary back to the writer."""
+    payload: dict[str, object] = {**made.summary._asdict(), "useful": made.useful}
+    workplace.hand_back(job, [Job("record_summary", payload, job.session[:8])])
+
+
+def until_stored(workplace: Workplace, job: Envelope, made: Made) -> str:
+    """Wait until the row of a summary can be read, then send its ratings once.
+
+    Return why the memory server refused them, or "". TryLaterError: the row could not be read.
+    """
+    deadline = time.monotonic() + READ_BACK_SECS
+    while not _is_stored(workplace.home, job.session, made.summary.state):
+        workplace.check_stop()
+        if time.monotonic() > deadline:
+            raise TryLaterError("the summary is not in the store yet", 30)
+        time.sleep(0.05)
+    problem = send_ratings(workplace.home, job.session, made.useful)
+    if problem:
+        logger.warning("the memory server did not take the ratings: %s", problem)
+    return problem
+
+
+def _is_stored(home: str, session: str, state: str) -> bool:
+    with suppress(StoreError), listings(database_path(home)) as store:
+        return summaries.summary_of_state(store, session, state) is not None
+    return False
+
+
+def record_summary(db: Database, job: Envelope) -> None:
+    """Write a summary that was handed back, with its ratings."""
+    known = {name: job.payload[name] for name in Summary._fields if name in job.payload}
+    lists = {name: tuple(value) for name, value in known.items() if isinstance(value, list | tuple)}
+    try:
+        made = Summary(**{**known, **lists})
+    except TypeError as error:
+        raise BadEnvelopeError(f"not a summary: {error}") from error
+    texts = (made.state, made.made_at, made.kind, made.summary)
+    if not all(isinstance(text, str) and text for text in texts):
+        raise BadEnvelopeError("a summary without state, time, kind or words")
+    summaries.record_summary(db, job.session, made)
+    useful = job.payload.get("useful")
+    for name, of_use in useful.items() if isinstance(useful, dict) else ():
+        if isinstance(of_use, bool):
+            memory_ratings.rate(db, job.session, name, of_use, made.made_at)

@@ -1,0 +1,298 @@
+"""Make a summary: by a language model if the user consented and it is within budget, else plain.
+
+permission   consent, a credential, a price, the rest of the day's budget
+call         one question, asked in a separate process
+settlement   the actual cost; whether another try may succeed
+"""
+
+import logging
+import os
+import random
+import time
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from hivepipe.costs.price_table import prices_in_force
+from hivepipe.costs.prices import PriceTable
+from hivepipe.costs.tokens import Tokens
+from hivepipe.db.spending import MICRO, Amount, Spending, spending
+from hivepipe.db.summaries import COMPACTION, LLM, PLAIN, Summary
+from hivepipe.errors import (
+    CredentialsError,
+    PricesError,
+    StoppedError,
+    SummaryError,
+    TryLaterError,
+)
+from hivepipe.home import short_hash
+from hivepipe.hook.alive import lives
+from hivepipe.jobs import retry
+from hivepipe.redact import redact_text
+from hivepipe.settings import switched_off
+from hivepipe.summaries import terms
+from hivepipe.summaries.call import MOST_REQUESTS, UNBILLED, Reply, ask
+from hivepipe.summaries.consent import OFF, is_enabled, objection
+from hivepipe.summaries.excerpt import Excerpt
+from hivepipe.summaries.plain import plain_summary, plain_text_summary
+from hivepipe.summaries.providers import Offer, find_offer
+from hivepipe.summaries.question import Answer, Memory, Question, question_of
+from hivepipe.times import now
+
+FEWEST_MESSAGES = 2
+FEWEST_BYTES = 200
+MOST_TRIES = 4
+LONGEST_DELAY_SECS = 3600.0
+CALL_IS_OVER_SECS = 900.0
+
+logger = logging.getLogger("hivepipe.summaries")
+
+
+class Made(NamedTuple):
+    """A summary, and which of the recalled memories were useful."""
+
+    summary: Summary
+    useful: dict[str, bool]
+
+
+class Material(NamedTuple):
+    """The input of a summary."""
+
+    session: str
+    excerpt: Excerpt
+    meta: dict[str, Any]
+    harness: str = "claude-code"
+    memories: tuple[Memory, ...] = ()
+
+
+class Summariser:
+    """Makes summaries: by a language model if the user consented, else plain ones."""
+
+    def __init__(
+        self,
+        home: str,
+        keep: Callable[[Made], None],
+        should_stop: Callable[[], bool] = lambda: False,
+        *,
+        is_asked: bool = False,
+    ) -> None:
+        """Set up. `keep` stores each summary, before a call for it counts as answered.
+
+        `is_asked`: a person requests it now; earlier results of the call do not matter.
+        """
+        self._home = home
+        self._keep = keep
+        self._should_stop = should_stop
+        self._is_asked = is_asked
+
+    def summarise(self, material: Material) -> Made:
+        """Return a summary after it was stored; TryLaterError: a later try may succeed."""
+        try:
+            self._refuse(material)
+            question = question_of(material.excerpt.text, material.memories)
+            return self._by_model(material, self.offer(), question)
+        except SummaryError as error:
+            made = self._plain(material, str(error))
+            self._keep(made)
+            return made
+
+    def _refuse(self, material: Material) -> None:
+        """Raise SummaryError if no model may be asked about this."""
+        if not is_enabled(self._home):
+            raise SummaryError(OFF)
+        if switched_off("HIVEPIPE_USE_QUEUE") and not self._is_asked:
+            raise SummaryError("without the queue nobody can wait for an answer")
+        excerpt = material.excerpt
+        if excerpt.messages < FEWEST_MESSAGES or len(excerpt.text.encode()) < FEWEST_BYTES:
+            raise SummaryError("too short to ask anybody about")
+
+    def offer(self) -> Offer:
+        """Return the provider to ask; SummaryError gives the reason if there is none."""
+        try:
+            offers = [find_offer(), find_offer(with_environment=False)]
+        except CredentialsError as error:
+            raise SummaryError(str(error)) from error
+        found = [offer for offer in offers if offer is not None]
+        if not found:
+            raise SummaryError("there is no credential: `hivepipe credentials set NAME`")
+        refused = [objection(self._home, offer) for offer in found]
+        if "" not in refused:
+            raise SummaryError(refused[0])
+        return found[refused.index("")]  # an API key in the environment does not change the consent
+
+    def _by_model(self, material: Material, offer: Offer, question: Question) -> Made:
+        each = self._most(offer, question)
+        offer = _with_secret(offer)
+        subject = self._subject(material)
+        with spending() as ledger:
+            tried = self._tried(ledger, subject)
+            id, granted = ledger.reserve(
+                subject,
+                each,
+                MOST_REQUESTS,
+                _caps(),
+                terms.day_began(),
+                provider=offer.provider.kind,
+                model=offer.model,
+                home=short_hash(self._home),
+            )
+        if not granted:
+            raise SummaryError("what a day may cost is spent: see `hivepipe costs`")
+        reply = ask(
+            offer,
+            question,
+            requests=granted,
+            timeout_secs=terms.timeout_secs(),
+            dollars=granted * self._budget_usd(offer, question),
+            should_stop=self._should_stop,
+        )
+        if reply.answer is None:
+            self._settle(id, offer, reply, each)
+            raise self._failure(offer, reply, tried + 1)
+        made = self._summary(material, offer, reply, each)
+        try:
+            # Stored before the settlement, so that a kill in between loses no paid summary.
+            self._keep(made)
+        finally:
+            self._settle(id, offer, reply, each)
+        return made
+
+    def _settle(self, id: int, offer: Offer, reply: Reply, each: Amount) -> None:
+        amount = self._amount(offer, reply, each)
+        with spending() as ledger:
+            ledger.settle(id, answered=reply.answer is not None, amount=amount)
+
+    def _most(self, offer: Offer, question: Question) -> Amount:
+        tokens = terms.most_tokens(question)
+        return Amount(1, tokens.prompt + tokens.output, self._micro_usd(offer, tokens))
+
+    def _budget_usd(self, offer: Offer, question: Question) -> float:
+        return terms.budget_usd(offer, self._prices(), question)
+
+    def _prices(self) -> PriceTable:
+        try:
+            return prices_in_force(self._home)
+        except PricesError as error:
+            raise SummaryError(str(error)) from error
+
+    def _micro_usd(self, offer: Offer, tokens: Tokens) -> int:
+        cost = terms.price(offer, self._prices(), tokens)
+        if cost is None:
+            raise SummaryError(f"no price of {offer.model} is known: add it to prices.toml")
+        return int(cost * MICRO)
+
+    def _amount(self, offer: Offer, reply: Reply, each: Amount) -> Amount:
+        """Actual usage; a request with unknown usage is charged at its maximum."""
+        used = reply.used
+        tokens = Tokens(used.input_tokens or 0, used.output_tokens or 0)
+        micro_usd = self._micro_usd(offer, tokens)
+        if used.cost_usd is not None:
+            micro_usd = max(micro_usd, int(used.cost_usd * MICRO))
+        unsaid = 0 if reply.failure in UNBILLED else used.unsaid
+        return Amount(
+            used.requests,
+            tokens.input + tokens.output + unsaid * each.tokens,
+            micro_usd + unsaid * each.micro_usd,
+        )
+
+    def _subject(self, material: Material) -> str:
+        """Return the id of the call: one per state of a session, a new one if a person asks."""
+        said = f"{self._home}\0{material.session}\0{material.excerpt.state}"
+        if self._is_asked:
+            said += f"\0{time.time_ns()}"
+        return blake2b(said.encode(), digest_size=16).hexdigest()
+
+    def _tried(self, ledger: Spending, subject: str) -> int:
+        """Return the number of failed tries; SummaryError: it may not be tried again."""
+        tries = ledger.tries(subject)
+        if tries.answered:
+            raise SummaryError("it was asked before, and the answer was lost")
+        if any(_is_at_work(pid, at) for pid, at in tries.open):
+            raise TryLaterError("another process asks just now", 60)
+        if tries.open:
+            ledger.give_up(subject)
+            raise SummaryError("it was asked before, and the process was killed")
+        if tries.failed >= MOST_TRIES:
+            raise SummaryError(f"{tries.failed} tries failed")
+        return tries.failed
+
+    def _failure(self, offer: Offer, reply: Reply, tries: int) -> Exception:
+        """Return the exception for a failure: stopped, try later, or no summary by a model."""
+        reason = f"{offer.provider.kind}: {reply.failure}: {reply.reason}"
+        if reply.failure == "stopped":
+            return StoppedError()
+        if not reply.may_succeed_later or self._is_asked or tries >= MOST_TRIES:
+            return SummaryError(reason)
+        delay = retry.llm_delay_secs(tries, random.random(), reply.retry_after_secs or 0.0)
+        if delay > LONGEST_DELAY_SECS:
+            return SummaryError(reason)
+        return TryLaterError(reason, delay)
+
+    def _summary(self, material: Material, offer: Offer, reply: Reply, each: Amount) -> Made:
+        answer, used = reply.answer or Answer(""), reply.used
+        return _made(
+            material,
+            LLM,
+            answer,
+            provider=offer.provider.kind,
+            model=offer.model,
+            requests=used.requests,
+            input_tokens=used.input_tokens,
+            output_tokens=used.output_tokens,
+            cost_usd=self._amount(offer, reply, each).dollars,
+        )
+
+    def _plain(self, material: Material, reason: str) -> Made:
+        if reason != OFF:
+            logger.warning("session %s: a plain summary: %s", material.session, reason)
+        answer = plain_summary(material.meta) if material.meta else _of_text(material)
+        return _made(material, PLAIN, answer, reason=reason)
+
+
+def _of_text(material: Material) -> Answer:
+    return plain_text_summary(material.excerpt.text, material.harness)
+
+
+def of_compaction(material: Material) -> Made | None:
+    """Return Claude Code's own summary of a compaction; None: there is none."""
+    words = material.meta.get("compact_summary")
+    if not isinstance(words, str) or not words:
+        return None
+    digest = blake2b(words.encode(), digest_size=12).hexdigest()
+    # A state of its own, so that the session's state is still summarised
+    state = Excerpt(f"{COMPACTION} {digest}", 0)
+    named = material._replace(excerpt=state)
+    return _made(named, PLAIN, Answer(words), provider=COMPACTION, reason="by Claude Code, free")
+
+
+def _with_secret(offer: Offer) -> Offer:
+    try:
+        return offer.with_secret()
+    except CredentialsError as error:
+        raise SummaryError(str(error)) from error
+
+
+def _made(material: Material, kind: str, answer: Answer, **more: Any) -> Made:
+    clean = {
+        name: tuple(map(redact_text, getattr(answer, name)))
+        for name in ("key_learnings", "files", "open_ends")
+    }
+    made = Summary(
+        state=material.excerpt.state,
+        made_at=now()[0],
+        kind=kind,
+        summary=redact_text(answer.summary),
+        harness=material.harness,
+        **{**clean, **more},
+    )
+    return Made(made, answer.useful)
+
+
+def _caps() -> Amount:
+    caps = terms.caps()
+    return Amount(caps.calls, caps.tokens, int(caps.dollars * MICRO))
+
+
+def _is_at_work(pid: int, at: float) -> bool:
+    is_over = pid == os.getpid() or time.time() - at > CALL_IS_OVER_SECS
+    return not is_over and lives(pid, "")

@@ -1,0 +1,140 @@
+"""sweep_transcripts and compress_archives: periodic work on archives."""
+
+import logging
+import math
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from hivepipe.archive import scope, upkeep
+from hivepipe.archive.archives import Archives, Desk
+from hivepipe.archive.sources import UNKNOWN_TYPE, Source, open_source, transcripts_in
+from hivepipe.config.retention import limits_of
+from hivepipe.errors import RefusedTranscriptError, RetentionError, SearchError
+from hivepipe.home import kept_folder
+from hivepipe.jobs.envelope import Envelope
+from hivepipe.operations.archive import archives_of, desk_of
+from hivepipe.operations.found_archives import take_in_archives
+from hivepipe.operations.found_exports import REFUSED, Row, take_in_exports
+from hivepipe.operations.search import keep_up
+from hivepipe.operations.workplace import Workplace
+
+DAY_SECS = 86_400.0
+QUIET_SECS = 3600.0  # a transcript without growth for so long has settled
+
+logger = logging.getLogger("hivepipe.archive")
+
+
+@dataclass
+class Swept:
+    """The result of a sweep: counts of transcripts, and errors by path."""
+
+    taken: int = 0
+    lines: int = 0
+    unchanged: int = 0
+    foreign: int = 0  # of other projects, or of none
+    expired: int = 0  # older than the oldest archive that is kept
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+def sweep_transcripts(workplace: Workplace, job: Envelope) -> None:
+    """Archive transcripts of this project whose hooks did not run, and repair the index."""
+    swept = sweep(workplace, job, scope.claude_folders(workplace.home))
+    take_in(workplace, job)
+    for reason in swept.failed.values():
+        logger.warning("a transcript could not be archived: %s", reason)
+    _index(workplace)
+    logger.info("sweep: %d of %d transcripts had grown", swept.taken, swept.taken + swept.unchanged)
+
+
+def _index(workplace: Workplace) -> None:
+    """Update the search index, so that a later search finds it up to date."""
+    try:
+        keep_up(workplace.home, archives_of(workplace.home), workplace.stop_requested)
+    except SearchError as error:  # the next search reports it
+        logger.warning("%s", error)
+
+
+def take_in(workplace: Workplace, job: Envelope) -> list[Row]:
+    """Import a predecessor's files from the folder of exports; return a row for each file."""
+    folder = kept_folder(workplace.home)
+    rows = [*take_in_exports(workplace.home, folder), *take_in_archives(workplace, job, folder)]
+    for row in rows:
+        if row.outcome == REFUSED:
+            logger.warning("not taken in: %s: %s", row.path, row.reason)
+    return rows
+
+
+def sweep(workplace: Workplace, job: Envelope, claude_folders: list[str]) -> Swept:
+    """Check every transcript in these folders of Claude Code; StoppedError: told to stop."""
+    archives = archives_of(workplace.home)
+    followed = scope.followed_folders(workplace.home)
+    desk = desk_of(workplace, job)
+    oldest = time.time() - _kept_days(workplace.home) * DAY_SECS
+    swept = Swept()
+    for folder in claude_folders:
+        for path in transcripts_in(folder):
+            desk.check_stop()
+            try:
+                with open_source(path, folder) as source:
+                    if source.status.st_mtime < oldest:  # its archive would be outdated
+                        swept.expired += 1
+                        continue
+                    _take(workplace.home, archives, source, desk, followed, swept)
+            except RefusedTranscriptError:
+                swept.foreign += 1
+            except FileNotFoundError:  # deleted meanwhile
+                continue
+            except OSError as error:
+                swept.failed[path] = error.strerror or str(error)
+    upkeep.rebuild_index(archives)
+    return swept
+
+
+def _kept_days(home: str) -> float:
+    try:
+        return limits_of(home).archives
+    except RetentionError:  # no limits: nothing is deleted, and `prune_files` reports it
+        return math.inf
+
+
+def _take(
+    home: str, archives: Archives, source: Source, desk: Desk, followed: list[str], swept: Swept
+) -> None:
+    if archives.has_all_of(source):
+        swept.unchanged += 1
+        return
+    cwd = source.head().cwd or _cwd_of_session(archives, source)
+    if not cwd or not scope.may_take(home, cwd, followed):
+        swept.foreign += 1
+        return
+    is_settled = time.time() - source.status.st_mtime > QUIET_SECS
+    lines = archives.extend(_typed(archives, source), desk, settled=is_settled)
+    swept.lines += lines
+    swept.taken += bool(lines)
+    swept.unchanged += not lines
+
+
+def _cwd_of_session(archives: Archives, source: Source) -> str:
+    """Return the working folder of a subagent's session, if that is archived; "" otherwise."""
+    entry = archives.index.entries().get(source.session) if source.agent else None
+    return str((archives.meta_of(entry) or {}).get("cwd") or "") if entry else ""
+
+
+def _typed(archives: Archives, source: Source) -> Source:
+    """Give a subagent the agent type that the call in its session's archive names."""
+    entry = archives.index.entries().get(source.session)
+    if source.agent_type != UNKNOWN_TYPE or entry is None:
+        return source
+    with suppress(OSError), archives.opened(entry) as kept:
+        tally = archives.tally(kept)
+        if tally and source.agent in tally.agents:
+            return replace(source, agent_type=tally.agents[source.agent])
+    return source
+
+
+def compress_archives(workplace: Workplace, _job: Envelope) -> None:
+    """Compress the archives that have not grown for a month."""
+    compressed = upkeep.compress(archives_of(workplace.home), workplace.check_stop)
+    if compressed:
+        logger.info("compressed %d archives", compressed)

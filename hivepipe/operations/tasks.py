@@ -1,0 +1,161 @@
+"""Tasks: assignment by a session's start, and the changes of `hivepipe task`."""
+
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from difflib import get_close_matches
+from pathlib import Path
+
+from hivepipe.db import tasks
+from hivepipe.db.database import Database, opened
+from hivepipe.db.location import database_path
+from hivepipe.db.sessions import sessions_like
+from hivepipe.errors import BadEnvelopeError, StoreError, TaskError
+from hivepipe.events.claude_code import valid_id
+from hivepipe.events.job_plan import utc
+from hivepipe.guard import task_files
+from hivepipe.home import read_small
+from hivepipe.jobs.envelope import Envelope
+from hivepipe.operations.briefing_files import BriefingFiles
+from hivepipe.redact import redact_text
+from hivepipe.times import now
+
+_CLOSE_IDS = 3
+_OR_UNKNOWN = " (if it was given to a session that has not been heard of yet, add --unknown)"
+FORM_OF_IDS = "up to 128 letters, digits, '.', '_', '-'"
+
+
+def assign_task(db: Database, job: Envelope) -> None:
+    """Assign a task to a session that was started with it; an unknown task is added."""
+    task = valid_id(job.text("task_id"))
+    if not task:
+        raise BadEnvelopeError("task_id is not a valid id")
+    tasks.add_task(db, task, "", job.time)
+    tasks.assign_task(db, task, job.session, job.time, job.event_time_ns)
+
+
+class TaskBoard:
+    """Changes to the tasks of a home; they take effect at once."""
+
+    def __init__(self, home: str, db: Database) -> None:
+        """Keep the database; the caller closes it."""
+        self._home = home
+        self._db = db
+
+    def add(self, text: str, named: str = "") -> str:
+        """Add a task and return its id; a task that only a session had named gets its text."""
+        task = valid_id(named) if named else f"task-{secrets.token_hex(4)}"
+        if not task:
+            raise TaskError(f"{named!r} cannot be an id: {FORM_OF_IDS}")
+        if not text.strip():
+            raise TaskError("a task needs a text")
+        with self._db.transaction():
+            if tasks.has_text(self._db, task):
+                raise TaskError(f"there is a task {task} already")
+            tasks.add_task(self._db, task, text, now()[0])
+        return task
+
+    def progress(self, prefix: str, text: str) -> str:
+        """Set the progress of a task."""
+        task = self._find(prefix)
+        with self._db.transaction():
+            tasks.set_task_progress(self._db, task, text, *now())
+        return task
+
+    def assign(self, prefix: str, of_session: str, *, unknown: bool = False) -> tuple[str, str]:
+        """Assign a task to a session, replacing its previous one; return both ids."""
+        task = self._find(prefix)
+        session = self.session(of_session, unknown=unknown)
+        task_files.assign(self._home, task, session)
+        with self._db.transaction():
+            tasks.assign_task(self._db, task, session, *now())
+        return task, session
+
+    def session(self, prefix: str, *, unknown: bool = False) -> str:
+        """Return the full id of a session, given an id or a prefix.
+
+        TaskError: it is not valid, ambiguous or unknown. `unknown`: accept a session whose start
+        has not arrived yet.
+        """
+        if not valid_id(prefix):
+            raise TaskError(f"{prefix!r} cannot be a session: {FORM_OF_IDS}")
+        known = {*sessions_like(self._db, ""), *_heard_of(self._home)}
+        found = [prefix] if prefix in known else [id for id in known if id.startswith(prefix)]
+        if len(found) > 1:
+            raise TaskError(f"{len(found)} ids of a session begin with {prefix}")
+        if found or unknown:
+            return found[0] if found else prefix
+        raise TaskError(_no("session", prefix, sorted(known)) + _OR_UNKNOWN)
+
+    def finish(self, prefix: str) -> str:
+        """Mark a task as done; its sessions have no task any more."""
+        task = self._find(prefix)
+        self._set_state(task, "done")
+        task_files.release(self._home, task)
+        task_files.allow(self._home, task)
+        return task
+
+    def cancel(self, prefix: str, reason: str, *, unknown: bool = False) -> str:
+        """Cancel a task and stop its sessions; `unknown`: also a task that only its launcher knows.
+
+        The file is written first, so that sessions stop even if the database is locked.
+        """
+        task = valid_id(prefix) if unknown and not self._like(prefix) else ""
+        if not task:
+            task = self._find(prefix, or_else=_OR_UNKNOWN if valid_id(prefix) else "")
+        task_files.cancel(self._home, task, utc(time.time_ns()), redact_text(reason))
+        self._set_state(task, "cancelled", reason)
+        return task
+
+    def reopen(self, prefix: str) -> str:
+        """Reopen a task that was cancelled or done."""
+        task = self._find(prefix)
+        self._set_state(task, "open")
+        task_files.allow(self._home, task)
+        return task
+
+    def _set_state(self, task: str, status: str, reason: str = "") -> None:
+        at, time_ns = now()
+        with self._db.transaction():
+            tasks.add_task(self._db, task, "", at)
+            tasks.set_task_state(self._db, task, status, at, time_ns, reason)
+
+    def _like(self, prefix: str) -> list[str]:
+        """Return matching ids; an empty prefix (a script's empty variable) matches none."""
+        return tasks.tasks_like(self._db, prefix) if prefix else []
+
+    def _find(self, prefix: str, or_else: str = "") -> str:
+        found = self._like(prefix)
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise TaskError(f"{len(found)} ids of a task begin with {prefix}")
+        raise TaskError(_no("task", prefix, tasks.tasks_like(self._db, "")) + or_else)
+
+
+def _heard_of(home: str) -> list[str]:
+    """Return the sessions in the hooks' files, including those that the store does not know yet."""
+    return [read_small(str(path)).strip() for path in Path(home, "sessions").glob(".session_*")]
+
+
+def _no(kind: str, prefix: str, known: list[str]) -> str:
+    """Return the error for an unknown id, with similar ids."""
+    close = get_close_matches(prefix, known, n=_CLOSE_IDS) if prefix else []
+    said = f"no {kind} has the id {prefix}"
+    return f"{said}; close to it: {', '.join(close)}" if close else said
+
+
+@contextmanager
+def task_board(home: str) -> Iterator[TaskBoard]:
+    """Open the tasks of a home; StoreError: the database cannot be used.
+
+    A session that starts right afterwards is told of them, also while no stack runs.
+    """
+    try:
+        with opened(database_path(home)) as db:
+            yield TaskBoard(home, db)
+    except OSError as error:
+        raise TaskError(f"cannot write {error.filename}: {error.strerror}") from error
+    with suppress(OSError, StoreError):  # the writer does it later
+        BriefingFiles(home).write(database_path(home))

@@ -1,0 +1,63 @@
+"""Background work of the writer and the slow worker, as jobs for when neither runs.
+
+The scheduler enqueues these only while the process that normally does the work is missing.
+"""
+
+from contextlib import closing
+from pathlib import Path
+
+from hivepipe.db.database import Database
+from hivepipe.db.location import database_path
+from hivepipe.jobs.envelope import Envelope
+from hivepipe.operations.briefing_files import BriefingFiles
+from hivepipe.operations.heartbeats import Heartbeats
+from hivepipe.operations.late_notes import take_in_notes
+from hivepipe.operations.session_export import SessionExport
+from hivepipe.operations.skill_exports import SkillExports
+from hivepipe.operations.workplace import Workplace
+from hivepipe.queue.connection import connect
+from hivepipe.queue.housekeeping import Housekeeper
+from hivepipe.queue.stock_jobs import promote_due
+
+
+def promote_retries(workplace: Workplace, _job: Envelope) -> None:
+    """Put jobs whose next attempt is due back into their queues."""
+    with connect(workplace.address) as connection:
+        promote_due(connection)
+
+
+def drain_spool(workplace: Workplace, _job: Envelope) -> None:
+    """Move spooled events into Redis, and notes of tool calls that Redis had refused."""
+    with connect(workplace.address) as connection:
+        take_in_notes(connection, workplace.home)
+        keeper = Housekeeper(connection, Path(workplace.home), workplace.address)
+        while keeper.drain() or keeper.has_bad_ones:
+            workplace.check_stop()
+
+
+def bring_back_strays(workplace: Workplace, _job: Envelope) -> None:
+    """Bring back lost jobs of killed workers, and clean up after them."""
+    with connect(workplace.address) as connection:
+        Housekeeper(connection, Path(workplace.home), workplace.address).look_after()
+
+
+def record_activity(workplace: Workplace, _job: Envelope) -> None:
+    """Move the activity of sessions into the store."""
+    with (
+        connect(workplace.address) as connection,
+        closing(Database(database_path(workplace.home))) as db,
+    ):
+        Heartbeats(connection).flush(db)
+
+
+def write_briefings(workplace: Workplace, _job: Envelope) -> None:
+    """Update the files that briefings are read from."""
+    path = database_path(workplace.home)
+    Database(path).close()  # creates the database if it is missing
+    BriefingFiles(workplace.home).write(path)
+
+
+def export_skills(workplace: Workplace, _job: Envelope) -> None:
+    """Bring skill-usage.json and its index up to date, and session.yaml."""
+    SkillExports(workplace.home).finish()
+    SessionExport(workplace.home).finish()

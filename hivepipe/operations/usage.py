@@ -1,0 +1,118 @@
+"""Usage of messages, titles and counts of a transcript, handed back by the process that read it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from hivepipe.costs.tokens import Rate, Tokens
+from hivepipe.db import agents, unwritten_usage, usage
+from hivepipe.db.database import Database
+from hivepipe.db.forget import is_forgotten
+from hivepipe.db.sessions import describe_session
+from hivepipe.errors import BadEnvelopeError
+from hivepipe.events.job_plan import Job
+from hivepipe.jobs.envelope import Envelope
+from hivepipe.times import ns_of
+from hivepipe.transcripts.session_facts import CUSTOM_TITLE, Said
+from hivepipe.transcripts.usage import Usage
+
+MESSAGES_PER_JOB = 100  # some 25 kB
+
+
+def usage_jobs(usages: list[Usage], said: Said | None = None) -> Iterator[Job]:
+    """Yield the jobs that record the usage of messages and the facts about their session."""
+    if said:
+        counts = [
+            [started_ms, duration_ms, {model: [*tokens] for model, tokens in models.items()}, time]
+            for started_ms, duration_ms, models, time in said.counts
+        ]
+        told = {"session": said.session, "titles": said.titles, "counts": counts}
+        yield Job("record_usage", {"messages": [], "said": told}, said.session[:8])
+    for at in range(0, len(usages), MESSAGES_PER_JOB):
+        some = usages[at : at + MESSAGES_PER_JOB]
+        payload: dict[str, object] = {"messages": [_packed(each) for each in some]}
+        yield Job("record_usage", payload, some[0].session[:8])
+
+
+def record_usage(db: Database, job: Envelope) -> None:
+    """Record the usage in one job; messages of a forgotten session (by replay) are skipped."""
+    messages = job.payload.get("messages")
+    if not isinstance(messages, list):
+        raise BadEnvelopeError("no messages")
+    for message in messages:
+        try:
+            unpacked = _unpacked(message)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise BadEnvelopeError(f"not a message's usage: {error!r}") from error
+        if not is_forgotten(db, unpacked.session):
+            usage.record(db, unpacked)
+            _note_model(db, unpacked)
+    said = job.payload.get("said")
+    if isinstance(said, dict) and not is_forgotten(db, str(said.get("session"))):
+        _note_said(db, job, said)
+
+
+def _note_model(db: Database, message: Usage) -> None:
+    """Set the model of a session from its last message; SessionStart seldom has it."""
+    if message.agent:
+        agents.name_model(db, message.agent, message.rate.model)
+    elif not message.is_sidechain and message.time:
+        order = ns_of(message.time)
+        describe_session(db, message.session, "model", message.rate.model, order)
+
+
+def _note_said(db: Database, job: Envelope, said: dict[str, Any]) -> None:
+    """Record titles and counts; BadEnvelopeError: not the payload of `usage_jobs`.
+
+    A title by the user outweighs one by Claude, and one from hooks before the transcript was read.
+    """
+    try:
+        for kind, (title, number) in dict(said["titles"]).items():
+            order = job.event_time_ns if kind == CUSTOM_TITLE else int(number)
+            describe_session(db, str(said["session"]), "objective", str(title), order)
+        for started_ms, duration_ms, models, time in said.get("counts", ()):
+            for model, tokens in models.items():
+                unwritten_usage.record(
+                    db,
+                    str(said["session"]),
+                    int(started_ms),
+                    int(duration_ms),
+                    model,
+                    str(time),
+                    Tokens(*map(int, tokens)),
+                )
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadEnvelopeError(f"not what a transcript says: {error!r}") from error
+
+
+def _packed(each: Usage) -> dict[str, object]:
+    return {
+        "message": each.message_id,
+        "request": each.request_id,
+        "session": each.session,
+        "agent": each.agent,
+        "time": each.time,
+        "model": each.rate.model,
+        "speed": each.rate.speed,
+        "region": each.rate.region,
+        "sidechain": each.is_sidechain,
+        "replay": each.is_replay,
+        "tokens": [*each.tokens],
+    }
+
+
+def _unpacked(message: dict[str, Any]) -> Usage:
+    tokens = Tokens(*message["tokens"])
+    rate = Rate(
+        message["model"], message["time"][:10], message["speed"], message["region"], tokens.band
+    )
+    return Usage(
+        message_id=message["message"],
+        request_id=message["request"],
+        session=message["session"],
+        agent=message["agent"],
+        time=message["time"],
+        rate=rate,
+        tokens=tokens,
+        is_sidechain=message["sidechain"] is True,
+        is_replay=message["replay"] is True,
+    )

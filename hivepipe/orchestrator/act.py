@@ -1,0 +1,111 @@
+"""Execute the steps of respawn_policy, for the tick and `monitor --respawn`."""
+
+import os
+import signal
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+
+from hivepipe.db import hive as store
+from hivepipe.errors import HiveError, StoreError
+from hivepipe.orchestrator import prompts, records, respawn_policy
+from hivepipe.orchestrator.costs import MICRO
+from hivepipe.orchestrator.orchestrator import Orchestrator
+from hivepipe.orchestrator.respawn_policy import Policy
+from hivepipe.orchestrator.run import Run
+from hivepipe.orchestrator.status import write_status
+from hivepipe.orchestrator.worker import Worker
+from hivepipe.orchestrator.worker_state import Standing, ending
+
+_PAID = ("ask", "park", "respawn")
+_UNKNOWN_USD = 1  # assumed cost of a run without a cost, if no run of the worker had one
+
+
+def act(orchestrator: Orchestrator, standing: Standing, policy: Policy) -> str:
+    """Take the next step for a worker and return its name, or "" if none is due.
+
+    HiveError: the step failed; it is not retried automatically.
+    """
+    worker, run = standing.worker, standing.run
+    name = respawn_policy.next_step(standing, respawn_policy.taken(worker), policy, time.time_ns())
+    if name == "respawn" and orchestrator.has_successor(worker):
+        return ""
+    return take(orchestrator, standing, policy, name) if name and run else ""
+
+
+def take(orchestrator: Orchestrator, standing: Standing, policy: Policy, name: str) -> str:
+    """Record a step, then take it; return its name.
+
+    If a paid step would exceed the daily limit, record `limit` instead, once per run. Return "" if
+    the step was recorded before.
+    """
+    worker, run = standing.worker, standing.run
+    assert run is not None
+    if name in _PAID and _spent_today(orchestrator.hive.home) >= policy.limit_usd:
+        name = "limit"
+    if not respawn_policy.note(worker, name, run.number) and name != "respawn":
+        return ""
+    if name == "stop":
+        _signal(standing, signal.SIGTERM)
+    elif name == "kill":
+        _signal(standing, signal.SIGKILL)
+    elif name == "ask":
+        orchestrator.resume(worker, prompts.ASK, "ask", run.number)
+    elif name == "give up":
+        _give_up(worker, run)
+    elif name == "park":
+        orchestrator.park(worker, run.number)
+    elif name == "respawn":
+        orchestrator.respawn(worker)
+    orchestrator.record([worker])
+    return name
+
+
+def _signal(standing: Standing, number: signal.Signals) -> None:
+    """Signal the process group of a run if its leader is still the recorded process."""
+    run = standing.run
+    if run and run.pid > 1 and run.process_lives():
+        with suppress(ProcessLookupError):
+            os.killpg(run.pid, number)
+
+
+def _give_up(worker: Worker, run: Run) -> None:
+    """Write status `error` on behalf of the worker, keeping its previous fields."""
+    before = dict(worker.status().fields)
+    said = {
+        **before,
+        "status": "error",
+        "error": f"no sign of life; asked, it wrote no status.json, and {ending(run)}",
+        "attempted": f"resumed with: {prompts.ASK}",
+        "suggestion": "look at transcript.jsonl and stderr.log; spawn a fresh one",
+        "by": respawn_policy.BY_US,
+        "timestamp": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    try:
+        write_status(worker.status_file, said)
+    except HiveError:  # the previous fields have wrong types
+        kept = {name: said[name] for name in said if name not in before or name == "by"}
+        write_status(worker.status_file, {**kept, "status": "error", "error": said["error"]})
+
+
+def _spent_today(home: str) -> float:
+    """Return the cost in USD of today's ask, park and respawn runs; days are UTC."""
+    try:
+        with records.opened(home) as db:
+            midnight = f"{datetime.now(UTC):%Y-%m-%d}T00:00:00.000Z"
+            unknown = int(_UNKNOWN_USD * MICRO)
+            return store.spent_since(db, midnight, unknown) / float(MICRO)
+    except StoreError as error:
+        raise HiveError(f"nobody knows what was spent today: {error}") from None
+
+
+def go_on(orchestrator: Orchestrator, standing: Standing, policy: Policy) -> str:
+    """Park a worker whose context is full, then respawn it; return the step taken or ""."""
+    worker, run = standing.worker, standing.run
+    if standing.state != "context_full" or standing.lives is not False or run is None:
+        return ""
+    if not respawn_policy.is_parked(worker, run):
+        return take(orchestrator, standing, policy, "park")
+    if worker.card().respawns >= policy.respawns or orchestrator.has_successor(worker):
+        return ""
+    return take(orchestrator, standing, policy, "respawn")

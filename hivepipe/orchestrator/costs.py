@@ -1,0 +1,60 @@
+"""Costs of runs, from their result lines, added up over the runs of a worker."""
+
+from decimal import Decimal
+from textwrap import shorten
+
+from hivepipe.orchestrator.run import Run
+from hivepipe.orchestrator.stream import Result, Stream, own_costs, read_stream
+from hivepipe.orchestrator.worker import Worker
+from hivepipe.redact import redact_text
+
+MICRO = Decimal(1_000_000)
+_WORDS = 200  # characters
+
+
+def book(worker: Worker, run: Run) -> None:
+    """Record the cost and the last result of a run that has ended."""
+    result = _result(worker, run)
+    run.cost_usd = str(_own_cost(worker, run))
+    run.outcome = result.outcome if result else ""
+    run.words = shorten(redact_text(result.words), _WORDS, placeholder=" ...") if result else ""
+    worker.write_run(run)
+
+
+def cost_before(worker: Worker) -> Decimal:
+    """Return the cost in USD of the runs before the first one that hivepipe started."""
+    return _before(worker).cost_usd
+
+
+def cost_of(worker: Worker) -> Decimal:
+    """Return the cost in USD of all runs of a worker so far."""
+    runs = [run for run in worker.runs() if run.is_started]
+    return cost_before(worker) + sum((_cost_of(worker, run) for run in runs), Decimal(0))
+
+
+def _cost_of(worker: Worker, run: Run) -> Decimal:
+    return _own_cost(worker, run) if run.cost_usd is None else Decimal(run.cost_usd)
+
+
+def _own_cost(worker: Worker, run: Run) -> Decimal:
+    """Return the cost in USD of one run, whether its result counts the session or the run."""
+    result = _result(worker, run)
+    if result is None:
+        return Decimal(0)
+    earlier = [_result(worker, each) for each in worker.runs() if each.number < run.number]
+    return own_costs([*_before(worker).results, *filter(None, earlier), result])[-1]
+
+
+def _before(worker: Worker) -> Stream:
+    """Return the part of the transcript before our first run."""
+    first = next((run for run in worker.runs() if run.is_started), None)
+    return read_stream(worker.transcript, 0, first.offset if first else None)
+
+
+def _result(worker: Worker, run: Run) -> Result | None:
+    """Return the last result of a run, or None if it has none or never started."""
+    if not run.is_started:
+        return None
+    later = (each for each in worker.runs() if each.number > run.number and each.is_started)
+    end = next((each.offset for each in later), None)
+    return read_stream(worker.transcript, run.offset, end).last

@@ -1,0 +1,158 @@
+"""The layout of `.hive/`, and which of these folders are trusted.
+
+    .hive/
+      workers/<project>-<uuid>/   one worker: hivepipe.orchestrator.worker
+      archive/<project>-<uuid>/   an archived worker
+      projects.json               name -> path, a copy
+      learnings/patterns.md, learnings/<project>-insights.md
+      prompts/worker.md, prompts/park.md
+
+Only folders that `hivepipe hive init` made are trusted (hivepipe.files.known_hives). The trusted
+state of workers lies elsewhere: hivepipe.orchestrator.trusted_state.
+"""
+
+import os
+from pathlib import Path
+
+from hivepipe.errors import HiveError
+from hivepipe.events.claude_code import valid_id
+from hivepipe.files.known_hives import add, known
+from hivepipe.files.regular_file import read_text
+from hivepipe.home import make_folders, write_small
+from hivepipe.orchestrator import trusted_state
+from hivepipe.orchestrator.prompts import DEFAULTS
+from hivepipe.orchestrator.worker import ARCHIVE, Worker
+
+NAME = ".hive"
+_SHOWN = 5
+
+
+class Hive:
+    """A `.hive` folder and the home that its workers report to."""
+
+    def __init__(self, root: Path, home: str) -> None:
+        """`root` is the `.hive` folder itself."""
+        self.root = root
+        self.home = home
+        self.notes: list[str] = []  # for the user
+        self.workers_folder = root / "workers"
+        self.archive_folder = root / ARCHIVE
+        self.belief = trusted_state.folder_of(root)
+        self.state_folder = self.belief / "workers"
+        self.learnings_folder = root / "learnings"
+        self.projects_file = self.belief / trusted_state.PROJECTS
+
+    def workers(self) -> list[Worker]:
+        """Return every worker that is not archived, by name."""
+        return _workers_in(self.workers_folder, self.state_folder)
+
+    def archived(self) -> list[Worker]:
+        """Return every archived worker, by name."""
+        return _workers_in(self.archive_folder, self.belief / ARCHIVE)
+
+    def left(self) -> list[Worker]:
+        """Return every worker whose folder was moved or removed while its state remains."""
+        there = {worker.id for worker in self.workers()}
+        states = _workers_in(self.state_folder, self.state_folder)
+        return [self.new_worker(each.id) for each in states if each.id not in there]
+
+    def worker(self, start: str) -> Worker:
+        """Return the worker whose id or session has this start; HiveError: none or several."""
+        found = [worker for worker in self.workers() if worker.is_called(start)]
+        exact = [worker for worker in found if worker.id == start]
+        if not start or not found:
+            raise HiveError(f"no worker has the id {start}: see `hivepipe hive check --all`")
+        if len(found) > 1 and not exact:
+            some = ", ".join(worker.id for worker in found[:_SHOWN])
+            more = " ..." if len(found) > _SHOWN else ""
+            raise HiveError(
+                f"{len(found)} workers have an id that begins with {start}: {some}{more}"
+            )
+        return (exact or found)[0]
+
+    def new_worker(self, id: str) -> Worker:
+        """Return a worker that does not exist yet; HiveError: its id cannot name a folder."""
+        if valid_id(id) != id:
+            raise HiveError(f"{id!r} cannot be a worker's id: letters, digits, '.', '_', '-'")
+        return Worker(self.workers_folder / id, self.state_folder / id)
+
+    def archived_worker(self, id: str) -> Worker:
+        """Return a worker at its place in the archive, whether it exists or not."""
+        return Worker(self.archive_folder / id, self.belief / ARCHIVE / id)
+
+    def show_projects(self) -> None:
+        """Copy the list of projects into the `.hive` for readers."""
+        write_small(str(self.root / trusted_state.PROJECTS), read_text(self.projects_file, "utf-8"))
+
+    def ready(self) -> "Hive":
+        """Migrate the state that an earlier version kept in this `.hive`."""
+        self.notes += trusted_state.take_over(self.root)
+        return self
+
+
+def _workers_in(folder: Path, states: Path) -> list[Worker]:
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(each.name for each in entries if each.is_dir(follow_symlinks=False))
+    except FileNotFoundError:
+        return []
+    return [Worker(folder / name, states / name) for name in names if valid_id(name) == name]
+
+
+def make(parent: Path, home: str, *, adopt: bool = False) -> tuple[Hive, bool]:
+    """Make `.hive` in a folder and trust it from now on; the flag is False if it was known before.
+
+    HiveError: a `.hive` exists that was not made here, and `adopt` is not set.
+    """
+    root = Path(os.path.realpath(parent)) / NAME
+    if "\n" in str(root):  # the list of trusted hives has one line per path
+        raise HiveError(f"{str(root)!r} cannot be a hive: the name of its folder breaks the line")
+    is_known = str(root) in known(home)
+    if root.is_symlink() or (root.exists() and not root.is_dir()):
+        raise HiveError(f"{root} is not a folder: remove it")
+    if root.exists() and not is_known and not adopt:
+        raise HiveError(
+            f"{root} is there already, and was not made here. If it is yours, add --adopt: its "
+            f"prompts are run and its processes signalled; else move it away"
+        )
+    hive = Hive(root, home)
+    folders = (hive.workers_folder, hive.archive_folder, hive.learnings_folder)
+    for folder in folders:
+        make_folders(str(folder))
+    _write_new(root / ".gitignore", "*\n")
+    _write_new(root / trusted_state.PROJECTS, "{}\n")
+    _write_new(hive.learnings_folder / "patterns.md", "# Patterns\n")
+    make_folders(str(root / "prompts"))
+    for name, text in DEFAULTS.items():
+        _write_new(root / "prompts" / f"{name}.md", text)
+    hive.ready()
+    add(home, str(root))
+    return hive, not is_known
+
+
+def _write_new(path: Path, text: str) -> None:
+    if not path.exists():
+        write_small(str(path), text)
+
+
+def find(start: str, home: str) -> Hive:
+    """Return the hive of a folder or of the nearest parent; HiveError: there is no trusted one."""
+    here = Path(os.path.realpath(start))
+    for folder in (here, *here.parents):
+        root = folder / NAME
+        if root.is_dir():
+            if str(root) in known(home):
+                return Hive(root, home).ready()
+            raise HiveError(f"{root} was not made here: `hivepipe hive init --adopt` takes it over")
+    raise HiveError("there is no .hive here, nor in a folder above: run `hivepipe hive init`")
+
+
+def at_work(home: str) -> list[Worker]:
+    """Return the workers of a home that have a living process."""
+    workers = (worker for hive in hives(home) for worker in (*hive.workers(), *hive.left()))
+    return [worker for worker in workers if (run := worker.last_run()) and run.is_at_work()]
+
+
+def hives(home: str) -> list[Hive]:
+    """Return every hive of a home whose folder still exists."""
+    return [Hive(Path(path), home).ready() for path in known(home) if os.path.isdir(path)]

@@ -1,0 +1,80 @@
+"""Processes using a worker's session that hivepipe did not start.
+
+A process is found by any of three signs: its arguments name the session, its output goes to the
+worker's transcript, or one of its hooks reported the session to this home. The second needs /proc.
+"""
+
+import os
+from collections.abc import Iterator
+
+import psutil
+
+from hivepipe.hook import alive, instance
+from hivepipe.orchestrator.worker import Worker
+
+_NAMING = ("--session-id", "--resume", "-r")
+
+
+class Strangers:
+    """A snapshot of all processes, for lookups of any number of workers."""
+
+    def __init__(self, home: str) -> None:
+        """Take the snapshot."""
+        self._home = home
+        self._by_session: dict[str, int] = {}
+        self._by_output: dict[tuple[int, int], int] = {}
+        for pid, arguments in _processes():
+            for session in _sessions(arguments):
+                self._by_session.setdefault(session, pid)
+            if output := _output(pid):
+                self._by_output.setdefault(output, pid)
+        for pid, session in _reported(home):
+            self._by_session.setdefault(session, pid)
+
+    def of(self, worker: Worker) -> int:
+        """Return the pid of a process on a worker's session, or 0."""
+        session = worker.card().session
+        if session and (pid := self._by_session.get(session.lower())):
+            return pid
+        try:
+            file = os.lstat(worker.transcript)
+        except OSError:
+            return 0
+        return self._by_output.get((file.st_dev, file.st_ino), 0)
+
+
+def _processes() -> Iterator[tuple[int, list[str]]]:
+    """Yield every process except this one, with its arguments where they can be read."""
+    for process in psutil.process_iter(["cmdline"]):
+        if process.pid != os.getpid() and process.info["cmdline"]:
+            yield process.pid, process.info["cmdline"]
+
+
+def _sessions(arguments: list[str]) -> Iterator[str]:
+    """Yield the sessions named by the options of Claude Code in a command line."""
+    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        name, is_joined, value = word.partition("=")
+        if name in _NAMING:
+            yield (value if is_joined else following).lower()
+
+
+def _output(pid: int) -> tuple[int, int] | None:
+    """Return device and inode of a process's standard output, or None."""
+    try:
+        file = os.stat(f"/proc/{pid}/fd/1")
+    except OSError:
+        return None
+    return file.st_dev, file.st_ino
+
+
+def _reported(home: str) -> Iterator[tuple[int, str]]:
+    """Yield pid and session of the living processes whose hooks report to a home."""
+    try:
+        keys = os.listdir(f"{home}/instances")
+    except FileNotFoundError:
+        return
+    for key in keys:
+        known = instance.remembered(home, key)
+        pid, started = known.get("pid", ""), known.get("started", "")
+        if key == pid and started and alive.lives(int(pid), started):
+            yield int(pid), known.get("session", "").lower()

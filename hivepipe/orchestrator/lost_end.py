@@ -1,0 +1,27 @@
+"""Record the end of a run whose runner was killed before it could do so."""
+
+from hivepipe.orchestrator import costs
+from hivepipe.orchestrator.plain_file import changed_ns
+from hivepipe.orchestrator.run import Run
+from hivepipe.orchestrator.worker import Worker
+from hivepipe.times import now, stored_time
+
+
+def is_unseen(run: Run) -> bool:
+    """Tell whether a run has ended without a recorded end; check again under the worker's lock."""
+    return run.is_started and run.cost_usd is None and run.is_at_work() is False
+
+
+def write_end(worker: Worker, run: Run) -> None:
+    """Record that a run has ended, and its cost; the caller holds the worker's lock."""
+    if not run.has_ended:
+        run.is_lost = True
+        run.ended_at = _last_sign(worker)
+        worker.write_run(run)
+    costs.book(worker, run)
+
+
+def _last_sign(worker: Worker) -> str:
+    """Return the time of the last write of a worker's process, in the form of stored times."""
+    times = [changed_ns(path) for path in (worker.transcript, worker.stderr)]
+    return stored_time(max(times) or now()[1])

@@ -1,0 +1,325 @@
+"""The orchestrator's operations: spawn, resume, answer, park, respawn and check.
+
+hive = find(".", home)
+worker = Orchestrator(hive).spawn("shop", "Fix the session timeout.")
+Orchestrator(hive).check()
+"""
+
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+
+from hivepipe.db import tasks
+from hivepipe.errors import HiveError, StoreError
+from hivepipe.events.claude_code import clean, valid_id
+from hivepipe.orchestrator import command, projects, prompts, records, retire
+from hivepipe.orchestrator.folder import Hive
+from hivepipe.orchestrator.lost_end import is_unseen, write_end
+from hivepipe.orchestrator.records import NO_STATES
+from hivepipe.orchestrator.rights import default_flags
+from hivepipe.orchestrator.start import locked, start
+from hivepipe.orchestrator.transcript import tidy
+from hivepipe.orchestrator.worker import LARGEST_TASK, Card, Worker
+from hivepipe.orchestrator.worker_signals import Signs
+from hivepipe.orchestrator.worker_state import Standing, stand
+from hivepipe.settings import hive_stale_secs
+from hivepipe.times import now
+
+_START_SECS = 10.0
+_LOOK_SECS = 0.05
+
+
+class Orchestrator:
+    """Operates on the workers of one hive; `troubles` collects errors that stop nothing."""
+
+    def __init__(self, hive: Hive) -> None:
+        """Keep the hive; `troubles` begins with the hive's notes."""
+        self.hive = hive
+        self.troubles: list[str] = [*hive.notes]
+
+    # ---- actions on workers
+
+    def spawn(
+        self,
+        project: str,
+        task: str,
+        *,
+        session: str = "",
+        task_id: str = "",
+        profile: str = "",
+        flags: Iterable[str] | None = None,
+        respawn_of: Worker | None = None,
+    ) -> Worker:
+        """Start a worker on a task and return it.
+
+        `session`: a UUID that the caller chooses. A second spawn with the same one returns the
+        first worker, so that a restarted orchestrator can repeat its calls. HiveError: the worker
+        was not started; the message gives the reason.
+        """
+        path = projects.folder_of(self.hive.projects_file, project)
+        task = clean(task)
+        if not task.strip():
+            raise HiveError("the task is empty")
+        if len(task.encode()) > LARGEST_TASK:
+            raise HiveError("the task is larger than a megabyte: let it name a file instead")
+        for kind, id in (("task", task_id), ("profile", profile)):
+            if valid_id(id) != id:
+                raise HiveError(f"{id!r} cannot be a {kind}'s id: letters, digits, '.', '_', '-'")
+        command.claude()
+        session = _uuid(session) if session else str(uuid.uuid4())
+        worker = self.hive.new_worker(f"{project}-{session}")
+        self._refuse_another(worker, session, None if respawn_of else task)
+        before = respawn_of.card() if respawn_of else None
+        card = Card(
+            session=session,
+            project=project,
+            path=path,
+            task_id=task_id or (before.task_id if before else worker.id),
+            profile=profile or (before.profile if before else ""),
+            flags=tuple(default_flags() if flags is None else flags),
+            created_at=now()[0],
+            respawn_of=respawn_of.id if respawn_of else "",
+            respawns=before.respawns + 1 if before else 0,
+        )
+        if not _was_made(worker):
+            self._make(worker, card, task)
+        self._add_task(worker.card(), task)
+        self._start_once(worker)
+        self.record([worker])
+        return worker
+
+    def resume(self, worker: Worker, text: str, kind: str = "resume", after: int = 0) -> None:
+        """Start a worker's session again with a message; HiveError: it has a process.
+
+        `after`: the number of the last run that the caller knows; HiveError if there was another
+        run since.
+        """
+        start(
+            self.hive,
+            worker,
+            _granted(self._card(worker)),
+            kind,
+            text,
+            may_start=lambda: _overtaken(worker, after) if after else "",
+        )
+        self.record([worker])
+
+    def answer(self, worker: Worker, text: str, option: int = 0) -> None:
+        """Answer a worker's question; HiveError: it asked none, or it has no such option."""
+        standing = stand(worker, hive_stale_secs(), Signs(self.hive.home, [worker]))
+        if standing.state != "need_input":
+            raise HiveError(f"{worker.id} asks nothing: it stands at {standing.state}")
+        if option:
+            options = standing.status.texts("options")
+            if not 0 < option <= len(options):
+                raise HiveError(f"{worker.id} gave {len(options)} options, and none is {option}")
+            text = f"{options[option - 1]}\n{text}".strip()
+        if not text.strip():
+            raise HiveError("the answer is empty")
+        asked = standing.status.digest
+        start(
+            self.hive,
+            worker,
+            _granted(self._card(worker)),
+            "answer",
+            prompts.ANSWER.format(text=text),
+            may_start=lambda: _answered(worker, asked),
+        )
+        self.record([worker])
+
+    def park(self, worker: Worker, after: int = 0) -> None:
+        """Resume a worker to write down what it learned; `after` as in `resume`."""
+        card = _granted(self._card(worker))
+        told = command.words(self.hive, worker, card)
+        self.resume(worker, prompts.prompt(self.hive.root / "prompts", "park", told), "park", after)
+
+    def respawn(self, worker: Worker) -> Worker:
+        """Start a new worker on the same task, told what was done and what is left.
+
+        The new session id is derived from the old one, so repeated calls start one worker.
+        """
+        card, status = self._card(worker), worker.status()
+        task = worker.task().rstrip()
+        for name, called in (("progress", "What was done"), ("remaining", "What is left")):
+            if said := status.text(name):
+                task += f"\n\n# {called}, by the one before you\n\n{said}"
+        return self.spawn(
+            card.project,
+            task,
+            session=_successor(card),
+            flags=_granted(card).flags,
+            respawn_of=worker,
+        )
+
+    def has_successor(self, worker: Worker) -> bool:
+        """Tell whether a new worker has taken over the task of this one."""
+        card = self._card(worker)
+        successor = self.hive.new_worker(f"{card.project}-{_successor(card)}")
+        return _was_started(successor) or bool(records.over(self.hive, _successor(card)))
+
+    # ---- checks
+
+    def check(self, workers: Iterable[Worker] | None = None) -> list[Standing]:
+        """Return the standing of each worker checked.
+
+        Record the end of runs that was not recorded, and update the store.
+        """
+        looked_at = list(self._all() if workers is None else workers)
+        for worker in looked_at:
+            try:
+                self.settle(worker)
+            except OSError as error:  # a fault of one folder must not hide the others
+                self.troubles.append(f"{worker.id}: {error}")
+        signs = Signs(self.hive.home, looked_at)
+        standings = [stand(worker, hive_stale_secs(), signs) for worker in looked_at]
+        self.record(looked_at, {standing.worker.id: standing.state for standing in standings})
+        return standings
+
+    def settle(self, worker: Worker) -> None:
+        """Record the end of a worker's last run if its runner did not."""
+        run = worker.last_run()
+        if run is None or not is_unseen(run):
+            return
+        try:
+            lock = locked(worker, 0)
+        except HiveError:
+            return  # its runner holds the lock
+        try:
+            run = worker.last_run()
+            if run and is_unseen(run):
+                write_end(worker, run)
+                self._tidy(worker, run.offset)
+        finally:
+            os.close(lock)
+
+    def record(self, workers: Iterable[Worker], states: Mapping[str, str] = NO_STATES) -> None:
+        """Update the store; on an error the next check does it."""
+        try:
+            records.record(self.hive, workers, states)
+        except StoreError as error:
+            self.troubles.append(f"{error}; the next `hivepipe hive check` writes it")
+
+    # ---- internal
+
+    def _all(self) -> list[Worker]:
+        """Return all workers, including those whose folder is gone while their process runs."""
+        try:
+            return [*self.hive.workers(), *retire.follow(self.hive)]
+        except StoreError as error:
+            self.troubles.append(str(error))
+            return self.hive.workers()
+
+    def _make(self, worker: Worker, card: Card, task: str) -> None:
+        try:
+            worker.make(card, task)
+        except OSError as error:  # else half a worker would stay listed
+            for folder in (worker.state, worker.folder):
+                shutil.rmtree(folder, ignore_errors=True)
+            where = error.filename or worker.folder
+            raise HiveError(f"{where}: {error.strerror}: nothing was started") from None
+
+    def _tidy(self, worker: Worker, since: int) -> None:
+        try:
+            tidy(worker, since)
+        except HiveError as error:
+            self.troubles.append(str(error))
+
+    def _refuse_another(self, worker: Worker, session: str, task: str | None) -> None:
+        """Raise HiveError if the session or the worker was used for something else.
+
+        `task`: None skips the comparison of tasks.
+        """
+        others = [each for each in self.hive.workers() if each.id != worker.id]
+        if other := next((each for each in others if each.card().session == session), None):
+            raise HiveError(f"session {session} is {other.id}'s")
+        if what := records.over(self.hive, session):
+            raise HiveError(f"session {session}: {what}; what is over is not done again")
+        if task is not None and _was_made(worker) and worker.task().strip() != task.strip():
+            raise HiveError(f"{worker.id} was spawned before, with another task")
+
+    def _start_once(self, worker: Worker) -> None:
+        """Start the first run unless another spawn of the session has started it."""
+        already = "it was spawned before"
+        text = prompts.prompt(
+            self.hive.root / "prompts", "worker", command.words(self.hive, worker, worker.card())
+        )
+        try:
+            start(
+                self.hive,
+                worker,
+                worker.card(),
+                "spawn",
+                text,
+                may_start=lambda: already if _was_started(worker) else "",
+                wait_secs=0,
+            )
+        except HiveError:
+            if not _is_started_soon(worker):
+                raise
+            self.troubles.append(f"{worker.id}: {already}")
+
+    def _card(self, worker: Worker) -> Card:
+        """Return a worker's card; looks up the project of a worker started by others."""
+        card = worker.card()
+        if not card.session:
+            raise HiveError(f"{worker.id} has no session-id: it cannot be resumed")
+        if card.path:
+            return card
+        project = projects.project_of(worker.id, projects.read(self.hive.projects_file))
+        path = projects.folder_of(self.hive.projects_file, project)
+        return card._replace(project=project, path=path)
+
+    def _add_task(self, card: Card, text: str) -> None:
+        """Add the task to the store: the guard stops the worker if the task is cancelled."""
+        with suppress(StoreError), records.opened(self.hive.home) as db, db.transaction():
+            tasks.add_task(db, card.task_id, text, card.created_at)
+
+
+def _granted(card: Card) -> Card:
+    """Return a card with flags; a worker that hivepipe did not start gets the user's defaults."""
+    return card if card.created_at else card._replace(flags=default_flags())
+
+
+def _was_made(worker: Worker) -> bool:
+    return bool(worker.card().created_at)
+
+
+def _was_started(worker: Worker) -> bool:
+    return any(run.is_started and not run.trouble for run in worker.runs())
+
+
+def _answered(worker: Worker, asked: str) -> str:
+    """Return why an answer comes too late, or "" if the question is still open."""
+    status, run = worker.status(), worker.last_run()
+    is_answered = run is not None and run.kind != "park" and run.started_ns > status.changed_ns
+    return "" if status.digest == asked and not is_answered else f"{worker.id} was answered"
+
+
+def _overtaken(worker: Worker, after: int) -> str:
+    run = worker.last_run()
+    return f"{worker.id} has had another run" if run is None or run.number != after else ""
+
+
+def _is_started_soon(worker: Worker) -> bool:
+    """Wait until another spawn has started the first run; False: it failed, or took too long."""
+    deadline = time.monotonic() + _START_SECS
+    while not _was_started(worker):
+        run = worker.last_run()
+        if time.monotonic() > deadline or (run and (run.trouble or run.has_ended)):
+            return False
+        time.sleep(_LOOK_SECS)
+    return True
+
+
+def _successor(card: Card) -> str:
+    return str(uuid.uuid5(uuid.UUID(_uuid(card.session)), "respawn"))
+
+
+def _uuid(text: str) -> str:
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        raise HiveError(f"{text!r} is no UUID, as a session's id must be") from None

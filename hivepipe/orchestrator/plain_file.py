@@ -1,0 +1,51 @@
+"""Open files in a worker's folder safely.
+
+The worker may put anything there. A pipe would block the reader, and a link would redirect a write
+to another file.
+"""
+
+import os
+from collections.abc import Iterator
+from errno import EFBIG
+from gzip import GzipFile
+from pathlib import Path
+from typing import IO
+
+from hivepipe.files.regular_file import regular
+
+_LONGEST_LINE = 64 << 20
+_LATEST_NS = 1 << 62  # in the year 2116: the store's numbers end in 2262, and dates in 9999
+
+
+def plain(path: str | Path, flags: int = os.O_RDONLY) -> int:
+    """Open a regular file, with mode 0600 if new; OSError also for a link, a pipe, a folder.
+
+    Can be used as the `opener` of `open`.
+    """
+    return regular(path, flags | os.O_NOFOLLOW)
+
+
+def lines_in(file: IO[bytes] | GzipFile, path: str | Path) -> Iterator[bytes]:
+    """Yield the lines of a file; OSError: a line is longer than 64 MB."""
+    while line := file.readline(_LONGEST_LINE + 1):
+        if len(line) > _LONGEST_LINE:
+            raise OSError(EFBIG, "a line is longer than 64 MB", str(path))
+        yield line
+
+
+def changed_ns(file: int | Path) -> int:
+    """Return the modification time in ns, clamped to now, or 0 without a file."""
+    try:
+        return min(max(os.stat(file).st_mtime_ns, 1), _LATEST_NS)
+    except OSError:
+        return 0
+
+
+def read_end(path: Path, limit: int) -> str:
+    """Return the last `limit` bytes of a file as text, or "" if it cannot be read."""
+    try:
+        with open(path, "rb", opener=plain) as file:
+            file.seek(max(os.fstat(file.fileno()).st_size - limit, 0))
+            return file.read(limit).decode("utf-8", "replace")
+    except OSError:
+        return ""

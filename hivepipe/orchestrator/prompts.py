@@ -1,0 +1,103 @@
+"""Prompts of workers: templates that users can edit, and the words substituted in them."""
+
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from string import Template
+
+from hivepipe.errors import HiveError
+from hivepipe.files.regular_file import read_text
+
+WORKER = """\
+You are worker $worker_id of project $project, in $project_path. You work alone: nobody reads along,
+and your questions go through a file.
+
+# Task
+
+$task
+
+# How you report
+
+Your folder is $worker_folder. Write $worker_folder/status.json whenever your state changes: first a
+temporary file beside it, then `mv` it there, so that nobody reads half of it. It holds one JSON
+object:
+
+- {"status": "working", "progress": "..."}: at the start, and after each larger step
+- {"status": "need_input", "question": "...", "context": "...", "options": ["...", "..."]}: then
+  stop; you are resumed with the answer
+- {"status": "done", "result": "...", "files_changed": ["..."], "committed": $committed,
+  "parked": true, "notes": "..."}: only after you did what stands below under "Before you say done"
+- {"status": "error", "error": "...", "attempted": "...", "suggestion": "..."}: then stop
+- {"status": "context_full", "progress": "...", "remaining": "..."}: when your context is nearly
+  full; then stop
+
+Add "timestamp" (ISO 8601, UTC) and "turn_count" if you know them.
+
+# What you may do
+
+$rights Nobody is there to allow more: what is refused once is refused for good.
+
+# Before you say done
+
+1. Run /session:park if it exists, else write what the next one should know into
+   $learnings_folder/$project-insights.md.
+2. $commit
+3. Write $worker_folder/run-report.md, a summary of this run.
+"""
+
+_MAY_EDIT = """\
+You may read files, and change those of the project, of your folder and of $learnings_folder."""
+_EDITS = {
+    "rights": f"{_MAY_EDIT} You may not run git.",
+    "commit": "Leave your changes uncommitted, and name every changed file in `files_changed`.",
+    "committed": "false",
+}
+_COMMITS = {
+    "rights": f"{_MAY_EDIT}\nYou may run `git add` and `git commit`, each as a command of its own.",
+    "commit": "Commit your changes, with a message that says why.",
+    "committed": "true",
+}
+_ALL = {**_COMMITS, "rights": "You may do without asking what the user may."}
+_OF_RIGHTS = {"edits": _EDITS, "commits": _COMMITS, "all": _ALL}
+
+
+PARK = """\
+Please run /session:park to capture your progress. If there is no such command: write what you did,
+what is left and what the next one should know into $worker_folder/run-report.md, and what you
+learned about this project into $learnings_folder/$project-insights.md. Change nothing else.
+"""
+
+DEFAULTS = {"worker": WORKER, "park": PARK}
+ASK = "Are you still working? Go on with your task, and write status.json as you were told."
+ANSWER = "Orchestrator response: {text}"
+
+
+# SHA-256 of templates that earlier versions wrote. A file with one of these texts was not edited,
+# and the current default is used instead.
+_FORMER = ("d6e49152bafabf6acfb8a9e5e22ba1a030a0c67af19f04339b4a76fcf21b4018",)
+
+
+def of_rights(rights: str, words: Mapping[str, str]) -> dict[str, str]:
+    """Return the template words that describe a worker's rights."""
+    return {name: Template(text).substitute(words) for name, text in _OF_RIGHTS[rights].items()}
+
+
+def prompt(folder: Path, name: str, words: Mapping[str, str]) -> str:
+    """Return a template of the folder, or the default one, with its words substituted.
+
+    HiveError: the file cannot be read, or a `$` is not followed by a known word.
+    """
+    path = folder / f"{name}.md"
+    try:
+        text = read_text(path, "utf-8")
+        if sha256(text.encode()).hexdigest() in _FORMER:
+            text = DEFAULTS[name]
+    except FileNotFoundError:
+        text = DEFAULTS[name]
+    except (OSError, UnicodeDecodeError) as error:
+        raise HiveError(f"{path} cannot be read: {error}") from None
+    try:
+        return Template(text).substitute(words)
+    except (KeyError, ValueError) as error:
+        known = ", ".join(f"${word}" for word in words)
+        raise HiveError(f"{path}: {error} is none of {known} (a plain dollar sign is $$)") from None

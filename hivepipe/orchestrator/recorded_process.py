@@ -1,0 +1,38 @@
+"""Tell whether a recorded process is still the same process."""
+
+import os
+
+from hivepipe.hook import alive
+from hivepipe.hook.instance import this_machine
+
+
+def machine() -> str:
+    """Return an identifier of this boot of this machine; pids are valid within one boot only."""
+    return " ".join(part or "-" for part in this_machine())
+
+
+def lives(pid: int, started: str, on: str) -> bool | None:
+    """Tell whether the process with this pid and start time lives; None: another machine."""
+    here = machine()
+    if on != here:
+        host, boot, *_ = [*on.split(" "), "", ""]
+        now_host, now_boot, *_ = here.split(" ")
+        # The same machine, rebooted since: the process is gone.
+        return False if host == now_host and boot != now_boot else None
+    return alive.lives(pid, started)
+
+
+def start_time(pid: int) -> str:
+    """Return the start time of a process as the kernel reports it, or "" if it is unknown."""
+    return alive.start_time(pid)
+
+
+def group_lives(group: int) -> bool:
+    """Tell whether a process group has members left."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

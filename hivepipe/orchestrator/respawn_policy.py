@@ -1,0 +1,164 @@
+"""Steps taken for a silent worker, and which one is next.
+
+    limit       a paid step was due, and the daily limit is reached: tomorrow
+    report      reported only: the default, because every other step may cost money
+    stop        SIGTERM to its process group
+    kill        SIGKILL, if it has not ended within the grace time
+    ask         it is resumed: "Are you still working?"
+    give up     still silent: we write `error` into status.json
+    park        it is resumed once more, to write down what it learned
+    respawn     a new worker gets the task
+
+No step is taken for a worker that is done, asks, reports an error of its own, or was archived.
+
+An episode begins with a requested run (spawn, resume, answer); the runs of ask and park belong to
+it. `ask`, `give up`, `park` and `respawn` are taken once per episode, the others once per run. Each
+step is written to `steps.jsonl` of the worker's state before it is taken. Only an interrupted
+respawn is repeated: it always gives the same worker.
+"""
+
+import fcntl
+import json
+import sys
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hivepipe.files.regular_file import read_text
+from hivepipe.orchestrator.run import Run
+from hivepipe.orchestrator.worker import Worker
+from hivepipe.orchestrator.worker_state import OVER, Standing
+from hivepipe.settings import hive_grace_secs, hive_limit_usd, hive_policy, hive_respawns
+
+BY_US = "hivepipe"
+_OUR_RUNS = ("ask", "park")  # kinds of runs that continue an episode
+_ONCE_AN_EPISODE = ("ask", "give up", "park", "respawn")
+
+
+class Policy(NamedTuple):
+    """Which steps may be taken automatically; `grace_secs` is the time allowed for an answer."""
+
+    mode: str  # report, ask, respawn
+    grace_secs: float
+    respawns: int
+    limit_usd: float  # per day, for the runs of ask, park and respawn
+
+    @classmethod
+    def of_settings(cls) -> "Policy":
+        """Return the policy of the settings."""
+        return cls(hive_policy(), hive_grace_secs(), hive_respawns(), hive_limit_usd())
+
+
+class Step(NamedTuple):
+    """One step that was taken, and the run of the worker it was taken in."""
+
+    name: str
+    run: int
+    at_ns: int
+
+
+def taken(worker: Worker) -> list[Step]:
+    """Return the steps taken, oldest first; incomplete lines are skipped."""
+    found = []
+    try:
+        lines = read_text(worker.state / "steps.jsonl", "utf-8", "replace").splitlines()
+    except FileNotFoundError:
+        return []
+    for line in lines:
+        try:
+            said = json.loads(line)
+            found.append(Step(str(said["step"]), int(said["run"]), int(said["at_ns"])))
+        except (ValueError, KeyError, TypeError):
+            continue
+    return found
+
+
+def note(worker: Worker, name: str, run: int) -> bool:
+    """Record a step before it is taken; False: it was recorded before."""
+    line = json.dumps({"step": name, "run": run, "at_ns": time.time_ns()})
+    with (worker.state / "steps.jsonl").open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # a tick and a monitor may run at the same time
+        if name in _names(worker, taken(worker), run):
+            return False
+        file.seek(0)
+        break_off = "" if file.read()[-1:] in ("", "\n") else "\n"  # after a full disk
+        file.write(f"{break_off}{line}\n")
+    return True
+
+
+def next_step(standing: Standing, steps: list[Step], policy: Policy, now_ns: int) -> str:
+    """Return the step that is due for a worker, or ""."""
+    run = standing.run
+    if run is None:
+        return ""
+    names = _names(standing.worker, steps, run.number)
+    if policy.mode == "report":
+        return "report" if standing.state == "stale" and "report" not in names else ""
+    if standing.lives is None or standing.stranger:
+        return ""
+    if standing.lives:
+        return _of_living(standing, run, steps, policy, now_ns)
+    if "give up" in names:
+        return _of_given_up(standing, run, names, policy)
+    return _of_dead(run, names) if standing.state in OVER else ""
+
+
+def is_parked(worker: Worker, run: Run) -> bool:
+    """Tell whether the policy or a user told a worker to park in the episode of a run."""
+    runs = worker.runs()
+    episode = _episode(runs, run.number)
+    noted = [step.run for step in taken(worker) if step.name == "park"]
+    return any(number in episode for number in (*noted, *_numbers(runs, "park")))
+
+
+def _names(worker: Worker, steps: list[Step], run: int) -> set[str]:
+    """Return the steps taken in a run; once-per-episode steps also from its episode."""
+    episode = _episode(worker.runs(), run)
+    return {
+        step.name
+        for step in steps
+        if step.run == run or (step.name in _ONCE_AN_EPISODE and step.run in episode)
+    }
+
+
+def _episode(runs: Sequence[Run], number: int) -> range:
+    """Return the range of run numbers in the episode of a run."""
+    ours = _numbers(runs, *_OUR_RUNS)
+    begins = [run.number for run in runs if run.number not in ours]
+    begin = max((each for each in begins if each <= number), default=0)
+    return range(begin, min((each for each in begins if each > number), default=sys.maxsize))
+
+
+def _numbers(runs: Sequence[Run], *kinds: str) -> list[int]:
+    return [run.number for run in runs if run.kind in kinds]
+
+
+def _of_living(standing: Standing, run: Run, steps: list[Step], policy: Policy, now_ns: int) -> str:
+    of_run = {step.name: step.at_ns for step in steps if step.run == run.number}
+    if "stop" in of_run:
+        is_over = (now_ns - of_run["stop"]) / 1e9 >= policy.grace_secs
+        return "kill" if is_over and "kill" not in of_run else ""
+    if run.kind in _OUR_RUNS:
+        silent_secs = (now_ns - standing.heard_ns) / 1e9 if standing.heard_ns else 0
+        return "stop" if silent_secs >= policy.grace_secs else ""
+    return "stop" if standing.state == "stale" else ""
+
+
+def _of_dead(run: Run, names: set[str]) -> str:
+    """Next step for a dead worker; one that crashed by itself is reported, not resumed."""
+    if run.kind == "ask":
+        return "give up"
+    if run.kind == "park":
+        return ""
+    return "ask" if "stop" in names and "ask" not in names else ""
+
+
+def _of_given_up(standing: Standing, run: Run, names: set[str], policy: Policy) -> str:
+    """Next step after `give up`; a later status of the worker's own is respected."""
+    is_ours = standing.state == "error" and standing.status.text("by") == BY_US
+    if not is_ours and standing.state not in OVER:
+        return ""
+    if not is_parked(standing.worker, run):
+        return "park"
+    may_respawn = policy.mode == "respawn" and standing.worker.card().respawns < policy.respawns
+    return "respawn" if may_respawn else ""

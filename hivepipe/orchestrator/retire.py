@@ -1,0 +1,232 @@
+"""Archive and delete finished workers; their rows and costs stay in the store.
+
+The task that a spawn made ends with the last worker that had it.
+"""
+
+import gzip
+import os
+import shutil
+from collections.abc import Collection
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+
+from hivepipe.db import hive as store
+from hivepipe.errors import HiveError
+from hivepipe.files.regular_file import MOST_BYTES, whole
+from hivepipe.home import write_small
+from hivepipe.orchestrator import costs, records
+from hivepipe.orchestrator.folder import Hive, hives
+from hivepipe.orchestrator.plain_file import lines_in, plain
+from hivepipe.orchestrator.start import locked, refuse_living
+from hivepipe.orchestrator.transcript import tidy
+from hivepipe.orchestrator.worker import Worker
+from hivepipe.redact import of_session
+from hivepipe.redact.redactor import Redactor
+
+PACKED = "transcript.jsonl.gz"
+
+
+def archive(hive: Hive, worker: Worker) -> Path:
+    """Move a worker into the archive, with secrets redacted and its transcript compressed.
+
+    A worker that hivepipe did not start is moved unchanged. Return the folder in the archive.
+
+    HiveError: the worker has a process, or its archive folder exists. StoreError: the store cannot
+    be written.
+    """
+    archived = hive.archived_worker(worker.id)
+    target = archived.folder
+    if target.exists():
+        raise HiveError(f"{target} is there already")
+    lock = _of_nobody(hive.home, worker)
+    try:
+        if worker.is_own():
+            with suppress(HiveError):  # a link as transcript is moved as it is
+                tidy(worker)
+        _note(hive, worker, "archived_at")
+        if worker.is_own():
+            redactor = _redactor(worker.transcript)
+            for path in [path for folder in worker.folders for path in folder.rglob("*")]:
+                if path != worker.transcript:
+                    _redact(path, redactor)
+            _pack(worker.transcript, redactor)
+        # The folder first: after a crash in between, `follow` finishes the move.
+        worker.folder.rename(target)
+        worker.state.rename(archived.state)
+    finally:
+        os.close(lock)
+    return target
+
+
+def delete(hive: Hive, worker: Worker) -> None:
+    """Delete a worker's folder permanently; the errors are those of `archive`."""
+    lock = _of_nobody(hive.home, worker)
+    try:
+        _note(hive, worker, "deleted_at")
+        _remove(worker)
+    finally:
+        os.close(lock)
+
+
+def follow(hive: Hive) -> list[Worker]:
+    """Complete a move or removal of worker folders by `mv` or `rm -rf`.
+
+    The state follows the folder, and the store is updated. Return the workers whose process still
+    runs. StoreError: the store cannot be written now.
+    """
+    if not hive.workers_folder.is_dir():  # the disk may not be mounted: then no worker was removed
+        return []
+    at_work = []
+    for worker in hive.left():
+        run = worker.last_run()
+        if run and run.is_at_work() is not False:
+            at_work.append(worker)
+        else:
+            _follow(hive, worker)
+    there = {worker.id for worker in (*hive.workers(), *at_work)}
+    with records.opened(hive.home) as db:
+        gone = store.unended(db, str(hive.root)) - there
+        if not gone:
+            return at_work
+        archived = {worker.id for worker in hive.archived()}
+        with db.transaction():
+            for id in gone:
+                column = "archived_at" if id in archived else "deleted_at"
+                store.end_worker(db, id, column)
+    return at_work
+
+
+def _follow(hive: Hive, worker: Worker) -> None:
+    try:
+        lock = locked(worker, 0)
+    except HiveError:
+        return  # its runner holds the lock
+    try:
+        moved = hive.archived_worker(worker.id)
+        if not moved.folder.is_dir():
+            _note(hive, worker, "deleted_at")
+            shutil.rmtree(worker.state)
+        elif moved.state.exists():
+            shutil.rmtree(worker.state)
+        else:
+            worker.state.rename(moved.state)
+            _note(hive, moved, "archived_at")
+    finally:
+        os.close(lock)
+
+
+def drop_archived(hive: Hive, before: str) -> list[Path]:
+    """Delete the folders of workers archived before a UTC time; return the deleted folders.
+
+    Only workers that hivepipe started and whose files have not changed since are deleted.
+    """
+    archived = [each for each in hive.archived() if each.is_own()]
+    if not archived:
+        return []
+    with records.opened(hive.home) as db:
+        old = store.archived_before(db, str(hive.root), before)
+    # A worker moved by hand while it ran has no state in the archive yet.
+    at_work = {worker.id for worker in hive.left()}
+    since = datetime.fromisoformat(before).timestamp()
+    over = [each for each in archived if each.id in old - at_work and each.changed_at() < since]
+    for worker in over:
+        _remove(worker)
+    return [worker.folder for worker in over]
+
+
+def workers_of(home: str) -> list[Worker]:
+    """Return all workers of a home, also archived ones and those with a state alone."""
+    return [
+        worker
+        for hive in hives(home)
+        for worker in (*hive.workers(), *hive.archived(), *hive.left())
+    ]
+
+
+def remove_sessions(home: str, sessions: Collection[str], *, dry_run: bool) -> int:
+    """Delete the folders of the workers of these sessions, archived or not; return their number.
+
+    HiveError: a worker has a process, which would write again.
+    """
+    found = [worker for worker in workers_of(home) if worker.card().session in sessions]
+    for worker in () if dry_run else found:
+        lock = _of_nobody(home, worker)
+        try:
+            _remove(worker)
+        finally:
+            os.close(lock)
+    return len(found)
+
+
+def _remove(worker: Worker) -> None:
+    """Remove the folders of a worker.
+
+    The protocol's folder goes last: while it exists, the worker is listed and can be deleted again.
+    """
+    for folder in reversed(worker.folders):
+        if folder.exists():
+            shutil.rmtree(folder)
+
+
+def _of_nobody(home: str, worker: Worker) -> int:
+    """Return the lock of a worker without a process; HiveError: it has one."""
+    lock = locked(worker)
+    try:
+        refuse_living(home, worker)
+    except HiveError:
+        os.close(lock)
+        raise
+    return lock
+
+
+def _note(hive: Hive, worker: Worker, column: str) -> None:
+    """Record the end of a worker in the store, before its folder is gone."""
+    for run in worker.runs():
+        if run.is_started and run.cost_usd is None:
+            costs.book(worker, run)
+    with records.opened(hive.home) as db, db.transaction():
+        records.record_last(db, hive, worker)
+        store.end_worker(db, worker.id, column)
+
+
+def _redactor(transcript: Path) -> Redactor:
+    """Return a redactor that has learned the secrets found in a transcript."""
+    redactor = of_session()
+    if transcript.is_file() and not transcript.is_symlink():
+        with open(transcript, "rb", opener=plain) as lines:
+            for line in lines_in(lines, transcript):
+                redactor.redact_line(line)
+    return redactor
+
+
+def _redact(path: Path, redactor: Redactor) -> None:
+    """Redact secrets in a text file; binary files and symbolic links are left alone."""
+    if path.is_symlink() or not path.is_file():
+        return
+    with open(path, "rb", buffering=0, opener=plain) as file:
+        data = whole(file, path, MOST_BYTES)
+    if b"\0" in data:
+        return
+    text = data.decode("utf-8", "replace")
+    clean = redactor.redact_text(text)
+    if clean != text:
+        write_small(str(path), clean)
+
+
+def _pack(path: Path, redactor: Redactor) -> None:
+    """Compress the redacted transcript; the plain one is removed once the copy is complete."""
+    if path.is_symlink() or not path.is_file():
+        return
+    temporary = path.with_name(f"{PACKED}.tmp")
+    with open(temporary, "wb", opener=plain) as file:
+        with (
+            open(path, "rb", opener=plain) as lines,
+            gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed,
+        ):
+            for line in lines_in(lines, path):
+                packed.write(redactor.redact_line(line)[0])
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.rename(path.with_name(PACKED))
+    path.unlink()

@@ -1,0 +1,96 @@
+"""One run of a worker: one process of Claude Code, from its plan to its exit code.
+
+    planned     by the process that starts it, under the worker's lock
+    started     by the run's own process, just before it executes Claude Code
+    ended       by the runner that waited for it; if that was killed, by the next check
+
+Each step replaces the file atomically, and no two steps run at the same time.
+"""
+
+import json
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from hivepipe.home import read_small
+from hivepipe.orchestrator.recorded_process import lives
+
+_LARGEST = 1 << 16
+
+
+@dataclass
+class Run:
+    """One run; times are UTC, `exit_code` as in `subprocess`: negative for a signal."""
+
+    number: int
+    kind: str  # spawn, resume, answer, park, ask; others: runs that we did not start
+    command: list[str]
+    cwd: str
+    offset: int = 0  # of the transcript, where this run begins
+    machine: str = ""
+    runner_pid: int = 0
+    runner_started: str = ""
+    pid: int = 0
+    pid_started: str = ""
+    started_at: str = ""
+    started_ns: int = 0
+    ended_at: str = ""
+    exit_code: int | None = None
+    is_lost: bool = False  # it ended, and its exit code is unknown
+    left_behind: bool = False  # processes of its group outlived it
+    trouble: str = ""  # why it could not be started
+    cost_usd: str | None = None  # of the run, in dollars; a decimal number as text
+    outcome: str = ""  # the subtype of its last result
+    words: str = ""  # the beginning of the result's text, secrets redacted
+
+    @property
+    def is_started(self) -> bool:
+        """Tell whether a process was ever started for this run."""
+        return self.pid > 0
+
+    @property
+    def has_ended(self) -> bool:
+        """Tell whether its end is recorded."""
+        return bool(self.ended_at)
+
+    @property
+    def is_unpriced(self) -> bool:
+        """Tell whether it ended without a result line, which holds the cost."""
+        return self.is_started and self.has_ended and not self.outcome
+
+    def process_lives(self) -> bool | None:
+        """Tell whether its Claude Code lives; None: it runs on another machine."""
+        if not self.is_started or self.has_ended:
+            return False
+        return lives(self.pid, self.pid_started, self.machine)
+
+    def is_at_work(self) -> bool | None:
+        """Tell whether its Claude Code lives, or the runner that starts it; None as above."""
+        if self.has_ended:
+            return False
+        if self.is_started:
+            return self.process_lives()
+        return bool(self.runner_pid) and lives(self.runner_pid, self.runner_started, self.machine)
+
+
+def read_run(path: Path) -> Run | None:
+    """Return a run, or None if the file is gone or invalid."""
+    try:
+        found = json.loads(read_small(str(path), _LARGEST))
+    except ValueError:
+        return None
+    if not isinstance(found, dict):
+        return None
+    known = {each.name for each in fields(Run)}
+    values: dict[str, Any] = {name: value for name, value in found.items() if name in known}
+    try:
+        run = Run(**values)
+    except TypeError:
+        return None
+    numbers = (run.number, run.offset, run.pid, run.runner_pid, run.started_ns)
+    return run if all(type(each) is int for each in numbers) else None
+
+
+def as_json(run: Run) -> str:
+    """Return the content of the file of a run."""
+    return json.dumps(asdict(run), indent=2) + "\n"

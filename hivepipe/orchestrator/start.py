@@ -1,0 +1,138 @@
+"""Start a run: at most one process per session, also after a crash of any participant.
+
+The worker's lock is taken here and passed to the runner, which holds it as long as it lives. The
+run's process holds it until it is recorded. If the lock is free and no living process is recorded,
+there is none.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+
+from hivepipe.errors import HiveError, LockHeldError
+from hivepipe.home import make_folders, write_small
+from hivepipe.orchestrator import command
+from hivepipe.orchestrator.folder import Hive
+from hivepipe.orchestrator.foreign_processes import Strangers
+from hivepipe.orchestrator.lost_end import is_unseen, write_end
+from hivepipe.orchestrator.plain_file import plain
+from hivepipe.orchestrator.recorded_process import machine
+from hivepipe.orchestrator.run import Run
+from hivepipe.orchestrator.transcript import tidy
+from hivepipe.orchestrator.worker import Card, Worker
+from hivepipe.orchestrator.worker_state import has_last_word
+from hivepipe.stack.lock import take_lock
+
+ENDING_SECS = 30.0
+
+_STARTED = b"started"
+
+
+def start(
+    hive: Hive,
+    worker: Worker,
+    card: Card,
+    kind: str,
+    text: str,
+    *,
+    may_start: Callable[[], str] = lambda: "",
+    wait_secs: float = ENDING_SECS,
+) -> Run:
+    """Start Claude Code on a worker's session with `text`; the process outlives this one.
+
+    `may_start` is called under the lock and returns a reason to refuse, or "". HiveError: the
+    session has a living process, or the start failed.
+    """
+    lock = locked(worker, wait_secs)
+    try:
+        refuse_living(hive.home, worker)
+        if reason := may_start():
+            raise HiveError(reason)
+        last = worker.last_run()
+        if last and is_unseen(last):
+            write_end(worker, last)
+        number = max(worker.run_numbers(), default=0) + 1
+        offset = tidy(worker, last.offset if last else 0)
+        command.bring_hooks(worker, card.path)
+        run = Run(
+            number=number,
+            kind=kind,
+            command=command.command_line(worker, card, hive.learnings_folder, resume=offset > 0),
+            cwd=card.path,
+            offset=offset,
+            machine=machine(),
+        )
+        try:
+            make_folders(str(worker.state / "runs"))  # missing if hivepipe did not start the worker
+            write_small(str(worker.prompt_file(number)), text)
+            worker.write_run(run)
+        except OSError as error:
+            raise HiveError(f"{worker.state}: {error.strerror}: nothing was started") from None
+        said = _start_runner(worker, number, lock, command.environment(hive, worker, card))
+    finally:
+        os.close(lock)
+    if said != _STARTED:
+        raise HiveError(f"{worker.id} could not be started: {said.decode(errors='replace')}")
+    return run
+
+
+def locked(worker: Worker, wait_secs: float = ENDING_SECS) -> int:
+    """Return a descriptor that holds a worker's lock; HiveError: it has a process.
+
+    Wait up to `wait_secs` for a worker that wrote its final status: its runner frees the lock soon.
+    """
+    make_folders(str(worker.state))
+    run = worker.last_run()
+    is_busy = run is not None and run.process_lives() and not has_last_word(worker.status(), run)
+    try:
+        return take_lock(worker.lock, 0 if is_busy else wait_secs)
+    except LockHeldError:
+        raise HiveError(f"{worker.id} has a process: two would spoil its session") from None
+
+
+def refuse_living(home: str, worker: Worker) -> None:
+    """Raise HiveError if a process uses a worker's session, or may use it; call it under the lock.
+
+    A free lock is not enough: the runner may have been killed while its Claude Code continues, and
+    a Claude Code that was started by hand takes no lock.
+    """
+    for run in worker.runs():
+        lives = run.process_lives()
+        if lives is None:
+            raise HiveError(f"{worker.id} runs on another machine, or did: {run.machine}")
+        if lives:
+            raise HiveError(f"{worker.id} has a process ({run.pid}): two would spoil its session")
+    if pid := Strangers(home).of(worker):
+        raise HiveError(f"{worker.id}: process {pid}, started elsewhere, is on its session")
+
+
+def _start_runner(worker: Worker, number: int, lock: int, env: dict[bytes, bytes]) -> bytes:
+    """Start the runner and return its answer about the start."""
+    reader, writer = os.pipe()
+    with open(worker.state / "runner.log", "ab", opener=plain) as log:
+        subprocess.run(  # the runner forks; its child is adopted by init and leaves no zombie
+            [
+                sys.executable,
+                "-I",
+                "-m",
+                "hivepipe.orchestrator.runner",
+                str(worker.folder),
+                str(worker.state),
+                str(number),
+                str(lock),
+                str(writer),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=env,
+            cwd=worker.folder,
+            pass_fds=(lock, writer),
+            start_new_session=True,
+            check=False,
+        )
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        said = pipe.read()
+    return said or b"its runner ended at once: see runner.log in its state"

@@ -1,0 +1,239 @@
+"""Parser of `claude -p --output-format stream-json`: calls, texts, costs.
+
+A run's `result` lines carry a running total, so the last one counts; they are never added up. The
+totals of several runs in one transcript are added up. Up to 2.1.197 each run has its own total. In
+some later version the total of a resumed session continues from its last run; `own_costs` subtracts
+the earlier part. In a transcript without recorded runs, an `init` after a result begins a new run,
+unless Claude Code itself continued (its result then has an `origin`).
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from hivepipe.orchestrator.plain_file import lines_in, plain
+from hivepipe.redact import redact_text
+from hivepipe.transcripts.lines import (
+    CAP_TEXT,
+    Fields,
+    blocks,
+    count,
+    id_of,
+    part,
+    read_line,
+    said,
+    text,
+)
+
+_COUNTS = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
+_COUNTS_OF_RUN = (
+    "input_tokens",
+    "output_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+)
+_TOTALS_OF_RUNS = (2, 1, 197)  # the last version known to count each run by itself
+Counts = tuple[int, ...]  # tokens, in the order of _COUNTS
+
+
+class Result(NamedTuple):
+    """The last result line of a run."""
+
+    total_usd: Decimal  # of this run, or of the whole session
+    outcome: str  # success, or what kind of error
+    words: str
+    session: str = ""
+    used: Counts = ()  # by the main loop of this run alone
+    by_model: Mapping[str, Counts] = MappingProxyType({})  # what total_usd covers
+    version: tuple[int, ...] = ()  # of Claude Code
+
+    def goes_on_from(self, before: "Result") -> bool:
+        """Tell whether the totals include those of an earlier run of the session."""
+        if not self.by_model or () < self.version <= _TOTALS_OF_RUNS:
+            return False
+        held = all(
+            name in self.by_model and _is_at_least(self.by_model[name], counts)
+            for name, counts in before.by_model.items()
+        )
+        added = _minus(_sum(self.by_model.values()), _sum(before.by_model.values()))
+        return held and self.total_usd >= before.total_usd and _is_at_least(added, self.used)
+
+
+class Step(NamedTuple):
+    """One event of a transcript: a tool call, a failed call, a text of Claude, a result."""
+
+    kind: str
+    words: str
+
+
+class Stream:
+    """Reads the lines of a transcript one after the other."""
+
+    def __init__(self) -> None:
+        """Start without results."""
+        self._results: list[Result] = []
+        self._begins_anew = False
+        self._version: tuple[int, ...] = ()
+
+    def feed(self, raw: bytes) -> Iterator[Step]:
+        """Read one line and yield its events."""
+        line = read_line(raw)
+        if line is None:
+            return
+        kind = line.get("type")
+        if kind == "system" and line.get("subtype") == "init":
+            self._begins_anew = bool(self._results)
+            self._version = _numbers(text(line, "claude_code_version"))
+        elif kind == "result":
+            result = _result(line, self._version)
+            if self._results and not (self._begins_anew and not part(line, "origin")):
+                self._results[-1] = result
+            else:
+                self._results.append(result)
+            self._begins_anew = False
+            yield Step("result", f"{result.outcome}, {result.total_usd} USD: {result.words}")
+        else:
+            yield from _steps(line)
+
+    @property
+    def cost_usd(self) -> Decimal:
+        """Return the cost of all runs in USD."""
+        return sum(own_costs(self._results), Decimal(0))
+
+    @property
+    def results(self) -> list[Result]:
+        """Return the last result of each run that had one."""
+        return list(self._results)
+
+    @property
+    def last(self) -> Result | None:
+        """Return the last result of the last run, or None."""
+        return None if self._begins_anew or not self._results else self._results[-1]
+
+
+def own_costs(results: Iterable[Result]) -> list[Decimal]:
+    """Return the cost in USD of each run by itself, in the order of the runs."""
+    last: dict[str, Result] = {}
+    costs = []
+    for result in results:
+        before = last.get(result.session)
+        goes_on = before is not None and result.goes_on_from(before)
+        costs.append(
+            result.total_usd - before.total_usd if before and goes_on else result.total_usd
+        )
+        if result.by_model:
+            last[result.session] = result
+    return costs
+
+
+def read_stream(path: Path, start: int = 0, end: int | None = None) -> Stream:
+    """Read a transcript between two byte offsets."""
+    stream = Stream()
+    for raw in lines_of(path, start, end):
+        list(stream.feed(raw))
+    return stream
+
+
+def steps(lines: Iterable[bytes]) -> Iterator[Step]:
+    """Yield the events in the lines of a transcript, with secrets redacted."""
+    stream = Stream()
+    for raw in lines:
+        for step in stream.feed(raw):
+            yield Step(step.kind, redact_text(step.words))
+
+
+def lines_of(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+    """Yield the lines of a transcript between two byte offsets, if it is a regular file."""
+    try:
+        with open(path, "rb", opener=plain) as file:
+            at = file.seek(start)
+            for raw in lines_in(file, path):
+                at += len(raw)
+                if end is not None and at > end:
+                    return
+                yield raw
+    except OSError:
+        return
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d{1,9}", version)[:3]))
+
+
+def _result(line: Fields, version: tuple[int, ...]) -> Result:
+    failed = line.get("is_error") is True
+    kind = text(line, "subtype") or "unknown"
+    words = text(line, "result", CAP_TEXT) or _errors(line)
+    outcome = "error" if failed and kind == "success" else kind
+    models = part(line, "modelUsage")
+    return Result(
+        _cost(line),
+        outcome,
+        words,
+        id_of(line, "session_id"),
+        _counts(part(line, "usage"), _COUNTS_OF_RUN),
+        {name: _counts(part(models, name), _COUNTS) for name in models},
+        version,
+    )
+
+
+def _counts(used: Fields, names: tuple[str, ...]) -> Counts:
+    return tuple(count(used, name) for name in names)
+
+
+def _sum(counts: Iterable[Counts]) -> Counts:
+    return tuple(map(sum, zip(*counts, strict=True)))
+
+
+def _minus(one: Counts, other: Counts) -> Counts:
+    return tuple(mine - theirs for mine, theirs in zip(one, other or (0,) * len(one), strict=True))
+
+
+def _is_at_least(one: Counts, other: Counts) -> bool:
+    return all(mine >= theirs for mine, theirs in zip(one, other, strict=True))
+
+
+def _errors(line: Fields) -> str:
+    found = line.get("errors")
+    return "; ".join(map(str, found))[:CAP_TEXT] if isinstance(found, list) else ""
+
+
+def _cost(line: Fields) -> Decimal:
+    """Return the cost in USD; the sum over models is preferred, because it includes subagents."""
+    models = part(line, "modelUsage")
+    costs = [_amount(part(models, name).get("costUSD")) for name in models]
+    by_model = sum(costs, Decimal(0))
+    return by_model or _amount(line.get("total_cost_usd"))
+
+
+def _amount(value: object) -> Decimal:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
+        return Decimal(0)
+    return round(Decimal(repr(value)), 6)
+
+
+def _steps(line: Fields) -> Iterator[Step]:
+    message = part(line, "message")
+    if line.get("type") == "assistant":
+        words = said(message)
+        if words:
+            yield Step("says", words)
+        for call in blocks(message, "tool_use"):
+            yield Step("calls", f"{text(call, 'name')} {_shown(part(call, 'input'))}".rstrip())
+    results = list(blocks(message, "tool_result"))
+    if line.get("type") == "tool_result":  # older versions write it as a line of its own
+        results.append(line)
+    for result in results:
+        if result.get("is_error") is True:
+            yield Step("fails", said(result) or str(result.get("content"))[:CAP_TEXT])
+
+
+def _shown(arguments: Fields) -> str:
+    """Return the most informative argument of a tool call, or ""."""
+    for name in ("file_path", "notebook_path", "command", "pattern", "description", "skill", "url"):
+        if value := text(arguments, name, 300):
+            return value
+    return ""

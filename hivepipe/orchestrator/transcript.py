@@ -1,0 +1,85 @@
+"""Repair a worker's `transcript.jsonl` between two runs: one JSON object per line.
+
+A killed Claude Code leaves an incomplete line, to which the next run would append. Another program
+in the same pipe may write other text. Both are moved to `stderr.log`.
+"""
+
+import os
+from pathlib import Path
+
+from hivepipe.errors import HiveError
+from hivepipe.orchestrator.plain_file import lines_in, plain
+from hivepipe.orchestrator.worker import Worker
+from hivepipe.transcripts.lines import read_line
+
+_PORTION = 1 << 20
+
+
+def tidy(worker: Worker, since: int = 0) -> int:
+    """Clean the transcript from an offset on and return its size; no process may be writing to it.
+
+    HiveError: it is not a regular file, or cannot be written.
+    """
+    path = worker.transcript
+    try:
+        stray = _stray_lines(path, since)
+        if stray:
+            with open(worker.stderr, "ab", opener=plain) as log:
+                log.writelines(line if line.endswith(b"\n") else line + b"\n" for _, line in stray)
+            _remove(path, [(at, len(line)) for at, line in stray])
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+    except OSError as error:
+        raise HiveError(f"{error.filename or path}: {error.strerror}") from None
+
+
+def _stray_lines(path: Path, since: int) -> list[tuple[int, bytes]]:
+    """Return offset and bytes of each line that is not JSON.
+
+    If the last line is valid JSON without a newline, append the newline.
+    """
+    found = []
+    at = since
+    with open(path, "rb", opener=plain) as file:
+        file.seek(since)
+        for line in lines_in(file, path):
+            if read_line(line) is None:
+                found.append((at, line))
+            elif not line.endswith(b"\n"):
+                with open(path, "ab", opener=plain) as end:
+                    end.write(b"\n")
+            at += len(line)
+    return found
+
+
+def _remove(path: Path, spans: list[tuple[int, int]]) -> None:
+    """Remove byte spans; truncate in place if the only span is at the end."""
+    size = path.stat().st_size
+    first, length = spans[0]
+    if len(spans) == 1 and first + length == size:
+        with open(path, "r+b", opener=plain) as file:
+            file.truncate(first)
+        return
+    copy = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        _copy_without(path, copy, [*spans, (size, 0)])
+        os.replace(copy, path)
+    except OSError:  # a full disk has no room for a partial copy either
+        copy.unlink(missing_ok=True)
+        raise
+
+
+def _copy_without(path: Path, copy: Path, spans: list[tuple[int, int]]) -> None:
+    with open(path, "rb", opener=plain) as old, open(copy, "wb", opener=plain) as new:
+        at = 0
+        for start, length in spans:
+            old.seek(at)
+            left = start - at
+            while left > 0:
+                portion = old.read(min(left, _PORTION))
+                new.write(portion)
+                left -= len(portion)
+            at = start + length
+        new.flush()
+        os.fsync(new.fileno())

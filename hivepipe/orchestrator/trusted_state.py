@@ -1,0 +1,195 @@
+"""The trusted state of workers, kept in the user's state folder outside every project.
+
+    <state>/hivepipe/hives/<hash of the .hive's real path>/
+      hive             path, device and inode of the .hive; written last
+      workers/<id>/    the state of a worker: hivepipe.orchestrator.worker
+      archive/<id>/    the state of an archived worker
+      projects.json    name -> path; the one in .hive is a copy for readers
+
+An earlier version kept the state in `.hive/state`, where a worker whose project holds the `.hive`
+could write. That state is migrated once, as copies of plain files. Permission flags that the user
+has not chosen are dropped. A recorded process that does not run the worker's session is treated as
+ended.
+"""
+
+import json
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from hivepipe.errors import HiveError, LockHeldError
+from hivepipe.events.claude_code import valid_id
+from hivepipe.files.known_hives import belief_folder
+from hivepipe.home import make_folders, read_small, write_small
+from hivepipe.orchestrator.plain_file import plain
+from hivepipe.orchestrator.rights import EDITS, default_flags
+from hivepipe.orchestrator.run import as_json, read_run
+from hivepipe.stack.lock import locked_file, take_lock
+from hivepipe.times import now
+
+PROJECTS = "projects.json"
+_MARK = "hive"
+_LARGEST_BYTES = 1 << 22  # per file: a prompt holds a task of up to a megabyte
+_LARGEST_LIST = 1 << 20
+_LOCK_SECS = 30.0
+
+
+def folder_of(root: Path) -> Path:
+    """Return the state folder of a `.hive`, derived from its real path."""
+    return Path(belief_folder(str(root)))
+
+
+def take_over(root: Path) -> list[str]:
+    """Migrate the state that an earlier version kept in a `.hive`, once; return notes for the user.
+
+    HiveError: the state folder cannot be written.
+    """
+    folder = folder_of(root)
+    if (folder / _MARK).exists():
+        return []
+    try:
+        make_folders(str(folder.parent))
+        with locked_file(f"{folder}.lock", _LOCK_SECS):
+            if (folder / _MARK).exists():
+                return []
+            _take_moved(root, folder)
+            said = _take(root, folder)
+            write_small(str(folder / _MARK), json.dumps(_identity(root)) + "\n")
+            return said
+    except (OSError, LockHeldError) as error:
+        raise HiveError(f"{folder} cannot be made: {error}") from None
+
+
+def _identity(root: Path) -> dict[str, Any]:
+    status = os.stat(root)
+    return {"path": str(root), "device": status.st_dev, "number": status.st_ino}
+
+
+def _take_moved(root: Path, folder: Path) -> None:
+    """Rename the state folder of a `.hive` that was moved.
+
+    The `.hive` has the same device and inode, and its recorded path no longer exists.
+    """
+    here = _identity(root)
+    for mark in sorted(folder.parent.glob(f"*/{_MARK}")):
+        with suppress(ValueError):
+            before = json.loads(read_small(str(mark)))
+            same = all(before.get(name) == here[name] for name in ("device", "number"))
+            if same and not os.path.lexists(before.get("path", "/")) and not folder.exists():
+                mark.parent.rename(folder)
+                return
+
+
+def _take(root: Path, folder: Path) -> list[str]:
+    said = []
+    for kind in ("workers", "archive"):
+        make_folders(str(folder / kind))
+    if not (folder / PROJECTS).exists():
+        found = read_small(str(root / PROJECTS), _LARGEST_LIST) or "{}\n"
+        write_small(str(folder / PROJECTS), found)
+    for old, target in _old_states(root, folder):
+        if not target.exists():
+            new = folder / "new"
+            _copy(old, new)
+            said += _doubt(new, target.name)
+            new.rename(target)
+        _put_away(old, target)
+    with suppress(OSError):
+        (root / "state").rmdir()
+    return said
+
+
+def _old_states(root: Path, folder: Path) -> list[tuple[Path, Path]]:
+    """Return the states found in a `.hive`, each with its target folder."""
+    found = [(path, folder / "workers" / path.name) for path in _folders(root / "state")]
+    for path in _folders(root / "archive"):
+        states = [each for each in _folders(path) if each.name == "state"]
+        found += [(state, folder / "archive" / path.name) for state in states]
+    return [(old, target) for old, target in found if valid_id(target.name) == target.name]
+
+
+def _folders(path: Path) -> list[Path]:
+    """Return the subfolders of a folder; symbolic links are ignored."""
+    if path.is_symlink() or not path.is_dir():
+        return []
+    return sorted(each for each in path.iterdir() if each.is_dir() and not each.is_symlink())
+
+
+def _copy(old: Path, new: Path) -> None:
+    """Copy the plain files of a state to a temporary folder."""
+    shutil.rmtree(new, ignore_errors=True)
+    make_folders(str(new / "runs"))
+    for part in (old, old / "runs"):
+        if part.is_symlink() or not part.is_dir():
+            continue
+        for path in part.iterdir():
+            with suppress(OSError), open(path, "rb", opener=plain) as file:
+                data = file.read(_LARGEST_BYTES)
+                with open(new / path.relative_to(old), "xb", opener=plain) as copy:
+                    copy.write(data)
+
+
+def _doubt(state: Path, id: str) -> list[str]:
+    """Remove from a copied state what a worker may have forged; return notes for the user.
+
+    Permission flags that the user did not choose are replaced. A run whose process does not have
+    the session in its arguments is marked as lost, so that no unrelated process is signalled.
+    """
+    card = state / "worker.json"
+    try:
+        found = json.loads(read_small(str(card), _LARGEST_BYTES))
+    except ValueError:
+        return []
+    if not isinstance(found, dict):
+        return []
+    for path in (state / "runs").glob("*.json"):
+        run = read_run(path)
+        if run and run.process_lives() and not _is_on(run.pid, str(found.get("session", ""))):
+            run.ended_at, run.is_lost = now()[0], True
+            write_small(str(path), as_json(run))
+    flags = found.get("flags")
+    may_have = _flags_of_the_user()
+    if flags in (list(may_have), list(EDITS.flags)):
+        return []
+    found["flags"] = list(may_have)
+    write_small(str(card), json.dumps(found, indent=2) + "\n")
+    why = "had other rights than you chose, in a file that it could write"
+    return [f"{id} {why}: it goes on with those that you chose"]
+
+
+def _flags_of_the_user() -> tuple[str, ...]:
+    try:
+        return default_flags()
+    except HiveError:  # the user has not chosen rights yet
+        return EDITS.flags
+
+
+def _is_on(pid: int, session: str) -> bool:
+    try:
+        return bool(session) and session in psutil.Process(pid).cmdline()
+    except psutil.Error:
+        return False
+
+
+def _put_away(old: Path, target: Path) -> None:
+    """Remove the migrated state.
+
+    While a runner holds its lock, leave a link in its place, so that the runner finds where to
+    write the run's end.
+    """
+    try:
+        lock = take_lock(str(old / "run.lock"), 0)
+    except (LockHeldError, OSError):
+        aside = old.with_name(f".{old.name}")
+        old.rename(aside)
+        old.symlink_to(target)
+        shutil.rmtree(aside, ignore_errors=True)
+        return
+    try:
+        shutil.rmtree(old)
+    finally:
+        os.close(lock)

@@ -1,0 +1,117 @@
+"""Watch a hive for changes, by kernel notifications (watchfiles) or by polling.
+
+A notification only triggers a comparison of the files with what was reported before
+(`.hive/reported.json`). So nothing is missed while no watcher ran, on file systems without
+notifications (network file systems), or when a file was replaced twice.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from watchfiles import watch
+
+from hivepipe.home import read_small, write_small
+from hivepipe.orchestrator.folder import Hive
+from hivepipe.orchestrator.status import Status
+from hivepipe.orchestrator.worker import Worker
+
+LOOK_EVERY_MS = 2000
+_DEBOUNCE_MS = 20
+_WHOLE_AFTER_SECS = 1.0  # an incomplete file may be completed within this time
+_LARGEST = 1 << 24
+
+
+class Change(NamedTuple):
+    """A new status.json of a worker; without a status: the end of its process."""
+
+    worker: Worker
+    status: Status | None
+
+
+class Watch:
+    """Finds changes that were not reported yet."""
+
+    def __init__(self, hive: Hive) -> None:
+        """Load what earlier watches reported."""
+        self._hive = hive
+        self._path = hive.root / "reported.json"
+        try:
+            found = json.loads(read_small(str(self._path), _LARGEST))
+        except ValueError:
+            found = {}
+        self._reported: dict[str, str] = found if isinstance(found, dict) else {}
+
+    def changes(self) -> Iterator[Change]:
+        """Yield each change once, as it happens; never ends."""
+        for _ in self._wakes():
+            yield from self.look()
+
+    def look(self) -> Iterator[Change]:
+        """Yield the changes since the last check; unprocessed ones come again."""
+        workers = self._hive.workers()
+        for worker in workers:
+            mark = _mark(worker.status_file)
+            if mark and self._reported.get(worker.id) != mark:
+                status = worker.status()
+                if status.problems and not status.word and _is_young(status):
+                    continue
+                yield Change(worker, status)
+                self._report(worker.id, mark)
+            ended = f"{worker.id} ended"
+            run = worker.last_run()
+            if run and run.has_ended and self._reported.get(ended) != str(run.number):
+                yield Change(worker, None)
+                self._report(ended, str(run.number))
+        self._forget({worker.id for worker in workers})
+
+    def _report(self, name: str, mark: str) -> None:
+        self._reported[name] = mark
+        write_small(str(self._path), json.dumps(self._reported))
+
+    def _forget(self, there: set[str]) -> None:
+        kept = {
+            name: mark
+            for name, mark in self._reported.items()
+            if name.removesuffix(" ended") in there
+        }
+        if len(kept) < len(self._reported):
+            self._reported = kept
+
+    def _wakes(self) -> Iterator[None]:
+        """Yield at once, after each notification, and every LOOK_EVERY_MS."""
+        yield
+        try:
+            for _ in watch(
+                self._hive.workers_folder,
+                self._hive.state_folder,
+                watch_filter=_is_told,
+                debounce=_DEBOUNCE_MS,
+                step=_DEBOUNCE_MS,
+                rust_timeout=LOOK_EVERY_MS,
+                yield_on_timeout=True,
+            ):
+                yield
+        except (OSError, RuntimeError):  # no inotify watches left, or an unsupported file system
+            while True:
+                time.sleep(LOOK_EVERY_MS / 1000)
+                yield
+
+
+def _is_told(_change: object, path: str) -> bool:
+    """Tell whether a path is watched; transcripts are not, because they grow all the time."""
+    return path.endswith("/status.json") or "/runs/" in path
+
+
+def _mark(path: Path) -> str:
+    try:
+        status = path.stat()
+    except OSError:
+        return ""
+    return f"{status.st_mtime_ns} {status.st_ino} {status.st_size}"
+
+
+def _is_young(status: Status) -> bool:
+    return time.time() - status.changed_ns / 1e9 < _WHOLE_AFTER_SECS

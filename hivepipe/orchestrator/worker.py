@@ -1,0 +1,179 @@
+"""One worker: its files, and who writes each.
+
+    workers/<project>-<uuid>/   of the protocol; the worker may write here
+      status.json        by the worker: its state
+      run-report.md      by the worker: a summary of the run
+      task.md            by us: its task
+      session-id         by us: its session, for `claude --resume`
+      transcript.jsonl   by Claude Code: the output of all runs, one JSON object per line
+      stderr.log         by Claude Code: its error output
+      process.json       by us: a copy of its last run, for readers
+    state of the worker         written by us alone, outside every project: trusted_state.py
+      worker.json        session, project, path, flags
+      runs/1.json        one process; hivepipe.orchestrator.run
+      runs/1.prompt.md   the prompt of that process
+      settings.json      its hooks
+      steps.jsonl        steps taken for a silent worker; hivepipe.orchestrator.respawn_policy
+      runner.log         error output of its runner
+      run.lock           held while a process of this session is started, and while it lives
+
+A folder without state, which another program made, is a worker too.
+"""
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hivepipe.home import make_folders, read_small, write_small
+from hivepipe.orchestrator.rights import ALL, may_commit
+from hivepipe.orchestrator.run import Run, as_json, read_run
+from hivepipe.orchestrator.status import UNCOMMITTED, Status, read_status
+
+ARCHIVE = "archive"
+_LARGEST_CARD = 1 << 16
+LARGEST_TASK = 1 << 20
+
+
+class Card(NamedTuple):
+    """The parameters of a spawn; the same for all runs of the worker."""
+
+    session: str
+    project: str = ""
+    path: str = ""
+    task_id: str = ""
+    profile: str = ""
+    flags: tuple[str, ...] = ()
+    created_at: str = ""
+    respawn_of: str = ""
+    respawns: int = 0
+
+
+class Worker:
+    """A worker's folders; files are read on access."""
+
+    def __init__(self, folder: Path, state: Path) -> None:
+        """Neither folder need exist yet; commands and pids are read from `state` only."""
+        self.folder = folder
+        self.id = folder.name
+        self.state = state
+
+    def __repr__(self) -> str:
+        return f"Worker({self.id})"
+
+    @property
+    def status_file(self) -> Path:
+        """Return the path of its status.json."""
+        return self.folder / "status.json"
+
+    @property
+    def transcript(self) -> Path:
+        """Return the path of Claude Code's output."""
+        return self.folder / "transcript.jsonl"
+
+    @property
+    def stderr(self) -> Path:
+        """Return the path of Claude Code's error output."""
+        return self.folder / "stderr.log"
+
+    @property
+    def report(self) -> Path:
+        """Return the path of its own summary."""
+        return self.folder / "run-report.md"
+
+    @property
+    def folders(self) -> tuple[Path, Path]:
+        """Return its folder and its state folder."""
+        return self.folder, self.state
+
+    def is_called(self, start: str) -> bool:
+        """Tell whether its id or its session begins with `start`."""
+        return self.id.startswith(start) or self.card().session.startswith(start)
+
+    def task(self) -> str:
+        """Return the text of its task."""
+        return read_small(str(self.folder / "task.md"), LARGEST_TASK)
+
+    def status(self) -> Status:
+        """Return its last status; a missing commit is no problem if it may not commit."""
+        said = read_status(self.status_file)
+        if UNCOMMITTED not in said.problems or may_commit(self.card().flags or ALL.flags):
+            return said
+        left = tuple(each for each in said.problems if each != UNCOMMITTED)
+        return said._replace(problems=left)
+
+    def card(self) -> Card:
+        """Return the parameters of its spawn; only the session if hivepipe did not start it."""
+        try:
+            found = json.loads(read_small(str(self.state / "worker.json"), _LARGEST_CARD))
+        except ValueError:
+            found = {}
+        known: dict[str, Any] = {
+            name: found[name]
+            for name, default in {**Card._field_defaults, "session": ""}.items()
+            if type(found.get(name)) is type(default)
+        }
+        flags = found.get("flags")
+        if isinstance(flags, list) and all(isinstance(flag, str) for flag in flags):
+            known["flags"] = tuple(flags)
+        session = known.pop("session", "") or read_small(str(self.folder / "session-id")).strip()
+        return Card(session, **known)
+
+    def is_own(self) -> bool:
+        """Tell whether hivepipe started it: its card lies in our own state folder."""
+        return (self.state / "worker.json").is_file()
+
+    def changed_at(self) -> float:
+        """Return when a file of its folder (not of its state) changed, in seconds since 1970."""
+        files = (path for path in self.folder.rglob("*") if not path.is_dir())
+        return max((path.lstat().st_mtime for path in files), default=0.0)
+
+    def make(self, card: Card, task: str) -> None:
+        """Make the folders; the card is written last and completes the worker."""
+        make_folders(str(self.folder))
+        make_folders(str(self.state / "runs"))
+        write_small(str(self.folder / "session-id"), f"{card.session}\n")
+        write_small(str(self.folder / "task.md"), task if task.endswith("\n") else f"{task}\n")
+        text = json.dumps({"id": self.id, **card._asdict()}, indent=2)
+        write_small(str(self.state / "worker.json"), f"{text}\n")
+
+    def runs(self) -> list[Run]:
+        """Return its runs, oldest first."""
+        found = (read_run(self.run_file(number)) for number in self.run_numbers())
+        return [run for run in found if run]
+
+    def last_run(self) -> Run | None:
+        """Return its last run, or None if no run is recorded."""
+        for number in reversed(self.run_numbers()):
+            if run := read_run(self.run_file(number)):
+                return run
+        return None
+
+    def run_numbers(self) -> list[int]:
+        """Return the numbers of its runs, ascending."""
+        try:
+            names = os.listdir(self.state / "runs")
+        except FileNotFoundError:
+            return []
+        stems = (name.removesuffix(".json") for name in names if name.endswith(".json"))
+        return sorted(int(stem) for stem in stems if stem.isdecimal())
+
+    def write_run(self, run: Run) -> None:
+        """Replace the file of a run."""
+        write_small(str(self.run_file(run.number)), as_json(run))
+        with suppress(OSError):  # the copy is for readers only, and the folder is not ours alone
+            write_small(str(self.folder / "process.json"), as_json(run))
+
+    def run_file(self, number: int) -> Path:
+        """Return the file of one run."""
+        return self.state / "runs" / f"{number}.json"
+
+    def prompt_file(self, number: int) -> Path:
+        """Return the path of a run's prompt."""
+        return self.state / "runs" / f"{number}.prompt.md"
+
+    @property
+    def lock(self) -> str:
+        """Return the path of the lock that keeps two processes off one session."""
+        return str(self.state / "run.lock")

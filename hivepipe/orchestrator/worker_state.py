@@ -1,0 +1,158 @@
+"""Worker state from status.json, process and last activity."""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from hivepipe.orchestrator.plain_file import changed_ns
+from hivepipe.orchestrator.run import Run
+from hivepipe.orchestrator.status import Status
+from hivepipe.orchestrator.worker import Worker
+from hivepipe.orchestrator.worker_signals import Signs
+
+# States that need a person's action come first.
+ORDER = (
+    "need_input",
+    "error",
+    "died",
+    "ended",
+    "stale",
+    "context_full",
+    "broken",
+    "not started",
+    "working",
+    "parking",
+    "cancelled",
+    "done",
+    "unknown",
+)
+OVER = ("died", "ended")  # without a last word of its own
+_NOT_CANCELLED = ("not started", "done", "unknown")
+
+
+class Standing(NamedTuple):
+    """One worker as `check` shows it."""
+
+    worker: Worker
+    state: str  # one of ORDER
+    note: str  # the reason, or what it waits for
+    status: Status
+    run: Run | None
+    heard_ns: int  # time of the last activity; 0: there was none
+    lives: bool | None
+    stranger: int = 0  # pid of a process on its session that hivepipe did not start; 0: none
+
+
+def stand(worker: Worker, stale_secs: float, signs: Signs) -> Standing:
+    """Return the standing of one worker; nothing is changed."""
+    status, run = worker.status(), worker.last_run()
+    lives = run.is_at_work() if run else False
+    stranger = 0 if lives else signs.stranger(worker)
+    heard_ns = max(_heard_ns(worker, status, run), signs.heartbeat_ns(worker))
+    is_silent = _silence_secs(heard_ns) >= stale_secs
+    if stranger:
+        state, note = _of_stranger(status, run, is_silent, stranger)
+        return Standing(worker, state, note, status, run, heard_ns, True, stranger)
+    state, note = _state(status, run, lives, is_silent)
+    if lives and run and not worker.folder.is_dir():
+        state, note = "error", f"its folder was removed, its process {run.pid} goes on"
+    if lives is False and state not in _NOT_CANCELLED and signs.is_cancelled(worker):
+        state, note = "cancelled", signs.cancelled_because(worker)
+    return Standing(worker, state, note, status, run, heard_ns, lives)
+
+
+def _heard_ns(worker: Worker, status: Status, run: Run | None) -> int:
+    """Return the newest time of activity: of status, transcript or start."""
+    grown_ns = changed_ns(worker.transcript)
+    return max(status.said_ns, grown_ns, run.started_ns if run else 0)
+
+
+def _silence_secs(heard_ns: int) -> float:
+    return time.time() - heard_ns / 1e9 if heard_ns else 0
+
+
+def _state(status: Status, run: Run | None, lives: bool | None, is_silent: bool) -> tuple[str, str]:
+    if run is None:
+        return _of_other(status)
+    if not run.is_started:
+        trouble = run.trouble or "its process was never started"
+        return ("working", "starting") if lives else ("not started", trouble)
+    if lives is None:
+        return (status.word or "unknown"), f"runs on {run.machine.partition(' ')[0]}"
+    is_answered = _is_answered(status, run)
+    word = "" if is_answered else status.word
+    if lives:
+        return _of_living(status, run, word, is_silent)
+    if word and word != "working":
+        return word, _words(status)
+    if not word and status.problems and not is_answered:
+        return "broken", "; ".join(status.problems)
+    if run.exit_code == 0 and run.outcome == "success":
+        return "ended", f"it wrote no status.json; its last words: {run.words}"
+    return "died", ending(run)
+
+
+def _is_answered(status: Status, run: Run) -> bool:
+    """Tell whether a status is older than the run; a run that only parks does not count."""
+    return run.kind != "park" and 0 < status.changed_ns < run.started_ns
+
+
+def _of_stranger(status: Status, run: Run | None, is_silent: bool, pid: int) -> tuple[str, str]:
+    """State of a worker whose session is used by a process that hivepipe did not start."""
+    word = "" if run and _is_answered(status, run) else status.word
+    if word not in ("", "working"):
+        return word, _words(status)
+    by = f"process {pid}, started elsewhere"
+    said = _words(status) if word or status.problems else ""
+    return ("stale" if is_silent else "working"), "; ".join(filter(None, (said, by)))
+
+
+def _of_other(status: Status) -> tuple[str, str]:
+    """State of a worker that hivepipe did not start, from its status.json alone."""
+    if not status.word:
+        return "unknown", _words(status) or "No status yet"
+    if status.word == "working":
+        return "unknown", "; ".join(filter(None, (_words(status), "no process of it is seen here")))
+    return status.word, _words(status)
+
+
+def _of_living(status: Status, run: Run, word: str, is_silent: bool) -> tuple[str, str]:
+    if run.kind == "park":
+        return "parking", "writes down what it learned"
+    if word in ("", "working"):
+        said = _words(status) if word or status.problems else ""
+        return ("stale", "silent, its process lives") if is_silent else ("working", said)
+    return word, _words(status)
+
+
+def has_last_word(status: Status, run: Run) -> bool:
+    """Tell whether a worker wrote a final status in this run."""
+    return status.word not in ("", "working") and status.changed_ns >= run.started_ns
+
+
+def ending(run: Run) -> str:
+    """Return a text that describes how a run ended."""
+    if run.trouble:
+        return run.trouble
+    if run.is_lost or not run.has_ended:
+        return "its process is gone, and nobody saw how"
+    how = f"ended with exit code {run.exit_code}"
+    if run.exit_code is not None and run.exit_code < 0:
+        how = f"was killed by signal {-run.exit_code}"
+    result = ": ".join(filter(None, (run.outcome, run.words)))
+    return how + (f", last result: {result}" if result else "")
+
+
+_OF_WORD: dict[str, Callable[[Status], str]] = {
+    "working": lambda status: status.text("progress"),
+    "need_input": lambda status: status.text("question"),
+    "done": lambda status: status.text("result"),
+    "error": lambda status: status.text("error"),
+    "context_full": lambda status: status.text("remaining"),
+}
+
+
+def _words(status: Status) -> str:
+    of_word = _OF_WORD.get(status.word)
+    words = of_word(status) if of_word else ""
+    return "; ".join(filter(None, (words, *status.problems)))

@@ -1,1 +1,0 @@
-"""Detection of the predecessor in a project: files, hooks, processes. Read only."""

@@ -1,0 +1,99 @@
+"""Tool call totals per session, moved from Redis into the store.
+
+    hivepipe:active          set    sessions with new activity
+    hivepipe:active:taken    set    sessions whose activity is being written
+
+Totals are cumulative and only rise, so writing them twice does no harm. Sessions that a killed
+process left in `taken` are returned again.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from redis import Redis
+
+from hivepipe.events.claude_code import valid_id
+
+ACTIVE_KEY = "hivepipe:active"
+TAKEN_KEY = "hivepipe:active:taken"
+
+_TAKE = f"""
+if redis.call('EXISTS', '{ACTIVE_KEY}', '{TAKEN_KEY}') == 0 then return {{}} end
+redis.call('SUNIONSTORE', '{TAKEN_KEY}', '{TAKEN_KEY}', '{ACTIVE_KEY}')
+redis.call('DEL', '{ACTIVE_KEY}')
+return redis.call('SMEMBERS', '{TAKEN_KEY}')
+"""
+_OPEN_CHARS = 33  # length of a call record without a result: see hivepipe.guard.client
+_PROMPT = b"|"
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """Cumulative totals of one session; times are milliseconds since 1970."""
+
+    session: str
+    since_ms: int
+    last_ms: int
+    work_ms: int  # last sign of work other than the end of a turn; 0: none yet
+    calls: int
+    failed: int
+    denied: int
+    warned: int
+    open_calls: int
+    turn_is_open: bool
+    waits_for: str  # what the session waits for from a person; empty: nothing
+    task: str
+    profile: str
+
+
+def some_is_noted(connection: Redis) -> bool:
+    """Tell whether any session has activity that is not settled yet."""
+    return bool(connection.exists(ACTIVE_KEY, TAKEN_KEY))
+
+
+def take_activity(connection: Redis) -> list[Activity]:
+    """Return the activity of all sessions since the last `settle_activity`."""
+    sessions: Any = connection.eval(_TAKE, 0)
+    pipe = connection.pipeline(transaction=False)
+    for session in sessions:
+        pipe.hgetall(b"hivepipe:activity:" + session)
+        pipe.lrange(b"hivepipe:calls:" + session, 0, -1)
+    found = pipe.execute()
+    read = (
+        _read(session.decode("utf-8", "replace"), totals, calls)
+        for session, totals, calls in zip(sessions, found[::2], found[1::2], strict=True)
+    )
+    return [activity for activity in read if activity]
+
+
+def settle_activity(connection: Redis) -> None:
+    """Forget the taken sessions, once their activity is committed."""
+    connection.delete(TAKEN_KEY)
+
+
+def _read(session: str, totals: dict[bytes, bytes], calls: list[bytes]) -> Activity | None:
+    """Return the activity of one session; None if the id is invalid or its totals are gone."""
+    since_ms = _number(totals, "since_ms")
+    if valid_id(session) != session or not since_ms:
+        return None
+    latest = calls[len(calls) - calls[::-1].index(_PROMPT) :] if _PROMPT in calls else calls
+    return Activity(
+        session=session,
+        since_ms=since_ms,
+        last_ms=_number(totals, "last_ms"),
+        work_ms=_number(totals, "work_ms"),
+        calls=_number(totals, "calls"),
+        failed=_number(totals, "failed"),
+        denied=_number(totals, "denied"),
+        warned=_number(totals, "warned"),
+        open_calls=sum(len(call) == _OPEN_CHARS for call in latest),
+        turn_is_open=totals.get(b"turn") == b"1",
+        waits_for=totals.get(b"waits", b"").decode("utf-8", "replace"),
+        task=valid_id(totals.get(b"task", b"").decode("utf-8", "replace")),
+        profile=valid_id(totals.get(b"profile", b"").decode("utf-8", "replace")),
+    )
+
+
+def _number(totals: dict[bytes, bytes], name: str) -> int:
+    text = totals.get(name.encode(), b"0")
+    return int(text) if text.isdigit() else 0

@@ -1,0 +1,216 @@
+"""Claim, acknowledge, retry and fail jobs. One script changes all keys of a step, so that a job is
+always in a queue or a registry.
+
+A stock worker on several queues pops with BLPOP. Between the pop and its first write the job is in
+no list, and a restart at that moment loses it. Here the script that takes a job from its queue also
+adds it to `rq:wip:<queue>` (RQ's registry of started jobs).
+"""
+
+import base64
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from redis import Redis
+
+from hivepipe.events.job_plan import ENVELOPE_VERSION, dumps
+from hivepipe.queue.claim_scripts import (
+    ACKNOWLEDGE,
+    BURY,
+    CLAIM,
+    HAND_ON,
+    HURRY,
+    PUT_BACK,
+    RECOVER,
+    RENEW,
+    RETRY,
+)
+from hivepipe.queue.client import RESULT_TTL_SECS, job_data
+from hivepipe.queue.names import ALL_QUEUES
+from hivepipe.queue.stock_jobs import COUNT
+from hivepipe.redact import redact_text
+
+LEASE_SECS = 60
+DEATHS = 3
+TROUBLE_KEY = "hivepipe:trouble"  # hash: since (seconds of 1970), reason; set while the store fails
+
+# A finished job keeps its entry in RQ's registry, and none of the user's text.
+_EMPTIED = job_data(dumps({"v": ENVELOPE_VERSION}))
+
+
+Argument = bytes | bytearray | memoryview | str | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A job that this process holds until it acknowledges, retries or fails it."""
+
+    id: str
+    queue: str
+    data: bytes
+    attempts: int
+    is_ours: bool  # it carries our marker; a job without it is failed and never executed
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The result of one claim."""
+
+    jobs: list[Claimed]
+    next_due_secs: float | None  # seconds until the first retry is due; None: there is none
+    newer: bool  # a job of a later hivepipe waits, whose envelope this version cannot read
+    foreign: int  # number of jobs of other programs, which stay where they are
+    set_back_secs: float = 0.0  # seconds by which the clock was set back since an earlier claim
+
+
+class Claims:
+    """The claim scripts, bound to one connection and one worker."""
+
+    def __init__(
+        self,
+        connection: Redis,
+        queues: Sequence[str],
+        worker_name: str,
+        worker_key: str,
+        is_shared: bool = False,
+    ) -> None:
+        """Bind the scripts. Only this worker serves `queues`, most urgent first.
+
+        `worker_key` is the key of RQ's worker hash. `is_shared`: other programs use the server too;
+        jobs without our marker stay where they are.
+        """
+        self._is_shared = is_shared
+        self._queues = queues
+        self._worker_name = worker_name
+        self._worker_key = worker_key
+        self._claim = connection.register_script(CLAIM)
+        self._acknowledge = connection.register_script(ACKNOWLEDGE)
+        self._retry = connection.register_script(RETRY)
+        self._hurry = connection.register_script(HURRY)
+        self._bury = connection.register_script(BURY)
+        self._hand_on = connection.register_script(HAND_ON)
+        self._put_back = connection.register_script(PUT_BACK)
+        self._renew = connection.register_script(RENEW)
+        self._recover = connection.register_script(RECOVER)
+
+    def claim(self, places: int) -> Claim:
+        """Claim up to `places` jobs, most urgent first, including retries that are due."""
+        arguments: list[Argument] = [
+            places,
+            LEASE_SECS,
+            self._worker_name,
+            _now(),
+            ENVELOPE_VERSION,
+            int(self._is_shared),
+            *self._queues,
+        ]
+        found, due, newer, foreign, back = self._claim(args=arguments)
+        jobs = [
+            Claimed(id.decode(), queue.decode(), data, int(attempts), bool(ours))
+            for id, queue, data, attempts, ours in found
+        ]
+        next_due_secs = float(due) if float(due) >= 0 else None
+        return Claim(jobs, next_due_secs, bool(newer), int(foreign), float(back))
+
+    def acknowledge(self, done: list[tuple[Claimed, str]]) -> int:
+        """Mark jobs as done, each with its operation; return how many this worker still held."""
+        arguments: list[Argument] = [self._worker_key, _now(), RESULT_TTL_SECS, _EMPTIED]
+        for job, operation in done:
+            arguments += (job.id, job.queue, operation)
+        return int(self._acknowledge(args=arguments)) if done else 0
+
+    def retry(self, jobs: list[tuple[Claimed, str, float]], held_up: bool = False) -> None:
+        """Schedule jobs for another attempt, each in a queue after a delay in seconds.
+
+        `held_up`: the environment failed, not the jobs; `hurry` makes them due before the delay
+        ends.
+        """
+        arguments: list[Argument] = [int(held_up)]
+        for job, queue, delay_secs in jobs:
+            arguments += (job.id, job.queue, queue, delay_secs, job.attempts + 1)
+        if jobs:
+            self._retry(args=arguments)
+
+    def hurry(self) -> int:
+        """Make the jobs that wait for the environment due now; return how many."""
+        return int(self._hurry(args=list(self._queues)))
+
+    def bury(self, jobs: list[tuple[Claimed, str, bytes, str]]) -> None:
+        """Move jobs to the failed registry, each with its reason, and the data and description to
+        keep.
+        """
+        arguments: list[Argument] = [self._worker_key, _now()]
+        for job, reason, data, description in jobs:
+            arguments += (job.id, job.queue, _packed(reason), data, description)
+        if jobs:
+            self._bury(args=arguments)
+
+    def hand_on(self, jobs: list[tuple[Claimed, str, float]]) -> None:
+        """Move jobs to the queues of other workers, each after a delay in seconds."""
+        arguments: list[Argument] = []
+        for job, target, delay_secs in jobs:
+            arguments += (job.id, job.queue, target, delay_secs)
+        if arguments:
+            self._hand_on(args=arguments)
+
+    def put_back(self, job: Claimed) -> None:
+        """Return a job to the head of its queue without counting an attempt."""
+        self._put_back(args=[job.id, job.queue])
+
+    def renew(self, job: Claimed) -> None:
+        """Renew the lease of a job."""
+        self._renew(args=[job.id, job.queue, LEASE_SECS, _now()])
+
+    def recover(self, blamed: str) -> int:
+        """Put back the jobs that a dead worker held; return how many.
+
+        `blamed` is the id of the job that it was executing when it died, or "".
+        """
+        reason = _packed("killed its worker three times")
+        return int(self._recover(args=[blamed, DEATHS, reason, _now(), *self._queues]))
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _packed(reason: str) -> bytes:
+    """Redact the reason of a failure, which is kept as long as its job, and pack it as RQ does."""
+    return base64.b64encode(zlib.compress(redact_text(reason).encode("utf-8", "replace")))
+
+
+# No transaction: a Redis whose memory is full refuses all of it, even the reads. ARGV: queues
+_ACCOUNTS = f"""
+{COUNT}
+local found = {{}}
+for _, name in ipairs({{'accepted', 'periodic', 'done', 'discarded'}}) do
+  found[#found + 1] = tonumber(redis.call('GET', 'hivepipe:' .. name) or 0)
+end
+for _, q in ipairs(ARGV) do
+  found[#found + 1] = redis.call('LLEN', 'rq:queue:' .. q)
+  for _, state in ipairs({{'wip', 'scheduled', 'failed'}}) do
+    found[#found + 1] = redis.call('ZCARD', 'rq:' .. state .. ':' .. q)
+  end
+end
+return found
+"""
+
+
+def accounts(connection: Redis) -> dict[str, int]:
+    """Return the number of jobs in each state, periodic jobs included.
+
+    Each number is counted where a job enters or leaves; none is computed from the others.
+    """
+    found: Any = connection.eval(_ACCOUNTS, 0, *ALL_QUEUES)
+    accepted, periodic, done, discarded, *counts = found
+    return {
+        "accepted": accepted + periodic,
+        "done": done,
+        "waiting": sum(counts[0::4]),
+        "running": sum(counts[1::4]),
+        "retrying": sum(counts[2::4]),
+        "failed": sum(counts[3::4]),
+        "discarded": discarded,
+    }

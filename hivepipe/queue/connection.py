@@ -1,0 +1,61 @@
+"""Connections of workers and commands to Redis; only this module opens a redis-py client."""
+
+from typing import Any
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from hivepipe.events.job_plan import Message
+from hivepipe.queue import client, endpoint
+
+CONNECT_SECS = 5
+REPLY_SECS = 10
+ACCEPTED_KEY = "hivepipe:accepted"
+PERIODIC_KEY = "hivepipe:periodic"
+
+
+def connect(address: str) -> redis.Redis:
+    """Return a client for a socket path or a URL; it connects at its first command.
+
+    The client never retries: a claim whose reply was lost would be executed twice.
+    """
+    never = Retry(NoBackoff(), 0)
+    if address.startswith("/"):
+        return redis.Redis(unix_socket_path=address, retry=never)
+    # A remote server can disappear without closing the connection; every command is shorter.
+    return redis.Redis.from_url(
+        address, retry=never, socket_connect_timeout=CONNECT_SECS, socket_timeout=REPLY_SECS
+    )
+
+
+def url(address: str) -> str:
+    """Return the address as a URL for RQ's own tools."""
+    return f"unix://{address}" if address.startswith("/") else address
+
+
+def send(
+    connection: redis.Redis,
+    address: str,
+    messages: list[Message],
+    secs: float,
+    counter: str = ACCEPTED_KEY,
+) -> int:
+    """Enqueue messages; return how many were new.
+
+    A local address is served over a raw socket, as hooks do it. RefusedError: Redis cannot be
+    reached, or refuses.
+    """
+    if endpoint.is_local(address):
+        return client.push(address, messages, secs, counter)
+    try:
+        return enqueue(connection, messages, counter)
+    except redis.RedisError as error:
+        raise client.RefusedError(str(error)) from None
+
+
+def enqueue(connection: redis.Redis, messages: list[Message], counter: str) -> int:
+    """Enqueue messages over this connection; return how many were new."""
+    _, script, _, *arguments = client.eval_command(messages, counter=counter)
+    new: Any = connection.eval(script.decode(), 1, *arguments)
+    return int(new)

@@ -1,0 +1,236 @@
+"""List, retry and discard the jobs in RQ's failed registries.
+
+RQ's `Job.fetch` unpickles the job's data; this module never does. A job that cannot be read is
+listed too, with the operation `?`, so that a person can discard it.
+"""
+
+import base64
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+from redis.retry import Retry
+
+from hivepipe.errors import BadEnvelopeError, HivepipeError, StackError
+from hivepipe.events.job_plan import queue_of
+from hivepipe.jobs.envelope import Envelope, read_envelope, redacted
+from hivepipe.queue.client import RETRY_SECS
+from hivepipe.queue.connection import connect
+from hivepipe.queue.job_data import envelope_text
+from hivepipe.queue.names import ALL_QUEUES
+from hivepipe.queue.stock_jobs import EXECUTED_KEY
+from hivepipe.redact import redact_text
+
+UNREADABLE = "?"
+AT_A_TIME = 500
+REASON_BYTES = 1 << 16
+_FIELDS = ("data", "description", "ended_at", "hp_attempts", "hp_deaths", "retries_left")
+_MISSING = re.compile(r"\b(session|swarm) (\S+) does not exist")
+
+# ARGV: now in RQ's format; then id, queue of the registry, target queue for each job
+_RETRY = f"""
+local retried = 0
+for i = 2, #ARGV, 3 do
+  local id, q, target = unpack(ARGV, i, i + 2)
+  local job = 'rq:job:' .. id
+  if redis.call('EXISTS', job) == 1 and redis.call('ZREM', 'rq:failed:' .. q, id) == 1 then
+    redis.call('HDEL', job, 'hp_attempts', 'hp_deaths')
+    redis.call('HSET', job, 'status', 'queued', 'origin', target, 'enqueued_at', ARGV[1],
+      'started_at', '', 'ended_at', '', 'worker_name', '', 'retries_left', '{len(RETRY_SECS)}')
+    redis.call('PERSIST', job)
+    redis.call('DEL', 'rq:results:' .. id)  -- else the reason outlives the job
+    redis.call('SADD', 'rq:queues', 'rq:queue:' .. target)
+    redis.call('RPUSH', 'rq:queue:' .. target, id)
+    retried = retried + 1
+  end
+end
+if retried > 0 and redis.call('LLEN', 'hivepipe:bell') == 0 then
+  redis.call('RPUSH', 'hivepipe:bell', 1)
+end
+return retried
+"""
+
+# ARGV: id, queue of the registry for each job
+_DISCARD = f"""
+local discarded = 0
+for i = 1, #ARGV, 2 do
+  local id, q = ARGV[i], ARGV[i + 1]
+  if redis.call('ZREM', 'rq:failed:' .. q, id) == 1 then
+    redis.call('DEL', 'rq:job:' .. id, 'rq:results:' .. id)
+    redis.call('SREM', '{EXECUTED_KEY}', id)
+    redis.call('INCR', 'hivepipe:discarded')
+    discarded = discarded + 1
+  end
+end
+return discarded
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedJob:
+    """One job that is out of retries; all its text is redacted."""
+
+    id: str
+    queue: str  # the queue whose failed registry holds it
+    target: str  # the queue of its original priority
+    operation: str
+    description: str
+    reason: str
+    session: str
+    attempts: int
+    failed_at: str
+    event_time: str
+    payload: dict[str, Any] | None  # None: the envelope cannot be read
+
+    @property
+    def headline(self) -> str:
+        """Return the last line of the reason; in a traceback it names the error."""
+        return self.reason.rstrip().rpartition("\n")[2]
+
+    @property
+    def missing_parent(self) -> tuple[str, str] | None:
+        """Return the kind and the id of the missing parent row; None if the reason is another."""
+        found = _MISSING.search(self.headline)
+        return (found[1], found[2]) if found else None
+
+
+@contextmanager
+def failed_jobs(address: str) -> Iterator["FailedJobs"]:
+    """Give access to the failed jobs of a Redis; StackError: it cannot be reached."""
+    with connect(address) as connection:
+        connection.set_retry(Retry(NoBackoff(), 0))  # a person waits for the answer
+        try:
+            yield FailedJobs(connection)
+        except RedisError as error:
+            raise StackError(f"Redis does not answer ({error}): run `hivepipe up`") from error
+
+
+class FailedJobs:
+    """The failed registries of our queues."""
+
+    def __init__(self, connection: Redis) -> None:
+        """Keep the connection; nothing is sent yet."""
+        self._connection = connection
+
+    def jobs(self, operation: str = "") -> list[FailedJob]:
+        """Return all failed jobs, or those of one operation."""
+        ids = self._ids()
+        found: list[FailedJob] = []
+        for at in range(0, len(ids), AT_A_TIME):
+            part = self._read(ids[at : at + AT_A_TIME])
+            found += (job for job in part if operation in ("", job.operation))
+        return found
+
+    def job(self, prefix: str) -> FailedJob:
+        """Return the job whose id starts with `prefix`; HivepipeError: no job matches, or several
+        do.
+        """
+        ids = [(id, queue) for id, queue in self._ids() if _text(id).startswith(prefix)]
+        ids = [entry for entry in ids if _text(entry[0]) == prefix] or ids
+        if not ids:
+            raise HivepipeError(f"no failed job has the id {prefix}: see `hivepipe failed list`")
+        if len(ids) > 1:
+            raise HivepipeError(f"{len(ids)} failed jobs have an id that begins with {prefix}")
+        return self._read(ids)[0]
+
+    def retry(self, jobs: list[FailedJob]) -> int:
+        """Return jobs to the queues of their original priority; return how many were moved."""
+        script, retried = self._connection.register_script(_RETRY), 0
+        for at in range(0, len(jobs), AT_A_TIME):
+            arguments: list[Any] = [datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")]
+            for job in jobs[at : at + AT_A_TIME]:
+                arguments += (_bytes(job.id), job.queue, job.target)
+            retried += int(script(args=arguments))
+        return retried
+
+    def discard(self, jobs: list[FailedJob]) -> int:
+        """Remove jobs for good; return how many still existed."""
+        script, discarded = self._connection.register_script(_DISCARD), 0
+        for at in range(0, len(jobs), AT_A_TIME):
+            arguments: list[Any] = []
+            for job in jobs[at : at + AT_A_TIME]:
+                arguments += (_bytes(job.id), job.queue)
+            discarded += int(script(args=arguments))
+        return discarded
+
+    def _ids(self) -> list[tuple[bytes, str]]:
+        found: list[tuple[bytes, str]] = []
+        for queue in ALL_QUEUES:
+            ids: Any = self._connection.zrange(f"rq:failed:{queue}", 0, -1)
+            found += ((id, queue) for id in ids)
+        return found
+
+    def _read(self, ids: list[tuple[bytes, str]]) -> list[FailedJob]:
+        pipe = self._connection.pipeline(transaction=False)
+        for id, _ in ids:
+            pipe.hmget(b"rq:job:" + id, _FIELDS)
+            pipe.xrevrange(b"rq:results:" + id, count=1)
+        # A key of another type is an error reply: that job is listed as unreadable.
+        answers = pipe.execute(raise_on_error=False)
+        return [
+            _job(id, queue, answers[2 * number], answers[2 * number + 1])
+            for number, (id, queue) in enumerate(ids)
+        ]
+
+
+def _job(id: bytes, queue: str, fields: Any, results: Any) -> FailedJob:
+    values = fields if isinstance(fields, list) else [None] * len(_FIELDS)
+    data, description, ended_at, attempts, deaths, retries_left = values
+    envelope, payload, problem = _opened(data)
+    by_rq = len(RETRY_SECS) - _number(retries_left, len(RETRY_SECS))
+    return FailedJob(
+        id=_text(id),
+        queue=queue,
+        target=queue_of(envelope.priority) if envelope else queue,
+        operation=envelope.operation if envelope else UNREADABLE,
+        description=redact_text((description or b"").decode("utf-8", "replace")),
+        reason=redact_text(_reason(results) or problem or "no reason was recorded"),
+        session=redact_text(envelope.session) if envelope else "",
+        attempts=max(_number(attempts, 0) + 1, by_rq + 1, _number(deaths, 0)),
+        failed_at=(ended_at or b"").decode("utf-8", "replace"),
+        event_time=envelope.time if envelope else "",
+        payload=payload,
+    )
+
+
+def _opened(data: bytes | None) -> tuple[Envelope | None, dict[str, Any] | None, str]:
+    """Return the envelope, its redacted payload and ""; or None, None and the error."""
+    if data is None:
+        return None, None, "the job's data is gone"
+    try:
+        text = envelope_text(data)
+        envelope = read_envelope(text)
+        return envelope, orjson.loads(redacted(text))["payload"], ""
+    except BadEnvelopeError as error:
+        return None, None, str(error)
+    except RecursionError:  # nested deeper than any payload of ours: a hostile value
+        return None, None, "the envelope is nested too deeply"
+
+
+def _reason(results: Any) -> str:
+    """Return the text of the newest result, unpacked as RQ packs it; empty if there is none."""
+    try:
+        packed = base64.b64decode(results[0][1][b"exc_string"])
+        return zlib.decompressobj().decompress(packed, REASON_BYTES).decode("utf-8", "replace")
+    except (TypeError, LookupError, ValueError, zlib.error):
+        return ""
+
+
+def _number(value: bytes | None, default: int) -> int:
+    return int(value) if value and value.isdigit() and len(value) < 10 else default
+
+
+def _text(id: bytes) -> str:
+    return id.decode("utf-8", "surrogateescape")
+
+
+def _bytes(id: str) -> bytes:
+    return id.encode("utf-8", "surrogateescape")

@@ -1,0 +1,125 @@
+"""Read the figures of the queues and workers from Redis; nothing is changed."""
+
+import json
+import time
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from redis import Redis
+
+from hivepipe.events.job_plan import ENVELOPE_VERSION
+from hivepipe.queue import claim_scripts, claims, connection, ticks
+from hivepipe.queue.names import ALL_QUEUES
+from hivepipe.queue.rq_workers import RqWorker, rq_workers
+
+# list, newest first: time, jobs done and jobs without effect, by operation
+SAMPLES_KEY = "hivepipe:samples"
+MOST_SAMPLES = 20
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The figures of one moment."""
+
+    queues: dict[str, int]
+    retried: int  # attempts that were scheduled for another try, since the beginning
+    periodic: int
+    accounts: dict[str, int]
+    oldest_waiting_secs: float | None
+    store_trouble: dict[str, Any] | None
+    newer_version: int | None
+    operations: dict[str, int]  # jobs done since the beginning, by operation
+    workers: list[RqWorker]
+    scheduler: bool  # True if a scheduler runs
+
+
+def figures(client: Redis) -> Figures:
+    """Read all figures."""
+    operations: Any = client.hgetall(claim_scripts.OPERATIONS_KEY)
+    return Figures(
+        queues={name: _length(client, name) for name in ALL_QUEUES},
+        retried=_number(client, claim_scripts.RETRIED_KEY),
+        periodic=_number(client, connection.PERIODIC_KEY),
+        accounts=claims.accounts(client),
+        oldest_waiting_secs=_oldest_secs(client),
+        store_trouble=_trouble(client.hgetall(claims.TROUBLE_KEY)),
+        newer_version=_newer(client.get(claim_scripts.NEWER_KEY)),
+        operations={name.decode(): int(count) for name, count in sorted(operations.items())},
+        workers=rq_workers(client),
+        scheduler=ticks.clock_runs(client),
+    )
+
+
+def add_sample(client: Redis, done: dict[str, int], effectless: dict[str, int]) -> None:
+    """Store the current counts as a sample for later comparison."""
+    said = json.dumps({"at": time.time(), "done": done, "effectless": effectless})
+    client.lpush(SAMPLES_KEY, said)
+    client.ltrim(SAMPLES_KEY, 0, MOST_SAMPLES - 1)
+
+
+def shares(
+    client: Redis, done: dict[str, int], effectless: dict[str, int], secs: float
+) -> dict[str, tuple[int, int]]:
+    """Return, by operation, the jobs without effect and all jobs of the last `secs` seconds."""
+    listed: Any = client.lrange(SAMPLES_KEY, 0, -1)
+    since = time.time() - secs
+    samples = [sample for raw in listed if (sample := json.loads(raw))["at"] >= since]
+    first = samples[-1] if samples else {"done": {}, "effectless": {}}
+    found = {}
+    for operation, count in effectless.items():
+        nothing = count - first["effectless"].get(operation, 0)
+        all_ = done.get(operation, 0) - first["done"].get(operation, 0)
+        if nothing > 0:
+            found[operation] = (nothing, max(all_, nothing))
+    return found
+
+
+def as_report(found: Figures) -> dict[str, Any]:
+    """Return the figures as commands print them in JSON."""
+    report = asdict(found) | {"accepted": found.accounts["accepted"]}
+    report["workers"] = [
+        worker._asdict() | {"alive": worker.is_alive, "queues": list(worker.queues)}
+        for worker in found.workers
+    ]
+    return report
+
+
+def _length(client: Redis, queue: str) -> int:
+    found: Any = client.llen(f"rq:queue:{queue}")
+    return int(found)
+
+
+def _number(client: Redis, key: str) -> int:
+    found: Any = client.get(key)
+    return int(found or 0)
+
+
+def _newer(version: Any) -> int | None:
+    """Return the envelope version that waiting jobs need; None if this hivepipe can read it."""
+    return int(version) if version and int(version) > ENVELOPE_VERSION else None
+
+
+def _oldest_secs(client: Redis) -> float | None:
+    """Return the age in seconds of the oldest queued job; ids without a job hash are ignored."""
+    heads: list[Any] = [client.lindex(f"rq:queue:{name}", 0) for name in ALL_QUEUES]
+    pipe = client.pipeline(transaction=False)
+    for id in filter(None, heads):
+        pipe.hget(b"rq:job:" + id, "enqueued_at")
+    found = pipe.execute(raise_on_error=False)
+    return max((_age_secs(at) for at in found if isinstance(at, bytes)), default=None)
+
+
+def _trouble(found: Any) -> dict[str, Any] | None:
+    """Return how long (secs) and why the writer cannot write; None if it can."""
+    if not found:
+        return None
+    secs = time.time() - float(found[b"since"])
+    return {"secs": round(secs, 1), "reason": found[b"reason"].decode("utf-8", "replace")}
+
+
+def _age_secs(at: bytes) -> float:
+    try:
+        return max(time.time() - datetime.fromisoformat(at.decode()).timestamp(), 0)
+    except ValueError:
+        return 0

@@ -1,0 +1,270 @@
+"""Remove a session from Redis and the spool, and keep the job counters consistent."""
+
+import os
+import time
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+from redis import Redis
+from redis.exceptions import ResponseError
+
+from hivepipe.errors import BadEnvelopeError, StackError
+from hivepipe.events.job_plan import utc
+from hivepipe.files.regular_file import ANY_SIZE, read_bytes, regular
+from hivepipe.jobs.envelope import read_envelope
+from hivepipe.jobs.forget_query import Wanted
+from hivepipe.queue.activity import TAKEN_KEY
+from hivepipe.queue.job_data import envelope_text, inflated
+from hivepipe.queue.names import ALL_QUEUES
+from hivepipe.queue.spooled import spool_files
+from hivepipe.queue.stock_jobs import EXECUTED_KEY
+
+AT_ONCE = 500
+RUNNING_SECS = 60.0
+REWRITE_SECS = 120.0
+
+# ARGV: ids. Waiting and failed jobs count as discarded; finished ones are counted already. No
+# worker executes these jobs: a claim that is left belongs to a dead worker.
+_DISCARD = f"""
+local queues = {{{", ".join(f"'{queue}'" for queue in ALL_QUEUES)}}}
+local removed = 0
+for _, id in ipairs(ARGV) do
+  local job, live, done = 'rq:job:' .. id, 0, 0
+  for _, q in ipairs(queues) do
+    live = live + redis.call('LREM', 'rq:queue:' .. q, 0, id)
+      + redis.call('ZREM', 'rq:scheduled:' .. q, id) + redis.call('ZREM', 'rq:failed:' .. q, id)
+    done = done + redis.call('ZREM', 'rq:finished:' .. q, id)
+    for _, member in ipairs(redis.call('ZRANGE', 'rq:wip:' .. q, 0, -1)) do
+      if member == id or string.sub(member, 1, #id + 1) == id .. ':' then
+        live = live + redis.call('ZREM', 'rq:wip:' .. q, member)
+      end
+    end
+  end
+  local is_ours = redis.call('HEXISTS', job, 'hp') == 1
+  local status = redis.call('HGET', job, 'status')
+  if live > 0 or (done == 0 and status == 'queued') then
+    if is_ours then redis.call('INCR', 'hivepipe:discarded') end
+    redis.call('SREM', '{EXECUTED_KEY}', id)
+  end
+  removed = removed + redis.call('DEL', job)
+  redis.call('DEL', 'rq:results:' .. id)
+end
+return removed
+"""
+
+
+def jobs_of(connection: Redis, wanted: Wanted) -> list[bytes]:
+    """Return the ids of the jobs to remove, in any state."""
+    return [id for id, data in _all_jobs(connection) if is_wanted(data, wanted)]
+
+
+def sessions_saying(connection: Redis, wanted: Wanted) -> set[str]:
+    """Return the sessions whose jobs hold the text."""
+    found = {_session_of(data) for _, data in _all_jobs(connection) if wanted.holds_text(data)}
+    return found - {""}
+
+
+def is_wanted(data: bytes, wanted: Wanted) -> bool:
+    """Tell whether a job is to be removed.
+
+    A job that cannot be read is removed if it names a session or holds the text.
+    """
+    plain = _plain(data)
+    try:
+        session = read_envelope(envelope_text(data)).session
+    except (BadEnvelopeError, RecursionError):
+        return wanted.names(plain)
+    return session in wanted.sessions or wanted.holds_text(plain)
+
+
+def discard_jobs(connection: Redis, wanted: Wanted, *, has_workers: bool) -> int:
+    """Remove these jobs, and wait for those that run; return how many were removed.
+
+    StackError: a job is still running after RUNNING_SECS.
+    """
+    deadline = time.monotonic() + RUNNING_SECS
+    removed = 0
+    while True:
+        running = _running(connection) if has_workers else set()
+        ids = jobs_of(connection, wanted)
+        free = [id for id in ids if id not in running]
+        for at in range(0, len(free), AT_ONCE):
+            removed += int(connection.eval(_DISCARD, 0, *free[at : at + AT_ONCE]))
+        if len(free) == len(ids):
+            return removed
+        if time.monotonic() > deadline:
+            raise StackError("a job of the session is still being executed: try again later")
+        time.sleep(0.1)
+
+
+def _all_jobs(connection: Redis) -> Iterator[tuple[bytes, bytes]]:
+    for keys in _batches(connection.scan_iter("rq:job:*", count=AT_ONCE)):
+        pipe = connection.pipeline(transaction=False)
+        for key in keys:
+            pipe.hget(key, "data")
+        for key, data in zip(keys, pipe.execute(raise_on_error=False), strict=True):
+            if isinstance(data, bytes):
+                yield key.removeprefix(b"rq:job:"), _plain(data)
+
+
+def _plain(data: bytes) -> bytes:
+    try:
+        return inflated(data)
+    except (BadEnvelopeError, zlib.error):
+        return data
+
+
+def _session_of(data: bytes) -> str:
+    try:
+        return read_envelope(envelope_text(data)).session
+    except (BadEnvelopeError, RecursionError):
+        return ""
+
+
+def activity_keys(connection: Redis, session: str) -> list[bytes]:
+    """Return the keys that count a session's tool calls."""
+    names = (f"hivepipe:activity:{session}", f"hivepipe:calls:{session}")
+    found = [name.encode() for name in names if connection.exists(name)]
+    return [*found, *connection.scan_iter(f"hivepipe:calls:{session}:*", count=AT_ONCE)]
+
+
+def remove_activity(connection: Redis, session: str) -> None:
+    """Remove the keys that count a session's tool calls."""
+    keys = activity_keys(connection, session)
+    if keys:
+        connection.delete(*keys)
+    connection.srem("hivepipe:active", session)
+    connection.srem(TAKEN_KEY, session)
+
+
+def rewrite_file(connection: Redis) -> None:
+    """Rewrite the append-only file without the removed data; StackError: it did not succeed in
+    time.
+    """
+    deadline = time.monotonic() + REWRITE_SECS
+    is_asked = False
+    while time.monotonic() < deadline:
+        state: Any = connection.info("persistence")
+        if not (state["aof_rewrite_in_progress"] or state["aof_rewrite_scheduled"]):
+            if is_asked and state["aof_last_bgrewrite_status"] == "ok":
+                return
+            try:
+                connection.bgrewriteaof()
+                is_asked = True
+            except ResponseError:  # another rewrite has started
+                continue
+        time.sleep(0.02)
+    raise StackError("Redis does not rewrite its file: see `hivepipe logs redis`, forget again")
+
+
+def _running(connection: Redis) -> set[bytes]:
+    found: set[bytes] = set()
+    for queue in ALL_QUEUES:
+        members: Any = connection.zrange(f"rq:wip:{queue}", 0, -1)
+        found |= {member.rpartition(b":")[0] or member for member in members}
+    return found
+
+
+def _batches(keys: Iterator[bytes]) -> Iterator[list[bytes]]:
+    batch: list[bytes] = []
+    for key in keys:
+        batch.append(key)
+        if len(batch) == AT_ONCE:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+# ---- the spool
+
+
+def sessions_spooled(folder: Path, wanted: Wanted | None = None) -> set[str]:
+    """Return the sessions of spooled events; with `wanted`, of files that hold its text."""
+    found = set()
+    for path in _spool_files(folder):
+        if wanted is None or wanted.holds_text(_bytes(path)):
+            found |= {_session(entry) for entry in _entries(path)}
+    return found - {""}
+
+
+def last_spooled(folder: Path) -> dict[str, str]:
+    """Return session -> time of its last spooled event (UTC)."""
+    seen: dict[str, str] = {}
+    for path in spool_files(folder):
+        stamp = path.name.partition("_")[0]
+        if stamp.isdigit():
+            seen |= {_session(entry): utc(int(stamp)) for entry in _entries(path)}
+    seen.pop("", None)
+    return seen
+
+
+def remove_spooled(folder: Path, wanted: Wanted, *, dry_run: bool = False) -> int:
+    """Remove events from the spool and from `bad/`; return how many files are affected.
+
+    A file that cannot be parsed is removed if it names a session or holds the text. Other jobs in
+    a file stay. With `dry_run` the files are only counted.
+    """
+    removed = 0
+    for path in _spool_files(folder):
+        try:
+            if not wanted.names(read_bytes(path, ANY_SIZE)):
+                continue
+            entries = _entries(path)
+            others = [entry for entry in entries if not _is_entry_wanted(entry, wanted)]
+            if entries and len(others) == len(entries):  # named in the jobs of other sessions only
+                continue
+            removed += 1
+            if dry_run:
+                continue
+            if others:
+                _replace(path, others)
+            else:
+                path.unlink()
+                Path(f"{path}.reason").unlink(missing_ok=True)
+        except FileNotFoundError:  # renamed by its writer, or drained, meanwhile
+            continue
+    return removed
+
+
+def _is_entry_wanted(entry: Any, wanted: Wanted) -> bool:
+    return _session(entry) in wanted.sessions or wanted.holds_text(orjson.dumps(entry))
+
+
+def _spool_files(folder: Path) -> list[Path]:
+    found = [*folder.glob("*"), *folder.glob("bad/*")]
+    return sorted(p for p in found if p.is_file() and not p.is_symlink())
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return read_bytes(path, ANY_SIZE)
+    except FileNotFoundError:
+        return b""
+
+
+def _entries(path: Path) -> list[Any]:
+    try:
+        with open(path, "rb", opener=regular) as file:
+            jobs = orjson.loads(file.read())["jobs"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return []
+    return jobs if isinstance(jobs, list) else []
+
+
+def _session(entry: Any) -> str:
+    try:
+        session = entry["envelope"]["metadata"]["session"]
+    except (LookupError, TypeError):
+        return ""
+    return session if isinstance(session, str) else ""
+
+
+def _replace(path: Path, entries: list[Any]) -> None:
+    temporary = path.with_name(f"{path.name}.tmp")
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(orjson.dumps({"v": 1, "jobs": entries}))
+    temporary.replace(path)

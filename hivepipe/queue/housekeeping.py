@@ -1,0 +1,238 @@
+"""The writer's work between jobs: drain the spool, reconcile lost jobs, rotate files."""
+
+import logging
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from redis import Redis
+from redis.exceptions import RedisError, ResponseError
+
+from hivepipe.errors import BadEnvelopeError, NewerEnvelopeError
+from hivepipe.files.logs import HOOK_LOG, name_to_rotate_to
+from hivepipe.files.manifest import Manifest
+from hivepipe.home import logs_folder
+from hivepipe.jobs.schedule_table import runs_by_the_clock
+from hivepipe.queue.claim_scripts import NEWER_KEY, NEWER_SECS
+from hivepipe.queue.connection import ACCEPTED_KEY, send
+from hivepipe.queue.names import ALL_QUEUES
+from hivepipe.queue.reconciler import reconcile, redact_failed_jobs
+from hivepipe.queue.rq_workers import drop_dead
+from hivepipe.queue.spool import spool_folders
+from hivepipe.queue.spooled import abandoned, read_spool_file, set_aside, spool_files
+from hivepipe.queue.stock_jobs import count_executed
+from hivepipe.queue.ticks import drop_superseded
+
+FILES_PER_TURN = 500
+TURN_SECS = 1.0  # longest drain of one turn: jobs wait meanwhile
+ASIDES_SECS = 0.2
+QUIET_SECS = 2.0
+REWRITE_EVERY_SECS = 10.0
+RECONCILE_EVERY_SECS = 30.0
+HOOK_LOG_BYTES = 1_000_000
+MOST_PERIODIC = 100  # in one list; larger than the number of periodic rows
+STUCK_SECS = 10.0
+PUSH_SECS = 2.0  # the drain can wait longer than a hook; a slow Redis must not stop it
+
+logger = logging.getLogger(__name__)
+
+
+class Housekeeper:
+    """Housekeeping steps that the writer calls between its turns; each one is short."""
+
+    def __init__(self, connection: Redis, home: Path, address: str) -> None:
+        """Set up for a home. Spooled events are sent as hooks send them: over a socket if it is
+        local.
+        """
+        self._connection = connection
+        self._address = address
+        # Files of another server are not ours to look after
+        self._is_our_server = address.startswith("/")
+        self._spools = [Path(folder) for folder in spool_folders(str(home))]
+        self._manifest = Manifest(str(home))
+        self._hook_log = Path(logs_folder(str(home)), "hook-errors.log")
+        self._too_new: dict[str, int] = {}  # spool file -> version that this hivepipe cannot read
+        self._bad: dict[Path, str] = {}  # spool file to set aside -> reason
+        # path that cannot be read or moved -> time of the next try
+        self._stuck: dict[Path, float] = {}
+        self._cleansed = -1  # number of accepted jobs at the last rewrite
+        self._rewritten_at = 0.0
+        self._quiet_since = 0.0
+        self._reconciled_at = 0.0
+
+    def drain(self) -> int:
+        """Move spooled events into Redis, oldest first; return how many files were moved.
+
+        Files that cannot be read are set aside afterwards, a few in each turn, so that they delay
+        no event. RefusedError: Redis went away; the files that were not moved are still there. The
+        ids are those that the hook assigned, so an event that had already arrived enters once.
+        """
+        moved = 0
+        end = time.monotonic() + TURN_SECS
+        for path in self._waiting(time.monotonic()):
+            if moved == FILES_PER_TURN:
+                break
+            if time.monotonic() > end:  # the next turn continues with the oldest file
+                moved = moved or 1
+                break
+            moved += self._move(path)
+        end = time.monotonic() + ASIDES_SECS
+        while self._bad and time.monotonic() < end:
+            path = next(iter(self._bad))
+            self._set_aside(path, self._bad.pop(path))
+        if self._too_new:
+            self._connection.set(NEWER_KEY, max(self._too_new.values()), ex=NEWER_SECS)
+        return moved
+
+    def _move(self, path: Path) -> bool:
+        """Move one file into Redis; return False if it stays or is gone."""
+        try:
+            messages = [job.message for job in read_spool_file(path)]
+            send(self._connection, self._address, messages, PUSH_SECS)
+            path.unlink(missing_ok=True)
+        except FileNotFoundError:  # `hivepipe drain` was faster
+            return False
+        except NewerEnvelopeError as error:  # kept for the next release
+            if not self._too_new:
+                logger.warning("the spool has events of a newer hivepipe: upgrade this one")
+            self._too_new[path.name] = error.version
+            return False
+        except BadEnvelopeError as error:
+            self._bad[path] = str(error)  # setting aside is slow: readable files go first
+            return False
+        except OSError as error:
+            self._pass_over(path, "cannot be read", error)
+            return False
+        return True
+
+    @property
+    def has_bad_ones(self) -> bool:
+        """Tell whether unreadable files are left for the next turn to set aside."""
+        return bool(self._bad)
+
+    def _waiting(self, now: float) -> list[Path]:
+        """Return the files that can be moved as far as is known, oldest first."""
+        self._stuck = {path: until for path, until in self._stuck.items() if until > now}
+        found = [path for spool in self._spools for path in self._in(spool)]
+        known = {*self._stuck, *self._bad}
+        return sorted(
+            (p for p in found if p.name not in self._too_new and p not in known),
+            key=lambda path: path.name,
+        )
+
+    def _in(self, spool: Path) -> list[Path]:
+        if spool in self._stuck:
+            return []
+        try:
+            return spool_files(spool)
+        except OSError as error:  # no folder, or no permission
+            self._pass_over(spool, "cannot be read", error)
+            return []
+
+    def _pass_over(self, path: Path, reason: str, error: OSError) -> None:
+        """Skip this path for STUCK_SECS and log it once."""
+        logger.error("spool: %s stays: %s; %s", path.name, reason, error.strerror)
+        self._stuck[path] = time.monotonic() + STUCK_SECS
+
+    def _set_aside(self, path: Path, reason: str) -> None:
+        try:
+            set_aside(path, reason)
+        except OSError as error:
+            self._pass_over(path, reason, error)
+        else:
+            logger.error("spool file %s set aside: %s", path.name, reason)
+
+    def tidy(self) -> None:
+        """Do the housekeeping that is due while no job waits."""
+        now = time.monotonic()
+        self._cleanse_when_quiet(now)
+        if now - self._reconciled_at > RECONCILE_EVERY_SECS:
+            self._reconciled_at = now
+            self.look_after()
+
+    def look_after(self) -> None:
+        """Bring back lost jobs, and clean up after workers and hooks that were killed."""
+        drop_superseded(self._connection)
+        for name, reason in drop_dead(self._connection):
+            logger.warning("worker %s died without a word: %s", name, reason)
+        redact_failed_jobs(self._connection, not self._is_our_server)
+        count_executed(self._connection)
+        brought_back = reconcile(self._connection, not self._is_our_server)
+        if brought_back:
+            logger.warning("brought back %d jobs that were in no list", brought_back)
+        self._set_torn_files_aside()
+        self._remove_spare_folder()
+        self._rotate_hook_log()
+
+    def cleanse_at_end(self) -> None:
+        """Rewrite the append-only file, so that it holds no text of finished jobs."""
+        try:
+            if self._is_our_server and self.nothing_waits():
+                self._wait_for_rewrite()  # a running one has the jobs that waited when it began
+                self._connection.bgrewriteaof()
+                self._wait_for_rewrite()
+        except RedisError as error:
+            logger.warning("append-only file not rewritten: %s", error)
+
+    def _cleanse_when_quiet(self, now: float) -> None:
+        """Rewrite the append-only file when the queues are empty: it keeps the text of all jobs."""
+        if not self._is_our_server:
+            return
+        accepted = self.accepted()
+        if accepted == self._cleansed or not self.nothing_waits():
+            self._quiet_since = 0.0
+            return
+        self._quiet_since = self._quiet_since or now
+        if now - self._quiet_since < QUIET_SECS or now - self._rewritten_at < REWRITE_EVERY_SECS:
+            return
+        try:
+            self._connection.bgrewriteaof()
+        except ResponseError:  # a rewrite is running
+            return
+        self._cleansed, self._rewritten_at = accepted, now
+
+    def accepted(self) -> int:
+        """Return how many jobs were ever accepted, without periodic jobs."""
+        return int(self._connection.get(ACCEPTED_KEY) or 0)
+
+    def nothing_waits(self) -> bool:
+        """Tell whether no job waits, runs or is scheduled, apart from periodic jobs."""
+        some = self._connection.pipeline()
+        for queue in ALL_QUEUES:
+            some.lrange(f"rq:queue:{queue}", 0, MOST_PERIODIC)
+            some.zrange(f"rq:wip:{queue}", 0, MOST_PERIODIC)
+            some.zrange(f"rq:scheduled:{queue}", 0, MOST_PERIODIC)
+        members = [member for found in some.execute() for member in found]
+        ids = (member.decode("utf-8", "replace").partition(":")[0] for member in members)
+        return all(runs_by_the_clock(id) for id in ids)
+
+    def _wait_for_rewrite(self) -> None:
+        end = time.monotonic() + 5
+        while time.monotonic() < end:
+            state = self._connection.info("persistence")
+            if not (state["aof_rewrite_in_progress"] or state["aof_rewrite_scheduled"]):
+                return
+            time.sleep(0.02)
+
+    def _set_torn_files_aside(self) -> None:
+        for spool in self._spools:
+            for path in list(abandoned(spool, time.time())):
+                self._set_aside(path, "half-written: its hook died")
+
+    def _remove_spare_folder(self) -> None:
+        """Remove the spare folder in memory when it is empty; it is made when the home is not
+        writable.
+        """
+        spool = self._spools[-1]
+        with suppress(OSError):
+            for folder in (spool, spool.parent, spool.parent.parent):
+                folder.rmdir()
+
+    def _rotate_hook_log(self) -> None:
+        try:
+            is_large = self._hook_log.stat().st_size > HOOK_LOG_BYTES
+            if is_large and HOOK_LOG in self._manifest.made():
+                os.rename(self._hook_log, name_to_rotate_to(self._hook_log, self._manifest))
+        except OSError:
+            return

@@ -1,0 +1,46 @@
+"""Events that could not be kept anywhere: hooks count them, `status` and `doctor` report them."""
+
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from hivepipe.files.regular_file import MOST_BYTES, regular
+from hivepipe.queue.spool import LOST, all_folders
+
+SHOWN_SECS = 7 * 86_400
+_LONGEST = 25  # digits of a time, with room for later years
+_HEADER = "# events that could not be kept: when, in nanoseconds of 1970\n"
+
+
+class Lost(NamedTuple):
+    """The number of events lost lately, and the first and last time (seconds of 1970)."""
+
+    number: int
+    first: float
+    last: float
+
+
+def lost_events(home: str) -> Lost | None:
+    """Return the events lost in the last week; None if there were none."""
+    since = time.time() - SHOWN_SECS
+    times = sorted(at for path in lost_files(home) for at in _times(path) if at >= since)
+    return Lost(len(times), times[0], times[-1]) if times else None
+
+
+def lost_files(home: str) -> list[Path]:
+    """Return the files that count lost events."""
+    paths = [Path(folder, LOST) for folder in all_folders(home)]
+    return [path for path in paths if path.is_file()]
+
+
+def prepare(home: str) -> None:
+    """Make the home's file with a disk block of its own, so that a full disk still takes a line."""
+    path = Path(home, LOST)
+    if not path.exists():
+        path.write_text(_HEADER, encoding="ascii")
+
+
+def _times(path: Path) -> list[float]:
+    with open(path, encoding="ascii", errors="replace", opener=regular) as file:
+        lines = file.read(MOST_BYTES).splitlines()
+    return [int(line) / 1e9 for line in lines if line.isdigit() and len(line) < _LONGEST]

@@ -1,0 +1,147 @@
+"""Bring back jobs that a stock worker or a crash left in no queue.
+
+A stock `rq worker` on several queues pops with BLPOP. If it is killed there, the job's hash says
+`queued` but no list has the id. If it is killed later, the job stays in `rq:wip` after its lease
+has ended. Nothing here takes a job from a live worker.
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from redis import Redis
+from redis.exceptions import ResponseError
+
+from hivepipe.errors import BadEnvelopeError
+from hivepipe.jobs.envelope import read_envelope, redacted
+from hivepipe.queue.client import job_data
+from hivepipe.queue.job_data import envelope_text
+from hivepipe.queue.names import ALL_QUEUES
+
+GRACE_SECS = 60.0
+
+# One of our jobs that has been queued but in no list for longer than any push takes. ARGV: id
+_REPUSH = """
+local id = ARGV[1]
+local job = 'rq:job:' .. id
+local status, origin = unpack(redis.call('HMGET', job, 'status', 'origin'))
+if status ~= 'queued' or not origin then return 0 end
+if redis.call('LPOS', 'rq:queue:' .. origin, id) then return 0 end
+if redis.call('ZSCORE', 'rq:scheduled:' .. origin, id) then return 0 end
+redis.call('RPUSH', 'rq:queue:' .. origin, id)
+return 1
+"""
+
+# A claim of a stock worker that is gone. A job that names no worker is just being claimed, so it
+# waits for the end of its lease. ARGV: queue, member, id, 1 if the lease has ended
+_RECLAIM = """
+local q, member, id, has_ended = unpack(ARGV)
+local job = 'rq:job:' .. id
+if redis.call('TYPE', job).ok ~= 'hash' then
+  redis.call('ZREM', 'rq:wip:' .. q, member)
+  return 0
+end
+local worker = redis.call('HGET', job, 'worker_name') or ''
+if worker == '' and has_ended ~= '1' then return 0 end
+if worker ~= '' and redis.call('EXISTS', 'rq:worker:' .. worker) == 1 then return 0 end
+if redis.call('ZREM', 'rq:wip:' .. q, member) == 0 then return 0 end
+redis.call('HSET', job, 'status', 'queued', 'origin', q)
+redis.call('LPUSH', 'rq:queue:' .. q, id)
+return 1
+"""
+
+
+# ARGV: queue, id, data, description
+_REDACT = """
+local q, id, data, description = unpack(ARGV)
+if redis.call('ZSCORE', 'rq:failed:' .. q, id) then
+  redis.call('HSET', 'rq:job:' .. id, 'data', data, 'description', description, 'hp_redacted', 1)
+end
+"""
+
+
+def redact_failed_jobs(connection: Redis, is_shared: bool) -> None:
+    """Redact failed jobs that a stock worker or a writer's third death left, as they are kept long.
+
+    `is_shared`: other programs use the server too; jobs without our marker are left alone.
+    """
+    redact = connection.register_script(_REDACT)
+    for queue in ALL_QUEUES:
+        ids: Any = connection.zrange(f"rq:failed:{queue}", 0, -1)
+        for job_id in _unredacted(connection, ids):
+            found = _fields(connection, job_id, "data", "hp")
+            if not found or not found[0] or (is_shared and not found[1]):
+                continue
+            try:
+                text = envelope_text(found[0])
+                operation = read_envelope(text).operation
+                redact(args=[queue, job_id, job_data(redacted(text)), operation])
+            except BadEnvelopeError:  # not ours: left unchanged
+                redact(args=[queue, job_id, found[0], "unreadable"])
+
+
+def _unredacted(connection: Redis, ids: list[bytes]) -> list[bytes]:
+    """Return the ids that are not redacted yet, in one round trip: there may be thousands."""
+    pipe = connection.pipeline(transaction=False)
+    for job_id in ids:
+        pipe.hexists(b"rq:job:" + job_id, "hp_redacted")
+    are_redacted = pipe.execute(raise_on_error=False)
+    return [job_id for job_id, is_done in zip(ids, are_redacted, strict=True) if is_done is False]
+
+
+def _fields(connection: Redis, job_id: bytes, *names: str) -> list[bytes | None]:
+    """Return fields of a job; [] if the key is not a hash."""
+    try:
+        found: Any = connection.hmget(b"rq:job:" + job_id, *names)
+    except ResponseError:
+        return []
+    return list(found)
+
+
+def reconcile(connection: Redis, is_shared: bool) -> int:
+    """Put lost jobs back into their queues; return how many. `is_shared` as above."""
+    return _reclaim_abandoned(connection, is_shared) + _repush_orphans(connection)
+
+
+def _reclaim_abandoned(connection: Redis, is_shared: bool) -> int:
+    reclaim = connection.register_script(_RECLAIM)
+    now, _ = connection.time()  # the clock that set the lease
+    found = 0
+    for queue in ALL_QUEUES:
+        held: Any = connection.zrange(f"rq:wip:{queue}", 0, -1, withscores=True)
+        for member, ends in held:
+            job_id, _, execution = member.partition(b":")
+            # Claims of hivepipe's own workers are recovered when those workers start.
+            is_ours = not is_shared or any(_fields(connection, job_id, "hp"))
+            if execution != b"hivepipe" and is_ours:
+                found += int(reclaim(args=[queue, member, job_id, int(ends <= now)]))
+    return found
+
+
+def _repush_orphans(connection: Redis) -> int:
+    listed: set[bytes] = set()
+    for queue in ALL_QUEUES:
+        waiting: Any = connection.lrange(f"rq:queue:{queue}", 0, -1)
+        listed.update(waiting)
+    keys: Any = connection.scan_iter(b"rq:job:*", count=1000)
+    ids = [key[len(b"rq:job:") :] for key in keys]
+    unlisted = [job_id for job_id in ids if job_id not in listed]
+    pipe = connection.pipeline(transaction=False)
+    for job_id in unlisted:
+        pipe.hmget(b"rq:job:" + job_id, "status", "enqueued_at", "hp")
+    repush = connection.register_script(_REPUSH)
+    found = 0
+    for job_id, fields in zip(unlisted, pipe.execute(raise_on_error=False), strict=True):
+        if not isinstance(fields, list):  # not a hash: not a job
+            continue
+        status, enqueued_at, ours = fields
+        if ours and status == b"queued" and _age_secs(enqueued_at) > GRACE_SECS:
+            found += int(repush(args=[job_id]))
+    return found
+
+
+def _age_secs(enqueued_at: bytes | None) -> float:
+    try:
+        at = datetime.fromisoformat((enqueued_at or b"").decode())
+    except ValueError:
+        return GRACE_SECS + 1
+    return (datetime.now(UTC) - at).total_seconds()

@@ -1,0 +1,70 @@
+"""RQ's own command line, restricted so that it runs nothing that a job names.
+
+`rq info` and `rq requeue` unpickle `meta` with any serializer, and cleaning a registry calls the
+failure callback that a job names. RQ shows a job without its data if the data cannot be loaded.
+"""
+
+import io
+import pickle
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import rq.job
+from redis.exceptions import RedisError
+from rq.cli.cli import main
+from rq.serializers import DefaultSerializer
+from rq.utils import import_attribute
+
+from hivepipe.errors import StackError
+from hivepipe.queue.client import FUNCTION
+from hivepipe.queue.connection import url
+
+
+class _NoGlobals(pickle.Unpickler):
+    """An unpickler for plain values."""
+
+    def find_class(self, module: str, name: str) -> object:
+        """Refuse every global."""
+        raise pickle.UnpicklingError(f"refused: the pickle names {module}.{name}")
+
+    def persistent_load(self, pid: object) -> object:
+        """Refuse every persistent reference."""
+        raise pickle.UnpicklingError("refused: the pickle refers to something outside")
+
+
+def run(address: str, arguments: Sequence[str]) -> int:
+    """Restrict this process and run RQ's command line in it; return the exit code."""
+    restrict()
+    # Right after the command: click lets a later -u of the user take precedence.
+    given = list(arguments)
+    if given and not given[0].startswith("-"):
+        given[1:1] = ["-u", url(address)]
+    try:
+        code = main.main(given, prog_name="hivepipe rq", standalone_mode=False)
+    except RedisError as error:
+        raise StackError(f"Redis does not answer ({error}): run `hivepipe up`") from error
+    return code if isinstance(code, int) else 0
+
+
+def restrict() -> None:
+    """Replace what RQ loads and calls with harmless functions, in this process and permanently."""
+    # RQ reads the attribute of this one class at each use; the name "pickle" leads to it too.
+    DefaultSerializer.loads = staticmethod(_loads)
+    rq.job.import_attribute = _our_function  # type: ignore[attr-defined]
+    # An exception would end `rq info` at the first such job; a webhook would send data out.
+    for method in ("execute_failure_callback", "send_webhooks"):
+        setattr(rq.job.Job, method, _nothing)
+
+
+def _loads(data: bytes) -> Any:
+    return _NoGlobals(io.BytesIO(data)).load()
+
+
+def _our_function(name: str) -> Callable[..., Any]:
+    if name != FUNCTION:
+        raise ValueError(f"refused: a job names {name}")
+    return import_attribute(name)
+
+
+def _nothing(*_: object, **__: object) -> None:
+    return None

@@ -1,0 +1,178 @@
+"""The RQ workers registered in a Redis: alive, silent or dead."""
+
+import os
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from redis import Redis
+
+from hivepipe.queue.names import ALL_QUEUES, LLM, QUEUES, SLOW
+from hivepipe.queue.reductions import Reduction, reductions
+
+SILENT_SECS = 30.0  # ours send a heartbeat every five seconds
+STOCK_SILENT_SECS = 480.0  # stock workers: their registration has expired by then
+SETTLED_SECS = 60.0  # start-up grace, from the first worker's birth
+
+WRITER = "writer"
+ROLE_FIELD = "hp_role"  # field in the hash of hivepipe's own workers; stock workers have none
+_PREFIX = "rq:worker:"
+
+# ARGV: key of the worker, then names of queues
+_DROP = """
+redis.call('SREM', 'rq:workers', ARGV[1])
+for i = 2, #ARGV do redis.call('SREM', 'rq:workers:' .. ARGV[i], ARGV[1]) end
+return redis.call('DEL', ARGV[1])
+"""
+
+
+class RqWorker(NamedTuple):
+    """The registration of one worker; `heartbeat_secs` None: only its name is left."""
+
+    name: str
+    queues: tuple[str, ...]
+    state: str
+    host: str
+    pid: int
+    heartbeat_secs: float | None
+    age_secs: float
+    executed: int
+    failed: int
+    role: str = ""  # "writer", "slow", "llm"; empty: a stock `rq worker`
+
+    @property
+    def is_alive(self) -> bool:
+        """Tell whether the heartbeat is recent. An idle stock worker sends none for minutes."""
+        if self.heartbeat_secs is None:
+            return False
+        if self.role:
+            return self.heartbeat_secs < SILENT_SECS
+        return self.heartbeat_secs < STOCK_SILENT_SECS and not self.is_gone
+
+    @property
+    def is_gone(self) -> bool:
+        """Tell whether its process was on this machine and no longer exists."""
+        return bool(self.host == os.uname().nodename and self.pid and not _is_there(self.pid))
+
+
+_FIELDS = (
+    *("queues", "state", "hostname", "pid", "last_heartbeat", "birth"),
+    *("successful_job_count", "failed_job_count", ROLE_FIELD),
+)
+
+
+def rq_workers(connection: Redis) -> list[RqWorker]:
+    """Return all registered workers, sorted by queues and name."""
+    listed: Any = connection.smembers("rq:workers")
+    keys = sorted(listed)
+    pipe = connection.pipeline(transaction=False)
+    for key in keys:
+        pipe.hmget(key, *_FIELDS)
+    found = [_worker(key, said) for key, said in zip(keys, pipe.execute(), strict=True)]
+    return sorted(found, key=lambda worker: (worker.queues, worker.name))
+
+
+def _worker(key: bytes, said: list[bytes | None]) -> RqWorker:
+    texts = [(value or b"").decode("utf-8", "replace") for value in said]
+    queues, state, host, pid, heartbeat, birth, executed, failed, role = texts
+    return RqWorker(
+        name=key.decode("utf-8", "replace").removeprefix(_PREFIX),
+        queues=tuple(queues.split(",")) if queues else (),
+        state=state,
+        host=host,
+        pid=_number(pid),
+        heartbeat_secs=_age_secs(heartbeat),
+        age_secs=_age_secs(birth) or 0.0,
+        executed=_number(executed),
+        failed=_number(failed),
+        role=role,
+    )
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdigit() else 0
+
+
+def _age_secs(at: str) -> float | None:
+    try:
+        return max(time.time() - datetime.fromisoformat(at).timestamp(), 0.0)
+    except ValueError:
+        return None
+
+
+def unserved(workers: list[RqWorker], waiting: Mapping[str, int]) -> tuple[str, ...]:
+    """Return the queues without a live worker; () during the start-up grace."""
+    return missing_queues(workers, waiting) if have_settled(workers) else ()
+
+
+def missing_queues(workers: list[RqWorker], waiting: Mapping[str, int]) -> tuple[str, ...]:
+    """Return the queues that need a worker and have no live one."""
+    alive = [worker for worker in workers if worker.is_alive]
+    served = {queue for worker in alive for queue in worker.queues}
+    needed = needed_queues(workers, waiting)
+    return tuple(queue for queue in needed if queue not in served)
+
+
+def needed_queues(workers: list[RqWorker], waiting: Mapping[str, int]) -> tuple[str, ...]:
+    """Return the queues that need a worker.
+
+    Stock workers move no job to `slow` and `llm`. Without a writer, these two need a worker only
+    while jobs that a writer moved there are waiting.
+    """
+    if only_stock(workers):
+        return (*QUEUES, *(queue for queue in (SLOW, LLM) if waiting.get(queue)))
+    return ALL_QUEUES
+
+
+def only_stock(workers: list[RqWorker]) -> bool:
+    """Tell whether stock workers serve the writer's queues and no writer is alive."""
+    return WRITER not in living_roles(workers) and any(
+        worker.is_alive and not worker.role and set(worker.queues) & set(QUEUES)
+        for worker in workers
+    )
+
+
+def reductions_of(workers: list[RqWorker], clock_runs: bool) -> list[Reduction]:
+    """Return the reductions in force with these workers; [] if no worker is alive."""
+    if not any(worker.is_alive for worker in workers):
+        return []
+    return reductions(only_stock(workers), living_roles(workers), clock_runs)
+
+
+def living_roles(workers: list[RqWorker]) -> set[str]:
+    """Return the roles of hivepipe's own workers that are alive."""
+    return {worker.role for worker in workers if worker.is_alive and worker.role}
+
+
+def have_settled(workers: list[RqWorker]) -> bool:
+    """True once the 60 s start-up grace is over."""
+    return any(worker.age_secs > SETTLED_SECS for worker in workers)
+
+
+def drop_dead(connection: Redis) -> list[tuple[str, str]]:
+    """Remove the registrations of dead workers; return their names and the reasons.
+
+    Their jobs come back when the lease ends, or when a successor starts.
+    """
+    dead = []
+    for worker in rq_workers(connection):
+        if worker.heartbeat_secs is None:
+            reason = "nothing was heard for long"
+        elif worker.is_gone:
+            reason = f"process {worker.pid} is gone"
+        else:
+            continue
+        connection.eval(_DROP, 0, f"{_PREFIX}{worker.name}", *(worker.queues or ALL_QUEUES))
+        dead.append((worker.name, reason))
+    return dead
+
+
+def _is_there(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True

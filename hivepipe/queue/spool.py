@@ -1,0 +1,203 @@
+"""Events on disk while Redis cannot be reached: one file per event, written atomically.
+
+    <folder>/spool/<event_time_ns>_<pid>.json   the jobs of one event; names sort by age
+    <folder>/call-notes                         notes of the guard, one line each: JSON arguments
+    <folder>/lost-events                        events that could not be kept, one per line: ns
+
+The folder is the home, else the runtime folder, else one in memory; the last two have a limit. A
+spool file is first written under a `.tmp` name. Nothing is synced: a killed process loses nothing,
+a power cut may lose the last second.
+
+    {"v":1,"jobs":[{"twins":"","queue":"high","description":"...","envelope":{...}}]}
+
+On the hook path.
+"""
+
+import posix
+
+from hivepipe.events.job_plan import Message, dumps
+from hivepipe.home import (
+    Place,
+    home_of_project,
+    is_in_project,
+    is_private_folder,
+    make_folders,
+    project_of,
+    read_record,
+    short_hash,
+)
+
+NOTES = "call-notes"
+LOST = "lost-events"
+# A limit, because the stack that reads these files may never be started.
+MOST_NOTES_BYTES = 1 << 26
+MOST_LOST_BYTES = 1 << 20
+# Limits of a spare folder: its memory is shared with other programs.
+MOST_SPARE_FILES = 4000
+MOST_SPARE_BYTES = 1 << 24
+
+_FULL = 28  # ENOSPC: importing `errno` costs another module
+_APPEND = (
+    posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC
+    | posix.O_NOFOLLOW | posix.O_NONBLOCK
+)  # fmt: skip
+
+
+def spare_folders(home: str, runtime: str) -> tuple[str, ...]:
+    """Return the folders that take events if the home cannot, in order of preference."""
+    return runtime, f"/dev/shm/hivepipe-{posix.geteuid()}/{short_hash(home)}"
+
+
+def spool_folders(home: str) -> list[str]:
+    """Return every spool of a home, the home's own first."""
+    return [f"{folder}/spool" for folder in all_folders(home)]
+
+
+def all_folders(home: str) -> tuple[str, ...]:
+    """Return every folder that may hold events of a home, the home first."""
+    runtime = Place(home, home, read_record(home)).runtime
+    if is_in_project(home):  # hooks write nothing into a work tree
+        return home, home_of_project(project_of(home)), *spare_folders(home, runtime)
+    return home, *spare_folders(home, runtime)
+
+
+def keep_event(
+    place: Place,
+    event_time_ns: int,
+    messages: list[Message],
+    note: "tuple[str, list[str]] | None" = None,
+) -> str:
+    """Keep an event that Redis did not take; return its spool file.
+
+    The file is "" for an event without messages. OSError: no folder took it.
+    """
+    try:
+        return _keep(place.home, event_time_ns, messages, note)
+    except OSError as error:
+        for folder in spare_folders(place.home, place.runtime):
+            try:
+                _prepare(folder)
+                path = _keep(folder, event_time_ns, messages, note)
+            except OSError:
+                continue
+            _log_spare(place, folder, error)
+            return path
+        raise error
+
+
+def _log_spare(place: Place, folder: str, error: OSError) -> None:
+    from hivepipe.files.hook_log import log_line  # noqa: PLC0415  rare
+
+    reason = posix.strerror(error.errno or 0)
+    text = f"the home takes no file ({reason}); event kept in {folder}"
+    log_line(place.logs, "Spool", "WARNING", text)
+
+
+def _keep(
+    folder: str,
+    event_time_ns: int,
+    messages: list[Message],
+    note: "tuple[str, list[str]] | None",
+) -> str:
+    path = write_spool(f"{folder}/spool", event_time_ns, messages) if messages else ""
+    if note:
+        _append(folder, NOTES, dumps(note[1]), MOST_NOTES_BYTES)
+    return path
+
+
+def make_private_folder(path: str) -> None:
+    """Make a private folder, following no link. OSError: it cannot be made."""
+    for each in (path.rpartition("/")[0], path):
+        make_folders(each)
+        if not is_private_folder(each):
+            raise PermissionError
+
+
+def _prepare(folder: str) -> None:
+    """Make a spare folder. OSError: it cannot be made, is not private, or is full."""
+    make_private_folder(folder)
+    try:
+        found = posix.listdir(f"{folder}/spool")
+    except FileNotFoundError:
+        return
+    sizes = [posix.lstat(f"{folder}/spool/{name}").st_size for name in found]
+    if len(sizes) >= MOST_SPARE_FILES or sum(sizes) >= MOST_SPARE_BYTES:
+        raise OSError(_FULL, "full")
+
+
+def count_lost(place: Place, event_time_ns: int) -> None:
+    """Record that an event could not be kept; errors are ignored.
+
+    The home's file has a disk block already (hivepipe.queue.lost_events), so that a full disk and
+    a folder that takes no new file still take the line.
+    """
+    for folder in (place.home, *spare_folders(place.home, place.runtime)):
+        try:
+            if folder != place.home:
+                make_private_folder(folder)
+            _append(folder, LOST, f"{event_time_ns}", MOST_LOST_BYTES)
+        except OSError:
+            continue
+        return
+
+
+def _append(folder: str, name: str, line: str, most_bytes: int) -> None:
+    """Append a line; repeat it if the file was renamed meanwhile, as it may have been read."""
+    path = f"{folder}/{name}"
+    # The previous line may be torn.
+    data = f"\n{line}\n".encode("ascii")
+    for _ in range(3):
+        descriptor = _open(folder, path)
+        try:
+            before = posix.fstat(descriptor)
+            if before.st_size >= most_bytes:
+                return
+            if posix.write(descriptor, data) < len(data):
+                raise OSError(_FULL, "full")
+            if posix.lstat(path).st_ino == before.st_ino:
+                return
+        except FileNotFoundError:
+            continue
+        finally:
+            posix.close(descriptor)
+
+
+def _open(folder: str, path: str) -> int:
+    try:
+        return posix.open(path, _APPEND, 0o600)
+    except FileNotFoundError:
+        make_folders(folder)
+        return posix.open(path, _APPEND, 0o600)
+
+
+def write_spool(folder: str, event_time_ns: int, messages: list[Message]) -> str:
+    """Write the messages of one event; return the file's path. OSError: nothing was written."""
+    path = f"{folder}/{event_time_ns:020d}_{posix.getpid()}.json"
+    jobs = ",".join(_entry(message) for message in messages)
+    data = f'{{"v":1,"jobs":[{jobs}]}}\n'.encode("ascii")
+    try:
+        _write(f"{path}.tmp", data)
+    except FileNotFoundError:
+        make_folders(folder)
+        _write(f"{path}.tmp", data)
+    posix.rename(f"{path}.tmp", path)
+    return path
+
+
+def _entry(message: Message) -> str:
+    around = {"twins": message.twins, "queue": message.queue, "description": message.description}
+    return f'{dumps(around)[:-1]},"envelope":{message.envelope}}}'
+
+
+def _write(path: str, data: bytes) -> None:
+    flags = posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC | posix.O_NOFOLLOW
+    descriptor = posix.open(path, flags, 0o600)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[posix.write(descriptor, view) :]
+    except OSError:
+        posix.unlink(path)  # a full disk: remove the partial file
+        raise
+    finally:
+        posix.close(descriptor)

@@ -1,0 +1,118 @@
+"""Read the spool, oldest file first; files that are torn or not ours are set aside."""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from stat import S_ISREG
+
+import orjson
+
+from hivepipe.errors import BadEnvelopeError, NewerEnvelopeError
+from hivepipe.events.job_plan import Message, utc
+from hivepipe.files.folders import Folder
+from hivepipe.files.regular_file import read_bytes
+from hivepipe.jobs.envelope import Envelope, envelope_of
+from hivepipe.queue.spool import NOTES, all_folders, spool_folders
+
+LIMIT_BYTES = 1 << 20
+SPOOL_VERSION = 1  # version of the file format around the envelopes
+_TORN_AFTER_SECS = 60.0
+_NAME = re.compile(r"\d+_\d+\.json(\.tmp)?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class SpooledJob:
+    """One job of a spool file: as a message to send, and as the envelope to execute."""
+
+    message: Message
+    envelope: Envelope
+
+
+def is_spool_file(name: str) -> bool:
+    """Tell whether the name is one that a hook gives to a spool file."""
+    return _NAME.fullmatch(name) is not None
+
+
+def spool_files(folder: Path) -> list[Path]:
+    """Return the complete files, oldest first."""
+    try:
+        names = [entry.name for entry in os.scandir(folder) if entry.name.endswith(".json")]
+    except FileNotFoundError:
+        return []
+    return [folder / name for name in sorted(names)]
+
+
+def some_wait_on_disk(home: str) -> bool:
+    """Tell whether an event or a call note waits on disk, in the folders that can be read."""
+    return any(_holds(folder, NOTES, "") for folder in all_folders(home)) or any(
+        _holds(folder, "", ".json") for folder in spool_folders(home)
+    )
+
+
+def _holds(folder: str, beginning: str, end: str) -> bool:
+    """Tell whether the folder has a file with this prefix and suffix."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return False
+    return any(name.startswith(beginning) and name.endswith(end) for name in names)
+
+
+def read_spool_file(path: Path) -> list[SpooledJob]:
+    """Return one event's jobs; BadEnvelopeError: the file is not valid.
+
+    NewerEnvelopeError: a later hivepipe wrote the file.
+    """
+    found = path.lstat()
+    if not S_ISREG(found.st_mode):
+        raise BadEnvelopeError("not a regular file")
+    if found.st_size > LIMIT_BYTES:
+        raise BadEnvelopeError("larger than any event's jobs")
+    try:
+        content = orjson.loads(read_bytes(path, LIMIT_BYTES))
+    except orjson.JSONDecodeError as error:
+        raise BadEnvelopeError("torn, or not JSON") from error
+    version = content.get("v") if isinstance(content, dict) else None
+    if isinstance(version, int) and version > SPOOL_VERSION:
+        raise NewerEnvelopeError(version)
+    entries = content.get("jobs") if isinstance(content, dict) else None
+    if not isinstance(entries, list) or not entries or version != SPOOL_VERSION:
+        raise BadEnvelopeError("not a spool file of this version")
+    return [_spooled_job(entry) for entry in entries]
+
+
+def _spooled_job(entry: object) -> SpooledJob:
+    if not isinstance(entry, dict) or entry.get("queue") not in ("high", "medium", "low"):
+        raise BadEnvelopeError("an entry is not a job")
+    envelope = envelope_of(entry.get("envelope"))
+    if not (envelope.id.isalnum() and envelope.id.isascii()):
+        raise BadEnvelopeError("an id is not one of ours")
+    message = Message(
+        id=envelope.id,
+        twins=str(entry.get("twins") or ""),
+        queue=entry["queue"],
+        description=str(entry.get("description") or envelope.operation),
+        created_at=utc(envelope.event_time_ns),
+        envelope=json.dumps(entry["envelope"], separators=(",", ":")),  # ASCII, as RQ gets it
+    )
+    return SpooledJob(message, envelope)
+
+
+def set_aside(path: Path, reason: str) -> None:
+    """Move an unusable file to `bad/`, with the reason in a file beside it."""
+    with Folder(f"{path.parent}/bad", make=True) as bad:
+        bad.replace(f"{path.name}.reason", f"{reason}\n".encode())
+        path.rename(f"{bad.path}/{path.name}")
+
+
+def abandoned(folder: Path, now: float) -> Iterator[Path]:
+    """Yield partial files whose hook is dead: they are older than a hook can live."""
+    for path in folder.glob("*.tmp"):
+        try:
+            if now - path.stat().st_mtime > _TORN_AFTER_SECS:
+                yield path
+        except FileNotFoundError:
+            continue

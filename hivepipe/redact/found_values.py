@@ -1,0 +1,175 @@
+"""Values that were found once in a session, recognised in any context without storing them.
+
+Stored for each value: 128 bits of an HMAC, the length, and a sketch: a run of letters, digits, `_`
+or `-` in it, 8 to 16 of them, at most half of a long value, each mapped to one of four symbols. The
+mapping depends on the key too. A text is mapped to symbols in one step, all sketches are searched
+in one pass, and candidates are hashed: the time is linear in the text, and nothing if no value is
+known.
+
+    <digest> <length> <offset of the sketch> <sketch> <0 or 1> <kind>    one line of text each
+
+1: the value has a character that JSON in JSON spells differently.
+"""
+
+import hmac
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from hashlib import shake_256
+from typing import NamedTuple
+
+import re2
+
+from hivepipe.redact.escapes import OutOfTimeError
+from hivepipe.redact.randomness import looks_random
+from hivepipe.redact.scanner import compiled
+
+MOST = 256  # per session: each value slows down every search
+SHORTEST_BYTES, LONGEST_BYTES = 8, 1024
+_SKETCH_BYTES, _LEAST_SKETCH_BYTES = 16, 4
+_SHORT_SKETCH_BYTES = 8
+_AT_ONCE = 256  # number of candidates between two checks of the time limit
+_PLAIN = re.compile(rb"[A-Za-z0-9_-]+")  # bytes that JSON, URLs and HTML do not escape
+_ESCAPED = re.compile(rb"[^ !#-.0-\[\]-~]")
+# Ids of Claude Code and UUIDs: they are in every line, and are no secrets.
+_ID = re.compile(
+    rb"(?:toolu|msg|req|call|chatcmpl)_.*|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+)
+_WORD = re.compile(rb"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")  # of a name in a program
+_OF_DIGITS = re.compile(rb"[0-9a-f]+|[0-9A-Z]+")
+_LONGEST_NAME_BYTES = 32
+_LONG_BYTES = 20  # for a value without a digit
+_LONG_PASSWORD_BYTES = 10
+_KINDS = [re.compile(kind) for kind in (rb"[a-z]", rb"[A-Z]", rb"[0-9]", rb"[!#$%^&*+?~@]")]
+_CODE = re.compile(rb"[(){}<>\[\]/]|::|->|=>")
+_LINE = re.compile(
+    r"([0-9a-f]{32}) (\d{1,4}) (\d{1,4}) ([0-3]{4,16}) ([01]) ([a-zA-Z][a-zA-Z -]{0,40})"
+)
+
+
+class Known(NamedTuple):
+    """The stored data of one value."""
+
+    digest: bytes
+    length: int
+    at: int  # offset of the sketch in the value
+    sketch: bytes
+    is_escaped: bool  # by JSON in JSON
+    kind: str
+
+    def text(self) -> str:
+        """Return the data as one line."""
+        where = f"{self.length} {self.at} {self.sketch.decode()} {self.is_escaped:d}"
+        return f"{self.digest.hex()} {where} {self.kind}"
+
+
+class Learned:
+    """The values of one session, including those that were learned since."""
+
+    def __init__(self, key: Callable[[], bytes], lines: Iterable[str] = ()) -> None:
+        """Start with the values in these lines; lines in another format are skipped.
+
+        `key` is called when the first value is there.
+        """
+        self._ask = key
+        self.all: list[Known] = []
+        self._digests: set[bytes] = set()
+        self._by_sketch: dict[bytes, list[int]] = {}
+        self._sizes: set[int] = set()
+        self._patterns: dict[bool, re2._Regexp | None] = {}
+        for line in lines:
+            if found := _LINE.fullmatch(line):
+                digest, length, at, sketch, mark, kind = found.groups()
+                where = (int(length), int(at), sketch.encode())
+                self._add(Known(bytes.fromhex(digest), *where, mark == "1", kind))
+
+    @cached_property
+    def _key(self) -> bytes:
+        return hmac.digest(self._ask(), b"learned", "sha256")
+
+    @cached_property
+    def _symbols(self) -> bytes:
+        return bytes(48 + byte % 4 for byte in shake_256(self._key).digest(256))
+
+    def learn(self, value: bytes, kind: str) -> bool:
+        """Learn a value if it is specific enough; return whether it is new."""
+        if len(self.all) >= MOST or not _is_telling(value):
+            return False
+        runs = sorted(_PLAIN.finditer(value), key=lambda run: run.start() - run.end())
+        if not runs or len(runs[0][0]) < _LEAST_SKETCH_BYTES:
+            return False
+        most = min(_SKETCH_BYTES, max(len(value) // 2, _SHORT_SKETCH_BYTES))
+        sketch = runs[0][0][:most].translate(self._symbols)
+        where = (len(value), runs[0].start(), sketch)
+        return self._add(Known(self._digest(value), *where, bool(_ESCAPED.search(value)), kind))
+
+    def may_be_in(self, text: bytes, *, escaped: bool = False) -> bool:
+        """Tell whether one of them may be in a text; `escaped`: only those that JSON escapes."""
+        sketches = self._sketches(escaped)
+        return sketches is not None and bool(sketches.search(text.translate(self._symbols)))
+
+    def find(self, text: bytes, deadline: float) -> Iterator[tuple[int, int, int]]:
+        """Yield start, end and number of each value in the text; raises OutOfTimeError."""
+        sketches = self._sketches(escaped=False)
+        if sketches is None:
+            return
+        symbols = text.translate(self._symbols)
+        looks, found = 0, sketches.search(symbols)
+        while found:
+            looks += 1
+            if not looks % _AT_ONCE and time.thread_time() > deadline:
+                raise OutOfTimeError
+            at = found.start()
+            for size in self._sizes:
+                for number in self._by_sketch.get(symbols[at : at + size], ()):
+                    known = self.all[number]
+                    start = at - known.at
+                    value = text[start : start + known.length] if start >= 0 else b""
+                    if len(value) == known.length and self._digest(value) == known.digest:
+                        yield start, start + known.length, number
+            found = sketches.search(symbols, at + 1)
+
+    def _sketches(self, escaped: bool) -> "re2._Regexp | None":
+        """Return all sketches as one pattern; None: there are none."""
+        if escaped not in self._patterns:
+            sketches = {known.sketch for known in self.all if known.is_escaped or not escaped}
+            pattern = b"|".join(sorted(sketches)).decode()
+            self._patterns[escaped] = compiled(pattern, "learned") if pattern else None
+        return self._patterns[escaped]
+
+    def _add(self, known: Known) -> bool:
+        if known.digest in self._digests:
+            return False
+        self._digests.add(known.digest)
+        self._by_sketch.setdefault(known.sketch, []).append(len(self.all))
+        self._sizes.add(len(known.sketch))
+        self._patterns.clear()
+        self.all.append(known)
+        return True
+
+    def _digest(self, value: bytes) -> bytes:
+        return hmac.digest(self._key, value, "sha256")[:16]
+
+
+def _is_telling(value: bytes) -> bool:
+    """Tell whether a value is specific: not a word, number, name, id or address."""
+    if not SHORTEST_BYTES <= len(value) <= LONGEST_BYTES or b"***" in value or _ID.fullmatch(value):
+        return False
+    return (looks_random(value) and not _is_name(value)) or _is_of_all_kinds(value)
+
+
+def _is_name(value: bytes) -> bool:
+    """Tell whether it may be a name in a program, such as _AzureApiKeyT or Ed448PublicKey."""
+    words = _WORD.findall(value)
+    may_be_longer = len(value) >= _LONGEST_NAME_BYTES or _OF_DIGITS.fullmatch(value)
+    # Average length of the words
+    if sum(map(len, words)) > (4 if may_be_longer else 3) * len(words):
+        return True
+    return len(value) < _LONG_BYTES and not any(word.isdigit() for word in words)
+
+
+def _is_of_all_kinds(value: bytes) -> bool:
+    """Tell whether it looks like a password: upper and lower case, digits and other characters."""
+    is_long = len(value) >= _LONG_PASSWORD_BYTES
+    return is_long and all(kind.search(value) for kind in _KINDS) and not _CODE.search(value)

@@ -1,0 +1,284 @@
+"""Replace the secrets in texts and transcript lines; everything else stays byte for byte."""
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
+from typing import BinaryIO
+
+from hivepipe.redact import built_in_rules
+from hivepipe.redact.disguise import IN_JSON, IN_TEXT, positions, seen_through
+from hivepipe.redact.edit import Edit, edited
+from hivepipe.redact.escapes import OutOfTimeError, Reading
+from hivepipe.redact.found_values import Learned
+from hivepipe.redact.json_line import Leaf, leaves, plainly_quoted
+from hivepipe.redact.rule import AWS_KEY, EMAIL, REDACTED, SSH_KEY, Rule
+from hivepipe.redact.scanner import Scanner, Span, merged
+from hivepipe.redact.tags import Tags, as_read, is_in_placeholder, without_tags
+from hivepipe.redact.windows import Windows, is_record
+
+# Processor time, so that a busy machine does not cause a timeout.
+LEAF_SECS = 1.0
+LINE_SECS = 2.0
+MAX_LINE_BYTES = 64 << 20
+UNREDACTABLE = "unredactable"  # rule name for a whole text that was replaced
+FOUND_BEFORE = "found before"  # rule name for a value that is known from another place
+
+# An address in one place is no secret everywhere
+_NOT_LEARNED = (UNREDACTABLE, FOUND_BEFORE, "email")
+_TAGGED = (REDACTED, EMAIL, SSH_KEY, AWS_KEY)  # replacements of the built-in rules
+_DEEPEST = 4  # levels of JSON in a text in JSON
+_SHORTEST_BYTES = 8  # including its quotes: `"a@b.de"`
+
+Redacted = tuple[bytes, tuple[str, ...]]
+
+
+class Redactor:
+    """A set of rules and allowed texts, compiled.
+
+    Without a key the placeholders have no tags, so that different secrets look the same.
+    """
+
+    def __init__(self, rules: Sequence[Rule] | None = None, allowed: Sequence[str] = ()) -> None:
+        """Compile the rules, by default the built-in ones; RedactionRuleError names a bad one."""
+        self.is_built_in = rules is None and not allowed
+        self._rules = built_in_rules.rules() if rules is None else tuple(rules)
+        self._kinds = {rule.name: rule.kind for rule in self._rules}
+        self._kinds |= {UNREDACTABLE: "whole text", FOUND_BEFORE: "secret found before"}
+        self._scanner = Scanner(self._rules, allowed, disguise=IN_TEXT, suspect=IN_JSON)
+        self._tags: Tags | None = None
+        self._learned: Learned | None = None
+
+    def with_key(self, key: Callable[[], bytes]) -> "Redactor":
+        """Return a copy whose placeholders have the tags of this key."""
+        keyed = copy(self)
+        keyed._tags = Tags(key)
+        return keyed
+
+    def of_session(self, known: Iterable[str] = ()) -> "Redactor":
+        """Return a copy that recognises values found earlier in any context; it needs a key.
+
+        `known`: lines that `known` of such a copy returned before.
+        """
+        of_session = copy(self)
+        of_session._learned = Learned(self._tags.key, known) if self._tags else None
+        return of_session
+
+    def without_rules(self) -> "Redactor":
+        """Return a copy that finds only the values that this one has learned."""
+        alone = copy(self)
+        alone._rules = ()
+        alone._scanner = Scanner((), disguise=IN_TEXT, suspect=IN_JSON)
+        return alone
+
+    @property
+    def known(self) -> list[str]:
+        """Return the data of the session's learned values, one line of text for each."""
+        return [each.text() for each in self._learned.all] if self._learned else []
+
+    def kind(self, rule: str) -> str:
+        """Return the kind of secret that a rule finds, for the audit log."""
+        return self._kinds.get(rule, rule)
+
+    def redact_text(self, text: str) -> str:
+        """Return the text with placeholders for secrets; after a timeout, for the whole text."""
+        data = text.encode("utf-8", "surrogatepass")
+        suspects = self._scanner.suspects(data)
+        edits = (
+            self._edits_of_text(without_tags(data), suspects)
+            if self._may_hold(data, suspects)
+            else ()
+        )
+        return edited(data, edits).decode("utf-8", "surrogatepass") if edits else text
+
+    def redact_line(self, line: bytes) -> Redacted:
+        """Return a transcript line without its secrets, and the rules that found them.
+
+        JSON stays JSON; anything else is treated as plain text.
+        """
+        edits = self.edits(line)
+        if not edits:
+            return line, ()
+        return edited(line, edits), tuple(edit.rule for edit in edits)
+
+    def redact_stream(self, source: BinaryIO) -> Iterator[Redacted]:
+        """Redact a file: JSON records one by one, other text in overlapping windows.
+
+        A line above the size limit is replaced as a whole.
+        """
+        text = Windows(self.edits)
+        while line := source.readline(MAX_LINE_BYTES):
+            if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
+                yield from text.end()
+                yield b'"%s"\n' % _left_out(line, source), (UNREDACTABLE,)
+            elif is_record(line, in_text=bool(text)):
+                yield from text.end()
+                yield self.redact_line(line)
+            else:
+                yield from text.add(line)
+        yield from text.end()
+
+    def edits(self, line: bytes) -> list[Edit]:
+        """Return the edits of a line in order; a session's redactor also learns from the line."""
+        suspects = self._scanner.suspects(line)
+        if not self._may_hold(line, suspects):
+            return []
+        read = without_tags(line)
+        quoted = plainly_quoted(read)
+
+        def found() -> list[Edit]:
+            if quoted is None:
+                return self._edits_of_text(read, suspects)
+            return self._edits_of_json(read, quoted, suspects)
+
+        edits = found()
+        return found() if self._has_learned(read, edits) else edits
+
+    def _may_hold(self, text: bytes, suspects: Sequence[int]) -> bool:
+        return bool(suspects) or (self._learned is not None and self._learned.may_be_in(text))
+
+    def _has_learned(self, text: bytes, edits: Sequence[Edit]) -> bool:
+        """Learn the values that rules found; return whether one is new and may occur once more."""
+        if self._learned is None:
+            return False
+        found = [
+            self._learned.learn(value, self._kinds[edit.rule])
+            for edit in edits
+            if edit.rule not in _NOT_LEARNED
+            for value in as_read(text[edit.start : edit.end]).split()
+        ]
+        return any(found)
+
+    def _edits_of_json(self, line: bytes, quoted: bytes, suspects: Sequence[int]) -> list[Edit]:
+        edits: list[Edit] = []
+        spent_secs = 0.0
+        for leaf in leaves(line, quoted):
+            size = leaf.end - leaf.start
+            if size < _SHORTEST_BYTES:
+                continue
+            # One leaf is often most of a line: then the suspects of the line are used for the leaf.
+            known = suspects
+            if size < len(line) // 2:
+                known = self._scanner.suspects(line[leaf.start : leaf.end], suspects)
+            if not self._may_hold(line[leaf.start : leaf.end], known):
+                continue
+            begun = time.thread_time()
+            edits += self._edits_of_leaf(line, leaf, known)
+            spent_secs += time.thread_time() - begun
+            if spent_secs > LINE_SECS:
+                whole = _whole(line, 0, len(line.rstrip(b"\r\n")))
+                return [whole._replace(replacement=b'"%s"' % whole.replacement)]
+        return edits
+
+    def _edits_of_text(self, text: bytes, suspects: Sequence[int]) -> list[Edit]:
+        try:
+            spans = self._find(text, time.thread_time() + LEAF_SECS, suspects)
+        except OutOfTimeError:
+            return [_whole(text, 0, len(text.rstrip(b"\r\n")))]
+        return [self._edit(text, *span) for span in spans]
+
+    def _edits_of_leaf(self, line: bytes, leaf: Leaf, suspects: Sequence[int]) -> list[Edit]:
+        try:
+            spans = self._find_in_leaf(line, leaf, suspects)
+        except OutOfTimeError:
+            *keys, value = leaf.strings
+            of_keys: list[Edit] = []
+            for start, end in keys:
+                known = self._scanner.suspects(line[start:end])
+                if self._may_hold(line[start:end], known):
+                    alone = Leaf(start - 1, end + 1, ((start, end),))
+                    of_keys += self._edits_of_leaf(line, alone, known)
+            return [*of_keys, _whole(line, *value)]
+        return [
+            self._edit(
+                line,
+                max(start, leaf.start + span.start),
+                min(end, leaf.start + span.end),
+                span.rule,
+            )
+            for start, end in leaf.strings
+            for span in spans
+            if leaf.start + span.start < end and start < leaf.start + span.end
+        ]
+
+    def _find_in_leaf(self, line: bytes, leaf: Leaf, suspects: Sequence[int]) -> list[Span]:
+        deadline = time.thread_time() + LEAF_SECS
+        spelled = line[leaf.start : leaf.end]
+        if b"\\" not in spelled:
+            return self._find(spelled, deadline, suspects)
+        strings = [(start - leaf.start, end - leaf.start) for start, end in leaf.strings]
+        read = Reading(spelled, strings, deadline)
+        if b"\\u" in spelled and self._scanner.is_disguise(suspects):
+            suspects = sorted({*suspects, *self._scanner.suspects(read.text)})
+        spans = self._find(read.text, deadline, suspects)
+        return [Span(*read.origin(span.start, span.end), span.rule) for span in spans]
+
+    def _find(
+        self, text: bytes, deadline: float, suspects: Sequence[int], depth: int = _DEEPEST
+    ) -> list[Span]:
+        """Find the secrets of a text as it is, and in its readings without a disguise."""
+        spans = self._scanner.find(text, suspects, deadline)
+        if self._learned is not None:
+            first = len(self._rules) + 1  # after the numbers of the rules and of the disguise
+            spans += [
+                Span(start, end, first + number)
+                for start, end, number in self._learned.find(text, deadline)
+            ]
+            if depth and b"\\" in text and self._learned.may_be_in(text, escaped=True):
+                spans += self._find_behind(text, 0, deadline, depth - 1)
+        if depth and self._scanner.is_disguise(suspects):
+            for start, end in self._scanner.disguised(text):
+                spans += self._find_behind(text[start:end], start, deadline, depth - 1)
+        return [span for span in merged(spans) if not is_in_placeholder(text, span.start, span.end)]
+
+    def _find_behind(self, text: bytes, offset: int, deadline: float, depth: int) -> Iterator[Span]:
+        """Find the secrets of a disguised text, as ranges of the text around it."""
+        for between, readable in seen_through(text).items():
+            if readable == text:
+                continue
+            suspects = self._scanner.suspects(readable, may_be_disguised=True)
+            spans = self._find(readable, deadline, suspects, depth)
+            if not spans:  # the usual case: no mapping is needed
+                continue
+            origin = positions(text, between, deadline).origin
+            for span in spans:
+                start, end = origin(span.start, span.end)
+                yield Span(offset + start, offset + end, span.rule)
+
+    def _edit(self, text: bytes, start: int, end: int, rule: int) -> Edit:
+        if rule > len(self._rules):
+            return self._edit_of_known(text, start, end, rule - len(self._rules) - 1)
+        found = self._rules[rule]
+        if self._tags and found.replacement in _TAGGED:
+            placeholder = self._tags.placeholder(found.kind, text[start:end])
+        else:
+            placeholder = found.replacement.encode()
+        return Edit(start, end, placeholder, found.name)
+
+    def _edit_of_known(self, text: bytes, start: int, end: int, number: int) -> Edit:
+        assert self._learned is not None
+        assert self._tags is not None
+        kind = self._learned.all[number].kind
+        return Edit(start, end, self._tags.placeholder(kind, text[start:end]), FOUND_BEFORE)
+
+
+def _whole(text: bytes, start: int, end: int) -> Edit:
+    taken = text[start:end]
+    return Edit(start, end, _unredactable(hashlib.sha256(taken), len(taken)), UNREDACTABLE)
+
+
+def _left_out(beginning: bytes, source: BinaryIO) -> bytes:
+    """Read a line to its end and return its placeholder."""
+    digest = hashlib.sha256(beginning)
+    size = len(beginning)
+    part = beginning
+    while part and not part.endswith(b"\n"):
+        part = source.readline(1 << 20)
+        digest.update(part)
+        size += len(part)
+    return _unredactable(digest, size)
+
+
+def _unredactable(digest: "hashlib._Hash", size: int) -> bytes:
+    """Return a placeholder with the hash and size of the text, so that it can be identified."""
+    return b"***UNREDACTABLE sha256=%s bytes=%d***" % (digest.hexdigest().encode(), size)

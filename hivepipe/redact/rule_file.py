@@ -1,0 +1,229 @@
+r"""Redaction rules as data: the section `[redaction]` of a TOML file (config.toml or rules.toml).
+
+    [redaction]
+    allow = ['support@shop\.io']       # RE2 patterns of whole matches that are no secrets
+    disable = ["email"]                # built-in rules that are switched off
+
+    [redaction.words]                  # parts of patterns, used as {{NAME}}
+    DEPARTMENT = '(?:HR|IT)'
+
+    [[redaction.rules]]
+    name = "employee"
+    kind = "employee"                  # kind of secret, in placeholders and the audit log
+    pattern = '\b{{DEPARTMENT}}-([0-9]{6})\b'  # RE2; if it has a group, only that is replaced
+    replacement = "***EMPLOYEE***"      # the default is ***REDACTED***
+    keywords = ["HR-", "IT-"]           # every match has one of them; else all texts are tried
+    sieve = 'HR-|IT-'                   # the same as a pattern
+    unless = '0{6}|1{6}'                # a whole match of this is no secret
+    entropy = 2.0                       # minimum, in bits per character
+    random = true                       # it must change between letters and digits as no word does
+    token = true                        # needs no name beside it: it starts where a word starts ...
+    glued = false                       # ... or inside one if it looks random, unless this is false
+    examples = ["id HR-123456"]         # texts with a match; «...» marks the exact secret
+    counterexamples = ["HR-12"]         # texts without a match
+
+A word, pattern, sieve or exception may be a list of alternatives. A pattern sees a string together
+with its key, as `"key": "value"`, with escapes decoded.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hivepipe.errors import RedactionRuleError
+from hivepipe.redact.rule import REDACTED, START, WORDS, Rule
+from hivepipe.redact.scanner import Scanner, compiled
+
+ENGINE_WORDS: Mapping[str, str] = {"START": START, "WORDS": WORDS}  # as the scanner uses them
+
+_TEXT, _TEXTS, _ALTERNATIVES = "a text", "a list of texts", "a text or a list of texts"
+_SECTION: Mapping[str, str] = {
+    "allow": _TEXTS,
+    "disable": _TEXTS,
+    "words": "a table",
+    "rules": "a list",
+}
+_RULE: Mapping[str, str] = {
+    "name": _TEXT,
+    "kind": _TEXT,
+    "pattern": _ALTERNATIVES,
+    "replacement": _TEXT,
+    "keywords": _TEXTS,
+    "sieve": _ALTERNATIVES,
+    "unless": _ALTERNATIVES,
+    "entropy": "a number",
+    "random": "true or false",
+    "token": "true or false",
+    "glued": "true or false",
+    "examples": _TEXTS,
+    "counterexamples": _TEXTS,
+}
+_WORD = re.compile(r"\{\{([^{}]*)\}\}")
+_MARKED = re.compile("«(.*?)»", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Section:
+    """The section of one file, parsed."""
+
+    rules: tuple[Rule, ...] = ()
+    allowed: tuple[str, ...] = ()
+    disabled: frozenset[str] = frozenset()
+    words: Mapping[str, str] = field(default_factory=dict)
+
+
+def parse(text: str, words: Mapping[str, str], try_examples: bool = True) -> Section:
+    """Parse a file; `words` are predefined. RedactionRuleError names the rule and its error."""
+    try:
+        content = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise RedactionRuleError(f"cannot be read: {error}") from error
+    section = _checked("[redaction]", content.get("redaction", {}), _SECTION)
+    own = _words(section, words)
+    rules = tuple(_rules(section, {**words, **own}))
+    if try_examples:
+        for rule in rules:
+            _try_examples(rule)
+    disabled = frozenset(section.get("disable", ()))
+    return Section(rules, tuple(_allowed(section)), disabled, own)
+
+
+def _checked(what: str, table: object, kinds: Mapping[str, str]) -> dict[str, Any]:
+    """Return the table if it has known keys only, each with a value of its type."""
+    if not isinstance(table, dict):
+        raise RedactionRuleError(f"{what} is not a table")
+    for key, value in table.items():
+        if key not in kinds:
+            raise RedactionRuleError(f"{what}: unknown key {key!r}; known are {', '.join(kinds)}")
+        if not _is_of_kind(value, kinds[key]):
+            raise RedactionRuleError(f"{what}: {key} must be {kinds[key]}")
+    return table
+
+
+def _is_of_kind(value: object, kind: str) -> bool:
+    is_texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
+    return {
+        _TEXT: isinstance(value, str),
+        _TEXTS: is_texts,
+        _ALTERNATIVES: isinstance(value, str) or is_texts,
+        "a number": isinstance(value, int | float) and not isinstance(value, bool),
+        "true or false": isinstance(value, bool),
+        "a table": isinstance(value, dict),
+        "a list": isinstance(value, list),
+    }[kind]
+
+
+def _words(section: dict[str, Any], known: Mapping[str, str]) -> dict[str, str]:
+    """Return the words of a section, with the words that they name expanded."""
+    words: dict[str, str] = {}
+    for name, text in section.get("words", {}).items():
+        if not re.fullmatch("[A-Z][A-Z0-9_]*", name):
+            raise RedactionRuleError(f"word {name!r}: its name must be capitals, digits and _")
+        if not _is_of_kind(text, _ALTERNATIVES):
+            raise RedactionRuleError(f"word {name!r} must be {_ALTERNATIVES}")
+        words[name] = _expanded(text, {**known, **words}, f"word {name!r}")
+    return words
+
+
+def _expanded(said: str | list[str], words: Mapping[str, str], what: str) -> str:
+    """Return a pattern with its alternatives joined and its words expanded."""
+    text = said if isinstance(said, str) else "|".join(said)
+
+    def meant(found: re.Match[str]) -> str:
+        if found[1] not in words:
+            raise RedactionRuleError(f"{what}: no word is called {found[1]!r}")
+        return words[found[1]]
+
+    return _WORD.sub(meant, text)
+
+
+def _allowed(section: dict[str, Any]) -> Iterator[str]:
+    for pattern in section.get("allow", []):
+        compiled(_bytewise(pattern, "allow"), "allow")
+        yield _bytewise(pattern, "allow")
+
+
+def _rules(section: dict[str, Any], words: Mapping[str, str]) -> Iterator[Rule]:
+    for number, table in enumerate(section.get("rules", []), 1):
+        name = table.get("name") if isinstance(table, dict) else None
+        what = f"rule {name!r}" if name else f"rule number {number}"
+        entry = _checked(what, table, _RULE)
+        for key in ("name", "pattern"):
+            if not entry.get(key):
+                raise RedactionRuleError(f"{what} has no {key}")
+        yield _rule(entry, what, words)
+
+
+def _rule(entry: dict[str, Any], what: str, words: Mapping[str, str]) -> Rule:
+    replacement = entry.get("replacement", REDACTED)
+    if not re.fullmatch(r"[ -~]+", replacement) or set(replacement) & set('"\\'):
+        raise RedactionRuleError(f"{what}: replacement must be plain ASCII without quotes or \\")
+    kind = entry.get("kind", "text of a rule of your own")
+    if not re.fullmatch("[A-Za-z0-9][A-Za-z0-9 -]{0,30}", kind):
+        raise RedactionRuleError(f"{what}: kind must be a few words of letters and digits")
+    is_token = entry.get("token", False)
+    return Rule(
+        name=entry["name"],
+        kind=kind,
+        pattern=_bytewise(_expanded(entry["pattern"], words, what), what),
+        sieve=_sieve(entry, what, words),
+        is_token=is_token,
+        may_be_glued=is_token and entry.get("glued", True),
+        replacement=replacement,
+        unless=_bytewise(_expanded(entry.get("unless", ""), words, what), what),
+        least_entropy=entry.get("entropy", 0.0),
+        must_look_random=entry.get("random", False),
+        examples=tuple(entry.get("examples", [])),
+        counterexamples=tuple(entry.get("counterexamples", [])),
+    )
+
+
+def _sieve(entry: dict[str, Any], what: str, words: Mapping[str, str]) -> str:
+    keywords = entry.get("keywords", [])
+    for word in keywords:  # JSON may spell any other character differently
+        if not re.fullmatch(r"[ !#-.0-\[\]-~]+", word):
+            raise RedactionRuleError(f'{what}: keyword {word!r}: ASCII without ", / and \\ only')
+    sieve = _expanded(entry.get("sieve", ""), words, what)
+    return "|".join([*map(re.escape, keywords), *filter(None, [_as_spelled(sieve, what)])])
+
+
+def _as_spelled(sieve: str, what: str) -> str:
+    """Return a sieve for the raw bytes of a line, in which JSON may escape non-ASCII letters."""
+    if sieve.isascii():
+        return sieve
+    escaped = "".join(rf"\\+u{ord(c):04x}" if ord(c) > 0x7F else c for c in sieve)
+    return f"(?:{_bytewise(sieve, what)})|(?:{escaped})"
+
+
+def _bytewise(text: str, what: str) -> str:
+    """Return the UTF-8 bytes of a text as Latin-1, the form in which patterns see transcripts."""
+    try:
+        return text.encode().decode("latin-1")
+    except UnicodeEncodeError as error:
+        raise RedactionRuleError(f"{what}: not valid UTF-8") from error
+
+
+def _try_examples(rule: Rule) -> None:
+    """Compile a rule and try its examples; tests do this for the built-in ones."""
+    what = f"rule {rule.name!r}"
+    if compiled(rule.pattern, rule.name).search(b"") is not None:
+        raise RedactionRuleError(f"{what}: the pattern matches the empty text")
+    if rule.is_token and compiled(rule.pattern, rule.name).groups:
+        raise RedactionRuleError(f"{what}: the pattern of a token may have no groups: use (?:...)")
+    compiled(rule.unless, rule.name)
+    scanner = Scanner([rule])
+
+    def found(example: str) -> list[bytes]:
+        text = example.encode()
+        return [text[s.start : s.end] for s in scanner.find(text, scanner.suspects(text))]
+
+    for example in rule.examples:
+        marked = [secret.encode() for secret in _MARKED.findall(example)]
+        there = found(_MARKED.sub(r"\1", example))
+        if not there or (marked and there != marked):
+            raise RedactionRuleError(f"{what} does not find its own example {example!r}")
+    for example in rule.counterexamples:
+        if found(example):
+            raise RedactionRuleError(f"{what} finds something in its counterexample {example!r}")

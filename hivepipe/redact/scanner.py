@@ -1,0 +1,248 @@
+"""Find secrets in a text: one sieve of all rules, then the exact pattern of each suspect rule.
+
+RE2 is linear in the text for any pattern, so neither a hostile transcript nor a user's own rule can
+make it hang.
+"""
+
+import math
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import re2
+
+from hivepipe.errors import RedactionRuleError
+from hivepipe.redact.escapes import OutOfTimeError
+from hivepipe.redact.randomness import looks_random
+from hivepipe.redact.rule import START, WORDS, Rule
+
+# For a token right after a letter, digit or _: bits per byte, so that no word is cut in two.
+_LEAST_GLUED_ENTROPY = 3.2
+_GLUED = 2  # the group of a token's pattern that matches such a token
+_BLOB_BYTES = 24
+# A short value that is no secret is searched again: in `apiKey: process.env.KEY || "..."`, a name.
+_REREAD_BYTES = 256
+AROUND_BYTES = 1 << 9  # bytes on both sides of a disguise that are read together with it
+_COUNTS = re.compile(r"\]\{[0-9]{2}")  # a sieve with counted repetitions
+MEMORY_BYTES = 64 << 20  # for one automaton; a pattern that needs more is refused
+
+
+class Span(NamedTuple):
+    """A secret: its byte range and the number of the rule that found it."""
+
+    start: int
+    end: int
+    rule: int
+
+
+class Scanner:
+    """A set of compiled rules."""
+
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        allowed: Sequence[str] = (),
+        disguise: str = "",
+        suspect: str = "",
+    ) -> None:
+        """Compile the sieves; RedactionRuleError names the rule that cannot be compiled.
+
+        A text that matches `suspect` may be disguised; `disguise` then marks the parts to decode.
+        """
+        self.rules = tuple(rules)
+        self._allowed = tuple(compiled(pattern, "allow") for pattern in allowed)
+        for rule in self.rules:
+            compiled(rule.sieve, rule.name)
+        self._disguise = compiled(disguise, "disguise") if disguise else None
+        sieves = [(rule.sieve, number) for number, rule in enumerate(self.rules)]
+        if disguise:
+            sieves.append((suspect or disguise, len(self.rules)))
+        self._sieves = [_Sieve(patterns) for patterns in self._apart(sieves) if patterns]
+        self._exact: list[_Exact | None] = [None] * len(self.rules)
+
+    def suspects(
+        self, text: bytes, among: Sequence[int] | None = None, may_be_disguised: bool = False
+    ) -> list[int]:
+        """Return the numbers of the rules whose secrets may be in the text, in any spelling.
+
+        `among`: the suspects of a text that contains this one. With `may_be_disguised` the number
+        of the disguise is always included.
+        """
+        found: list[int] = [len(self.rules)] if may_be_disguised else []
+        for sieve in self._sieves:
+            if among is None or not sieve.numbers.isdisjoint(among):
+                found += sieve.matching(text)
+        return sorted(set(found)) if may_be_disguised else sorted(found)
+
+    def _apart(self, sieves: Sequence[tuple[str, int]]) -> tuple[list[tuple[str, int]], ...]:
+        """Return the sieves of tokens, of tokens with counts, and of names, for one automaton each.
+
+        The states of a single automaton would be combinations of theirs, and building them takes
+        longer than three passes over a text.
+        """
+        tokens: list[tuple[str, int]] = []
+        counted: list[tuple[str, int]] = []
+        names: list[tuple[str, int]] = []
+        for sieve, number in sieves:
+            is_token = number == len(self.rules) or self.rules[number].is_token
+            group = counted if _COUNTS.search(sieve) else tokens
+            (group if is_token else names).append((sieve, number))
+        return tokens, counted, names
+
+    def disguised(self, text: bytes) -> Iterator[tuple[int, int]]:
+        """Yield the ranges of a text around each disguise."""
+        start = end = behind = 0
+        while self._disguise is not None and (mark := self._disguise.search(text, behind)):
+            if mark.start() - AROUND_BYTES > end:
+                if end:
+                    yield max(start, 0), end
+                start = mark.start() - AROUND_BYTES
+            # A mark that starts before this belongs to the same part
+            behind = mark.end() + AROUND_BYTES
+            end = behind + AROUND_BYTES
+        if end:
+            yield max(start, 0), end
+
+    def is_disguise(self, suspects: Sequence[int]) -> bool:
+        """Tell whether the number of the disguise is among the suspects."""
+        return bool(suspects) and suspects[-1] == len(self.rules)
+
+    def find(self, text: bytes, suspects: Sequence[int], deadline: float = math.inf) -> list[Span]:
+        """Return what the suspect rules find, in order, without overlaps.
+
+        OutOfTimeError if this thread has used more processor time than the deadline.
+        """
+        if time.thread_time() > deadline:
+            raise OutOfTimeError
+        found: list[Span] = []
+        for number in suspects:
+            if number < len(self.rules):
+                found += self._find_one(number, text, deadline)
+        return merged(found)
+
+    def _find_one(self, number: int, text: bytes, deadline: float) -> list[Span]:
+        rule = self.rules[number]
+        exact = self._exact[number]
+        if exact is None:
+            exact = self._exact[number] = _Exact(rule)
+        found = []
+        at = 0
+        while at <= len(text) and (match := exact.pattern.search(text, at)):
+            if time.thread_time() > deadline:
+                raise OutOfTimeError
+            at = max(match.end(), at + 1)
+            for group in exact.groups:
+                start, end = match.span(group)
+                if start >= 0:
+                    break
+            else:
+                continue
+            secret = text[start:end]
+            if not secret or not exact.is_secret(secret) or self._is_allowed(secret):
+                if not rule.is_token and match.start() < start and len(secret) <= _REREAD_BYTES:
+                    at = start
+                continue
+            if rule.may_be_glued and group == _GLUED and not _is_cut_off(text, start, secret):
+                continue
+            found.append(Span(start, end, number))
+        return found
+
+    def _is_allowed(self, secret: bytes) -> bool:
+        return any(pattern.fullmatch(secret) for pattern in self._allowed)
+
+
+class _Sieve:
+    """A set of patterns that are searched in one pass."""
+
+    def __init__(self, patterns: Sequence[tuple[str, int]]) -> None:
+        """Compile patterns, each with its number; equal patterns are compiled once."""
+        sharing: dict[str, list[int]] = {}
+        for pattern, number in patterns:
+            sharing.setdefault(pattern, []).append(number)
+        self._in_order = list(sharing.values())
+        self.numbers = frozenset(number for _, number in patterns)
+        self._set = re2.Set.SearchSet(_options())
+        for pattern in sharing:
+            self._set.Add(pattern.encode("latin-1"))
+        self._set.Compile()
+
+    def matching(self, text: bytes) -> list[int]:
+        """Return the numbers of the patterns that match anywhere in the text."""
+        found = self._set.Match(text)
+        return [number for index in found for number in self._in_order[index]] if found else []
+
+
+class _Exact:
+    """The exact pattern of one rule, compiled at its first use."""
+
+    def __init__(self, rule: Rule) -> None:
+        form = rule.pattern
+        pattern = f"{START}({form})" if rule.is_token else form
+        if rule.may_be_glued:
+            pattern += f"|[0-9A-Za-z_]({form})"
+        self.pattern = compiled(pattern, rule.name)
+        # The secret is the first group that took part in the match.
+        self.groups = range(1, self.pattern.groups + 1) if self.pattern.groups else (0,)
+        self._unless = compiled(rule.unless, rule.name) if rule.unless else None
+        self._least_entropy = rule.least_entropy
+        self._must_look_random = rule.must_look_random
+
+    def is_secret(self, text: bytes) -> bool:
+        """Tell whether it is not one of the rule's exceptions, and is random enough."""
+        if self._unless is not None and self._unless.fullmatch(text):
+            return False
+        if self._must_look_random and not looks_random(text):
+            return False
+        return not self._least_entropy or entropy(text) >= self._least_entropy
+
+
+def _is_cut_off(text: bytes, start: int, token: bytes) -> bool:
+    """Tell whether a token inside a word is one: not made of words, not a part of base64."""
+    before = text[max(0, start - _BLOB_BYTES) : start]
+    is_blob = len(before) == _BLOB_BYTES and _BLOB.fullmatch(before) is not None
+    return not is_blob and entropy(token) >= _LEAST_GLUED_ENTROPY and not _WORDS.fullmatch(token)
+
+
+def merged(spans: list[Span]) -> list[Span]:
+    """Join spans that overlap; the lower rule number names the result."""
+    joined: list[Span] = []
+    for span in sorted(spans):
+        if joined and span.start < joined[-1].end:
+            last = joined[-1]
+            joined[-1] = Span(last.start, max(last.end, span.end), min(last.rule, span.rule))
+        else:
+            joined.append(span)
+    return joined
+
+
+def entropy(text: bytes) -> float:
+    """Return Shannon's entropy in bits per byte."""
+    size = len(text)
+    return -sum(n / size * math.log2(n / size) for n in Counter(text).values())
+
+
+def compiled(pattern: str, name: str) -> "re2._Regexp":
+    """Compile a pattern for bytes; RedactionRuleError names the rule."""
+    try:
+        return re2.compile(pattern.encode("latin-1"), _options())
+    except (re2.error, UnicodeEncodeError) as error:
+        raise RedactionRuleError(f"rule {name!r}: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    said = error.args[0] if error.args else error
+    return said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+
+
+def _options() -> re2.Options:
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    options.max_mem = MEMORY_BYTES
+    options.log_errors = False
+    return options
+
+
+_WORDS = compiled(WORDS, "words")
+_BLOB = compiled("[A-Za-z0-9+/]*", "blob")

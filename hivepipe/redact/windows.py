@@ -1,0 +1,84 @@
+"""Redact a text of any length in overlapping windows.
+
+So a secret over many lines is found as a whole, and the memory use is constant.
+"""
+
+from collections.abc import Callable, Iterator
+
+from hivepipe.redact.edit import Edit, edited_lines
+
+WINDOW_BYTES = 256 << 10
+# Behind the last line of a window, and before its first: searched, but not written.
+MARGIN_BYTES = 32 << 10
+CONTEXT_BYTES = 4 << 10
+
+_ENDS = {b"{": b"}", b"[": b"]", b'"': b'"'}
+
+
+def is_record(line: bytes, in_text: bool) -> bool:
+    """Tell whether the line looks like a JSON record; inside a text only an object does."""
+    end = _ENDS.get(line[:1])
+    return end is not None and line.rstrip().endswith(end) and (end == b"}" or not in_text)
+
+
+class Windows:
+    """A text that is added line by line."""
+
+    def __init__(self, find: Callable[[bytes], list[Edit]]) -> None:
+        """Start empty; `find` returns the edits of a text, in order."""
+        self._find = find
+        self._written = b""  # the end of the text that was written
+        self._lines: list[bytes] = []
+        self._bytes = 0
+
+    def __bool__(self) -> bool:
+        """Tell whether lines are waiting."""
+        return bool(self._lines)
+
+    def add(self, line: bytes) -> Iterator[tuple[bytes, tuple[str, ...]]]:
+        """Add a line; yield the redacted lines of each window that is full."""
+        self._lines.append(line)
+        self._bytes += len(line)
+        while self._bytes >= WINDOW_BYTES:
+            yield from self._redact(is_end=False)
+
+    def end(self) -> Iterator[tuple[bytes, tuple[str, ...]]]:
+        """Yield the redacted lines that wait; then another text may start."""
+        if self._lines:
+            yield from self._redact(is_end=True)
+        self._written = b""
+
+    def _redact(self, is_end: bool) -> Iterator[tuple[bytes, tuple[str, ...]]]:
+        waiting = b"".join(self._lines)
+        taken = waiting if is_end else waiting[:WINDOW_BYTES]
+        context = len(self._written)
+        window = self._written + taken
+        edits = [edit for edit in self._find(window) if edit.end > context]
+        end = len(window) if is_end else _last_cut(window, edits, context)
+        here = [
+            edit._replace(start=max(edit.start - context, 0), end=edit.end - context)
+            for edit in edits
+            if edit.start < end
+        ]
+        self._written = _whole_words(window[max(0, end - CONTEXT_BYTES) : end])
+        rest = waiting[end - context :]
+        self._lines = [rest] if rest else []
+        self._bytes = len(rest)
+        yield from edited_lines(window[context:end], here)
+
+
+def _last_cut(window: bytes, edits: list[Edit], context: int) -> int:
+    """Return where a window can be cut: after a line if possible, never inside an edit."""
+    latest = len(window) - MARGIN_BYTES
+    ends = (window.rfind(mark, context, latest) + 1 for mark in (b"\n", b" "))
+    cut = next(filter(None, ends), latest)
+    for edit in edits:
+        if edit.start < cut < edit.end:
+            return edit.start if edit.start > context else edit.end
+    return cut
+
+
+def _whole_words(text: bytes) -> bytes:
+    """Return the end of a text, starting at a line or at least at a word."""
+    starts = (text.find(mark) + 1 for mark in (b"\n", b" "))
+    return text[next(filter(None, starts), 0) :]

@@ -1,0 +1,1 @@
+"""Text for people: safe display, quoting, plurals and URLs."""

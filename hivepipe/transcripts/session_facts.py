@@ -1,0 +1,46 @@
+"""Facts in a transcript about its session, apart from messages: titles and usage counts."""
+
+from dataclasses import dataclass, field
+
+from hivepipe.costs.tokens import Tokens
+from hivepipe.events.claude_code import clean
+from hivepipe.transcripts.lines import CAP_NAME, Fields, count, part
+
+CUSTOM_TITLE = "custom-title"  # given by the user; takes precedence over one by Claude
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The facts in new lines; empty fields: none.
+
+    titles: the last title of each kind (custom-title, ai-title), and the number of its line.
+    counts: the total usage of the session as counted by Claude Code (`cost-state`): start and
+    running time in ms, tokens by model, time of the previous line.
+    """
+
+    session: str = ""
+    titles: dict[str, tuple[str, int]] = field(default_factory=dict)
+    counts: list[tuple[int, int, dict[str, Tokens], str]] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        """Tell whether there is any fact."""
+        return bool(self.session and (self.titles or self.counts))
+
+
+def counted_by(line: Fields, time: str) -> tuple[int, int, dict[str, Tokens], str]:
+    """Return the counts in a line of the type `cost-state`."""
+    models = part(line, "modelUsage")
+    by_model = {clean(name[:CAP_NAME]): _tokens(part(models, name)) for name in models}
+    return count(line, "startTime"), count(line, "totalDuration"), by_model, time
+
+
+def _tokens(used: Fields) -> Tokens:
+    an_hour = count(used, "cacheCreationEphemeral1hInputTokens")
+    return Tokens(
+        input=count(used, "inputTokens"),
+        output=count(used, "outputTokens"),
+        cache_read=count(used, "cacheReadInputTokens"),
+        cache_write_5m=max(count(used, "cacheCreationInputTokens") - an_hour, 0),
+        cache_write_1h=an_hour,
+        web_searches=count(used, "webSearchRequests"),
+    )

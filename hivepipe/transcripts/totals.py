@@ -1,0 +1,346 @@
+"""Totals of the lines of one transcript, updated line by line.
+
+A tally is fed each line once, in order, and can be saved as JSON between two turns, so that a long
+session is never read again. It keeps parts of the lines, so it is fed redacted lines. Every message
+counts once, even if its lines are repeated (Claude Code has appended whole conversations to their
+own files). Lines that a fork copied from another session do not count.
+
+    feed        add a line
+    dump, load  save, restore
+    take_usages the usage of the messages, for the store
+    take_said   titles and counts of the session
+"""
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import orjson
+
+from hivepipe.events.claude_code import is_machine_made
+from hivepipe.transcripts.compaction import CAP_SUMMARY, without_frame
+from hivepipe.transcripts.counted_messages import Ledger, mark_of
+from hivepipe.transcripts.lines import (
+    CAP_PATH,
+    CAP_TEXT,
+    Fields,
+    blocks,
+    id_of,
+    moment,
+    part,
+    read_line,
+    said,
+    text,
+)
+from hivepipe.transcripts.session_facts import CUSTOM_TITLE, Said, counted_by
+from hivepipe.transcripts.usage import (
+    Usage,
+    is_api_error,
+    is_said_by_claude,
+    merged,
+    message_key,
+    usage_of,
+)
+
+VERSION = 5
+OPEN_CALLS = 200
+MOST_AGENTS = 1000
+RECENT_LINES = 500  # searched for the line that a summary names
+WAITING_SUMMARIES = 50
+
+_PATHS = {
+    "Write": "file_path",
+    "Edit": "file_path",
+    "MultiEdit": "file_path",
+    "NotebookEdit": "notebook_path",
+}
+_HANDBACK = "SubagentHandback"
+_TITLES = {CUSTOM_TITLE: "customTitle", "ai-title": "aiTitle"}
+_SPAWNS = ("Agent", "Task")
+_OF_THE_HARNESS = "api-request"  # Claude Code's own requests: the system prompt, the tools
+_ASKED, _SAID = "queue-operation", ("user", "assistant")
+_INTERRUPTED = "[Request interrupted by user"
+_BAD_ENDS = ("max_tokens", "refusal", "model_context_window_exceeded")
+
+
+@dataclass(slots=True)
+class Tally:
+    """The totals so far. Lists hold each name once, in the order of first use."""
+
+    lines: int = 0
+    broken_lines: int = 0
+    first: str = ""
+    last: str = ""
+    opened: str = ""  # when a run without a terminal started the file; older lines are copies
+    session: str = ""
+    cwd: str = ""
+    git_branch: str = ""
+    claude_version: str = ""
+    model: str = ""  # the current model, if only the start of a turn names it
+    messages: int = 0
+    compactions: int = 0
+    outcome: str = "unknown"
+    titles: dict[str, str] = field(default_factory=dict)
+    compact_summary: str = ""
+    answer: str = ""  # text of the last answer
+    answer_of: str = ""  # mark of its message
+    tools: dict[str, list[int]] = field(default_factory=dict)  # name -> calls, ok, failed
+    # Calls without a result: tool, path, type
+    calls: dict[str, list[str]] = field(default_factory=dict)
+    agents: dict[str, str] = field(default_factory=dict)  # subagent -> its type
+    recent: list[str] = field(default_factory=list)  # marks of the last lines
+    summaries: dict[str, str] = field(default_factory=dict)  # mark of an expected line -> title
+    skills: list[str] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    models: list[str] = field(default_factory=list)
+    ledger: Ledger = field(default_factory=Ledger)
+    _usages: dict[tuple[str, str], Usage] = field(default_factory=dict, compare=False)
+    _said: Said = field(default_factory=Said, compare=False)
+
+    @classmethod
+    def load(cls, dumped: str | bytes) -> "Tally | None":
+        """Restore a tally; None: another version saved it, and the lines have to be fed again."""
+        try:
+            version, state = orjson.loads(dumped)
+        except ValueError:
+            return None
+        if version != VERSION:
+            return None
+        return cls(**(state | {"ledger": Ledger.of_state(state["ledger"])}))
+
+    def dump(self) -> bytes:
+        """Return the tally as JSON: a few thousand bytes, and eight for each older message.
+
+        For a subagent it is some 150 bytes for each message.
+        """
+        state = {it.name: getattr(self, it.name) for it in fields(self) if it.name[0] != "_"}
+        return orjson.dumps([VERSION, state | {"ledger": self.ledger.state()}])
+
+    def feed(self, raw: bytes) -> None:
+        """Add one line."""
+        if not raw.strip():
+            return
+        line = read_line(raw)
+        if line is not None and text(line, "type").startswith(_OF_THE_HARNESS):
+            return
+        self.lines += 1
+        if line is None:
+            self.broken_lines += 1
+            return
+        self._note_line(_mark_of_line(line))
+        self._note_model(line)
+        usage = usage_of(line)
+        if usage:
+            self._report(usage)
+        if self._is_repeated(line):
+            return
+        self._note_surroundings(line)
+        kind = text(line, "type")
+        if kind == "assistant":
+            self._feed_answer(line, usage)
+        elif kind == "user":
+            self._feed_user(line)
+        elif kind == "system" and line.get("subtype") == "compact_boundary":
+            self.compactions += 1
+        else:
+            self._feed_title(kind, line)
+
+    def take_usages(self) -> list[Usage]:
+        """Return the usage of the messages fed since the last call; a dump does not contain it."""
+        usages = list(self._usages.values())
+        self._usages.clear()
+        return usages
+
+    def take_said(self) -> Said:
+        """Return the facts about the session in lines fed since the last call; not in a dump."""
+        said, self._said = self._said, Said()
+        return replace(said, session=self.session)
+
+    def _report(self, usage: Usage) -> None:
+        known = self._usages.get(usage.key)
+        self._usages[usage.key] = merged(known, usage) if known else usage
+
+    def _is_repeated(self, line: Fields) -> bool:
+        """Tell whether the line repeats what was counted, here or in another session."""
+        of_line, of_message = _mark_of_line(line), _mark_of_message(line)
+        if part(line, "forkedFrom") or self._is_copied(line):
+            self.ledger.close(of_line)  # the line may be repeated without this label
+            return True
+        if self.ledger.is_closed(of_line) or self.ledger.is_closed(of_message):
+            return True
+        results = list(blocks(part(line, "message"), "tool_result"))
+        return bool(results) and not any(
+            text(result, "tool_use_id") in self.calls for result in results
+        )
+
+    def _is_copied(self, line: Fields) -> bool:
+        """Tell whether a line is older than its file, so that it is a copy.
+
+        A run without a terminal starts its file with the prompt; then a fork copies its parent's
+        lines, which do not name their origin. The first message of the fork itself ends the copy.
+        """
+        written, kind = moment(line), text(line, "type")
+        if not self.first and kind == _ASKED:
+            self.opened = written
+        if written and written < self.opened:
+            return True
+        if kind in _SAID:
+            self.opened = ""
+        return False
+
+    def _note_line(self, mark: str) -> None:
+        """Remember a line by its mark; a summary that names it becomes the title."""
+        if not mark:
+            return
+        self.recent.append(mark)
+        del self.recent[:-RECENT_LINES]
+        if mark in self.summaries:
+            self.titles["summary"] = self.summaries.pop(mark)
+
+    def _note_model(self, line: Fields) -> None:
+        """Keep the model of a turn: Codex CLI names it only at the start of the turn."""
+        if text(line, "type") == "turn_context":
+            self.model = text(line, "model")
+        elif self.model:
+            part(line, "message").setdefault("model", self.model)
+
+    def _feed_title(self, kind: str, line: Fields) -> None:
+        if kind in _TITLES and text(line, _TITLES[kind]):
+            self.titles[kind] = text(line, _TITLES[kind])
+            self._said.titles[kind] = (self.titles[kind], self.lines)
+        elif kind == "cost-state":
+            self._said.counts.append(counted_by(line, self.last))
+        elif kind == "summary" and text(line, "summary"):
+            self._feed_summary(line)
+
+    def _feed_summary(self, line: Fields) -> None:
+        """Take a summary as the title, if it belongs to this transcript.
+
+        Claude Code 1 started a file with the summaries of other sessions; each summary names a line
+        of its own session.
+        """
+        mark = mark_of("line", text(line, "leafUuid"))
+        if mark in self.recent:
+            self.titles["summary"] = text(line, "summary")
+        elif len(self.summaries) < WAITING_SUMMARIES:
+            self.summaries[mark] = text(line, "summary")
+
+    def _note_surroundings(self, line: Fields) -> None:
+        at = moment(line)
+        if at:
+            self.first = min(self.first or at, at)
+            self.last = max(self.last, at)
+        self.session = self.session or id_of(line, "sessionId")
+        self.cwd = self.cwd or text(line, "cwd", CAP_PATH)
+        self.git_branch = text(line, "gitBranch") or self.git_branch
+        self.claude_version = text(line, "version") or self.claude_version
+
+    # ---- messages of Claude
+
+    def _feed_answer(self, line: Fields, usage: Usage | None) -> None:
+        if is_api_error(line):
+            self.outcome = "error"
+        message = part(line, "message")
+        if not message or not is_said_by_claude(line):
+            return
+        mark = _mark_of_message(line) or mark_of("number", str(self.lines))
+        if "content" not in message:  # Codex CLI reports the usage of an answer in a separate line
+            self.ledger.enter(mark, usage)
+            return
+        if self.ledger.enter(mark, usage):
+            self.messages += 1
+        _add(self.models, text(message, "model"))
+        _add(self.skills, _skill_at_work(line))
+        calls = list(blocks(message, "tool_use"))
+        for call in calls:
+            self._feed_call(call, mark)
+        answer = said(message)
+        if answer:
+            before = f"{self.answer}\n\n" if self.answer_of == mark else ""
+            self.answer = f"{before}{answer}"[:CAP_TEXT]
+            self.answer_of = mark
+        self.outcome = _outcome(message.get("stop_reason"), bool(answer), bool(calls))
+
+    def _feed_call(self, call: Fields, mark: str) -> None:
+        name, id = text(call, "name"), text(call, "id")
+        if not name or not self.ledger.enter_call(mark, id):
+            return
+        arguments = part(call, "input")
+        path = text(arguments, _PATHS[name], CAP_PATH) if name in _PATHS else ""
+        self.tools.setdefault(name, [0, 0, 0])[0] += 1
+        kind = text(arguments, "subagent_type") if name in _SPAWNS else ""
+        self.calls[id] = [name, path, kind]
+        if len(self.calls) > OPEN_CALLS:
+            del self.calls[next(iter(self.calls))]
+        if name == "Skill":
+            _add(self.skills, text(arguments, "skill") or text(arguments, "skill_name"))
+        elif name == _HANDBACK:
+            self.answer, self.answer_of = text(arguments, "message", CAP_TEXT), ""
+
+    # ---- messages to Claude
+
+    def _feed_user(self, line: Fields) -> None:
+        message = part(line, "message")
+        results = list(blocks(message, "tool_result"))
+        for result in results:
+            self._feed_result(line, result)
+        words = said(message)
+        if results or not words:
+            return
+        if line.get("isCompactSummary") is True:
+            self.compact_summary = without_frame(said(message, CAP_SUMMARY))[:CAP_TEXT]
+        elif words.startswith(_INTERRUPTED):
+            self.outcome = "interrupted"
+        elif line.get("isMeta") is not True:
+            self.messages += not is_machine_made(words)
+            self.outcome = "unknown"
+            self.ledger.close(_mark_of_line(line))
+
+    def _feed_result(self, line: Fields, result: Fields) -> None:
+        name, path, kind = self.calls.pop(text(result, "tool_use_id"), ("", "", ""))
+        if not name:
+            return
+        agent = id_of(part(line, "toolUseResult"), "agentId")
+        if kind and agent and len(self.agents) < MOST_AGENTS:
+            self.agents[agent] = kind
+        failed = result.get("is_error") is True or _is_refused(line)
+        self.tools[name][2 if failed else 1] += 1
+        self.outcome = "success" if name == _HANDBACK and not failed else "unknown"
+        if path and not failed:
+            _add(self.files, path)
+
+
+def _mark_of_line(line: Fields) -> str:
+    uuid = text(line, "uuid")
+    return mark_of("line", uuid) if uuid else ""
+
+
+def _mark_of_message(line: Fields) -> str:
+    """Return the mark of a message by its id only: replays may have other request ids."""
+    id, _ = message_key(line)
+    return mark_of("message", id) if line.get("type") == "assistant" and id else ""
+
+
+def _add(names: list[str], name: str) -> None:
+    if name and name not in names:
+        names.append(name)
+
+
+def _skill_at_work(line: Fields) -> str:
+    """Return the skill that Claude Code names in an answer; typed skills have no tool call."""
+    skill, plugin = text(line, "attributionSkill"), text(line, "attributionPlugin")
+    return f"{plugin}:{skill}" if skill and plugin and ":" not in skill else skill
+
+
+def _is_refused(line: Fields) -> bool:
+    response = line.get("toolUseResult")
+    says_no = isinstance(response, dict) and response.get("success") is False
+    return says_no or bool(text(line, "toolDenialKind"))
+
+
+def _outcome(stop_reason: Any, has_text: bool, has_calls: bool) -> str:
+    """Return the outcome of the conversation if this were its last line."""
+    if stop_reason in _BAD_ENDS:
+        return "error"
+    if has_calls or not has_text:
+        return "unknown"
+    return "success" if stop_reason in (None, "end_turn", "stop_sequence") else "unknown"

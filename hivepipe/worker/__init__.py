@@ -1,0 +1,1 @@
+"""The processes that take jobs: writer, forwarder, slow workers and scheduler."""

@@ -1,0 +1,368 @@
+"""The base class of hivepipe's workers: one process per role and home.
+
+    turn      claim -> execute -> acknowledge, retry, bury    the last three differ by worker
+    no turn   block on the wake-up list, at most a second
+
+A worker holds <role>.lock for its whole life. So jobs that are claimed when it starts belong to a
+dead worker, and are put back at once.
+"""
+
+import logging
+import math
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+import redis
+from rq import Queue, SimpleWorker
+from rq.worker import WorkerStatus
+
+from hivepipe.config.config_file import load_and_use
+from hivepipe.errors import LockHeldError
+from hivepipe.files import core_dumps
+from hivepipe.home import Place, locate
+from hivepipe.hook.autostart import start_stack
+from hivepipe.jobs.process_log import set_up
+from hivepipe.queue import client
+from hivepipe.queue.claims import Claim, Claimed, Claims
+from hivepipe.queue.connection import connect
+from hivepipe.queue.rq_workers import ROLE_FIELD
+from hivepipe.redact.configured import use_rules
+from hivepipe.stack.installed import installed
+from hivepipe.stack.lock import Stack, runtime_for, take_lock
+from hivepipe.text.plurals import counted
+from hivepipe.worker.crash_marker import BlackBox
+
+LOCK_WAIT_SECS = 10.0
+LONGEST_WAIT_SECS = 1.0
+HEARTBEAT_SECS = 5.0
+WORKER_TTL_SECS = 20
+RECOVER_EVERY_SECS = 30.0
+REDIS_AWAY_SECS = (0.05, 0.1, 0.2, 0.5, 1.0)
+# redis-py removes the error code at the start of a reply, but not in an error from a script.
+FULL = "used memory > 'maxmemory'"
+TAKES_NOTHING = ("MISCONF", FULL, "read only replica")  # disk or memory full; a replica
+ANOTHER_HOLDS_IT = 75
+
+logger = logging.getLogger("hivepipe.worker")
+
+
+class WokenError(Exception):
+    """A signal has ended the wait; raised only while no reply of Redis can be lost."""
+
+
+class ClaimingWorker(SimpleWorker):
+    """Executes the jobs of its queues; `work` has RQ's parameters."""
+
+    role: ClassVar[str]  # names the lock and the black box
+    own_queues: ClassVar[tuple[str, ...]]
+    bell: ClassVar[str]
+    places: ClassVar[int]  # the most jobs per claim
+
+    def __init__(self, queues: Any, name: str | None = None, **options: Any) -> None:
+        """Set the name that `rq info` shows; nothing is sent to Redis yet."""
+        own_name = f"{self.role}.{socket.gethostname()}.{os.getpid()}"
+        options |= {"worker_ttl": WORKER_TTL_SECS}  # RQ's command line says 420
+        super().__init__(queues, name=name or own_name, **options)
+
+    def work(  # type: ignore[override]
+        self, burst: bool = False, logging_level: str | None = None, **_: Any
+    ) -> bool:
+        """Work until told to stop, in burst mode until idle; return whether a job ran.
+
+        The settings are read here, and stay as they are. LockHeldError: the home has a worker of
+        this role already.
+        """
+        place = self._begin()
+        # RQ's command line made one that tries a command again: a claim would be made twice.
+        self.connection = self._set_connection(connect(place.socket))
+        runtime = runtime_for(place.home)
+        take_lock(f"{runtime}/{self.role}.lock", LOCK_WAIT_SECS)
+        self._home, self._address = place.home, place.socket
+        self._box = BlackBox(f"{runtime}/{self.role}.job")
+        self._beat_at = -math.inf
+        self._said_at: dict[str, float] = {}
+        self._version = installed()
+        self._parent = os.getppid()
+        self._worked = False
+        self._is_held_up = True  # an earlier worker may have left jobs that wait
+        self._is_busy = False
+        self._is_resting = False
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self.request_stop)
+        self._register(logging_level)
+        problem = use_rules(place.home)
+        if problem:
+            logger.error("%s; the built-in rules are in force", problem)
+        self._open()
+        try:
+            self._loop(burst)
+        finally:
+            self._leave()
+            self._close()
+        return self._worked
+
+    def _begin(self) -> Place:
+        """Set the process up, whoever started it, and put the home's settings into force."""
+        os.umask(0o077)
+        core_dumps.leave_none()
+        place, config = load_and_use()
+        set_up(self.role)
+        for problem in config.problems:
+            logger.warning("%s; left out", problem)
+        return place
+
+    def request_stop(self, signum: int, frame: Any) -> None:
+        """Stop after the current job; RQ's own handler would raise in the middle of it."""
+        self._stop_requested = True
+        if self._is_resting:
+            self._is_resting = False
+            raise WokenError
+
+    # ---- methods of each worker
+
+    def _open(self) -> None:
+        """Prepare to work; Redis may still be absent."""
+
+    def _is_ready(self) -> bool:
+        """Tell whether jobs can be executed; otherwise none is claimed."""
+        return True
+
+    def _did_first(self) -> bool:
+        """Do work that precedes a claim; True: there is more of it, so do not claim yet."""
+        return False
+
+    def _execute(self, claimed: list[Claimed]) -> None:
+        """Acknowledge, retry, bury, hand on or put back every claimed job."""
+        raise NotImplementedError
+
+    def _before_rest(self) -> None:
+        """Do work that is due while the queues are empty."""
+
+    def _on_heartbeat(self) -> None:
+        """Do work that is due every few seconds, busy or not."""
+
+    def _on_clock_set_back(self, secs: float) -> None:
+        """Adjust recorded times after the clock was set back."""
+
+    def _before_leaving(self) -> None:
+        """Do work that is due at the end; a RedisError ends it."""
+
+    def _close(self) -> None:
+        """Release what `_open` acquired."""
+
+    # ---- shared methods
+
+    def _set_ip_address(self, _connection: redis.Redis) -> None:
+        # RQ would ask Redis, which may be absent; a unix socket has no address anyway.
+        self.ip_address = "unknown"
+
+    def _register(self, logging_level: str | None) -> None:
+        for wait in (*REDIS_AWAY_SECS, *[1.0] * 30):
+            try:
+                self.bootstrap(logging_level or "WARNING")
+                break
+            except redis.ConnectionError:  # it is being started at the same time
+                if self._stop_requested:
+                    break
+                time.sleep(wait)
+            except redis.ResponseError as error:
+                if not is_away(error):
+                    raise
+                break  # a heartbeat registers it when Redis accepts writes again
+        is_shared = not self._address.startswith("/")
+        self._claims = Claims(self.connection, self.own_queues, self.name, self.key, is_shared)
+        self._blamed = self._box.read()
+        self._recovered_at = -math.inf  # the first turn puts back the jobs of a dead worker
+
+    def register_birth(self) -> None:
+        """Register in Redis, and let `rq info` show the queues before their first job.
+
+        An existing worker of this name is dead, since this process holds the lock of the role.
+        """
+        self.connection.delete(self.key)
+        super().register_birth()  # type: ignore[no-untyped-call]
+        self.connection.hset(self.key, ROLE_FIELD, self.role)
+        self.connection.sadd("rq:queues", *[f"rq:queue:{name}" for name in self.own_queues])
+
+    def heartbeat(self, timeout: int | None = None, pipeline: Any = None) -> None:
+        """Send a heartbeat; register again if the registration has expired, as after a suspend."""
+        with unless_full():
+            if self.connection.hexists(self.key, "birth"):
+                super().heartbeat(timeout, pipeline)
+            else:
+                self.register_birth()
+
+    def set_state(self, state: str, pipeline: Any = None) -> None:
+        """Show the state in `rq info`."""
+        with unless_full():
+            super().set_state(state, pipeline)
+
+    def _leave(self) -> None:
+        try:
+            self._before_leaving()
+            self.teardown()  # type: ignore[no-untyped-call]
+        except redis.RedisError as error:
+            logger.warning("left without a word to Redis: %s", error)
+
+    def _recover_if_due(self) -> None:
+        """Put back claimed jobs that are not being executed; during this call none is.
+
+        They belong to a dead worker, or the reply to a claim or an acknowledgement was lost.
+        """
+        if time.monotonic() - self._recovered_at <= RECOVER_EVERY_SECS:
+            return
+        recovered = self._claims.recover(self._blamed)
+        self._blamed = ""
+        self._box.record("")
+        if recovered:
+            logger.warning("took back %d jobs that nobody was executing", recovered)
+        self._recovered_at = time.monotonic()
+
+    def _loop(self, burst: bool) -> None:
+        away = 0
+        while not self._stop_requested:
+            try:
+                due = self._turn(self.places)
+                away = 0
+                if due == 0:
+                    continue
+                if burst:
+                    return
+                self._rest(due)
+            except (redis.RedisError, client.RefusedError) as error:
+                if not is_away(error):
+                    raise
+                wait = REDIS_AWAY_SECS[min(away, len(REDIS_AWAY_SECS) - 1)]
+                logger.warning("Redis is away (%s), again in %s s", _reason(error), wait)
+                time.sleep(wait)
+                away += 1
+                self._recovered_at = -math.inf
+                # its host name may resolve to another server now
+                self.connection.connection_pool.disconnect(inuse_connections=False)
+            except WokenError:
+                continue
+
+    def _turn(self, places: int) -> float:
+        """Claim and execute once; return 0 if there was work, else the seconds to wait."""
+        self._heartbeat_if_due()
+        if not self._is_ready():
+            return LONGEST_WAIT_SECS
+        self._recover_if_due()
+        if self._did_first():
+            return 0
+        claim = self._claims.claim(places)
+        self._say_what_stays(claim)
+        if claim.set_back_secs:
+            logger.warning("the clock was set back by %.0f s", claim.set_back_secs)
+            self._on_clock_set_back(claim.set_back_secs)
+        if not claim.jobs:
+            return LONGEST_WAIT_SECS if claim.next_due_secs is None else claim.next_due_secs
+        self._show_busy()
+        self._execute(claim.jobs)
+        return 0
+
+    def _environment_works(self) -> None:
+        """Make jobs due that wait for files or the database, which are writable again."""
+        if self._is_held_up:
+            self._is_held_up = False
+            self._claims.hurry()
+
+    def _show_busy(self) -> None:
+        """Show in `rq info` that the worker is busy, until the next wait."""
+        self._worked = True
+        if not self._is_busy:
+            self.set_state(WorkerStatus.BUSY)
+            self._is_busy = True
+
+    def _rest(self, secs: float) -> None:
+        """Wait for the wake-up list, the next retry, or a second."""
+        if self._is_busy:
+            self.set_state(WorkerStatus.IDLE)
+            self._is_busy = False
+        self._before_rest()
+        wait = min(secs, LONGEST_WAIT_SECS)
+        self._is_resting = True
+        try:
+            if not self._stop_requested:
+                self.connection.blpop([self.bell], timeout=max(wait, 0.01))
+        finally:
+            self._is_resting = False
+
+    def _heartbeat_if_due(self) -> None:
+        now = time.monotonic()
+        if now - self._beat_at > HEARTBEAT_SECS:
+            self.heartbeat()
+            self._beat_at = now
+            self._on_heartbeat()
+            if installed() != self._version:
+                logger.warning("hivepipe was upgraded: leaving, to be started anew")
+                self._stop_requested = True
+            if os.getppid() != self._parent:
+                self._replace_supervisor()
+
+    def _replace_supervisor(self) -> None:
+        """Start the stack again if its supervisor was killed: no process would be restarted."""
+        place = locate(".")
+        if os.path.exists(Stack.of(place).supervisor_socket):
+            self._say_once_a_minute("supervisor", "the supervisor is gone: starting the stack anew")
+            try:
+                start_stack(place)
+            except OSError as error:  # this worker would not be restarted, either
+                logger.error("the stack is not started: %s", error.strerror)
+
+    def _say_what_stays(self, claim: Claim) -> None:
+        if claim.newer:
+            self._say_once_a_minute("newer", "jobs of a newer hivepipe wait: upgrade this one")
+        if claim.foreign:
+            text = f"{counted(claim.foreign, 'job')} of another program in our queues"
+            self._say_once_a_minute("foreign", text)
+
+    def _say_once_a_minute(self, subject: str, text: str) -> None:
+        now = time.monotonic()
+        if now - self._said_at.get(subject, -math.inf) > 60:
+            self._said_at[subject] = now
+            logger.warning("%s", text)
+
+
+def is_full(error: Exception) -> bool:
+    """Tell whether Redis refuses writes because its memory is full."""
+    return FULL in str(error)
+
+
+@contextmanager
+def unless_full() -> Iterator[None]:
+    """Skip commands that a full Redis refuses: processing its jobs is what makes room."""
+    try:
+        yield
+    except (redis.ResponseError, client.RefusedError) as error:
+        if not is_full(error):
+            raise
+
+
+def is_away(error: Exception) -> bool:
+    """Tell whether Redis does not answer, or refuses all writes."""
+    if isinstance(error, redis.ResponseError):
+        return any(word in str(error) for word in TAKES_NOTHING)
+    return isinstance(error, redis.ConnectionError | redis.TimeoutError | client.RefusedError)
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, redis.ResponseError) else type(error).__name__
+
+
+def serve(worker_class: type[ClaimingWorker]) -> None:
+    """Run a worker process of the stack until SIGTERM; exit 0, or 75 if the home has one."""
+    connection = connect(locate(".").socket)
+    queues = [Queue(name, connection=connection) for name in worker_class.own_queues]
+    worker = worker_class(queues, connection=connection, prepare_for_work=True)
+    try:
+        worker.work()
+    except LockHeldError as error:
+        logger.error("%s", error)
+        sys.exit(ANOTHER_HOLDS_IT)

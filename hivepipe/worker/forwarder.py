@@ -1,0 +1,80 @@
+"""Moves the spool of a home to a Redis that hooks do not connect to, on each wake-up datagram."""
+
+import logging
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+
+from redis.exceptions import RedisError
+
+from hivepipe.config.config_file import load_and_use
+from hivepipe.errors import LockHeldError
+from hivepipe.files import core_dumps
+from hivepipe.jobs.process_log import set_up
+from hivepipe.queue.client import RefusedError
+from hivepipe.queue.connection import connect
+from hivepipe.queue.housekeeping import Housekeeper
+from hivepipe.redact.configured import use_rules
+from hivepipe.stack.installed import installed
+from hivepipe.stack.lock import Stack, take_lock
+from hivepipe.stack.wake_up import Bell
+
+ANOTHER_HOLDS_IT = 75
+LOCK_WAIT_SECS = 10.0
+LONGEST_WAIT_SECS = 1.0  # also the longest delay of SIGTERM
+REDIS_AWAY_SECS = (0.1, 0.2, 0.5, 1.0)
+
+logger = logging.getLogger("hivepipe.forwarder")
+
+
+class Forwarder:
+    """The forwarder of one home."""
+
+    def __init__(self, stack: Stack) -> None:
+        """Take the lock; LockHeldError: the home has a forwarder already."""
+        take_lock(stack.lock("forwarder"), LOCK_WAIT_SECS)
+        connection = connect(stack.address)
+        self._housekeeper = Housekeeper(connection, Path(stack.home), stack.address)
+        self._bell = Bell(stack.folder)
+        self._version = installed()
+        self._is_stopped = False
+
+    def stop(self, _number: int, _frame: FrameType | None) -> None:
+        """Stop within a second."""
+        self._is_stopped = True
+
+    def run(self) -> None:
+        """Move spooled events until told to stop, or until an upgrade, to be restarted."""
+        away = 0
+        while not self._is_stopped and installed() == self._version:
+            try:
+                moved = self._housekeeper.drain()
+                away = 0
+                if not moved:
+                    self._bell.wait(LONGEST_WAIT_SECS)
+            except (RefusedError, RedisError) as error:
+                wait = REDIS_AWAY_SECS[min(away, len(REDIS_AWAY_SECS) - 1)]
+                away += 1
+                logger.warning("Redis is away (%s), again in %s s", error, wait)
+                time.sleep(wait)  # wake-ups do not shorten it
+        self._bell.close()
+
+
+def serve() -> None:
+    """Run the forwarder until SIGTERM; exit 0, or 75 if the home has one already."""
+    os.umask(0o077)
+    core_dumps.leave_none()
+    place, _ = load_and_use()
+    use_rules(place.home)
+    set_up("forwarder")
+    try:
+        forwarder = Forwarder(Stack.of(place))
+    except LockHeldError as error:
+        logger.error("%s", error)
+        sys.exit(ANOTHER_HOLDS_IT)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, forwarder.stop)
+    forwarder.run()

@@ -1,0 +1,50 @@
+"""Idle detection of a stack: empty queues, no new events, and no open session.
+
+Periodic work does not count; a Claude Code that is left open does.
+"""
+
+import os
+import time
+from pathlib import Path
+
+from hivepipe.db.database import Database
+from hivepipe.db.sessions import open_processes
+from hivepipe.hook.alive import lives
+from hivepipe.orchestrator.folder import at_work
+from hivepipe.queue.housekeeping import Housekeeper
+from hivepipe.queue.spool import spool_folders
+from hivepipe.queue.spooled import spool_files
+
+LOOK_EVERY_SECS = 1.0
+
+
+class IdleWatch:
+    """Tells how long the stack has been idle; it checks at most once a second."""
+
+    def __init__(self, home: str, housekeeper: Housekeeper) -> None:
+        """Start the idle time now: a new stack is about to be used."""
+        self._home = home
+        self._spools = [Path(folder) for folder in spool_folders(home)]
+        self._housekeeper = housekeeper
+        self._accepted = -1
+        self._since = self._looked_at = time.monotonic()
+
+    def idle_secs(self, db: Database) -> float:
+        """Return the idle time in seconds, as of the last check."""
+        now = time.monotonic()
+        if now - self._looked_at < LOOK_EVERY_SECS:
+            return self._looked_at - self._since
+        self._looked_at = now
+        accepted = self._housekeeper.accepted()
+        if accepted != self._accepted or self._is_needed(db):
+            self._accepted = accepted
+            self._since = now
+        return now - self._since
+
+    def _is_needed(self, db: Database) -> bool:
+        return (
+            not self._housekeeper.nothing_waits()
+            or any(spool_files(spool) for spool in self._spools)
+            or any(lives(pid, started) for pid, started in open_processes(db, os.uname().nodename))
+            or bool(at_work(self._home))
+        )

@@ -1,0 +1,224 @@
+"""The scheduler: rq-scheduler, but each slot fires once, and Redis may go away.
+
+    cycle     hold the lock -> reconcile table and Redis -> fire due and triggered rows
+    between   sleep until the next tick, at most five seconds
+
+Several may run: the holder of `rq:scheduler_lock` acts and renews the lock. After a kill -9 the
+lock expires, and another one acts.
+"""
+
+import logging
+import math
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from redis import Redis
+from redis.exceptions import RedisError
+from rq.job import Job
+from rq_scheduler.scheduler import Scheduler
+
+from hivepipe.events.job_plan import ENVELOPE_VERSION
+from hivepipe.jobs.schedule_table import PERIODIC, TICK_QUEUE, Periodic, next_due, tick_id, tick_of
+from hivepipe.queue import ticks
+from hivepipe.queue.activity import some_is_noted
+from hivepipe.queue.client import FUNCTION, TIMEOUT_SECS
+from hivepipe.queue.rq_workers import living_roles, rq_workers
+from hivepipe.queue.spooled import some_wait_on_disk
+from hivepipe.queue.stock_jobs import some_are_due
+from hivepipe.stack.installed import installed
+
+LOCK_SECS = 20
+LONGEST_WAIT_SECS = 5.0
+SHORTEST_WAIT_SECS = 0.2
+CLOCK_SLACK_SECS = 2.0
+ABSENT_SECS = 10.0  # before a row replaces an absent worker, which may be just starting
+
+# Acquire or renew the lock. ARGV: name, seconds
+_HOLD = """
+local holder = redis.call('GET', KEYS[1])
+if holder and holder ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
+return 1
+"""
+_LET_GO = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end"
+
+logger = logging.getLogger("hivepipe.scheduler")
+
+
+class Tick(Job):
+    """An RQ job with our marker: without it the writer would not claim it."""
+
+    def to_dict(self, *arguments: Any, **keywords: Any) -> dict[str, Any]:
+        """Return the fields of the job's hash."""
+        return {**super().to_dict(*arguments, **keywords), "hp": ENVELOPE_VERSION}
+
+
+class TickScheduler(Scheduler):  # type: ignore[misc]
+    """Fires the rows of a table."""
+
+    job_class = Tick
+
+    def __init__(
+        self, connection: Redis, rows: Sequence[Periodic] = PERIODIC, home: str = ""
+    ) -> None:
+        """Prepare the scheduler; nothing is sent to Redis yet."""
+        super().__init__(TICK_QUEUE, connection=connection, interval=LONGEST_WAIT_SECS)
+        self.log.setLevel(logging.WARNING)  # at INFO it logs each registration
+        self._rows = rows
+        self._home = home
+        self._seen_at = {row.stands_in_for: time.monotonic() for row in rows}
+        self._stopped = threading.Event()
+        self._version = installed()
+        self._is_acting = False
+        self._away = False
+        self._clock = (math.inf, math.inf)  # the time of day and the time since boot, read together
+
+    def run(self, burst: bool = False) -> None:
+        """Work until told to stop; in burst mode, one cycle."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda *_: self._stopped.set())
+        is_born = False
+        while not self._stopped.is_set() and installed() == self._version:
+            try:
+                if not is_born:
+                    self.register_birth()
+                    is_born = True
+                wait = self._cycle()
+                self._away = False
+            except RedisError as error:
+                wait = self._say_away(error)
+            if burst:
+                break
+            self._stopped.wait(wait)
+        self._leave()
+
+    # ---- one cycle
+
+    def _cycle(self) -> float:
+        """Fire the due rows if this scheduler holds the lock; return the seconds to sleep."""
+        self.heartbeat()
+        if not self.acquire_lock():
+            self._is_acting = False
+            return LONGEST_WAIT_SECS
+        due = ticks.due_times(self.connection)
+        if not self._is_acting or any(tick_id(row.name) not in due for row in self._rows):
+            self._reconcile()
+            due = ticks.due_times(self.connection)
+        self._follow_clock(due)
+        now = time.time()
+        rows = self._rows_wanted()
+        for row in rows:
+            id = tick_id(row.name)
+            if due[id] <= now and (not self._has_work(row, now) or self._fire(row, now)):
+                due[id] = next_due(now, row.interval_secs)
+        ticks.run_triggered(self.connection, self._rows, time.time_ns())
+        return self._secs_until(min((due[tick_id(row.name)] for row in rows), default=math.inf))
+
+    def _rows_wanted(self) -> list[Periodic]:
+        """Return the rows, without those of workers that live or may be starting."""
+        now = time.monotonic()
+        self._seen_at |= dict.fromkeys(living_roles(rq_workers(self.connection)), now)
+        return [
+            row
+            for row in self._rows
+            if not row.stands_in_for or now - self._seen_at[row.stands_in_for] > ABSENT_SECS
+        ]
+
+    def _fire(self, row: Periodic, now: float) -> bool:
+        return ticks.fire(self.connection, row, now)
+
+    def _has_work(self, row: Periodic, now: float) -> bool:
+        """Tell whether the row has work; True if that cannot be known in advance."""
+        match row.operation:
+            case "promote_retries":
+                return some_are_due(self.connection, now)
+            case "drain_spool":
+                return bool(self._home) and some_wait_on_disk(self._home)
+            case "record_activity":
+                return some_is_noted(self.connection)
+        return True
+
+    def _reconcile(self) -> None:
+        """Make Redis match the table; done first when this scheduler starts to act."""
+        if not self._is_acting:
+            logger.info("scheduler %s is active", self.name)
+            self._is_acting = True
+            self._clock = (math.inf, math.inf)
+        for id in ticks.forget_others(self.connection, self._rows):
+            logger.info("%s is in the table no more", id)
+        now = time.time()
+        due = ticks.due_times(self.connection)
+        for row in self._rows:
+            at = due.get(tick_id(row.name))
+            if ticks.known_interval(self.connection, row) != row.interval_secs:
+                self._make(row, now)
+            elif at is None or at > now + row.interval_secs:  # the clock was set back meanwhile
+                ticks.set_due(self.connection, row, now)
+
+    def _make(self, row: Periodic, now: float) -> None:
+        """Add a new tick, or one with another interval, to rq-scheduler's set, due at once."""
+        ticks.forget(self.connection, row)
+        tick = tick_of(row, 0, int(now * 1e9))
+        self.schedule(
+            datetime.fromtimestamp(now, UTC),
+            FUNCTION,
+            args=(tick.envelope,),
+            interval=row.interval_secs,
+            result_ttl=-1,
+            timeout=TIMEOUT_SECS,
+            id=tick.id,
+            description=tick.description,
+            queue_name=TICK_QUEUE,
+        )
+        self.connection.hset(f"rq:job:{tick.id}", "hp_interval", row.interval_secs)
+
+    def _follow_clock(self, due: dict[str, float]) -> None:
+        """Move the due times back with a clock that was set back.
+
+        A clock that was set forward makes the ticks due, which costs one extra run.
+        """
+        wall, since_boot = time.time(), time.monotonic()
+        stepped = (wall - self._clock[0]) - (since_boot - self._clock[1])
+        self._clock = (wall, since_boot)
+        if math.isnan(stepped) or stepped > -CLOCK_SLACK_SECS:
+            return
+        logger.warning("the clock was set back by %.0f s", -stepped)
+        for row in self._rows:
+            due[tick_id(row.name)] += stepped
+            ticks.set_due(self.connection, row, due[tick_id(row.name)])
+
+    def _secs_until(self, due: float) -> float:
+        return min(max(due - time.time(), SHORTEST_WAIT_SECS), LONGEST_WAIT_SECS)
+
+    def _say_away(self, error: RedisError) -> float:
+        if not self._away:
+            logger.warning("Redis is away (%s)", type(error).__name__)
+        self._away = True
+        return 1.0
+
+    # ---- the lock
+
+    def acquire_lock(self) -> bool:
+        """Acquire or renew the lock, and return whether it is held.
+
+        rq-scheduler's own lock would expire while its holder works.
+        """
+        held = self.connection.eval(_HOLD, 1, self.scheduler_lock_key, self.name, LOCK_SECS)
+        self._lock_acquired = bool(held)
+        return self._lock_acquired
+
+    def remove_lock(self) -> None:
+        """Release the lock if it is ours; rq-scheduler's own method releases any holder's."""
+        self.connection.eval(_LET_GO, 1, self.scheduler_lock_key, self.name)
+        self._lock_acquired = False
+
+    def _leave(self) -> None:
+        try:
+            self.remove_lock()
+            self.register_death()
+        except RedisError as error:
+            logger.warning("left without a word to Redis: %s", error)

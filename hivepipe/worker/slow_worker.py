@@ -1,0 +1,178 @@
+"""The workers of `slow` and `llm`: one job at a time, held by a lease that is renewed.
+
+`python -I -m hivepipe.rq worker -w hivepipe.worker.slow_worker.SlowWorker slow` runs one, as the
+Procfile does, and so does workers/slow.py.
+
+    turn      claim -> read -> execute -> acknowledge, retry, bury, put back
+
+These workers do not write to the store, so that writes and slow work do not wait for each other.
+"""
+
+import logging
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any
+
+import redis
+
+from hivepipe import settings
+from hivepipe.config.config_file import renewed
+from hivepipe.errors import BadEnvelopeError, JobError, StoppedError, StoreError, TryLaterError
+from hivepipe.jobs import retry
+from hivepipe.jobs.envelope import Envelope, redacted
+from hivepipe.jobs.process_log import about_job
+from hivepipe.operations.session_export import SessionExport
+from hivepipe.operations.skill_exports import SkillExports
+from hivepipe.operations.slow import execute_slow, load_slow
+from hivepipe.operations.workplace import Workplace
+from hivepipe.queue import client
+from hivepipe.queue.claims import LEASE_SECS, Claimed
+from hivepipe.queue.hand_back import hand_back
+from hivepipe.queue.job_data import envelope_text, read_claimed
+from hivepipe.queue.names import LLM, SLOW
+from hivepipe.worker.claiming_worker import ClaimingWorker, is_away
+
+RENEW_SECS = min(LEASE_SECS / 4, 5.0)  # RQ's registration of a worker expires after 20 s
+
+logger = logging.getLogger("hivepipe.slow")
+
+
+class SlowWorker(ClaimingWorker):
+    """Executes archiving, exports and other work on files."""
+
+    role = SLOW
+    own_queues = (SLOW,)
+    bell = f"hivepipe:bell:{SLOW}"
+    places = 1
+
+    def request_stop(self, signum: int, frame: Any) -> None:
+        """Stop as soon as the current job can be left; a later kill is not blamed on the job."""
+        self._box.record("")
+        super().request_stop(signum, frame)
+
+    def _open(self) -> None:
+        self._take_place(SLOW)
+        self._exports = SkillExports(self._home)
+        self._session = SessionExport(self._home)
+
+    def _take_place(self, queue: str) -> None:
+        load_slow(queue)
+        send = partial(hand_back, self.connection, self._address)
+        self._workplace = Workplace(self._home, self._address, send, self._is_told_to_stop)
+
+    def _tidy(self) -> None:
+        """Update the exports, between two jobs."""
+        self._exports.tidy()
+        self._session.tidy()
+
+    def _before_leaving(self) -> None:
+        self._exports.finish()
+        self._session.finish()
+
+    def _did_first(self) -> bool:
+        self._tidy()
+        return False
+
+    def _execute(self, claimed: list[Claimed]) -> None:
+        for job in claimed:
+            self._execute_one(job)
+            about_job()
+
+    def _execute_one(self, job: Claimed) -> None:
+        """Acknowledge, retry, bury or put back the job."""
+        about_job(job.id)
+        try:
+            envelope = read_claimed(job)
+        except BadEnvelopeError as error:
+            logger.error("failed job %s: %s", job.id, error)
+            self._claims.bury([(job, str(error), job.data, "unreadable")])
+            return
+        about_job(job.id, envelope.operation, envelope.session)
+        try:
+            with self._held(job):
+                execute_slow(self._workplace, envelope)
+        except StoppedError:
+            self._claims.put_back(job)
+        except TryLaterError as error:
+            logger.warning("%s again in %.0f s: %s", envelope.operation, error.delay_secs, error)
+            self._claims.retry([(job, job.queue, error.delay_secs)])
+        except (OSError, sqlite3.OperationalError, StoreError, client.RefusedError) as error:
+            self._environment_failed(job, envelope, error)
+        except JobError as error:
+            self._bury(job, envelope, error)
+        except Exception as error:  # a handler's bug must not stop the others
+            if is_away(error):
+                raise
+            logger.exception("handler of %s", envelope.operation)
+            self._bury(job, envelope, error)
+        else:
+            self._claims.acknowledge([(job, envelope.operation)])
+            self._environment_works()
+
+    def _is_told_to_stop(self) -> bool:
+        return bool(self._stop_requested)
+
+    @contextmanager
+    def _held(self, job: Claimed) -> Iterator[None]:
+        """Renew the lease and the heartbeat while the job runs."""
+        ended = threading.Event()
+
+        def renew() -> None:
+            while not ended.wait(RENEW_SECS):
+                with suppress(redis.RedisError):
+                    self._claims.renew(job)
+                    self.heartbeat()
+
+        thread = threading.Thread(target=renew, daemon=True)
+        thread.start()
+        self._box.record(job.id)
+        try:
+            yield
+        finally:
+            self._box.record("")
+            ended.set()
+            thread.join()
+
+    def _environment_failed(self, job: Claimed, envelope: Envelope, error: Exception) -> None:
+        """Retry after a fault of a file, a disk, the database or Redis, not of the job."""
+        attempts = job.attempts + 1
+        is_disks_fault = not isinstance(error, OSError) or error.errno in retry.DISKS_FAULT
+        delay = retry.file_delay_secs(attempts, is_disks_fault)
+        if delay is None:
+            self._bury(job, envelope, error)
+            return
+        logger.warning("%s failed, again in %.0f s: %s", envelope.operation, delay, error)
+        self._claims.retry([(job, job.queue, delay)], held_up=is_disks_fault)
+        self._is_held_up = self._is_held_up or is_disks_fault
+
+    def _bury(self, job: Claimed, envelope: Envelope, error: Exception) -> None:
+        reason = f"{type(error).__name__}: {error}"
+        logger.error("failed job %s: %s: %s", job.id, envelope.operation, reason)
+        data = client.job_data(redacted(envelope_text(job.data)))
+        self._claims.bury([(job, reason, data, envelope.operation)])
+
+
+class LlmWorker(SlowWorker):
+    """Executes jobs that call a language model."""
+
+    role = LLM
+    own_queues = (LLM,)
+    bell = f"hivepipe:bell:{LLM}"
+
+    def _open(self) -> None:
+        self._take_place(LLM)
+        self._settings = settings.in_use()
+
+    def _execute_one(self, job: Claimed) -> None:
+        """Execute a job with the current provider and cost settings, read again for each job."""
+        settings.use(renewed(self._home, self._settings))
+        super()._execute_one(job)
+
+    def _tidy(self) -> None:
+        """Do nothing: the slow worker writes the exports."""
+
+    def _before_leaving(self) -> None:
+        """Do nothing: the slow worker writes the exports."""

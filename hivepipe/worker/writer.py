@@ -1,0 +1,371 @@
+"""The writer: claims many jobs at a time, commits them together, acknowledges them together.
+
+`python -I -m hivepipe.rq worker -w hivepipe.worker.writer.Writer high medium low` runs it, as the
+Procfile does, and so does workers/writer.py.
+
+    turn      spool -> claim -> read -> commit -> acknowledge, retry, bury
+                                    '-> hand on slow jobs, enqueue the jobs of ticks
+
+A job is committed before it is acknowledged: after a kill in between it comes again, and the table
+`applied` prevents a second effect.
+"""
+
+import contextlib
+import logging
+import math
+import sqlite3
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import redis
+
+from hivepipe import settings
+from hivepipe.db.clock_set_back import move_back
+from hivepipe.db.database import Database
+from hivepipe.db.location import database_path
+from hivepipe.errors import BadEnvelopeError, MissingParentError, StoreError, TreeError
+from hivepipe.events.job_plan import queue_of, utc
+from hivepipe.files.file_size import with_limit
+from hivepipe.guard.shared_root import look_at_shared_root
+from hivepipe.jobs import retry
+from hivepipe.jobs.envelope import Envelope, redacted
+from hivepipe.jobs.process_log import about_job
+from hivepipe.jobs.schedule_table import CLEANUP, TICK, cleanup_cause, job_of
+from hivepipe.operations.briefing_files import BriefingFiles
+from hivepipe.operations.heartbeats import Heartbeats
+from hivepipe.operations.late_notes import take_in_notes
+from hivepipe.operations.slots import job_due
+from hivepipe.operations.slow import HERE, SLOW_OPERATIONS, execute_slow, load_slow, load_writes
+from hivepipe.operations.workplace import Workplace, settle_secs
+from hivepipe.queue import client, endpoint, lost_events, ticks
+from hivepipe.queue.aof_sync import AofSync
+from hivepipe.queue.claim_scripts import CLOCK_EVERY_SECS
+from hivepipe.queue.claims import TROUBLE_KEY, Claimed
+from hivepipe.queue.hand_back import enqueue_periodic, hand_back
+from hivepipe.queue.housekeeping import Housekeeper
+from hivepipe.queue.job_data import envelope_text, read_claimed
+from hivepipe.queue.names import QUEUES
+from hivepipe.stack import kernel, other_redis
+from hivepipe.stack.idle_policy import ask_to_shut_down, leave, may_leave
+from hivepipe.stack.lock import Stack
+from hivepipe.stack.tree import refuse_replaced
+from hivepipe.stack.wake_up import Bell
+from hivepipe.worker.claiming_worker import ClaimingWorker, is_away, unless_full
+from hivepipe.worker.group_commit import commit_batch
+from hivepipe.worker.idle_shutdown import IdleWatch
+
+LAST_PLACES = 100  # after SIGTERM: one last claim of at most this many
+BUSY_TIMEOUT_SECS = 0.1
+SHRINK_EVERY_SECS = 60.0
+TRY_EVERY_SECS = 1.0
+LARGE_LOG_BYTES = 1_000_000
+
+logger = logging.getLogger("hivepipe.writer")
+load_writes()
+load_slow(HERE)
+
+
+class Writer(ClaimingWorker):
+    """Executes the jobs of high, medium and low."""
+
+    role = "writer"
+    own_queues = QUEUES
+    bell = "hivepipe:bell"
+    places = 200
+
+    def _open(self) -> None:
+        self._db: Database | None = None
+        self._could_open = False
+        self._shrunk_at = self._tried_at = -math.inf
+        self._trouble: str | None = None  # None: an earlier writer may have left one
+        self._heartbeats = Heartbeats(self.connection)
+        self._briefings = BriefingFiles(self._home)
+        self._housekeeper = Housekeeper(self.connection, Path(self._home), self._address)
+        self._stack = Stack.prepared(self._home)
+        # With a remote Redis the forwarder has the socket.
+        is_local = self._stack.url and endpoint.is_local(self._stack.url)
+        self._bell = Bell(self._stack.folder) if is_local else None
+        self._idle = IdleWatch(self._home, self._housekeeper)
+        with contextlib.suppress(OSError):
+            look_at_shared_root(self._home)
+            lost_events.prepare(self._home)
+        send = partial(hand_back, self.connection, self._address)
+        self._workplace = Workplace(self._home, self._address, send)
+        self._aof_sync = AofSync(Path(self._home))
+        self._aof_sync.start()
+
+    def _loop(self, burst: bool) -> None:
+        super()._loop(burst)
+        if not burst:
+            with contextlib.suppress(redis.RedisError, client.RefusedError):
+                self._turn(LAST_PLACES)
+
+    def _before_rest(self) -> None:
+        self._housekeeper.tidy()
+        self._shrink_if_due()
+        self._end_stack_if_idle()
+
+    def _shrink_if_due(self) -> None:
+        """Shrink database and write-ahead log while the queues are empty."""
+        now = time.monotonic()
+        if self._db is None or now - self._shrunk_at < SHRINK_EVERY_SECS:
+            return
+        self._shrunk_at = now
+        with contextlib.suppress(sqlite3.Error, OSError):  # busy: retried later
+            if self._db.log_bytes() > LARGE_LOG_BYTES:
+                self._db.shrink()
+
+    def _end_stack_if_idle(self) -> None:
+        """Stop an idle stack that was started automatically; the next hook starts it again."""
+        if self._db is None or not may_leave(self._stack):
+            return
+        try:
+            idle_secs = self._idle.idle_secs(self._db)
+        except (sqlite3.Error, OSError) as error:
+            self._say_once_a_minute("idle", str(error))
+            return
+        if idle_secs >= settings.idle_secs() and leave(self._stack):
+            logger.info("nothing to do for %.0f s: the stack leaves", idle_secs)
+            self._stop_requested = True
+
+    def _on_heartbeat(self) -> None:
+        if not kernel.touch(self._home):
+            logger.error("another machine or container uses this home by now: the stack leaves")
+            self._stop_requested = ask_to_shut_down(self._stack)
+        if self._stack.url:
+            other_redis.say_again(self.connection, self._home)
+
+    def _on_clock_set_back(self, secs: float) -> None:
+        if self._db is None:
+            return
+        try:
+            back_ns = int((secs + CLOCK_EVERY_SECS) * 1e9)  # the precision of the measured step
+            move_back(self._db, time.time_ns(), back_ns)
+        except sqlite3.Error as error:
+            logger.warning("times of sessions stay ahead of the clock: %s", error)
+
+    def _before_leaving(self) -> None:
+        if self._db is not None:
+            self._heartbeats.flush(self._db)
+        self._housekeeper.cleanse_at_end()
+
+    def _close(self) -> None:
+        if self._db is not None:
+            self._db.close()  # the last connection merges the write-ahead log into the database
+        self._aof_sync.stop()
+        if self._bell:
+            self._bell.close()
+
+    def _is_ready(self) -> bool:
+        db = self._database()
+        now = time.monotonic()
+        if db is not None and self._is_held_up and now - self._tried_at >= TRY_EVERY_SECS:
+            self._tried_at = now
+            self._try_to_write(db)
+        return db is not None
+
+    def _try_to_write(self, db: Database) -> None:
+        """Test the store, so that jobs that wait for it need not wait for their retry."""
+        try:
+            db.try_to_write()
+        except sqlite3.Error:
+            return
+        self._in_trouble("")
+        with unless_full():
+            self._environment_works()
+
+    def _did_first(self) -> bool:
+        """Process notes, activity and spool, so that older events come first; True: do so again."""
+        with unless_full():
+            take_in_notes(self.connection, self._home)
+        if self._db is not None:
+            with unless_full():
+                self._heartbeats.flush_if_due(self._db)
+            self._briefings.refresh_if_due(self._db)
+        with unless_full():
+            return bool(self._housekeeper.drain())
+        return False
+
+    def _execute(self, claimed: list[Claimed]) -> None:
+        """Commit the writes; every claimed job is acknowledged, retried, buried or handed on."""
+        batch = _sorted(claimed)
+        self._claims.hand_on(batch.long)
+        self._commit(batch)
+        for job, envelope in batch.short:
+            self._execute_here(job, envelope, batch.dead)
+        self._claims.bury(batch.dead)
+        self._open_slots(batch.ticks)  # last: a full Redis accepts no new job before there is room
+
+    def _commit(self, batch: "_Batch") -> None:
+        jobs = batch.writes
+        if not jobs:
+            return
+        try:
+            db = self._db
+            if db is None:
+                raise sqlite3.OperationalError("the database is not open")
+            outcome = commit_batch(db, [envelope for _, envelope in jobs], self._box.record)
+        except sqlite3.DatabaseError as error:
+            self._store_failed(jobs, error)
+            return
+        self._in_trouble("")
+        self._environment_works()
+        self._claims.acknowledge(
+            [(jobs[index][0], jobs[index][1].operation) for index in outcome.committed]
+        )
+        causes = filter(None, (cleanup_cause(jobs[index][1]) for index in outcome.committed))
+        if cause := next(causes, ""):
+            with unless_full():
+                ticks.trigger(self.connection, CLEANUP, cause)
+        self._log_late(jobs, outcome.committed)
+        for index, reason in outcome.failed.items():
+            self._job_failed(*jobs[index], reason, batch.dead)
+
+    def _open_slots(self, due: list[tuple[Claimed, Envelope]]) -> None:
+        """Enqueue the jobs of ticks, except for slots that were executed."""
+        if not due:
+            return
+        new = [job for _, tick in due if (job := job_due(self._db, tick))]
+        enqueue_periodic(self.connection, self._address, new)
+        now = utc(time.time_ns())
+        ticks.finish(self.connection, [(tick.id, tick.queue) for tick, _ in due], now)
+
+    def _execute_here(self, job: Claimed, envelope: Envelope, dead: list["_Dead"]) -> None:
+        """Execute short jobs that query the system or Redis, outside of any transaction."""
+        self._box.record(job.id)
+        about_job(job.id, envelope.operation, envelope.session)
+        try:
+            execute_slow(self._workplace, envelope)
+        except (sqlite3.OperationalError, StoreError) as error:
+            self._store_failed([(job, envelope)], error)
+        except Exception as error:  # a handler's bug must not stop the others
+            if is_away(error):
+                raise
+            self._job_failed(job, envelope, error, dead)
+        else:
+            self._claims.acknowledge([(job, envelope.operation)])
+        finally:
+            self._box.record("")
+            about_job()
+
+    def _store_failed(self, jobs: list[tuple[Claimed, Envelope]], error: Exception) -> None:
+        """Retry all jobs after a fault of the store: nothing was written, and no job dies of it."""
+        self._box.record("")
+        self._in_trouble(str(error))
+        comeback = []
+        for job, envelope in jobs:
+            attempts = job.attempts + 1
+            queue = queue_of(retry.demoted(envelope.priority, attempts))
+            comeback.append((job, queue, retry.store_delay_secs(attempts)))
+        self._claims.retry(comeback, held_up=True)
+        self._is_held_up = True
+        tries = Counter((envelope.operation, job.attempts + 1) for job, envelope in jobs)
+        for (operation, attempt), count in tries.items():
+            text = f"attempt {attempt}, {count} jobs" if count > 1 else f"attempt {attempt}"
+            logger.warning("Database busy, will retry: %s (%s, %s)", operation, text, error)
+        if "locked" not in str(error) and "busy" not in str(error) and self._db is not None:
+            self._db.close()  # full, read-only, I/O error: reopened before the next claim
+            self._db = None
+
+    def _job_failed(
+        self,
+        job: Claimed,
+        envelope: Envelope,
+        error: Exception,
+        dead: list["_Dead"],
+    ) -> None:
+        """Bury a job after its own fault; retry it if a missing parent may be on its way."""
+        attempts = job.attempts + 1
+        delay = None
+        reason = f"{type(error).__name__}: {error}"
+        if isinstance(error, MissingParentError):
+            delay = retry.parent_delay_secs(attempts)
+            reason = f"max retries exceeded: {error}"
+        if delay is not None:
+            queue = queue_of(retry.demoted(envelope.priority, attempts))
+            self._claims.retry([(job, queue, delay)])
+            return
+        about_job(job.id, envelope.operation, envelope.session)
+        logger.error("failed job %s: %s: %s", job.id, envelope.operation, reason)
+        about_job()
+        # A failed job is kept as text, so it is redacted like the store's texts.
+        data = client.job_data(redacted(envelope_text(job.data)))
+        dead.append((job, reason, data, envelope.operation))
+
+    def _log_late(self, jobs: list[tuple[Claimed, Envelope]], committed: list[int]) -> None:
+        now_ns = time.time_ns()
+        for index in committed:
+            job, envelope = jobs[index]
+            if job.attempts:
+                age_secs = (now_ns - envelope.event_time_ns) / 1e9
+                about_job(job.id, envelope.operation, envelope.session)
+                logger.info("Completed: %s (age: %.1fs)", envelope.operation, age_secs)
+        about_job()
+
+    def _database(self) -> Database | None:
+        """Return the open database, or None if it cannot be opened; then nothing is claimed."""
+        if self._db is None:
+            try:
+                refuse_replaced(self._home)
+                opened = Database(database_path(self._home), BUSY_TIMEOUT_SECS)
+            except (StoreError, TreeError, sqlite3.Error) as error:
+                self._could_open = False
+                self._say_once_a_minute("store", str(error))
+                self._in_trouble(str(error))
+                return None
+            if not self._could_open:  # else closed for an error: a commit must prove it
+                self._in_trouble("")
+            self._db, self._could_open = opened, True
+        return self._db
+
+    def _in_trouble(self, reason: str) -> None:
+        """Record in Redis, for `status`, why the store fails and since when; "": it works again."""
+        reason = reason and with_limit(reason)
+        if reason and not self._trouble:
+            with self.connection.pipeline() as both:  # one transaction
+                both.hsetnx(TROUBLE_KEY, "since", str(time.time()))
+                both.hset(TROUBLE_KEY, "reason", reason)
+                both.execute()
+        elif self._trouble != "" and not reason:
+            self.connection.delete(TROUBLE_KEY)
+        self._trouble = reason
+
+
+_Dead = tuple[Claimed, str, bytes, str]
+
+
+@dataclass
+class _Batch:
+    """One claim, sorted by the treatment of its jobs."""
+
+    writes: list[tuple[Claimed, Envelope]] = field(default_factory=list)
+    ticks: list[tuple[Claimed, Envelope]] = field(default_factory=list)
+    short: list[tuple[Claimed, Envelope]] = field(default_factory=list)
+    long: list[tuple[Claimed, str, float]] = field(default_factory=list)
+    dead: list[_Dead] = field(default_factory=list)
+
+
+def _sorted(claimed: list[Claimed]) -> _Batch:
+    batch = _Batch()
+    for job in claimed:
+        try:
+            envelope = read_claimed(job)
+            if envelope.operation == TICK:
+                job_of(envelope)
+        except BadEnvelopeError as error:
+            logger.error("failed job %s: %s", job.id, error)
+            batch.dead.append((job, str(error), job.data, "unreadable"))
+            continue
+        slow = SLOW_OPERATIONS.get(envelope.operation)
+        if envelope.operation == TICK:
+            batch.ticks.append((job, envelope))
+        elif slow is None:
+            batch.writes.append((job, envelope))
+        elif slow.queue == HERE:
+            batch.short.append((job, envelope))
+        else:
+            batch.long.append((job, slow.queue, settle_secs(envelope)))
+    return batch
