@@ -8,6 +8,7 @@ from hivepipe.config.config_file import load_and_use
 from hivepipe.errors import HivepipeError, LockHeldError
 from hivepipe.files import core_dumps
 from hivepipe.stack.lock import Stack, make_private, take_lock
+from hivepipe.stack.parent_death import end_with_supervisor
 from hivepipe.stack.redis_server import arguments, find_server
 
 EX_TEMPFAIL = 75
@@ -23,6 +24,7 @@ def main() -> None:
     server = find_server()
     make_private(home)
     stack = Stack.prepared(home)
+    end_with_supervisor(stack)
     for path in (stack.lock("redis"), stack.data_lock):
         take_lock(path, WAIT_SECS)
     _clear(stack.socket)

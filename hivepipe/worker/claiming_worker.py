@@ -297,14 +297,16 @@ class ClaimingWorker(SimpleWorker):
     def _heartbeat_if_due(self) -> None:
         now = time.monotonic()
         if now - self._beat_at > HEARTBEAT_SECS:
+            if (
+                os.getppid() != self._parent
+            ):  # before Redis is asked, which ends with the supervisor
+                self._replace_supervisor()
             self.heartbeat()
             self._beat_at = now
             self._on_heartbeat()
             if installed() != self._version:
                 logger.warning("hivepipe was upgraded: leaving, to be started anew")
                 self._stop_requested = True
-            if os.getppid() != self._parent:
-                self._replace_supervisor()
 
     def _replace_supervisor(self) -> None:
         """Start the stack again if its supervisor was killed: no process would be restarted."""

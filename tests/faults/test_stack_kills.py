@@ -3,6 +3,9 @@
 import os
 import random
 import signal
+import sys
+
+import pytest
 
 from tests.integration.test_stack import (  # noqa: F401  a fixture
     EVERY,
@@ -13,6 +16,9 @@ from tests.integration.test_stack import (  # noqa: F401  a fixture
 )
 from tests.rounds import SEED, rounds
 
+with_parent_death = pytest.mark.skipif(
+    sys.platform != "linux", reason="no process is told of its parent's death"
+)
 CHILDREN = [kind for kind in EVERY if kind != "supervisord"]
 
 
@@ -50,3 +56,60 @@ def test_every_kind_of_child_comes_back_each_time_and_nothing_is_lost(
     eventually(lambda: is_all_done(sandbox))
     assert sandbox.pid("supervisord") == supervisor
     print(f"{rounds(1) * len(CHILDREN)} kills, {fired} events")
+
+
+# ---- the supervisor dies
+
+
+def kill_all_but_redis(sandbox: Sandbox) -> None:  # noqa: F811
+    """Kill them at once: none sees another one die."""
+    found = sandbox.processes()
+    victims = [process for kind in EVERY if kind != "redis" for process in found[kind]]
+    for process in victims:
+        process.suspend()
+    for process in victims:
+        process.kill()
+
+
+@with_parent_death
+def test_redis_ends_in_order_when_all_others_are_killed(sandbox: Sandbox) -> None:  # noqa: F811
+    sandbox.run("up", "-d")
+    kill_all_but_redis(sandbox)
+    eventually(lambda: sandbox.processes() == {})
+    assert not os.path.exists(sandbox.socket), "it removes its socket behind its file's last line"
+
+
+@with_parent_death
+def test_hooks_start_a_stack_of_which_all_but_redis_was_killed(
+    sandbox: Sandbox,  # noqa: F811
+) -> None:
+    """Whether it was stopped or at work, each event is applied, also those that Redis had taken."""
+    sandbox.run("up", "-d")
+    fired = 0
+    for _ in range(rounds(2)):
+        eventually(lambda: sandbox.counts() == ONE_OF_EACH)
+        for kind in ("writer", "slow"):
+            sandbox.processes()[kind][0].suspend()  # what is fired now waits in Redis
+        for file in sandbox.run_folder.rglob("starting"):
+            file.unlink()  # a hook starts no stack within 10 s of the last start
+        for _ in range(5):
+            sandbox.fire(f"s-{fired}")
+            fired += 1
+        kill_all_but_redis(sandbox)
+        for _ in range(5):
+            sandbox.fire(f"s-{fired}")
+            fired += 1
+        wanted = {f"s-{number}" for number in range(fired)}
+        eventually(lambda wanted=wanted: sandbox.sessions() == wanted)  # type: ignore[misc]
+        eventually(lambda: is_all_done(sandbox))
+    assert sandbox.spooled == 0
+
+
+@with_parent_death
+def test_workers_start_the_stack_when_its_supervisor_took_redis_along(
+    sandbox: Sandbox,  # noqa: F811
+) -> None:
+    sandbox.run("up", "-d")
+    old = sandbox.pid("supervisord")
+    os.kill(old, signal.SIGKILL)
+    eventually(lambda: is_back(sandbox, "supervisord", old))

@@ -1,0 +1,35 @@
+"""End a process of a stack when its supervisor is killed."""
+
+import ctypes
+import os
+import signal
+import sys
+
+from hivepipe.errors import StackError
+from hivepipe.settings import environment
+from hivepipe.stack.lock import Stack
+
+_PR_SET_PDEATHSIG = 1
+
+
+def end_with_supervisor(stack: Stack) -> None:
+    """Have the kernel send SIGTERM when the stack's supervisor ends; it holds across `exec`.
+
+    Linux only, and only below the stack's own supervisord: it has one thread. Elsewhere the signal
+    would come when the thread ends that forked. StackError: the supervisor is gone already.
+    """
+    is_below = environment("SUPERVISOR_SERVER_URL") == f"unix://{stack.supervisor_socket}"
+    if sys.platform != "linux" or not is_below:
+        return
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if not _is_supervised(stack):  # it ended before that
+        raise StackError("the supervisor was killed")
+
+
+def _is_supervised(stack: Stack) -> bool:
+    """Tell whether the parent is the stack's supervisor; True if that cannot be seen."""
+    try:
+        with open(f"/proc/{os.getppid()}/cmdline", "rb") as file:
+            return os.fsencode(stack.config) in file.read().split(b"\0")
+    except OSError:
+        return True
