@@ -6,6 +6,7 @@ import signal
 import sys
 
 from hivepipe.errors import StackError
+from hivepipe.home import read_small
 from hivepipe.settings import environment
 from hivepipe.stack.lock import Stack
 
@@ -28,8 +29,5 @@ def end_with_supervisor(stack: Stack) -> None:
 
 def _is_supervised(stack: Stack) -> bool:
     """Tell whether the parent is the stack's supervisor; True if that cannot be seen."""
-    try:
-        with open(f"/proc/{os.getppid()}/cmdline", "rb") as file:
-            return os.fsencode(stack.config) in file.read().split(b"\0")
-    except OSError:
-        return True
+    words = read_small(f"/proc/{os.getppid()}/cmdline").split("\0")
+    return words == [""] or stack.config in words
