@@ -4,6 +4,7 @@
  "rule": "[retention] archives = 365"}
 """
 
+import fcntl
 import os
 import time
 from typing import NamedTuple
@@ -34,8 +35,7 @@ def record(home: str, kind: str, path: str, age_secs: float, rule: str, number: 
     entry = Deletion(at, kind, path, round(age_secs / 86_400, 1), rule, number)
     make_folders(f"{home}/logs")
     name = f"{home}/logs/{NAME}"
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    descriptor = os.open(name, flags, 0o600)
+    descriptor = _open_locked(name)
     try:
         if os.fstat(descriptor).st_size > LARGEST_BYTES:
             os.replace(name, f"{name}.1")
@@ -44,6 +44,25 @@ def record(home: str, kind: str, path: str, age_secs: float, rule: str, number: 
         os.write(descriptor, orjson.dumps(entry._asdict(), option=orjson.OPT_APPEND_NEWLINE))
     finally:
         os.close(descriptor)
+
+
+def _open_locked(name: str) -> int:
+    """Open the log under a lock, so that two processes do not rotate it at the same time."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    while True:
+        descriptor = os.open(name, flags, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if _is_open_as(descriptor, name):
+            return descriptor
+        os.close(descriptor)  # rotated while this process waited for the lock
+
+
+def _is_open_as(descriptor: int, name: str) -> bool:
+    """Return whether this path still names the open file."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.lstat(name))
+    except FileNotFoundError:
+        return False
 
 
 def deletions(home: str) -> list[Deletion]:

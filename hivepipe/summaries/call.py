@@ -107,7 +107,7 @@ def ask(
     output, failure = _run(json.dumps(request).encode(), timeout_secs, should_stop)
     if failure:
         return Reply(None, Used(granted, None, None, granted), failure, _SAID[failure])
-    reply = _read(output, offer, question)
+    reply = _read(output, offer, question, granted)
     return reply._replace(reason=_without(reply.reason, offer))
 
 
@@ -168,13 +168,13 @@ def _converse(
     return said, "timeout"
 
 
-def _read(output: bytes, offer: Offer, question: Question) -> Reply:
+def _read(output: bytes, offer: Offer, question: Question, granted: int) -> Reply:
     try:
         said = json.loads(output)
         if not isinstance(said, dict):
             raise ValueError
     except (ValueError, RecursionError):
-        nothing = Used(MOST_REQUESTS, None, None, MOST_REQUESTS)
+        nothing = Used(granted, None, None, granted)
         return Reply(None, nothing, "broken", "the process that asks ended without a word")
     if offer.provider.kind == "claude":
         return _reply_of_claude(said, question)
