@@ -32,6 +32,12 @@ SETTINGS_PAGE = (ROOT / "docs" / "settings.md").read_text()
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 HISTORY = ("CHANGELOG.md", "decisions.md")  # may name what is gone
 OURS = {page.name: page.read_text() for page in PAGES if page.name not in HISTORY}
+USERS_PAGES = (
+    *("agents", "commands", "forgetting", "guard", "hive", "hosts", "importing", "moving"),
+    *("plugin", "redaction", "redis", "running", "security", "settings", "summaries"),
+    *("troubleshooting", "watching"),
+)
+GENERAL = ("--json", "--utc", "--yes", "--dry-run")  # explained once, above the tables
 READERS = ("variable", "of_this_process", "switched_on", "switched_off", "_secs", "said")
 
 
@@ -70,7 +76,7 @@ ROWS = [(title, row) for title in GROUPS for row in cells(REFERENCE, f"## {title
 
 def row_of(path: str) -> list[str]:
     """Return the row of one command; a row is of one command only."""
-    asked = re.compile(rf"`hivepipe {path}( [A-Z\[(-].*)?`")
+    asked = re.compile(rf"`{path}( [A-Z\[(-].*)?`")
     (row,) = [row for _, row in ROWS if asked.fullmatch(row[0])]
     return row
 
@@ -106,19 +112,26 @@ def test_every_command_explains_itself(command: str) -> None:
 
 @pytest.mark.parametrize("path", CALLABLE)
 def test_every_option_is_in_the_row_of_its_command(path: str) -> None:
-    row = "|".join(row_of(path))
+    row = "|".join(row_of(path)).replace(f"`{path} -", "`-")
     options = [param for param in CALLABLE[path].params if isinstance(param, click.Option)]
     for option in options:
-        assert any(re.search(rf"`(hivepipe [^`]*)?{name}\b", row) for name in option.opts), option
+        if set(option.opts) & set(GENERAL):
+            continue
+        assert any(re.search(rf"`{name}\b", row) for name in option.opts), option
 
 
 @pytest.mark.parametrize("path", CALLABLE)
 def test_no_row_names_an_option_that_the_command_lacks(path: str) -> None:
-    """In the text of a row an option may be of another command."""
-    named = re.findall(r"`(--[a-z-]+)", row_of(path)[2])
+    """An option of another command stands behind its name."""
+    named = re.findall(r"`(--[a-z-]+)", row_of(path)[1])
     params = CALLABLE[path].params
     known = {name for param in params for name in (*param.opts, *param.secondary_opts)}
     assert set(named) <= known
+
+
+@pytest.mark.parametrize("name", GENERAL)
+def test_what_many_commands_take_is_explained_above_the_tables(name: str) -> None:
+    assert f"`{name}`" in REFERENCE.split("\n## ")[0]
 
 
 def test_wrong_usage_exits_with_64_as_the_reference_says() -> None:
@@ -161,9 +174,9 @@ def test_the_search_for_variables_finds_some() -> None:
     assert {"HIVEPIPE_HOME", "HIVEPIPE_DISABLED", "HIVEPIPE_USE_QUEUE"} <= read_variables()
 
 
-def test_the_table_names_exactly_the_variables_that_the_code_reads() -> None:
+def test_the_table_names_exactly_the_variables_that_have_no_setting() -> None:
     table = {row[0].strip("`") for row in cells(SETTINGS_PAGE, "## Environment variables")}
-    assert table == read_variables()
+    assert table == read_variables() - {setting.variable for setting in SETTINGS}
 
 
 @pytest.mark.parametrize("page", OURS)
@@ -175,22 +188,36 @@ def test_no_page_names_a_variable_that_nothing_reads(page: str) -> None:
 
 
 def test_the_page_names_exactly_what_a_stack_keeps_of_its_environment() -> None:
-    lead = SETTINGS_PAGE.split("\n|")[0]
+    lead = SETTINGS_PAGE.split("\n## Environment variables\n")[1].split("\n|")[0]
     assert re.findall(r"`(HIVEPIPE_\w+)`", lead) == list(settings._INHERITED_OURS)
 
 
-def test_the_table_names_the_old_names() -> None:
-    for row in cells(SETTINGS_PAGE, "## Environment variables"):
-        old = ALIASES.get(row[0].strip("`"), ())
-        assert re.findall(r"\w+", row[1]) == list(old)
+def test_the_page_names_the_old_names() -> None:
+    (paragraph,) = re.findall(r"^Old names still work:.*?\n\n", SETTINGS_PAGE, re.M | re.S)
+    old = [name for names in ALIASES.values() for name in names]
+    assert sorted(re.findall(r"`([A-Z_]+)`", paragraph)) == sorted(old)
 
 
-def test_the_table_names_exactly_the_settings_of_files() -> None:
-    rows = cells(SETTINGS_PAGE, "## Settings in files")
-    assert [row[0].strip("`") for row in rows] == [setting.name for setting in SETTINGS]
-    assert [row[2].strip("`") for row in rows] == [setting.variable for setting in SETTINGS]
+def test_the_tables_name_exactly_the_settings_of_files() -> None:
+    parts = ("## Recording", "## Stack", "## Summaries", "## Hive")
+    rows = [row for part in parts for row in cells(SETTINGS_PAGE, part)]
+    assert sorted(row[0].strip("`") for row in rows) == sorted(each.name for each in SETTINGS)
+    assert all(setting.variable == f"HIVEPIPE_{setting.name.upper()}" for setting in SETTINGS)
     variables = {setting.variable for setting in SETTINGS if not setting.is_of_files}
     assert variables <= read_variables()
+
+
+def test_the_page_says_which_settings_only_the_users_own_file_has() -> None:
+    (named,) = re.findall(r"^Your own file alone,.*?\n\n", SETTINGS_PAGE, re.M | re.S)
+    of_summaries = {row[0] for row in cells(SETTINGS_PAGE, "## Summaries")}
+    found = {*re.findall(r"`\w+`", named), *of_summaries}
+    assert found == {f"`{setting.name}`" for setting in SETTINGS if setting.is_the_users}
+
+
+def test_the_page_says_which_settings_no_variable_sets() -> None:
+    (named,) = re.findall(r"No\s+variable\s+can\s+set[^.]*\.", SETTINGS_PAGE)
+    found = set(re.findall(r"`(\w+)`", named))
+    assert found == {setting.name for setting in SETTINGS if setting.is_of_files}
 
 
 # ---- architecture
@@ -288,6 +315,18 @@ def test_relative_links_lead_somewhere(page: Path) -> None:
 def test_no_page_names_a_path_of_the_machine_it_was_written_on(page: str) -> None:
     assert str(ROOT) not in OURS[page]
     assert not re.search(r"/(home|Users|root|work)/", OURS[page])
+
+
+def prose(text: str) -> list[str]:
+    """Return the lines outside of code and tables, without the targets of their links."""
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    lines = [line for line in text.splitlines() if not re.match(r" {4}|\||!\[", line)]
+    return [re.sub(r"\]\([^)]*\)", "]", line) for line in lines]
+
+
+@pytest.mark.parametrize("page", USERS_PAGES)
+def test_the_lines_of_a_page_fit_into_100_columns(page: str) -> None:
+    assert [line for line in prose(OURS[f"{page}.md"]) if len(line) > 100] == []
 
 
 # ---- decisions
