@@ -1,4 +1,4 @@
-"""The documentation names what there is: commands, variables, hooks, operations, rooms, files."""
+"""The documentation names what there is: commands, variables, operations, packages, files."""
 
 import ast
 import functools
@@ -239,26 +239,26 @@ def test_no_operation_is_described_that_nothing_plans_or_handles() -> None:
     assert set(rows) == set(PRIORITIES) == {*HANDLERS, *SLOW_OPERATIONS}
 
 
-def test_what_runs_by_the_clock_is_described() -> None:
+def test_periodic_jobs_are_described() -> None:
     units = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
     found = [
         (row[0].strip("`"), int(row[1].split()[0]) * units[row[1].split()[1]], row[2].strip("`"))
-        for row in cells(ARCHITECTURE, "## By the clock")
+        for row in cells(ARCHITECTURE, "## Periodic jobs")
     ]
     assert found == [(row.name, row.interval_secs, row.operation) for row in PERIODIC]
 
 
-def test_the_rooms_are_those_that_the_linter_knows() -> None:
+def test_the_packages_are_those_that_the_linter_knows() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     (contract,) = project["tool"]["importlinter"]["contracts"]
     layers = [re.split(r" [|:] ", layer) for layer in contract["layers"]]
-    rows = cells(ARCHITECTURE, "## Rooms")
+    rows = cells(ARCHITECTURE, "## Packages")
     assert [re.findall(r"`(\w+)`", row[0]) for row in rows] == layers
 
 
 def test_the_hook_path_is_the_one_of_the_bundle() -> None:
-    (line,) = [line for line in ARCHITECTURE.splitlines() if line.startswith("On the hook path:")]
-    named = set(re.findall(r"`([\w.]+)`", line))
+    paragraph = ARCHITECTURE.split("\nOn the hook path:", 1)[1].split("\n\n", 1)[0]
+    named = set(re.findall(r"`([\w.]+)`", paragraph))
     for module in MODULES:
         inner = module.removeprefix("hivepipe.")
         is_package = inner in ("hivepipe", "files", "guard", "queue")
