@@ -1,6 +1,6 @@
 """The names of the client that hivepipe knows, `known.toml`, and what a run has seen beside them.
 
-`python -m tests.real.known` prints the table of docs/real.md of what hivepipe does not use.
+`python -m tests.real.known` prints what hivepipe does not use, as a table.
 """
 
 import tomllib

@@ -1,6 +1,7 @@
 """What is declared of Claude Code's names equals what the code reads; what is new is told."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -125,5 +126,13 @@ def test_a_test_that_was_tried_again_counts_by_its_last_time(tmp_path: Path) -> 
     assert any(line.startswith("Installed by hivepipe, unknown to 9.9.9: ") for line in lines)
 
 
-def test_the_page_has_what_is_not_used() -> None:
-    assert "\n".join(unused(KNOWN)) in (ROOT / "docs" / "real.md").read_text()
+def test_what_is_not_used_is_a_table_with_reasons() -> None:
+    head, line, *rows = unused(KNOWN)
+    assert (head, line) == ("| event | what is not used | why |", "|--|--|--|")
+    assert all(re.fullmatch(r"\| \w+ \| .*`\w+`.* \| .+ \|", row) for row in rows)
+
+
+def test_the_page_has_a_row_for_every_file_of_scenarios() -> None:
+    page = (ROOT / "docs" / "real.md").read_text()
+    files = {path.name for path in (ROOT / "tests" / "real").glob("test_real_*.py")}
+    assert set(re.findall(r"`(test_real_\w+\.py)`", page)) == files - {"test_real_fetch.py"}
