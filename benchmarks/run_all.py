@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import textwrap
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -99,8 +100,9 @@ def write_page(folder: Path, found: Found) -> None:
     )
     day = datetime.now(UTC).date().isoformat()
     said = (FOLDER / "page.md").read_text()
-    said = said.replace("{day}", day).replace("{machine}", machine().rpartition(", ")[0])
-    said = said.replace("{loads}", loads).replace("{table}", table(figures_of(found)))
+    where = machine().rpartition(", ")[0]
+    measured = textwrap.fill(f"Measured on {day}: {where}. Load afterwards: {loads}.", 100)
+    said = said.replace("{measured}", measured).replace("{table}", table(figures_of(found)))
     said = said.replace("{felt}", felt(found["felt_cost"]["details"]))
     (folder / "benchmarks.md").write_text(said)
 
