@@ -63,7 +63,7 @@ class Installation:
         for name, source in (("hivepipe", "launch.sh"), ("hivepipe-hook", "hook.sh")):
             shutil.copy(code / "hivepipe/cli" / source, self.bin / name)
             (self.bin / name).chmod(0o755)
-        self.probes = (self.folder / "hivepipe" / "probing.py").exists()
+        self.probes = (self.folder / "hivepipe" / "doctor" / "probing.py").exists()
         give(self.folder)
 
 
