@@ -33,9 +33,9 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 HISTORY = ("CHANGELOG.md", "decisions.md")  # may name what is gone
 OURS = {page.name: page.read_text() for page in PAGES if page.name not in HISTORY}
 USERS_PAGES = (
-    *("agents", "commands", "forgetting", "guard", "hive", "hosts", "importing", "moving"),
-    *("plugin", "redaction", "redis", "running", "security", "settings", "summaries"),
-    *("troubleshooting", "watching"),
+    *("README", "agents", "commands", "forgetting", "glossary", "guard", "hive", "hosts"),
+    *("importing", "moving", "plugin", "redaction", "redis", "running", "security"),
+    *("settings", "summaries", "troubleshooting", "watching"),
 )
 GENERAL = ("--json", "--utc", "--yes", "--dry-run")  # explained once, above the tables
 READERS = ("variable", "of_this_process", "switched_on", "switched_off", "_secs", "said")
@@ -322,6 +322,12 @@ def prose(text: str) -> list[str]:
     text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
     lines = [line for line in text.splitlines() if not re.match(r" {4}|\||!\[", line)]
     return [re.sub(r"\]\([^)]*\)", "]", line) for line in lines]
+
+
+def test_the_readme_names_every_page_those_for_users_first() -> None:
+    named = re.findall(r"^\| \[[^]]+\]\(docs/(\w+)\.md\)", README, re.MULTILINE)
+    assert sorted(named) == sorted(page.stem for page in (ROOT / "docs").glob("*.md"))
+    assert set(named[: len(USERS_PAGES) - 1]) == {*USERS_PAGES} - {"README"}
 
 
 @pytest.mark.parametrize("page", USERS_PAGES)
