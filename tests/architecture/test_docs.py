@@ -37,7 +37,7 @@ USERS_PAGES = (
     *("importing", "moving", "plugin", "redaction", "redis", "running", "security"),
     *("settings", "summaries", "troubleshooting", "watching"),
 )
-GENERAL = ("--json", "--utc", "--yes", "--dry-run")  # explained once, above the tables
+GENERAL = ("--json", "--utc", "--yes", "--dry-run")  # explained once, above the lists
 READERS = ("variable", "of_this_process", "switched_on", "switched_off", "_secs", "said")
 
 
@@ -57,6 +57,13 @@ def cells(page: str, heading: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table[2:]]
 
 
+def items(page: str, heading: str) -> list[list[str]]:
+    """Return the items of the lists below a heading, as what stands before its colon and behind."""
+    section = f"\n{page}".split(f"\n{heading}\n", 1)[1].split("\n## ")[0]
+    found = re.findall(r"^- (.*(?:\n  .*)*)", section, re.MULTILINE)
+    return [re.sub(r"\s+", " ", item).split(": ", 1) for item in found]
+
+
 # ---- commands
 
 
@@ -71,7 +78,7 @@ def below(path: str, command: click.Command) -> Iterator[tuple[str, click.Comman
 
 
 CALLABLE = dict(pair for name, command in commands().items() for pair in below(name, command))
-ROWS = [(title, row) for title in GROUPS for row in cells(REFERENCE, f"## {title}")]
+ROWS = [(title, row) for title in GROUPS for row in items(REFERENCE, f"## {title}")]
 
 
 def row_of(path: str) -> list[str]:
@@ -130,7 +137,7 @@ def test_no_row_names_an_option_that_the_command_lacks(path: str) -> None:
 
 
 @pytest.mark.parametrize("name", GENERAL)
-def test_what_many_commands_take_is_explained_above_the_tables(name: str) -> None:
+def test_what_many_commands_take_is_explained_above_the_lists(name: str) -> None:
     assert f"`{name}`" in REFERENCE.split("\n## ")[0]
 
 
@@ -175,8 +182,8 @@ def test_the_search_for_variables_finds_some() -> None:
 
 
 def test_the_table_names_exactly_the_variables_that_have_no_setting() -> None:
-    table = {row[0].strip("`") for row in cells(SETTINGS_PAGE, "## Environment variables")}
-    assert table == read_variables() - {setting.variable for setting in SETTINGS}
+    named = {row[0].split("`")[1] for row in items(SETTINGS_PAGE, "## Environment variables")}
+    assert named == read_variables() - {setting.variable for setting in SETTINGS}
 
 
 @pytest.mark.parametrize("page", OURS)
@@ -188,7 +195,7 @@ def test_no_page_names_a_variable_that_nothing_reads(page: str) -> None:
 
 
 def test_the_page_names_exactly_what_a_stack_keeps_of_its_environment() -> None:
-    lead = SETTINGS_PAGE.split("\n## Environment variables\n")[1].split("\n|")[0]
+    lead = SETTINGS_PAGE.split("\n## Environment variables\n")[1].split("\n- ")[0]
     assert re.findall(r"`(HIVEPIPE_\w+)`", lead) == list(settings._INHERITED_OURS)
 
 
@@ -198,10 +205,10 @@ def test_the_page_names_the_old_names() -> None:
     assert sorted(re.findall(r"`([A-Z_]+)`", paragraph)) == sorted(old)
 
 
-def test_the_tables_name_exactly_the_settings_of_files() -> None:
+def test_the_page_names_exactly_the_settings_of_files() -> None:
     parts = ("## Recording", "## Stack", "## Summaries", "## Hive")
-    rows = [row for part in parts for row in cells(SETTINGS_PAGE, part)]
-    assert sorted(row[0].strip("`") for row in rows) == sorted(each.name for each in SETTINGS)
+    named = [row[0].split("`")[1] for part in parts for row in items(SETTINGS_PAGE, part)]
+    assert sorted(named) == sorted(each.name for each in SETTINGS)
     assert all(setting.variable == f"HIVEPIPE_{setting.name.upper()}" for setting in SETTINGS)
     variables = {setting.variable for setting in SETTINGS if not setting.is_of_files}
     assert variables <= read_variables()
@@ -209,9 +216,9 @@ def test_the_tables_name_exactly_the_settings_of_files() -> None:
 
 def test_the_page_says_which_settings_only_the_users_own_file_has() -> None:
     (named,) = re.findall(r"^Your own file alone,.*?\n\n", SETTINGS_PAGE, re.M | re.S)
-    of_summaries = {row[0] for row in cells(SETTINGS_PAGE, "## Summaries")}
-    found = {*re.findall(r"`\w+`", named), *of_summaries}
-    assert found == {f"`{setting.name}`" for setting in SETTINGS if setting.is_the_users}
+    of_summaries = {row[0].split("`")[1] for row in items(SETTINGS_PAGE, "## Summaries")}
+    found = {*re.findall(r"`(\w+)`", named), *of_summaries}
+    assert found == {setting.name for setting in SETTINGS if setting.is_the_users}
 
 
 def test_the_page_says_which_settings_no_variable_sets() -> None:
@@ -280,7 +287,7 @@ def test_every_error_stands_in_the_tree() -> None:
 
 # ---- words and links
 
-WORDS = cells(GLOSSARY, "# Glossary")
+WORDS = items(GLOSSARY, "# Glossary")
 
 
 def test_the_glossary_names_each_word_once() -> None:
