@@ -33,6 +33,7 @@ IN_PROJECT = "/.hive-mind"  # the home of 1.0.0, or the folder of a database in 
 KEPT_IN_PROJECT = "/.claude-state/logs"
 OWN_FOLDERS = (IN_PROJECT, "/.claude-state")
 LARGEST_ENVIRONMENT = 1 << 16  # of the file with the environment of a home's processes
+LONGEST_SCRIPT = 1 << 14  # in bytes
 LONGEST_NAME = 40  # of a project, in the name of its home
 
 _IS_FOLDER = 0o040000
@@ -370,6 +371,15 @@ def read_small(path: str, limit: int = 4096) -> str:
         return ""
     finally:
         posix.close(descriptor)
+
+
+def lua_text(path: str) -> str:
+    """Return a Lua script of the package without its comment lines, or "" if it cannot be read.
+
+    `path` begins in the package. The hooks' bundle holds the text in place of this call.
+    """
+    lines = read_small(f"{__file__.rpartition('/')[0]}/{path}", LONGEST_SCRIPT).split("\n")
+    return "".join([f"{line}\n" for line in lines if line and not line.lstrip().startswith("--")])
 
 
 def overwrite_small(path: str, text: str) -> None:

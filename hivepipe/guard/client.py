@@ -31,7 +31,7 @@ from hivepipe.events.claude_code import (
     valid_id,
 )
 from hivepipe.events.job_plan import Context, sorted_dumps
-from hivepipe.home import read_small
+from hivepipe.home import lua_text, read_small
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,113 +55,19 @@ EDIT, WAITING, POLL, OTHER = "e", "w", "p", "c"
 DENIED = "-"
 WAITING_SUBJECT = "waiting"  # subject of all warnings about waiting: one per session
 
-# Of a note: verb is call, result, batch, wait, prompt (of the user), notice (of Claude Code) or
-# stop; id "" means the latest call of that pattern; failed "1", "0" or ""; at in ms; turn "1" open,
-# "0" closed, "" unknown; waits: what a person is asked for, until the next activity; batch: of each
-# call id, pattern, result and "1" if it was not run, separated by blanks.
+# Arguments of the scripts, in their order; the header of each script says what they hold.
 NOTE_FIELDS = (
     *("calls", "activity", "session", "verb", "id", "pattern", "kind", "result", "failed"),
     *("at", "turn", "task", "profile", "waits", "batch"),
 )
-SCRIPT = f"""
-local {", ".join(NOTE_FIELDS)} = unpack(ARGV, 2, {len(NOTE_FIELDS) + 1})
-local last_ms, last_task = unpack(redis.call('HMGET', activity, 'last_ms', 'task'))
-if not last_ms then redis.call('HSET', activity, 'since_ms', at) end
--- A note that was kept on disk comes late; a time in the future is of a clock that was set back.
-local last, ahead = tonumber(last_ms or 0), (tonumber(redis.call('TIME')[1]) + {AHEAD_SECS}) * 1000
-local is_newest = last <= tonumber(at) or last > ahead
-if is_newest then
-  redis.call('HSET', activity, 'last_ms', at, 'task', task, 'profile', profile)
-  redis.call('HSET', activity, 'waits', waits)
-  if turn ~= '' then redis.call('HSET', activity, 'turn', turn) end
-  if verb ~= 'stop' then redis.call('HSET', activity, 'work_ms', at) end
-end
-redis.call('SADD', 'hivepipe:active', session)
-if verb == 'prompt' or (is_newest and last_task and last_task ~= task) then
-  redis.call('RPUSH', calls, '{PROMPT}')
-end
-said = ''
-if verb == 'call' or verb == 'result' then
-  local known = redis.call('LRANGE', calls, 0, -1)
-  local place
-  for i = #known, 1, -1 do
-    local open = id == '' and #known[i] == 33 and string.sub(known[i], 17, 32) == pattern
-    if open or string.sub(known[i], 1, 16) == id then place = i break end
-  end
-  local before = place and known[place] or ''
-  if not place then
-    place = #known + 1
-    known[place] = (id == '' and string.rep('0', 16) or id) .. pattern .. kind .. result
-    redis.call('RPUSH', calls, known[place])
-    redis.call('HINCRBY', activity, 'calls', 1)
-  elseif verb == 'result' and #before == 33 then
-    -- A failed edit changed no file.
-    local was = string.sub(before, 33)
-    if failed == '1' and was == '{EDIT}' then was = '{OTHER}' end
-    redis.call('LSET', calls, place - 1, string.sub(before, 1, 32) .. was .. result)
-  end
-  if failed == '1' and #before <= 33 then redis.call('HINCRBY', activity, 'failed', 1) end
-  if verb == 'call' then
-    said = table.concat(known, ' ', math.max(1, place - {WINDOW}), place)
-  end
-end
-if verb == 'batch' then
-  -- What no other event told of was refused: before its own PreToolUse, or after it.
-  local known, last = redis.call('LRANGE', calls, 0, -1), nil
-  for one, of, came, unheard in string.gmatch(batch, '(%x+) (%x+) (%x+) (%d)') do
-    local place
-    for i = #known, 1, -1 do
-      if string.sub(known[i], 1, 16) == one then place = i break end
-    end
-    local entry
-    if not place and unheard == '1' then
-      place = #known + 1
-      entry = one .. of .. '{OTHER}' .. came
-      redis.call('RPUSH', calls, entry)
-      redis.call('HINCRBY', activity, 'calls', 1)
-    elseif place and #known[place] == 33 then
-      local was = string.sub(known[place], 33)
-      if was == '{EDIT}' then was = '{OTHER}' end
-      entry = string.sub(known[place], 1, 32) .. was .. came
-      redis.call('LSET', calls, place - 1, entry)
-    end
-    if entry then
-      known[place], last = entry, place
-      redis.call('HINCRBY', activity, 'failed', 1)
-    end
-  end
-  if last then said = table.concat(known, ' ', math.max(1, last - {WINDOW}), last) end
-end
-redis.call('LTRIM', calls, -{KEPT_CALLS}, -1)
-redis.call('EXPIRE', calls, {KEPT_SECS})
-"""
-
-# Run before a verdict is shown. The result is 1, or 0 if it was shown before. An empty subject is
-# shown each time, waiting once per session, any other subject once per QUIET_CALLS calls.
 VERDICT_FIELDS = ("calls", "activity", "session", "id", "denied", "subject")
-VERDICT_SCRIPT = f"""
-local {", ".join(VERDICT_FIELDS)} = unpack(ARGV, 2, {len(VERDICT_FIELDS) + 1})
-said = '0'
-if redis.call('HGET', activity, 'judged') == id then return redis.status_reply(said) end
-if subject ~= '' then
-  local now = tonumber(redis.call('HGET', activity, 'calls') or 0)
-  local told = tonumber(redis.call('HGET', activity, 'told:' .. subject) or '')
-  local enough = subject == '{WAITING_SUBJECT}' or (told and now - told < {QUIET_CALLS})
-  if told and enough then return redis.status_reply(said) end
-  redis.call('HSET', activity, 'told:' .. subject, now)
-end
-said = '1'
-redis.call('HSET', activity, 'judged', id)
-redis.call('HINCRBY', activity, denied == '1' and 'denied' or 'warned', 1)
-redis.call('SADD', 'hivepipe:active', session)
-if denied == '1' then
-  for i, call in ipairs(redis.call('LRANGE', calls, 0, -1)) do
-    if string.sub(call, 1, 16) == id then
-      redis.call('LSET', calls, i - 1, string.sub(call, 1, 33) .. '-')
-    end
-  end
-end
+_CONSTANTS = f"""local AHEAD_SECS, KEPT_SECS = {AHEAD_SECS}, {KEPT_SECS}
+local WINDOW, KEPT_CALLS = {WINDOW}, {KEPT_CALLS}
+local PROMPT, EDIT, OTHER = '{PROMPT}', '{EDIT}', '{OTHER}'
+local QUIET_CALLS, WAITING_SUBJECT = {QUIET_CALLS}, '{WAITING_SUBJECT}'
 """
+SCRIPT = _CONSTANTS + lua_text("guard/lua/note.lua")
+VERDICT_SCRIPT = _CONSTANTS + lua_text("guard/lua/verdict.lua")
 
 
 class Watch:

@@ -13,16 +13,12 @@ from typing import Any
 from redis import Redis
 
 from hivepipe.events.claude_code import valid_id
+from hivepipe.queue.scripts import script
 
 ACTIVE_KEY = "hivepipe:active"
 TAKEN_KEY = "hivepipe:active:taken"
 
-_TAKE = f"""
-if redis.call('EXISTS', '{ACTIVE_KEY}', '{TAKEN_KEY}') == 0 then return {{}} end
-redis.call('SUNIONSTORE', '{TAKEN_KEY}', '{TAKEN_KEY}', '{ACTIVE_KEY}')
-redis.call('DEL', '{ACTIVE_KEY}')
-return redis.call('SMEMBERS', '{TAKEN_KEY}')
-"""
+_TAKE = script("take_activity", ACTIVE_KEY=ACTIVE_KEY, TAKEN_KEY=TAKEN_KEY)
 _OPEN_CHARS = 33  # length of a call record without a result: see hivepipe.guard.client
 _PROMPT = b"|"
 

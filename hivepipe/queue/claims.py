@@ -29,6 +29,7 @@ from hivepipe.queue.claim_scripts import (
 )
 from hivepipe.queue.client import RESULT_TTL_SECS, job_data
 from hivepipe.queue.names import ALL_QUEUES
+from hivepipe.queue.scripts import script
 from hivepipe.queue.stock_jobs import COUNT
 from hivepipe.redact import redact_text
 
@@ -181,21 +182,7 @@ def _packed(reason: str) -> bytes:
     return base64.b64encode(zlib.compress(redact_text(reason).encode("utf-8", "replace")))
 
 
-# No transaction: a Redis whose memory is full refuses all of it, even the reads. ARGV: queues
-_ACCOUNTS = f"""
-{COUNT}
-local found = {{}}
-for _, name in ipairs({{'accepted', 'periodic', 'done', 'discarded'}}) do
-  found[#found + 1] = tonumber(redis.call('GET', 'hivepipe:' .. name) or 0)
-end
-for _, q in ipairs(ARGV) do
-  found[#found + 1] = redis.call('LLEN', 'rq:queue:' .. q)
-  for _, state in ipairs({{'wip', 'scheduled', 'failed'}}) do
-    found[#found + 1] = redis.call('ZCARD', 'rq:' .. state .. ':' .. q)
-  end
-end
-return found
-"""
+_ACCOUNTS = COUNT + script("accounts")
 
 
 def accounts(connection: Redis) -> dict[str, int]:

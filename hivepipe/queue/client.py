@@ -19,6 +19,7 @@ from _socket import AF_UNIX, SOCK_STREAM, socket
 from time import monotonic
 
 from hivepipe.events.job_plan import ENVELOPE_VERSION, Message
+from hivepipe.home import lua_text
 
 CONNECT_SECS = 0.05
 REPLY_SECS = 0.05
@@ -29,39 +30,12 @@ RESULT_TTL_SECS = 60
 FAILURE_TTL_SECS = -1  # a failed job is kept until a person retries or discards it
 RETRY_SECS = (1, 2, 4)  # retry delays of a stock worker; RQ supports whole seconds only
 
-# All jobs of an event enter together or not at all: Redis runs a script atomically, and a full
-# memory or disk refuses its first write. A job is a duplicate if its id exists, or one of its twin
-# ids (dedup ids of the neighbouring time window). Then the same event fired twice, or a hook that
-# timed out had already handed it over.
-_FIELDS = 6
-SCRIPT = f"""
-local new = 0
-for i = ARGV[1] + 2, #ARGV, {_FIELDS} do
-  local id, twins, queue, data, description, at = unpack(ARGV, i, i + {_FIELDS - 1})
-  local known = redis.call('EXISTS', 'rq:job:' .. id) == 1
-  for twin in string.gmatch(twins, '%S+') do
-    known = known or redis.call('EXISTS', 'rq:job:' .. twin) == 1
-  end
-  if not known then
-    redis.call('SADD', 'rq:queues', 'rq:queue:' .. queue)
-    redis.call('HSET', 'rq:job:' .. id, 'created_at', at, 'data', data,
-      'success_callback_name', '', 'failure_callback_name', '', 'stopped_callback_name', '',
-      'started_at', '', 'ended_at', '', 'last_heartbeat', '', 'worker_name', '', 'group_id', '',
-      'retries_left', '{len(RETRY_SECS)}', 'retry_intervals', '{list(RETRY_SECS)}',
-      'origin', queue, 'description', description, 'enqueued_at', at,
-      'timeout', '{TIMEOUT_SECS}', 'result_ttl', '{RESULT_TTL_SECS}',
-      'failure_ttl', '{FAILURE_TTL_SECS}', 'status', 'queued',
-      'hp', '{ENVELOPE_VERSION}')
-    redis.call('RPUSH', 'rq:queue:' .. queue, id)
-    new = new + 1
-  end
-end
-if new > 0 then
-  redis.call('INCRBY', KEYS[1] or 'hivepipe:accepted', new)
-  if redis.call('LLEN', 'hivepipe:bell') == 0 then redis.call('RPUSH', 'hivepipe:bell', 1) end
-end
-return said and redis.status_reply(said) or new
+# Sent by each hook, so constants are part of the text and no arguments.
+_CONSTANTS = f"""local RETRIES, RETRY_INTERVALS = '{len(RETRY_SECS)}', '{list(RETRY_SECS)}'
+local TIMEOUT_SECS, RESULT_TTL_SECS = '{TIMEOUT_SECS}', '{RESULT_TTL_SECS}'
+local FAILURE_TTL_SECS, ENVELOPE_VERSION = '{FAILURE_TTL_SECS}', '{ENVELOPE_VERSION}'
 """
+SCRIPT = _CONSTANTS + lua_text("queue/lua/push.lua")
 
 
 class RefusedError(Exception):

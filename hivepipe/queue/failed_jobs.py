@@ -26,6 +26,7 @@ from hivepipe.queue.client import RETRY_SECS
 from hivepipe.queue.connection import connect
 from hivepipe.queue.job_data import envelope_text
 from hivepipe.queue.names import ALL_QUEUES
+from hivepipe.queue.scripts import script
 from hivepipe.queue.stock_jobs import EXECUTED_KEY
 from hivepipe.redact import redact_text
 
@@ -35,43 +36,9 @@ REASON_BYTES = 1 << 16
 _FIELDS = ("data", "description", "ended_at", "hp_attempts", "hp_deaths", "retries_left")
 _MISSING = re.compile(r"\b(session|swarm) (\S+) does not exist")
 
-# ARGV: now in RQ's format; then id, queue of the registry, target queue for each job
-_RETRY = f"""
-local retried = 0
-for i = 2, #ARGV, 3 do
-  local id, q, target = unpack(ARGV, i, i + 2)
-  local job = 'rq:job:' .. id
-  if redis.call('EXISTS', job) == 1 and redis.call('ZREM', 'rq:failed:' .. q, id) == 1 then
-    redis.call('HDEL', job, 'hp_attempts', 'hp_deaths')
-    redis.call('HSET', job, 'status', 'queued', 'origin', target, 'enqueued_at', ARGV[1],
-      'started_at', '', 'ended_at', '', 'worker_name', '', 'retries_left', '{len(RETRY_SECS)}')
-    redis.call('PERSIST', job)
-    redis.call('DEL', 'rq:results:' .. id)  -- else the reason outlives the job
-    redis.call('SADD', 'rq:queues', 'rq:queue:' .. target)
-    redis.call('RPUSH', 'rq:queue:' .. target, id)
-    retried = retried + 1
-  end
-end
-if retried > 0 and redis.call('LLEN', 'hivepipe:bell') == 0 then
-  redis.call('RPUSH', 'hivepipe:bell', 1)
-end
-return retried
-"""
+_RETRY = script("retry_failed", RETRIES=str(len(RETRY_SECS)))
 
-# ARGV: id, queue of the registry for each job
-_DISCARD = f"""
-local discarded = 0
-for i = 1, #ARGV, 2 do
-  local id, q = ARGV[i], ARGV[i + 1]
-  if redis.call('ZREM', 'rq:failed:' .. q, id) == 1 then
-    redis.call('DEL', 'rq:job:' .. id, 'rq:results:' .. id)
-    redis.call('SREM', '{EXECUTED_KEY}', id)
-    redis.call('INCR', 'hivepipe:discarded')
-    discarded = discarded + 1
-  end
-end
-return discarded
-"""
+_DISCARD = script("discard_failed", EXECUTED_KEY=EXECUTED_KEY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,22 +110,22 @@ class FailedJobs:
 
     def retry(self, jobs: list[FailedJob]) -> int:
         """Return jobs to the queues of their original priority; return how many were moved."""
-        script, retried = self._connection.register_script(_RETRY), 0
+        move, retried = self._connection.register_script(_RETRY), 0
         for at in range(0, len(jobs), AT_A_TIME):
             arguments: list[Any] = [datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")]
             for job in jobs[at : at + AT_A_TIME]:
                 arguments += (_bytes(job.id), job.queue, job.target)
-            retried += int(script(args=arguments))
+            retried += int(move(args=arguments))
         return retried
 
     def discard(self, jobs: list[FailedJob]) -> int:
         """Remove jobs for good; return how many still existed."""
-        script, discarded = self._connection.register_script(_DISCARD), 0
+        remove, discarded = self._connection.register_script(_DISCARD), 0
         for at in range(0, len(jobs), AT_A_TIME):
             arguments: list[Any] = []
             for job in jobs[at : at + AT_A_TIME]:
                 arguments += (_bytes(job.id), job.queue)
-            discarded += int(script(args=arguments))
+            discarded += int(remove(args=arguments))
         return discarded
 
     def _ids(self) -> list[tuple[bytes, str]]:

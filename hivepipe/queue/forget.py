@@ -19,6 +19,7 @@ from hivepipe.jobs.forget_query import Wanted
 from hivepipe.queue.activity import TAKEN_KEY
 from hivepipe.queue.job_data import envelope_text, inflated
 from hivepipe.queue.names import ALL_QUEUES
+from hivepipe.queue.scripts import script
 from hivepipe.queue.spooled import spool_files
 from hivepipe.queue.stock_jobs import EXECUTED_KEY
 
@@ -26,34 +27,7 @@ AT_ONCE = 500
 RUNNING_SECS = 60.0
 REWRITE_SECS = 120.0
 
-# ARGV: ids. Waiting and failed jobs count as discarded; finished ones are counted already. No
-# worker executes these jobs: a claim that is left belongs to a dead worker.
-_DISCARD = f"""
-local queues = {{{", ".join(f"'{queue}'" for queue in ALL_QUEUES)}}}
-local removed = 0
-for _, id in ipairs(ARGV) do
-  local job, live, done = 'rq:job:' .. id, 0, 0
-  for _, q in ipairs(queues) do
-    live = live + redis.call('LREM', 'rq:queue:' .. q, 0, id)
-      + redis.call('ZREM', 'rq:scheduled:' .. q, id) + redis.call('ZREM', 'rq:failed:' .. q, id)
-    done = done + redis.call('ZREM', 'rq:finished:' .. q, id)
-    for _, member in ipairs(redis.call('ZRANGE', 'rq:wip:' .. q, 0, -1)) do
-      if member == id or string.sub(member, 1, #id + 1) == id .. ':' then
-        live = live + redis.call('ZREM', 'rq:wip:' .. q, member)
-      end
-    end
-  end
-  local is_ours = redis.call('HEXISTS', job, 'hp') == 1
-  local status = redis.call('HGET', job, 'status')
-  if live > 0 or (done == 0 and status == 'queued') then
-    if is_ours then redis.call('INCR', 'hivepipe:discarded') end
-    redis.call('SREM', '{EXECUTED_KEY}', id)
-  end
-  removed = removed + redis.call('DEL', job)
-  redis.call('DEL', 'rq:results:' .. id)
-end
-return removed
-"""
+_DISCARD = script("discard_jobs", EXECUTED_KEY=EXECUTED_KEY, QUEUES=ALL_QUEUES)
 
 
 def jobs_of(connection: Redis, wanted: Wanted) -> list[bytes]:

@@ -16,47 +16,16 @@ from hivepipe.jobs.envelope import read_envelope, redacted
 from hivepipe.queue.client import job_data
 from hivepipe.queue.job_data import envelope_text
 from hivepipe.queue.names import ALL_QUEUES
+from hivepipe.queue.scripts import script
 
 GRACE_SECS = 60.0
 
-# One of our jobs that has been queued but in no list for longer than any push takes. ARGV: id
-_REPUSH = """
-local id = ARGV[1]
-local job = 'rq:job:' .. id
-local status, origin = unpack(redis.call('HMGET', job, 'status', 'origin'))
-if status ~= 'queued' or not origin then return 0 end
-if redis.call('LPOS', 'rq:queue:' .. origin, id) then return 0 end
-if redis.call('ZSCORE', 'rq:scheduled:' .. origin, id) then return 0 end
-redis.call('RPUSH', 'rq:queue:' .. origin, id)
-return 1
-"""
+_REPUSH = script("repush_orphan")
 
-# A claim of a stock worker that is gone. A job that names no worker is just being claimed, so it
-# waits for the end of its lease. ARGV: queue, member, id, 1 if the lease has ended
-_RECLAIM = """
-local q, member, id, has_ended = unpack(ARGV)
-local job = 'rq:job:' .. id
-if redis.call('TYPE', job).ok ~= 'hash' then
-  redis.call('ZREM', 'rq:wip:' .. q, member)
-  return 0
-end
-local worker = redis.call('HGET', job, 'worker_name') or ''
-if worker == '' and has_ended ~= '1' then return 0 end
-if worker ~= '' and redis.call('EXISTS', 'rq:worker:' .. worker) == 1 then return 0 end
-if redis.call('ZREM', 'rq:wip:' .. q, member) == 0 then return 0 end
-redis.call('HSET', job, 'status', 'queued', 'origin', q)
-redis.call('LPUSH', 'rq:queue:' .. q, id)
-return 1
-"""
+_RECLAIM = script("reclaim_abandoned")
 
 
-# ARGV: queue, id, data, description
-_REDACT = """
-local q, id, data, description = unpack(ARGV)
-if redis.call('ZSCORE', 'rq:failed:' .. q, id) then
-  redis.call('HSET', 'rq:job:' .. id, 'data', data, 'description', description, 'hp_redacted', 1)
-end
-"""
+_REDACT = script("redact_failed")
 
 
 def redact_failed_jobs(connection: Redis, is_shared: bool) -> None:

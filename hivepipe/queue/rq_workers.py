@@ -10,6 +10,7 @@ from redis import Redis
 
 from hivepipe.queue.names import ALL_QUEUES, LLM, QUEUES, SLOW
 from hivepipe.queue.reductions import Reduction, reductions
+from hivepipe.queue.scripts import script
 
 SILENT_SECS = 30.0  # ours send a heartbeat every five seconds
 STOCK_SILENT_SECS = 480.0  # stock workers: their registration has expired by then
@@ -19,12 +20,7 @@ WRITER = "writer"
 ROLE_FIELD = "hp_role"  # field in the hash of hivepipe's own workers; stock workers have none
 _PREFIX = "rq:worker:"
 
-# ARGV: key of the worker, then names of queues
-_DROP = """
-redis.call('SREM', 'rq:workers', ARGV[1])
-for i = 2, #ARGV do redis.call('SREM', 'rq:workers:' .. ARGV[i], ARGV[1]) end
-return redis.call('DEL', ARGV[1])
-"""
+_DROP = script("drop_worker")
 
 
 class RqWorker(NamedTuple):

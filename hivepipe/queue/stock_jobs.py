@@ -12,56 +12,18 @@ from typing import Any
 from redis import Redis
 
 from hivepipe.queue.names import QUEUES
+from hivepipe.queue.scripts import script
 
 EXECUTED_KEY = "hivepipe:executed"
 
-# ARGV: id. A job without our marker is in no counter.
-_NOTE = f"""
-if redis.call('HEXISTS', 'rq:job:' .. ARGV[1], 'hp') == 1 then
-  redis.call('SADD', '{EXECUTED_KEY}', ARGV[1])
-end
-"""
+_NOTE = script("note_executed", EXECUTED_KEY=EXECUTED_KEY)
 
-# Runs by itself, or in the same script as a reading of the counters.
-COUNT = f"""
-local done = 0
-for _, id in ipairs(redis.call('SMEMBERS', '{EXECUTED_KEY}')) do
-  local job = 'rq:job:' .. id
-  local is_there = redis.call('TYPE', job).ok == 'hash'
-  if not is_there or redis.call('HGET', job, 'status') == 'finished' then
-    redis.call('SREM', '{EXECUTED_KEY}', id)
-    done = done + 1
-  end
-end
-if done > 0 then redis.call('INCRBY', 'hivepipe:done', done) end
-"""
+COUNT = script("count_executed", EXECUTED_KEY=EXECUTED_KEY)
 
 
 # No retry in these queues is delayed longer, unless the clock was set back.
 LONGEST_SECS = 60
-# RQ's scheduler does this once a second, if a worker runs it. ARGV: queues
-_PROMOTE = f"""
-local now, promoted = tonumber(redis.call('TIME')[1]), 0
-for _, q in ipairs(ARGV) do
-  local scheduled = 'rq:scheduled:' .. q
-  local far = now + {LONGEST_SECS}
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', scheduled, far, '+inf', 'LIMIT', 0, 500)) do
-    local job = 'rq:job:' .. id
-    if redis.call('TYPE', job).ok == 'hash' and redis.call('HEXISTS', job, 'hp') == 1 then
-      redis.call('ZADD', scheduled, now, id)
-    end
-  end
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', scheduled, '-inf', now, 'LIMIT', 0, 500)) do
-    redis.call('ZREM', scheduled, id)
-    if redis.call('TYPE', 'rq:job:' .. id).ok == 'hash' then
-      redis.call('HSET', 'rq:job:' .. id, 'status', 'queued', 'origin', q)
-      redis.call('RPUSH', 'rq:queue:' .. q, id)
-      promoted = promoted + 1
-    end
-  end
-end
-return promoted
-"""
+_PROMOTE = script("promote_due", LONGEST_SECS=LONGEST_SECS)
 
 
 def promote_due(connection: Redis) -> int:

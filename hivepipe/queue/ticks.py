@@ -28,6 +28,7 @@ from hivepipe.jobs.schedule_table import (
 from hivepipe.queue.client import RETRY_SECS, job_data
 from hivepipe.queue.connection import PERIODIC_KEY, enqueue
 from hivepipe.queue.names import ALL_QUEUES
+from hivepipe.queue.scripts import script
 from hivepipe.queue.stock_jobs import EXECUTED_KEY
 
 SCHEDULED_KEY = "rq:scheduler:scheduled_jobs"
@@ -35,64 +36,20 @@ LOCK_KEY = "rq:scheduler_lock"  # the name that rq-scheduler gives it
 TRIGGERED_KEY = "hivepipe:triggered"
 TICK_PREFIX = b"tick-"
 
-# ARGV: id, queue, now, next due, data, now in RQ's format. A tick that is still waiting is not
-# pushed twice; it gets the data of the newer slot. The version is written with the data: an older
-# scheduler may have made the hash, and an older writer must leave what it cannot read.
-_FIRE = f"""
-local id, q, now, due, data, at = unpack(ARGV)
-local job, scheduled = 'rq:job:' .. id, '{SCHEDULED_KEY}'
-local score = redis.call('ZSCORE', scheduled, id)
-if not score or tonumber(score) > tonumber(now) then return 0 end
-if redis.call('EXISTS', job) == 0 then
-  redis.call('ZREM', scheduled, id)  -- half of it is lost: it is made anew
-  return 0
-end
-if redis.call('ZSCORE', 'rq:wip:' .. q, id .. ':hivepipe') then return 0 end
-redis.call('HSET', job, 'status', 'queued', 'origin', q, 'enqueued_at', at, 'data', data,
-  'hp', '{ENVELOPE_VERSION}', 'retries_left', '{len(RETRY_SECS)}',
-  'retry_intervals', '{list(RETRY_SECS)}')  -- rq-scheduler gives it none
--- The last turn, if it died with a stock worker: this one makes good for it.
-redis.call('INCRBY', 'hivepipe:discarded', redis.call('ZREM', 'rq:failed:' .. q, id))
-redis.call('DEL', 'rq:results:' .. id)
-redis.call('ZADD', scheduled, due, id)
-if not redis.call('LPOS', 'rq:queue:' .. q, id) then
-  redis.call('SADD', 'rq:queues', 'rq:queue:' .. q)
-  redis.call('RPUSH', 'rq:queue:' .. q, id)
-  redis.call('INCR', '{PERIODIC_KEY}')
-  if redis.call('LLEN', 'hivepipe:bell') == 0 then redis.call('RPUSH', 'hivepipe:bell', 1) end
-end
-return 1
-"""
+_FIRE = script(
+    "fire_tick",
+    ENVELOPE_VERSION=str(ENVELOPE_VERSION),
+    PERIODIC_KEY=PERIODIC_KEY,
+    RETRIES=str(len(RETRY_SECS)),
+    RETRY_INTERVALS=str(list(RETRY_SECS)),
+    SCHEDULED_KEY=SCHEDULED_KEY,
+)
 
-# The tick stays for its next run: it is neither emptied nor expired. ARGV: now in RQ's format; then
-# id, queue for each tick
-_FINISH = """
-for i = 2, #ARGV, 2 do
-  local id, q = ARGV[i], ARGV[i + 1]
-  if redis.call('ZREM', 'rq:wip:' .. q, id .. ':hivepipe') == 1 then
-    redis.call('HSET', 'rq:job:' .. id, 'status', 'finished', 'ended_at', ARGV[1])
-    redis.call('INCR', 'hivepipe:done')
-  end
-end
-"""
+_FINISH = script("finish_ticks")
 
-# Remove a tick. One that is being executed is removed the next time. ARGV: id, queue
-_FORGET = f"""
-local id, q = ARGV[1], ARGV[2]
-redis.call('ZREM', '{SCHEDULED_KEY}', id)
-if redis.call('ZSCORE', 'rq:wip:' .. q, id .. ':hivepipe') then return 0 end
-local waited = redis.call('LREM', 'rq:queue:' .. q, 0, id)
-redis.call('INCRBY', 'hivepipe:discarded', waited)
-return redis.call('DEL', 'rq:job:' .. id)
-"""
+_FORGET = script("forget_tick", SCHEDULED_KEY=SCHEDULED_KEY)
 
-# ARGV: queue, id
-_SUPERSEDE = f"""
-if redis.call('ZREM', 'rq:failed:' .. ARGV[1], ARGV[2]) == 0 then return 0 end
-redis.call('DEL', 'rq:job:' .. ARGV[2], 'rq:results:' .. ARGV[2])
-redis.call('SREM', '{EXECUTED_KEY}', ARGV[2])
-return redis.call('INCR', 'hivepipe:discarded')
-"""
+_SUPERSEDE = script("supersede_failed", EXECUTED_KEY=EXECUTED_KEY)
 
 
 def due_times(connection: Redis) -> dict[str, float]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import CodeType
 
 import hivepipe
+from hivepipe.home import lua_text
 
 PACKAGE = Path(hivepipe.__file__).parent
 MODULES = (
@@ -66,6 +67,9 @@ MODULES = (
     "hivepipe.queue.endpoint",
     "hivepipe.queue.spool",
 )
+
+# Lua scripts that hooks send: the bundle holds their texts in place of the calls that read them.
+SCRIPTS = ("queue/lua/push.lua", "guard/lua/note.lua", "guard/lua/verdict.lua")
 
 # Modules of the standard library that are separate files.
 EXTENSIONS = ("_blake2", "_json", "_socket")
@@ -126,7 +130,7 @@ def bundle() -> bytes:
     """Return the bundle for the running interpreter; OSError: the package is being replaced."""
     files = {name: source_of(name) for name in MODULES}
     sources = _sources()
-    texts = {name: file.read_bytes() for name, file in files.items()}
+    texts = {name: _with_scripts(file.read_text()) for name, file in files.items()}
     places = {name: str(file.relative_to(PACKAGE.parent)) for name, file in files.items()}
     # optimize=2: without docstrings and assertions.
     codes = {
@@ -154,6 +158,12 @@ def bundle() -> bytes:
     return head.ljust(INDEX_BYTES, b"\0") + b"".join([*codes.values(), *texts.values()])
 
 
+def _with_scripts(text: str) -> bytes:
+    for path in SCRIPTS:
+        text = text.replace(f'lua_text("{path}")', repr(lua_text(path)))
+    return text.encode()
+
+
 def _offsets(parts: dict[str, bytes], start: int) -> dict[str, tuple[int, int]]:
     """Return length and offset of each part, in the order of `pread`'s arguments."""
     found = {}
@@ -172,7 +182,8 @@ def _extensions() -> dict[str, str]:
 
 def _sources() -> tuple[tuple[int, int], ...]:
     """Return size and modification time of every source, to detect an outdated bundle."""
-    found = [source_of(name).stat() for name in MODULES]
+    files = [*map(source_of, MODULES), *(PACKAGE / path for path in SCRIPTS)]
+    found = [file.stat() for file in files]
     return tuple((status.st_size, status.st_mtime_ns) for status in found)
 
 

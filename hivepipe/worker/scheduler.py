@@ -27,6 +27,7 @@ from hivepipe.queue import ticks
 from hivepipe.queue.activity import some_is_noted
 from hivepipe.queue.client import FUNCTION, TIMEOUT_SECS
 from hivepipe.queue.rq_workers import living_roles, rq_workers
+from hivepipe.queue.scripts import script
 from hivepipe.queue.spooled import some_wait_on_disk
 from hivepipe.queue.stock_jobs import some_are_due
 from hivepipe.stack.installed import installed
@@ -37,14 +38,8 @@ SHORTEST_WAIT_SECS = 0.2
 CLOCK_SLACK_SECS = 2.0
 ABSENT_SECS = 10.0  # before a row replaces an absent worker, which may be just starting
 
-# Acquire or renew the lock. ARGV: name, seconds
-_HOLD = """
-local holder = redis.call('GET', KEYS[1])
-if holder and holder ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
-return 1
-"""
-_LET_GO = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end"
+_HOLD = script("hold_lock")
+_LET_GO = script("release_lock")
 
 logger = logging.getLogger("hivepipe.scheduler")
 

@@ -1,0 +1,93 @@
+-- Record one event of a session in its lists of calls and its totals: hivepipe.guard.client. It
+-- runs in front of `push`, in the same step. A duplicate event changes nothing: its id is known.
+-- KEYS       none
+-- ARGV[1]    number of the arguments that follow
+-- ARGV[2]    key of the conversation's calls
+-- ARGV[3]    key of the session's totals
+-- ARGV[4]    session
+-- ARGV[5]    verb: call, result, batch, wait, prompt (of the user), notice (of Claude Code) or stop
+-- ARGV[6]    id of the call; '' means the latest call of that pattern
+-- ARGV[7]    pattern: hash of tool and arguments
+-- ARGV[8]    kind of the call, one letter
+-- ARGV[9]    hash of the result
+-- ARGV[10]   '1' if it failed, '0' if not, '' if that is unknown
+-- ARGV[11]   time of the event in ms
+-- ARGV[12]   turn: '1' open, '0' closed, '' unknown
+-- ARGV[13]   task
+-- ARGV[14]   profile
+-- ARGV[15]   what a person is asked for, until the next activity; '' for nothing
+-- ARGV[16]   batch: of each call id, pattern, result and '1' if it was not run, separated by blanks
+-- Returns    nothing; `said` is '', or the calls up to this one to judge, separated by blanks
+-- Constants  AHEAD_SECS, EDIT, KEPT_CALLS, KEPT_SECS, OTHER, PROMPT, WINDOW
+
+local calls, activity, session, verb, id, pattern, kind, result, failed, at, turn, task, profile,
+  waits, batch = unpack(ARGV, 2, 16)
+local last_ms, last_task = unpack(redis.call('HMGET', activity, 'last_ms', 'task'))
+if not last_ms then redis.call('HSET', activity, 'since_ms', at) end
+-- A note that was kept on disk comes late; a time in the future is of a clock that was set back.
+local last, ahead = tonumber(last_ms or 0), (tonumber(redis.call('TIME')[1]) + AHEAD_SECS) * 1000
+local is_newest = last <= tonumber(at) or last > ahead
+if is_newest then
+  redis.call('HSET', activity, 'last_ms', at, 'task', task, 'profile', profile)
+  redis.call('HSET', activity, 'waits', waits)
+  if turn ~= '' then redis.call('HSET', activity, 'turn', turn) end
+  if verb ~= 'stop' then redis.call('HSET', activity, 'work_ms', at) end
+end
+redis.call('SADD', 'hivepipe:active', session)
+if verb == 'prompt' or (is_newest and last_task and last_task ~= task) then
+  redis.call('RPUSH', calls, PROMPT)
+end
+said = ''
+if verb == 'call' or verb == 'result' then
+  local known = redis.call('LRANGE', calls, 0, -1)
+  local place
+  for i = #known, 1, -1 do
+    local open = id == '' and #known[i] == 33 and string.sub(known[i], 17, 32) == pattern
+    if open or string.sub(known[i], 1, 16) == id then place = i break end
+  end
+  local before = place and known[place] or ''
+  if not place then
+    place = #known + 1
+    known[place] = (id == '' and string.rep('0', 16) or id) .. pattern .. kind .. result
+    redis.call('RPUSH', calls, known[place])
+    redis.call('HINCRBY', activity, 'calls', 1)
+  elseif verb == 'result' and #before == 33 then
+    -- A failed edit changed no file.
+    local was = string.sub(before, 33)
+    if failed == '1' and was == EDIT then was = OTHER end
+    redis.call('LSET', calls, place - 1, string.sub(before, 1, 32) .. was .. result)
+  end
+  if failed == '1' and #before <= 33 then redis.call('HINCRBY', activity, 'failed', 1) end
+  if verb == 'call' then
+    said = table.concat(known, ' ', math.max(1, place - WINDOW), place)
+  end
+end
+if verb == 'batch' then
+  -- What no other event told of was refused: before its own PreToolUse, or after it.
+  local known, last = redis.call('LRANGE', calls, 0, -1), nil
+  for one, of, came, unheard in string.gmatch(batch, '(%x+) (%x+) (%x+) (%d)') do
+    local place
+    for i = #known, 1, -1 do
+      if string.sub(known[i], 1, 16) == one then place = i break end
+    end
+    local entry
+    if not place and unheard == '1' then
+      place = #known + 1
+      entry = one .. of .. OTHER .. came
+      redis.call('RPUSH', calls, entry)
+      redis.call('HINCRBY', activity, 'calls', 1)
+    elseif place and #known[place] == 33 then
+      local was = string.sub(known[place], 33)
+      if was == EDIT then was = OTHER end
+      entry = string.sub(known[place], 1, 32) .. was .. came
+      redis.call('LSET', calls, place - 1, entry)
+    end
+    if entry then
+      known[place], last = entry, place
+      redis.call('HINCRBY', activity, 'failed', 1)
+    end
+  end
+  if last then said = table.concat(known, ' ', math.max(1, last - WINDOW), last) end
+end
+redis.call('LTRIM', calls, -KEPT_CALLS, -1)
+redis.call('EXPIRE', calls, KEPT_SECS)

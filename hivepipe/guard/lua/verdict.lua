@@ -1,0 +1,35 @@
+-- Tell whether a verdict is to be shown, and record it if so. It runs before the verdict is shown.
+-- An empty subject is shown each time, waiting once per session, any other subject once in a number
+-- of calls.
+-- KEYS       none
+-- ARGV[1]    number of the arguments that follow
+-- ARGV[2]    key of the conversation's calls
+-- ARGV[3]    key of the session's totals
+-- ARGV[4]    session
+-- ARGV[5]    id of the call
+-- ARGV[6]    '1' if the call is denied, '0' if it is warned of
+-- ARGV[7]    subject of the warning
+-- Returns    nothing; `said` is '1', or '0' if the verdict was shown before (then it ends here)
+-- Constants  QUIET_CALLS, WAITING_SUBJECT
+
+local calls, activity, session, id, denied, subject = unpack(ARGV, 2, 7)
+said = '0'
+if redis.call('HGET', activity, 'judged') == id then return redis.status_reply(said) end
+if subject ~= '' then
+  local now = tonumber(redis.call('HGET', activity, 'calls') or 0)
+  local told = tonumber(redis.call('HGET', activity, 'told:' .. subject) or '')
+  local enough = subject == WAITING_SUBJECT or (told and now - told < QUIET_CALLS)
+  if told and enough then return redis.status_reply(said) end
+  redis.call('HSET', activity, 'told:' .. subject, now)
+end
+said = '1'
+redis.call('HSET', activity, 'judged', id)
+redis.call('HINCRBY', activity, denied == '1' and 'denied' or 'warned', 1)
+redis.call('SADD', 'hivepipe:active', session)
+if denied == '1' then
+  for i, call in ipairs(redis.call('LRANGE', calls, 0, -1)) do
+    if string.sub(call, 1, 16) == id then
+      redis.call('LSET', calls, i - 1, string.sub(call, 1, 33) .. '-')
+    end
+  end
+end

@@ -1,0 +1,36 @@
+-- Push a periodic job that is due, and set its next due time. A tick that is still waiting is not
+-- pushed twice; it gets the data of the newer slot. The version is written with the data: an older
+-- scheduler may have made the hash, and an older writer must leave what it cannot read.
+-- KEYS       none
+-- ARGV[1]    id
+-- ARGV[2]    queue
+-- ARGV[3]    now, in seconds
+-- ARGV[4]    next due time, in seconds
+-- ARGV[5]    data
+-- ARGV[6]    now in RQ's format
+-- Returns    1 if it was fired, else 0
+-- Constants  ENVELOPE_VERSION, PERIODIC_KEY, RETRIES, RETRY_INTERVALS, SCHEDULED_KEY
+
+local id, q, now, due, data, at = unpack(ARGV)
+local job, scheduled = 'rq:job:' .. id, SCHEDULED_KEY
+local score = redis.call('ZSCORE', scheduled, id)
+if not score or tonumber(score) > tonumber(now) then return 0 end
+if redis.call('EXISTS', job) == 0 then
+  redis.call('ZREM', scheduled, id)  -- half of it is lost: it is made anew
+  return 0
+end
+if redis.call('ZSCORE', 'rq:wip:' .. q, id .. ':hivepipe') then return 0 end
+redis.call('HSET', job, 'status', 'queued', 'origin', q, 'enqueued_at', at, 'data', data,
+  'hp', ENVELOPE_VERSION, 'retries_left', RETRIES,
+  'retry_intervals', RETRY_INTERVALS)  -- rq-scheduler gives it none
+-- The last turn, if it died with a stock worker: this one makes good for it.
+redis.call('INCRBY', 'hivepipe:discarded', redis.call('ZREM', 'rq:failed:' .. q, id))
+redis.call('DEL', 'rq:results:' .. id)
+redis.call('ZADD', scheduled, due, id)
+if not redis.call('LPOS', 'rq:queue:' .. q, id) then
+  redis.call('SADD', 'rq:queues', 'rq:queue:' .. q)
+  redis.call('RPUSH', 'rq:queue:' .. q, id)
+  redis.call('INCR', PERIODIC_KEY)
+  if redis.call('LLEN', 'hivepipe:bell') == 0 then redis.call('RPUSH', 'hivepipe:bell', 1) end
+end
+return 1

@@ -1,0 +1,10 @@
+-- Take the sessions with new activity; those that a killed process left are taken again.
+-- KEYS       none
+-- ARGV       none
+-- Returns    the ids of the sessions
+-- Constants  ACTIVE_KEY, TAKEN_KEY
+
+if redis.call('EXISTS', ACTIVE_KEY, TAKEN_KEY) == 0 then return {} end
+redis.call('SUNIONSTORE', TAKEN_KEY, TAKEN_KEY, ACTIVE_KEY)
+redis.call('DEL', ACTIVE_KEY)
+return redis.call('SMEMBERS', TAKEN_KEY)

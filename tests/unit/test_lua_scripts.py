@@ -1,0 +1,115 @@
+"""Each Lua script says in its header what it does, takes and returns, and gets what it names."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import hivepipe
+from hivepipe.guard import client as guard
+from hivepipe.home import lua_text
+from hivepipe.queue import client
+from hivepipe.queue.scripts import script
+from hivepipe.stack.hook_bundle import MODULES, SCRIPTS, bundle, source_of
+
+PACKAGE = Path(hivepipe.__file__).parent
+FILES = sorted(PACKAGE.rglob("*.lua"))
+SENT_BY_HOOKS = {
+    "push": client.SCRIPT,
+    "note": guard.SCRIPT,
+    "verdict": guard.VERDICT_SCRIPT,
+}
+STRING = r"'[^'\n]*'"
+
+
+def header_of(path: Path) -> str:
+    return path.read_text().partition("\n\n")[0]
+
+
+def constants_of(path: Path) -> set[str]:
+    """Return the constants that a header names."""
+    found = header_of(path).partition("\n-- Constants")[2]
+    return set(re.findall(r"[A-Z_]+", found))
+
+
+def calls() -> dict[str, set[str]]:
+    """Return script -> the constants that the code passes."""
+    nodes = (
+        node for path in PACKAGE.rglob("*.py") for node in ast.walk(ast.parse(path.read_text()))
+    )
+    return {
+        ast.literal_eval(node.args[0]): {str(given.arg) for given in node.keywords}
+        for node in nodes
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "script"
+    }
+
+
+CALLS = calls()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_header_maps_keys_arguments_and_the_result(path: Path) -> None:
+    header = header_of(path)
+    assert all(line.startswith("-- ") for line in header.splitlines())
+    assert re.search(r"^-- KEYS", header, re.M)
+    assert re.search(r"^-- ARGV", header, re.M)
+    assert re.search(r"^-- Returns", header, re.M)
+    assert max(map(len, path.read_text().splitlines())) <= 100
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_constants_of_a_script_are_those_in_its_header(path: Path) -> None:
+    used = re.findall(r"\b[A-Z][A-Z_]+\b", re.sub(STRING, "", lua_text(of_package(path))))
+    named = constants_of(path)
+    assert set(used) - {"KEYS", "ARGV"} == named
+    if path.stem in SENT_BY_HOOKS:
+        head = SENT_BY_HOOKS[path.stem].removesuffix(lua_text(of_package(path)))
+        assert named <= set(re.findall(r"[A-Z_]+", head))
+    else:
+        assert CALLS[path.stem] == named
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_arguments_that_a_script_reads_are_in_its_header(path: Path) -> None:
+    read = re.findall(r"(?:ARGV|KEYS)\[\d+\]", lua_text(of_package(path)))
+    header = header_of(path).replace("..]", "]")
+    assert all(f"-- {name}" in header for name in read)
+
+
+def of_package(path: Path) -> str:
+    return str(path.relative_to(PACKAGE))
+
+
+def test_no_script_is_in_a_python_file() -> None:
+    found = [path for path in PACKAGE.rglob("*.py") if "redis.call(" in path.read_text()]
+    assert found == []
+
+
+def test_constants_are_locals_in_front() -> None:
+    text = script("put_back", A=1, B="two", C=["x", "y"])
+    assert text == "local A = 1\nlocal B = 'two'\nlocal C = {'x', 'y'}\n" + script("put_back")
+
+
+def test_comment_lines_are_not_sent() -> None:
+    assert not any(line.lstrip().startswith("--") for line in client.SCRIPT.splitlines())
+    assert client.SCRIPT.rstrip().endswith("or new")
+
+
+def test_a_script_that_is_not_there_is_named() -> None:
+    assert lua_text("queue/lua/none.lua") == ""
+    with pytest.raises(FileNotFoundError, match=r"queue/lua/none\.lua"):
+        script("none")
+
+
+def test_the_bundle_of_the_hooks_holds_their_scripts() -> None:
+    """A hook reads no more files: each call that reads a script is replaced by its text."""
+    asked = {
+        path
+        for name in MODULES
+        for path in re.findall(r'lua_text\("([^"]+)"\)', source_of(name).read_text())
+    }
+    assert asked == set(SCRIPTS)
+    made = bundle()
+    assert b'lua_text("' not in made
+    assert all(repr(lua_text(path)).encode() in made for path in SCRIPTS)
