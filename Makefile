@@ -7,7 +7,7 @@ TESTERS ?= 4  # most tests wait for processes, not for a processor
 
 UV := 0.13.9
 
-.PHONY: install demo test real faults check collect bench lock clean
+.PHONY: install demo test real faults check collect bench prices lock clean
 
 install: .venv/.installed
 
@@ -46,6 +46,9 @@ check: install  ## format, lint, types, layers, known vulnerabilities
 bench: install  ## everything that is measured, a table and a picture of it; a quarter of an hour
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	$(BIN)/python benchmarks/run_all.py --page docs
+
+prices: install  ## the prices of Claude models by the installed genai-prices, written down
+	$(BIN)/python .ci/prices.py
 
 lock: install  ## requirements.lock anew, after a change of pyproject.toml or constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check uv==$(UV)

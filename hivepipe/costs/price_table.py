@@ -1,4 +1,7 @@
-"""The effective price table: the built-in one with the user's overrides."""
+"""The effective price table: genai-prices' with our corrections, then the user's overrides.
+
+genai-prices itself is not imported: it costs 25 MB. `make prices` has written down its prices.
+"""
 
 from importlib.resources import files
 from pathlib import Path
@@ -9,11 +12,16 @@ from hivepipe.files.regular_file import read_text
 from hivepipe.home import user_config_folder
 
 FILE_NAME = "prices.toml"
+GENAI_FILE = "genai_prices.toml"
 
 
 def built_in() -> PriceTable:
     """Return the built-in table."""
-    return read_prices(files("hivepipe.costs").joinpath(FILE_NAME).read_text("utf-8"))
+    return _packaged(GENAI_FILE).with_overrides(_packaged(FILE_NAME))
+
+
+def _packaged(name: str) -> PriceTable:
+    return read_prices(files("hivepipe.costs").joinpath(name).read_text("utf-8"))
 
 
 def prices_in_force(home: str) -> PriceTable:

@@ -2,6 +2,7 @@
 
 A row has names of models and prices per million tokens. It may have a first day (`from`), a prompt
 length above which it applies (`above`), and factors for fast mode and for inference in one region.
+Factors may also be a table of their own, for all rows of a model.
 For a model the rows of the newest day apply, and of these the one with the greatest `above` that
 the prompt exceeds. A model without a row has no price; the price of a similar release is never
 used.
@@ -10,19 +11,20 @@ used.
 import datetime
 import re
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 from hivepipe.costs.tokens import BANDS, Rate, Tokens
 from hivepipe.errors import PricesError
 
+T = TypeVar("T")
 MILLION = Decimal(1_000_000)
 _COUNTS = ("input", "output", "cache_read", "cache_write_5m", "cache_write_1h")
 _FACTORS = ("fast", "us")
 _ROW_KEYS = {"models", "from", "above", *_COUNTS, *_FACTORS}
-_KEYS = {"date", "source", "web_search", "price"}
+_KEYS = {"date", "source", "web_search", "price", "factor"}
 
 # `us.anthropic.claude-opus-5-v1:0`, `claude-opus-4-5@20251101`, `claude-opus-5[1m]`
 _NAME = re.compile(r"claude-[a-z0-9.-]+")
@@ -47,6 +49,7 @@ class PriceTable:
     source: str
     web_search: Decimal | None
     models: Mapping[str, tuple[Price, ...]]
+    factors: Mapping[str, Mapping[str, Decimal]] = field(default_factory=dict)
 
     def cost(self, rate: Rate, tokens: Tokens) -> Decimal | None:
         """Return the cost in dollars of messages of one rate; None: there is no price."""
@@ -64,12 +67,21 @@ class PriceTable:
         return None if self.web_search is None else dollars + tokens.web_searches * self.web_search
 
     def with_overrides(self, other: "PriceTable") -> "PriceTable":
-        """Return this table with the models of the other one replacing those of the same name."""
+        """Return this table with the models of the other one replacing those of the same name.
+
+        The factors of the other table hold for all rows of their models.
+        """
+        models = {**self.models, **other.models}
+        for name in other.factors.keys() & models:
+            more = other.factors[name]
+            models[name] = tuple(
+                replace(row, factors={**row.factors, **more}) for row in models[name]
+            )
         return PriceTable(
             date=max(self.date, other.date),
             source=other.source or self.source,
             web_search=self.web_search if other.web_search is None else other.web_search,
-            models={**self.models, **other.models},
+            models=models,
         )
 
     def _price(self, rate: Rate) -> Price | None:
@@ -95,44 +107,63 @@ def read_prices(text: str) -> PriceTable:
         raise PricesError(f"not valid TOML: {error}") from error
     _refuse_unknown(content, _KEYS)
     models: dict[str, tuple[Price, ...]] = {}
-    rows = content.get("price", [])
-    if not isinstance(rows, list):
-        raise PricesError("`price` is not a list of tables: write [[price]]")
-    for number, row in enumerate(rows, 1):
-        try:
-            names, price = _row(row)
-        except PricesError as error:
-            raise PricesError(f"row {number}: {error}") from error
+    for names, price in _tables(content, "price", _row):
         for name in names:
             models[name] = (*models.get(name, ()), price)
+    of_models = _tables(content, "factor", _factor)
     return PriceTable(
         date=str(content.get("date", "")),
         source=str(content.get("source", "")),
         web_search=_amount(content, "web_search") if "web_search" in content else None,
         models=models,
+        factors={name: factors for names, factors in of_models for name in names},
     )
 
 
-def _row(row: object) -> tuple[list[str], Price]:
-    if not isinstance(row, dict):
-        raise PricesError("not a table")
-    _refuse_unknown(row, _ROW_KEYS)
+def _tables(
+    content: Mapping[str, Any], key: str, read: Callable[[Mapping[str, Any]], T]
+) -> list[tuple[list[str], T]]:
+    """Return the names of models and the value of each table of a list."""
+    rows = content.get(key, [])
+    if not isinstance(rows, list):
+        raise PricesError(f"`{key}` is not a list of tables: write [[{key}]]")
+    found = []
+    for number, row in enumerate(rows, 1):
+        try:
+            if not isinstance(row, dict):
+                raise PricesError("not a table")
+            found.append((_names(row), read(row)))
+        except PricesError as error:
+            raise PricesError(f"row {number}: {error}") from error
+    return found
+
+
+def _names(row: Mapping[str, Any]) -> list[str]:
     names = row.get("models")
     if not (isinstance(names, list) and names and all(isinstance(name, str) for name in names)):
         raise PricesError("`models` is not a list of names")
+    return [plain_name(name) for name in names]
+
+
+def _factor(row: Mapping[str, Any]) -> dict[str, Decimal]:
+    _refuse_unknown(row, {"models", *_FACTORS})
+    return {name: _amount(row, name) for name in _FACTORS if name in row}
+
+
+def _row(row: Mapping[str, Any]) -> Price:
+    _refuse_unknown(row, _ROW_KEYS)
     since = row.get("from", "")
     if since and type(since) is not datetime.date:
         raise PricesError("`from` is not a date, such as 2026-11-21")
     above = row.get("above", 0)
     if above not in (0, *BANDS):
         raise PricesError(f"`above` is none of {', '.join(map(str, BANDS))}")
-    price = Price(
+    return Price(
         per_million=tuple(_amount(row, name) for name in _COUNTS),
         since=str(since),
         above=above,
         factors={name: _amount(row, name) for name in _FACTORS if name in row},
     )
-    return [plain_name(name) for name in names], price
 
 
 def _refuse_unknown(table: Mapping[str, Any], known: set[str]) -> None:

@@ -147,6 +147,17 @@ def test_a_table_of_the_users_wins_model_by_model(folders: tuple[Path, Path]) ->
     assert prices.date == "2027-01-01"
 
 
+def test_factors_may_be_a_table_of_their_own(folders: tuple[Path, Path]) -> None:
+    row = f'[[price]]\nmodels = ["m", "claude-opus-5"]\n{ROW}'
+    factor = '[[factor]]\nmodels = ["m", "claude-haiku-4-5", "none"]\nus = 3\n'
+    (folders[0] / "prices.toml").write_text(row + factor)
+    prices = prices_in_force(str(folders[1]))
+    assert prices.cost(rate("m", region="us"), Tokens(input=MILLION)) == 3
+    assert prices.cost(rate("claude-haiku-4-5", region="us"), Tokens(input=MILLION)) == 3
+    assert prices.cost(rate("claude-opus-5", region="us"), Tokens(input=MILLION)) == 1
+    assert prices.cost(rate("none"), Tokens(input=MILLION)) is None
+
+
 def test_the_homes_table_wins_over_the_users(folders: tuple[Path, Path]) -> None:
     user, home = folders
     (user / "prices.toml").write_text(f'[[price]]\nmodels = ["m"]\n{ROW}')
@@ -179,6 +190,8 @@ def test_an_error_names_the_file(folders: tuple[Path, Path]) -> None:
         (f'[[price]]\nmodels = ["m"]\n{ROW}above = 5', "`above` is none of 100000, 200000"),
         (f'[[price]]\nmodels = ["m"]\n{ROW}from = "now"', "`from` is not a date"),
         (f'[[price]]\nmodels = ["m"]\n{ROW}fast = true', "`fast` is not a number"),
+        ('[[factor]]\nmodels = ["m"]\ninput = 1', "row 1: unknown key 'input'"),
+        ("factor = 1", "`factor` is not a list of tables"),
         ("web_search = []", "`web_search` is not a number"),
     ],
 )
