@@ -15,7 +15,7 @@ import yaml
 from compose_spec import PyCompose
 
 from hivepipe.queue.ticks import LOCK_KEY
-from hivepipe.stack import compose, processes
+from hivepipe.stack import processes
 from hivepipe.stack.redis_server import LIMITS
 from tests.conftest import ROOT, Home, Process, find_server, fire, until
 from tests.integration.test_other_redis import PASSWORD, URL_PASSWORD, TheirRedis
@@ -27,12 +27,29 @@ OF_THE_STACK = {entry.name: entry for entry in processes.needed_with("rediss://e
 SECRETS = {"HIVEPIPE_REDIS_PASSWORD": "x", "HIVEPIPE_DASHBOARD_TOKEN": "y"}
 
 
-def test_the_file_is_the_table() -> None:
-    assert compose.compose() == TEXT
-    assert SERVICES.keys() == OF_THE_STACK.keys() | {"redis", "dashboard"}
+def test_the_services_are_the_processes_in_their_order() -> None:
+    assert list(SERVICES) == ["redis", *OF_THE_STACK, "dashboard"]
     in_procfile = {line.partition(":")[0] for line in processes.procfile().splitlines()}
     # A Redis of its own needs no forwarder: hooks speak to it.
     assert in_procfile == SERVICES.keys() - {"dashboard", "forwarder"}
+    (redis_here,) = (entry for entry in processes.PROCESSES if entry.if_redis == "own")
+    assert SERVICES["redis"]["stop_grace_period"] == f"{redis_here.stop_secs}s"
+
+
+def test_the_processes_differ_only_in_what_they_are() -> None:
+    own = {"build", "command", "healthcheck", "stop_grace_period"}
+    common = [
+        {key: value for key, value in SERVICES[name].items() if key not in own}
+        for name in OF_THE_STACK
+    ]
+    assert all(each == common[0] for each in common)
+    assert common[0]["environment"] == {
+        "HIVEPIPE_HOME": "/data/home",
+        "XDG_STATE_HOME": "/data/state",
+        "XDG_RUNTIME_DIR": "/run/hivepipe",
+        "REDIS_URL": "redis://:${HIVEPIPE_REDIS_PASSWORD:?set it in .env}@redis:6379/0",
+    }
+    assert [name for name in SERVICES if "build" in SERVICES[name]] == ["writer"]
 
 
 @pytest.mark.parametrize("name", OF_THE_STACK)
@@ -60,7 +77,7 @@ def test_no_service_can_do_more_than_it_must(name: str) -> None:
 
 def test_redis_keeps_what_it_takes_and_asks_for_a_password() -> None:
     command = SERVICES["redis"]["command"][-1]
-    assert "--appendonly yes" in command
+    assert "--appendonly yes --appendfsync everysec --dir /data" in command
     assert "requirepass" in command
     for option, value in LIMITS.items():
         assert f"--{option} {value or repr('')}" in command
