@@ -32,12 +32,15 @@ def hand_over(
     """
     direct = settings.switched_off("HIVEPIPE_USE_QUEUE")
     if not direct:
+        waits = bool(note) and name == "PostToolBatch" and _notes_wait(place)
         try:
-            said = push(place, messages, note)
+            said = push(place, messages, None if waits else note)
         except client.RefusedError as refused:
             _keep(place, event_time_ns, messages, note)
             _after_refusal(name, place, refused, len(messages))
             return "", ""
+        if waits:
+            _keep(place, event_time_ns, [], note)
         # A Redis that is not ours runs independently of our stack.
         if messages and not place.socket.startswith("/"):
             _call_stack(name, place)
@@ -58,6 +61,18 @@ def push(
         return client.push_with(place.socket, messages, *note)
     client.push(place.socket, messages)
     return ""
+
+
+def _notes_wait(place: home.Place) -> bool:
+    """Tell whether notes wait on disk: a batch is judged by all calls and results before it."""
+    for folder in (place.home, place.runtime):
+        try:
+            names = posix.listdir(folder)
+        except OSError:
+            continue
+        if any(name.startswith("call-notes") for name in names):
+            return True
+    return False
 
 
 def _is_spoken_to(place: home.Place) -> bool:

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from hivepipe.cli.main import main
+from hivepipe.operations.late_notes import take_in_notes
 from hivepipe.queue.activity import take_activity
 from tests import honest_sessions, payloads
 from tests.conftest import NEUTRAL, Home, Server, answered, undisturbed
@@ -247,6 +248,31 @@ def test_a_call_that_was_refused_after_its_own_event_is_open_no_more(
     with redis_server.client() as client:
         (activity,) = take_activity(client)
     assert (activity.calls, activity.failed, activity.open_calls) == (1, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("last", "failed"), [(payloads.PRE_BASH, 1), (payloads.POST_BASH, 0), (payloads.FAILED_BASH, 1)]
+)
+def test_a_batch_is_noted_behind_calls_that_wait_on_disk(
+    private_home: Home, redis_server: Server, last: dict[str, Any], failed: int
+) -> None:
+    """Redis was away, and is back before the writer has taken in what hooks kept meanwhile."""
+    call = payloads.PRE_BASH
+    fields = ("tool_name", "tool_input", "tool_use_id")
+    ran = [{name: call[name] for name in fields} | {"tool_response": "It said this."}]
+    if last is not call:
+        answered("PreToolUse", call, private_home.env)
+    redis_server.end(signal.SIGKILL)
+    answered(
+        last["hook_event_name"], changed(last, tool_use_id=call["tool_use_id"]), private_home.env
+    )
+    redis_server.start()
+    batched = changed(payloads.POST_BATCH, tool_calls=ran)
+    assert answered("PostToolBatch", batched, private_home.env) == NEUTRAL
+    with redis_server.client() as client:
+        take_in_notes(client, str(private_home.path))
+        (activity,) = take_activity(client)
+    assert (activity.calls, activity.failed, activity.open_calls) == (1, failed, 0)
 
 
 def test_a_call_that_is_denied_by_claude_code_is_open_no_more(
