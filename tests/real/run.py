@@ -57,8 +57,9 @@ def play_counted(program: Path, names: Sequence[str]) -> tuple[int, Total]:
     """Play with a client; return pytest's code, and what was counted."""
     with tempfile.TemporaryDirectory() as folder:
         # pytest counts only in files that it compiled for it.
+        options = f"{os.environ.get('PYTEST_ADDOPTS', '')} -o enable_assertion_pass_hook=true"
         counting = {"TEST_TALLY": f"{folder}/tally", "PYTHONPYCACHEPREFIX": f"{folder}/compiled",
-                    "PYTEST_ADDOPTS": "-o enable_assertion_pass_hook=true"}  # fmt: skip
+                    "PYTEST_ADDOPTS": options}  # fmt: skip
         code = play("TEST_CLAUDE", program, Path(__file__).parent, names, counting)
         return code, Total.read(Path(folder, "tally"))
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from hivepipe.events.job_plan import TWIN_WINDOW_NS
 from tests.conftest import until
 from tests.real.messages_api import COMPACTION, SUMMARY
 from tests.real.person import Person
@@ -35,6 +36,8 @@ SECOND = Script("second", [[Say("A second time, said the quokka.")]])
 THIRD = Script("third", [[Say("A third time, said the quokka.")]])
 WAITS = "python3 -c 'import time; time.sleep({})'"  # newer ones run no sleep of that length
 BUSY = Script("busy", [[bash(WAITS.format(20))], [Say("Not so busy.")]])
+# Equal events of a client within that time are one: a model takes longer for a compaction.
+TWINS_SECS = 2 * TWIN_WINDOW_NS / 1e9
 LONG = Script("long", [[bash(WAITS.format(60))], [Say("It was long, said the quokka.")]])
 
 
@@ -97,6 +100,7 @@ def test_a_full_context_is_compacted_in_the_middle_of_a_session() -> None:
                 terminal.say(script.prompt("Please work"))
                 until(lambda n=before: answers(person) > n, "no answer")  # type: ignore[misc]
                 terminal.rests()
+                time.sleep(TWINS_SECS)
             leave(terminal)
         settle(person)
         (row,) = sessions(person)
