@@ -34,8 +34,8 @@ EXAMPLES = {
 def documented() -> list[str]:
     text = (ROOT / "docs/architecture.md").read_text()
     table = text.split("\n## Files\n", 1)[1].split("\nThe exports lie", 1)[0]
-    cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
-    return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
+    items = re.findall(r"^- (`.+?`):\s", table, re.MULTILINE | re.DOTALL)
+    return [name for item in items for name in re.findall(r"`([^`]+)`", item)]
 
 
 @pytest.mark.parametrize("name", sorted({*documented()} - PERSONS))
