@@ -20,8 +20,9 @@ from tests.installed import AS_USER, Installation, User, changed
 from tests.rounds import ASKED_ROUNDS
 
 README = ROOT / "README.md"
-# With tests of their own: several folders (test_moving.py), a stand-in for claude (test_hive.py).
-ELSEWHERE = ("moving.md", "hive.md")
+# With tests of their own: several folders (test_moving.py), a stand-in for claude (test_hive.py),
+# a clone of the source (tests/architecture/test_first_change.py).
+ELSEWHERE = ("moving.md", "hive.md", "first-change.md")
 GUIDES = [page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in ELSEWHERE]
 CLONED = (
     *("hivepipe", "hooks", "workers"),
