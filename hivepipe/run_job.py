@@ -24,8 +24,8 @@ from hivepipe.events.job_plan import Job
 from hivepipe.home import Place, locate
 from hivepipe.jobs import retry
 from hivepipe.jobs.envelope import Envelope, read_envelope
-from hivepipe.jobs.schedule_table import CLEANUP, TICK, cleanup_cause
-from hivepipe.operations.registry import execute
+from hivepipe.jobs.schedule_table import CLEANUP, TICK
+from hivepipe.operations.registry import cleanup_cause, execute
 from hivepipe.operations.slots import job_due
 from hivepipe.operations.slow import SLOW_OPERATIONS, execute_at_once, execute_slow
 from hivepipe.operations.workplace import Workplace, settle_secs

@@ -239,7 +239,7 @@ def tick(scene: Scene, **asked: str) -> str:
     env = {f"HIVEPIPE_HIVE_{name}": value for name, value in asked.items()}
     said = io.StringIO()
     handler = logging.StreamHandler(said)
-    job = Envelope("hives-1", "check_hives", 6, {}, "", "", "", 1)
+    job = Envelope(id="hives-1", operation="check_hives", priority=6, payload={}, event_time_ns=1)
     with scene.inside(env), chdir(scene.home.project):
         place, _ = load_and_use()
         product.logger.addHandler(handler)

@@ -293,7 +293,15 @@ def _of_file(session: str, file: str, harness: str) -> Material:
 def _asked(home: str, session: str) -> Envelope:
     now_ns = time.time_ns()
     project = locate(".").project
-    return Envelope(f"run-{now_ns}", "summarise_session", 10, {}, session, "", project, now_ns)
+    return Envelope(
+        id=f"run-{now_ns}",
+        operation="summarise_session",
+        event_time_ns=now_ns,
+        session=session,
+        project=project,
+        priority=10,
+        payload={},
+    )
 
 
 def _show_request(home: str, question: Question) -> None:

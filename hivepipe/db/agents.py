@@ -11,7 +11,7 @@ import orjson
 
 from hivepipe.db.database import Database
 from hivepipe.errors import MissingParentError
-from hivepipe.jobs.envelope import Envelope
+from hivepipe.jobs.origin import Origin
 
 TTL_SECS = 3600
 ENDS = ("completed", "failed")
@@ -36,7 +36,7 @@ class Sign:
     error: str = ""
 
 
-def record_sign(db: Database, job: Envelope, sign: Sign) -> None:
+def record_sign(db: Database, job: Origin, sign: Sign) -> None:
     """Insert the agent, or merge the event into its row.
 
     MissingParentError names the missing session or swarm.
@@ -71,7 +71,7 @@ def name_model(db: Database, agent: str, model: str) -> None:
     db.execute(sql, {"id": agent, "model": model})
 
 
-def _swarm_of(db: Database, job: Envelope) -> str:
+def _swarm_of(db: Database, job: Origin) -> str:
     session = db.row("SELECT swarm_id FROM sessions WHERE id = :id", {"id": job.session})
     if session is None:
         raise MissingParentError(f"session {job.session} does not exist")
@@ -81,7 +81,7 @@ def _swarm_of(db: Database, job: Envelope) -> str:
     return swarm
 
 
-def _new_agent(swarm: str, job: Envelope, sign: Sign) -> dict[str, object]:
+def _new_agent(swarm: str, job: Origin, sign: Sign) -> dict[str, object]:
     return {
         "id": sign.agent_id,
         "swarm_id": swarm,
@@ -103,7 +103,7 @@ def _new_agent(swarm: str, job: Envelope, sign: Sign) -> dict[str, object]:
     }
 
 
-def merge(known: dict[str, object], job: Envelope, sign: Sign) -> dict[str, object]:
+def merge(known: dict[str, object], job: Origin, sign: Sign) -> dict[str, object]:
     """Return the row merged with one more event; the order of events makes no difference."""
     row = dict(known)
     row["name"] = known["name"] or sign.name
@@ -147,7 +147,7 @@ def _part(of: dict[str, object], name: str) -> dict[str, object]:
 
 
 def _render(
-    row: dict[str, object], before: dict[str, object], job: Envelope, sign: Sign
+    row: dict[str, object], before: dict[str, object], job: Origin, sign: Sign
 ) -> dict[str, object]:
     """Rebuild the metadata from the row, in the predecessor's format.
 

@@ -1,10 +1,10 @@
 """The ids of jobs that were applied, and counters of jobs without effect."""
 
 from hivepipe.db.database import Database
-from hivepipe.jobs.envelope import Envelope
+from hivepipe.jobs.origin import Origin
 
 
-def mark_applied(db: Database, job: Envelope) -> bool:
+def mark_applied(db: Database, job: Origin) -> bool:
     """Record the job in the transaction of its effect; return False if it was applied before."""
     sql = """
         INSERT INTO applied (job_id, applied_at)
@@ -28,6 +28,6 @@ def count(db: Database, name: str, number: int) -> None:
     db.execute(sql, {"name": name, "number": number})
 
 
-def count_effectless(db: Database, what: str, job: Envelope) -> None:
+def count_effectless(db: Database, what: str, job: Origin) -> None:
     """Count a job that rightly did nothing; `what`: `no_session`, `zero_rows` or `forgotten`."""
     count(db, f"{what}:{job.operation}", 1)

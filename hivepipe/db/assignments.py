@@ -1,13 +1,25 @@
 """The session that each instance is in: that of its newest event, until it ends there or dies."""
 
+from typing import NamedTuple
+
 from hivepipe.db.database import Database
 from hivepipe.db.session_state import settle
 from hivepipe.errors import MissingParentError
 from hivepipe.events.job_plan import TWIN_WINDOW_NS
-from hivepipe.jobs.envelope import Envelope
+from hivepipe.jobs.origin import Origin
 
 
-def assign_instance(db: Database, job: Envelope, host: str) -> None:
+class Process(NamedTuple):
+    """The process of an instance; None and "" are unknown."""
+
+    pid: int | None
+    started: str
+    host: str
+    boot: str
+    pid_space: str
+
+
+def assign_instance(db: Database, job: Origin, process: Process) -> None:
     """Record that a process started or continues in a session; it leaves its previous session."""
     seen = """
         INSERT INTO instances
@@ -23,18 +35,18 @@ def assign_instance(db: Database, job: Envelope, host: str) -> None:
     """
     parameters = {
         "id": job.instance,
-        "pid": job.number("pid"),
-        "started": job.text("pid_started"),
-        "host": job.text("host") or host,
-        "boot": job.text("boot") or None,
-        "pid_space": job.text("pid_space") or None,
+        "pid": process.pid,
+        "started": process.started,
+        "host": process.host,
+        "boot": process.boot or None,
+        "pid_space": process.pid_space or None,
         "time": job.time,
     }
     db.execute(seen, parameters)
-    note_instance(db, job)
+    note_instance(db, job, process.pid)
 
 
-def note_instance(db: Database, job: Envelope) -> None:
+def note_instance(db: Database, job: Origin, pid: int | None = None) -> None:
     """Record an event of the instance in a session, and choose the instance's session again."""
     sql = """
         INSERT INTO instance_sessions
@@ -54,7 +66,7 @@ def note_instance(db: Database, job: Envelope) -> None:
         "id": f"{job.instance}:{job.session}",
         "session": job.session,
         "instance": job.instance,
-        "pid": job.number("pid"),
+        "pid": pid,
         "time": job.time,
         "time_ns": job.event_time_ns,
     }
@@ -63,7 +75,7 @@ def note_instance(db: Database, job: Envelope) -> None:
         choose_session(db, job.instance)
 
 
-def detach_instance(db: Database, job: Envelope) -> None:
+def detach_instance(db: Database, job: Origin) -> None:
     """Record that the instance left the session; MissingParentError: it never entered it."""
     sql = """
         UPDATE instance_sessions SET
@@ -83,14 +95,14 @@ def detach_instance(db: Database, job: Envelope) -> None:
     choose_session(db, job.instance)
 
 
-def end_is_stored(db: Database, job: Envelope) -> bool:
+def end_is_stored(db: Database, job: Origin) -> bool:
     """Tell whether the SessionEnd of this job, or the other firing of the same event, is stored."""
     sql = "SELECT 1 FROM instance_sessions WHERE id = :id AND detached_time_ns > :before_ns"
     id = f"{job.instance}:{job.session}"
     return db.row(sql, {"id": id, "before_ns": job.event_time_ns - 2 * TWIN_WINDOW_NS}) is not None
 
 
-def lose_instance(db: Database, job: Envelope) -> None:
+def lose_instance(db: Database, job: Origin) -> None:
     """Record that the process is gone: it leaves its session, unless a later event was seen."""
     sql = """
         UPDATE instances SET

@@ -1,10 +1,12 @@
 """Log lines, prompts and skill uses of sessions. They are kept when a session is deleted."""
 
+from typing import NamedTuple
+
 from hivepipe.db.database import Database
-from hivepipe.jobs.envelope import Envelope
+from hivepipe.jobs.origin import Origin
 
 
-def insert_log(db: Database, job: Envelope, level: str, message: str, data: str) -> None:
+def insert_log(db: Database, job: Origin, level: str, message: str, data: str) -> None:
     """Add one line to the session's log."""
     sql = """
         INSERT INTO session_logs (session_id, log_level, message, data, created_at, job_id)
@@ -22,7 +24,7 @@ def insert_log(db: Database, job: Envelope, level: str, message: str, data: str)
     db.execute(sql, parameters)
 
 
-def insert_prompt(db: Database, job: Envelope) -> None:
+def insert_prompt(db: Database, job: Origin, prompt_id: str, prompt: str) -> None:
     """Insert a prompt of the user."""
     sql = """
         INSERT INTO prompts (session_id, prompt_id, prompt, created_at, job_id)
@@ -31,15 +33,25 @@ def insert_prompt(db: Database, job: Envelope) -> None:
     """
     parameters = {
         "session": job.session,
-        "prompt_id": job.text("prompt_id") or None,
-        "prompt": job.text("prompt"),
+        "prompt_id": prompt_id or None,
+        "prompt": prompt,
         "time": job.time,
         "job": job.id,
     }
     db.execute(sql, parameters)
 
 
-def insert_skill_use(db: Database, job: Envelope) -> None:
+class SkillUse(NamedTuple):
+    """One use of a skill; `kind`: tool or command."""
+
+    skill: str
+    kind: str
+    arguments: str
+    success: bool
+    prompt_id: str
+
+
+def insert_skill_use(db: Database, job: Origin, use: SkillUse) -> None:
     """Insert one use of a skill or of a typed command."""
     sql = """
         INSERT INTO skill_uses
@@ -49,12 +61,9 @@ def insert_skill_use(db: Database, job: Envelope) -> None:
     """
     parameters = {
         "session": job.session,
-        "skill": job.text("skill"),
-        "kind": job.text("source"),
-        "arguments": job.text("arguments"),
-        "success": job.payload.get("success") is True,
+        **use._asdict(),
+        "prompt_id": use.prompt_id or None,
         "time": job.time,
         "job": job.id,
-        "prompt_id": job.text("prompt_id") or None,
     }
     db.execute(sql, parameters)

@@ -12,14 +12,14 @@ Otherwise its newest sign decides; a later heartbeat makes a paused session acti
 from hivepipe.db.activity import has_worked_since
 from hivepipe.db.database import Database
 from hivepipe.db.listings import Listings
-from hivepipe.jobs.envelope import Envelope
+from hivepipe.jobs.origin import Origin
 from hivepipe.times import stored_time
 
 ACTIVE, PAUSED, ENDED = "active", "paused", "ended"
 PROCESS_GOES_ON = ("clear", "resume")  # the process continues in another session
 
 
-def note_sign(db: Database, job: Envelope, turn: str, time_ns: int = 0) -> None:
+def note_sign(db: Database, job: Origin, turn: str, time_ns: int = 0) -> None:
     """Record activity of a session, unless newer activity is known."""
     still_ended = "status = 'ended' AND last_end_ns >= :time_ns"
     sql = f"""
@@ -54,7 +54,7 @@ def _status(db: Database, session: str, turn: str, sign_ns: int) -> str:
     return turn
 
 
-def note_turn_end(db: Database, job: Envelope) -> None:
+def note_turn_end(db: Database, job: Origin) -> None:
     """Record when the last turn ended; the newest end counts."""
     sql = """
         UPDATE sessions SET turn_ended_at = :time
@@ -63,7 +63,7 @@ def note_turn_end(db: Database, job: Envelope) -> None:
     db.execute(sql, {"id": job.session, "time": job.time})
 
 
-def note_end(db: Database, job: Envelope, reason: str) -> None:
+def note_end(db: Database, job: Origin, reason: str) -> None:
     """Record that the session ended for one of its instances; the newest end gives the reason."""
     sql = """
         UPDATE sessions SET last_end_ns = :time_ns, last_end_reason = :reason,

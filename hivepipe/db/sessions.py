@@ -1,32 +1,47 @@
 """Sessions, their swarms and their checkpoints. The status of a session: `session_state`."""
 
+from typing import NamedTuple
+
 import orjson
 
 from hivepipe.db.database import Database
 from hivepipe.db.listings import beginning
 from hivepipe.db.session_state import note_sign
 from hivepipe.errors import MissingParentError
-from hivepipe.jobs.envelope import Envelope
+from hivepipe.jobs.origin import Origin
 
 LATEST_NS = (1 << 63) - 1  # a transcript may contain any time
 
 
-def upsert_session(db: Database, job: Envelope) -> bool:
+class Start(NamedTuple):
+    """What a start says about its session; "" is not said.
+
+    `source`: how the session began; "" if the start was derived from another event.
+    """
+
+    swarm: str
+    title: str = ""
+    transcript_path: str = ""
+    model: str = ""
+    source: str = ""
+    client: str = ""
+
+
+def upsert_session(db: Database, job: Origin, start: Start) -> bool:
     """Insert the session, or merge this start into it; False: it was deleted, and stays deleted.
 
     A new session creates its swarm. The swarm of an existing session is not created again, so that
     a deleted one stays deleted.
     """
-    source = job.text("source") or None
-    if source:
+    if start.source:
         db.execute("DELETE FROM deleted_sessions WHERE id = :id", {"id": job.session})
     elif is_deleted(db, job.session):
         return False
     if session_exists(db, job.session):
-        _touch_swarm(db, job)
+        _touch_swarm(db, job, start.swarm)
     else:
-        _insert_swarm(db, job)
-    state_ns = _sign_ns(job, source)
+        _insert_swarm(db, job, start.swarm)
+    state_ns = _sign_ns(job, start.source)
     known = db.row("SELECT * FROM sessions WHERE id = :id", {"id": job.session})
     sql = """
         INSERT INTO sessions (id, swarm_id, swarm_name, status, metadata, created_at, updated_at,
@@ -44,12 +59,12 @@ def upsert_session(db: Database, job: Envelope) -> bool:
     """
     parameters = {
         "id": job.session,
-        "swarm": job.text("swarm"),
+        "swarm": start.swarm,
         "swarm_name": job.project.rsplit("/", 1)[-1],
         "time": job.time,
         "project": job.project,
         "time_ns": state_ns,
-        **_merge_start(dict(known) if known else {}, job),
+        **_merge_start(dict(known) if known else {}, job, start),
     }
     db.execute(sql, parameters)
     if state_ns:
@@ -57,7 +72,7 @@ def upsert_session(db: Database, job: Envelope) -> bool:
     return True
 
 
-def _sign_ns(job: Envelope, source: str | None) -> int:
+def _sign_ns(job: Origin, source: str) -> int:
     """Return the time at which this start shows that the session works; 0: it does not show it.
 
     A start that was derived from another event must not outweigh that event. After a compaction the
@@ -68,20 +83,17 @@ def _sign_ns(job: Envelope, source: str | None) -> int:
     return job.event_time_ns if source else job.event_time_ns - 1
 
 
-def _merge_start(known: dict[str, object], job: Envelope) -> dict[str, object]:
+def _merge_start(known: dict[str, object], job: Origin, start: Start) -> dict[str, object]:
     """Return the session's columns merged with one more start; starts may come in any order.
 
     Per field, the value of the newest SessionStart that had one; the source is that of the oldest
     start, because it says how the session began. A start derived from another event has the time 0,
     so that any SessionStart outweighs it.
     """
-    time_ns = job.event_time_ns if job.text("source") else 0
+    time_ns = job.event_time_ns if start.source else 0
     row = {"metadata": known.get("metadata"), **{column: known.get(column) for column in _STARTS}}
-    for column, key in _STARTS.items():
-        if column == "source":
-            _say(row, column, job.text(key), -time_ns)
-        else:
-            _say(row, column, job.text(key), time_ns)
+    for column, field in _STARTS.items():
+        _say(row, column, getattr(start, field), -time_ns if column == "source" else time_ns)
     return row
 
 
@@ -118,7 +130,7 @@ def describe_session(db: Database, session: str, column: str, value: str, order:
 
 CLAUDE_CODE = "claude-code"  # the client of a session that names none
 
-# column -> field of a start
+# column -> field of Start
 _STARTS = {
     "objective": "title",
     "transcript_path": "transcript_path",
@@ -128,28 +140,28 @@ _STARTS = {
 }
 
 
-def _insert_swarm(db: Database, job: Envelope) -> None:
+def _insert_swarm(db: Database, job: Origin, swarm: str) -> None:
     sql = """
         INSERT INTO swarms (id, name, status, created_at, updated_at)
         VALUES (:id, :name, 'active', :time, :time)
         ON CONFLICT (id) DO NOTHING
     """
     name = job.project.rsplit("/", 1)[-1]
-    db.execute(sql, {"id": job.text("swarm"), "name": name, "time": job.time})
-    _touch_swarm(db, job)
+    db.execute(sql, {"id": swarm, "name": name, "time": job.time})
+    _touch_swarm(db, job, swarm)
 
 
-def _touch_swarm(db: Database, job: Envelope) -> None:
+def _touch_swarm(db: Database, job: Origin, swarm: str) -> None:
     sql = """
         UPDATE swarms SET
           created_at = CASE WHEN created_at < :time THEN created_at ELSE :time END,
           updated_at = CASE WHEN updated_at > :time THEN updated_at ELSE :time END
         WHERE id = :id
     """
-    db.execute(sql, {"id": job.text("swarm"), "time": job.time})
+    db.execute(sql, {"id": swarm, "time": job.time})
 
 
-def require_session(db: Database, job: Envelope) -> bool:
+def require_session(db: Database, job: Origin) -> bool:
     """Tell whether the session exists. False: it was deleted. MissingParentError: not there yet."""
     if session_exists(db, job.session):
         return True
@@ -205,7 +217,7 @@ def open_processes(db: Database, host: str) -> list[tuple[int, str]]:
     return [(row["pid"] or 0, row["pid_started"] or "") for row in found]
 
 
-def save_checkpoint(db: Database, job: Envelope) -> None:
+def save_checkpoint(db: Database, job: Origin, kind: str, trigger: str) -> None:
     """Write checkpoint_data; the newest event counts.
 
     `operationCount` is the sum over the session's instances, so that the order in which the counts
@@ -215,8 +227,8 @@ def save_checkpoint(db: Database, job: Envelope) -> None:
         "timestamp": job.time,
         "savedBy": job.instance,
         "operationCount": _operations(db, job.session),
-        "checkpointType": job.text("type"),
-        "trigger": job.text("trigger"),
+        "checkpointType": kind,
+        "trigger": trigger,
     }
     newer = """
         UPDATE sessions SET checkpoint_data = :data, checkpoint_time_ns = :time_ns,
@@ -253,7 +265,7 @@ def _operations(db: Database, session: str) -> int:
     return int(row["total"]) if row else 0
 
 
-def raise_totals(db: Database, job: Envelope) -> None:
+def raise_totals(db: Database, job: Origin, operations: int, checkpoints: int) -> None:
     """Raise the instance's totals in this session to those of the job.
 
     MissingParentError: the instance is not in the session yet.
@@ -270,8 +282,8 @@ def raise_totals(db: Database, job: Envelope) -> None:
     parameters = {
         "instance": job.instance,
         "session": job.session,
-        "operations": job.number("op_count") or 0,
-        "checkpoints": job.number("checkpoint_count") or 0,
+        "operations": operations,
+        "checkpoints": checkpoints,
         "time": job.time,
     }
     if not db.execute(sql, parameters):

@@ -93,8 +93,6 @@ PRIORITIES = {
     "log_cleanups": 8,
     "prune": 8,
     "reap_sessions": 4,
-    "lose_instance": 5,
-    "record_slot": 9,
     "delete_outdated": 9,
     "raise_alerts": 6,
     "record_alert": 6,

@@ -12,13 +12,14 @@ from hivepipe.errors import BadEnvelopeError, NewerEnvelopeError
 from hivepipe.events.claude_code import valid_id
 from hivepipe.events.job_plan import (
     ENVELOPE_VERSION,
-    PRIORITIES,
     Job,
     Message,
     dumps,
     queue_of,
     utc,
 )
+from hivepipe.jobs.args import priority_of
+from hivepipe.jobs.origin import Origin
 from hivepipe.redact import redact_text
 from hivepipe.times import stored_time
 
@@ -29,23 +30,16 @@ UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 DEEPEST = 10  # ours are less than half as deep; one a thousand deep would crash the reader
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
-    """A decoded job; `session` is "" if the store must find it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Envelope(Origin):
+    """A decoded job with its payload, which the operation's `Args` read.
 
-    id: str
-    operation: str
+    `tier`: which session counts if the event named none: "own" or "any".
+    """
+
     priority: int
     payload: dict[str, Any]
-    session: str
-    instance: str
-    project: str
-    event_time_ns: int
-
-    @property
-    def time(self) -> str:
-        """Return the time of the event in the form of stored times."""
-        return stored_time(self.event_time_ns)
+    tier: str = ""
 
     def text(self, key: str) -> str:
         """Return a text of the payload, or ""."""
@@ -117,21 +111,24 @@ def envelope_of(value: object) -> Envelope:
     metadata = value.get("metadata")
     if not isinstance(metadata, dict):
         raise BadEnvelopeError("no metadata")
+    payload = value.get("payload") or {}
+    if not isinstance(payload, dict):
+        raise BadEnvelopeError("the payload is not an object")
     envelope = Envelope(
         id=value.get("id") or "",
         operation=value.get("operation") or "",
         priority=value.get("priority") or 0,
-        payload=value.get("payload") or {},
+        payload=payload,
         session=metadata.get("session") or "",
         instance=metadata.get("instance") or "",
         project=metadata.get("project") or "",
         event_time_ns=value.get("event_time_ns") or 0,
+        **_of_all(payload),
     )
     wanted = (
         (envelope.id, str),
         (envelope.operation, str),
         (envelope.priority, int),
-        (envelope.payload, dict),
         (envelope.session, str),
         (envelope.instance, str),
         (envelope.project, str),
@@ -147,7 +144,14 @@ def envelope_of(value: object) -> Envelope:
     return envelope
 
 
-def follow_ups(parent: Envelope, jobs: list[Job]) -> list[Message]:
+def _of_all(payload: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that a payload of any operation may have, if they are valid."""
+    wanted = (("periodic", str), ("tier", str), ("slot", int))
+    found = ((name, payload.get(name), kind) for name, kind in wanted)
+    return {name: value for name, value, kind in found if type(value) is kind}
+
+
+def follow_ups(parent: Origin, jobs: list[Job]) -> list[Message]:
     """Return the messages of follow-up jobs.
 
     The id is derived from the parent's id and the job's content. If the parent is executed twice,
@@ -156,7 +160,7 @@ def follow_ups(parent: Envelope, jobs: list[Job]) -> list[Message]:
     return [_follow_up(parent, number, job) for number, job in enumerate(jobs)]
 
 
-def _follow_up(parent: Envelope, number: int, job: Job) -> Message:
+def _follow_up(parent: Origin, number: int, job: Job) -> Message:
     said = f"{parent.id}\0{job.operation}\0{dumps(job.payload)}"
     id = blake2b(said.encode(), digest_size=16).hexdigest()
     return compose(id, job, parent.event_time_ns, number=number, parent=parent)
@@ -168,10 +172,10 @@ def compose(
     event_time_ns: int,
     priority: int = 0,
     number: int = 0,
-    parent: Envelope | None = None,
+    parent: Origin | None = None,
 ) -> Message:
     """Encode a job that no hook made; its session is the parent's, or none."""
-    priority = priority or PRIORITIES[job.operation]
+    priority = priority or priority_of(job.operation)
     envelope = {
         "v": ENVELOPE_VERSION,
         "id": id,

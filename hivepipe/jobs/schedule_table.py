@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from hivepipe.errors import BadEnvelopeError
 from hivepipe.events.job_plan import PRIORITIES, Job, Message, queue_of
+from hivepipe.jobs.args import ARGS
 from hivepipe.jobs.envelope import Envelope, compose
 
 TICK = "tick"
@@ -86,7 +87,8 @@ def tick_of(row: Periodic, slot: int, due_ns: int) -> Message:
 def job_of(tick: Envelope) -> Message:
     """Return the job of a tick; BadEnvelopeError: the tick is invalid."""
     name, operation, slot = tick.text("name"), tick.text("operation"), tick.number("slot")
-    if not _NAME.fullmatch(name) or operation not in PRIORITIES or slot is None or slot < 0:
+    is_known = operation in PRIORITIES or operation in ARGS
+    if not _NAME.fullmatch(name) or not is_known or slot is None or slot < 0:
         raise BadEnvelopeError("the tick names nothing that runs by the clock")
     payload: dict[str, object] = {"periodic": name, "slot": slot, "trigger": BY_THE_CLOCK}
     return compose(f"{name}-{slot}", Job(operation, payload, name), tick.event_time_ns)
@@ -96,29 +98,6 @@ def extra_job(name: str, operation: str, trigger: str, time_ns: int) -> Message:
     """Return a run of a row without a slot."""
     payload: dict[str, object] = {"periodic": name, "trigger": trigger}
     return compose(f"{name}-at-{time_ns}", Job(operation, payload, name), time_ns)
-
-
-def is_periodic(job: Envelope) -> bool:
-    """Tell whether the job is periodic, including extra runs."""
-    return bool(job.text("periodic"))
-
-
-def takes_slot(job: Envelope) -> bool:
-    """Tell whether it is the job of a slot."""
-    return is_periodic(job) and job.number("slot") is not None
-
-
-def cleanup_cause(job: Envelope) -> str:
-    """Return the cleanup trigger this job causes, or "".
-
-    Every tenth checkpoint of an instance triggers it, as in the predecessor.
-    """
-    if job.operation == "end_session":
-        return "session_end"
-    if job.operation in ("finish_agent", "fail_agent") or job.text("launch") == "completed":
-        return "task_complete"
-    count = job.number("checkpoint_count") or 0 if job.operation == "update_instance" else 0
-    return BY_THE_CLOCK if count > 0 and count % CLEANUP_EVERY_CHECKPOINTS == 0 else ""
 
 
 def name_and_slot(job_id: str) -> tuple[str, int] | None:

@@ -4,9 +4,15 @@ from dataclasses import replace
 
 from hivepipe.db import agents
 from hivepipe.db.database import Database
-from hivepipe.errors import BadEnvelopeError
-from hivepipe.events.claude_code import valid_id
-from hivepipe.jobs.envelope import Envelope
+from hivepipe.jobs.origin import Origin
+from hivepipe.operations.families.agents import (
+    Agent,
+    AgentCall,
+    FailAgent,
+    FinishAgent,
+    InsertAgent,
+    StartAgent,
+)
 from hivepipe.operations.sessions import note_event
 
 DEFAULT_TYPE = "general-purpose"
@@ -14,61 +20,54 @@ DEFAULT_MODEL = "default"
 DEFAULT_NAME = "task"
 
 
-def insert_agent(db: Database, job: Envelope) -> None:
+def insert_agent(db: Database, job: Origin, args: InsertAgent) -> None:
     """Record that the Agent tool returned: the agent has finished, or was launched in the
     background.
     """
-    _record(db, job, _call(job, "completed" if job.text("launch") == "completed" else "spawned"))
+    _record(db, job, _call(args, "completed" if args.launch == "completed" else "spawned"))
 
 
-def fail_agent(db: Database, job: Envelope) -> None:
+def fail_agent(db: Database, job: Origin, args: FailAgent) -> None:
     """Record that the Agent tool failed, or that the user interrupted it."""
-    interrupted = "interrupted by the user" if job.payload.get("is_interrupt") is True else ""
-    _record(db, job, replace(_call(job, "failed"), error=job.text("error") or interrupted))
+    interrupted = "interrupted by the user" if args.is_interrupt else ""
+    _record(db, job, replace(_call(args, "failed"), error=args.error or interrupted))
 
 
-def start_agent(db: Database, job: Envelope) -> None:
+def start_agent(db: Database, job: Origin, args: StartAgent) -> None:
     """Record that Claude Code spawned or resumed the agent, or that an event came from it."""
-    _record(db, job, replace(_life(job, "running"), began=True))
+    _record(db, job, replace(_life(args, "running"), began=True))
 
 
-def finish_agent(db: Database, job: Envelope) -> None:
+def finish_agent(db: Database, job: Origin, args: FinishAgent) -> None:
     """Record that the agent finished or failed."""
-    status = "failed" if job.payload.get("failed") is True else "completed"
-    _record(db, job, replace(_life(job, status), error=job.text("error")))
+    status = "failed" if args.failed else "completed"
+    _record(db, job, replace(_life(args, status), error=args.error))
 
 
-def _record(db: Database, job: Envelope, sign: agents.Sign) -> None:
+def _record(db: Database, job: Origin, sign: agents.Sign) -> None:
     agents.record_sign(db, job, sign)
     note_event(db, job)
 
 
-def _call(job: Envelope, status: str) -> agents.Sign:
+def _call(args: AgentCall, status: str) -> agents.Sign:
     return agents.Sign(
-        agent_id=_id(job),
+        agent_id=args.agent_id,
         status=status,
-        type=job.text("type") or DEFAULT_TYPE,
-        name=job.text("description") or DEFAULT_NAME,
-        model=job.text("model") or DEFAULT_MODEL,
-        tool_use_id=job.text("tool_use_id"),
-        tokens=job.number("tokens"),
-        duration_ms=job.number("duration_ms"),
+        type=args.type or DEFAULT_TYPE,
+        name=args.description or DEFAULT_NAME,
+        model=args.model or DEFAULT_MODEL,
+        tool_use_id=args.tool_use_id,
+        tokens=args.tokens,
+        duration_ms=args.duration_ms,
     )
 
 
-def _life(job: Envelope, status: str) -> agents.Sign:
+def _life(args: Agent, status: str) -> agents.Sign:
     return agents.Sign(
-        agent_id=_id(job),
+        agent_id=args.agent_id,
         status=status,
-        type=job.text("type"),
+        type=args.type,
         type_is_claudes=True,
-        tokens=job.number("tokens"),
-        duration_ms=job.number("duration_ms"),
+        tokens=args.tokens,
+        duration_ms=args.duration_ms,
     )
-
-
-def _id(job: Envelope) -> str:
-    id = valid_id(job.text("agent_id"))
-    if not id:
-        raise BadEnvelopeError("agent_id is not a valid id")
-    return id

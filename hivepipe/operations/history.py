@@ -4,25 +4,27 @@ import orjson
 
 from hivepipe.db import history, sessions
 from hivepipe.db.database import Database
-from hivepipe.jobs.envelope import Envelope
+from hivepipe.jobs.origin import Origin
+from hivepipe.operations.families.history import RecordGoal, RecordNotice, RecordPrompt, RecordSkill
+from hivepipe.operations.families.sessions import InsertLog
 from hivepipe.operations.sessions import note_event
 
 
-def insert_log(db: Database, job: Envelope) -> None:
+def insert_log(db: Database, job: Origin, args: InsertLog) -> None:
     """Log a checkpoint with its tool and file."""
     data = {
-        "trigger": job.text("trigger"),
-        "file_path": job.text("file_path"),
+        "trigger": args.trigger,
+        "file_path": args.file_path,
         "instance": job.instance,
     }
-    message = f"Auto-checkpoint: {job.text('trigger')}"
+    message = f"Auto-checkpoint: {args.trigger}"
     history.insert_log(db, job, "INFO", message, orjson.dumps(data).decode())
 
 
-def record_goal(db: Database, job: Envelope) -> None:
+def record_goal(db: Database, job: Origin, args: RecordGoal) -> None:
     """Log a compaction with its task; the briefing repeats both."""
-    data = {"trigger": job.text("trigger"), "task": job.text("task_id"), "instance": job.instance}
-    message = f"Compaction: {job.text('trigger') or 'unknown'}"
+    data = {"trigger": args.trigger, "task": args.task_id, "instance": job.instance}
+    message = f"Compaction: {args.trigger or 'unknown'}"
     history.insert_log(db, job, "INFO", message, orjson.dumps(data).decode())
 
 
@@ -38,22 +40,28 @@ _NOTICES = {
 }
 
 
-def record_notice(db: Database, job: Envelope) -> None:
+def record_notice(db: Database, job: Origin, args: RecordNotice) -> None:
     """Log a notice of Claude Code with its text."""
-    kind = job.text("kind")
-    level, words = _NOTICES.get(kind, ("INFO", kind))
-    data = {"notice": kind, "instance": job.instance}
-    message = f"{words}: {job.text('text')}"
+    level, words = _NOTICES.get(args.kind, ("INFO", args.kind))
+    data = {"notice": args.kind, "instance": job.instance}
+    message = f"{words}: {args.text}"
     history.insert_log(db, job, level, message, orjson.dumps(data).decode())
 
 
-def record_prompt(db: Database, job: Envelope) -> None:
+def record_prompt(db: Database, job: Origin, args: RecordPrompt) -> None:
     """Store the user's prompt."""
-    history.insert_prompt(db, job)
+    history.insert_prompt(db, job, args.prompt_id, args.prompt)
 
 
-def record_skill(db: Database, job: Envelope) -> None:
+def record_skill(db: Database, job: Origin, args: RecordSkill) -> None:
     """Store one use of a skill, which also shows that the session is active."""
     if sessions.require_session(db, job):
         note_event(db, job)
-    history.insert_skill_use(db, job)
+    use = history.SkillUse(
+        skill=args.skill,
+        kind=args.source,
+        arguments=args.arguments,
+        success=args.success,
+        prompt_id=args.prompt_id,
+    )
+    history.insert_skill_use(db, job, use)

@@ -1,4 +1,4 @@
-"""A handler that is imported at its first use.
+"""A handler that is imported at its first use, and called with the arguments of its operation.
 
 The direct path starts a process for one event, and would otherwise import modules that it does not
 use: Redis' client, HTTP, language models. Long-lived processes load all handlers when they start,
@@ -7,10 +7,33 @@ so that an upgrade on disk does not change them.
 
 from collections.abc import Callable, Iterable
 from importlib import import_module
+from typing import Any
+
+from hivepipe.jobs.args import Args
+from hivepipe.jobs.envelope import Envelope
+
+
+class Handler:
+    """The handler of an operation: a function of a database or a workplace, origin and args."""
+
+    def __init__(self, args: type[Args]) -> None:
+        """Keep the declaration; nothing is imported yet."""
+        self.args = args
+        self._module, _, self._function = args.handler.rpartition(".")
+
+    def load(self) -> Callable[..., None]:
+        """Import the handler and return it."""
+        module = import_module(f"{__package__}.{self._module}")
+        handler: Callable[..., None] = getattr(module, self._function)
+        return handler
+
+    def __call__(self, place: Any, job: Envelope) -> None:
+        """Call the handler with the job's arguments; BadEnvelopeError: they are not valid."""
+        self.load()(place, job, self.args.read(job.payload))
 
 
 class Deferred:
-    """A handler, named as `module.function` of this package."""
+    """A handler that reads the envelope itself, named as `module.function` of this package."""
 
     def __init__(self, name: str) -> None:
         """Store the name; nothing is imported yet."""
@@ -28,7 +51,7 @@ class Deferred:
 
 
 def load_all(handlers: Iterable[object]) -> None:
-    """Import the deferred handlers among these."""
+    """Import these handlers."""
     for handler in handlers:
-        if isinstance(handler, Deferred):
+        if isinstance(handler, Handler | Deferred):
             handler.load()

@@ -9,40 +9,18 @@ from hivepipe.db.database import Database
 from hivepipe.db.forget import is_forgotten
 from hivepipe.db.legacy_rows import import_row
 from hivepipe.db.sessions import newest_open_session
-from hivepipe.errors import UnknownOperationError
+from hivepipe.errors import BadEnvelopeError, UnknownOperationError
+from hivepipe.jobs.args import ARGS
 from hivepipe.jobs.envelope import Envelope
-from hivepipe.operations import agents, history, sessions, slots, tasks, usage
+from hivepipe.operations import declared, slots, usage
 from hivepipe.operations.lazy_handler import Deferred
 
-
-def _do_nothing(_db: Database, _job: Envelope) -> None:
-    """Do nothing; `execute` records the job's id."""
-
-
 HANDLERS: dict[str, Callable[[Database, Envelope], None]] = {
-    "probe": _do_nothing,
-    "start_session": sessions.start_session,
-    "activate_session": sessions.activate_session,
-    "pause_session": sessions.pause_session,
-    "end_session": sessions.end_session,
-    "update_checkpoint": sessions.update_checkpoint,
-    "update_instance": sessions.update_instance,
-    "assign_task": tasks.assign_task,
-    "insert_agent": agents.insert_agent,
-    "fail_agent": agents.fail_agent,
-    "start_agent": agents.start_agent,
-    "finish_agent": agents.finish_agent,
-    "insert_log": history.insert_log,
-    "record_notice": history.record_notice,
-    "record_goal": history.record_goal,
+    **declared.HANDLERS,
     "enter_profile": Deferred("profiles.enter_profile"),
     "sync_identity": Deferred("profiles.sync_identity"),
-    "record_prompt": history.record_prompt,
-    "record_skill": history.record_skill,
     "record_usage": usage.record_usage,
     "record_status": Deferred("hive.record_status"),
-    "lose_instance": sessions.lose_instance,
-    "record_slot": slots.record_slot,
     "delete_outdated": Deferred("prune.delete_outdated"),
     "record_alert": Deferred("alerts.record_alert"),
     "import_row": import_row,
@@ -53,11 +31,9 @@ HANDLERS: dict[str, Callable[[Database, Envelope], None]] = {
 
 # Operations whose rows belong to no session, or that name it themselves.
 _OF_NO_SESSION = (
-    "probe",
+    *(name for name, args in ARGS.items() if args.of_no_session),
     "record_usage",
     "record_status",
-    "lose_instance",
-    "record_slot",
     "delete_outdated",
     "record_alert",
     "count_dropped",
@@ -94,6 +70,15 @@ def _session_of(db: Database, job: Envelope) -> str:
     instance into the session of another.
     """
     found = session_of_instance(db, job.instance)
-    if not found and job.text("tier") == "any":
+    if not found and job.tier == "any":
         found = newest_open_session(db, job.project)
     return found
+
+
+def cleanup_cause(job: Envelope) -> str:
+    """Return the trigger of the cleanup that follows from a committed job, or ""."""
+    args = ARGS.get(job.operation)
+    try:
+        return args.read(job.payload).cleanup_cause() if args else ""
+    except BadEnvelopeError:  # applied before, with other arguments
+        return ""

@@ -11,10 +11,12 @@ from contextlib import ExitStack, closing, contextmanager
 from hivepipe.db import slots
 from hivepipe.db.database import Database
 from hivepipe.db.location import database_path
-from hivepipe.errors import BadEnvelopeError, LockHeldError, StoreError
+from hivepipe.errors import LockHeldError, StoreError
 from hivepipe.events.job_plan import Job, Message
 from hivepipe.jobs.envelope import Envelope
-from hivepipe.jobs.schedule_table import BY_THE_CLOCK, extra_job, job_of, takes_slot
+from hivepipe.jobs.origin import Origin
+from hivepipe.jobs.schedule_table import BY_THE_CLOCK, extra_job, job_of
+from hivepipe.operations.families.upkeep import RecordSlot
 from hivepipe.operations.workplace import Workplace
 from hivepipe.stack.lock import locked_file, runtime_for
 
@@ -39,26 +41,26 @@ def job_due(db: Database | None, tick: Envelope) -> Message | None:
     return extra_job(name, tick.text("operation"), BY_THE_CLOCK, tick.event_time_ns)
 
 
-def record_own_slot(db: Database, job: Envelope) -> None:
+def record_own_slot(db: Database, job: Origin) -> None:
     """Record the slot of a periodic job, in the transaction of its effect."""
-    if takes_slot(job):
-        slots.record_slot(db, job.text("periodic"), job.payload["slot"], time.time_ns())
+    if job.periodic and job.slot is not None:
+        slots.record_slot(db, job.periodic, job.slot, time.time_ns())
 
 
 @contextmanager
-def turn(workplace: Workplace, job: Envelope) -> Iterator[bool]:
+def turn(workplace: Workplace, job: Origin) -> Iterator[bool]:
     """Surround slow work; yield False if its slot was executed, or is being executed.
 
     Redis may lose a job that a worker executes, and the scheduler then enqueues it again.
     """
-    if not takes_slot(job):
+    if not job.periodic or job.slot is None:
         yield True
         return
-    name = job.text("periodic")
+    name = job.periodic
     with ExitStack() as held:
         try:
             held.enter_context(locked_file(f"{runtime_for(workplace.home)}/{name}.turn", 0))
-            is_due = not _is_executed(workplace.home, name, job.payload["slot"])
+            is_due = not _is_executed(workplace.home, name, job.slot)
         except LockHeldError:
             is_due = False
         yield is_due
@@ -75,7 +77,7 @@ def _is_executed(home: str, name: str, slot: int) -> bool:
         return False
 
 
-def _record_executed(workplace: Workplace, job: Envelope) -> None:
+def _record_executed(workplace: Workplace, job: Origin) -> None:
     """Record the slot in the store; if that fails, hand back a job that does it."""
     path = database_path(workplace.home)
     try:
@@ -85,19 +87,11 @@ def _record_executed(workplace: Workplace, job: Envelope) -> None:
         workplace.hand_back(job, [_slot_job(job)])
 
 
-def _slot_job(job: Envelope) -> Job:
-    name = job.text("periodic")
-    payload: dict[str, object] = {
-        "name": name,
-        "opened": job.payload["slot"],
-        "executed_ns": time.time_ns(),
-    }
-    return Job("record_slot", payload, name)
+def _slot_job(job: Origin) -> Job:
+    said = RecordSlot(name=job.periodic, opened=job.slot or 0, executed_ns=time.time_ns())
+    return said.job(job.periodic)
 
 
-def record_slot(db: Database, job: Envelope) -> None:
+def record_slot(db: Database, _job: Origin, args: RecordSlot) -> None:
     """Record a slot whose job ran outside the store."""
-    slot, executed_ns = job.number("opened"), job.number("executed_ns")
-    if slot is None or executed_ns is None:
-        raise BadEnvelopeError("no slot")
-    slots.record_slot(db, job.text("name"), slot, executed_ns)
+    slots.record_slot(db, args.name, args.opened, args.executed_ns)

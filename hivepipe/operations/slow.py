@@ -106,4 +106,10 @@ def at_once(home: str) -> Iterator[Workplace]:
 
 def asked(operation: str) -> Envelope:
     """Return a job that was not enqueued; jobs that it hands back derive their ids from its id."""
-    return Envelope(uuid.uuid4().hex, operation, 8, {}, "", "", "", time.time_ns())
+    return Envelope(
+        id=uuid.uuid4().hex,
+        operation=operation,
+        event_time_ns=time.time_ns(),
+        priority=8,
+        payload={},
+    )

@@ -11,13 +11,14 @@ from hivepipe.db import tasks
 from hivepipe.db.database import Database, opened
 from hivepipe.db.location import database_path
 from hivepipe.db.sessions import sessions_like
-from hivepipe.errors import BadEnvelopeError, StoreError, TaskError
+from hivepipe.errors import StoreError, TaskError
 from hivepipe.events.claude_code import valid_id
 from hivepipe.events.job_plan import utc
 from hivepipe.guard import task_files
 from hivepipe.home import read_small
-from hivepipe.jobs.envelope import Envelope
+from hivepipe.jobs.origin import Origin
 from hivepipe.operations.briefing_files import BriefingFiles
+from hivepipe.operations.families.history import AssignTask
 from hivepipe.redact import redact_text
 from hivepipe.times import now
 
@@ -26,13 +27,10 @@ _OR_UNKNOWN = " (if it was given to a session that has not been heard of yet, ad
 FORM_OF_IDS = "up to 128 letters, digits, '.', '_', '-'"
 
 
-def assign_task(db: Database, job: Envelope) -> None:
+def assign_task(db: Database, job: Origin, args: AssignTask) -> None:
     """Assign a task to a session that was started with it; an unknown task is added."""
-    task = valid_id(job.text("task_id"))
-    if not task:
-        raise BadEnvelopeError("task_id is not a valid id")
-    tasks.add_task(db, task, "", job.time)
-    tasks.assign_task(db, task, job.session, job.time, job.event_time_ns)
+    tasks.add_task(db, args.task_id, "", job.time)
+    tasks.assign_task(db, args.task_id, job.session, job.time, job.event_time_ns)
 
 
 class TaskBoard:

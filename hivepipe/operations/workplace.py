@@ -8,6 +8,7 @@ from hivepipe.errors import StoppedError
 from hivepipe.events.job_plan import Job
 from hivepipe.home import Place, read_record
 from hivepipe.jobs.envelope import Envelope
+from hivepipe.jobs.origin import Origin
 
 LONGEST_SETTLE_SECS = 600.0
 
@@ -18,7 +19,7 @@ class Workplace:
 
     home: str
     address: str
-    hand_back: Callable[[Envelope, list[Job]], None]  # returns when the jobs are safe
+    hand_back: Callable[[Origin, list[Job]], None]  # returns when the jobs are safe
     stop_requested: Callable[[], bool] = lambda: False
 
     def check_stop(self) -> None:

@@ -8,7 +8,8 @@ import redis
 from hivepipe.events.claude_code import valid_id
 from hivepipe.events.job_plan import Job
 from hivepipe.home import Place
-from hivepipe.jobs.envelope import Envelope, compose
+from hivepipe.jobs.envelope import compose
+from hivepipe.jobs.origin import Origin
 from hivepipe.orchestrator import records
 from hivepipe.orchestrator.folder import Hive
 from hivepipe.orchestrator.status import Status
@@ -31,7 +32,13 @@ def tell(place: Place, hive: Hive, worker: Worker, status: Status) -> None:
     said = f"{worker.id}\0{status.changed_ns}\0{status.digest}"
     id = blake2b(said.encode(), digest_size=16).hexdigest()
     session = valid_id(worker.card().session)
-    origin = Envelope(id, job.operation, 0, {}, session, "", place.project, status.changed_ns)
+    origin = Origin(
+        id=id,
+        operation=job.operation,
+        event_time_ns=status.changed_ns,
+        session=session,
+        project=place.project,
+    )
     message = compose(id, job, status.changed_ns, parent=origin)
     try:
         if answers(place.socket):

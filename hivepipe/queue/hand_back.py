@@ -3,19 +3,19 @@
 from redis import Redis
 
 from hivepipe.events.job_plan import Job, Message
-from hivepipe.jobs.envelope import Envelope, follow_ups
-from hivepipe.jobs.schedule_table import is_periodic
+from hivepipe.jobs.envelope import follow_ups
+from hivepipe.jobs.origin import Origin
 from hivepipe.queue.connection import ACCEPTED_KEY, PERIODIC_KEY, send
 
 PUSH_SECS = 2.0
 
 
-def hand_back(connection: Redis, address: str, parent: Envelope, jobs: list[Job]) -> None:
+def hand_back(connection: Redis, address: str, parent: Origin, jobs: list[Job]) -> None:
     """Enqueue the jobs under ids made from the parent's id.
 
     RefusedError: the jobs may not have arrived.
     """
-    counter = PERIODIC_KEY if is_periodic(parent) else ACCEPTED_KEY
+    counter = PERIODIC_KEY if parent.periodic else ACCEPTED_KEY
     send(connection, address, follow_ups(parent, jobs), PUSH_SECS, counter)
 
 

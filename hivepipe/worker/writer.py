@@ -33,10 +33,11 @@ from hivepipe.guard.shared_root import look_at_shared_root
 from hivepipe.jobs import retry
 from hivepipe.jobs.envelope import Envelope, redacted
 from hivepipe.jobs.process_log import about_job
-from hivepipe.jobs.schedule_table import CLEANUP, TICK, cleanup_cause, job_of
+from hivepipe.jobs.schedule_table import CLEANUP, TICK, job_of
 from hivepipe.operations.briefing_files import BriefingFiles
 from hivepipe.operations.heartbeats import Heartbeats
 from hivepipe.operations.late_notes import take_in_notes
+from hivepipe.operations.registry import cleanup_cause
 from hivepipe.operations.slots import job_due
 from hivepipe.operations.slow import HERE, SLOW_OPERATIONS, execute_slow, load_slow, load_writes
 from hivepipe.operations.workplace import Workplace, settle_secs

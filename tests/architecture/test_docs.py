@@ -16,6 +16,7 @@ from hivepipe.cli.command_table import COMMANDS, GROUPS
 from hivepipe.cli.main import commands, main
 from hivepipe.config.setting_table import SETTINGS
 from hivepipe.events.job_plan import PRIORITIES, queue_of
+from hivepipe.jobs.args import ARGS, priority_of
 from hivepipe.jobs.schedule_table import PERIODIC
 from hivepipe.operations.registry import HANDLERS
 from hivepipe.operations.slow import HERE, SLOW_OPERATIONS
@@ -231,11 +232,11 @@ def test_the_page_says_which_settings_no_variable_sets() -> None:
 # ---- architecture
 
 
-@pytest.mark.parametrize("operation", PRIORITIES)
+@pytest.mark.parametrize("operation", {**PRIORITIES, **ARGS})
 def test_every_operation_has_a_handler_and_is_described(operation: str) -> None:
     assert (operation in HANDLERS) != (operation in SLOW_OPERATIONS)
     rows = {row[0].strip("`"): row for row in cells(ARCHITECTURE, "## Jobs")}
-    priority = PRIORITIES[operation]
+    priority = priority_of(operation)
     slow = SLOW_OPERATIONS.get(operation)
     handed_on = f", {slow.queue}" if slow and slow.queue != HERE else ""
     queue = f"{queue_of(priority)}{handed_on}"
@@ -244,7 +245,7 @@ def test_every_operation_has_a_handler_and_is_described(operation: str) -> None:
 
 def test_no_operation_is_described_that_nothing_plans_or_handles() -> None:
     rows = [row[0].strip("`") for row in cells(ARCHITECTURE, "## Jobs")]
-    assert set(rows) == set(PRIORITIES) == {*HANDLERS, *SLOW_OPERATIONS}
+    assert set(rows) == {*PRIORITIES, *ARGS} == {*HANDLERS, *SLOW_OPERATIONS}
 
 
 def test_periodic_jobs_are_described() -> None:

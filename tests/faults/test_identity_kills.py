@@ -162,7 +162,16 @@ class Session:
         self.handed_back: list[tuple[Envelope, list[Job]]] = []
         self.workplace = Workplace(folders.home, "", lambda *said: self.handed_back.append(said))
         said = {"profile_id": "ada", "folder": str(folders.file.parent), "swarm": "s"}
-        self.start = Envelope("j1", "sync_profile", 5, said, "s1", "i1", "/p", 2 * 10**18)
+        self.start = Envelope(
+            id="j1",
+            operation="sync_profile",
+            priority=5,
+            payload=said,
+            session="s1",
+            instance="i1",
+            project="/p",
+            event_time_ns=2 * 10**18,
+        )
         self.end = changed(self.start, id="j2", operation="finish_process")
 
     def prepare(self) -> None:

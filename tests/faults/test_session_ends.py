@@ -182,7 +182,11 @@ class Product:
             self.reaped.clear()
             self.time_ns += 120 * 10**9
             slot = Envelope(
-                f"reap-{self.time_ns}", "reap_sessions", 4, {}, "", "", "", self.time_ns
+                id=f"reap-{self.time_ns}",
+                operation="reap_sessions",
+                priority=4,
+                payload={},
+                event_time_ns=self.time_ns,
             )
             reaper.reap_sessions(Workplace(str(self.home), "", self._follow), slot)
             if not self.reaped:
@@ -336,7 +340,14 @@ def test_an_end_that_nothing_followed_from_is_found_by_the_reaper(product: Produ
     for step in ("start A", "start B", "kill A", "end B"):
         found.deliver(found.messages(step))
     assert found.session()["status"] == "active"
-    job = Envelope("lost", "lose_instance", 5, {}, "", "instance-a", "", found.time_ns)
+    job = Envelope(
+        id="lost",
+        operation="lose_instance",
+        priority=5,
+        payload={},
+        instance="instance-a",
+        event_time_ns=found.time_ns,
+    )
     assert found._execute(job)
     assert found.session()["status"] == "ended"
     assert not found.followed
@@ -354,7 +365,16 @@ def test_the_migration_leaves_ended_sessions_ended(tmp_path: Path) -> None:
                VALUES (:id, 'ended', 'active', 41, 42, 42)""",
             {"id": SESSION},
         )
-        job = Envelope("j", "activate_session", 1, {}, SESSION, "instance-a", CWD, FIRST_NS)
+        job = Envelope(
+            id="j",
+            operation="activate_session",
+            priority=1,
+            payload={},
+            session=SESSION,
+            instance="instance-a",
+            project=CWD,
+            event_time_ns=FIRST_NS,
+        )
         with db.transaction():
             execute(db, job)
         row = db.row("SELECT status, ended_at FROM sessions", {})

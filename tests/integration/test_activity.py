@@ -164,7 +164,16 @@ def test_a_heartbeat_and_the_end_of_a_turn_in_any_order(
 
     def job(operation: str, at: int, **payload: Any) -> Envelope:
         time_ns = first_ns + at * 10**9
-        return Envelope(f"{operation}", operation, 1, payload, SESSION, "i-1", "/shop", time_ns)
+        return Envelope(
+            id=f"{operation}",
+            operation=operation,
+            priority=1,
+            payload=payload,
+            session=SESSION,
+            instance="i-1",
+            project="/shop",
+            event_time_ns=time_ns,
+        )
 
     with closing(Database(tmp_path / "hive.db")) as db, db.transaction():
         execute(db, job("start_session", 0, swarm="s", source="startup"))

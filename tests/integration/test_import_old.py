@@ -539,7 +539,16 @@ def test_a_row_that_breaks_a_rule_of_the_store_costs_no_other_row(private_home: 
 
 
 def test_an_agent_that_came_without_times_gets_those_of_its_next_sign() -> None:
-    job = Envelope("1" * 32, "finish_agent", 5, {}, "old-1", "i", "/shop", 1_763_690_400 * 10**9)
+    job = Envelope(
+        id="1" * 32,
+        operation="finish_agent",
+        priority=5,
+        payload={},
+        session="old-1",
+        instance="i",
+        project="/shop",
+        event_time_ns=1_763_690_400 * 10**9,
+    )
     names = (
         "name type model tool_use_id created_at last_active completed_at began_at metadata error"
     )

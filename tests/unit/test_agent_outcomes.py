@@ -38,7 +38,16 @@ def db(tmp_path: Path) -> Iterator[Database]:
 def tell(db: Database, operation: str, at_ns: int = AT_NS, agent: str = "a1", **said: Any) -> None:
     payload = {"agent_id": agent, "swarm": "swarm-1", **said}
     id = f"{operation}-{agent}-{at_ns}"
-    job = Envelope(id, operation, 5, payload, SESSION, "instance-a", "/shop", at_ns)
+    job = Envelope(
+        id=id,
+        operation=operation,
+        priority=5,
+        payload=payload,
+        session=SESSION,
+        instance="instance-a",
+        project="/shop",
+        event_time_ns=at_ns,
+    )
     with db.transaction():
         execute(db, job)
 

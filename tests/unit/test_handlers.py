@@ -5,12 +5,14 @@ import sys
 
 import pytest
 
-from hivepipe.operations.lazy_handler import Deferred
+from hivepipe.operations.lazy_handler import Deferred, Handler
 from hivepipe.operations.registry import HANDLERS
 from hivepipe.operations.slow import SLOW_OPERATIONS
 
 EVERY = {**HANDLERS, **{name: slow.handler for name, slow in SLOW_OPERATIONS.items()}}
-DEFERRED = {name: handler for name, handler in EVERY.items() if isinstance(handler, Deferred)}
+DEFERRED = {
+    name: handler for name, handler in EVERY.items() if isinstance(handler, Deferred | Handler)
+}
 
 
 @pytest.mark.parametrize("operation", DEFERRED)

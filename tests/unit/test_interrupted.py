@@ -21,7 +21,7 @@ INSTANCE = "instance-1700000000-0123abcd"
 NOW_NS = time.time_ns()
 CALLED_NS = NOW_NS - 3 * SETTLED_NS
 IDLE_NS = (NOW_NS - 2 * SETTLED_NS) // 10**6 * 10**6
-JOB = Envelope("reap-1", "reap_sessions", 4, {}, "", "", "", NOW_NS)
+JOB = Envelope(id="reap-1", operation="reap_sessions", priority=4, payload={}, event_time_ns=NOW_NS)
 
 
 @pytest.fixture

@@ -12,13 +12,11 @@ from hivepipe.jobs.schedule_table import (
     TICK,
     Periodic,
     extra_job,
-    is_periodic,
     job_of,
     name_and_slot,
     next_due,
     runs_by_the_clock,
     slot_at,
-    takes_slot,
     tick_of,
 )
 from hivepipe.operations.registry import HANDLERS
@@ -46,8 +44,8 @@ def test_a_tick_becomes_one_job_named_by_its_slot() -> None:
     assert message.id == "reaper-7"
     job = read_envelope(message.envelope)
     assert (job.id, job.operation, job.event_time_ns) == ("reaper-7", "cleanup_agents", NOW_NS)
-    assert is_periodic(job)
-    assert takes_slot(job)
+    assert job.periodic == "reaper"
+    assert job.takes_slot
     assert job.session == ""
     assert message.queue == queue_of(PRIORITIES["cleanup_agents"])
 
@@ -57,8 +55,8 @@ def test_an_extra_run_has_an_id_of_its_own_and_takes_no_slot() -> None:
     job = read_envelope(message.envelope)
     assert (job.id, job.operation) == (f"reaper-at-{NOW_NS}", "cleanup_agents")
     assert job.text("trigger") == "session_end"
-    assert is_periodic(job)
-    assert not takes_slot(job)
+    assert job.periodic == "reaper"
+    assert not job.takes_slot
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,16 @@ def db(home: Path) -> Iterator[Database]:
 def tell(db: Database, operation: str, minute: int, session: str = "s-1", **said: Any) -> None:
     at_ns = AT_NS + minute * MINUTE_NS
     payload = {"swarm": "swarm-1", **said}
-    job = Envelope(f"{operation}-{at_ns}", operation, 1, payload, session, "i-1", "/shop", at_ns)
+    job = Envelope(
+        id=f"{operation}-{at_ns}",
+        operation=operation,
+        priority=1,
+        payload=payload,
+        session=session,
+        instance="i-1",
+        project="/shop",
+        event_time_ns=at_ns,
+    )
     with db.transaction():
         execute(db, job)
 

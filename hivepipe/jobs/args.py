@@ -1,0 +1,146 @@
+"""The arguments of operations: one frozen type per operation, which is also its declaration.
+
+    class EndSession(Args, operation="end_session", handler="sessions.end_session"):
+        reason: str = ""
+
+The fields are those of the payload, by name. `read` checks them: a missing field and null are the
+default, an unknown field is ignored, so that jobs of other releases can be read.
+"""
+
+from collections.abc import Mapping
+from types import UnionType
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, dataclass_transform, get_origin
+
+from hivepipe.errors import BadEnvelopeError
+from hivepipe.events.claude_code import valid_id
+from hivepipe.events.job_plan import PRIORITIES, Job
+
+Id = Annotated[str, valid_id]
+
+
+class Every(NamedTuple):
+    """The schedule of a periodic operation; `why` is what is missed if it does not run.
+
+    `stands_in_for`: a worker that does this itself; the job runs only while there is none.
+    """
+
+    interval_secs: int
+    name: str
+    why: str
+    stands_in_for: str = ""
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+class Args:
+    """Base of all arguments; a subclass with an `operation` declares it."""
+
+    operation: ClassVar[str] = ""
+    handler: ClassVar[str] = ""
+    priority: ClassVar[int] = 0
+    queue: ClassVar[str | None] = None
+    of_no_session: ClassVar[bool] = False
+    every: ClassVar[Every | None] = None
+    _types: ClassVar[dict[str, tuple[type, ...]]] = {}
+    _ids: ClassVar[frozenset[str]] = frozenset()
+    _required: ClassVar[frozenset[str]] = frozenset()
+
+    def __init_subclass__(
+        cls,
+        operation: str = "",
+        handler: str = "",
+        priority: int = 0,
+        queue: str | None = None,
+        of_no_session: bool = False,
+        every: Every | None = None,
+    ) -> None:
+        """Declare an operation.
+
+        `handler`: module.function below hivepipe.operations, imported at its first use. `priority`:
+        1 is most urgent; of an operation that hooks plan it stands in PRIORITIES. `queue`: None if
+        the writer executes it in its transaction. `of_no_session`: its rows belong to no session,
+        or name it themselves.
+        """
+        types = {name: _classes(hint) for name, hint in cls.__annotations__.items()}
+        cls._types = {**cls._types, **types}
+        cls._ids |= {name for name, hint in cls.__annotations__.items() if hint is Id}
+        cls._required = frozenset(name for name in cls._types if not hasattr(cls, name))
+        if operation:
+            cls.operation, cls.handler, cls.queue = operation, handler, queue
+            cls.priority = priority or PRIORITIES[operation]
+            cls.of_no_session, cls.every = of_no_session, every
+            ARGS[operation] = cls
+
+    # Not a dataclass: forty of them would take a short process a tenth of its start.
+    def __init__(self, **values: Any) -> None:
+        """Set these fields; the others have their defaults."""
+        if wrong := (values.keys() - self._types.keys()) | (self._required - values.keys()):
+            raise TypeError(f"{type(self).__name__}: {', '.join(sorted(wrong))}")
+        self.__dict__.update(values)
+
+    def __setattr__(self, name: str, _value: object) -> None:
+        """Refuse: arguments do not change."""
+        raise AttributeError(f"{name} cannot be set")
+
+    def __eq__(self, other: object) -> bool:
+        """Compare the fields."""
+        return type(self) is type(other) and self.payload() == other.payload()
+
+    def __hash__(self) -> int:
+        """Refuse: a field may be a list."""
+        raise TypeError(f"{type(self).__name__} cannot be hashed")
+
+    def __repr__(self) -> str:
+        """Return the fields as a call."""
+        said = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._types)
+        return f"{type(self).__name__}({said})"
+
+    @classmethod
+    def read(cls, payload: Mapping[str, Any]) -> Self:
+        """Return the arguments in a payload; BadEnvelopeError: a value is missing or wrong."""
+        said = {
+            name: cls._checked(name, payload[name])
+            for name in cls._types
+            if payload.get(name) is not None
+        }
+        if missing := cls._required - said.keys():
+            raise BadEnvelopeError(f"{', '.join(sorted(missing))} is missing")
+        return cls(**said)
+
+    @classmethod
+    def _checked(cls, name: str, value: object) -> object:
+        kinds = cls._types[name]
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            raise BadEnvelopeError(f"{name} is of the wrong type: {type(value).__name__}")
+        if name not in cls._ids:
+            return value
+        id = valid_id(str(value))
+        if not id:
+            raise BadEnvelopeError(f"{name} is not a valid id")
+        return id
+
+    def payload(self) -> dict[str, object]:
+        """Return the payload; a field that is None is left out."""
+        values = {name: getattr(self, name) for name in self._types}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def job(self, subject: str = "") -> Job:
+        """Return the job; `subject` is for people."""
+        return Job(self.operation, self.payload(), subject)
+
+    def cleanup_cause(self) -> str:
+        """Return the trigger of the cleanup that follows from the job, or ""."""
+        return ""
+
+
+ARGS: dict[str, type[Args]] = {}  # operation -> its arguments, as far as they are imported
+
+
+def priority_of(operation: str) -> int:
+    """Return the priority of an operation; KeyError: it is not known."""
+    return PRIORITIES.get(operation) or ARGS[operation].priority
+
+
+def _classes(hint: Any) -> tuple[type, ...]:
+    """Return the classes of an annotation, for isinstance."""
+    parts = hint.__args__ if isinstance(hint, UnionType) else (hint,)
+    return tuple(str if part is Id else get_origin(part) or part for part in parts)

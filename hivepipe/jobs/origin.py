@@ -1,0 +1,32 @@
+"""The origin of a change: the job that makes it, and the event behind the job."""
+
+from dataclasses import dataclass
+
+from hivepipe.times import stored_time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """The values that every row may keep of its job; `session` is "" if there is none.
+
+    `periodic`: the row of the schedule that asked for the job, with its slot, if it has one.
+    """
+
+    id: str
+    operation: str
+    event_time_ns: int
+    session: str = ""
+    instance: str = ""
+    project: str = ""
+    periodic: str = ""
+    slot: int | None = None
+
+    @property
+    def takes_slot(self) -> bool:
+        """Tell whether it is the job of a slot, and no extra run of its row."""
+        return bool(self.periodic) and self.slot is not None
+
+    @property
+    def time(self) -> str:
+        """Return the time of the event in the form of stored times."""
+        return stored_time(self.event_time_ns)

@@ -1,0 +1,59 @@
+"""Operations of agents: the four events of an agent, in any order."""
+
+from hivepipe.jobs.args import Args, Id
+
+TASK_COMPLETE = "task_complete"
+
+
+class Agent(Args):
+    """An agent, and what it cost if that is known."""
+
+    agent_id: Id
+    type: str = ""
+    tokens: int | None = None
+    duration_ms: int | None = None
+
+
+class AgentCall(Agent):
+    """A call of the Agent tool."""
+
+    tool_use_id: str = ""
+    model: str = ""
+    description: str = ""
+
+
+class InsertAgent(AgentCall, operation="insert_agent", handler="agents.insert_agent"):
+    """The Agent tool returned; `launch`: "completed" if the agent has finished."""
+
+    launch: str = ""
+
+    def cleanup_cause(self) -> str:
+        """Return the trigger of a finished agent."""
+        return TASK_COMPLETE if self.launch == "completed" else ""
+
+
+class FailAgent(AgentCall, operation="fail_agent", handler="agents.fail_agent"):
+    """The Agent tool failed, or the user interrupted it."""
+
+    is_interrupt: bool = False
+    error: str = ""
+
+    def cleanup_cause(self) -> str:
+        """Return the trigger of a finished agent."""
+        return TASK_COMPLETE
+
+
+class StartAgent(Agent, operation="start_agent", handler="agents.start_agent"):
+    """Claude Code spawned or resumed an agent, or an event came from it."""
+
+
+class FinishAgent(Agent, operation="finish_agent", handler="agents.finish_agent"):
+    """An agent finished or failed."""
+
+    agent_transcript_path: str = ""
+    failed: bool = False
+    error: str = ""
+
+    def cleanup_cause(self) -> str:
+        """Return the trigger of a finished agent."""
+        return TASK_COMPLETE

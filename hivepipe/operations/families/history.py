@@ -1,0 +1,40 @@
+"""Operations that add to a session's history: goals, notices, prompts, skills, memories, tasks."""
+
+from hivepipe.jobs.args import Args, Id
+
+
+class RecordGoal(Args, operation="record_goal", handler="history.record_goal"):
+    """The context is compacted."""
+
+    trigger: str = ""
+    task_id: str = ""
+
+
+class RecordNotice(Args, operation="record_notice", handler="history.record_notice"):
+    """Claude Code told of something that is no tool call."""
+
+    kind: str = ""
+    text: str = ""
+
+
+class RecordPrompt(Args, operation="record_prompt", handler="history.record_prompt"):
+    """The user's prompt."""
+
+    prompt_id: str = ""
+    prompt: str = ""
+
+
+class RecordSkill(Args, operation="record_skill", handler="history.record_skill"):
+    """One use of a skill or of a typed command."""
+
+    skill: str = ""
+    source: str = ""
+    success: bool = False
+    arguments: str = ""
+    prompt_id: str = ""
+
+
+class AssignTask(Args, operation="assign_task", handler="tasks.assign_task"):
+    """A session was started with a task."""
+
+    task_id: Id

@@ -1,0 +1,84 @@
+"""Operations of sessions: start, activity, pause, end, checkpoints."""
+
+from hivepipe.jobs.args import Args
+from hivepipe.jobs.schedule_table import BY_THE_CLOCK, CLEANUP_EVERY_CHECKPOINTS
+
+
+class StartSession(Args, operation="start_session", handler="sessions.start_session"):
+    """A session starts or continues; `machine`: host, boot and pid namespace."""
+
+    transcript_path: str = ""
+    pid: int | None = None
+    pid_started: str = ""
+    host: str = ""
+    boot: str = ""
+    pid_space: str = ""
+    swarm: str = ""
+    client: str = ""
+    source: str = ""  # "" if the start was derived from another event
+    model: str = ""
+    title: str = ""
+
+
+class ActivateSession(Args, operation="activate_session", handler="sessions.activate_session"):
+    """A prompt opens a turn."""
+
+    title: str = ""
+
+
+class PauseSession(Args, operation="pause_session", handler="sessions.pause_session"):
+    """A turn ends; `error` and `said`: kind and text of the error that ended it."""
+
+    error: str = ""
+    said: str = ""
+    effort: str = ""
+    background_tasks: int = 0
+
+
+class EndSession(Args, operation="end_session", handler="sessions.end_session"):
+    """A session ends for one instance."""
+
+    reason: str = ""
+
+    def cleanup_cause(self) -> str:
+        """Return the trigger of a session's end."""
+        return "session_end"
+
+
+class Checkpoint(Args):
+    """A checkpoint with the totals of its instance; None: unknown. `type`: auto or final."""
+
+    trigger: str = ""
+    file_path: str = ""
+    op_count: int | None = None
+    checkpoint_count: int | None = None
+    type: str = ""
+
+
+class UpdateCheckpoint(
+    Checkpoint, operation="update_checkpoint", handler="sessions.update_checkpoint"
+):
+    """Save the checkpoint of a session."""
+
+
+class UpdateInstance(Checkpoint, operation="update_instance", handler="sessions.update_instance"):
+    """Save the totals of an instance."""
+
+    def cleanup_cause(self) -> str:
+        """Return a trigger for every tenth checkpoint of an instance, as in the predecessor."""
+        count = self.checkpoint_count or 0
+        return BY_THE_CLOCK if count > 0 and count % CLEANUP_EVERY_CHECKPOINTS == 0 else ""
+
+
+class InsertLog(Checkpoint, operation="insert_log", handler="history.insert_log"):
+    """Log an automatic checkpoint."""
+
+
+class LoseInstance(
+    Args,
+    operation="lose_instance",
+    handler="sessions.lose_instance",
+    priority=5,
+    of_no_session=True,
+):
+    """The process of an instance is gone."""
