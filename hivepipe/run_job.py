@@ -24,11 +24,12 @@ from hivepipe.events.job_plan import Job
 from hivepipe.home import Place, locate
 from hivepipe.jobs import retry
 from hivepipe.jobs.envelope import Envelope, read_envelope
+from hivepipe.jobs.origin import Origin
 from hivepipe.jobs.schedule_table import CLEANUP, TICK
 from hivepipe.operations.registry import cleanup_cause, execute
 from hivepipe.operations.slots import job_due
 from hivepipe.operations.slow import SLOW_OPERATIONS, execute_at_once, execute_slow
-from hivepipe.operations.workplace import Workplace, settle_secs
+from hivepipe.operations.workplace import Workplace
 from hivepipe.queue.connection import connect
 from hivepipe.queue.hand_back import enqueue_periodic
 from hivepipe.queue.stock_jobs import count_tick, note_executed
@@ -50,8 +51,8 @@ def run_job(envelope: str) -> Retry | None:
     in_rq = get_current_job()
     connection = in_rq.connection if in_rq else connect(place.socket)
     attempts = (in_rq.number_of_retries or 0) if in_rq else 0
-    if in_rq and not attempts and settle_secs(job) and clock_runs(connection):
-        return _again(settle_secs(job))  # its file still grows; the scheduler enqueues it again
+    if in_rq and not attempts and job.settle_secs and clock_runs(connection):
+        return _again(job.settle_secs)  # its file still grows; the scheduler enqueues it again
     try:
         if job.operation == TICK:
             _open_slot(connection, place.socket, place.home, job)
@@ -103,7 +104,7 @@ def _execute(place: Place, job: Envelope) -> None:
         execute(db, job)
 
 
-def _at_once(home: str, parent: Envelope, jobs: list[Job]) -> None:
+def _at_once(home: str, parent: Origin, jobs: list[Job]) -> None:
     execute_at_once(home, _database(home), parent, jobs)
 
 

@@ -21,8 +21,9 @@ from click.testing import CliRunner, Result
 from hivepipe import settings
 from hivepipe.cli.main import main
 from hivepipe.config.config_file import load_and_use
-from hivepipe.jobs.envelope import Envelope
+from hivepipe.jobs.origin import Origin
 from hivepipe.operations import hive as product
+from hivepipe.operations.families.hives import CheckHives
 from hivepipe.operations.workplace import Workplace
 from tests.conftest import ROOT, Home, until
 
@@ -239,12 +240,13 @@ def tick(scene: Scene, **asked: str) -> str:
     env = {f"HIVEPIPE_HIVE_{name}": value for name, value in asked.items()}
     said = io.StringIO()
     handler = logging.StreamHandler(said)
-    job = Envelope(id="hives-1", operation="check_hives", priority=6, payload={}, event_time_ns=1)
+    job = Origin(id="hives-1", operation="check_hives", event_time_ns=1)
     with scene.inside(env), chdir(scene.home.project):
         place, _ = load_and_use()
         product.logger.addHandler(handler)
         try:
-            product.check_hives(Workplace(place.home, place.socket, lambda parent, jobs: None), job)
+            workplace = Workplace(place.home, place.socket, lambda parent, jobs: None)
+            product.check_hives(workplace, job, CheckHives())
         finally:
             product.logger.removeHandler(handler)
     return said.getvalue()

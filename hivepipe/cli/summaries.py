@@ -31,7 +31,7 @@ from hivepipe.errors import SummaryError
 from hivepipe.events.claude_code import valid_id
 from hivepipe.files.regular_file import ANY_SIZE, read_given
 from hivepipe.home import locate
-from hivepipe.jobs.envelope import Envelope
+from hivepipe.jobs.origin import Origin
 from hivepipe.operations.slow import execute_at_once
 from hivepipe.operations.summaries import hand_over, material_of, until_stored
 from hivepipe.operations.summariser import Made, Material, Summariser
@@ -233,7 +233,7 @@ def run(
         say("a plain summary: language models are off (`hivepipe summaries enable`)")
     with opened(database_path(home)) as db:
         workplace = Workplace(home, address_of(home), partial(execute_at_once, home, db))
-        job = _asked(home, material.session)
+        job = _asked(material.session)
         keep = partial(hand_over, workplace, job)
         made = Summariser(home, keep, is_asked=True).summarise(material)
         _note_retrievals(db, material.session, brought)
@@ -290,17 +290,15 @@ def _of_file(session: str, file: str, harness: str) -> Material:
     return Material(named, Excerpt(clean, len(clean.splitlines())), {}, printable(harness)[:60])
 
 
-def _asked(home: str, session: str) -> Envelope:
+def _asked(session: str) -> Origin:
     now_ns = time.time_ns()
     project = locate(".").project
-    return Envelope(
+    return Origin(
         id=f"run-{now_ns}",
         operation="summarise_session",
         event_time_ns=now_ns,
         session=session,
         project=project,
-        priority=10,
-        payload={},
     )
 
 

@@ -13,7 +13,6 @@ from hivepipe.db.database import Database
 from hivepipe.db.forget import is_forgotten
 from hivepipe.errors import BadEnvelopeError, MissingParentError
 from hivepipe.events.claude_code import valid_id
-from hivepipe.jobs.envelope import Envelope
 
 # Columns that both hivepipe and its predecessor have; parent tables come first.
 TABLES: dict[str, tuple[str, ...]] = {
@@ -109,10 +108,9 @@ def known_rows(db: Database) -> dict[str, list[dict[str, object]]]:
     }
 
 
-def import_row(db: Database, job: Envelope) -> None:
+def import_row(db: Database, table: str, row: Mapping[str, object], job_id: str) -> None:
     """Import one row; MissingParentError names a missing parent, BadEnvelopeError a bad value."""
-    table, row = job.text("table"), job.payload.get("row")
-    if table not in TABLES or not isinstance(row, dict):
+    if table not in TABLES:
         raise BadEnvelopeError("no row of a table that is imported")
     known = {name: row.get(name) for name in TABLES[table]}
     if table == "agents":
@@ -126,14 +124,14 @@ def import_row(db: Database, job: Envelope) -> None:
         said = str(known[name] or "")  # files are named by it
         if valid_id(said) != said or (name == "id" and not said):
             raise BadEnvelopeError(f"{name} is none: letters, digits, '.', '_', '-', up to 128")
-    _BRING[table](db, job, known)
+    _BRING[table](db, job_id, known)
 
 
-def _swarm(db: Database, _job: Envelope, row: dict[str, object]) -> None:
+def _swarm(db: Database, _job_id: str, row: dict[str, object]) -> None:
     _insert(db, "swarms", row | {"status": row["status"] or "active"})
 
 
-def _session(db: Database, _job: Envelope, row: dict[str, object]) -> None:
+def _session(db: Database, _job_id: str, row: dict[str, object]) -> None:
     """Import a session as ended; it becomes active when it is resumed."""
     extra = {"status": "ended", "ended_at": row["updated_at"], "end_reason": "imported"}
     if _insert(db, "sessions", row | extra):
@@ -147,7 +145,7 @@ def _session(db: Database, _job: Envelope, row: dict[str, object]) -> None:
     db.execute(sql, {name: row[name] for name in names})
 
 
-def _agent(db: Database, _job: Envelope, row: dict[str, object]) -> None:
+def _agent(db: Database, _job_id: str, row: dict[str, object]) -> None:
     swarm = row["swarm_id"]
     if db.row("SELECT 1 FROM swarms WHERE id = :id", {"id": swarm}) is None:
         raise MissingParentError(f"swarm {swarm} does not exist" if swarm else "it has no swarm")
@@ -170,7 +168,7 @@ def _session_in(metadata: object) -> str | None:
     return session if is_id else None
 
 
-def _instance_session(db: Database, _job: Envelope, row: dict[str, object]) -> None:
+def _instance_session(db: Database, _job_id: str, row: dict[str, object]) -> None:
     session = row["session_id"]
     if db.row("SELECT 1 FROM sessions WHERE id = :id", {"id": session}) is None:
         raise MissingParentError(f"session {session} does not exist")
@@ -186,12 +184,12 @@ def _instance_session(db: Database, _job: Envelope, row: dict[str, object]) -> N
     db.execute(sql, {"id": row["id"], **counts})
 
 
-def _log(db: Database, job: Envelope, row: dict[str, object]) -> None:
+def _log(db: Database, job_id: str, row: dict[str, object]) -> None:
     row.pop("id")  # the ids belong to another table
-    _insert(db, "session_logs", row | {"log_level": row["log_level"] or "INFO", "job_id": job.id})
+    _insert(db, "session_logs", row | {"log_level": row["log_level"] or "INFO", "job_id": job_id})
 
 
-def _task(db: Database, _job: Envelope, row: dict[str, object]) -> None:
+def _task(db: Database, _job_id: str, row: dict[str, object]) -> None:
     """Import a task. A failed one becomes cancelled: hivepipe knows open, done and cancelled."""
     said = str(row["status"] or "")
     status = _TASK_STATES.get(said.lower(), "open")

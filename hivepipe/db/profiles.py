@@ -5,7 +5,6 @@ The current version of a file is the newest by event time.
 
 from hivepipe.db.database import Database, Row
 from hivepipe.db.listings import Entry, Listings
-from hivepipe.jobs.envelope import Envelope
 
 _ONLINE = """
     EXISTS (SELECT 1 FROM profile_sessions JOIN sessions ON sessions.id = session_id
@@ -36,7 +35,9 @@ def change_profile(
     db.execute(sql, {"id": profile, "role": role, "write": write_claude_md, "time": time})
 
 
-def enter_profile(db: Database, job: Envelope) -> None:
+def enter_profile(
+    db: Database, profile: str, session: str, swarm: str, folder: str, time: str
+) -> None:
     """Record that a session belongs to a profile, and the folder of the profile's files."""
     sql = """
         INSERT INTO profile_sessions (profile_id, session_id, swarm_id, folder, entered_at)
@@ -48,11 +49,11 @@ def enter_profile(db: Database, job: Envelope) -> None:
             THEN excluded.entered_at ELSE profile_sessions.entered_at END
     """
     parameters = {
-        "profile": job.text("profile_id"),
-        "session": job.session,
-        "swarm": job.text("swarm"),
-        "folder": job.text("folder"),
-        "time": job.time,
+        "profile": profile,
+        "session": session,
+        "swarm": swarm,
+        "folder": folder,
+        "time": time,
     }
     db.execute(sql, parameters)
 

@@ -57,7 +57,7 @@ except (ImportError, TypeError):  # not CPython, or a later one
 ENVELOPE_VERSION = 1
 TWIN_WINDOW_NS = 2_000_000_000
 
-# operation -> priority
+# Operations that hooks plan -> priority; the others declare theirs in operations/families
 PRIORITIES = {
     "probe": 1,
     "start_session": 1,
@@ -71,7 +71,6 @@ PRIORITIES = {
     "sync_profile": 5,
     "sync_identity": 5,
     "conclude_session": 5,
-    "finish_process": 5,
     "insert_agent": 5,
     "fail_agent": 5,
     "start_agent": 5,
@@ -84,31 +83,6 @@ PRIORITIES = {
     "record_notice": 7,
     "archive_transcript": 8,
     "index_memory": 8,
-    "record_usage": 8,
-    "record_status": 5,
-    "check_hives": 6,
-    "sweep_transcripts": 8,
-    "compress_archives": 9,
-    "cleanup_agents": 6,
-    "log_cleanups": 8,
-    "prune": 8,
-    "reap_sessions": 4,
-    "delete_outdated": 9,
-    "raise_alerts": 6,
-    "record_alert": 6,
-    "send_alert": 7,
-    "import_row": 8,
-    "prune_files": 9,
-    "count_dropped": 9,
-    "record_summary": 8,
-    "summarise_session": 10,
-    "summarise_idle": 8,
-    "promote_retries": 4,
-    "drain_spool": 4,
-    "record_activity": 5,
-    "bring_back_strays": 6,
-    "write_briefings": 8,
-    "export_skills": 8,
 }
 
 # A transcript is written later than the event that ends a turn: it is read at once, and again.

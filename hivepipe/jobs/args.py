@@ -18,6 +18,9 @@ from hivepipe.events.job_plan import PRIORITIES, Job
 Id = Annotated[str, valid_id]
 
 
+HERE = ""  # the writer executes it, outside of its transaction
+
+
 class Every(NamedTuple):
     """The schedule of a periodic operation; `why` is what is missed if it does not run.
 

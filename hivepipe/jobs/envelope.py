@@ -1,6 +1,7 @@
 """Decode the envelopes that `hivepipe.events.job_plan.encode` wrote, and encode follow-up jobs."""
 
 import json
+import math
 from _blake2 import blake2b
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from hivepipe.times import stored_time
 # raised, a line is added, and the previous one may be removed: jobs of the last release may still
 # be in queues.
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+LONGEST_SETTLE_SECS = 600.0
 DEEPEST = 10  # ours are less than half as deep; one a thousand deep would crash the reader
 
 
@@ -41,15 +43,13 @@ class Envelope(Origin):
     payload: dict[str, Any]
     tier: str = ""
 
-    def text(self, key: str) -> str:
-        """Return a text of the payload, or ""."""
-        value = self.payload.get(key)
-        return value if isinstance(value, str) else ""
-
-    def number(self, key: str) -> int | None:
-        """Return a whole number of the payload, or None."""
-        value = self.payload.get(key)
-        return value if isinstance(value, int) and not isinstance(value, bool) else None
+    @property
+    def settle_secs(self) -> float:
+        """Return the delay in seconds that the job asks for, because what it reads still grows."""
+        wanted = self.payload.get("settle_s")
+        if isinstance(wanted, int | float) and math.isfinite(wanted):
+            return min(max(float(wanted), 0.0), LONGEST_SETTLE_SECS)
+        return 0.0
 
 
 def read_envelope(text: str | bytes) -> Envelope:

@@ -44,23 +44,12 @@ class Periodic(NamedTuple):
     stands_in_for: str = ""
 
 
-PERIODIC = (
-    Periodic("reaper", 60, "reap_sessions", "sessions whose Claude Code was killed stay open"),
-    Periodic("alerts", 60, "raise_alerts", "nobody is told that something is wrong"),
-    Periodic("hives", 60, "check_hives", "hive workers that died or went silent look busy"),
-    Periodic(CLEANUP, 600, "cleanup_agents", "rows of agents that are over pile up"),
-    Periodic("idle_summaries", 600, "summarise_idle", "sessions left open have no summary"),
-    Periodic("sweep", 86_400, "sweep_transcripts", "sessions whose hooks never ran are not kept"),
-    Periodic("compress", 86_400, "compress_archives", "old archives stay as large as they were"),
-    Periodic("prune_files", 86_400, "prune_files", "archives and logs grow without end"),
-    Periodic("prune", 86_400, "prune", "the database grows without end"),
-    Periodic("retries", 5, "promote_retries", "jobs are not tried again", "writer"),
-    Periodic("spool", 5, "drain_spool", "events that wait on disk stay there", "writer"),
-    Periodic("activity", 10, "record_activity", "sessions at work look silent", "writer"),
-    Periodic("strays", 30, "bring_back_strays", "jobs of a killed worker stay lost", "writer"),
-    Periodic("briefings", 60, "write_briefings", "sessions are told what is over", "writer"),
-    Periodic("exports", 30, "export_skills", "skill-usage.json grows old", "slow"),
-)
+class Tick(NamedTuple):
+    """What a tick opens: a slot of a row."""
+
+    name: str
+    operation: str
+    slot: int
 
 
 def slot_at(now: float, interval_secs: int) -> int:
@@ -84,12 +73,20 @@ def tick_of(row: Periodic, slot: int, due_ns: int) -> Message:
     return compose(tick_id(row.name), Job(TICK, payload, row.name), due_ns, TICK_PRIORITY)
 
 
+def read_tick(tick: Envelope) -> Tick:
+    """Return what a tick opens; BadEnvelopeError: it is nothing of the schedule."""
+    name, operation, slot = (tick.payload.get(key) for key in Tick._fields)
+    is_known = operation in PRIORITIES or operation in ARGS
+    if not (isinstance(name, str) and _NAME.fullmatch(name) and is_known):
+        raise BadEnvelopeError("the tick names nothing that runs by the clock")
+    if type(slot) is not int or slot < 0:
+        raise BadEnvelopeError("the tick has no slot")
+    return Tick(name, str(operation), slot)
+
+
 def job_of(tick: Envelope) -> Message:
     """Return the job of a tick; BadEnvelopeError: the tick is invalid."""
-    name, operation, slot = tick.text("name"), tick.text("operation"), tick.number("slot")
-    is_known = operation in PRIORITIES or operation in ARGS
-    if not _NAME.fullmatch(name) or not is_known or slot is None or slot < 0:
-        raise BadEnvelopeError("the tick names nothing that runs by the clock")
+    name, operation, slot = read_tick(tick)
     payload: dict[str, object] = {"periodic": name, "slot": slot, "trigger": BY_THE_CLOCK}
     return compose(f"{name}-{slot}", Job(operation, payload, name), tick.event_time_ns)
 

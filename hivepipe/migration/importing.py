@@ -18,9 +18,9 @@ from hivepipe.db.legacy_database import LegacyDatabase
 from hivepipe.db.legacy_rows import TIMES, in_utc, is_local, known_rows
 from hivepipe.db.legacy_sql import LegacySql, RefusedError, Touched
 from hivepipe.errors import JobError, StoreError
-from hivepipe.events.job_plan import Job
 from hivepipe.jobs.envelope import Envelope, compose, read_envelope
 from hivepipe.migration.legacy_queue import Entry, entries
+from hivepipe.operations.families.imports import ImportRow
 from hivepipe.operations.registry import execute
 
 TAKEN, BEFORE, DOUBLE = "taken", "here already", "double"
@@ -148,7 +148,7 @@ class Importer:
 
 
 def _job(table: str, row: dict[str, object], time_ns: int) -> Envelope:
-    job = Job("import_row", {"table": table, "row": row}, table)
+    job = ImportRow(table=table, row=row).job(table)
     return read_envelope(compose(_hash([table, row]), job, time_ns).envelope)
 
 

@@ -12,8 +12,9 @@ from hivepipe.db import alerts as stored
 from hivepipe.db.database import Database
 from hivepipe.db.location import database_path
 from hivepipe.events.job_plan import Job
-from hivepipe.jobs.envelope import Envelope
+from hivepipe.jobs.origin import Origin
 from hivepipe.monitor.snapshot import effectless, vitals, zero_rows
+from hivepipe.operations.families.alerts import RaiseAlerts, RecordAlert, SendAlert
 from hivepipe.operations.workplace import Workplace
 from hivepipe.queue import alert_counts
 from hivepipe.queue.connection import connect
@@ -23,7 +24,7 @@ from hivepipe.settings import variable
 logger = logging.getLogger("hivepipe.alerts")
 
 
-def raise_alerts(workplace: Workplace, job: Envelope) -> None:
+def raise_alerts(workplace: Workplace, job: Origin, _args: RaiseAlerts) -> None:
     """Check the stack, log what changed, and hand back the jobs that record and send it."""
     with connect(workplace.address) as connection:
         found = figures(connection)
@@ -37,40 +38,39 @@ def raise_alerts(workplace: Workplace, job: Envelope) -> None:
         alert_counts.remember(connection, change.standing)
 
 
-def _tell(workplace: Workplace, job: Envelope, change: Change) -> None:
+def _tell(workplace: Workplace, job: Origin, change: Change) -> None:
     for alert in change.begun:
         logger.warning("alert %s: %s", alert.name, alert.text)
     for name in change.over:
         logger.info("alert %s is over", name)
     ceased = [Alert(name, "is over") for name in change.over]
     changes = [(alert, "raised") for alert in change.begun] + [(alert, "over") for alert in ceased]
-    jobs = [_job("record_alert", alert, state) for alert, state in changes]
+    jobs = [_job(RecordAlert, alert, state) for alert, state in changes]
     if variable("HIVEPIPE_ALERT_COMMAND") or variable("HIVEPIPE_ALERT_WEBHOOK"):
-        jobs += [_job("send_alert", alert, state) for alert, state in changes]
+        jobs += [_job(SendAlert, alert, state) for alert, state in changes]
     if jobs:
         workplace.hand_back(job, jobs)
 
 
-def _job(operation: str, alert: Alert, state: str) -> Job:
-    payload: dict[str, object] = {"name": alert.name, "text": alert.text, "state": state}
-    return Job(operation, payload, alert.name)
+def _job(args: type[RecordAlert] | type[SendAlert], alert: Alert, state: str) -> Job:
+    return args(name=alert.name, text=alert.text, state=state).job(alert.name)
 
 
-def record_alert(db: Database, job: Envelope) -> None:
+def record_alert(db: Database, job: Origin, args: RecordAlert) -> None:
     """Record that an alert was raised or has ended."""
-    if job.text("state") == "over":
-        stored.end_alert(db, job.text("name"), job.time)
+    if args.state == "over":
+        stored.end_alert(db, args.name, job.time)
     else:
-        stored.raise_alert(db, job.text("name"), job.text("text"), job.time)
+        stored.raise_alert(db, args.name, args.text, job.time)
 
 
-def send_alert(workplace: Workplace, job: Envelope) -> None:
+def send_alert(workplace: Workplace, job: Origin, args: SendAlert) -> None:
     """Run the user's command and call the user's webhook, once each; failures are logged."""
     said = {
         "home": workplace.home,
-        "alert": job.text("name"),
-        "state": job.text("state"),
-        "text": job.text("text"),
+        "alert": args.name,
+        "state": args.state,
+        "text": args.text,
         "at": job.time,
     }
     command, url = variable("HIVEPIPE_ALERT_COMMAND"), variable("HIVEPIPE_ALERT_WEBHOOK")

@@ -21,17 +21,18 @@ from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.db.session_state import is_open
 from hivepipe.errors import PricesError, RefusedTranscriptError, StoreError
-from hivepipe.events.job_plan import Job
 from hivepipe.files.change_stamp import Stamp, stamp
 from hivepipe.files.hook_log import log_line
 from hivepipe.files.logs import take_names
 from hivepipe.files.manifest import Manifest
 from hivepipe.home import kept_folder, logs_folder
-from hivepipe.jobs.envelope import Envelope
+from hivepipe.jobs.origin import Origin
+from hivepipe.operations.families.archive import ArchiveTranscript
+from hivepipe.operations.families.summaries import SummariseSession
 from hivepipe.operations.forgotten_sessions import is_forgotten
 from hivepipe.operations.search import forget_index
 from hivepipe.operations.usage import usage_jobs
-from hivepipe.operations.workplace import Workplace, settle_secs
+from hivepipe.operations.workplace import Workplace
 from hivepipe.redact.audit_log import append, record_archive, record_redaction
 from hivepipe.redact.configured import load_redactor
 from hivepipe.redact.redactor import Redactor
@@ -45,7 +46,7 @@ PRICES_FOR_SECS = 300.0
 logger = logging.getLogger("hivepipe.archive")
 
 
-def archive_transcript(workplace: Workplace, job: Envelope) -> None:
+def archive_transcript(workplace: Workplace, job: Origin, args: ArchiveTranscript) -> None:
     """Bring an archive up to date with its transcript.
 
     A transcript that is missing or lies outside Claude's folders is skipped with a log entry. One
@@ -53,13 +54,11 @@ def archive_transcript(workplace: Workplace, job: Envelope) -> None:
     """
     if is_forgotten(workplace.home, job.session):
         return
-    is_settled = settle_secs(job) > 0
+    is_settled = (args.settle_s or 0) > 0
     with ExitStack() as stack:
         try:
             source = stack.enter_context(
-                open_source(
-                    job.text("path"), job.text("claude"), job.session, job.text("agent_type")
-                )
+                open_source(args.path, args.claude, job.session, args.agent_type)
             )
         except FileNotFoundError:
             if not _was_unused(workplace.home, job.session):
@@ -68,14 +67,14 @@ def archive_transcript(workplace: Workplace, job: Envelope) -> None:
         except RefusedTranscriptError as error:
             _warn(workplace, job, f"transcript refused: {error}", is_settled)
             return
-        remember_claude_folder(workplace.home, job.text("claude"))
+        remember_claude_folder(workplace.home, args.claude)
         archives_of(workplace.home).extend(source, desk_of(workplace, job), settled=is_settled)
-        if job.payload.get("ends") is True:
-            _archive_agents(workplace, job)
-        is_compacted = job.payload.get("compacted") is True
-        if is_settled and (is_compacted or _is_over(workplace.home, job)):
-            asked: dict[str, object] = {"compacted": True} if is_compacted else {}
-            workplace.hand_back(job, [Job("summarise_session", asked, source.session[:8])])
+        if args.ends:
+            _archive_agents(workplace, job, args)
+        is_over = args.ends and _is_over(workplace.home, job.session)
+        if is_settled and (args.compacted or is_over):
+            asked = SummariseSession(compacted=args.compacted or None)
+            workplace.hand_back(job, [asked.job(source.session[:8])])
 
 
 def _was_unused(home: str, session: str) -> bool:
@@ -86,24 +85,22 @@ def _was_unused(home: str, session: str) -> bool:
     return False
 
 
-def _archive_agents(workplace: Workplace, job: Envelope) -> None:
+def _archive_agents(workplace: Workplace, job: Origin, args: ArchiveTranscript) -> None:
     """Archive the transcripts of subagents whose end was not reported, because the client was
     killed.
     """
-    for path in transcripts_of_agents(job.text("path")):
+    for path in transcripts_of_agents(args.path):
         with (
             suppress(FileNotFoundError, RefusedTranscriptError),
-            open_source(path, job.text("claude"), job.session, "") as source,
+            open_source(path, args.claude, job.session, "") as source,
         ):
             archives_of(workplace.home).extend(source, desk_of(workplace, job), settled=True)
 
 
-def _is_over(home: str, job: Envelope) -> bool:
-    """Tell whether the session ended with this event. A resumed session is summarised later."""
-    if job.payload.get("ends") is not True:
-        return False
+def _is_over(home: str, session: str) -> bool:
+    """Tell whether the session is still ended. A resumed session is summarised later."""
     with suppress(StoreError), listings(database_path(home)) as store:
-        return not is_open(store, job.session)
+        return not is_open(store, session)
     return True
 
 
@@ -117,7 +114,7 @@ def archives_of(home: str) -> Archives:
     return archives
 
 
-def desk_of(workplace: Workplace, job: Envelope, *, with_usage: bool = True) -> Desk:
+def desk_of(workplace: Workplace, job: Origin, *, with_usage: bool = True) -> Desk:
     """Return what an archive needs from its caller.
 
     `with_usage`: the usage of messages is handed back, and counts as cost. RedactionRuleError: a
@@ -177,7 +174,7 @@ def _prices(home: str, _period: float) -> PriceTable:
         return built_in()
 
 
-def _warn(workplace: Workplace, job: Envelope, what: str, is_settled: bool) -> None:
+def _warn(workplace: Workplace, job: Origin, what: str, is_settled: bool) -> None:
     """Log once per event: the job without a delay may have come too early."""
     if is_settled:
         text = f"{what} (session {job.session})"

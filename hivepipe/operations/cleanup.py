@@ -8,12 +8,12 @@ from hivepipe.db import cleanups
 from hivepipe.db.applied import mark_applied
 from hivepipe.db.database import Database, Row
 from hivepipe.db.location import database_path
-from hivepipe.events.job_plan import Job
 from hivepipe.files.export_folder import ExportFolder, locked
 from hivepipe.files.manifest import Manifest
 from hivepipe.home import kept_folder
 from hivepipe.jobs.agent_expiry import Verdict
-from hivepipe.jobs.envelope import Envelope
+from hivepipe.jobs.origin import Origin
+from hivepipe.operations.families.retention import CleanupAgents, LogCleanups
 from hivepipe.operations.workplace import Workplace
 from hivepipe.times import stored_time
 
@@ -24,15 +24,15 @@ _RUN = re.compile(rb"\[INFO\] run (\d+): .*\n")
 TRIGGERS = ("periodic", "session_end", "task_complete", "manual")
 
 
-def cleanup_agents(workplace: Workplace, job: Envelope) -> None:
+def cleanup_agents(workplace: Workplace, job: Origin, args: CleanupAgents) -> None:
     """Soft-delete the agents that are outdated at the time of the event, and have it logged."""
     path = database_path(workplace.home)
     with closing(Database(path, BUSY_TIMEOUT_SECS)) as db, db.transaction():
         is_new = mark_applied(db, job)
-        judged = clean(db, job.id, job.text("trigger"), job.event_time_ns) if is_new else []
+        judged = clean(db, job.id, args.trigger, job.event_time_ns) if is_new else []
     # Not new: this worker was killed after the commit, perhaps before it handed back the job.
     if not is_new or any(verdict.goes for _, verdict in judged):
-        workplace.hand_back(job, [Job("log_cleanups", {}, "")])
+        workplace.hand_back(job, [LogCleanups().job()])
 
 
 def clean(db: Database, job_id: str, trigger: str, time_ns: int) -> list[tuple[str, Verdict]]:
@@ -43,7 +43,7 @@ def clean(db: Database, job_id: str, trigger: str, time_ns: int) -> list[tuple[s
     return judged
 
 
-def log_cleanups(workplace: Workplace, _job: Envelope) -> None:
+def log_cleanups(workplace: Workplace, _job: Origin, _args: LogCleanups) -> None:
     """Append the runs of the store to cleanup.log."""
     with closing(Database(database_path(workplace.home))) as db:
         write_log(workplace.home, db)

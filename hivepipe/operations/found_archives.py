@@ -30,7 +30,7 @@ from hivepipe.events.claude_code import CAP_NAME, clean, valid_id
 from hivepipe.files.folders import Folder
 from hivepipe.files.manifest import Found, Manifest
 from hivepipe.home import kept_folder
-from hivepipe.jobs.envelope import Envelope
+from hivepipe.jobs.origin import Origin
 from hivepipe.operations.archive import archives_of, desk_of
 from hivepipe.operations.found_exports import KNOWN, REFUSED, TAKEN, Row
 from hivepipe.operations.workplace import Workplace
@@ -50,7 +50,7 @@ _ITS_OWN: dict[str, tuple[type, ...]] = {
 }
 
 
-def take_in_archives(workplace: Workplace, job: Envelope, folder: str) -> Iterator[Row]:
+def take_in_archives(workplace: Workplace, job: Origin, folder: str) -> Iterator[Row]:
     """Copy the archives below a predecessor's logs folder into the home's; yield a row for each.
 
     The folder may be the home's own, where hivepipe's archives are skipped, or any other. The

@@ -4,9 +4,9 @@ import logging
 
 from hivepipe.db import hive as store
 from hivepipe.db.database import Database
-from hivepipe.errors import BadEnvelopeError, HiveError
-from hivepipe.events.claude_code import valid_id
-from hivepipe.jobs.envelope import Envelope
+from hivepipe.errors import HiveError
+from hivepipe.jobs.origin import Origin
+from hivepipe.operations.families.hives import CheckHives, RecordStatus
 from hivepipe.operations.workplace import Workplace
 from hivepipe.orchestrator import act
 from hivepipe.orchestrator.command import unset_variables
@@ -17,20 +17,13 @@ from hivepipe.orchestrator.worker_state import Standing
 
 logger = logging.getLogger("hivepipe.hive")
 
-_TEXTS = ("status", "content", "sha256", "changed_at")
 
-
-def record_status(db: Database, job: Envelope) -> None:
+def record_status(db: Database, job: Origin, args: RecordStatus) -> None:
     """Store a status of a worker, as the monitor read it."""
-    worker, changed_ns = valid_id(job.text("worker_id")), job.number("changed_ns")
-    if not worker or changed_ns is None:
-        raise BadEnvelopeError("no worker, or no time")
-    said = {name: job.text(name) for name in _TEXTS}
-    row = {"worker_id": worker, "session_id": job.session, "changed_ns": changed_ns, **said}
-    store.record_status(db, row)
+    store.record_status(db, {"session_id": job.session, **args.payload()})
 
 
-def check_hives(workplace: Workplace, job: Envelope) -> None:
+def check_hives(workplace: Workplace, _job: Origin, _args: CheckHives) -> None:
     """Check every worker of a home: record those that died, and take the steps that are due."""
     policy, unset = Policy.of_settings(), unset_variables()
     hindrance = ""

@@ -8,17 +8,20 @@ from dataclasses import replace
 
 from hivepipe.db.database import Database
 from hivepipe.db.open_sessions import open_turns
-from hivepipe.events.job_plan import Job, Message
+from hivepipe.events.job_plan import Message
 from hivepipe.hook.alive import fate_of
-from hivepipe.jobs.envelope import Envelope, compose
+from hivepipe.jobs.envelope import compose
+from hivepipe.jobs.origin import Origin
 from hivepipe.operations.client_status import IDLE, client_status
+from hivepipe.operations.families.history import RecordNotice
+from hivepipe.operations.families.sessions import PauseSession
 from hivepipe.times import stored_time
 
 SETTLED_NS = 30 * 10**9  # by then the end of a turn that hooks reported is in the store
 REASON = "by a person, with Esc or No"
 
 
-def interrupted(db: Database, job: Envelope, machine: tuple[str, str, str]) -> Iterator[Message]:
+def interrupted(db: Database, job: Origin, machine: tuple[str, str, str]) -> Iterator[Message]:
     """Yield pause messages for each session with an open turn whose process is idle."""
     for row in open_turns(db):
         if not fate_of(row, machine).lives:
@@ -33,8 +36,8 @@ def interrupted(db: Database, job: Envelope, machine: tuple[str, str, str]) -> I
             project = row["project"] or ""
             parent = replace(job, session=session, instance=row["id"], project=project)
             for each in (
-                Job("pause_session", {"error": "", "background_tasks": 0}, session[:8]),
-                Job("record_notice", {"kind": "interrupted", "text": REASON}, "interrupted"),
+                PauseSession().job(session[:8]),
+                RecordNotice(kind="interrupted", text=REASON).job("interrupted"),
             ):
                 id = f"{each.operation}-{session}-{said.at_ns}"
                 yield compose(id, each, said.at_ns, parent=parent)

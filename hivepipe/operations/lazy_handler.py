@@ -32,26 +32,8 @@ class Handler:
         self.load()(place, job, self.args.read(job.payload))
 
 
-class Deferred:
-    """A handler that reads the envelope itself, named as `module.function` of this package."""
-
-    def __init__(self, name: str) -> None:
-        """Store the name; nothing is imported yet."""
-        self._module, _, self._function = name.rpartition(".")
-
-    def load(self) -> Callable[..., None]:
-        """Import the handler and return it."""
-        module = import_module(f"{__package__}.{self._module}")
-        handler: Callable[..., None] = getattr(module, self._function)
-        return handler
-
-    def __call__(self, *arguments: object) -> None:
-        """Call the handler."""
-        self.load()(*arguments)
-
-
 def load_all(handlers: Iterable[object]) -> None:
     """Import these handlers."""
     for handler in handlers:
-        if isinstance(handler, Handler | Deferred):
+        if isinstance(handler, Handler):
             handler.load()

@@ -19,7 +19,8 @@ from hivepipe.agents.memory.index import AGENT, SWARM, Folder, Hit, MemoryIndex
 from hivepipe.errors import EmbeddingError
 from hivepipe.home import short_hash
 from hivepipe.hook.identity_snapshots import read_regular
-from hivepipe.jobs.envelope import Envelope
+from hivepipe.jobs.origin import Origin
+from hivepipe.operations.families.profiles import IndexMemory
 from hivepipe.operations.recall import prepare_recall, usefulness_in
 from hivepipe.operations.workplace import Workplace
 from hivepipe.redact import redact_text
@@ -41,27 +42,27 @@ def index_path(home: str) -> Path:
     return Path(home, "memory.db")
 
 
-def index_memory(workplace: Workplace, job: Envelope) -> None:
+def index_memory(workplace: Workplace, job: Origin, args: IndexMemory) -> None:
     """Update the index from the folders of a session."""
     with closing(MemoryIndex(index_path(workplace.home))) as index:
-        for folder in _named_folders(job):
+        for folder in _named_folders(job, args):
             index.remember_folder(folder)
         catch_up(index, workplace.check_stop)
         prepare_recall(workplace.home, index)
         embed_missing(index, workplace.check_stop)
 
 
-def _named_folders(job: Envelope) -> Iterator[Folder]:
+def _named_folders(job: Origin, args: IndexMemory) -> Iterator[Folder]:
     """Yield the folders of a job; one inside the profile's folder is the agent's, others the
     swarm's.
     """
-    own = job.text("profile_folder")
-    for path in job.text("folders").split("\n"):
+    own = args.profile_folder
+    for path in args.folders.split("\n"):
         if not path.startswith("/"):
             continue
         is_own = bool(own) and f"{path}/".startswith(f"{own}/")
-        swarm = job.text("swarm") or f"swarm-{short_hash(job.project)}"
-        yield Folder(path, *((AGENT, job.text("profile_id")) if is_own else (SWARM, swarm)))
+        swarm = args.swarm or f"swarm-{short_hash(job.project)}"
+        yield Folder(path, *((AGENT, args.profile_id) if is_own else (SWARM, swarm)))
 
 
 def catch_up(index: MemoryIndex, check_stop: CheckStop = lambda: None) -> int:

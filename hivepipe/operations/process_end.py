@@ -14,11 +14,11 @@ from hivepipe.db import profiles
 from hivepipe.db.database import Database
 from hivepipe.db.location import database_path
 from hivepipe.errors import BadEnvelopeError
-from hivepipe.events.claude_code import CLAUDE_MD, IDENTITY_FILES, valid_id
-from hivepipe.events.job_plan import Job
+from hivepipe.events.claude_code import CLAUDE_MD, IDENTITY_FILES
 from hivepipe.home import make_folders
 from hivepipe.hook.identity_snapshots import keep, read_regular
-from hivepipe.jobs.envelope import Envelope
+from hivepipe.jobs.origin import Origin
+from hivepipe.operations.families.profiles import FinishProcess, SyncIdentity, SyncProfile
 from hivepipe.operations.identity_files import give_back, is_ours, replace
 from hivepipe.operations.memory import catch_up, embed_missing, index_path
 from hivepipe.operations.pm2 import end_tunnels
@@ -31,11 +31,11 @@ KEPT_DAYS = 7
 logger = logging.getLogger("hivepipe.profiles")
 
 
-def sync_profile(workplace: Workplace, job: Envelope) -> None:
+def sync_profile(workplace: Workplace, job: Origin, args: SyncProfile) -> None:
     """Synchronise the files of a profile when one of its sessions starts."""
-    profile, folder = valid_id(job.text("profile_id")), job.text("folder")
-    if not profile or not folder.startswith("/"):
-        raise BadEnvelopeError("no profile, or no folder")
+    profile, folder = args.profile_id, args.folder
+    if not folder.startswith("/"):
+        raise BadEnvelopeError("no folder")
     make_folders(folder)
     with closing(Database(database_path(workplace.home))) as db:
         for name in IDENTITY_FILES:
@@ -44,7 +44,7 @@ def sync_profile(workplace: Workplace, job: Envelope) -> None:
     _remove_old_copies(workplace.home)
 
 
-def finish_process(workplace: Workplace, job: Envelope) -> None:
+def finish_process(workplace: Workplace, job: Origin, _args: FinishProcess) -> None:
     """Clean up after the process of a session, which ended by SessionEnd or was found gone."""
     with closing(Database(database_path(workplace.home))) as db:
         own = profiles.profile_of_session(db, job.session)
@@ -99,7 +99,7 @@ def _is_old_copy(db: Database, profile: str, path: Path, digest: str) -> bool:
     return digest == known if known else profiles.is_version(db, profile, path.name, digest)
 
 
-def _take_in(db: Database, workplace: Workplace, job: Envelope, profile: str, folder: str) -> None:
+def _take_in(db: Database, workplace: Workplace, job: Origin, profile: str, folder: str) -> None:
     """Hand back the current files; the handler of sync_identity decides which are new."""
     jobs = []
     for name in IDENTITY_FILES:
@@ -109,14 +109,14 @@ def _take_in(db: Database, workplace: Workplace, job: Envelope, profile: str, fo
             continue
         snapshot = keep(workplace.home, f"{folder}/{name}", job.event_time_ns)
         if snapshot:
-            payload: dict[str, object] = {
-                "profile_id": profile,
-                "folder": folder,
-                "name": name,
-                "snapshot": snapshot,
-                "source": "session_sync",
-            }
-            jobs.append(Job("sync_identity", payload, name))
+            found = SyncIdentity(
+                profile_id=profile,
+                folder=folder,
+                name=name,
+                snapshot=snapshot,
+                source="session_sync",
+            )
+            jobs.append(found.job(name))
     if jobs:
         workplace.hand_back(job, jobs)
 

@@ -20,7 +20,8 @@ from hivepipe.errors import BadEnvelopeError, ProfileError
 from hivepipe.events.claude_code import IDENTITY_FILES, valid_id
 from hivepipe.home import locate
 from hivepipe.hook.identity_snapshots import MOST_BYTES, read_regular
-from hivepipe.jobs.envelope import Envelope
+from hivepipe.jobs.origin import Origin
+from hivepipe.operations.families.profiles import EnterProfile, SyncIdentity
 from hivepipe.times import now
 
 LEAST_CHARS = 100
@@ -30,23 +31,23 @@ SOURCES = ("self_edit", "session_sync", "lead", "cli")
 logger = logging.getLogger("hivepipe.profiles")
 
 
-def enter_profile(db: Database, job: Envelope) -> None:
+def enter_profile(db: Database, job: Origin, args: EnterProfile) -> None:
     """Record that a session belongs to a profile."""
-    profiles.add_profile(db, _profile(job), job.time)
-    profiles.enter_profile(db, job)
+    profiles.add_profile(db, args.profile_id, job.time)
+    profiles.enter_profile(db, args.profile_id, job.session, args.swarm, args.folder, job.time)
 
 
-def sync_identity(db: Database, job: Envelope) -> None:
+def sync_identity(db: Database, job: Origin, args: SyncIdentity) -> None:
     """Store one identity file from its snapshot."""
-    profile, name, source = _profile(job), job.text("name"), job.text("source")
+    profile, name, source = args.profile_id, args.name, args.source
     if name not in IDENTITY_FILES or source not in SOURCES:
         raise BadEnvelopeError("not an identity file, or of an unknown source")
-    data = read_regular(_snapshot_path(job))
+    data = read_regular(f"{locate('.').home}/identity/{args.snapshot}")
     if data is None:
         logger.warning("%s of %s: its copy is gone", name, profile)
         return
     profiles.add_profile(db, profile, job.time)
-    folder, digest = job.text("folder"), digest_of(data)
+    folder, digest = args.folder, digest_of(data)
     refusal = trouble_of(data)
     if refusal:
         message = f"{name} of profile {profile} is not taken in: {refusal}"
@@ -99,21 +100,6 @@ def trouble_of(data: bytes) -> str:
 def digest_of(data: bytes) -> str:
     """Return the hash that identifies a version."""
     return hashlib.sha256(data).hexdigest()
-
-
-def _snapshot_path(job: Envelope) -> str:
-    """Return the path of a job's snapshot; its name must be an id, not a path."""
-    name = job.text("snapshot")
-    if not valid_id(name):
-        raise BadEnvelopeError("the snapshot is not a name")
-    return f"{locate('.').home}/identity/{name}"
-
-
-def _profile(job: Envelope) -> str:
-    profile = valid_id(job.text("profile_id"))
-    if not profile:
-        raise BadEnvelopeError("profile_id is not a valid id")
-    return profile
 
 
 # ---- `hivepipe profile`

@@ -12,7 +12,8 @@ from hivepipe.errors import BadEnvelopeError, RetentionError
 from hivepipe.events.job_plan import Job
 from hivepipe.files.deletion_log import record
 from hivepipe.files.manifest import Manifest
-from hivepipe.jobs.envelope import Envelope
+from hivepipe.jobs.origin import Origin
+from hivepipe.operations.families.retention import DeleteOutdated, Prune
 from hivepipe.operations.workplace import Workplace
 from hivepipe.queue.connection import connect
 from hivepipe.queue.deduplication import oldest_job_time
@@ -25,7 +26,7 @@ DAY_NS = 86_400 * 10**9
 logger = logging.getLogger("hivepipe.prune")
 
 
-def prune(workplace: Workplace, job: Envelope) -> None:
+def prune(workplace: Workplace, job: Origin, _args: Prune) -> None:
     """Hand back the deletion of all rows that are outdated at the time of the event."""
     if job.event_time_ns < Manifest(workplace.home).installed_at() * 1e9 + DAY_NS:
         return
@@ -59,19 +60,14 @@ def _horizon(workplace: Workplace, otherwise: str) -> str:
 
 def _deletions(table: str, before: str, keys: list[str | int]) -> list[Job]:
     return [
-        Job(
-            "delete_outdated",
-            {"table": table, "before": before, "keys": [*keys[at : at + KEYS_PER_JOB]]},
-            table,
-        )
+        DeleteOutdated(table=table, before=before, keys=keys[at : at + KEYS_PER_JOB]).job(table)
         for at in range(0, len(keys), KEYS_PER_JOB)
     ]
 
 
-def delete_outdated(db: Database, job: Envelope) -> None:
+def delete_outdated(db: Database, _job: Origin, args: DeleteOutdated) -> None:
     """Delete some of the rows that `prune` found."""
-    table, keys = job.text("table"), job.payload.get("keys")
-    if not retention.is_pruned(table) or not isinstance(keys, list):
-        raise BadEnvelopeError("nothing to delete")
-    known = [key for key in keys if isinstance(key, str | int)]
-    retention.delete(db, table, job.text("before"), known)
+    if not retention.is_pruned(args.table):
+        raise BadEnvelopeError(f"rows of {args.table} are not deleted")
+    known = [key for key in args.keys if isinstance(key, str | int)]
+    retention.delete(db, args.table, args.before, known)

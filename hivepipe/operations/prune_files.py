@@ -17,13 +17,13 @@ from hivepipe.config.retention import Limits, limits_of
 from hivepipe.db.applied import count
 from hivepipe.db.database import Database
 from hivepipe.errors import BadEnvelopeError
-from hivepipe.events.job_plan import Job
 from hivepipe.files.deletion_log import record
 from hivepipe.files.logs import AUDIT_LOG, is_own
 from hivepipe.files.manifest import Manifest
 from hivepipe.home import kept_folder, logs_folder
-from hivepipe.jobs.envelope import Envelope
+from hivepipe.jobs.origin import Origin
 from hivepipe.operations.archive import archives_of
+from hivepipe.operations.families.retention import CountDropped, PruneFiles
 from hivepipe.operations.search import index_path
 from hivepipe.operations.workplace import Workplace
 from hivepipe.orchestrator.folder import hives
@@ -63,7 +63,7 @@ class Dropped(NamedTuple):
     workers: int
 
 
-def prune_files(workplace: Workplace, job: Envelope) -> None:
+def prune_files(workplace: Workplace, job: Origin, _args: PruneFiles) -> None:
     """Delete the files that are outdated at the time of the event.
 
     Nothing is deleted on the first day after an installation; until then `hivepipe status`
@@ -81,7 +81,7 @@ def first_deletion(home: str) -> float:
     return Manifest(home).installed_at() + DAY_SECS
 
 
-def drop_outdated(workplace: Workplace, job: Envelope) -> Dropped:
+def drop_outdated(workplace: Workplace, job: Origin) -> Dropped:
     """Delete outdated files; return how many of each kind. RetentionError: no readable limits."""
     home, now = workplace.home, job.event_time_ns / 1e9
     limits = limits_of(home)
@@ -106,13 +106,13 @@ def outdated(home: str, now: float, limits: Limits) -> Iterator[Outdated]:
     yield from _events_over(home, now, limits)
 
 
-def _drop(workplace: Workplace, job: Envelope, found: Iterator[Outdated]) -> Iterator[Outdated]:
+def _drop(workplace: Workplace, job: Origin, found: Iterator[Outdated]) -> Iterator[Outdated]:
     """Delete the files, except edited archives; yield the deleted ones."""
     found_now = [*found]
     events = [each for each in found_now if each.kind == "event"]
     if events:
-        said: dict[str, object] = {"what": "spool", "number": len(events)}
-        workplace.hand_back(job, [Job("count_dropped", said, "spool")])
+        dropped = CountDropped(what="spool", number=len(events))
+        workplace.hand_back(job, [dropped.job(dropped.what)])
     for each in found_now:
         workplace.check_stop()
         if _remove(workplace.home, each):
@@ -131,12 +131,11 @@ def _remove(home: str, each: Outdated) -> bool:
     return True
 
 
-def count_dropped(db: Database, job: Envelope) -> None:
+def count_dropped(db: Database, _job: Origin, args: CountDropped) -> None:
     """Count the events that `drop_outdated` is about to drop."""
-    what, number = job.text("what"), job.number("number")
-    if not what or number is None or number < 0:
+    if not args.what or args.number < 0:
         raise BadEnvelopeError("nothing to count")
-    count(db, f"dropped:{what}", number)
+    count(db, f"dropped:{args.what}", args.number)
 
 
 def _archives_over(home: str, now: float, limits: Limits) -> Iterator[Outdated]:

@@ -20,12 +20,14 @@ from hivepipe.db.database import Database, Row
 from hivepipe.db.location import database_path
 from hivepipe.db.open_sessions import open_sessions, running_instances, unconcluded_sessions
 from hivepipe.events.claude_code import parse_event
-from hivepipe.events.job_plan import Context, Job, Message, dumps, encode, plan
+from hivepipe.events.job_plan import Context, Message, dumps, encode, plan
 from hivepipe.home import read_small
 from hivepipe.hook.alive import UNKNOWN, fate_of
 from hivepipe.hook.instance import Instance, forget, remembered, this_machine
 from hivepipe.jobs.agent_expiry import moment
-from hivepipe.jobs.envelope import Envelope, compose
+from hivepipe.jobs.envelope import compose
+from hivepipe.jobs.origin import Origin
+from hivepipe.operations.families.sessions import ConcludeSession, LoseInstance, ReapSessions
 from hivepipe.operations.interrupted import interrupted
 from hivepipe.operations.workplace import Workplace
 from hivepipe.queue.connection import connect
@@ -41,7 +43,7 @@ MESSAGES_AT_A_TIME = 500
 logger = logging.getLogger("hivepipe.reaper")
 
 
-def reap_sessions(workplace: Workplace, job: Envelope) -> None:
+def reap_sessions(workplace: Workplace, job: Origin, _args: ReapSessions) -> None:
     """End the sessions whose processes are gone, mark the instances, and remove their files."""
     machine = this_machine()
     with closing(Database(database_path(workplace.home), BUSY_TIMEOUT_SECS)) as db:
@@ -128,19 +130,18 @@ def _session_end(end: _End) -> list[Message]:
     return encode(plan(event, context), event, context)
 
 
-def _losses(job: Envelope, gone: Iterable[Row]) -> Iterator[Message]:
+def _losses(job: Origin, gone: Iterable[Row]) -> Iterator[Message]:
     for row in gone:
         parent = replace(job, instance=row["id"])
-        lost = Job("lose_instance", {}, row["id"])
+        lost = LoseInstance().job(row["id"])
         yield compose(f"{job.id}-{row['id']}", lost, job.event_time_ns, parent=parent)
 
 
-def _conclusions(job: Envelope, ended: Iterable[Row]) -> Iterator[Message]:
+def _conclusions(job: Origin, ended: Iterable[Row]) -> Iterator[Message]:
     """Yield follow-up jobs for sessions whose last instance ended without a SessionEnd."""
     for row in ended:
         parent = replace(job, session=row["id"], instance="", project=row["project"] or "")
-        payload: dict[str, object] = {"path": row["transcript_path"] or "", "claude": ""}
-        conclusion = Job("conclude_session", payload, row["id"][:8])
+        conclusion = ConcludeSession(path=row["transcript_path"] or "").job(row["id"][:8])
         yield compose(f"{job.id}-{row['id']}", conclusion, job.event_time_ns, parent=parent)
 
 

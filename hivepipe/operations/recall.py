@@ -22,7 +22,8 @@ from hivepipe.db.memory_ratings import record_retrieval, usefulness
 from hivepipe.errors import BadEnvelopeError
 from hivepipe.home import make_folders, read_small, short_hash, write_small
 from hivepipe.hook.recall import MOST_MEMORIES, PART_BYTES, part_path, wanted_path, words_of
-from hivepipe.jobs.envelope import Envelope
+from hivepipe.jobs.origin import Origin
+from hivepipe.operations.families.profiles import RecordRecall
 
 MOST_PASSAGES = 800  # of one part, newest first
 MOST_CHARS = 600  # of one passage, as it is shown
@@ -143,12 +144,11 @@ def _remove_old_notes(folder: Path) -> None:
 # ---- recalled memories
 
 
-def record_recall(db: Database, job: Envelope) -> None:
+def record_recall(db: Database, job: Origin, args: RecordRecall) -> None:
     """Record the memories that a prompt recalled; the session's summary may rate them."""
-    memories = job.payload.get("memories")
-    if not isinstance(memories, list) or len(memories) > MOST_MEMORIES:
+    if len(args.memories) > MOST_MEMORIES:
         raise BadEnvelopeError("memories is not a list of a few")
-    for memory in memories:
+    for memory in args.memories:
         if not isinstance(memory, dict):
             raise BadEnvelopeError("a memory is not an object")
         name, text = memory.get("name"), memory.get("text")

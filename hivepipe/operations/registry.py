@@ -7,38 +7,16 @@ from hivepipe.db.applied import count_effectless, mark_applied
 from hivepipe.db.assignments import session_of_instance
 from hivepipe.db.database import Database
 from hivepipe.db.forget import is_forgotten
-from hivepipe.db.legacy_rows import import_row
 from hivepipe.db.sessions import newest_open_session
 from hivepipe.errors import BadEnvelopeError, UnknownOperationError
-from hivepipe.jobs.args import ARGS
 from hivepipe.jobs.envelope import Envelope
-from hivepipe.operations import declared, slots, usage
-from hivepipe.operations.lazy_handler import Deferred
+from hivepipe.operations import slots
+from hivepipe.operations.declared import OPERATIONS
+from hivepipe.operations.lazy_handler import Handler
 
 HANDLERS: dict[str, Callable[[Database, Envelope], None]] = {
-    **declared.HANDLERS,
-    "enter_profile": Deferred("profiles.enter_profile"),
-    "sync_identity": Deferred("profiles.sync_identity"),
-    "record_usage": usage.record_usage,
-    "record_status": Deferred("hive.record_status"),
-    "delete_outdated": Deferred("prune.delete_outdated"),
-    "record_alert": Deferred("alerts.record_alert"),
-    "import_row": import_row,
-    "count_dropped": Deferred("prune_files.count_dropped"),
-    "record_summary": Deferred("summaries.record_summary"),
-    "record_recall": Deferred("recall.record_recall"),
+    name: Handler(args) for name, args in OPERATIONS.items() if args.queue is None
 }
-
-# Operations whose rows belong to no session, or that name it themselves.
-_OF_NO_SESSION = (
-    *(name for name, args in ARGS.items() if args.of_no_session),
-    "record_usage",
-    "record_status",
-    "delete_outdated",
-    "record_alert",
-    "count_dropped",
-    "import_row",
-)
 
 
 def execute(db: Database, job: Envelope) -> None:
@@ -51,7 +29,7 @@ def execute(db: Database, job: Envelope) -> None:
         raise UnknownOperationError(f"no handler for operation {job.operation!r}")
     if not mark_applied(db, job):
         return
-    if not job.session and job.operation not in _OF_NO_SESSION:
+    if not job.session and not OPERATIONS[job.operation].of_no_session:
         job = replace(job, session=_session_of(db, job))
         if not job.session:
             count_effectless(db, "no_session", job)
@@ -77,7 +55,7 @@ def _session_of(db: Database, job: Envelope) -> str:
 
 def cleanup_cause(job: Envelope) -> str:
     """Return the trigger of the cleanup that follows from a committed job, or ""."""
-    args = ARGS.get(job.operation)
+    args = OPERATIONS.get(job.operation)
     try:
         return args.read(job.payload).cleanup_cause() if args else ""
     except BadEnvelopeError:  # applied before, with other arguments

@@ -15,13 +15,16 @@ from hivepipe.db.session_state import claim_end, process_ended
 from hivepipe.db.sessions import is_deleted, session_exists
 from hivepipe.errors import MissingParentError
 from hivepipe.events.job_plan import SETTLE_SECS, Job
-from hivepipe.jobs.envelope import Envelope
+from hivepipe.jobs.origin import Origin
+from hivepipe.operations.families.archive import ArchiveTranscript
+from hivepipe.operations.families.profiles import FinishProcess
+from hivepipe.operations.families.sessions import ConcludeSession
 from hivepipe.operations.workplace import Workplace
 
 BUSY_TIMEOUT_SECS = 0.1
 
 
-def conclude_session(workplace: Workplace, job: Envelope) -> None:
+def conclude_session(workplace: Workplace, job: Origin, args: ConcludeSession) -> None:
     """Hand back the jobs that archive the transcript, summarise it, and clean up after the process.
 
     MissingParentError: the end itself is not stored yet.
@@ -29,12 +32,12 @@ def conclude_session(workplace: Workplace, job: Envelope) -> None:
     with closing(Database(database_path(workplace.home), BUSY_TIMEOUT_SECS)) as db:
         with db.transaction():
             is_over = _is_over(db, job)
-        follows = [*_archive(job), *_clean_up(db, job)] if is_over else []
+        follows = [*_archive(job, args), *_clean_up(db, job)] if is_over else []
     if follows:
         workplace.hand_back(job, follows)
 
 
-def _is_over(db: Database, job: Envelope) -> bool:
+def _is_over(db: Database, job: Origin) -> bool:
     """Tell whether the session has ended and this job may do its follow-up work."""
     mark_applied(db, job)
     if not session_exists(db, job.session):
@@ -46,24 +49,18 @@ def _is_over(db: Database, job: Envelope) -> bool:
     return claim_end(db, job.session, job.id)
 
 
-def _clean_up(db: Database, job: Envelope) -> list[Job]:
+def _clean_up(db: Database, job: Origin) -> list[Job]:
     """Return the cleanup job; [] if every process continues in another session."""
     if not process_ended(db, job.session):
         return []
-    return [Job("finish_process", {}, job.session[:8])]
+    return [FinishProcess().job(job.session[:8])]
 
 
-def _archive(job: Envelope) -> list[Job]:
+def _archive(job: Origin, args: ConcludeSession) -> list[Job]:
     """Return the job that archives the transcript; delayed, as it is written after the event."""
-    if not job.text("path"):
+    if not args.path:
         return []
-    payload: dict[str, object] = {
-        "path": job.text("path"),
-        "kind": "main",
-        "agent_id": "",
-        "agent_type": "",
-        "claude": job.text("claude"),
-        "ends": True,
-        "settle_s": SETTLE_SECS[-1],
-    }
-    return [Job("archive_transcript", payload, job.session[:8])]
+    archive = ArchiveTranscript(
+        path=args.path, kind="main", claude=args.claude, ends=True, settle_s=SETTLE_SECS[-1]
+    )
+    return [archive.job(job.session[:8])]

@@ -15,7 +15,7 @@ from hivepipe.errors import LockHeldError, StoreError
 from hivepipe.events.job_plan import Job, Message
 from hivepipe.jobs.envelope import Envelope
 from hivepipe.jobs.origin import Origin
-from hivepipe.jobs.schedule_table import BY_THE_CLOCK, extra_job, job_of
+from hivepipe.jobs.schedule_table import BY_THE_CLOCK, extra_job, job_of, read_tick
 from hivepipe.operations.families.upkeep import RecordSlot
 from hivepipe.operations.workplace import Workplace
 from hivepipe.stack.lock import locked_file, runtime_for
@@ -30,7 +30,7 @@ def job_due(db: Database | None, tick: Envelope) -> Message | None:
     has passed them.
     """
     job = job_of(tick)
-    name, slot = tick.text("name"), tick.number("slot") or 0
+    name, operation, slot = read_tick(tick)
     try:
         if db is None or not slots.is_executed(db, name, slot):
             return job
@@ -38,7 +38,7 @@ def job_due(db: Database | None, tick: Envelope) -> Message | None:
             return None
     except sqlite3.Error:  # the job is applied once in any case
         return job
-    return extra_job(name, tick.text("operation"), BY_THE_CLOCK, tick.event_time_ns)
+    return extra_job(name, operation, BY_THE_CLOCK, tick.event_time_ns)
 
 
 def record_own_slot(db: Database, job: Origin) -> None:

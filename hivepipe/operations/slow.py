@@ -17,14 +17,12 @@ from hivepipe.db.location import database_path
 from hivepipe.errors import UnknownOperationError
 from hivepipe.events.job_plan import Job
 from hivepipe.jobs.envelope import Envelope, follow_ups, read_envelope
-from hivepipe.operations.archive import archive_transcript
-from hivepipe.operations.lazy_handler import Deferred, load_all
+from hivepipe.jobs.origin import Origin
+from hivepipe.operations.declared import OPERATIONS
+from hivepipe.operations.lazy_handler import Handler, load_all
 from hivepipe.operations.registry import HANDLERS, execute
 from hivepipe.operations.slots import turn
 from hivepipe.operations.workplace import Workplace, address_of
-from hivepipe.queue.names import LLM, SLOW
-
-HERE = ""  # the writer executes it
 
 
 class Slow(NamedTuple):
@@ -34,30 +32,10 @@ class Slow(NamedTuple):
     handler: Callable[[Workplace, Envelope], None]
 
 
-SLOW_OPERATIONS: dict[str, Slow] = {
-    "archive_transcript": Slow(SLOW, archive_transcript),
-    "index_memory": Slow(SLOW, Deferred("memory.index_memory")),
-    "sync_profile": Slow(SLOW, Deferred("process_end.sync_profile")),
-    "conclude_session": Slow(HERE, Deferred("session_end.conclude_session")),
-    "finish_process": Slow(SLOW, Deferred("process_end.finish_process")),
-    "sweep_transcripts": Slow(SLOW, Deferred("sweep.sweep_transcripts")),
-    "compress_archives": Slow(SLOW, Deferred("sweep.compress_archives")),
-    "cleanup_agents": Slow(HERE, Deferred("cleanup.cleanup_agents")),
-    "log_cleanups": Slow(SLOW, Deferred("cleanup.log_cleanups")),
-    "prune": Slow(SLOW, Deferred("prune.prune")),
-    "check_hives": Slow(SLOW, Deferred("hive.check_hives")),
-    "reap_sessions": Slow(HERE, Deferred("reaper.reap_sessions")),
-    "raise_alerts": Slow(HERE, Deferred("alerts.raise_alerts")),
-    "send_alert": Slow(SLOW, Deferred("alerts.send_alert")),
-    "prune_files": Slow(SLOW, Deferred("prune_files.prune_files")),
-    "summarise_session": Slow(LLM, Deferred("summaries.summarise_session")),
-    "summarise_idle": Slow(HERE, Deferred("summaries.summarise_idle")),
-    "promote_retries": Slow(HERE, Deferred("upkeep.promote_retries")),
-    "drain_spool": Slow(HERE, Deferred("upkeep.drain_spool")),
-    "record_activity": Slow(HERE, Deferred("upkeep.record_activity")),
-    "bring_back_strays": Slow(HERE, Deferred("upkeep.bring_back_strays")),
-    "write_briefings": Slow(HERE, Deferred("upkeep.write_briefings")),
-    "export_skills": Slow(SLOW, Deferred("upkeep.export_skills")),
+SLOW_OPERATIONS = {
+    name: Slow(args.queue, Handler(args))
+    for name, args in OPERATIONS.items()
+    if args.queue is not None
 }
 
 
@@ -81,7 +59,7 @@ def execute_slow(workplace: Workplace, job: Envelope) -> None:
             slow.handler(workplace, job)
 
 
-def execute_at_once(home: str, db: Database, parent: Envelope, jobs: list[Job]) -> None:
+def execute_at_once(home: str, db: Database, parent: Origin, jobs: list[Job]) -> None:
     """Execute the jobs that a slow handler hands back, where no writer does it.
 
     All writes go into one transaction; then slow operations follow.
@@ -104,12 +82,8 @@ def at_once(home: str) -> Iterator[Workplace]:
         yield Workplace(home, address_of(home), partial(execute_at_once, home, db))
 
 
-def asked(operation: str) -> Envelope:
-    """Return a job that was not enqueued; jobs that it hands back derive their ids from its id."""
-    return Envelope(
-        id=uuid.uuid4().hex,
-        operation=operation,
-        event_time_ns=time.time_ns(),
-        priority=8,
-        payload={},
-    )
+def asked(operation: str) -> Origin:
+    """Return the origin of work that was not enqueued; jobs that it hands back derive their ids
+    from its id.
+    """
+    return Origin(id=uuid.uuid4().hex, operation=operation, event_time_ns=time.time_ns())

@@ -19,10 +19,10 @@ from hivepipe.db.listings import listings
 from hivepipe.db.location import database_path
 from hivepipe.db.summaries import Summary
 from hivepipe.errors import BadEnvelopeError, StoreError, TryLaterError
-from hivepipe.events.job_plan import Job
 from hivepipe.home import read_record
-from hivepipe.jobs.envelope import Envelope
+from hivepipe.jobs.origin import Origin
 from hivepipe.operations.archive import archives_of
+from hivepipe.operations.families.summaries import RecordSummary, SummariseIdle, SummariseSession
 from hivepipe.operations.forgotten_sessions import is_forgotten
 from hivepipe.operations.summariser import Made, Material, Summariser, of_compaction
 from hivepipe.operations.workplace import Workplace
@@ -39,7 +39,7 @@ FORGOTTEN = timedelta(days=1)  # older silent sessions were checked often enough
 logger = logging.getLogger("hivepipe.summaries")
 
 
-def summarise_session(workplace: Workplace, job: Envelope) -> None:
+def summarise_session(workplace: Workplace, job: Origin, args: SummariseSession) -> None:
     """Summarise a session once for each state of it; TryLaterError: try again later."""
     home = workplace.home
     if is_forgotten(home, job.session) or read_record(job.project).get("state") == "off":
@@ -47,7 +47,7 @@ def summarise_session(workplace: Workplace, job: Envelope) -> None:
     material = material_of(home, job.session)
     if material is None:
         return
-    if job.payload.get("compacted") is True:
+    if args.compacted:
         _keep_compaction(workplace, job, material)
         return
     if _is_stored(home, material.session, material.excerpt.state):
@@ -57,7 +57,7 @@ def summarise_session(workplace: Workplace, job: Envelope) -> None:
     until_stored(workplace, job, made)
 
 
-def _keep_compaction(workplace: Workplace, job: Envelope, material: Material) -> None:
+def _keep_compaction(workplace: Workplace, job: Origin, material: Material) -> None:
     """Store Claude Code's own summary of a compaction, unless a model's summary exists."""
     made = of_compaction(material)
     if made is None:
@@ -70,7 +70,7 @@ def _keep_compaction(workplace: Workplace, job: Envelope, material: Material) ->
     until_stored(workplace, job, made)
 
 
-def summarise_idle(workplace: Workplace, job: Envelope) -> None:
+def summarise_idle(workplace: Workplace, job: Origin, _args: SummariseIdle) -> None:
     """Hand back jobs that summarise open sessions idle for half an hour."""
     now = datetime.fromtimestamp(job.event_time_ns / 1e9, UTC)
     until, since = (f"{now - wait:%Y-%m-%dT%H:%M:%S}.000Z" for wait in (SILENT, FORGOTTEN))
@@ -82,8 +82,8 @@ def summarise_idle(workplace: Workplace, job: Envelope) -> None:
                 session=session["id"],
                 project=session["project"] or "",
             )
-            asked = Job("summarise_session", {"silent_since": session["last"]}, own.session[:8])
-            workplace.hand_back(own, [asked])
+            asked = SummariseSession(silent_since=session["last"])
+            workplace.hand_back(own, [asked.job(own.session[:8])])
 
 
 def material_of(home: str, session: str) -> Material | None:
@@ -122,13 +122,13 @@ def _memories(home: str, session: str) -> tuple[Memory, ...]:
 # ---- the row
 
 
-def hand_over(workplace: Workplace, job: Envelope, made: Made) -> None:
+def hand_over(workplace: Workplace, job: Origin, made: Made) -> None:
     """Hand a summary back to the writer."""
-    payload: dict[str, object] = {**made.summary._asdict(), "useful": made.useful}
-    workplace.hand_back(job, [Job("record_summary", payload, job.session[:8])])
+    said = RecordSummary(**made.summary._asdict(), useful=made.useful)
+    workplace.hand_back(job, [said.job(job.session[:8])])
 
 
-def until_stored(workplace: Workplace, job: Envelope, made: Made) -> str:
+def until_stored(workplace: Workplace, job: Origin, made: Made) -> str:
     """Wait until the row of a summary can be read, then send its ratings once.
 
     Return why the memory server refused them, or "". TryLaterError: the row could not be read.
@@ -151,19 +151,14 @@ def _is_stored(home: str, session: str, state: str) -> bool:
     return False
 
 
-def record_summary(db: Database, job: Envelope) -> None:
+def record_summary(db: Database, job: Origin, args: RecordSummary) -> None:
     """Write a summary that was handed back, with its ratings."""
-    known = {name: job.payload[name] for name in Summary._fields if name in job.payload}
-    lists = {name: tuple(value) for name, value in known.items() if isinstance(value, list | tuple)}
-    try:
-        made = Summary(**{**known, **lists})
-    except TypeError as error:
-        raise BadEnvelopeError(f"not a summary: {error}") from error
-    texts = (made.state, made.made_at, made.kind, made.summary)
-    if not all(isinstance(text, str) and text for text in texts):
+    known = {name: getattr(args, name) for name in Summary._fields}
+    lists = {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
+    made = Summary(**{**known, **lists})
+    if not all((made.state, made.made_at, made.kind, made.summary)):
         raise BadEnvelopeError("a summary without state, time, kind or words")
     summaries.record_summary(db, job.session, made)
-    useful = job.payload.get("useful")
-    for name, of_use in useful.items() if isinstance(useful, dict) else ():
+    for name, of_use in (args.useful or {}).items():
         if isinstance(of_use, bool):
             memory_ratings.rate(db, job.session, name, of_use, made.made_at)

@@ -12,8 +12,9 @@ from hivepipe.archive.sources import UNKNOWN_TYPE, Source, open_source, transcri
 from hivepipe.config.retention import limits_of
 from hivepipe.errors import RefusedTranscriptError, RetentionError, SearchError
 from hivepipe.home import kept_folder
-from hivepipe.jobs.envelope import Envelope
+from hivepipe.jobs.origin import Origin
 from hivepipe.operations.archive import archives_of, desk_of
+from hivepipe.operations.families.archive import CompressArchives, SweepTranscripts
 from hivepipe.operations.found_archives import take_in_archives
 from hivepipe.operations.found_exports import REFUSED, Row, take_in_exports
 from hivepipe.operations.search import keep_up
@@ -37,7 +38,7 @@ class Swept:
     failed: dict[str, str] = field(default_factory=dict)
 
 
-def sweep_transcripts(workplace: Workplace, job: Envelope) -> None:
+def sweep_transcripts(workplace: Workplace, job: Origin, _args: SweepTranscripts) -> None:
     """Archive transcripts of this project whose hooks did not run, and repair the index."""
     swept = sweep(workplace, job, scope.claude_folders(workplace.home))
     take_in(workplace, job)
@@ -55,7 +56,7 @@ def _index(workplace: Workplace) -> None:
         logger.warning("%s", error)
 
 
-def take_in(workplace: Workplace, job: Envelope) -> list[Row]:
+def take_in(workplace: Workplace, job: Origin) -> list[Row]:
     """Import a predecessor's files from the folder of exports; return a row for each file."""
     folder = kept_folder(workplace.home)
     rows = [*take_in_exports(workplace.home, folder), *take_in_archives(workplace, job, folder)]
@@ -65,7 +66,7 @@ def take_in(workplace: Workplace, job: Envelope) -> list[Row]:
     return rows
 
 
-def sweep(workplace: Workplace, job: Envelope, claude_folders: list[str]) -> Swept:
+def sweep(workplace: Workplace, job: Origin, claude_folders: list[str]) -> Swept:
     """Check every transcript in these folders of Claude Code; StoppedError: told to stop."""
     archives = archives_of(workplace.home)
     followed = scope.followed_folders(workplace.home)
@@ -133,7 +134,7 @@ def _typed(archives: Archives, source: Source) -> Source:
     return source
 
 
-def compress_archives(workplace: Workplace, _job: Envelope) -> None:
+def compress_archives(workplace: Workplace, _job: Origin, _args: CompressArchives) -> None:
     """Compress the archives that have not grown for a month."""
     compressed = upkeep.compress(archives_of(workplace.home), workplace.check_stop)
     if compressed:

@@ -8,8 +8,16 @@ from pathlib import Path
 
 from hivepipe.db.database import Database
 from hivepipe.db.location import database_path
-from hivepipe.jobs.envelope import Envelope
+from hivepipe.jobs.origin import Origin
 from hivepipe.operations.briefing_files import BriefingFiles
+from hivepipe.operations.families.upkeep import (
+    BringBackStrays,
+    DrainSpool,
+    ExportSkills,
+    PromoteRetries,
+    RecordActivity,
+    WriteBriefings,
+)
 from hivepipe.operations.heartbeats import Heartbeats
 from hivepipe.operations.late_notes import take_in_notes
 from hivepipe.operations.session_export import SessionExport
@@ -20,13 +28,13 @@ from hivepipe.queue.housekeeping import Housekeeper
 from hivepipe.queue.stock_jobs import promote_due
 
 
-def promote_retries(workplace: Workplace, _job: Envelope) -> None:
+def promote_retries(workplace: Workplace, _job: Origin, _args: PromoteRetries) -> None:
     """Put jobs whose next attempt is due back into their queues."""
     with connect(workplace.address) as connection:
         promote_due(connection)
 
 
-def drain_spool(workplace: Workplace, _job: Envelope) -> None:
+def drain_spool(workplace: Workplace, _job: Origin, _args: DrainSpool) -> None:
     """Move spooled events into Redis, and notes of tool calls that Redis had refused."""
     with connect(workplace.address) as connection:
         take_in_notes(connection, workplace.home)
@@ -35,13 +43,13 @@ def drain_spool(workplace: Workplace, _job: Envelope) -> None:
             workplace.check_stop()
 
 
-def bring_back_strays(workplace: Workplace, _job: Envelope) -> None:
+def bring_back_strays(workplace: Workplace, _job: Origin, _args: BringBackStrays) -> None:
     """Bring back lost jobs of killed workers, and clean up after them."""
     with connect(workplace.address) as connection:
         Housekeeper(connection, Path(workplace.home), workplace.address).look_after()
 
 
-def record_activity(workplace: Workplace, _job: Envelope) -> None:
+def record_activity(workplace: Workplace, _job: Origin, _args: RecordActivity) -> None:
     """Move the activity of sessions into the store."""
     with (
         connect(workplace.address) as connection,
@@ -50,14 +58,14 @@ def record_activity(workplace: Workplace, _job: Envelope) -> None:
         Heartbeats(connection).flush(db)
 
 
-def write_briefings(workplace: Workplace, _job: Envelope) -> None:
+def write_briefings(workplace: Workplace, _job: Origin, _args: WriteBriefings) -> None:
     """Update the files that briefings are read from."""
     path = database_path(workplace.home)
     Database(path).close()  # creates the database if it is missing
     BriefingFiles(workplace.home).write(path)
 
 
-def export_skills(workplace: Workplace, _job: Envelope) -> None:
+def export_skills(workplace: Workplace, _job: Origin, _args: ExportSkills) -> None:
     """Bring skill-usage.json and its index up to date, and session.yaml."""
     SkillExports(workplace.home).finish()
     SessionExport(workplace.home).finish()

@@ -10,7 +10,8 @@ from hivepipe.db.forget import is_forgotten
 from hivepipe.db.sessions import describe_session
 from hivepipe.errors import BadEnvelopeError
 from hivepipe.events.job_plan import Job
-from hivepipe.jobs.envelope import Envelope
+from hivepipe.jobs.origin import Origin
+from hivepipe.operations.families.archive import RecordUsage
 from hivepipe.times import ns_of
 from hivepipe.transcripts.session_facts import CUSTOM_TITLE, Said
 from hivepipe.transcripts.usage import Usage
@@ -26,19 +27,16 @@ def usage_jobs(usages: list[Usage], said: Said | None = None) -> Iterator[Job]:
             for started_ms, duration_ms, models, time in said.counts
         ]
         told = {"session": said.session, "titles": said.titles, "counts": counts}
-        yield Job("record_usage", {"messages": [], "said": told}, said.session[:8])
+        yield RecordUsage(messages=[], said=told).job(said.session[:8])
     for at in range(0, len(usages), MESSAGES_PER_JOB):
         some = usages[at : at + MESSAGES_PER_JOB]
-        payload: dict[str, object] = {"messages": [_packed(each) for each in some]}
-        yield Job("record_usage", payload, some[0].session[:8])
+        packed = RecordUsage(messages=[_packed(each) for each in some])
+        yield packed.job(some[0].session[:8])
 
 
-def record_usage(db: Database, job: Envelope) -> None:
+def record_usage(db: Database, job: Origin, args: RecordUsage) -> None:
     """Record the usage in one job; messages of a forgotten session (by replay) are skipped."""
-    messages = job.payload.get("messages")
-    if not isinstance(messages, list):
-        raise BadEnvelopeError("no messages")
-    for message in messages:
+    for message in args.messages:
         try:
             unpacked = _unpacked(message)
         except (KeyError, TypeError, AttributeError) as error:
@@ -46,9 +44,8 @@ def record_usage(db: Database, job: Envelope) -> None:
         if not is_forgotten(db, unpacked.session):
             usage.record(db, unpacked)
             _note_model(db, unpacked)
-    said = job.payload.get("said")
-    if isinstance(said, dict) and not is_forgotten(db, str(said.get("session"))):
-        _note_said(db, job, said)
+    if args.said and not is_forgotten(db, str(args.said.get("session"))):
+        _note_said(db, job, args.said)
 
 
 def _note_model(db: Database, message: Usage) -> None:
@@ -60,7 +57,7 @@ def _note_model(db: Database, message: Usage) -> None:
         describe_session(db, message.session, "model", message.rate.model, order)
 
 
-def _note_said(db: Database, job: Envelope, said: dict[str, Any]) -> None:
+def _note_said(db: Database, job: Origin, said: dict[str, Any]) -> None:
     """Record titles and counts; BadEnvelopeError: not the payload of `usage_jobs`.
 
     A title by the user outweighs one by Claude, and one from hooks before the transcript was read.

@@ -6,10 +6,10 @@ from hashlib import blake2b
 import redis
 
 from hivepipe.events.claude_code import valid_id
-from hivepipe.events.job_plan import Job
 from hivepipe.home import Place
 from hivepipe.jobs.envelope import compose
 from hivepipe.jobs.origin import Origin
+from hivepipe.jobs.worker_status import RecordStatus
 from hivepipe.orchestrator import records
 from hivepipe.orchestrator.folder import Hive
 from hivepipe.orchestrator.status import Status
@@ -28,7 +28,7 @@ def tell(place: Place, hive: Hive, worker: Worker, status: Status) -> None:
     The job id is derived from the status, so several monitors enqueue it once. Without Redis, or if
     it refuses the job, the store is written directly.
     """
-    job = Job("record_status", _payload(worker, status), worker.id)
+    job = _args(worker, status).job(worker.id)
     said = f"{worker.id}\0{status.changed_ns}\0{status.digest}"
     id = blake2b(said.encode(), digest_size=16).hexdigest()
     session = valid_id(worker.card().session)
@@ -50,12 +50,12 @@ def tell(place: Place, hive: Hive, worker: Worker, status: Status) -> None:
     records.record(hive, [worker])
 
 
-def _payload(worker: Worker, status: Status) -> dict[str, object]:
-    return {
-        "worker_id": worker.id,
-        "status": status.word,
-        "sha256": status.digest,
-        "changed_ns": status.changed_ns,
-        "changed_at": stored_time(status.changed_ns),
-        "content": records.content_of(status),
-    }
+def _args(worker: Worker, status: Status) -> RecordStatus:
+    return RecordStatus(
+        worker_id=worker.id,
+        status=status.word,
+        sha256=status.digest,
+        changed_ns=status.changed_ns,
+        changed_at=stored_time(status.changed_ns),
+        content=records.content_of(status),
+    )

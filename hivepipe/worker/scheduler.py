@@ -22,7 +22,8 @@ from rq.job import Job
 from rq_scheduler.scheduler import Scheduler
 
 from hivepipe.events.job_plan import ENVELOPE_VERSION
-from hivepipe.jobs.schedule_table import PERIODIC, TICK_QUEUE, Periodic, next_due, tick_id, tick_of
+from hivepipe.jobs.schedule_table import TICK_QUEUE, Periodic, next_due, tick_id, tick_of
+from hivepipe.operations.declared import PERIODIC
 from hivepipe.queue import ticks
 from hivepipe.queue.activity import some_is_noted
 from hivepipe.queue.client import FUNCTION, TIMEOUT_SECS

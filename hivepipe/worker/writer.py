@@ -31,6 +31,7 @@ from hivepipe.events.job_plan import queue_of, utc
 from hivepipe.files.file_size import with_limit
 from hivepipe.guard.shared_root import look_at_shared_root
 from hivepipe.jobs import retry
+from hivepipe.jobs.args import HERE
 from hivepipe.jobs.envelope import Envelope, redacted
 from hivepipe.jobs.process_log import about_job
 from hivepipe.jobs.schedule_table import CLEANUP, TICK, job_of
@@ -39,8 +40,8 @@ from hivepipe.operations.heartbeats import Heartbeats
 from hivepipe.operations.late_notes import take_in_notes
 from hivepipe.operations.registry import cleanup_cause
 from hivepipe.operations.slots import job_due
-from hivepipe.operations.slow import HERE, SLOW_OPERATIONS, execute_slow, load_slow, load_writes
-from hivepipe.operations.workplace import Workplace, settle_secs
+from hivepipe.operations.slow import SLOW_OPERATIONS, execute_slow, load_slow, load_writes
+from hivepipe.operations.workplace import Workplace
 from hivepipe.queue import client, endpoint, lost_events, ticks
 from hivepipe.queue.aof_sync import AofSync
 from hivepipe.queue.claim_scripts import CLOCK_EVERY_SECS
@@ -368,5 +369,5 @@ def _sorted(claimed: list[Claimed]) -> _Batch:
         elif slow.queue == HERE:
             batch.short.append((job, envelope))
         else:
-            batch.long.append((job, slow.queue, settle_secs(envelope)))
+            batch.long.append((job, slow.queue, envelope.settle_secs))
     return batch

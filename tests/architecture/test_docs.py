@@ -15,11 +15,11 @@ from hivepipe import errors, settings
 from hivepipe.cli.command_table import COMMANDS, GROUPS
 from hivepipe.cli.main import commands, main
 from hivepipe.config.setting_table import SETTINGS
-from hivepipe.events.job_plan import PRIORITIES, queue_of
-from hivepipe.jobs.args import ARGS, priority_of
-from hivepipe.jobs.schedule_table import PERIODIC
+from hivepipe.events.job_plan import queue_of
+from hivepipe.jobs.args import HERE, priority_of
+from hivepipe.operations.declared import OPERATIONS, PERIODIC
 from hivepipe.operations.registry import HANDLERS
-from hivepipe.operations.slow import HERE, SLOW_OPERATIONS
+from hivepipe.operations.slow import SLOW_OPERATIONS
 from hivepipe.settings import ALIASES
 from hivepipe.stack.hook_bundle import MODULES
 from hivepipe.summaries.providers import KEPT
@@ -232,7 +232,7 @@ def test_the_page_says_which_settings_no_variable_sets() -> None:
 # ---- architecture
 
 
-@pytest.mark.parametrize("operation", {**PRIORITIES, **ARGS})
+@pytest.mark.parametrize("operation", OPERATIONS)
 def test_every_operation_has_a_handler_and_is_described(operation: str) -> None:
     assert (operation in HANDLERS) != (operation in SLOW_OPERATIONS)
     rows = {row[0].strip("`"): row for row in cells(ARCHITECTURE, "## Jobs")}
@@ -245,7 +245,7 @@ def test_every_operation_has_a_handler_and_is_described(operation: str) -> None:
 
 def test_no_operation_is_described_that_nothing_plans_or_handles() -> None:
     rows = [row[0].strip("`") for row in cells(ARCHITECTURE, "## Jobs")]
-    assert set(rows) == {*PRIORITIES, *ARGS} == {*HANDLERS, *SLOW_OPERATIONS}
+    assert set(rows) == {*OPERATIONS} == {*HANDLERS, *SLOW_OPERATIONS}
 
 
 def test_periodic_jobs_are_described() -> None:
@@ -254,7 +254,9 @@ def test_periodic_jobs_are_described() -> None:
         (row[0].strip("`"), int(row[1].split()[0]) * units[row[1].split()[1]], row[2].strip("`"))
         for row in cells(ARCHITECTURE, "## Periodic jobs")
     ]
-    assert found == [(row.name, row.interval_secs, row.operation) for row in PERIODIC]
+    rows = {(row.name, row.interval_secs, row.operation) for row in PERIODIC}
+    assert len(found) == len(rows)
+    assert set(found) == rows
 
 
 def test_the_packages_are_those_that_the_linter_knows() -> None:

@@ -18,7 +18,7 @@ import pytest
 import redis
 
 from hivepipe.home import short_hash
-from hivepipe.jobs.schedule_table import PERIODIC
+from hivepipe.operations.declared import PERIODIC
 from hivepipe.queue import client as wire
 from hivepipe.queue.claims import accounts
 from tests.conftest import (

@@ -39,7 +39,7 @@ RAISED = {
 
 
 def test_work(workplace: Workplace, job: Envelope) -> None:
-    how, note = job.text("how"), job.text("note")
+    how, note = job.payload.get("how"), job.payload.get("note")
     with (FOLDER / f"began-{note}").open("a") as marks:
         marks.write(f"{time.time()} {os.getpid()}\n")
     if how in ("hold", "stubborn"):

@@ -82,7 +82,7 @@ def paused_commit(*arguments: Any) -> Any:
 
 
 def deadly_prompt(db: Database, job: Any) -> None:
-    if OPTIONS["poison"] and job.text("prompt") == OPTIONS["poison"]:
+    if OPTIONS["poison"] and job.payload.get("prompt") == OPTIONS["poison"]:
         os.kill(os.getpid(), signal.SIGKILL)
     record_prompt(db, job)
 

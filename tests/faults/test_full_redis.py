@@ -2,7 +2,8 @@
 
 import time
 
-from hivepipe.jobs.schedule_table import PERIODIC, slot_at, tick_of
+from hivepipe.jobs.schedule_table import slot_at, tick_of
+from hivepipe.operations.declared import PERIODIC
 from hivepipe.queue import client as wire
 from hivepipe.queue.connection import PERIODIC_KEY
 from hivepipe.queue.spool import write_spool

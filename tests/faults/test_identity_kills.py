@@ -16,7 +16,8 @@ from hivepipe.db.applied import mark_applied
 from hivepipe.db.database import Database
 from hivepipe.db.location import database_path
 from hivepipe.events.job_plan import Job
-from hivepipe.jobs.envelope import Envelope
+from hivepipe.jobs.origin import Origin
+from hivepipe.operations.families.profiles import FinishProcess, SyncIdentity, SyncProfile
 from hivepipe.operations.identity_files import give_back, replace
 from hivepipe.operations.process_end import finish_process, sync_profile
 from hivepipe.operations.profiles import profile_book, sync_identity
@@ -159,19 +160,17 @@ class Session:
 
     def __init__(self, folders: Folders) -> None:
         self.folders = folders
-        self.handed_back: list[tuple[Envelope, list[Job]]] = []
+        self.handed_back: list[tuple[Origin, list[Job]]] = []
         self.workplace = Workplace(folders.home, "", lambda *said: self.handed_back.append(said))
-        said = {"profile_id": "ada", "folder": str(folders.file.parent), "swarm": "s"}
-        self.start = Envelope(
+        self.start = Origin(
             id="j1",
             operation="sync_profile",
-            priority=5,
-            payload=said,
             session="s1",
             instance="i1",
             project="/p",
             event_time_ns=2 * 10**18,
         )
+        self.folder = str(folders.file.parent)
         self.end = changed(self.start, id="j2", operation="finish_process")
 
     def prepare(self) -> None:
@@ -179,29 +178,28 @@ class Session:
             book.change("ada", None, True)
             book.put("ada", "CLAUDE.md", OURS.encode(), "cli")
         with closing(self.database()) as db, db.transaction():
-            profiles.enter_profile(db, self.start)
+            profiles.enter_profile(db, "ada", "s1", "s", self.folder, self.start.time)
 
     def database(self) -> Database:
         return Database(database_path(self.folders.home))
 
     def run_start(self) -> None:
-        sync_profile(self.workplace, self.start)
+        args = SyncProfile(profile_id="ada", folder=self.folder)
+        sync_profile(self.workplace, self.start, args)
         self.take_in()
 
     def run_end(self) -> None:
-        finish_process(self.workplace, self.end)
+        finish_process(self.workplace, self.end, FinishProcess())
         self.take_in()
 
     def take_in(self) -> None:
         """Do what was handed back, as the writer does: effect and record in one transaction."""
         for parent, jobs in self.handed_back:
             for job in jobs:
-                child = changed(
-                    parent, id=f"{parent.id}-{job.subject}", operation="x", payload=job.payload
-                )
+                child = changed(parent, id=f"{parent.id}-{job.subject}", operation="x")
                 with closing(self.database()) as db, db.transaction():
                     if mark_applied(db, child):
-                        sync_identity(db, child)
+                        sync_identity(db, child, SyncIdentity.read(job.payload))
         self.handed_back.clear()
 
     def versions(self, name: str) -> list[tuple[str, str]]:

@@ -101,7 +101,7 @@ def test_a_tick_carries_our_marker_and_is_claimed_like_any_job(clockwork: Clockw
     assert tick[b"hp"] == b"1"
     assert tick[b"result_ttl"] == b"-1"
     sent = read_envelope(envelope_text(tick[b"data"]))
-    assert (sent.operation, sent.text("name")) == ("tick", "quick")
+    assert (sent.operation, sent.payload["name"]) == ("tick", "quick")
     slot = sent.number("slot")
     bench.settle(bench.plain_writer())
     assert [row["slot"] for row in clockwork.slots("quick")] == [slot]

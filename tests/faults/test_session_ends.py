@@ -24,6 +24,7 @@ from hivepipe.events.job_plan import Job, Message
 from hivepipe.hook.alive import Fate
 from hivepipe.jobs.envelope import Envelope, follow_ups, read_envelope
 from hivepipe.operations import reaper, session_end
+from hivepipe.operations.families.sessions import ReapSessions
 from hivepipe.operations.registry import HANDLERS, execute
 from hivepipe.operations.workplace import Workplace
 from tests.payloads import CWD, SESSION, TRANSCRIPT
@@ -188,7 +189,7 @@ class Product:
                 payload={},
                 event_time_ns=self.time_ns,
             )
-            reaper.reap_sessions(Workplace(str(self.home), "", self._follow), slot)
+            reaper.reap_sessions(Workplace(str(self.home), "", self._follow), slot, ReapSessions())
             if not self.reaped:
                 assert turn < 5
                 return

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from hivepipe.jobs.schedule_table import PERIODIC
+from hivepipe.operations.declared import PERIODIC
 from hivepipe.queue.client import RefusedError
 from hivepipe.queue.spool import write_spool
 from tests.conftest import QUEUES, Process, until

@@ -111,7 +111,7 @@ def check_status(db: Database, data: bytes) -> None:
     for shown in (*status.problems, status.text("question"), *status.texts("options")):
         shown.encode()
     sent = compose("0" * 32, Job("record_status", {"content": content}, "w"), FIRST_NS)
-    assert envelope_of(json.loads(sent.envelope)).text("content") == content
+    assert envelope_of(json.loads(sent.envelope)).payload["content"] == content
     with db.transaction():
         db.execute("SELECT :content", {"content": content})
         db.execute("SELECT :said", {"said": status.text("progress")})

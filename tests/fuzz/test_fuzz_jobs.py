@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from hivepipe.db.database import Database
 from hivepipe.errors import BadEnvelopeError
-from hivepipe.events.job_plan import PRIORITIES, queue_of
-from hivepipe.jobs.args import ARGS
+from hivepipe.events.job_plan import queue_of
 from hivepipe.jobs.envelope import read_envelope, redacted
 from hivepipe.jobs.retry import demoted
+from hivepipe.operations.declared import OPERATIONS
 from hivepipe.queue.claims import Claimed
 from hivepipe.queue.client import job_data
 from hivepipe.queue.job_data import envelope_text
@@ -30,9 +30,7 @@ SENT = [
     sent for sent in oracle.messages(oracle.mix(SEED, 60).all, "/home/ana/shop", "swarm-a") if sent
 ]
 ENVELOPES = [json.loads(message.envelope) for sent in SENT for message in sent]
-ENVELOPES += [
-    {**ENVELOPES[0], "operation": operation} for operation in sorted({**PRIORITIES, **ARGS})
-]
+ENVELOPES += [{**ENVELOPES[0], "operation": operation} for operation in sorted(OPERATIONS)]
 GOOD = oracle.messages(
     oracle.timed([oracle.start(3, "inst-z"), oracle.prompt(1, oracle.SESSIONS[3], "inst-z")]),
     "/home/ana/shop",

@@ -21,8 +21,8 @@ import redis
 
 from hivepipe.alerts.rules import CALM_LOOKS
 from hivepipe.db.spending import Amount, spending
-from hivepipe.jobs.schedule_table import PERIODIC
 from hivepipe.monitor.snapshot import budget
+from hivepipe.operations.declared import PERIODIC
 from hivepipe.queue.alert_counts import STANDING_KEY
 from hivepipe.queue.figures import SAMPLES_KEY
 from hivepipe.queue.rq_workers import rq_workers

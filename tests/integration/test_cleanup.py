@@ -13,7 +13,7 @@ import pytest
 
 from hivepipe.db.database import Database
 from hivepipe.db.retention import DAYS
-from hivepipe.jobs.schedule_table import PERIODIC
+from hivepipe.operations.declared import PERIODIC
 from hivepipe.queue.deduplication import oldest_job_time
 from hivepipe.queue.ticks import TRIGGERED_KEY, due_times, run_triggered
 from tests.conftest import Home, Server, Writer, fire_all, until

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from hivepipe.db.database import Database
-from hivepipe.events.job_plan import Job
 from hivepipe.jobs.envelope import compose
 from hivepipe.monitor.snapshot import hive_states
+from hivepipe.operations.families.hives import CheckHives
+from hivepipe.operations.families.retention import Prune, PruneFiles
 from hivepipe.queue import client
 from tests.conftest import Home, Process, Server, Writer, accepted, is_drained, until
 from tests.hive_scene import DONE, Scene, script
@@ -67,7 +68,7 @@ def test_the_clock_finds_a_death_that_nobody_saw(
     for pid in (run["runner_pid"], run["pid"]):
         os.kill(pid, signal.SIGKILL)
     until(lambda: not Path(f"/proc/{run['pid']}").exists(), "not gone")
-    client.push(redis_server.address, [compose("hives-1", Job("check_hives", {}, "hives"), 1)], 5.0)
+    client.push(redis_server.address, [compose("hives-1", CheckHives().job("hives"), 1)], 5.0)
     assert accepted(redis_server) > 0
     writer.start()
     slow_worker.start()
@@ -102,7 +103,7 @@ def test_what_is_over_for_long_goes_with_its_rows(
     archive = scene.hive / "archive" / old
     for path in (archive, *archive.rglob("*")):  # a worker whose files somebody changed since stays
         os.utime(path, (time.time() - 367 * 86_400,) * 2)
-    ticks = [Job("prune_files", {}, "files"), Job("prune", {}, "rows")]
+    ticks = [PruneFiles().job("files"), Prune().job("rows")]
     now = time.time_ns()
     jobs = [compose(f"{job.operation}-1", job, now) for job in ticks]
     client.push(redis_server.address, jobs, 5.0)

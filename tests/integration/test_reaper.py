@@ -17,8 +17,8 @@ import pytest
 
 from hivepipe.hook.alive import fate_of, lives
 from hivepipe.hook.instance import this_machine
-from hivepipe.jobs.schedule_table import PERIODIC
 from hivepipe.operations import reaper
+from hivepipe.operations.declared import PERIODIC
 from hivepipe.queue.ticks import run_triggered, trigger
 from tests.conftest import Home, Server, Writer, hook_path, until
 

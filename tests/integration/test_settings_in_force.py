@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from hivepipe.jobs.schedule_table import PERIODIC
+from hivepipe.operations.declared import PERIODIC
 from hivepipe.queue.ticks import run_triggered, trigger
 from tests.conftest import Home, Server, Writer, fire, until
 from tests.payloads import SESSION_START, changed

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hivepipe.jobs.schedule_table import PERIODIC
+from hivepipe.operations.declared import PERIODIC
 from tests.conftest import ROOT, Home, Server, answered, until
 from tests.llm_server import SUMMARY, Provider, provider, success
 from tests.payloads import SESSION_END, SESSION_START, STOP, changed

@@ -1,32 +1,72 @@
-"""The tables of handlers: every name in them leads to a function, imported by whoever needs it."""
+"""Operations: each is declared in one file, with a handler that is imported when it is needed."""
 
 import subprocess
 import sys
+from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
-from hivepipe.operations.lazy_handler import Deferred, Handler
-from hivepipe.operations.registry import HANDLERS
-from hivepipe.operations.slow import SLOW_OPERATIONS
-
-EVERY = {**HANDLERS, **{name: slow.handler for name, slow in SLOW_OPERATIONS.items()}}
-DEFERRED = {
-    name: handler for name, handler in EVERY.items() if isinstance(handler, Deferred | Handler)
-}
+from hivepipe.db.database import Database
+from hivepipe.jobs.origin import Origin
+from hivepipe.operations.declared import OPERATIONS
+from hivepipe.operations.lazy_handler import Handler
+from hivepipe.operations.workplace import Workplace
 
 
-@pytest.mark.parametrize("operation", DEFERRED)
-def test_what_is_deferred_is_the_operations_function(operation: str) -> None:
-    assert DEFERRED[operation].load().__name__ == operation
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_handler_is_the_operations_function_of_its_arguments(operation: str) -> None:
+    args = OPERATIONS[operation]
+    handler = Handler(args).load()
+    assert handler.__name__ == operation
+    place, origin, takes, _ = get_type_hints(handler).values()
+    assert place is (Database if args.queue is None else Workplace)
+    assert origin is Origin
+    assert takes is args
 
 
 @pytest.mark.parametrize(
     ("module", "loads"), [("hivepipe.direct", set()), ("hivepipe.run_job", {"redis"})]
 )
 def test_who_executes_one_job_loads_no_handler_before_it(module: str, loads: set[str]) -> None:
-    code = f"import sys, {module}; print(*sys.modules)"
-    said = subprocess.run(
-        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
-    )
+    said = run(f"import sys, {module}; print(*sys.modules)")
     heavy = {"redis", "hivepipe.operations.cleanup", "hivepipe.operations.summaries"}
-    assert heavy & set(said.stdout.split()) == loads
+    assert heavy & set(said.split()) == loads
+
+
+FAMILY = """
+from hivepipe.jobs.args import HERE, Args, Every
+
+class WaterPlants(
+    Args,
+    operation="water_plants",
+    handler="families.plants.water_plants",
+    priority=7,
+    queue=HERE,
+    every=Every(60, "plants", "plants wither"),
+):
+    litres: int = 1
+
+def water_plants(_place, job, args):
+    print(job.operation, args.litres)
+"""
+USE = """
+from hivepipe.operations import families
+families.__path__.append({folder!r})
+from hivepipe.jobs.envelope import compose, read_envelope
+from hivepipe.operations.declared import OPERATIONS, PERIODIC
+from hivepipe.operations.slow import SLOW_OPERATIONS
+message = compose("one", OPERATIONS["water_plants"](litres=3).job(), 1)
+SLOW_OPERATIONS["water_plants"].handler(None, read_envelope(message.envelope))
+print(message.queue, *(row.name for row in PERIODIC if row.operation == "water_plants"))
+"""
+
+
+def test_a_periodic_operation_is_one_file(tmp_path: Path) -> None:
+    (tmp_path / "plants.py").write_text(FAMILY)
+    assert run(USE.format(folder=str(tmp_path))) == "water_plants 3\nlow plants\n"
+
+
+def run(code: str) -> str:
+    arguments = [sys.executable, "-I", "-c", code]
+    return subprocess.run(arguments, capture_output=True, text=True, check=True).stdout

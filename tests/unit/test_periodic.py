@@ -5,10 +5,9 @@ import re
 import pytest
 
 from hivepipe.errors import BadEnvelopeError
-from hivepipe.events.job_plan import PRIORITIES, queue_of
+from hivepipe.events.job_plan import queue_of
 from hivepipe.jobs.envelope import read_envelope
 from hivepipe.jobs.schedule_table import (
-    PERIODIC,
     TICK,
     Periodic,
     extra_job,
@@ -19,6 +18,8 @@ from hivepipe.jobs.schedule_table import (
     slot_at,
     tick_of,
 )
+from hivepipe.operations.declared import OPERATIONS, PERIODIC
+from hivepipe.operations.families.retention import CleanupAgents
 from hivepipe.operations.registry import HANDLERS
 from hivepipe.operations.slow import SLOW_OPERATIONS
 from hivepipe.worker.scheduler import LOCK_SECS, LONGEST_WAIT_SECS
@@ -47,14 +48,14 @@ def test_a_tick_becomes_one_job_named_by_its_slot() -> None:
     assert job.periodic == "reaper"
     assert job.takes_slot
     assert job.session == ""
-    assert message.queue == queue_of(PRIORITIES["cleanup_agents"])
+    assert message.queue == queue_of(CleanupAgents.priority)
 
 
 def test_an_extra_run_has_an_id_of_its_own_and_takes_no_slot() -> None:
     message = extra_job("reaper", "cleanup_agents", "session_end", NOW_NS)
     job = read_envelope(message.envelope)
     assert (job.id, job.operation) == (f"reaper-at-{NOW_NS}", "cleanup_agents")
-    assert job.text("trigger") == "session_end"
+    assert job.payload["trigger"] == "session_end"
     assert job.periodic == "reaper"
     assert not job.takes_slot
 
@@ -96,7 +97,7 @@ def test_ids_say_what_runs_by_the_clock(
 def test_the_table_names_operations_that_exist_and_each_row_once() -> None:
     assert len({row.name for row in PERIODIC}) == len(PERIODIC)
     for row in PERIODIC:
-        assert row.operation in PRIORITIES
+        assert row.operation in OPERATIONS
         assert row.operation in HANDLERS or row.operation in SLOW_OPERATIONS
         assert row.interval_secs >= (5 if row.stands_in_for else 60)
         assert row.stands_in_for in ("", "writer", "slow")
@@ -110,5 +111,5 @@ def test_another_scheduler_takes_over_within_a_minute() -> None:
 
 
 def test_the_tick_is_no_operation_that_anybody_can_plan() -> None:
-    assert TICK not in PRIORITIES
+    assert TICK not in OPERATIONS
     assert re.fullmatch(r"[a-z]+", TICK)

@@ -17,8 +17,9 @@ from hivepipe.doctor import stack as checks
 from hivepipe.doctor.checks import CHECKS
 from hivepipe.doctor.facts import Patient
 from hivepipe.home import Place
-from hivepipe.jobs.schedule_table import PERIODIC, tick_id
+from hivepipe.jobs.schedule_table import tick_id
 from hivepipe.monitor import status as product
+from hivepipe.operations.declared import PERIODIC
 from hivepipe.queue import ticks
 from hivepipe.queue.claims import accounts
 from hivepipe.queue.figures import figures

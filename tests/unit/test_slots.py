@@ -92,7 +92,7 @@ class World:
             return
         with product.turn(self.workplace, job) as is_due:
             if is_due:
-                self.runs.append((job.text("periodic"), job.id, self.clock.since_boot))
+                self.runs.append((job.periodic, job.id, self.clock.since_boot))
 
     def _hand_back(self, _parent: Envelope, _jobs: list[Job]) -> None:
         raise AssertionError("the store answers: slots are recorded at once")

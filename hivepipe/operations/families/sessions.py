@@ -1,6 +1,6 @@
 """Operations of sessions: start, activity, pause, end, checkpoints."""
 
-from hivepipe.jobs.args import Args
+from hivepipe.jobs.args import HERE, Args, Every
 from hivepipe.jobs.schedule_table import BY_THE_CLOCK, CLEANUP_EVERY_CHECKPOINTS
 
 
@@ -82,3 +82,28 @@ class LoseInstance(
     of_no_session=True,
 ):
     """The process of an instance is gone."""
+
+
+class ConcludeSession(
+    Args,
+    operation="conclude_session",
+    handler="session_end.conclude_session",
+    queue=HERE,
+):
+    """Do the follow-up work of a session's end; `path`: its transcript, `claude`: the folder of
+    Claude Code's files.
+    """
+
+    path: str = ""
+    claude: str = ""
+
+
+class ReapSessions(
+    Args,
+    operation="reap_sessions",
+    handler="reaper.reap_sessions",
+    priority=4,
+    queue=HERE,
+    every=Every(60, "reaper", "sessions whose Claude Code was killed stay open"),
+):
+    """End the sessions whose processes are gone."""

@@ -1,8 +1,9 @@
 """Operations of the pipeline itself."""
 
 from hivepipe.db.database import Database
-from hivepipe.jobs.args import Args
+from hivepipe.jobs.args import HERE, Args, Every
 from hivepipe.jobs.origin import Origin
+from hivepipe.queue.names import SLOW
 
 
 class Probe(Args, operation="probe", handler="families.upkeep.probe", of_no_session=True):
@@ -25,3 +26,69 @@ class RecordSlot(
     name: str = ""
     opened: int
     executed_ns: int
+
+
+class PromoteRetries(
+    Args,
+    operation="promote_retries",
+    handler="upkeep.promote_retries",
+    priority=4,
+    queue=HERE,
+    every=Every(5, "retries", "jobs are not tried again", "writer"),
+):
+    """Put jobs whose next attempt is due back into their queues."""
+
+
+class DrainSpool(
+    Args,
+    operation="drain_spool",
+    handler="upkeep.drain_spool",
+    priority=4,
+    queue=HERE,
+    every=Every(5, "spool", "events that wait on disk stay there", "writer"),
+):
+    """Move spooled events into Redis."""
+
+
+class RecordActivity(
+    Args,
+    operation="record_activity",
+    handler="upkeep.record_activity",
+    priority=5,
+    queue=HERE,
+    every=Every(10, "activity", "sessions at work look silent", "writer"),
+):
+    """Move the activity of sessions into the store."""
+
+
+class BringBackStrays(
+    Args,
+    operation="bring_back_strays",
+    handler="upkeep.bring_back_strays",
+    priority=6,
+    queue=HERE,
+    every=Every(30, "strays", "jobs of a killed worker stay lost", "writer"),
+):
+    """Bring back lost jobs of killed workers."""
+
+
+class WriteBriefings(
+    Args,
+    operation="write_briefings",
+    handler="upkeep.write_briefings",
+    priority=8,
+    queue=HERE,
+    every=Every(60, "briefings", "sessions are told what is over", "writer"),
+):
+    """Update the files that briefings are read from."""
+
+
+class ExportSkills(
+    Args,
+    operation="export_skills",
+    handler="upkeep.export_skills",
+    priority=8,
+    queue=SLOW,
+    every=Every(30, "exports", "skill-usage.json grows old", "slow"),
+):
+    """Bring the exports up to date."""

@@ -1,0 +1,20 @@
+"""The arguments of record_status, which the monitor of a hive enqueues."""
+
+from hivepipe.jobs.args import Args, Id
+
+
+class RecordStatus(
+    Args,
+    operation="record_status",
+    handler="hive.record_status",
+    priority=5,
+    of_no_session=True,
+):
+    """A status of a hive worker, as the monitor read it."""
+
+    worker_id: Id
+    status: str = ""
+    sha256: str = ""
+    changed_ns: int
+    changed_at: str = ""
+    content: str = ""

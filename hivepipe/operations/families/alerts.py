@@ -1,0 +1,39 @@
+"""Operations of alerts."""
+
+from hivepipe.jobs.args import HERE, Args, Every
+from hivepipe.queue.names import SLOW
+
+
+class RaiseAlerts(
+    Args,
+    operation="raise_alerts",
+    handler="alerts.raise_alerts",
+    priority=6,
+    queue=HERE,
+    every=Every(60, "alerts", "nobody is told that something is wrong"),
+):
+    """Check the stack."""
+
+
+class Change(Args):
+    """An alert that was raised, or is over (`state`)."""
+
+    name: str = ""
+    text: str = ""
+    state: str = ""
+
+
+class RecordAlert(
+    Change,
+    operation="record_alert",
+    handler="alerts.record_alert",
+    priority=6,
+    of_no_session=True,
+):
+    """Write the change to the store."""
+
+
+class SendAlert(
+    Change, operation="send_alert", handler="alerts.send_alert", priority=7, queue=SLOW
+):
+    """Tell the user's command and webhook of the change."""

@@ -1,0 +1,63 @@
+"""Operations of archives and of what is read from transcripts."""
+
+from typing import Any
+
+from hivepipe.jobs.args import Args, Every
+from hivepipe.queue.names import SLOW
+
+DAY_SECS = 86_400
+
+
+class ArchiveTranscript(
+    Args, operation="archive_transcript", handler="archive.archive_transcript", queue=SLOW
+):
+    """Append the new lines of a transcript to its archive.
+
+    `kind`: main or subagent. `claude`: the folder of Claude Code's files, if it is not the default.
+    `compacted`: the transcript was just compacted. `ends`: its session has ended. `settle_s`: the
+    delay of this look at the transcript.
+    """
+
+    path: str = ""
+    kind: str = ""
+    agent_id: str = ""
+    agent_type: str = ""
+    claude: str = ""
+    compacted: bool | None = None
+    ends: bool | None = None
+    settle_s: int | float | None = None
+
+
+class RecordUsage(
+    Args,
+    operation="record_usage",
+    handler="usage.record_usage",
+    priority=8,
+    of_no_session=True,
+):
+    """Usage of messages, and facts about their session: see hivepipe.operations.usage."""
+
+    messages: list[Any]
+    said: dict[str, Any] | None = None
+
+
+class SweepTranscripts(
+    Args,
+    operation="sweep_transcripts",
+    handler="sweep.sweep_transcripts",
+    priority=8,
+    queue=SLOW,
+    every=Every(DAY_SECS, "sweep", "sessions whose hooks never ran are not kept"),
+):
+    """Archive the transcripts whose hooks did not run."""
+
+
+class CompressArchives(
+    Args,
+    operation="compress_archives",
+    handler="sweep.compress_archives",
+    priority=9,
+    queue=SLOW,
+    every=Every(DAY_SECS, "compress", "old archives stay as large as they were"),
+):
+    """Compress the archives that have not grown for a month."""

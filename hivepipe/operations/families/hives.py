@@ -1,0 +1,18 @@
+"""Operations of hives; the status of a worker is declared where its sender can reach it."""
+
+from hivepipe.jobs.args import Args, Every
+from hivepipe.jobs.worker_status import RecordStatus
+from hivepipe.queue.names import SLOW
+
+__all__ = ["CheckHives", "RecordStatus"]
+
+
+class CheckHives(
+    Args,
+    operation="check_hives",
+    handler="hive.check_hives",
+    priority=6,
+    queue=SLOW,
+    every=Every(60, "hives", "hive workers that died or went silent look busy"),
+):
+    """Check every worker of a home."""

@@ -1,0 +1,26 @@
+"""The operation that imports one row of a predecessor."""
+
+from typing import Any
+
+from hivepipe.db import legacy_rows
+from hivepipe.db.database import Database
+from hivepipe.jobs.args import Args
+from hivepipe.jobs.origin import Origin
+
+
+class ImportRow(
+    Args,
+    operation="import_row",
+    handler="families.imports.import_row",
+    priority=8,
+    of_no_session=True,
+):
+    """A row of one of the predecessor's tables."""
+
+    table: str
+    row: dict[str, Any]
+
+
+def import_row(db: Database, job: Origin, args: ImportRow) -> None:
+    """Import one row; MissingParentError names a missing parent."""
+    legacy_rows.import_row(db, args.table, args.row, job.id)

@@ -1,0 +1,54 @@
+"""Operations of profiles: their sessions, the versions of their identity files, their memories."""
+
+from hivepipe.jobs.args import Args, Id
+from hivepipe.queue.names import SLOW
+
+
+class EnterProfile(Args, operation="enter_profile", handler="profiles.enter_profile"):
+    """A session belongs to a profile."""
+
+    profile_id: Id
+    folder: str = ""
+    swarm: str = ""
+
+
+class SyncProfile(Args, operation="sync_profile", handler="process_end.sync_profile", queue=SLOW):
+    """Synchronise the files of a profile when one of its sessions starts."""
+
+    profile_id: Id
+    folder: str = ""
+
+
+class SyncIdentity(Args, operation="sync_identity", handler="profiles.sync_identity"):
+    """Store one identity file from its snapshot, which is named by an id."""
+
+    profile_id: Id
+    folder: str = ""
+    name: str
+    snapshot: Id
+    source: str
+
+
+class FinishProcess(
+    Args,
+    operation="finish_process",
+    handler="process_end.finish_process",
+    priority=5,
+    queue=SLOW,
+):
+    """Clean up after the process of a session."""
+
+
+class IndexMemory(Args, operation="index_memory", handler="memory.index_memory", queue=SLOW):
+    """Index the memory files of a session; `folders`: one a line."""
+
+    folders: str = ""
+    swarm: str = ""
+    profile_id: str = ""
+    profile_folder: str = ""
+
+
+class RecordRecall(Args, operation="record_recall", handler="recall.record_recall"):
+    """Memories that a prompt recalled, each with `name` and `text`."""
+
+    memories: list[dict[str, str]]

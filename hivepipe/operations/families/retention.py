@@ -1,0 +1,75 @@
+"""Operations that delete what is outdated, and clean up agents."""
+
+from hivepipe.jobs.args import HERE, Args, Every
+from hivepipe.jobs.schedule_table import CLEANUP
+from hivepipe.queue.names import SLOW
+
+DAY_SECS = 86_400
+
+
+class PruneFiles(
+    Args,
+    operation="prune_files",
+    handler="prune_files.prune_files",
+    priority=9,
+    queue=SLOW,
+    every=Every(DAY_SECS, "prune_files", "archives and logs grow without end"),
+):
+    """Delete outdated files."""
+
+
+class CountDropped(
+    Args,
+    operation="count_dropped",
+    handler="prune_files.count_dropped",
+    priority=9,
+    of_no_session=True,
+):
+    """Count events that are about to be dropped."""
+
+    what: str
+    number: int
+
+
+class Prune(
+    Args,
+    operation="prune",
+    handler="prune.prune",
+    priority=8,
+    queue=SLOW,
+    every=Every(DAY_SECS, "prune", "the database grows without end"),
+):
+    """Find outdated rows."""
+
+
+class DeleteOutdated(
+    Args,
+    operation="delete_outdated",
+    handler="prune.delete_outdated",
+    priority=9,
+    of_no_session=True,
+):
+    """Delete some of the rows of a table, if they are older than a time."""
+
+    table: str
+    before: str = ""
+    keys: list[str | int]
+
+
+class CleanupAgents(
+    Args,
+    operation="cleanup_agents",
+    handler="cleanup.cleanup_agents",
+    priority=6,
+    queue=HERE,
+    every=Every(600, CLEANUP, "rows of agents that are over pile up"),
+):
+    """Soft-delete outdated agents."""
+
+    trigger: str = ""
+
+
+class LogCleanups(
+    Args, operation="log_cleanups", handler="cleanup.log_cleanups", priority=8, queue=SLOW
+):
+    """Write the runs of the cleanup to its log file."""

@@ -1,0 +1,72 @@
+"""Arguments of operations: what a payload may hold, and what becomes of a wrong one."""
+
+from typing import Any
+
+import pytest
+
+from hivepipe.errors import BadEnvelopeError
+from hivepipe.operations.declared import OPERATIONS
+from hivepipe.operations.families.agents import InsertAgent
+from hivepipe.operations.families.archive import ArchiveTranscript
+from hivepipe.operations.families.history import RecordNotice
+from hivepipe.operations.families.sessions import EndSession
+
+
+def test_what_is_missing_null_or_unknown_is_the_default() -> None:
+    args = InsertAgent.read({"agent_id": "a-1", "type": None, "of_a_later_release": 1})
+    assert args == InsertAgent(agent_id="a-1")
+    assert (args.type, args.tokens) == ("", None)
+
+
+@pytest.mark.parametrize(
+    ("payload", "words"),
+    [
+        ({}, "agent_id is missing"),
+        ({"agent_id": ""}, "agent_id is not a valid id"),
+        ({"agent_id": "../up"}, "agent_id is not a valid id"),
+        ({"agent_id": 7}, "agent_id is of the wrong type: int"),
+        ({"agent_id": "a-1", "tokens": True}, "tokens is of the wrong type: bool"),
+        ({"agent_id": "a-1", "tokens": 1.5}, "tokens is of the wrong type: float"),
+        ({"agent_id": "a-1", "type": ["x"]}, "type is of the wrong type: list"),
+    ],
+)
+def test_a_wrong_payload_is_refused(payload: dict[str, Any], words: str) -> None:
+    with pytest.raises(BadEnvelopeError, match=words):
+        InsertAgent.read(payload)
+
+
+def test_an_id_that_looks_like_a_token_is_hashed() -> None:
+    assert InsertAgent.read({"agent_id": "sk-ant-api03-abc"}).agent_id.startswith("id-")
+
+
+def test_arguments_do_not_change() -> None:
+    args = EndSession(reason="clear")
+    with pytest.raises(AttributeError):
+        args.reason = "other"  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        hash(args)
+    assert args != RecordNotice()
+    assert repr(args) == "EndSession(reason='clear')"
+
+
+def test_a_name_that_is_no_field_is_refused() -> None:
+    with pytest.raises(TypeError):
+        EndSession(why="clear")  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        InsertAgent()  # type: ignore[call-arg]
+
+
+def test_a_payload_leaves_out_what_is_none() -> None:
+    """The first release wrote these keys in this order; ids of jobs are made from them."""
+    said = ArchiveTranscript(path="/t", kind="main", ends=True, settle_s=5).payload()
+    assert [*said] == ["path", "kind", "agent_id", "agent_type", "claude", "ends", "settle_s"]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_every_operation_reads_what_it_writes(operation: str) -> None:
+    samples = {str: "x", int: 1, list: [], dict: {}, bool: True, float: 1.5}
+    args = OPERATIONS[operation]
+    payload = {name: samples[kinds[0]] for name, kinds in args._types.items()}
+    assert args.read(payload).payload() == payload
+    assert args.read(payload) == args(**payload)
+    assert 1 <= args.priority <= 10
