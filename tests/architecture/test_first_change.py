@@ -11,7 +11,7 @@ from tests.conftest import ROOT
 PAGE = (ROOT / "docs" / "first-change.md").read_text()
 COPIED = ("hivepipe", "hooks", "workers", "tests", "docs", "skills")
 STEP = re.compile(
-    r"^(New file|In) `([^`]+)`(?:, before (`+) ?(.+?) ?\3)?:\n\n```\w+\n(.*?)^```$", re.M | re.S
+    r"(New file|In) `([^`]+)`(?:, before (`+) ?(.+?) ?\3)?:\n\n```\w+\n(.*?)^```$", re.M | re.S
 )
 
 
@@ -38,29 +38,35 @@ def follow(section: str, tree: Path) -> list[str]:
             continue
         lines = path.read_text().splitlines(keepends=True)
         (place,) = [number for number, line in enumerate(lines) if anchor in line]
-        path.write_text("".join([*lines[:place], block, *lines[place:]]))
+        between = "\n\n" if block.startswith(("class ", "def ")) else ""
+        path.write_text("".join([*lines[:place], block, between, *lines[place:]]))
     return [name for _, name, *_ in steps]
 
 
-def run(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(tree: Path, *arguments: str) -> str:
+    """Run a module in a tree; return what it printed."""
     command = [sys.executable, "-m", *arguments]
-    return subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
-def test_the_command_of_the_page_works_and_its_tests_pass(tmp_path: Path) -> None:
-    section = PAGE.split("\n## A command\n")[1].split("\n## ")[0]
+def section_of(title: str) -> str:
+    return PAGE.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+def test_what_the_page_adds_works_and_its_tests_pass(tmp_path: Path) -> None:
+    command, task = section_of("A command"), section_of("A periodic task")
     tree = copy_of_the_tree(tmp_path / "tree")
-    assert len(follow(section, tree)) == 4
-    (line,) = re.findall(r"-m (pytest -q .*)", section)
-    result = run(
-        tree,
-        *line.split(),
-        "-k",
-        "models or row or group or command_explains",
-        "-p",
-        "no:cacheprovider",
-    )
-    assert result.returncode == 0, result.stdout
-    assert (
-        "Count the sessions by model." in run(tree, "hivepipe.cli.main", "models", "--help").stdout
-    )
+    assert len(follow(command, tree)) == 4
+    assert len(set(follow(task, tree))) == 3
+    files = {name for part in (command, task) for name in re.findall(r"tests/\w+/\w+\.py", part)}
+    chosen = "models or optimise or row or group or described"
+    run(tree, "pytest", "-q", *sorted(files), "-k", chosen, "-p", "no:cacheprovider")
+    assert "Count the sessions by model." in run(tree, "hivepipe.cli.main", "models", "--help")
+
+
+def test_the_files_that_the_page_names_exist() -> None:
+    named = set(re.findall(r"(?:hivepipe|tests|docs)/[\w/-]+\.\w+", PAGE))
+    missing = {name for name in named if not (ROOT / name).exists()}
+    assert missing == {"hivepipe/cli/models.py"}
