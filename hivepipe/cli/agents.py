@@ -1,4 +1,4 @@
-"""Commands `agents` and `agent`: what is recorded of the subagents that sessions spawned."""
+"""Commands `agents` and `agent`: the recorded subagents."""
 
 from datetime import datetime, timedelta
 
@@ -34,9 +34,9 @@ _DAY = click.DateTime(["%Y-%m-%d"])
 
 
 @click.command()
-@click.option("--session", "session_id", metavar="ID", help="Show only those of this session.")
-@click.option("--day", metavar="DAY", type=_DAY, help="Show only those spawned on this day.")
-@click.option("--since", metavar="DAY", type=_DAY, help="Leave out those spawned before this day.")
+@click.option("--session", "session_id", metavar="ID", help="Only agents of this session.")
+@click.option("--day", metavar="DAY", type=_DAY, help="Only agents spawned on this day.")
+@click.option("--since", metavar="DAY", type=_DAY, help="Only agents spawned since this day.")
 @json_option
 @utc_option
 def agents(
@@ -46,10 +46,10 @@ def agents(
     as_json: bool,
     utc: bool,
 ) -> None:
-    """List the agents, the newest first: what became of each, or its status.
+    """List the agents with their outcome or status, newest first.
 
-    Lost are those that had not finished when their session ended. Days are local ones, with --utc
-    those of UTC.
+    An agent is `lost` if it had not finished when its session ended. Days are local days, with
+    --utc UTC days.
     """
     if day and since:
         raise click.UsageError("--day and --since exclude each other")
@@ -66,7 +66,7 @@ def agents(
 
 @click.group()
 def agent() -> None:
-    """Show one agent: `show` what is known of it."""
+    """Show one agent (`show`)."""
 
 
 @agent.command()
@@ -74,7 +74,7 @@ def agent() -> None:
 @json_option
 @utc_option
 def show(agent_id: str, as_json: bool, utc: bool) -> None:
-    """Show one agent; ID may be the beginning of one."""
+    """Show one agent; ID may be a prefix."""
     with listings(database_path(locate(".").home)) as store:
         found = store.agent(store.full_id("agent", agent_id))
     if found is None:  # deleted between the two queries

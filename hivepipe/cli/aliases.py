@@ -1,10 +1,10 @@
-"""A group whose renamed commands still answer to their old names."""
+"""A command group that accepts the old names of renamed commands."""
 
 import click
 
 
 class GroupWithAliases(click.Group):
-    """`aliases`: old name -> name. An old name is in no help."""
+    """`aliases`: old name -> name. Old names are not listed in the help."""
 
     aliases: dict[str, str] = {}  # noqa: RUF012  each group sets its own
 

@@ -1,4 +1,4 @@
-"""Command `archive`: the kept transcripts."""
+"""Command `archive`: the archived transcripts."""
 
 import os
 import sys
@@ -36,16 +36,16 @@ from hivepipe.text.plurals import counted
 
 @click.group()
 def archive() -> None:
-    """Look at kept transcripts, take in more, and see that they are whole."""
+    """List, show, verify and extend the archived transcripts."""
     os.umask(0o077)
 
 
 @archive.command("list")
-@click.option("--agents", "with_agents", is_flag=True, help="Show those of subagents too.")
+@click.option("--agents", "with_agents", is_flag=True, help="Include archives of subagents.")
 @json_option
 @utc_option
 def list_archives(with_agents: bool, as_json: bool, utc: bool) -> None:
-    """List the archives of sessions, the newest first."""
+    """List the session archives, newest first."""
     archives = _archives()
     entries = archives.index.entries()
     shown = sorted(
@@ -77,13 +77,13 @@ def _row(entry: Entry, meta: Meta, utc: bool) -> tuple[Any, ...]:
 
 @archive.command()
 @click.argument("archive_id", metavar="ID")
-@click.option("--lines", "with_lines", is_flag=True, help="Print the kept lines instead.")
+@click.option("--lines", "with_lines", is_flag=True, help="Print the archived lines instead.")
 @json_option
 @utc_option
 def show(archive_id: str, with_lines: bool, as_json: bool, utc: bool) -> None:
     """Show one archive: its metadata or its lines.
 
-    ID is that of a session or subagent, or the beginning of one.
+    ID is the id of a session or subagent, or a prefix of one.
     """
     archives = _archives()
     _, entry = archives.find(archive_id)
@@ -99,7 +99,7 @@ def show(archive_id: str, with_lines: bool, as_json: bool, utc: bool) -> None:
     for name, value in _counts(meta, "tokens"):
         say(f"{printable(name) + ' tokens':<16} {value}")
     for name, calls in _counts(meta, "tools"):
-        if not isinstance(calls, dict):  # somebody else wrote it
+        if not isinstance(calls, dict):  # not written by hivepipe
             continue
         say(
             f"{printable(name):<16} {counted(_number(calls.get('calls')), 'call')}, "
@@ -125,9 +125,10 @@ def _print_lines(archives: Archives, entry: Entry) -> None:
 @archive.command()
 @json_option
 def sweep(as_json: bool) -> None:
-    """Archive this project's transcripts whose hooks never ran.
+    """Archive this project's transcripts that no hook reported.
 
-    Looks into ~/.claude, CLAUDE_CONFIG_DIR, and wherever hooks of this home found transcripts.
+    Searches ~/.claude, CLAUDE_CONFIG_DIR, and the folders in which hooks of this home saw
+    transcripts.
     """
     home = locate(".").home
     os.makedirs(home, exist_ok=True)
@@ -150,13 +151,13 @@ def _show_swept(swept: Swept, found: list[Row]) -> None:
     )
     if swept.expired:
         old = counted(swept.expired, "transcript", "are")
-        say(f"{old} older than archives are kept: not archived")
+        say(f"{old} older than the retention of archives: not archived")
     taken = sum(row.outcome == TAKEN for row in found)
     if taken:
         say(f"{counted(taken, 'file')} of another program copied into the archive")
     for row in found:
         if row.outcome == REFUSED:
-            say(f"not taken in: {row.path}: {row.reason}", err=True)
+            say(f"not imported: {row.path}: {row.reason}", err=True)
         elif row.outcome == KNOWN and row.reason:
             say(f"{row.path}: {row.reason}")
     for path, reason in swept.failed.items():
@@ -166,9 +167,9 @@ def _show_swept(swept: Swept, found: list[Row]) -> None:
 @archive.command()
 @json_option
 def verify(as_json: bool) -> None:
-    """Check that every archive is whole and as the index says.
+    """Check that every archive is intact and matches the index.
 
-    Exits with 1 if one is not.
+    Exits with 1 if an archive has a problem.
     """
     checks = (*upkeep.verify(_archives()), *not_taken_in(locate(".").home))
     wrong = [(path, problems) for path, problems in checks if problems]
@@ -185,21 +186,22 @@ def verify(as_json: bool) -> None:
 
 @archive.command("rebuild-index")
 def rebuild_index() -> None:
-    """Make archive-index.json anew from the archives."""
+    """Rebuild archive-index.json from the archives."""
     archives = _archives()
     changed = upkeep.rebuild_index(archives)
-    said = "was another" if changed else "was right"
+    said = "was rebuilt" if changed else "was correct"
     say(f"{counted(len(archives.index.entries()), 'archive')}; the index {said}")
 
 
 @archive.command()
 @click.argument("folder", metavar="[DIR]", required=False)
-@click.option("--stop", is_flag=True, help="Stop following DIR; what is archived stays.")
+@click.option("--stop", is_flag=True, help="Stop following DIR; its archives are kept.")
 @json_option
 def follow(folder: str | None, stop: bool, as_json: bool) -> None:
-    """Let the sweep archive the sessions in DIR.
+    """Archive the sessions of DIR, too.
 
-    For folders of no registered project. Without DIR, such folders are listed.
+    DIR is a folder of no registered project; the sweep archives its sessions. Without DIR, list
+    these folders.
     """
     home = locate(".").home
     if folder and stop:
@@ -209,7 +211,7 @@ def follow(folder: str | None, stop: bool, as_json: bool) -> None:
         if not os.path.exists(folder):
             say(f"{folder} does not exist; transcripts of sessions in it are archived", err=True)
     elif stop:
-        raise click.UsageError("say which DIR")
+        raise click.UsageError("--stop needs DIR")
     found = scope.followed_folders(home)
     if as_json:
         show_json(folders=found)

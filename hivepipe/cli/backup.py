@@ -1,4 +1,4 @@
-"""Commands `backup` and `restore`: all that a home keeps, in one file, and back."""
+"""Commands `backup` and `restore`: the data of a home in one file."""
 
 import os
 import shlex
@@ -22,14 +22,15 @@ from hivepipe.text.plurals import counted
 @click.argument("file", required=False, metavar="[FILE]", type=click.Path(dir_okay=False))
 @json_option
 def backup(file: str | None, as_json: bool) -> None:
-    """Write database, archives and settings of this home into one file; the stack may run.
+    """Write the database, archives and settings of this home to one file.
 
-    Without FILE: hivepipe-<time>.tar.gz here. Jobs that still wait are not in it.
+    The stack may run. FILE defaults to hivepipe-<time>.tar.gz in the current folder. Jobs that
+    wait in a queue are not included.
     """
     os.umask(0o077)
     home = locate(".").home
     if not os.path.isdir(home):
-        raise BackupError(f"there is nothing to back up: {home} does not exist")
+        raise BackupError(f"nothing to back up: {home} does not exist")
     target = Path(file or f"hivepipe-{time.strftime('%Y-%m-%d_%H-%M-%S')}.tar.gz").absolute()
     try:
         manifest = back_up(home, target)
@@ -45,19 +46,19 @@ def backup(file: str | None, as_json: bool) -> None:
 
 @click.command()
 @click.argument("file", metavar="FILE", type=click.Path(exists=True, dir_okay=False))
-@click.option("--replace", is_flag=True, help="Move aside what this home has.")
-@click.option("--with-settings", is_flag=True, help="Put its config.toml in force, too.")
-@click.option("--any-size", is_flag=True, help="However much it unpacks to.")
+@click.option("--replace", is_flag=True, help="Move the present data of this home aside.")
+@click.option("--with-settings", is_flag=True, help="Also restore its config.toml.")
+@click.option("--any-size", is_flag=True, help="Accept any unpacked size.")
 @json_option
 def restore(file: str, replace: bool, with_settings: bool, any_size: bool, as_json: bool) -> None:
-    """Put back what `backup` wrote, once all of it was found whole; the stack must be down.
+    """Verify a backup and restore it; the stack must be down.
 
-    Settings in it are kept beside, and not put in force, unless you say --with-settings.
+    Its config.toml is saved beside the home's own and is not used, except with --with-settings.
     """
     os.umask(0o077)
     place = locate(".")
     if members(Stack.of(place)):
-        raise BackupError("the stack runs: `hivepipe down` first")
+        raise BackupError("the stack is running: run `hivepipe down` first")
     try:
         found = put_back(
             place.home,
@@ -74,7 +75,7 @@ def restore(file: str, replace: bool, with_settings: bool, any_size: bool, as_js
         return
     say(f"{place.home}: {counted(len(found['sha256']), 'file')} as of {found['created_at']}")
     if found["before"]:
-        say(f"what was here before: {shlex.quote(found['before'])}")
+        say(f"previous data: {shlex.quote(found['before'])}")
     if found["settings"]:
         path = shlex.quote(found["settings"])
-        say(f"its settings are not in force (--with-settings): {path}")
+        say(f"its settings are not in use (--with-settings): {path}")

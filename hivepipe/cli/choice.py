@@ -7,10 +7,10 @@ import click
 
 
 class Choice(click.Choice[str]):
-    """click's own, which suggests the closest value for a mistyped one."""
+    """click.Choice that suggests the closest value for a mistyped one."""
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
-        """Name an argument only; its values, which would break the usage line, follow below."""
+        """Return an argument's name alone; the help lists its values below the options."""
         if isinstance(param, click.Argument):
             return str(param.name).upper()
         return super().get_metavar(param, ctx)

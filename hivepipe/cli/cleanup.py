@@ -1,4 +1,4 @@
-"""Command `cleanup`: delete, softly, the agents that have had their time, now."""
+"""Command `cleanup`: mark finished and expired agents as deleted."""
 
 import os
 import time
@@ -19,12 +19,12 @@ from hivepipe.operations.cleanup import clean, write_log
 
 
 @click.command()
-@click.option("--dry-run", is_flag=True, help="Show what would go; change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted; change nothing.")
 @json_option
 def cleanup(dry_run: bool, as_json: bool) -> None:
-    """Delete agents that are over: completed, orphaned or expired; never a protected one.
+    """Mark completed, orphaned and expired agents as deleted; skip protected ones.
 
-    The rows stay for 30 days, marked as deleted; cleanup.log says which and why.
+    The rows stay for 30 days. cleanup.log lists each agent with its reason.
     """
     os.umask(0o077)
     home = locate(".").home

@@ -1,4 +1,4 @@
-"""Command `completion`: what a shell needs to complete our commands and options."""
+"""Command `completion`: the completion script of a shell."""
 
 import click
 from click.shell_completion import get_completion_class
@@ -13,7 +13,7 @@ _VARIABLE = "_HIVEPIPE_COMPLETE"  # as click reads it in a command of this name
 @click.command()
 @click.argument("shell", type=Choice(SHELLS))
 def completion(shell: str) -> None:
-    """Print the completion of commands and options for a shell, which is to read it."""
+    """Print a shell script that completes commands and options."""
     kind = get_completion_class(shell)
     root = click.get_current_context().find_root().command
     if kind is not None:

@@ -1,4 +1,4 @@
-"""Command `config`: what is set, and by whom."""
+"""Command `config`: every setting with its value and source."""
 
 import os
 import sys
@@ -18,11 +18,11 @@ from hivepipe.redact.configured import use_rules
 @click.command()
 @json_option
 def config(as_json: bool) -> None:
-    """Show every setting with its source, check the files, hand them to the hooks."""
+    """Show every setting and its source; check the files and compile them for the hooks."""
     place = locate(".")
     home = place.home
     found = Config(home, place.project)
-    # Each of the three reads the files; one that cannot be read is told of once.
+    # All three read the files; an unreadable file is reported once.
     problems = [*filter(None, dict.fromkeys((*found.problems, use_rules(home), fault(home))))]
     asking = waiting(home, place.project)
     rows = [(value.setting.name, value.value, value.source) for value in found.values()]

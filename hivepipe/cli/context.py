@@ -1,4 +1,4 @@
-"""Command `context`: what a session would be told."""
+"""Command `context`: the text that hivepipe adds to a session or a prompt."""
 
 import os
 
@@ -21,14 +21,16 @@ _SOURCES = ("startup", "resume", "clear", "compact", "fork")
 
 
 @click.command()
-@click.option("--source", type=Choice(_SOURCES), default="startup", show_default=True)
-@click.option("--session", default="", help="The session that starts so, by its whole id.")
-@click.option("--task", default="", help="As if it had this task.")
-@click.option("--profile", default="", help="As if it were this profile's.")
-@click.option("--prompt", default="", help="Instead: what this prompt would bring with it.")
+@click.option(
+    "--source", type=Choice(_SOURCES), default="startup", show_default=True, help="Kind of start."
+)
+@click.option("--session", default="", help="Full id of the session.")
+@click.option("--task", default="", help="Id of the session's task.")
+@click.option("--profile", default="", help="Id of the session's profile.")
+@click.option("--prompt", default="", help="Show the text that is added to this prompt instead.")
 @json_option
 def context(source: str, session: str, task: str, profile: str, prompt: str, as_json: bool) -> None:
-    """Show what Claude would be told at the start of a session here, or with a prompt."""
+    """Show the text that Claude is given at the start of a session here, or with a prompt."""
     os.umask(0o077)
     place = locate(".")
     if prompt:

@@ -1,4 +1,4 @@
-"""Command `costs`: what Claude's messages used, and what that costs by the price table."""
+"""Command `costs`: tokens of Claude's messages and their cost by the price table."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -45,17 +45,17 @@ def _keys(utc: bool) -> dict[str, Callable[[Charge], Key]]:
     type=Choice(list(_COLUMNS)),
     default="day",
     show_default=True,
-    help="What to add up by; messages of no agent are their session's own.",
+    help="Group by this key; messages outside of agents count for their session.",
 )
 @click.option(
-    "--since", metavar="DAY", type=click.DateTime(["%Y-%m-%d"]), help="Leave out earlier days."
+    "--since", metavar="DAY", type=click.DateTime(["%Y-%m-%d"]), help="Only this day and later."
 )
 @json_option
 @utc_option
 def costs(by: str, since: datetime | None, as_json: bool, utc: bool) -> None:
-    """Show tokens and what they cost at the list price of Anthropic's API.
+    """Show tokens and their cost at the list prices of Anthropic's API.
 
-    Days are local ones, with --utc those of UTC.
+    Days are local days, with --utc UTC days.
     """
     home = locate(".").home
     prices = prices_in_force(home)
@@ -93,7 +93,7 @@ def costs(by: str, since: datetime | None, as_json: bool, utc: bool) -> None:
 
 
 def _own() -> dict[str, Any]:
-    """Return what hivepipe itself spent on summaries, in all projects, and may spend in a day."""
+    """Return hivepipe's own spending on summaries in all projects, and the caps of a day."""
     ever = today = Amount(0, 0, 0)
     if spending_path().exists():
         with spending() as ledger:
@@ -107,7 +107,7 @@ def _own() -> dict[str, Any]:
 
 
 def _show_own(own: dict[str, Any]) -> None:
-    """Say it, if there ever was any."""
+    """Print the spending if there was any call."""
     if not own["ever"]["calls"]:
         return
     today, most = own["today"], own["caps"]

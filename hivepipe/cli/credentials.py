@@ -1,4 +1,4 @@
-"""Command `credentials`: the keys by which language models are asked. No key is ever printed."""
+"""Command `credentials`: the API keys of language models. No key is ever printed."""
 
 import sys
 
@@ -24,23 +24,23 @@ from hivepipe.summaries.providers import (
 
 @click.group()
 def credentials() -> None:
-    """Keep the keys for summaries and embeddings: `set`, `list` their names, `remove`."""
+    """Store, list and remove the API keys for summaries and embeddings."""
 
 
 @credentials.command(name="set")
 @click.argument("name", type=Choice(KEPT))
-@click.option("--from-environment", is_flag=True, help="Take it from the variable of this name.")
-@click.option("--command", metavar="COMMAND", help="Run this for each call; it prints the key.")
+@click.option("--from-environment", is_flag=True, help="Read the key from the variable NAME.")
+@click.option("--command", metavar="COMMAND", help="Run this for each call to print the key.")
 def set_credential(name: str, from_environment: bool, command: str | None) -> None:
-    """Keep a key for the stack.
+    """Store a key for the stack.
 
-    It is asked for, or read from stdin; it is never an argument.
+    The key is read from a prompt or from stdin, never from an argument.
     """
     if command is not None:
         if from_environment:
             raise click.UsageError("--command and --from-environment exclude each other")
         write_credential(name, command.strip(), by_command=True)
-        say(f"{name} is printed by that command at the next call; it was not run now")
+        say(f"{name} is read from that command at the next call; it was not run now")
         return
     if from_environment:
         secret = environment(name) or ""
@@ -51,21 +51,21 @@ def set_credential(name: str, from_environment: bool, command: str | None) -> No
     else:
         secret = sys.stdin.read(LIMIT_BYTES)
     write_credential(name, secret.strip())
-    say(f"{name} is kept in {short(str(credentials_path()))} (0600); the next call uses it")
+    say(f"{name} is stored in {short(str(credentials_path()))} (0600); the next call uses it")
 
 
 @credentials.command()
 @click.argument("name", type=Choice(KEPT))
 def remove(name: str) -> None:
-    """Forget a key."""
+    """Remove a key."""
     write_credential(name, None)
-    say(f"{name} is not kept any more")
+    say(f"{name} is removed")
 
 
 @credentials.command(name="list")
 @json_option
 def list_credentials(as_json: bool) -> None:
-    """List the names in their order, where each is, and which one is used."""
+    """List the keys in order of precedence, and where each is set."""
     stored, commands = read_credentials(), read_commands()
     used = find_offer(with_environment=False)
     entries = [
@@ -94,11 +94,11 @@ def list_credentials(as_json: bool) -> None:
     rows = [
         (
             entry["name"],
-            "kept" if entry["file"] else "a command" if entry["command"] else "",
+            "stored" if entry["file"] else "command" if entry["command"] else "",
             "set" if entry["environment"] else "",
-            "is used" if entry["used"] else "",
+            "used" if entry["used"] else "",
         )
         for entry in entries
     ]
     show_table(("name", "file", "this shell", "by the stack"), rows)
-    say(f"The stack reads {short(str(credentials_path()))}, and no shell's environment.")
+    say(f"The stack reads {short(str(credentials_path()))}, not the environment of a shell.")

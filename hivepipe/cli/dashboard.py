@@ -1,4 +1,4 @@
-"""Command `dashboard`: rq-dashboard and Prometheus' metrics, for as long as it runs."""
+"""Command `dashboard`: rq-dashboard and Prometheus metrics over HTTP."""
 
 import importlib.util
 import logging
@@ -25,19 +25,19 @@ _NEEDED = ("rq_dashboard", "flask", "prometheus_client", "six")
     type=click.IntRange(0, 65_535),
     default=9181,
     show_default=True,
-    help="The port; 0: any that is free.",
+    help="TCP port; 0 picks a free one.",
 )
 @click.option(
     "--bind",
     default="127.0.0.1",
     show_default=True,
-    help="The address to listen on; another one lets other machines ask.",
+    help="Address to listen on; other addresses admit other machines.",
 )
 def dashboard(port: int, bind: str) -> None:
-    """Show queues, workers and jobs in a browser, until Ctrl-C; also `/metrics`, `/status.json`.
+    """Serve queues, workers, jobs, `/metrics` and `/status.json` to a browser until Ctrl-C.
 
-    Only whoever has the token gets in: it is in the address that is printed, new each time, or
-    what HIVEPIPE_DASHBOARD_TOKEN says.
+    Every request needs the token, which is part of the printed address. It is new for each run
+    unless HIVEPIPE_DASHBOARD_TOKEN is set.
     """
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
@@ -55,14 +55,14 @@ def dashboard(port: int, bind: str) -> None:
     try:
         server = app.server(made, bind, port)
     except OSError as error:
-        is_name = (error.errno or 0) < 0  # of nothing that there is
+        is_name = (error.errno or 0) < 0  # a negative errno is a failed name resolution
         said = error.strerror if is_name else os.strerror(error.errno or 0)
         raise StackError(f"cannot listen on {bind}:{port}: {said}") from error
     logging.getLogger("werkzeug").setLevel(logging.WARNING)  # its lines would hold the token
     host = f"[{bind}]" if ":" in bind else bind
     say(f"http://{host}:{server.port}/?token={quote(token, safe='')}")
     if not is_local:
-        say("other machines can ask: whoever has the token can send jobs back", err=True)
+        say("reachable from other machines: the token allows to requeue jobs", err=True)
     try:
         server.serve_forever()
     except KeyboardInterrupt:

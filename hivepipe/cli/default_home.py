@@ -1,7 +1,7 @@
-"""Commands that write, in a folder that belongs to no registered project.
+"""Guard of commands that write, for folders that belong to no registered project.
 
-They say that they act on the default home, or refuse where there is none: nothing is written to a
-place that nobody named, and no database is made by a mistake.
+They print that they act on the default home, or fail if there is none, so that no database is
+created by mistake.
 """
 
 import os
@@ -16,7 +16,7 @@ from hivepipe.cli.terminal import say
 from hivepipe.errors import RegistrationError
 from hivepipe.home import default_home, locate, read_record
 
-# Each command that writes to a home, and the parameter without which it only reads.
+# Command that writes to a home -> the parameter without which it only reads, or "".
 WRITING = {
     **dict.fromkeys(("archive follow", "archive rebuild-index", "archive sweep"), ""),
     **dict.fromkeys(("cleanup", "drain", "forget", "hive init", "restore", "search"), ""),
@@ -32,7 +32,7 @@ WRITING = {
 
 
 def naming_home(command: click.Command, path: str) -> click.Command:
-    """Let a command, and those below it, name the default home before they write to it."""
+    """Make a command and its subcommands name the default home before they write to it."""
     if path in WRITING and command.callback and not hasattr(command.callback, "__wrapped__"):
         command.callback = _naming(command.callback, WRITING[path])
     if isinstance(command, click.Group):

@@ -1,4 +1,4 @@
-"""Command `disk`: what takes how much room, and away with what is over its time."""
+"""Command `disk`: size and retention of each store; deletes expired data."""
 
 import os
 
@@ -18,12 +18,14 @@ from hivepipe.text.plurals import counted
 
 
 @click.command()
-@click.option("--prune", is_flag=True, help="First delete what is over its time.")
-@click.option("--log", "with_log", is_flag=True, help="Show what was deleted by its age, and why.")
+@click.option("--prune", is_flag=True, help="Delete expired data first.")
+@click.option(
+    "--log", "with_log", is_flag=True, help="Show what retention deleted, and by which rule."
+)
 @json_option
 @utc_option
 def disk(prune: bool, with_log: bool, as_json: bool, utc: bool) -> None:
-    """Show the size of every store, and how long things are kept."""
+    """Show the size and the retention of every store."""
     place = locate(".")
     if with_log:
         _show_log(deletions(place.home), as_json, utc)
@@ -61,7 +63,7 @@ def _show_log(found: list[Deletion], as_json: bool, utc: bool) -> None:
         (moment(each.at, utc), each.kind, f"{each.age_days:g} days", each.rule, _what(each))
         for each in found
     ]
-    show_table(("time", "kind", "age", "rule", "what"), rows, "nothing was deleted by its age")
+    show_table(("time", "kind", "age", "rule", "what"), rows, "nothing was deleted by retention")
 
 
 def _what(each: Deletion) -> str:
@@ -74,4 +76,4 @@ def _prune(home: str) -> Dropped:
         with at_once(home) as workplace:
             return drop_outdated(workplace, asked("prune_files"))
     except OSError as error:
-        raise HivepipeError(f"not all that is over its time is deleted: {error}") from error
+        raise HivepipeError(f"some expired data could not be deleted: {error}") from error

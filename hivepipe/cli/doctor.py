@@ -1,4 +1,4 @@
-"""Command `doctor`: what is wrong, and the command that mends it."""
+"""Command `doctor`: the problems of an installation and their repairs."""
 
 import os
 import sys
@@ -18,10 +18,13 @@ from hivepipe.text.plurals import counted
 
 
 @click.command()
-@click.option("--probe", "fire", is_flag=True, help="Fire an event through every hook, too.")
+@click.option("--probe", "fire", is_flag=True, help="Also fire a test event through every hook.")
 @json_option
 def doctor(fire: bool, as_json: bool) -> None:
-    """Look for whatever may be wrong here; exit with 1 if anything is."""
+    """Check the installation and name the repair of each problem.
+
+    Exits with 1 if there is a problem.
+    """
     os.umask(0o077)
     place = locate(".")
     patient = Patient(place, Stack.of(place))
@@ -52,10 +55,10 @@ def doctor(fire: bool, as_json: bool) -> None:
 
 
 def _well(fired: bool) -> str:
-    """Only an event that became a row shows that hooks record."""
+    """Return the verdict without problems; only a probe proves that hooks record."""
     if fired:
-        return "all is well"
-    return "nothing wrong found; hivepipe doctor --probe shows whether hooks record"
+        return "no problem found, and every hook records"
+    return "no problem found; hivepipe doctor --probe checks whether hooks record"
 
 
 def _show(finding: Finding) -> None:

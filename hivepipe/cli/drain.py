@@ -1,4 +1,4 @@
-"""Command `drain`: apply the spool straight to the database, without Redis."""
+"""Command `drain`: apply the spool to the database without Redis."""
 
 import os
 import sqlite3
@@ -18,7 +18,7 @@ from hivepipe.text.plurals import counted
 @click.command()
 @json_option
 def drain(as_json: bool) -> None:
-    """Apply the events that wait on disk, without Redis.
+    """Apply the events that wait on disk to the database, without Redis.
 
     Exits with 1 if an event could not be applied.
     """

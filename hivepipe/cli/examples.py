@@ -1,4 +1,4 @@
-"""An example or two of every command, shown at the end of its `--help`."""
+"""Examples of every command, shown at the end of its `--help`."""
 
 import textwrap
 from collections.abc import Iterable, Iterator
@@ -129,7 +129,7 @@ EXAMPLES = {
 
 
 def with_examples(command: click.Command, path: str) -> click.Command:
-    """Put the values and examples of a command, and of those below it, behind their help."""
+    """Append values and examples to the help of a command and of its subcommands."""
     blocks = [*_values(command), *_examples(EXAMPLES.get(path, ()))]
     command.epilog = "\n\n".join(blocks) or None
     if isinstance(command, click.Group):
@@ -139,7 +139,7 @@ def with_examples(command: click.Command, path: str) -> click.Command:
 
 
 def _values(command: click.Command) -> Iterator[str]:
-    """Yield the values that each argument with a fixed set of them can have."""
+    """Yield a block for each argument that has a fixed set of values."""
     for param in command.params:
         if isinstance(param, click.Argument) and isinstance(param.type, Choice):
             title = f"{(param.metavar or str(param.name)).upper().strip('[]')} is one of:"
@@ -153,5 +153,5 @@ def _examples(lines: tuple[str, ...]) -> Iterator[str]:
 
 
 def _block(title: str, lines: Iterable[str]) -> str:
-    """Return lines that click prints as they are."""
+    """Return lines that click does not rewrap."""
     return "\n".join(("\b", title, *(f"  {line}" for line in lines)))

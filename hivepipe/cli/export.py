@@ -1,4 +1,4 @@
-"""Command `export`: all that is kept, a line each."""
+"""Command `export`: all rows and the metadata of all archives as JSON lines."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,16 +14,18 @@ from hivepipe.reading.choosing import session_named
 
 
 @click.command()
-@click.option("--jsonl", "as_jsonl", is_flag=True, help="One JSON object per line.")
+@click.option(
+    "--jsonl", "as_jsonl", is_flag=True, help="Print one JSON object per line (required)."
+)
 @click.option(
     "--session",
     metavar="ID",
-    help="Only what is of this session; the beginning of its id is enough.",
+    help="Only this session; ID may be a prefix.",
 )
 def export(as_jsonl: bool, session: str | None) -> None:
-    """Print every row of every table and the metadata of every archive; times in UTC."""
+    """Print every row of every table and the metadata of every archive, times in UTC."""
     if not as_jsonl:
-        raise click.UsageError("say the form: --jsonl")
+        raise click.UsageError("--jsonl is required")
     home = locate(".").home
     with until_enough():
         for line in _lines(home, "" if session is None else session_named(home, session)):

@@ -1,4 +1,4 @@
-"""Command `failed`: list failed jobs, send them back, or delete them."""
+"""Command `failed`: list, requeue or delete failed jobs."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,9 +26,11 @@ def failed() -> None:
 
 
 def selecting(command: Command) -> Command:
-    """Add the three ways to say which failed jobs are meant."""
+    """Add the options that select failed jobs: ID, --all, --operation."""
     for option in (
-        click.option("--operation", metavar="OP", help="All of this operation; ?: unreadable."),
+        click.option(
+            "--operation", metavar="OP", help="Jobs of this operation; `?`: unreadable jobs."
+        ),
         click.option("--all", "everything", is_flag=True, help="All failed jobs."),
         click.argument("job_id", metavar="[ID]", required=False),
     ):
@@ -37,11 +39,11 @@ def selecting(command: Command) -> Command:
 
 
 @failed.command("list")
-@click.option("--operation", metavar="OP", help="Only this operation; ?: the unreadable ones.")
+@click.option("--operation", metavar="OP", help="Jobs of this operation; `?`: unreadable jobs.")
 @json_option
 @utc_option
 def list_failed(operation: str | None, as_json: bool, utc: bool) -> None:
-    """List the failed jobs with the reason of each."""
+    """List the failed jobs and the reason of each."""
     with _failed_jobs(locate(".")) as store:
         found = store.jobs(operation or "") if store else []
     if as_json:
@@ -66,9 +68,9 @@ def list_failed(operation: str | None, as_json: bool, utc: bool) -> None:
 @json_option
 @utc_option
 def show(job_id: str, as_json: bool, utc: bool) -> None:
-    """Show one failed job, redacted, and what can be done.
+    """Show one failed job, redacted, and how to repair it.
 
-    ID may be the beginning of one.
+    ID may be a prefix.
     """
     place = locate(".")
     with _failed_jobs(place) as store:
@@ -100,9 +102,7 @@ def show(job_id: str, as_json: bool, utc: bool) -> None:
 @failed.command()
 @selecting
 def retry(job_id: str | None, everything: bool, operation: str | None) -> None:
-    """Send failed jobs back to their queues.
-
-    One (ID), all, or those of an operation."""
+    """Requeue failed jobs: one (ID), all, or those of an operation."""
     place = locate(".")
     with _failed_jobs(place) as store:
         jobs = _selected(store, job_id, everything, operation)
@@ -130,7 +130,7 @@ def discard(job_id: str | None, everything: bool, operation: str | None, yes: bo
 
 @contextmanager
 def _failed_jobs(place: Place) -> Iterator[FailedJobs | None]:
-    """Give access to the failed jobs of a home, whether or not its stack runs; None: no job yet."""
+    """Yield the failed jobs of a home, also while its stack is down; None: no Redis data yet."""
     with redis_at_hand(Stack.of(place)) as address:
         if not address:
             yield None
@@ -140,11 +140,11 @@ def _failed_jobs(place: Place) -> Iterator[FailedJobs | None]:
 
 
 def _have_them_run(place: Place) -> None:
-    """Start a stack that rests; one that the user stopped stays so."""
+    """Start a stack that shut down when idle; leave one that the user stopped."""
     if place.state == "on" and place.python:
         wake(place)
     elif not answers(place.socket):
-        say("no stack runs: they wait until `hivepipe up`", err=True)
+        say("the stack is not running: the jobs wait until `hivepipe up`", err=True)
 
 
 def _found(store: FailedJobs | None, job_id: str) -> FailedJob:
@@ -157,7 +157,7 @@ def _selected(
     store: FailedJobs | None, job_id: str | None, everything: bool, operation: str | None
 ) -> list[FailedJob]:
     if sum((bool(job_id), everything, bool(operation))) != 1:
-        raise click.UsageError("say which: an ID, --all, or --operation OP")
+        raise click.UsageError("one of ID, --all and --operation OP is required")
     if job_id:
         return [_found(store, job_id)]
     return store.jobs(operation or "") if store else []
@@ -170,7 +170,7 @@ def _named(jobs: list[FailedJob]) -> str:
 
 
 def _steps(job: FailedJob, database: str) -> list[str]:
-    """Say what a person can do about it."""
+    """Return the lines that explain how to repair a job."""
     retry_it = f"`hivepipe failed retry {job.id}`"
     drop_it = f"`hivepipe failed discard {job.id}`"
     if job.missing_parent is None:

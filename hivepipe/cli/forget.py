@@ -1,4 +1,4 @@
-"""Command `forget`: what is kept of a session goes, from every place."""
+"""Command `forget`: delete sessions from every store."""
 
 import os
 import shlex
@@ -30,15 +30,15 @@ SHORTEST_TEXT = 4
     "--before",
     metavar="DATE",
     type=click.DateTime(["%Y-%m-%d"]),
-    help="All sessions that were last seen before this day (2026-11-21).",
+    help="Every session without an event since this day (2026-11-21).",
 )
 @click.option(
     "--matching",
     metavar="TEXT",
-    help="All sessions of which anything holds this text, as it is spelled; `-` reads it from"
-    " stdin, so that no shell remembers it.",
+    help="Every session that contains exactly this text; `-` reads it from stdin, which keeps it"
+    " out of the shell's history.",
 )
-@click.option("--dry-run", is_flag=True, help="Only show what would go.")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted; change nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 def forget(
@@ -49,19 +49,19 @@ def forget(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Remove all that is kept of SESSION, for good; the beginning of its id is enough.
+    """Delete SESSION from every store, for good; it may be a prefix of an id.
 
-    It stays forgotten, also when it goes on. Claude Code's own transcript is not touched.
+    Later events of the session are dropped. Claude Code's own transcript is not changed.
     """
     if sum(choice is not None for choice in (session, before, matching)) != 1:
-        raise click.UsageError("say which: SESSION, --before DATE or --matching TEXT")
+        raise click.UsageError("one of SESSION, --before DATE and --matching TEXT is required")
     if as_json and not (dry_run or yes):
-        raise click.UsageError("--json asks nothing: add --dry-run or --yes")
+        raise click.UsageError("--json cannot ask: add --dry-run or --yes")
     wanted = Wanted(frozenset()) if matching is None else Wanted.text(_text(matching))
     os.umask(0o077)
     place = locate(".")
     if not os.path.isdir(place.home):
-        raise HivepipeError(f"nothing was ever kept here: there is no {place.home}")
+        raise HivepipeError(f"nothing is recorded here: {place.home} does not exist")
     with opened(database_path(place.home)) as db:
         try:
             forgetting = Forgetting(place, db)
@@ -76,13 +76,13 @@ def forget(
             else:
                 _forget(forgetting, wanted, dry_run, yes)
         except (OSError, sqlite3.Error) as error:
-            raise HivepipeError(f"not all is forgotten, run it again: {error}") from error
+            raise HivepipeError(f"some data is not deleted yet, run it again: {error}") from error
 
 
 def _text(matching: str) -> str:
     text = sys.stdin.read().rstrip("\n") if matching == "-" else matching
     if len(text) < SHORTEST_TEXT:
-        raise click.UsageError(f"a text of less than {SHORTEST_TEXT} characters is everywhere")
+        raise click.UsageError(f"the text needs at least {SHORTEST_TEXT} characters")
     return text
 
 
@@ -102,7 +102,7 @@ def _forget_as_json(forgetting: Forgetting, wanted: Wanted, dry_run: bool) -> No
 
 
 def _is_something(wanted: Wanted) -> bool:
-    """A text may stand where no session is named; sessions that are not there are nothing."""
+    """Return True if there is a session or a text to delete; a text may be in no session."""
     return bool(wanted.sessions or wanted.spellings)
 
 
@@ -117,14 +117,14 @@ def _forget(forgetting: Forgetting, wanted: Wanted, dry_run: bool, yes: bool) ->
     for each in sorted(wanted.sessions):
         say(f"session {each}")
     if not wanted.sessions:
-        say("no session is that old" if not wanted.spellings else "no session says so")
+        say("no session is that old" if not wanted.spellings else "no session contains it")
         if not _is_something(wanted):
             return
     _ask_and_do(partial(_all_of_it, forgetting, wanted), dry_run, yes)
     for path in transcripts:
-        say(f"Claude Code's own transcript is still there: rm {shlex.quote(path)}")
+        say(f"Claude Code's own transcript is kept: rm {shlex.quote(path)}")
     for path in filter(os.path.isdir, () if dry_run else folders):
-        say(f"A hive worker's folder is still there: rm -r {shlex.quote(path)}")
+        say(f"A hive worker's folder is kept: rm -r {shlex.quote(path)}")
     left = forgetting.files_with(wanted) if wanted.spellings and not dry_run else []
     if left:
         raise HivepipeError(f"the text is still in {', '.join(map(printable, left))}")
@@ -132,11 +132,11 @@ def _forget(forgetting: Forgetting, wanted: Wanted, dry_run: bool, yes: bool) ->
 
 def _ask_and_do(go: Callable[[bool], Iterable[Gone]], dry_run: bool, yes: bool) -> None:
     if dry_run or not yes:
-        _show(go(True), "would go")
+        _show(go(True), "would delete")
     if not dry_run:
         if not yes:
-            confirm_or_end("Forget all this, and every backup of the database?")
-        _show(go(False), "gone")
+            confirm_or_end("Delete all this, and every backup of the database?")
+        _show(go(False), "deleted")
 
 
 def _show(places: Iterable[Gone], said: str) -> None:

@@ -1,4 +1,4 @@
-"""Command `guard`: what it watches, why it speaks, and what it would have said."""
+"""Command `guard`: its rules and mode, and a replay of recorded calls."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from hivepipe.text.plurals import counted
 _RULES = (rules.CANCELLED, rules.SHARED_DISK, rules.LOOP, rules.ALTERNATION, rules.POLLING)
 _MODES_IN_WORDS = {
     "off": "no rule is applied, only cancelled tasks are stopped",
-    "tasks": "a call that breaks a rule is denied in sessions with a task, else warned of",
+    "tasks": "a call that breaks a rule is denied in sessions with a task, warned about in others",
     "all": "a call that breaks a rule is denied in every session",
 }
 
@@ -32,7 +32,7 @@ def guard() -> None:
 @guard.command(name="list")
 @json_option
 def list_rules(as_json: bool) -> None:
-    """List the rules with their numbers, and the mode."""
+    """List the rules with their thresholds, and the mode."""
     mode = guard_mode(locate(".").home)
     entries = [
         {"rule": rule, "warns_at": warns, "denies_from": denies}
@@ -75,7 +75,7 @@ def explain(rule: str, as_json: bool) -> None:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @json_option
 def try_file(file: Path, as_json: bool) -> None:
-    """Show what the guard would have denied in a file.
+    """Replay a file and show the calls that the guard would have denied.
 
     FILE is a transcript, or has a hook event on each line.
     """
@@ -85,7 +85,7 @@ def try_file(file: Path, as_json: bool) -> None:
     except OSError as error:
         raise GuardError(f"cannot read {file}: {error.strerror}") from error
     if not report.events:
-        raise GuardError(f"{file} holds neither a transcript nor events of hooks")
+        raise GuardError(f"{file} is neither a transcript nor a file of hook events")
     warned = len(report.findings) - len(report.denied)
     if as_json:
         findings = [

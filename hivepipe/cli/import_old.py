@@ -1,4 +1,4 @@
-"""Commands `import-queue` and `import-db`: what the predecessor left, and what became of each."""
+"""Commands `import-queue` and `import-db`: import the data of hivepipe's predecessor."""
 
 import os
 import sys
@@ -22,27 +22,28 @@ from hivepipe.migration.legacy_queue import count
 from hivepipe.text.plurals import counted
 
 _PARTS = {
-    "completed": "the old worker has done it",
+    "completed": "done by the old worker",
     "processing": "it may have run already: --include-processing",
     "failed": "the old worker gave up: --include-failed",
     ".tmp": "it was never queued",
 }
 
-dry_run_option = click.option("--dry-run", is_flag=True, help="Say what would be; change nothing.")
+dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be imported.")
 
 
 @click.command("import-queue")
 @click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False))
 @dry_run_option
-@click.option("--include-processing", is_flag=True, help="Also what may have run already.")
-@click.option("--include-failed", is_flag=True, help="Also what the old queue gave up.")
+@click.option("--include-processing", is_flag=True, help="Also import jobs that may have run.")
+@click.option("--include-failed", is_flag=True, help="Also import jobs that failed.")
 @json_option
 def import_queue(
     folder: str, dry_run: bool, include_processing: bool, include_failed: bool, as_json: bool
 ) -> None:
-    """Take in what waits in an old file queue: the folder with `pending` in it.
+    """Import the waiting jobs of an old file queue: the folder that holds `pending`.
 
-    Only single INSERT, UPDATE and DELETE on the known tables; whatever else is refused by name.
+    Only single INSERT, UPDATE and DELETE statements on known tables are accepted; others are
+    listed.
     """
     queue = Path(folder)
     parts = ["pending"]
@@ -61,7 +62,7 @@ def import_queue(
 @dry_run_option
 @json_option
 def import_db(file: str, dry_run: bool, as_json: bool) -> None:
-    """Take in the rows of an old hive.db: swarms, sessions, agents, instances, logs, tasks."""
+    """Import the rows of an old hive.db: swarms, sessions, agents, instances, logs, tasks."""
     own = database_path(locate(".").home)
     if own.exists() and os.path.samefile(file, own):
         raise StoreError(f"{file} is this home's own database; for an old one: hivepipe migrate")
@@ -98,7 +99,7 @@ def _show(imported: Imported, left_out: list[LeftOut], is_dry: bool, as_json: bo
 
 
 def show_not_taken(imported: Imported, left_out: list[LeftOut]) -> None:
-    """Show each entry, row and table that was not taken, and why."""
+    """Show each entry, row and table that was not imported, and why."""
     told = [each for each in imported.outcomes if each.outcome not in (TAKEN, BEFORE)]
     if told:
         rows = [tuple(map(printable, each)) for each in told]
@@ -106,9 +107,8 @@ def show_not_taken(imported: Imported, left_out: list[LeftOut]) -> None:
     for each in left_out:
         if each.rows != 0:
             number = "" if each.rows is None else f" ({each.rows})"
-            say(f"not taken: {each.name}{number}: {each.reason}")
+            say(f"not imported: {each.name}{number}: {each.reason}")
     if imported.local_times:
         zone = time.strftime("%Z")
         times = counted(imported.local_times, "time")
-        said = f"{times} without a zone: taken as local ({zone})"
-        say(f"{said}, kept in UTC")
+        say(f"{times} without a zone: read as local ({zone}), stored in UTC")

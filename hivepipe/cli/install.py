@@ -1,4 +1,4 @@
-"""Commands `init` and `uninstall`: into Claude Code's settings and out of them again."""
+"""Commands `init` and `uninstall`: add hooks to Claude Code's settings and remove them."""
 
 import difflib
 import os
@@ -34,10 +34,12 @@ dry_run_option = click.option(
 
 @click.command()
 @click.option("--local", is_flag=True, help="For you, in this project (the default).")
-@click.option("--project", is_flag=True, help="For all who work on this project, by git.")
+@click.option(
+    "--project", is_flag=True, help="For everyone who works on this project, through git."
+)
 @click.option("--user", is_flag=True, help="For you, in all your projects.")
 @click.option("--codex", is_flag=True, help="For you, in this project, in Codex CLI.")
-@click.option("--adopt", is_flag=True, help="Take over a .hive-mind that this project came with.")
+@click.option("--adopt", is_flag=True, help="Use the .hive-mind that came with this project.")
 @click.option("--in-tree", is_flag=True, help="Keep database, archives and exports in the project.")
 @no_probe_option
 @dry_run_option
@@ -51,7 +53,7 @@ def init(
     no_probe: bool,
     dry_run: bool,
 ) -> None:
-    """Have Claude Code run hivepipe's hooks: in this project, or in all of yours."""
+    """Install hivepipe's hooks for this project, or for all of your projects."""
     asked = {Scope.LOCAL: local, Scope.PROJECT: project, Scope.USER: user, Scope.CODEX: codex}
     scope, *others = [scope for scope, is_asked in asked.items() if is_asked] or [Scope.LOCAL]
     if others:
@@ -77,11 +79,11 @@ def init(
 
 @click.command()
 @click.option("--user", is_flag=True, help="Undo `init --user`.")
-@click.option("--purge", is_flag=True, help="Delete what was recorded, too.")
-@click.option("--yes", is_flag=True, help="Do not ask before that.")
+@click.option("--purge", is_flag=True, help="Also delete the recorded data.")
+@click.option("--yes", is_flag=True, help="Do not ask before deleting.")
 @dry_run_option
 def uninstall(user: bool, purge: bool, yes: bool, dry_run: bool) -> None:
-    """Take the hooks out again and stop the stack; what was recorded stays, unless --purge."""
+    """Remove the hooks and stop the stack; the recorded data stays, unless --purge."""
     plan = removal.plan(user, purge=purge)
     purge = purge and not plan.is_shared
     migrated = None if user else records.read(plan.place.project)
@@ -105,7 +107,7 @@ def uninstall(user: bool, purge: bool, yes: bool, dry_run: bool) -> None:
     refused = removal.carry_out(plan, purge)
     _show_removed(plan, purge)
     for path in refused:
-        say(f"left     {short(path)} was changed since: what was there before lies beside")
+        say(f"left     {short(path)} was edited since: its earlier text is saved beside it")
     if migrated and purge:
         show_given_back(give_back(plan.place.project))
     elif migrated:
@@ -145,9 +147,9 @@ def _show_installed(plan: installation.Plan, scope: Scope) -> None:
     if not plan.plugin and scope is not Scope.CODEX:
         _show_left_out(plan.claude)
     if plan.exclude in plan.changes:
-        say(f"git      {short(plan.exclude.path)} leaves that file out")
+        say(f"git      {short(plan.exclude.path)} ignores that file")
     if plan.is_committed:
-        say("         git has this file, and the paths in it are those of this machine")
+        say("         git tracks this file, and its paths are those of this machine")
     say(f"data     {short(plan.home)}, for you alone")
     if plan.tree:
         where = "database, archives and exports are in the work tree, where git can delete them"
@@ -172,7 +174,7 @@ def _show_left_out(claude: Version | None) -> None:
 
 
 def _offer_to_move(plan: installation.Plan) -> None:
-    """Ask about the data of a home of 1.0.0, once: what is believed has left the work tree."""
+    """Offer to move the data of a 1.0.0 home; its trusted files have left the work tree."""
     if sys.stdin.isatty() and confirm(f"Move them to {short(plan.home)} now?"):
         move_and_show(plan.project, Stack.prepared(plan.home), "")
 
@@ -203,7 +205,7 @@ def _show_what_is_next(plan: installation.Plan, scope: Scope) -> None:
     else:
         say(f"  claude             {where}: its first event starts the stack")
         say("                     (it asks whether you trust a new folder, and names these hooks)")
-    say("  hivepipe sessions  shows what was recorded; hivepipe doctor, whether all is well")
+    say("  hivepipe sessions  shows what was recorded; hivepipe doctor checks the installation")
     say()
     say("`hivepipe what` shows what is recorded, `hivepipe off` pauses recording,")
     say("`hivepipe uninstall` removes the hooks.")
@@ -220,14 +222,14 @@ def _show_removed(plan: removal.Removal, purge: bool) -> None:
     if plan.is_registered:
         say("record   removed")
     if plan.is_shared:
-        say("stack    goes on: other projects use it")
+        say("stack    keeps running: other projects use it")
     elif plan.is_registered:
         say("stack    stopped")
     _say_all(_about_data(plan, purge, ""))
 
 
 def _show_copies(plan: removal.Removal) -> None:
-    """Name settings of branches in worktrees: their hooks would fail from now on."""
+    """Name settings of worktrees' branches, whose hooks would fail from now on."""
     for path in plan.copies:
         folder = shlex.quote(os.path.dirname(os.path.dirname(path)))
         say(
@@ -237,7 +239,7 @@ def _show_copies(plan: removal.Removal) -> None:
 
 
 def _became(edit: edits.Edit) -> str:
-    """Say what became of a settings file."""
+    """Return what happened to a settings file."""
     if edit.before is None:
         return "was gone already"
     if edit.after is None:
@@ -249,7 +251,7 @@ def _became(edit: edits.Edit) -> str:
 
 def _about_data(plan: removal.Removal, purge: bool, would_be: str) -> list[str]:
     if plan.is_shared:
-        return ["data     stays: other projects use it"]
+        return ["data     kept: other projects use it"]
     if not plan.data:
         return ["data     there is none"]
     total = size(sum(entry.size_bytes for entry in plan.data))

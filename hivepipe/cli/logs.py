@@ -1,4 +1,4 @@
-"""Command `logs`: what the processes of the stack said."""
+"""Command `logs`: the log lines of the stack's processes."""
 
 import time
 from collections.abc import Iterable
@@ -20,21 +20,21 @@ NAMES = ("supervisord", *PROGRAMS)
 
 
 @click.command()
-@click.option("-f", "--follow", is_flag=True, help="Go on with what they say, until Ctrl-C.")
+@click.option("-f", "--follow", is_flag=True, help="Follow new lines until Ctrl-C.")
 @click.option(
     "-n",
     "--lines",
     type=click.IntRange(min=0),
     default=20,
     show_default=True,
-    help="How many of the last lines of each to show.",
+    help="Number of lines of each process.",
 )
 @click.argument("process", type=Choice(NAMES), required=False)
 @json_lines_option
 def logs(follow: bool, lines: int, process: str | None, as_json: bool) -> None:
-    """Show the last lines of each process, or of one.
+    """Show the last log lines of each process, or of one.
 
-    Logs of processes only: what a session did is in `session show`.
+    For what a session did, see `hivepipe session show`.
     """
     show = show_lines_as_json if as_json else show_lines
     tail = Tail(locate(".").home, [process] if process else NAMES)
@@ -48,16 +48,16 @@ def logs(follow: bool, lines: int, process: str | None, as_json: bool) -> None:
 
 
 class Tail:
-    """Reads the process logs of a home, each from where it was left."""
+    """Reads the process logs of a home, each from its last offset."""
 
     def __init__(self, home: str, names: Iterable[str] = NAMES, from_end: bool = False) -> None:
-        """Nothing is read yet; `from_end` leaves out what is there already."""
+        """`from_end`: skip the present lines."""
         self._seen = {Path(home, "logs", f"{name}.log"): 0 for name in names}
         if from_end:
             self._seen = {log: _size(log) for log in self._seen}
 
     def last_lines(self, count: int) -> list[tuple[str, str]]:
-        """Return the last lines of each log, with the process that said them."""
+        """Return the last lines of each log as (process, line)."""
         lines = []
         for log in self._seen:
             before = self._read(log.with_name(f"{log.name}.1"), 0)
@@ -68,7 +68,7 @@ class Tail:
         return lines
 
     def new_lines(self) -> list[tuple[str, str]]:
-        """Return the whole lines that were added since, with the process that said them."""
+        """Return the complete lines that were added since the last call as (process, line)."""
         lines = []
         for log, seen in self._seen.items():
             if _size(log) < seen:  # rotated
@@ -88,7 +88,7 @@ class Tail:
 
 
 def show_lines(lines: list[tuple[str, str]]) -> None:
-    """Print lines behind the names of the processes that said them."""
+    """Print each line behind the name of its process."""
     for name, line in lines:
         say(f"{name:<11} {line}")
 

@@ -1,4 +1,4 @@
-"""The command `hivepipe`: the list of its commands, and how it fails."""
+"""The command `hivepipe`: its list of commands and its error handling."""
 
 import os
 from collections.abc import Mapping
@@ -18,16 +18,16 @@ from hivepipe.redact.configured import use_rules
 from hivepipe.stack.root import refuse_root
 from hivepipe.text.visible import printable
 
-# Exit code 2 means "block" to Claude Code, should a hook ever run a command of ours.
+# Claude Code reads exit code 2 as "block" if a hook runs one of our commands.
 click.UsageError.exit_code = 64
 
-SAYING_IT_THEMSELVES = ("config", "redact")  # what is wrong in a config.toml
+REPORTING_SETTINGS = ("config", "redact")  # commands that print problems of config.toml themselves
 
 OF_NO_HOME = ("completion", "demo", "redact")
 
 
 class _Commands(click.Group):
-    """Commands that are imported when called for; an error of ours is one line and exit code 1."""
+    """Commands that are imported on first use; a HivepipeError is one line and exit code 1."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of the table."""
@@ -64,7 +64,7 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except HivepipeError as error:
             said = str(error)
-        except click.ClickException as error:  # a word of the command line is data as well
+        except click.ClickException as error:  # its message may quote an argument, which is data
             error.message = printable(error.message)  # type: ignore[misc]
             raise
         except UnicodeError as error:
@@ -78,13 +78,13 @@ class _Commands(click.Group):
         return ctx.exit(1)
 
     def main(self, *words: Any, **options: Any) -> Any:
-        """Run a command line; whoever prints, nothing reaches the terminal that steers it."""
+        """Run a command line with stdout and stderr guarded against control characters."""
         guard_streams()
         return super().main(*words, **options)
 
 
 def _drop_what_cannot_be_written() -> None:
-    """Keep Python from trying again when it ends: that would be a traceback, and exit code 120."""
+    """Flush stdout or drop its buffer: a failed flush at exit gives a traceback and code 120."""
     try:
         flush()
     except OSError:
@@ -99,18 +99,23 @@ def main() -> None:
     `hivepipe COMMAND -h` explains a command and shows an example.
     """
     raise_limit()
-    os.umask(os.umask(0o077) & 0o077)  # whatever the shell's is: what we make, we can read
+    os.umask(
+        os.umask(0o077) & 0o077
+    )  # the owner's bits are never masked: hivepipe reads its own files
     _, found = load_and_use()
     if click.get_current_context().invoked_subcommand not in OF_NO_HOME:
         refuse_root(found.home)
-    if click.get_current_context().invoked_subcommand not in SAYING_IT_THEMSELVES:
-        # Of a file that cannot be read both complain, in the same words.
+    if click.get_current_context().invoked_subcommand not in REPORTING_SETTINGS:
+        # Both report an unreadable file, in the same words.
         for problem in filter(None, dict.fromkeys((*found.problems, use_rules(found.home)))):
-            say(f"hivepipe: {problem}; left out", err=True)
+            say(f"hivepipe: {problem}; ignored", err=True)
     try:
         compile_for_hooks(found)
     except OSError as error:
-        say(f"hivepipe: the hooks are not told of {found.home}: {error.strerror}", err=True)
+        say(
+            f"hivepipe: cannot write the hooks' settings of {found.home}: {error.strerror}",
+            err=True,
+        )
 
 
 def commands() -> Mapping[str, click.Command]:

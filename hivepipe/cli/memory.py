@@ -1,4 +1,4 @@
-"""Command `memory`: what agents wrote down, found again."""
+"""Command `memory`: the index of agents' memory files."""
 
 import os
 from contextlib import closing
@@ -31,22 +31,29 @@ _MOST_LOOKED_AT = 500
 
 @click.group()
 def memory() -> None:
-    """Find what agents wrote down: `search`, `list` the files, `forget` one."""
+    """Search and list the memory files of agents, or remove one from the index."""
     os.umask(0o077)
 
 
 @memory.command()
 @click.argument("words", nargs=-1, required=True)
-@click.option("--limit", metavar="N", type=click.IntRange(1, 50), default=5, show_default=True)
-@click.option("--scope", type=Choice((AGENT, SWARM)), help="Only an agent's own, or shared.")
-@click.option("--all", "of_all", is_flag=True, help="Of other swarms and profiles, too.")
+@click.option(
+    "--limit",
+    metavar="N",
+    type=click.IntRange(1, 50),
+    default=5,
+    show_default=True,
+    help="Maximum number of results.",
+)
+@click.option("--scope", type=Choice((AGENT, SWARM)), help="Only own or only shared memories.")
+@click.option("--all", "of_all", is_flag=True, help="Include other swarms and profiles.")
 @json_option
 def search(
     words: tuple[str, ...], limit: int, scope: str | None, of_all: bool, as_json: bool
 ) -> None:
-    """Find memories that hold WORDS, the best first.
+    """Search memories for WORDS, best match first.
 
-    They are found by meaning too, where a provider of embeddings is set.
+    With a provider of embeddings, the search also finds memories of similar meaning.
     """
     place = locate(".")
     asked = " ".join(f'"{word}"' if " " in word else word for word in words)
@@ -94,9 +101,9 @@ def list_files(as_json: bool) -> None:
 @memory.command()
 @click.argument("path", type=click.Path())
 def forget(path: str) -> None:
-    """Take a file out of the index until it changes.
+    """Remove a file from the index until it changes.
 
-    The file itself stays.
+    The file itself is not changed.
     """
     place = locate(".")
     full = os.path.abspath(os.path.expanduser(path))
@@ -109,11 +116,11 @@ def forget(path: str) -> None:
     if database_path(place.home).exists():
         with opened(database_path(place.home)) as db, db.transaction():
             forget_retrievals(db, os.path.basename(full))
-    say(f"{short(full)} is forgotten; the file is still there")
+    say(f"{short(full)} is removed from the index; the file is unchanged")
 
 
 def _caught_up(place: Place) -> MemoryIndex:
-    """Open the index, brought up to what the folders hold now."""
+    """Open the index after an update from the memory folders."""
     index = MemoryIndex(memories.index_path(place.home))
     if database_path(place.home).exists():
         with listings(database_path(place.home)) as store:
@@ -126,14 +133,14 @@ def _caught_up(place: Place) -> MemoryIndex:
 
 
 def _is_for_us(hit: Hit, place: Place) -> bool:
-    """A home may have several projects, and profiles: what one wrote is not another's to read."""
+    """Return True if a hit belongs to our swarm or profile; a home may have several of each."""
     if hit.scope == AGENT:
         return own_profile() in ("", hit.owner)
     return hit.owner in ("", own_swarm(place))
 
 
 def _record(place: Place, found: list[Hit]) -> None:
-    """In a session, note what it was shown: its summary may rate it."""
+    """Inside a session, record the memories it was shown, which its summary may rate."""
     session = valid_id(settings.variable("HIVEPIPE_SESSION_ID") or "")
     if not session or not found or not database_path(place.home).exists():
         return

@@ -39,9 +39,9 @@ from hivepipe.text.visible import printable
     multiple=True,
     metavar="DIR",
     type=click.Path(exists=True, file_okay=False),
-    help="An old .hive-mind in another place; it is read and stays there.",
+    help="An old .hive-mind elsewhere, which is read and not moved.",
 )
-@click.option("--undo", is_flag=True, help="Put the old home and the old hooks back.")
+@click.option("--undo", is_flag=True, help="Restore the old home and the old hooks.")
 @no_probe_option
 @json_option
 def migrate(
@@ -49,8 +49,8 @@ def migrate(
 ) -> None:
     """Move over from the bash hooks and the file queue that hivepipe replaces.
 
-    Takes the old hooks out of the settings files, moves the old .hive-mind aside, installs hivepipe
-    and imports the old database and queue. Nothing is deleted. Running it again is safe.
+    Removes the old hooks from the settings files, moves the old .hive-mind aside, installs hivepipe
+    and imports the old database and queue. Nothing is deleted. The command can be run again.
     """
     os.umask(0o077)
     if undo:
@@ -90,7 +90,7 @@ def _rehearsed(plan: Plan) -> Taken:
 def _undo(yes: bool, as_json: bool) -> None:
     project = main_checkout(real_path("."))
     if not yes:
-        confirm_or_end("Put the old home and the old hooks back?", err=as_json)
+        confirm_or_end("Restore the old home and the old hooks?", err=as_json)
     record = give_back(project)
     if as_json:
         show_json(**given_back_entry(record))
@@ -99,7 +99,7 @@ def _undo(yes: bool, as_json: bool) -> None:
 
 
 def show_given_back(record: Record) -> None:
-    """Show what `--undo` put back."""
+    """Show what `--undo` restored."""
     for move in record.moves:
         if os.path.lexists(move.source):
             say(f"home     {short(move.source)} is back")
@@ -141,7 +141,7 @@ def _show_nothing(plan: Plan) -> None:
 def _show_plan(plan: Plan) -> None:
     for hooks in plan.hooks:
         if hooks.old:
-            say(f"hooks    take {len(hooks.old)} old ones out of {short(hooks.path)}")
+            say(f"hooks    remove {len(hooks.old)} old ones from {short(hooks.path)}")
             for event, entry in hooks.old:
                 say(f"         {event}: {command_of(entry)}")
     _show_doubtful(plan.hooks)
@@ -151,7 +151,7 @@ def _show_plan(plan: Plan) -> None:
         say(f"home     read {short(str(each.folder))}, which stays where it is")
     for process in plan.processes():
         text = printable(process.text)
-        say(f"process  {process.pid} is still at work: {text}; end it first")
+        say(f"process  {process.pid} is still running: {text}; end it first")
     if not plan.is_registered:
         say(f"install  hivepipe, which records into {short(plan.home)}")
     _show_queue(plan)
@@ -178,12 +178,12 @@ def _show_hive(project: str) -> None:
 def _show_doubtful(found: list[OldHooks]) -> None:
     for hooks in found:
         if hooks.trouble:
-            say(f"hooks    {short(hooks.path)} {hooks.trouble}: look yourself")
+            say(f"hooks    {short(hooks.path)} {hooks.trouble}: check it yourself")
         for event, entry in hooks.doubtful:
             command = printable(command_of(entry))
             say(
-                f"hooks    left in {short(hooks.path)}, for it may be your own although it may "
-                f"write into .hive-mind: {event}: {command}"
+                f"hooks    left in {short(hooks.path)}, as it may be your own, although it may "
+                f"write to .hive-mind: {event}: {command}"
             )
 
 
@@ -205,12 +205,12 @@ def _show_files(rows: list[Row]) -> None:
     totals = Counter(row.outcome for row in rows)
     for row in rows:
         if row.outcome not in (TAKEN, BEFORE):
-            say(f"not taken: {short(row.path)}: {row.reason}")
+            say(f"not imported: {short(row.path)}: {row.reason}")
         elif row.outcome == BEFORE and row.reason:
             say(f"files    {short(row.path)}: {row.reason}")
     if rows:
         before = f"; {totals[BEFORE]} were here already" if totals[BEFORE] else ""
-        say(f"files    {totals[TAKEN]} taken in, as copies{before}")
+        say(f"files    {totals[TAKEN]} copied{before}")
 
 
 def _where(record: Record) -> str:
@@ -228,5 +228,5 @@ def _show_result(plan: Plan, result: Result) -> None:
 def _show_end(probed: list[Probe] | None) -> None:
     if probed is not None:
         show_probe(probed)
-    say("restart the Claude Code sessions that are open: they still run the old hooks")
-    say("hivepipe doctor shows whether all is well; hivepipe migrate --undo takes it back")
+    say("restart the open Claude Code sessions: they still run the old hooks")
+    say("hivepipe doctor checks the installation; hivepipe migrate --undo reverts this")

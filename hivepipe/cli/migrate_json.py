@@ -1,4 +1,4 @@
-"""What `migrate --json` prints: the plan, what became of it, and what `--undo` gave back."""
+"""The JSON of `migrate`: the plan, its result, and what `--undo` restored."""
 
 import os
 from collections import Counter
@@ -43,7 +43,7 @@ def plan_entry(plan: Plan, rehearsed: Taken) -> Entry:
 
 
 def result_entry(plan: Plan, result: Result) -> Entry:
-    """Return what became of the rows and files, and where the old homes are kept."""
+    """Return the outcome of each row and file, and where the old homes are kept."""
     return {
         "kept": _kept(records.read(plan.project)),
         "rows": _rows(result.rows),
@@ -52,7 +52,7 @@ def result_entry(plan: Plan, result: Result) -> Entry:
 
 
 def given_back_entry(record: Record) -> Entry:
-    """Return what `--undo` put back."""
+    """Return what `--undo` restored."""
     return {
         "homes": [move.source for move in record.moves if os.path.lexists(move.source)],
         "hooks": [{"path": each.path, "old": _commands(each.hooks)} for each in record.settings],

@@ -25,35 +25,41 @@ from hivepipe.stack.lock import Stack
 
 
 @click.command()
-@click.option("--in-tree", is_flag=True, help="Into the project: .hive-mind and .claude-state.")
-@click.option("--from", "old", metavar="FOLDER", help="The home of a project that was there.")
+@click.option(
+    "--in-tree", is_flag=True, help="Move it into the project: .hive-mind and .claude-state."
+)
+@click.option(
+    "--from", "old", metavar="FOLDER", help="Use the home of the project that was in FOLDER."
+)
 def move_home(in_tree: bool, old: str | None) -> None:
-    """Move what was recorded out of the project's work tree, where git can delete it.
+    """Move the recorded data out of the project's work tree, where git can delete it.
 
-    The stack is stopped meanwhile, and events wait on disk.
+    The stack is stopped during the move; events wait on disk.
     """
     os.umask(0o077)
     if old and in_tree:
         raise click.UsageError("one of --in-tree and --from")
     if old:
         home = take_home(main_checkout(real_path(".")), real_path(absolute(old)))
-        say(f"home     {short(home)} is this project's from now on")
+        say(f"home     {short(home)} is now the home of this project")
         return
     place = locate(".")
     if not read_record(place.project):
         raise registration.unregistered(place.project)
     if project_of(place.home) != place.project or variable("HIVEPIPE_DB"):
-        raise TreeError(f"{place.home} is no project's own, or HIVEPIPE_DB names the database")
+        raise TreeError(
+            f"{place.home} is not the home of this project alone, or HIVEPIPE_DB is set"
+        )
     wanted = place.project if in_tree else ""
     if tree_of(place.home) == wanted and not is_in_project(place.home):
-        say(f"nothing to do: the data lies in {short(wanted or place.home)}")
+        say(f"nothing to do: the data is in {short(wanted or place.home)}")
         return
     move_and_show(place.project, Stack.of(place), wanted)
 
 
 def move_and_show(project: str, stack: Stack, tree: str) -> None:
-    """Move the data of a home, and say where it is and what stays."""
+    """Move the data of a home; print its new folder and the files that stay."""
     left = move(project, stack, tree)
     say(f"moved    database, archives and exports to {short(tree or locate(project).home)}")
     for path in left:
-        say(f"left     {short(path)}: hivepipe did not write it as it is")
+        say(f"left     {short(path)}: it was not written by hivepipe, or was changed since")

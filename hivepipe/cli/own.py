@@ -1,4 +1,4 @@
-"""Whose a command is: as a session started here would be."""
+"""Profile and swarm of a command: those of a session that starts in the same place."""
 
 from hivepipe import settings
 from hivepipe.events.claude_code import valid_id
@@ -6,7 +6,7 @@ from hivepipe.home import Place, short_hash
 
 
 def own_profile() -> str:
-    """Return the profile; empty: none."""
+    """Return the id of the profile, or ""."""
     return valid_id(settings.variable("HIVEPIPE_AGENT_ID") or "")
 
 

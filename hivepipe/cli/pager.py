@@ -1,4 +1,4 @@
-"""What is long goes through `less` in a terminal, as git does it."""
+"""Pages long output through `less` in a terminal, as git does."""
 
 import signal
 import subprocess
@@ -16,7 +16,7 @@ _OPTIONS = ("-F", "-R", "-X", "-L")
 
 
 class _Page:
-    """The way into the pager: for whoever asks it is the terminal."""
+    """The pipe into the pager; `isatty` is true, as the pager writes to the terminal."""
 
     def __init__(self, stream: TextIOWrapper) -> None:
         self._stream = stream
@@ -30,7 +30,7 @@ class _Page:
 
 @contextmanager
 def paged() -> Iterator[None]:
-    """Let what is printed go through `less`, if a person reads it and there is one."""
+    """Page stdout through `less` if stdout is a terminal and `less` is installed."""
     less = find_program("less") if is_terminal() else None
     if less is None:
         yield
@@ -41,7 +41,7 @@ def paged() -> Iterator[None]:
         before = sys.stdout
         sys.stdout = guarded(cast(TextIOWrapper, _Page(stream)))
         try:
-            with suppress(BrokenPipeError):  # its reader has seen enough
+            with suppress(BrokenPipeError):  # the user left the pager
                 yield
         finally:
             sys.stdout = before

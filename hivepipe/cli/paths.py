@@ -6,7 +6,7 @@ from hivepipe.home import real_path, user_folder
 
 
 def short(path: str) -> str:
-    """Return a path as it is best read from here: relative, or from the home folder on."""
+    """Return a path relative to the current folder or to ~, if it is below one of them."""
     here = real_path(".")
     if path.startswith(f"{here}/"):
         return os.path.relpath(path, here)

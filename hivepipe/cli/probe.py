@@ -1,4 +1,4 @@
-"""What a probe found, for `doctor --probe` and the end of `init` and `migrate`."""
+"""Output of a probe of the hooks, for `doctor --probe`, `init` and `migrate`."""
 
 import os
 from collections import Counter
@@ -13,24 +13,24 @@ from hivepipe.home import locate
 from hivepipe.stack.lock import Stack
 
 no_probe_option = click.option(
-    "--no-probe", is_flag=True, help="Do not fire an event through the hooks at the end."
+    "--no-probe", is_flag=True, help="Do not fire a test event through the hooks at the end."
 )
 
 
 def probe_here() -> list[Probe]:
-    """Fire an event through every hook of the project of the current folder; start no stack."""
+    """Fire a test event through every hook of the current project; start no stack."""
     os.umask(0o077)
     place = locate(".")
     return probe(Patient(place, Stack.of(place)), with_stack=False)
 
 
 def is_good(found: list[Probe]) -> bool:
-    """Is every event recorded that is to be recorded? Of a project that is off, none is."""
+    """Return True if every test event was recorded, or the project is switched off."""
     return locate(".").state == "off" or all(each.recorded for each in found)
 
 
 def show_probe(found: list[Probe]) -> None:
-    """Say in a line how it went, and below it what is wrong."""
+    """Print a line with the summary, and a line for each problem below it."""
     say(f"probe    {summary(found)}")
     if not is_good(found):
         for finding in findings(found):
@@ -38,7 +38,7 @@ def show_probe(found: list[Probe]) -> None:
 
 
 def findings(found: list[Probe]) -> list[Finding]:
-    """Return what is wrong: a finding for each source and reason, with the events it is about."""
+    """Return a finding for each source and reason of failed events."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for each in found:
         if not each.recorded:
@@ -50,19 +50,19 @@ def findings(found: list[Probe]) -> list[Finding]:
 
 
 def summary(found: list[Probe]) -> str:
-    """Return the one line that says how it went."""
+    """Return the summary as one line."""
     recorded = [each for each in found if each.recorded]
     if not found:
-        return "there are no hooks to fire"
+        return "there are no hooks to test"
     said = f"{len(recorded)} of {len(found)} hooks recorded an event"
     if any(each.by_hand for each in recorded):
-        said += " (kept on disk and applied from there: no stack runs)"
+        said += " (spooled and applied from disk: the stack is not running)"
     others = Counter(each.verdict for each in found if not each.recorded)
     return ", ".join([said, *(f"{count} {verdict}" for verdict, count in others.items())])
 
 
 def entries(found: list[Probe]) -> list[dict[str, Any]]:
-    """Return what `--json` shows."""
+    """Return the entries of `--json`."""
     return [
         {
             "source": each.source,

@@ -1,4 +1,4 @@
-"""Command `profile`: who the long-lived agents are, and what their identity files say."""
+"""Command `profile`: long-lived agents and their identity files."""
 
 import os
 from pathlib import Path
@@ -23,7 +23,7 @@ _file = Choice(IDENTITY_FILES)
 
 @click.group()
 def profile() -> None:
-    """Know the long-lived agents: `list`, `add`, `show` them, `put` a file, see its `history`."""
+    """Manage long-lived agents and the versions of their identity files."""
     os.umask(0o077)
 
 
@@ -31,7 +31,7 @@ def profile() -> None:
 @json_option
 @utc_option
 def list_profiles(as_json: bool, utc: bool) -> None:
-    """List the profiles: role, online or offline, last sign of life."""
+    """List the profiles: role, online or offline, last activity."""
     with listings(database_path(locate(".").home)) as store:
         found = profiles.list_profiles(store)
     if as_json:
@@ -52,16 +52,18 @@ def list_profiles(as_json: bool, utc: bool) -> None:
 
 @profile.command()
 @click.argument("profile_id", metavar="ID")
-@click.option("--role", type=Choice(("lead", "worker")), help="A lead is told of the others.")
+@click.option(
+    "--role", type=Choice(("lead", "worker")), help="A lead is given the list of the others."
+)
 @click.option(
     "--write-claude-md/--no-write-claude-md",
     default=None,
-    help="Write its CLAUDE.md into its own folder while a session of its runs.",
+    help="Write its CLAUDE.md to its folder while one of its sessions runs.",
 )
 def add(profile_id: str, role: str | None, write_claude_md: bool | None) -> None:
     """Add a profile, or change one.
 
-    A session started with HIVEPIPE_AGENT_ID=ID works as this profile.
+    A session that starts with HIVEPIPE_AGENT_ID=ID uses this profile.
     """
     with profile_book(locate(".").home) as book:
         say(book.change(profile_id, role, write_claude_md))
@@ -71,11 +73,11 @@ def add(profile_id: str, role: str | None, write_claude_md: bool | None) -> None
 @click.argument("profile_id", metavar="ID")
 @click.argument("name", metavar="[FILE]", type=_file, required=False)
 @click.option(
-    "--version", type=click.IntRange(1, 10**9), help="Not the current one: see `history`."
+    "--version", type=click.IntRange(1, 10**9), help="An earlier version (see `history`)."
 )
 @json_option
 def show(profile_id: str, name: str | None, version: int | None, as_json: bool) -> None:
-    """Print what one of its files says, or all of them."""
+    """Print the text of one of its files, or of all."""
     with listings(database_path(locate(".").home)) as store:
         _require(store, profile_id)
         if version is not None:
@@ -105,7 +107,7 @@ def show(profile_id: str, name: str | None, version: int | None, as_json: bool) 
 @json_option
 @utc_option
 def history(profile_id: str, name: str | None, as_json: bool, utc: bool) -> None:
-    """List the versions of its files, the newest first."""
+    """List the versions of its files, newest first."""
     with listings(database_path(locate(".").home)) as store:
         _require(store, profile_id)
         found = profiles.versions(store, profile_id, name or "")
@@ -130,7 +132,7 @@ def history(profile_id: str, name: str | None, as_json: bool, utc: bool) -> None
 @click.argument("profile_id", metavar="ID")
 @click.argument("name", metavar="FILE", type=_file)
 @click.argument("path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--as-lead", is_flag=True, help="Say that a lead made this version.")
+@click.option("--as-lead", is_flag=True, help="Record that a lead made this version.")
 def put(profile_id: str, name: str, path: Path, as_lead: bool) -> None:
     """Store a new version of one of its files.
 
@@ -142,7 +144,7 @@ def put(profile_id: str, name: str, path: Path, as_lead: bool) -> None:
         raise ProfileError(f"cannot read {path}: {error.strerror}") from error
     with profile_book(locate(".").home) as book:
         is_new = book.put(book.named(profile_id), name, data, "lead" if as_lead else "cli")
-    say(f"{name} of {profile_id}" + ("" if is_new else " says so already"))
+    say(f"{name} of {profile_id}" + ("" if is_new else " has this text already"))
 
 
 @profile.command()
@@ -151,7 +153,7 @@ def put(profile_id: str, name: str, path: Path, as_lead: bool) -> None:
 def remove(profile_id: str, yes: bool) -> None:
     """Remove a profile with all versions of its files.
 
-    Its sessions stay, and so do the files in its folder. A session that names it adds it again.
+    Its sessions and the files in its folder stay. A session that names it adds it again.
     """
     with profile_book(locate(".").home) as book:
         versions = book.versions(profile_id)
@@ -163,7 +165,7 @@ def remove(profile_id: str, yes: bool) -> None:
 
 
 def _version(store: Listings, profile_id: str, name: str | None, version: int) -> Entry:
-    """Return one version; ProfileError: there is none, or it is another file's."""
+    """Return one version; ProfileError if there is none, or it is of another file."""
     found = profiles.version(store, profile_id, version)
     if found is None:
         raise ProfileError(f"profile {profile_id} has no version {version}: see `history`")

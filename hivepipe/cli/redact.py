@@ -1,4 +1,4 @@
-"""Command `redact`: a transcript without its secrets, and what was taken out of it."""
+"""Command `redact`: print a text without its secrets, with an optional report."""
 
 import sys
 from collections import Counter
@@ -19,7 +19,7 @@ LINES_SHOWN = 20
 
 @dataclass
 class Report:
-    """What went, by rule: never the secret itself."""
+    """Number and lines of redacted secrets by rule; never a secret itself."""
 
     lines: int = 0
     changed: int = 0
@@ -49,9 +49,11 @@ class Report:
 
 @click.command()
 @click.argument("file", metavar="FILE")
-@click.option("--report", "with_report", is_flag=True, help="Say on stderr what went and why.")
+@click.option(
+    "--report", "with_report", is_flag=True, help="Print the matches of each rule to stderr."
+)
 def redact(file: str, with_report: bool) -> None:
-    """Print a transcript, or any text, without its secrets; FILE may be - for stdin."""
+    """Print a transcript, or any text, without its secrets; FILE may be `-` for stdin."""
     redactor = load_redactor(locate(".").home).of_session()
     report = Report()
     with _opened(file) as source:

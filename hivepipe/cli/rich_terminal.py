@@ -1,4 +1,4 @@
-"""What is printed by rich: tables, colours, bars, screens."""
+"""Output through rich: tables, colours, progress bars, live screens."""
 
 from collections.abc import Iterable
 from typing import IO, Any, cast
@@ -11,12 +11,12 @@ from hivepipe.text.visible import printable
 
 
 class _Console(Console):
-    """Rich's console, which renders nothing that steers a terminal but what rich itself makes."""
+    """rich's console; control sequences come from rich itself only, never from a text."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Render something, its texts made visible; the newlines are those of the layout."""
+        """Render with control characters of texts escaped; newlines come from the layout."""
         for segment in super().render(renderable, options):
             if segment.control:
                 yield segment
@@ -26,10 +26,10 @@ class _Console(Console):
 
 
 class _Stream:
-    """Stdout or stderr as it is at each moment, for what rich makes itself."""
+    """The present stdout or stderr without the guard, for rich."""
 
     def __init__(self, err: bool) -> None:
-        """`err`: it is stderr."""
+        """`err`: stderr instead of stdout."""
         self._err = err
 
     def __getattr__(self, name: str) -> Any:
@@ -37,5 +37,5 @@ class _Stream:
 
 
 def console(*, err: bool = False, width: int | None = None) -> Console:
-    """Return a console of rich's for tables, colours and bars."""
+    """Return a rich console for tables, colours and bars."""
     return _Console(file=cast(IO[str], _Stream(err)), width=width, highlight=False)

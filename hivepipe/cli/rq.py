@@ -1,4 +1,4 @@
-"""Command `rq`: RQ's own command line, which runs nothing that a job carries."""
+"""Command `rq`: RQ's own command line, without executing code or pickles of a job."""
 
 import sys
 
@@ -21,8 +21,8 @@ from hivepipe.stack.temporary_redis import wake
 def rq(context: click.Context) -> None:
     """Run RQ's own commands (info, requeue ...) on the project's Redis.
 
-    What a job carries is loaded as plain values only. `-u` is filled in; yours wins.
-    A resting stack is started and ends by itself again.
+    Job data is loaded as plain values only. `-u` defaults to the project's Redis. A stack that
+    shut down when idle is started first, and shuts down again.
     """
     from hivepipe.queue.restricted_rq import run  # noqa: PLC0415  rq costs 150 ms to import
 

@@ -1,4 +1,4 @@
-"""Command `search`: full text over the archive and the summaries."""
+"""Command `search`: full-text search over the archive and the summaries."""
 
 import os
 import time
@@ -20,21 +20,32 @@ from hivepipe.home import locate
 from hivepipe.operations.archive import archives_of
 from hivepipe.operations.search import all_summaries, catch_up, index_path, line_at, newest_first
 
-AROUND = 60  # characters on either side of what was found
-INDEXING_SECS = 10.0  # then it answers with what is indexed, the newest sessions first
+AROUND = 60  # characters on either side of a match
+INDEXING_SECS = 10.0  # then it searches what is indexed, the newest sessions first
 
 _day = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M"])
 
 
 @click.command()
 @click.argument("words", nargs=-1, required=True)
-@click.option("--word", "-w", "whole_words", is_flag=True, help="Only whole words, as grep -w.")
-@click.option("--session", metavar="ID", default="", help="Only sessions that begin so.")
+@click.option(
+    "--word", "-w", "whole_words", is_flag=True, help="Match whole words only, as grep -w."
+)
+@click.option("--session", metavar="ID", default="", help="Only sessions whose id begins with ID.")
 @click.option("--agent", metavar="TYPE", default="", help="Only subagents of this type.")
-@click.option("--project", metavar="DIR", default="", help="Only work in this folder or below it.")
+@click.option(
+    "--project", metavar="DIR", default="", help="Only sessions in this folder or below it."
+)
 @click.option("--since", metavar="DAY", type=_day, help="Only this day (2026-11-21) and later.")
 @click.option("--until", metavar="DAY", type=_day, help="Only before this day.")
-@click.option("--limit", metavar="N", type=click.IntRange(1, 10**6), default=20, show_default=True)
+@click.option(
+    "--limit",
+    metavar="N",
+    type=click.IntRange(1, 10**6),
+    default=20,
+    show_default=True,
+    help="Maximum number of results.",
+)
 @json_option
 @utc_option
 def search(
@@ -49,12 +60,12 @@ def search(
     as_json: bool,
     utc: bool,
 ) -> None:
-    """Find lines of kept transcripts, and summaries, that hold all WORDS, the newest first.
+    """Search archived transcripts and summaries for lines with all WORDS, newest first.
 
-    What hivepipe's own commands printed in a session comes last.
+    Output of hivepipe's own commands is listed last.
 
-    A word is found within others, and punctuation is meant. Put a phrase in quotes, and a * behind
-    the beginning of a word.
+    A word also matches inside other words, and punctuation must match. Quote a phrase; put a *
+    behind the beginning of a word.
     """
     os.umask(0o077)
     home = locate(".").home
@@ -91,9 +102,9 @@ def search(
 
 
 def _catch_up(index: SearchIndex, archived: list[Archived]) -> int:
-    """Index what is new first; a bar shows how much, where somebody looks and it is much.
+    """Index new lines for at most INDEXING_SECS; show a progress bar from 10 MB on.
 
-    Returns how many bytes are left when the time is over: the sweep and later searches go on.
+    Returns the number of bytes not indexed yet: the sweep and later searches continue.
     """
     until = time.monotonic() + INDEXING_SECS
     missing = sum(index.missing_bytes(entry) for entry in archived)
@@ -113,11 +124,11 @@ def _words(archived: Archived, hit: Hit) -> str:
 
 
 def _around(text: str, terms: list[Term]) -> tuple[str, str, str]:
-    """Return what was found in its surroundings: before it, itself, behind it."""
+    """Return the text before the first match, the match, and the text behind it."""
     text = flat(text)
     low = folded(text)
     places = [place for term in terms if (place := term.place_in(low))]
-    if not places or len(low) != len(text):  # letters that are two in the other case
+    if not places or len(low) != len(text):  # folding changed the length: offsets differ
         return text[: 2 * AROUND], "", ""
     begin, end = places[0]
     before = text[max(begin - AROUND, 0) : begin]
@@ -130,7 +141,7 @@ def _around(text: str, terms: list[Term]) -> tuple[str, str, str]:
 
 
 def _opened_by(hit: Hit) -> str:
-    """Return what to type to read on."""
+    """Return the command that shows the hit in its context."""
     if hit.who == "summary":
         return f"hivepipe summaries show {hit.session[:8]}"
     name = hit.key.partition("/")[2] or hit.session[:8]

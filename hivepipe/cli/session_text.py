@@ -1,4 +1,4 @@
-"""The time line of a session as people read it."""
+"""The time line of a session as text."""
 
 from collections.abc import Iterator
 
@@ -40,7 +40,7 @@ def show_time_line(found: TimeLine, session: str, utc: bool) -> None:
 
 
 def _show(console: Console, before: str, text: Text) -> None:
-    """Print a text behind a label; in a terminal its further lines stand below its first."""
+    """Print a text behind a label; in a terminal its further lines are indented."""
     width = max(console.width - len(before), 20)
     for line in text.wrap(console, width) if is_terminal() else [text]:
         line.rstrip()

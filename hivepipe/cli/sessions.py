@@ -1,4 +1,4 @@
-"""Commands `sessions` and `session`: what is recorded of Claude Code's sessions."""
+"""Commands `sessions` and `session`: the recorded sessions of Claude Code."""
 
 import click
 
@@ -29,18 +29,18 @@ _OF_LOG = {"time": "created_at", "level": "log_level", "message": "message", "fi
 
 
 @click.command()
-@click.option("--all", "with_ended", is_flag=True, help="Show ended sessions too.")
+@click.option("--all", "with_ended", is_flag=True, help="Include ended sessions.")
 @json_option
 @utc_option
 def sessions(with_ended: bool, as_json: bool, utc: bool) -> None:
-    """List the open sessions, the last active first."""
+    """List the open sessions, most recently active first."""
     with listings(database_path(locate(".").home)) as store:
         found = with_activity(store, store.sessions(with_ended))
     if as_json:
         show_json(sessions=found)
         return
     entries = ({**entry, "about": entry["objective"] or entry["project"]} for entry in found)
-    without = "none" if with_ended else "none is open; --all shows the ended ones"
+    without = "none" if with_ended else "no open sessions; --all shows ended ones"
     others = any(entry.get("client", CLAUDE_CODE) != CLAUDE_CODE for entry in found)
     columns = {**_COLUMNS, "client": "client"} if others else _COLUMNS
     show_entries(columns, entries, utc, without)
@@ -48,7 +48,7 @@ def sessions(with_ended: bool, as_json: bool, utc: bool) -> None:
 
 @click.group()
 def session() -> None:
-    """Show one session: its time line (`show`), or its `log`."""
+    """Show the time line (`show`) or the `log` of a session."""
 
 
 @session.command()
@@ -59,14 +59,14 @@ def session() -> None:
     type=click.IntRange(1, 10**6),
     default=500,
     show_default=True,
-    help="How many events to show, the newest.",
+    help="Number of events, the newest.",
 )
 @json_option
 @utc_option
 def show(session_id: str, limit: int, as_json: bool, utc: bool) -> None:
     """Show the time line of a session.
 
-    Prompts, agents, skills, checkpoints, files, cost and summary. ID may be the beginning of one.
+    It has prompts, agents, skills, checkpoints, files, cost and summary. ID may be a prefix.
     """
     home = locate(".").home
     with listings(database_path(home)) as store:
@@ -84,10 +84,9 @@ def show(session_id: str, limit: int, as_json: bool, utc: bool) -> None:
 @json_option
 @utc_option
 def log(session_id: str, as_json: bool, utc: bool) -> None:
-    """Show the log of a session: its checkpoints and errors.
+    """Show the checkpoints and errors of a session, oldest first.
 
-    Oldest first. ID may be the beginning of one. Everything else of a session is in its time line:
-    `hivepipe session show ID`.
+    ID may be a prefix. For prompts, agents, skills and cost see `hivepipe session show ID`.
     """
     with listings(database_path(locate(".").home)) as store:
         full_id = store.full_id("session", session_id)

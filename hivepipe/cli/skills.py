@@ -1,4 +1,4 @@
-"""Command `skills`: which skills are used, how often, and how that goes."""
+"""Command `skills`: number, failures and success rate of the uses of each skill."""
 
 import click
 
@@ -11,13 +11,13 @@ from hivepipe.skills.statistics import SkillStatistics
 
 
 @click.command()
-@click.option("--commands", is_flag=True, help="Show the typed commands that are no skills.")
+@click.option("--commands", is_flag=True, help="List typed commands that are not skills.")
 @json_option
 @utc_option
 def skills(commands: bool, as_json: bool, utc: bool) -> None:
-    """List the skills, the most used first.
+    """List the skills, most used first.
 
-    A skill that failed counts too; one that the user interrupted does not.
+    Failed uses count; uses that the user interrupted do not.
     """
     with listings(database_path(locate(".").home)) as store:
         found = skill_statistics(store, lambda time: local_day(time, utc), are_skills=not commands)

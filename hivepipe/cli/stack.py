@@ -34,14 +34,16 @@ FOLLOW_SECS = 0.2
 
 @click.command()
 @click.option("-d", "--detach", is_flag=True, help="Return as soon as the stack is ready.")
-@click.option("--adopt", is_flag=True, help="Take over a .hive-mind that this project came with.")
-@click.option("--redis-url", metavar="URL", help="Use this Redis, with a database of its own.")
-@click.option("--use-env-redis", is_flag=True, help="Use the one that REDIS_URL names.")
-@click.option("--embedded", is_flag=True, help="Go back to a Redis of the home's own.")
+@click.option("--adopt", is_flag=True, help="Use the .hive-mind that came with this project.")
+@click.option(
+    "--redis-url", metavar="URL", help="Use this Redis, with a database that nothing else uses."
+)
+@click.option("--use-env-redis", is_flag=True, help="Use the Redis in REDIS_URL.")
+@click.option("--embedded", is_flag=True, help="Use a Redis of the home's own again.")
 def up(
     detach: bool, adopt: bool, redis_url: str | None, use_env_redis: bool, embedded: bool
 ) -> None:
-    """Register the current project and start its stack, or join the one that runs."""
+    """Register the current project and start its stack, or join the running one."""
     os.umask(0o077)
     project, home = _to_register(adopt=adopt)
     registration.refuse_switched_off(project)
@@ -49,7 +51,7 @@ def up(
         url=_chosen_redis(home, redis_url, use_env_redis, embedded)
     )
     owner = registration.owner_id(home)
-    if stack.url:  # before it is recorded: hooks speak to whatever the record names
+    if stack.url:  # before it is recorded: hooks connect to the recorded address
         for warning in other_redis.take(stack.url, home, owner):
             say(f"warning: {warning}", err=True)
     tree = tree_of(home) or recorded_tree(project, home)
@@ -73,7 +75,7 @@ def up(
 
 
 @click.command()
-@click.option("--all", "every", is_flag=True, help="Stop every stack of yours.")
+@click.option("--all", "every", is_flag=True, help="Stop all of your stacks.")
 def down(every: bool) -> None:
     """Stop the stack; until the next `up`, hooks keep their events on disk."""
     os.umask(0o077)
@@ -97,14 +99,14 @@ def down(every: bool) -> None:
 
 
 def _name_workers(home: str) -> None:
-    """They go on: what they do costs money, and is theirs to end."""
+    """Print the hive workers that keep running, as they cost money."""
     for worker in at_work(home):
-        say(f"the hive worker {worker.id} goes on")
+        say(f"hive worker {worker.id} keeps running")
 
 
 @click.command()
 def restart() -> None:
-    """Stop the stack and start it again, with the code that is installed now."""
+    """Stop the stack and start it again with the installed code."""
     os.umask(0o077)
     place = locate(".")
     for said in unseen(place.home):
@@ -116,13 +118,13 @@ def restart() -> None:
 
 @click.command()
 def url() -> None:
-    """Print the address of Redis, as RQ's own tools take it."""
+    """Print the URL of Redis for RQ's own tools."""
     say(connection.url(locate(".").socket))
 
 
 @click.command()
 def home() -> None:
-    """Print the folder of what was recorded for this project."""
+    """Print the folder of this project's data."""
     say(locate(".").home)
 
 
@@ -133,22 +135,22 @@ def root() -> None:
 
 
 def _to_register(*, adopt: bool) -> tuple[str, str]:
-    """Return the project and the home that `up` is about."""
+    """Return the project and the home that `up` registers."""
     override = variable("HIVEPIPE_HOME")
     project = main_checkout(real_path("."))  # where hooks in a linked git worktree look
     home = absolute(override) if override else registration.own_home(project, adopt=adopt)
     registration.refuse_broken_line(home if override else project)
     registration.refuse_predecessor(home if override else project, home)
     if not is_in_project(home):
-        make_private(home)  # before it is resolved, or a link above it would stay in the name
+        make_private(home)  # before it is resolved, or the path would keep a link above it
         home = real_path(home)
     return (home if override else project), home
 
 
 def _chosen_redis(home: str, url: str | None, use_env: bool, embedded: bool) -> str:
-    """Return the URL of the Redis to use, empty for one of the home's own.
+    """Return the URL of the Redis to use, "" for one of the home's own.
 
-    Chosen once: without a word about it, it is the recorded one.
+    Without an option or a setting, it is the recorded one.
     """
     if sum((bool(url), use_env, embedded)) > 1:
         raise click.UsageError("--redis-url, --use-env-redis and --embedded exclude each other")
@@ -163,9 +165,9 @@ def _chosen_redis(home: str, url: str | None, use_env: bool, embedded: bool) -> 
 
 
 def _registered(place: Place) -> str:
-    """Return the folder whose record speaks of this place's stack.
+    """Return the folder whose record names this place's stack.
 
-    RegistrationError: neither the project has one, nor the home that takes its events.
+    RegistrationError if neither the project nor the home that takes its events has a record.
     """
     for folder in (place.home,) if variable("HIVEPIPE_HOME") else (place.project, place.home):
         if read_record(folder):

@@ -9,7 +9,7 @@ from hivepipe.stack.all_stacks import KnownStack, is_default, known_stacks
 @click.command()
 @json_option
 def stacks(as_json: bool) -> None:
-    """List every stack of yours, also those that do not run."""
+    """List all of your stacks, running or not."""
     found = known_stacks()
     if as_json:
         show_json(stacks=[_entry(known) for known in found])

@@ -28,7 +28,7 @@ NOT_RUNNING = (
 )
 _MEANING = {
     condition.UNHEALTHY: "hivepipe doctor says what to do",
-    condition.RESTING: "no process runs; the next event of a session starts the stack",
+    condition.RESTING: "shut down when idle; the next event of a session starts the stack",
     condition.STOPPED: "by `hivepipe down`; events wait on disk until `hivepipe up -d`",
     condition.OFF: "by `hivepipe off`; nothing is recorded until `hivepipe on`",
     condition.UNREGISTERED: "hivepipe is not set up here; run `hivepipe init`",
@@ -37,18 +37,19 @@ _MEANING = {
 
 
 @click.command()
-@click.option("--watch", "live", is_flag=True, help="Show it live, until Ctrl-C.")
+@click.option("--watch", "live", is_flag=True, help="Update every second until Ctrl-C.")
 @json_option
 @utc_option
 def status(live: bool, as_json: bool, utc: bool) -> None:
     """Show processes, queues, spool and alerts.
 
-    Exits with 0 if the stack is healthy, runs with minor alerts, or rests; else with 1.
+    Exits with 0 if the stack is healthy, has minor alerts only, or shut down when idle; else with
+    1.
     """
     place = locate(".")
     if live:
         if as_json or not is_terminal():
-            raise click.UsageError("--watch needs a terminal, and goes without --json")
+            raise click.UsageError("--watch needs a terminal and excludes --json")
         from hivepipe.cli.watch import watch  # noqa: PLC0415  rich.live costs 40 ms to import
 
         watch(place, utc)
@@ -84,7 +85,7 @@ def _show_stack(report: dict[str, Any]) -> None:
     if report["trouble"]:
         say(f"          {report['trouble']}")
     if report["leaves_when_idle"]:
-        say(f"started   by a hook; leaves after {idle_secs():.0f} s with nothing to do")
+        say(f"started   by a hook; shuts down after {idle_secs():.0f} s without work")
     failed = report["failed_start"]
     if failed:
         times = counted(failed["failures"], "time")
@@ -112,11 +113,11 @@ def _show_what_is_wrong(report: dict[str, Any], utc: bool) -> None:
 
 
 def _announced(home: str) -> list[dict[str, Any]]:
-    """Return what will be deleted by its age after the first day of an installation, by rule."""
+    """Return what retention deletes after the first day of an installation, by rule."""
     try:
         found = announced(home, time.time())
         at = datetime.fromtimestamp(first_deletion(home), UTC) if found else None
-    except (HivepipeError, OSError):  # nothing is deleted either
+    except (HivepipeError, OSError):  # retention deletes nothing then
         return []
     by_rule: dict[tuple[str, str], list[Outdated]] = {}
     for each in found:
@@ -138,13 +139,13 @@ def _show_deletions(deletions: list[dict[str, Any]], utc: bool) -> None:
     for each in deletions:
         things = counted(each["number"], each["kind"])
         say(
-            f"deletion  {things} of hivepipe's, up to {each['oldest_days']:g} days old, will be "
-            f"deleted after {moment(each['at'], utc)}: {each['rule']} in config.toml changes that"
+            f"deletion  {things} of hivepipe, up to {each['oldest_days']:g} days old, will be "
+            f"deleted after {moment(each['at'], utc)}: set {each['rule']} in config.toml to keep it"
         )
 
 
 def verdict(report: dict[str, Any]) -> str:
-    """Say how the stack is, and what changes that."""
+    """Return the condition of the stack, its meaning and the number of alerts."""
     word: str = report["condition"]
     alerts = counted(len(report["alerts"]), "alert") if report["alerts"] else ""
     if word == condition.DEGRADED:
@@ -158,39 +159,39 @@ def _show_spool(report: dict[str, Any]) -> None:
     unreadable = f", {set_aside} unreadable in spool/bad" if set_aside else ""
     say(f"spool     {counted(spool, 'event', 'wait')} on disk{unreadable}")
     if report["in_memory"]:
-        text = f"{report['in_memory']} of them in memory: the home took no file"
-        say(f"          {text}; they are gone if the machine stops now")
+        text = f"{report['in_memory']} of them in memory, as the home is not writable"
+        say(f"          {text}; they are lost if the machine stops now")
 
 
 def _show_workers(report: dict[str, Any]) -> None:
-    """Without a supervisor, what workers say of themselves is all that is known."""
+    """Show the workers by their heartbeats, for a stack without a supervisor."""
     for worker in report["workers"] or ():
         queues = ", ".join(worker["queues"])
-        heard = "nothing was heard"
+        heard = "no heartbeat"
         if worker["heartbeat_secs"] is not None:
-            heard = f"heard {worker['heartbeat_secs']:.0f} s ago"
+            heard = f"heartbeat {worker['heartbeat_secs']:.0f} s ago"
         where = f"on {printable(worker['host'])}, pid {worker['pid']}"
         say(f"worker    of {queues} {where}, {heard}")
 
 
 def silence(report: dict[str, Any], pid: int) -> str:
-    """Say so if a process that runs has not said a word for long: it hangs, or was stopped."""
+    """Return a note if a running process sends no heartbeat: it hangs, or was stopped."""
     for worker in report["workers"] or ():
         if worker["pid"] == pid and not worker["alive"] and worker["heartbeat_secs"] is not None:
-            return f", silent for {worker['heartbeat_secs']:.0f} s"
+            return f", no heartbeat for {worker['heartbeat_secs']:.0f} s"
     return ""
 
 
 def _show_effectless(counters: dict[str, int] | None) -> None:
-    """A checkpoint without effect is one somebody will miss: it has its own line, always."""
+    """Show no-op updates; checkpoints always have a line, as a no-op loses a checkpoint."""
     if counters is None:
-        say("no effect unknown without a database")
+        say("no-op     unknown without a database")
         return
     of_checkpoints = sum(n for name, n in counters.items() if name.endswith(":update_checkpoint"))
-    say(f"no effect {counted(of_checkpoints, 'checkpoint update')}")
+    say(f"no-op     {counted(of_checkpoints, 'checkpoint update')}")
     others = [f"{name} {n}" for name, n in counters.items() if "update_checkpoint" not in name]
     if others:
-        say(f"no effect {', '.join(others)}")
+        say(f"no-op     {', '.join(others)}")
 
 
 def _show_jobs(report: dict[str, Any]) -> None:
@@ -207,11 +208,11 @@ def _show_jobs(report: dict[str, Any]) -> None:
 
 
 def accounted(report: dict[str, Any]) -> str:
-    """Return where the accepted jobs are, as a sum that balances or says that it does not."""
+    """Return the accepted jobs as a sum by state, marked if it does not balance."""
     accounts = report["accounts"]
     parts = {name: count for name, count in accounts.items() if name != "accepted"}
     found = sum(parts.values())
     sign = "=" if found == accounts["accepted"] else f"but {found} are found:"
     terms = " + ".join(f"{count} {name}" for name, count in parts.items())
-    by_clock = f", {report['periodic']} by the clock" if report["periodic"] else ""
+    by_clock = f", {report['periodic']} periodic" if report["periodic"] else ""
     return f"{accounts['accepted']} {sign} {terms}{by_clock}"

@@ -1,4 +1,4 @@
-"""Command `summaries`: what sessions left behind, and whether a language model may write it."""
+"""Command `summaries`: session summaries, and the consent to a language model."""
 
 import json
 import os
@@ -50,16 +50,16 @@ WORDS_SHOWN = 100
 
 @click.group()
 def summaries() -> None:
-    """See what sessions left behind; let a language model write it, or not."""
+    """Show session summaries, and choose whether a language model writes them."""
     os.umask(0o077)
 
 
 @summaries.command()
-@click.option("--yes", is_flag=True, help="Agree without being asked.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
 def enable(yes: bool) -> None:
     """Let a language model write summaries.
 
-    Shows what is sent, to whom and at what price, and asks before it is enabled for this home.
+    Shows what is sent, to whom and at what price, and asks. Applies to this home.
     """
     home = locate(".").home
     for said in unseen(home):
@@ -73,9 +73,9 @@ def enable(yes: bool) -> None:
     for line in _terms(home, offer):
         say(line)
     if not yes and not confirm("Agreed?"):
-        raise SummaryError("nothing is enabled")
+        raise SummaryError("not enabled")
     give_consent(home, offer, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}.000Z")
-    say("enabled; `hivepipe summaries disable` takes it back at once")
+    say("enabled; `hivepipe summaries disable` revokes it at once")
 
 
 def _no_credential() -> str:
@@ -86,7 +86,7 @@ def _no_credential() -> str:
             f"{name} is set in this shell, which the stack does not see: "
             f"`hivepipe credentials set {name} --from-environment`"
         )
-    return f"there is no credential: `hivepipe credentials set {SETTABLE[0]}`, or another one"
+    return f"there is no credential: `hivepipe credentials set {SETTABLE[0]}`, or another key"
 
 
 def _terms(home: str, offer: Offer) -> list[str]:
@@ -124,20 +124,20 @@ def _dollars(home: str, offer: Offer, tokens: Tokens) -> str:
 
 @summaries.command()
 def disable() -> None:
-    """Stop asking a language model; summaries are made of metadata."""
+    """Stop using a language model; summaries are made of metadata."""
     home = locate(".").home
     withdraw_consent(home)
     if is_enabled(home, with_environment=False):
-        say("still on, by `summaries` in config.toml")
+        say("still enabled by `summaries` in config.toml")
     else:
-        say("disabled: nothing is sent to anybody")
+        say("disabled: nothing is sent")
 
 
 @summaries.command(name="list")
 @json_option
 @utc_option
 def list_summaries(as_json: bool, utc: bool) -> None:
-    """List the newest summary of each session, the newest first."""
+    """List the newest summary of each session, newest first."""
     with listings(database_path(locate(".").home)) as store:
         found = stored.list_summaries(store)
     if as_json:
@@ -166,10 +166,7 @@ def _by(entry: dict[str, Any]) -> str:
 @json_option
 @utc_option
 def show(session: str, as_json: bool, utc: bool) -> None:
-    """Show the newest summary of a session.
-
-    The beginning of its id is enough.
-    """
+    """Show the newest summary of a session; SESSION may be a prefix."""
     with listings(database_path(locate(".").home)) as store:
         found = stored.list_summaries(store, store.full_id("summary", session))
     if as_json:
@@ -202,14 +199,16 @@ def show(session: str, as_json: bool, utc: bool) -> None:
     "file",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False),
-    help="Summarise this text, of another harness, instead of the session's archive.",
+    help="Summarise this text of another harness instead of the archive.",
 )
-@click.option("--harness", metavar="NAME", default="other", help="Whose text it is.")
+@click.option(
+    "--harness", metavar="NAME", default="other", help="Name of the harness that wrote FILE."
+)
 @click.option(
     "--memories",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False),
-    help="What was brought into the session: a JSON object with name and text a line.",
+    help="Memories given to the session: JSON lines with name and text.",
 )
 @json_option
 def run(
@@ -220,7 +219,7 @@ def run(
     memories: str | None,
     as_json: bool,
 ) -> None:
-    """Summarise a session now, whatever became of it before."""
+    """Summarise a session now, even if it has a summary."""
     home = locate(".").home
     material = _of_file(session, file, harness) if file else _of_archive(home, session)
     brought = _memories(memories) if memories else []
@@ -251,7 +250,7 @@ def _show_made(made: Made) -> None:
     say(f"{summary.model or 'plain'}{f' ({summary.reason})' if summary.reason else ''}")
     say_text(summary.summary)
     for name, useful in sorted(made.useful.items()):
-        say(f"{name}: {'of use' if useful else 'of no use'}")
+        say(f"{name}: {'useful' if useful else 'not useful'}")
 
 
 def _memories(file: str) -> list[Memory]:
@@ -260,7 +259,7 @@ def _memories(file: str) -> list[Memory]:
         said = [json.loads(line) for line in lines if line.strip()]
         return [Memory(str(one["name"]), redact_text(str(one["text"]))) for one in said]
     except (OSError, ValueError, LookupError, TypeError) as error:
-        raise SummaryError(f"{file} is no list of memories: {error!r}") from error
+        raise SummaryError(f"{file} is not a list of memories: {error!r}") from error
 
 
 def _note_retrievals(db: Database, session: str, memories: list[Memory]) -> None:
@@ -274,14 +273,14 @@ def _of_archive(home: str, session: str) -> Material:
     found = session_named(home, session)
     material = material_of(home, found)
     if material is None:
-        raise SummaryError(f"nothing is archived of session {found}")
+        raise SummaryError(f"session {found} has no archive")
     return material
 
 
 def _of_file(session: str, file: str, harness: str) -> Material:
     named = valid_id(session)
     if not named:
-        raise SummaryError(f"{session!r} cannot be a session")
+        raise SummaryError(f"{session!r} is not a valid session id")
     try:
         text = read_given(file, ANY_SIZE)[-4 * LIMIT_BYTES :].decode("utf-8", "replace")
     except OSError as error:

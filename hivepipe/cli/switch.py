@@ -1,4 +1,4 @@
-"""Commands `off` and `on`: whether this project is recorded at all."""
+"""Commands `off` and `on`: stop and resume the recording of a project."""
 
 import click
 
@@ -10,17 +10,17 @@ from hivepipe.stack import registration
 
 @click.command()
 def off() -> None:
-    """Record nothing of this project from now on, in any session, until `on`."""
+    """Stop recording this project, in all sessions, until `on`."""
     project = locate(".").project
     users_folder.make()
     registration.switch_off(project)
-    say(f"off: hooks do nothing in {project} (`hivepipe on` takes it back)")
-    say("what was recorded before stays; `hivepipe uninstall --purge` deletes it")
+    say(f"off: hooks do nothing in {project} (`hivepipe on` resumes)")
+    say("recorded data stays; `hivepipe uninstall --purge` deletes it")
 
 
 @click.command()
 def on() -> None:
-    """Record this project again."""
+    """Resume recording this project."""
     project = locate(".").project
     if read_record(project).get("state") != "off":
         say(f"{project} is not switched off: nothing to do")

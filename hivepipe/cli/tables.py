@@ -1,4 +1,4 @@
-"""How commands print: tables, entries, times, JSON."""
+"""Output formats of commands: tables, entries, times, JSON."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -12,21 +12,21 @@ from rich.text import Text
 
 from hivepipe.cli.rich_terminal import console
 from hivepipe.cli.terminal import is_terminal, say, say_json
-from hivepipe.text.visible import printable as printable  # for those that print tables, too
+from hivepipe.text.visible import printable as printable  # re-exported
 
 Entry = dict[str, Any]
 
 _TIMES = ("_at", "last_active", "last_seen")
-WIDTH = 200  # of output that goes into a pipe: ids stay whole there
-FOLDED = 20  # columns; what is longer may be folded to that, and a time is not
+WIDTH = 200  # columns of output to a pipe: ids are not cut there
+FOLDED = 20  # columns; longer texts are folded to this width, times are not
 
-utc_option = click.option("--utc", is_flag=True, help="Show times in UTC, not local ones.")
+utc_option = click.option("--utc", is_flag=True, help="Show times in UTC instead of local time.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 json_lines_option = click.option("--json", "as_json", is_flag=True, help="Print JSON lines.")
 
 
 def show_json(**content: Any) -> None:
-    """Print one JSON object, times in UTC as they are stored."""
+    """Print one JSON object; times are stored in UTC and printed so."""
     say_json({"schema": 1, **content})
 
 
@@ -35,7 +35,8 @@ def show_table(
 ) -> None:
     """Print a table; its first column, which people copy, is never cut.
 
-    In a terminal that is too narrow for it each row is a paragraph; `without` any row it is said.
+    In a terminal that is too narrow, each row is a paragraph. `without`: text printed when there
+    are no rows.
     """
     if not rows:
         say(without)
@@ -48,7 +49,7 @@ def show_table(
         for row in texts:
             screen.print(Text(_paragraph(columns, row, screen.width)))
         return
-    # A pipe gets columns and blanks: a line drawn around them is nothing to `awk`, nor to a model.
+    # No box in a pipe: `awk` and models read plain columns.
     table = Table(box=HEAVY_HEAD if is_terminal() else None, pad_edge=is_terminal())
     for number, (column, width) in enumerate(zip(columns, widths, strict=True)):
         table.add_column(column, no_wrap=number == 0, overflow="fold", min_width=width)
@@ -58,13 +59,13 @@ def show_table(
 
 
 def _least_width(heading: str, first: str, *others: str) -> int:
-    """Return how narrow a column can be read: times and numbers stay whole, long texts fold."""
+    """Return the least width of a column: times and numbers stay whole, long texts fold."""
     word = max((len(word) for word in heading.split()), default=0)
     return max(word, *(min(cell_len(text), FOLDED) for text in (first, *others)))
 
 
 def _paragraph(columns: tuple[str, ...], row: tuple[str, ...], width: int) -> str:
-    """Return the first value of a row, and below it the others that there are, with their names."""
+    """Return the first value of a row, and below it the names and values of non-empty cells."""
     lines = [row[0]]
     for name, value in zip(columns[1:], row[1:], strict=True):
         said = f"  {name} {value}".rstrip()
@@ -80,14 +81,14 @@ def _paragraph(columns: tuple[str, ...], row: tuple[str, ...], width: int) -> st
 def show_entries(
     columns: Mapping[str, str], entries: Iterable[Entry], utc: bool, without: str = "none"
 ) -> None:
-    """Print a table of entries; `columns`: their titles, and the name of what each shows."""
+    """Print a table of entries; `columns`: title -> key of the entry."""
     names = columns.values()
     rows = [tuple(_shown(name, entry[name], utc) for name in names) for entry in entries]
     show_table(tuple(columns), rows, without)
 
 
 def show_entry(entry: Entry, utc: bool) -> None:
-    """Print what is known of one thing, a line each; what is not known is left out."""
+    """Print the fields of an entry, a line each; None and "" are left out."""
     for name, value in entry.items():
         if value is None or value == "":
             continue
@@ -99,7 +100,7 @@ def _shown(name: str, value: Any, utc: bool) -> Any:
 
 
 def moment(text: str | None, utc: bool) -> str:
-    """Return a stored time as people read it: local, or with a Z."""
+    """Return a stored time as local time, or as UTC with a Z; "" for none."""
     if not text:
         return ""
     try:
@@ -110,18 +111,18 @@ def moment(text: str | None, utc: bool) -> str:
 
 
 def stored(time: datetime | None, utc: bool) -> str:
-    """Return a time of the command line, a local one or of UTC, as times are stored."""
+    """Return a time of the command line, local or UTC, in the stored form; "" for none."""
     if time is None:
         return ""
     try:
         at = time.replace(tzinfo=UTC) if utc else time.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise click.UsageError(f"{time.date()} is no day that anything happened on") from None
+        raise click.UsageError(f"{time.date()} is out of range") from None
     return f"{at.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
 
 
 def size(count: float) -> str:
-    """Return a number of bytes as people read it."""
+    """Return a number of bytes with its unit."""
     for unit in ("bytes", "kB", "MB"):
         if count < 1000:
             return f"{count:.0f} {unit}"
@@ -130,5 +131,5 @@ def size(count: float) -> str:
 
 
 def local_day(text: str, utc: bool) -> str:
-    """Return the day of a stored time, as people reckon it: local, or of UTC."""
+    """Return the local or UTC day of a stored time, as YYYY-MM-DD."""
     return moment(text, utc)[:10]

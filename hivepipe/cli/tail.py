@@ -1,4 +1,4 @@
-"""Command `tail`: events as they are taken, with what was kept of each."""
+"""Command `tail`: events as they are recorded."""
 
 import time
 
@@ -17,19 +17,19 @@ _SHOWN = 160  # characters of one event
 
 
 @click.command()
-@click.option("--session", "session_id", default="", metavar="ID", help="Of one session alone.")
+@click.option("--session", "session_id", default="", metavar="ID", help="Only this session.")
 @click.option(
     "--lines",
     type=click.IntRange(min=0),
     default=10,
     show_default=True,
-    help="How many older ones come first.",
+    help="Number of earlier events to show first.",
 )
-@click.option("--once", is_flag=True, help="Show the older ones and end.")
+@click.option("--once", is_flag=True, help="Show earlier events and exit.")
 @json_lines_option
 @utc_option
 def tail(session_id: str, lines: int, once: bool, as_json: bool, utc: bool) -> None:
-    """Show events as they are taken, with what was kept of each, until Ctrl-C."""
+    """Show events as they are recorded, until Ctrl-C."""
     path = database_path(locate(".").home)
     if session_id:
         with listings(path) as store:
@@ -41,7 +41,7 @@ def tail(session_id: str, lines: int, once: bool, as_json: bool, utc: bool) -> N
         _show(found[-lines:] if lines else [], as_json, utc)
         while not once:
             time.sleep(EVERY_SECS)
-            try:  # nothing is kept open between two looks
+            try:  # reopened each time: a long-lived reader would hold back WAL checkpoints
                 with listings(path) as store:
                     _show(watched.look(store), as_json, utc)
             except StoreError:  # it is busy, or being restored

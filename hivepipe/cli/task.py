@@ -1,4 +1,4 @@
-"""Command `task`: give work, see how far it is, stop it."""
+"""Command `task`: add, assign, follow and cancel tasks."""
 
 import os
 
@@ -22,27 +22,25 @@ _COLUMNS = {
 }
 
 
-_unknown = click.option(
-    "--unknown", is_flag=True, help="Take an id that nothing here has heard of."
-)
+_unknown = click.option("--unknown", is_flag=True, help="Accept an id that is not recorded here.")
 
 
 @click.group()
 def task() -> None:
-    """Give work to sessions: `add`, `list`, `progress`, `done`, `cancel` a task."""
+    """Give tasks to sessions, follow them and cancel them."""
     os.umask(0o077)
 
 
 @task.command()
 @click.argument("text")
-@click.option("--id", "named", default="", help="Name it; else it gets an id of its own.")
+@click.option("--id", "named", default="", help="Id of the task; default: a new one.")
 @click.option("--session", default="", help="Assign it to this session at once.")
 @_unknown
 @json_option
 def add(text: str, named: str, session: str, unknown: bool, as_json: bool) -> None:
     """Add a task and print its id.
 
-    HIVEPIPE_TASK_ID gives it to a new session.
+    A session that starts with HIVEPIPE_TASK_ID=ID works on it.
     """
     with task_board(locate(".").home) as board:
         if session:
@@ -57,11 +55,11 @@ def add(text: str, named: str, session: str, unknown: bool, as_json: bool) -> No
 
 
 @task.command(name="list")
-@click.option("--all", "with_finished", is_flag=True, help="Show finished tasks too.")
+@click.option("--all", "with_finished", is_flag=True, help="Include finished tasks.")
 @json_option
 @utc_option
 def list_tasks(with_finished: bool, as_json: bool, utc: bool) -> None:
-    """List the open tasks, the last touched first."""
+    """List the open tasks, most recently changed first."""
     with listings(database_path(locate(".").home)) as store:
         found = tasks.list_tasks(store, with_finished)
     if as_json:
@@ -75,7 +73,7 @@ def list_tasks(with_finished: bool, as_json: bool, utc: bool) -> None:
 @json_option
 @utc_option
 def show(task_id: str, as_json: bool, utc: bool) -> None:
-    """Show one task; the beginning of an ID is enough, here and below."""
+    """Show one task; ID may be a prefix, as in the other commands."""
     with listings(database_path(locate(".").home)) as store:
         found = tasks.find_task(store, store.full_id("task", task_id))
     if as_json:
@@ -88,7 +86,7 @@ def show(task_id: str, as_json: bool, utc: bool) -> None:
 @click.argument("task_id", metavar="ID")
 @click.argument("text")
 def progress(task_id: str, text: str) -> None:
-    """Say how far a task has come."""
+    """Record the progress of a task."""
     with task_board(locate(".").home) as board:
         say(f"{board.progress(task_id, text)}: {text}")
 
@@ -98,9 +96,9 @@ def progress(task_id: str, text: str) -> None:
 @click.argument("session")
 @_unknown
 def assign(task_id: str, session: str, unknown: bool) -> None:
-    """Give a task to a session that runs; its next tool call knows.
+    """Assign a task to a running session, from its next tool call on.
 
-    The beginning of the session's id is enough.
+    SESSION may be a prefix.
     """
     with task_board(locate(".").home) as board:
         assigned, session = board.assign(task_id, session, unknown=unknown)
@@ -110,25 +108,25 @@ def assign(task_id: str, session: str, unknown: bool) -> None:
 @task.command()
 @click.argument("task_id", metavar="ID")
 def done(task_id: str) -> None:
-    """Say that a task is done."""
+    """Mark a task as done."""
     with task_board(locate(".").home) as board:
         say(f"{board.finish(task_id)} is done")
 
 
 @task.command()
 @click.argument("task_id", metavar="ID")
-@click.option("--reason", default="", help="What the agent is told.")
+@click.option("--reason", default="", help="Reason, which the agent is given.")
 @_unknown
 def cancel(task_id: str, reason: str, unknown: bool) -> None:
     """Cancel a task: its sessions are denied every further tool call."""
     with task_board(locate(".").home) as board:
         cancelled = board.cancel(task_id, reason, unknown=unknown)
-    say(f"{cancelled} is cancelled; `hivepipe task reopen {cancelled}` takes that back")
+    say(f"{cancelled} is cancelled; `hivepipe task reopen {cancelled}` reopens it")
 
 
 @task.command()
 @click.argument("task_id", metavar="ID")
 def reopen(task_id: str) -> None:
-    """Take `cancel` or `done` back."""
+    """Reopen a task that is done or cancelled."""
     with task_board(locate(".").home) as board:
         say(f"{board.reopen(task_id)} is open")

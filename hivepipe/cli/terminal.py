@@ -1,7 +1,7 @@
-"""The one way out to the terminal: what is printed has nothing in it that steers one.
+"""All output to the terminal: control characters of printed data are escaped.
 
-A call of `say` prints one line: a newline in its text is data, and is shown as such. So nobody's
-title, path or message can begin a line of its own.
+A call of `say` prints one line: a newline in its text is data and is escaped, so that a title,
+path or message cannot forge a line.
 """
 
 import io
@@ -29,12 +29,12 @@ def say(text: object = "", *, err: bool = False, bold: bool = False) -> None:
 
 
 def say_text(text: str, *, margin: str = MARGIN, err: bool = False) -> None:
-    """Print a text of several lines, each behind a margin: none of them looks like one of ours."""
+    """Print a text of several lines, each behind a margin that marks it as data."""
     _print("".join(f"{margin}{line}".rstrip() + "\n" for line in printable_lines(text)), err)
 
 
 def say_field(name: str, text: str, width: int) -> None:
-    """Print a text behind its name; further lines stand below the first."""
+    """Print a text behind its name; further lines are indented to it."""
     first, *others = printable_lines(text)
     say(f"{printable(name):<{width}} {first}")
     for line in others:
@@ -44,15 +44,15 @@ def say_field(name: str, text: str, width: int) -> None:
 def say_json(
     content: Any, *, indent: int | None = None, readable: bool = False, at_once: bool = True
 ) -> None:
-    """Print a document as JSON; `readable` leaves letters of all scripts as they are."""
+    """Print a document as JSON; `readable`: letters of all scripts are not escaped."""
     text = json.dumps(content, indent=indent, ensure_ascii=not readable)
     _print(f"{printable_json(text)}\n", err=False, at_once=at_once)
 
 
 def say_kept(line: bytes) -> None:
-    """Print a line of a file of JSON as it was kept; only its spelling may be another.
+    """Print an archived JSON line; only its escapes may differ from the file.
 
-    A line that is no JSON comes behind the margin.
+    A line that is not JSON is printed behind the margin.
     """
     text = line.rstrip(b"\n").decode("utf-8", "surrogateescape")
     if not (text.startswith("{") and text.isascii() and text.isprintable()):
@@ -61,7 +61,7 @@ def say_kept(line: bytes) -> None:
 
 
 def say_bytes(line: bytes) -> None:
-    """Hand bytes on as they are to a pipe or a file; to a terminal as `say` does."""
+    """Write bytes unchanged to a pipe or a file, escaped to a terminal."""
     if not is_terminal():
         raw_stream(err=False).buffer.write(line)
         return
@@ -71,13 +71,13 @@ def say_bytes(line: bytes) -> None:
 
 
 def flush() -> None:
-    """Write out what waits in stdout."""
+    """Flush stdout."""
     sys.stdout.flush()
 
 
 @contextmanager
 def until_enough() -> Iterator[None]:
-    """Print much; when the reader, such as `head`, has seen enough, stop without a word."""
+    """Stop the output silently when the reader of the pipe, such as `head`, closes it."""
     try:
         yield
         flush()
@@ -86,12 +86,12 @@ def until_enough() -> Iterator[None]:
 
 
 def drop_what_waits() -> None:
-    """Let what cannot be written any more go nowhere, or Python tries again when it ends."""
+    """Redirect stdout to /dev/null, or Python retries to write its buffer at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def confirm(question: str) -> bool:
-    """Ask a question that is answered by yes or no."""
+    """Ask a question; return True for yes."""
     return click.confirm(printable(question))  # noqa: TID251
 
 
@@ -106,19 +106,19 @@ def ask(question: str, **options: Any) -> Any:
 
 
 def is_terminal(*, err: bool = False) -> bool:
-    """Does a person read this?"""
+    """Return True if stdout (`err`: stderr) is a terminal."""
     return raw_stream(err).isatty()
 
 
 class _Guarded:
-    """A standard stream behind which nothing steers the terminal, whoever writes to it."""
+    """A standard stream that escapes control characters of everything written to it."""
 
     def __init__(self, stream: TextIO) -> None:
-        """`stream` is what was there before."""
+        """`stream`: the wrapped stream."""
         self.stream = stream
 
     def write(self, text: str) -> int:
-        """Write a text, visible; bytes are refused as by every text stream."""
+        """Write a text with control characters escaped; TypeError for bytes."""
         if not isinstance(text, str):
             raise TypeError("a text stream")
         self.stream.write("\n".join(map(printable, text.split("\n"))))
@@ -139,21 +139,21 @@ def guarded(stream: TextIO) -> TextIO:
 
 
 def guard_streams() -> None:
-    """Put the guard before stdout and stderr: click's own messages, warnings, tracebacks, RQ's."""
+    """Guard stdout and stderr: click, warnings, tracebacks and RQ print there directly."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if isinstance(stream, _Guarded):
             continue
-        if isinstance(stream, io.TextIOWrapper):  # a name of bytes that are no text is shown too
+        if isinstance(stream, io.TextIOWrapper):  # file names that are not UTF-8 are shown too
             stream.reconfigure(errors="backslashreplace")
         setattr(sys, name, _Guarded(stream))
 
 
 @contextmanager
 def lines_of_others() -> Iterator[None]:
-    """Let what another program's commands print through click come out by `say`, without colours.
+    """Route the click output of another program's commands through `say`, without colours.
 
-    Each of their calls prints one line, so a newline within it is data here as well.
+    Each of their calls prints one line, so a newline in it is data here as well.
     """
 
     def line(message: object = "", file: object = None, err: bool = False, **_: object) -> None:
@@ -173,7 +173,7 @@ def lines_of_others() -> Iterator[None]:
 
 
 def raw_stream(err: bool) -> TextIO:
-    """Return stdout or stderr without the guard: for what is made visible already."""
+    """Return stdout or stderr without the guard, for texts that are escaped already."""
     stream = sys.stderr if err else sys.stdout
     stream = getattr(stream, "rich_proxied_file", stream)  # below a screen of rich's
     return stream.stream if isinstance(stream, _Guarded) else stream

@@ -1,4 +1,4 @@
-"""Command `transcript`: a conversation as people read it, in a terminal or to share."""
+"""Command `transcript`: a conversation as text, Markdown, HTML or JSON lines."""
 
 import os
 
@@ -20,19 +20,19 @@ from hivepipe.reading.conversation import conversation
     "--around",
     metavar="HIT",
     type=click.IntRange(0),
-    help="Only what stands around a hit: the number that `search` prints.",
+    help="Only lines near a hit: the number that `search` prints.",
 )
-@click.option("--markdown", is_flag=True, help="Print Markdown, to share.")
-@click.option("--html", is_flag=True, help="Print one HTML file, without scripts, to share.")
+@click.option("--markdown", is_flag=True, help="Print Markdown.")
+@click.option("--html", is_flag=True, help="Print one HTML file without scripts.")
 @json_lines_option
 @utc_option
 def transcript(
     session: str, around: int | None, markdown: bool, html: bool, as_json: bool, utc: bool
 ) -> None:
-    """Show a conversation: what was said, called and changed.
+    """Show a conversation: messages, tool calls and changes.
 
-    SESSION is the beginning of the id of a session or a subagent, or `last`. In a terminal it goes
-    through `less`.
+    SESSION is the id of a session or subagent, a prefix of one, or `last`. In a terminal the output
+    is paged by `less`.
     """
     os.umask(0o077)
     if markdown + html + as_json > 1:

@@ -1,4 +1,4 @@
-"""A conversation as one HTML file: no script, nothing from elsewhere, every text escaped."""
+"""A conversation as one HTML file: no script, no external resource, every text escaped."""
 
 import hashlib
 from base64 import b64encode
@@ -27,11 +27,11 @@ STYLE = (
     ".hit{outline:2px solid #e0a800;outline-offset:2px}"
     ".d1{margin-left:2em}.d2{margin-left:4em}.d3{margin-left:6em}"
 )
-_DEEPEST = 3  # that is indented further
+_DEEPEST = 3  # levels of agents that are indented
 
 
 def show_html(found: Conversation, utc: bool) -> None:
-    """Print the page, as it is read."""
+    """Print the page while the archive is read."""
     title = str(found.meta.get("title") or "") or f"session {found.session[:8]}"
     for line in _opening(title):
         say(line)
@@ -100,7 +100,7 @@ def _diff(lines: tuple[str, ...]) -> None:
 
 
 def _block(kind: str, text: str) -> None:
-    """Print a text; a newline behind `<pre>` is none of its own."""
+    """Print a text; browsers ignore the newline behind `<pre>`."""
     say(f'<pre class="{kind}">')
     for line in printable_lines(text):
         say(escape(line))

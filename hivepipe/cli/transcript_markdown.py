@@ -1,4 +1,4 @@
-"""A conversation as Markdown: every text stands in a quote or a fence, and none makes HTML."""
+"""A conversation as Markdown: every text is quoted or fenced, and HTML is escaped."""
 
 import re
 
@@ -9,13 +9,13 @@ from hivepipe.cli.transcript_words import SAID, failure, folded, head, turn_of, 
 from hivepipe.reading.conversation import Conversation
 from hivepipe.reading.pieces import AGENT, CALL, FAILURE, Piece
 
-# Only one at the beginning of a line: one in a list may end before its own end stands there.
+# Only at the beginning of a line: a fence in a list may end with the list.
 _FENCE = re.compile(r"(`{3,})[^`]*|(~{3,}).*")
 _MARKS = re.compile(r"([\\`*_\[\]<>#|~])")
 
 
 def show_markdown(found: Conversation, utc: bool) -> None:
-    """Print head and turns, as they are read."""
+    """Print head and turns while the archive is read."""
     for name, text in head(found, utc):
         say(f"- **{name}** {_escaped(text)}")
     for piece, begins in turns(found.pieces):
@@ -50,7 +50,7 @@ def _show(piece: Piece, quote: str) -> None:
 
 
 def _said(text: str) -> list[str]:
-    """Return the lines of a text in Markdown; outside of its code `<` is no beginning of a tag."""
+    """Return the lines of a Markdown text; `<` outside of code is escaped."""
     lines, fence = [], ""
     for line in text.splitlines():
         match = _FENCE.fullmatch(line.rstrip())
@@ -66,7 +66,7 @@ def _said(text: str) -> list[str]:
 
 
 def _harmless(line: str) -> str:
-    """Return a line of Markdown that makes no HTML and no heading: the turns' are ours."""
+    """Escape HTML and headings of a line: headings mark the turns."""
     shown = line.replace("&", "&amp;").replace("<", "&lt;")
     return re.sub(r"^( {0,3})#", r"\1\#", shown)
 

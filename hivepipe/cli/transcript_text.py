@@ -1,4 +1,4 @@
-"""A conversation in a terminal: whose turn it is, what was said behind a margin, tools folded."""
+"""A conversation as text: turns, messages behind a margin, results of tools folded."""
 
 from collections.abc import Iterable
 
@@ -20,7 +20,7 @@ NARROWEST = 20
 
 
 def show_text(found: Conversation, utc: bool) -> None:
-    """Print head and turns, as they are read."""
+    """Print head and turns while the archive is read."""
     screen = console()
     width = screen.width if is_terminal() else None
 
@@ -46,7 +46,7 @@ def show_text(found: Conversation, utc: bool) -> None:
 
 
 def _wrapped(screen: Console, text: Text, width: int | None) -> Iterable[Text]:
-    """Return the lines of a text, each of which is to stand behind the margin in a terminal."""
+    """Return a text wrapped to `width` columns; in one line if it is None."""
     return text.wrap(screen, max(width, NARROWEST)) or [text] if width is not None else [text]
 
 

@@ -1,4 +1,4 @@
-"""What the forms of a conversation have in common: its head, and the lines of its pieces."""
+"""Shared by the forms of a conversation: its head, turns, and lines of its pieces."""
 
 from collections.abc import Iterable, Iterator
 
@@ -7,13 +7,13 @@ from hivepipe.reading.conversation import Conversation
 from hivepipe.reading.pieces import AGENT, CLAUDE, NOTE, THINKING, USER, Piece
 from hivepipe.text.plurals import counted
 
-MOST_FOLDED = 100  # characters of a line that stands for many
+MOST_FOLDED = 100  # characters of the line that replaces a folded piece
 MOST_FAILURE_LINES = 20
 SAID = (USER, CLAUDE)
 
 
 def head(found: Conversation, utc: bool) -> list[tuple[str, str]]:
-    """Return what is known of the whole, each with its name."""
+    """Return names and values of the known facts about the conversation."""
     meta = found.meta
     times = [moment(str(meta.get(name) or ""), utc) for name in ("started_at", "ended_at")]
     models = meta.get("models")
@@ -29,14 +29,14 @@ def head(found: Conversation, utc: bool) -> list[tuple[str, str]]:
 
 
 def turn_of(piece: Piece) -> str:
-    """Return whose turn a piece is in: tools are Claude's."""
+    """Return the speaker of a piece's turn; tools belong to Claude's."""
     if piece.kind in (USER, NOTE, AGENT):
         return piece.kind
     return CLAUDE
 
 
 def turns(pieces: Iterable[Piece]) -> Iterator[tuple[Piece, bool]]:
-    """Yield each piece, and whether another one's turn begins with it."""
+    """Yield each piece with True if a new turn begins with it."""
     before: tuple[str, int] | None = None
     for piece in pieces:
         now = (turn_of(piece), piece.depth)
@@ -45,7 +45,7 @@ def turns(pieces: Iterable[Piece]) -> Iterator[tuple[Piece, bool]]:
 
 
 def folded(piece: Piece) -> str:
-    """Return one line that stands for a piece."""
+    """Return the folded form of a piece, one line."""
     lines = [line for line in piece.text.splitlines() if line.strip()]
     first = " ".join(lines[0].split()) if lines else "(nothing)"
     shown = f"{first[:MOST_FOLDED]}…" if len(first) > MOST_FOLDED else first
@@ -56,7 +56,7 @@ def folded(piece: Piece) -> str:
 
 
 def failure(piece: Piece) -> list[str]:
-    """Return the lines of a failure, not too many."""
+    """Return the lines of a failure, at most MOST_FAILURE_LINES and the number of others."""
     of = [f"{piece.of}:"] if piece.of else []
     lines = [*of, *(piece.text.splitlines() or ["(nothing)"])]
     more = len(lines) - MOST_FAILURE_LINES

@@ -1,4 +1,4 @@
-"""Command `trust`: what the files of a repository ask for, and the user's yes or no to it."""
+"""Command `trust`: review and trust the settings and texts of a repository."""
 
 import os
 import sys
@@ -27,9 +27,9 @@ from hivepipe.text.plurals import counted
 
 _SAID = {
     asking.NEW: "not trusted: it has no effect",
-    asking.CHANGED: "changed since you trusted it: the copy that you trusted goes on counting",
+    asking.CHANGED: "changed since you trusted it: the trusted copy stays in force",
     asking.TRUSTED: "trusted",
-    asking.GONE: "gone: the copy that you trusted goes on counting",
+    asking.GONE: "deleted: the trusted copy stays in force",
     asking.UNUSABLE: "cannot be trusted",
 }
 
@@ -37,12 +37,12 @@ _SAID = {
 @click.command()
 @click.argument("names", metavar="[FILE]...", nargs=-1)
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--remove", is_flag=True, help="Take it back, of all files or of the named ones.")
+@click.option("--remove", is_flag=True, help="Revoke trust in all files or in FILEs.")
 @json_option
 def trust(names: tuple[str, ...], yes: bool, remove: bool, as_json: bool) -> None:
-    """Show what the files of this repository ask for, and ask whether they may.
+    """Show the settings and texts that this repository asks for, and ask whether to trust them.
 
-    The copy that is trusted counts, also when the file changes, until the new one is trusted.
+    When a trusted file changes, its trusted copy stays in force until the new one is trusted.
     """
     os.umask(0o077)
     place = locate(".")
@@ -60,7 +60,7 @@ def trust(names: tuple[str, ...], yes: bool, remove: bool, as_json: bool) -> Non
     if wanted:
         _ask(place, wanted, yes)
         _put_in_force(place, add=wanted)
-        say(f"trusted {counted(len(wanted), 'file')}; `hivepipe trust --remove` takes it back")
+        say(f"trusted {counted(len(wanted), 'file')}; `hivepipe trust --remove` revokes it")
     elif not found:
         say(f"nothing in {short(place.project)} asks for anything")
     else:
@@ -70,15 +70,17 @@ def trust(names: tuple[str, ...], yes: bool, remove: bool, as_json: bool) -> Non
 
 def _refuse_home_in_tree(place: Place) -> None:
     if is_in_project(place.home):
-        said = "lies in the work tree, where git could bring its own answer"
+        said = "is in the work tree, where a commit could bring its own answer"
         raise SettingsError(f"{place.home} {said}: hivepipe up -d moves it out first")
 
 
 def _named(found: list[Asking], names: tuple[str, ...]) -> list[Asking]:
-    """Return the files that were named, or all; SettingsError: one asks for nothing."""
+    """Return the named files, or all; SettingsError if a named one asks for nothing."""
     wanted = {os.path.normpath(name) for name in names}
     if missing := wanted - {file.name for file in found}:
-        raise SettingsError(f"{min(missing)} is no file of this repository that asks for anything")
+        raise SettingsError(
+            f"{min(missing)} is not a file of this repository that asks for anything"
+        )
     return [file for file in found if not wanted or file.name in wanted]
 
 
@@ -87,7 +89,7 @@ def _show(place: Place, file: Asking) -> None:
     since = f" {known.at[:10]}" if known and file.state == asking.TRUSTED else ""
     trouble = f": {file.trouble}" if file.trouble else ""
     if known and file.state == asking.UNUSABLE:
-        trouble += "; the copy that you trusted goes on counting"
+        trouble += "; the trusted copy stays in force"
     say(f"{file.name}  {_SAID[file.state]}{since}{trouble}", bold=True)
     if file.sha256:
         say(f"  SHA-256 {file.sha256}")
@@ -98,18 +100,22 @@ def _show(place: Place, file: Asking) -> None:
 
 
 def _in_words(place: Place, file: Asking) -> list[str]:
-    """Say what a file would have an effect on."""
+    """Return lines that explain the effect of a file."""
     if file.name != request.NAME:
         when = "when a session starts" if asking.is_told_from_copy(file.name) else "where it fits"
-        return [f"Claude would be told this {when}, quoted, not as your word"]
+        return [f"Claude would be given this {when}, as a quotation, not as your instruction"]
     asked = request.Request(file.text, place.project, place.home)
-    said = [f"counts where you set nothing: {name} = {text}" for name, text in asked.values.items()]
+    said = [
+        f"applies if you set nothing else: {name} = {text}" for name, text in asked.values.items()
+    ]
     if asked.values.get("guard") == "off":
-        said.append("guard = off: loops of an agent would not be stopped any more")
+        said.append("guard = off: loops of an agent would no longer be stopped")
     if asked.keyword_rules:
         texts = counted(len(asked.keyword_rules), "text")
-        said.append(f"Claude would be told {texts} with prompts that have its words, quoted")
-    return [*said, *(f"does not count: {problem}" for problem in asked.problems)]
+        said.append(
+            f"Claude would be given {texts} with prompts that match its words, as a quotation"
+        )
+    return [*said, *(f"ignored: {problem}" for problem in asked.problems)]
 
 
 def _as_json(place: Place, file: Asking) -> dict[str, object]:
@@ -121,9 +127,9 @@ def _as_json(place: Place, file: Asking) -> dict[str, object]:
 
 
 def _ask(place: Place, wanted: list[Asking], yes: bool) -> None:
-    """Ask the user; SettingsError: it is an agent that says yes."""
+    """Ask the user; SettingsError inside a session of Claude Code."""
     if environment("CLAUDECODE"):
-        said = "a session of Claude Code cannot say yes for you"
+        said = "a session of Claude Code cannot answer for you"
         raise SettingsError(f"{said}: run `hivepipe trust` in a terminal of your own")
     if not yes:
         them = "this file" if len(wanted) == 1 else f"these {len(wanted)} files"
@@ -141,7 +147,7 @@ def _take_back(place: Place, found: list[Asking]) -> None:
 def _put_in_force(
     place: Place, add: list[Asking] | None = None, remove: list[Asking] | None = None
 ) -> None:
-    """Keep the answer, and let hooks know at once."""
+    """Store the answer and compile the hooks' settings at once."""
     kept.change(
         place.home,
         place.project,

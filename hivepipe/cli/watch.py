@@ -1,6 +1,6 @@
-"""`status --watch`: the stack on one screen, anew every second.
+"""`status --watch`: the stack on one screen, updated every second.
 
-Nothing is kept open between two looks: a reader that stays would hold back the database's log.
+The database is reopened for each update: a long-lived reader would hold back WAL checkpoints.
 """
 
 import signal
@@ -61,7 +61,7 @@ def watch(place: Place, utc: bool) -> None:
 def screen(
     report: dict[str, Any], sessions: list[Entry], rate: float | None, utc: bool
 ) -> RenderableType:
-    """Return what is shown of one look."""
+    """Return the screen for one report."""
     parts: list[RenderableType] = [_head(report)]
     if report["trouble"]:
         parts.append(Text(report["trouble"], style="red"))
@@ -152,7 +152,9 @@ def _open_sessions(sessions: list[Entry], utc: bool) -> RenderableType:
             moment(entry["last_active_at"], utc),
             str(entry["calls"]),
             str(entry["agents"]),
-            Text(printable(entry["objective"] or entry["project"])),  # no markup of a title's
+            Text(
+                printable(entry["objective"] or entry["project"])
+            ),  # a title's markup is not interpreted
         )
     return table
 

@@ -1,4 +1,4 @@
-"""Command `what`: what is recorded here, where it lies, what leaves the machine, how it goes."""
+"""Command `what`: what is recorded here, where, what leaves the machine, how to delete it."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from hivepipe.settings import switched_on, variable
 from hivepipe.stack.lock import Stack
 from hivepipe.summaries.consent import is_enabled
 
-# Table -> what people call it, and what of it is kept. A test holds this against the schema.
+# Table -> its name on the screen, and what it keeps. A test compares this with the schema.
 KEPT = {
     "sessions": ("sessions", "id, folder, model, title, transcript path, times"),
     "prompts": ("prompts", "the first 2,000 characters"),
@@ -30,12 +30,12 @@ KEPT = {
     "usage": ("messages", "model and number of tokens"),
     "summaries": ("summaries", "what was done, learned, left open; files"),
     "retrievals": ("memories used", "name and text of those brought into a session"),
-    "hive_statuses": ("hive workers", "project, cost, times; what they said in status.json"),
+    "hive_statuses": ("hive workers", "project, cost, times; their messages in status.json"),
     "tasks": ("tasks", "what you gave with `hivepipe task`"),
     "identity_versions": ("profiles", "every version of a profile's own files"),
     "instances": ("processes", "pid, host and times of each Claude Code"),
 }
-# Say nothing more of anybody: numbers, links between rows, ids of what was done.
+# Tables without further personal data: numbers, links between rows, ids.
 BESIDE = {
     "cost_states",
     "imported_skills",
@@ -65,7 +65,7 @@ _SECRETS = "known forms are replaced (try: hivepipe redact FILE)"
 @click.command()
 @json_option
 def what(as_json: bool) -> None:
-    """Show what is recorded here, where it lies, what leaves the machine, how to delete it."""
+    """Show what is recorded, where, what leaves the machine, and how to delete it."""
     place = locate(".")
     counts = _counts(place)
     data = data_of(place)
@@ -97,7 +97,7 @@ def what(as_json: bool) -> None:
 
 
 def _counts(place: Place) -> dict[str, int]:
-    """Return how many rows each table has; empty while nobody can say."""
+    """Return table -> number of rows; empty if the database cannot be read."""
     try:
         with listings(database_path(place.home)) as store:
             return store.counts()
@@ -106,7 +106,7 @@ def _counts(place: Place) -> dict[str, int]:
 
 
 def _transcripts(place: Place) -> int:
-    """Return how many transcripts the archive holds."""
+    """Return the number of archived transcripts."""
     folder = Path(kept_folder(place.home))
     kinds = ("main-session", "subagent")
     return sum(1 for kind in kinds for _ in folder.glob(f"{kind}/**/*.jsonl*"))
@@ -120,14 +120,14 @@ def _state(place: Place, hooks: list[str]) -> str:
     if place.state == "off":
         return "nothing is recorded, by `hivepipe off`"
     if not hooks:
-        return "nothing is recorded, for no hook is registered (`hivepipe init`)"
+        return "nothing is recorded, as no hook is registered (`hivepipe init`)"
     return "recorded on disk, the stack is stopped" if place.state == "down" else "recorded"
 
 
 def _show_places(place: Place, data: list[Data], hooks: list[str]) -> None:
     shown = [entry for entry in data if not entry.path.endswith("/.gitignore")]
     lines = [f"{short(entry.path)}  {size(entry.size_bytes)}" for entry in shown]
-    lines = lines or [f"{short(place.home)}, which is not there yet"]
+    lines = lines or [f"{short(place.home)}, which does not exist yet"]
     is_ignored = bool(tree_of(place.home))
     lines.append("for you alone (0700, 0600)" + (", ignored by git" if is_ignored else ""))
     for number, line in enumerate(lines):
@@ -137,7 +137,7 @@ def _show_places(place: Place, data: list[Data], hooks: list[str]) -> None:
 
 
 def _leaves(place: Place) -> str:
-    """Return what leaves the machine: nothing, unless the user named somewhere for it to go."""
+    """Return what leaves the machine: nothing, unless the user named a receiver."""
     named = []
     if not place.socket.startswith("/") and not endpoint.is_local(place.socket):
         named.append(f"the jobs, to the Redis that you named ({endpoint.shown(place.socket)})")

@@ -17,17 +17,17 @@ from tests.conftest import find_server
 from tests.rounds import ASKED_ROUNDS
 
 ACTS = (
-    "a project of its own",
+    "a project in a temporary folder",
     "morning: Ann, Ben and Cleo work in one session",
-    "another programme holds the database locked for 2 s",
-    "somebody deletes the swarm; Ann starts another agent",
+    "another process holds the database locked for 2 s",
+    "the swarm is deleted; Ann starts another agent",
     "kill -9: redis, while all three work",
     "kill -9: writer, while all three work",
     "kill -9: everything, the supervisor first",
-    "evening: all three leave",
-    "what landed in hive.db",
+    "evening: all three processes end",
+    "rows in hive.db",
     "do the accounts balance?",
-    "what it cost",
+    "latency of the hooks",
 )
 
 
@@ -65,11 +65,11 @@ def test_the_day(private_home) -> None:  # type: ignore[no-untyped-def]
     places = [done.stdout.find(act) for act in ACTS]
     assert -1 not in places
     assert places == sorted(places)
-    assert done.stdout.count("as the list says") == 6
-    assert "NOT as the list says" not in done.stdout
+    assert done.stdout.count("as expected") == 6
+    assert "NOT as expected" not in done.stdout
     assert "12 events on disk, whole" in done.stdout
     assert "missing swarm: swarm-" in done.stdout
-    assert "every table equals the list, every job is accounted for" in done.stdout
+    assert "every table has the expected rows, every job is accounted for" in done.stdout
 
 
 @pytest.mark.skipif(not ASKED_ROUNDS, reason="a second demo; with HIVEPIPE_TEST_ROUNDS")
@@ -86,4 +86,4 @@ def test_it_fails_when_a_hook_does_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(Scene, "_run", idle)
     done = CliRunner().invoke(command.demo)
     assert isinstance(done.exception, StackError)
-    assert str(done.exception) == "not as it must be: prompts"
+    assert str(done.exception) == "not as expected: prompts"

@@ -191,7 +191,7 @@ def test_a_session_that_was_deleted_while_its_checkpoint_waited(stack: Bench) ->
     assert SESSION in warnings[0]
     said = status(stack)
     assert said["effectless"]["zero_rows:update_checkpoint"] == 3
-    assert "no effect 3 checkpoint updates" in stack.command("status")
+    assert "no-op     3 checkpoint updates" in stack.command("status")
 
 
 # ---- three instances, one session

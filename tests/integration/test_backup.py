@@ -68,7 +68,7 @@ def test_what_is_there_comes_back_while_others_write(
     assert target.stat().st_mode & 0o777 == 0o600
     before, key = dump(full), (full.path / KEY).read_bytes()
     refused = full.command("restore", str(target), expect=1)
-    assert "the stack runs" in refused
+    assert "the stack is running" in refused
     fire_all([changed(PROMPT, prompt="after the backup")], full.env)
     writer.end()
     redis_server.end()
@@ -309,7 +309,7 @@ def test_settings_of_a_backup_are_not_in_force_unless_asked_for(full: Home) -> N
     said = other.command("restore", str(target))
     assert not (other.path / "config.toml").exists()
     (beside,) = other.path.glob("backups/settings-of-restore-*/config.toml")
-    assert f"not in force (--with-settings): {beside}" in said
+    assert f"not in use (--with-settings): {beside}" in said
     assert beside.read_text() == "idle_secs = 7\n"
     assert "idle_secs" in other.command("config")
     assert "7" not in re.findall(r"idle_secs.*", other.command("config"))[0].split()

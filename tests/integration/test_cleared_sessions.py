@@ -61,7 +61,7 @@ def test_none_is_left_and_everything_else_is_found(home: Home) -> None:
     assert "I'll call the API with ***REDACTED:api-key:" in shown
     assert untagged(shown).count("***REDACTED***") > 8
     assert "0 with problems" in command(home, "archive", "verify")
-    assert "the index was right" in command(home, "archive", "rebuild-index")
+    assert "the index was correct" in command(home, "archive", "rebuild-index")
     audit = (home.kept / "security-audit.log").read_text()
     assert f"of session {SESSION} of what was found later" in audit
 

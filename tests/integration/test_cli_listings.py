@@ -175,7 +175,7 @@ def test_status_accounts_for_every_job(day: Home, redis_server: Server, writer: 
     said = command(day, "status", expect=1)
     assert f"accepted  {accounts['accepted']} = {accounts['done']} done" in said
     assert "1 unreadable in spool/bad" in said
-    assert "no effect 0 checkpoint updates" in said
+    assert "no-op     0 checkpoint updates" in said
 
     redis_server.end()
     report = json.loads(command(day, "status", "--json", expect=1))
@@ -193,5 +193,5 @@ def test_status_shows_what_had_no_effect(day: Home) -> None:
         )
     connection.close()
     said = command(day, "status", expect=1)
-    assert "no effect 3 checkpoint updates" in said
-    assert "no effect zero_rows:update_instance 2" in said
+    assert "no-op     3 checkpoint updates" in said
+    assert "no-op     zero_rows:update_instance 2" in said

@@ -94,7 +94,7 @@ def test_what_cannot_be_deleted_is_one_line(private_home: Home) -> None:
     aside.write_text("torn")
     os.utime(aside, (0, 0))
     said = command(private_home, "disk", "--prune", expect=1)
-    assert said.startswith("hivepipe: not all that is over its time is deleted: ")
+    assert said.startswith("hivepipe: some expired data could not be deleted: ")
     assert said.count("\n") == 1
 
 

@@ -86,8 +86,8 @@ def test_a_healthy_installation_has_nothing_wrong_with_or_without_a_stack(health
     until(healthy.sessions, "no session was recorded")
     assert set(examined(healthy)) == always()
     said = healthy.hivepipe("doctor")
-    assert "nothing wrong found" in said, "only a probe can say more"
-    assert "all is well" in healthy.hivepipe("doctor", "--probe")
+    assert "no problem found" in said, "only a probe can say more"
+    assert "and every hook records" in healthy.hivepipe("doctor", "--probe")
     assert str(home(healthy)) in said
 
 

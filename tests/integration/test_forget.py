@@ -166,12 +166,12 @@ def test_nothing_is_left_of_a_session_and_all_of_the_other(
     assert other
 
     said = command(scene.home, "forget", "--dry-run", SESSION[:6])
-    assert "would go: table prompts" in said
+    assert "would delete: table prompts" in said
     assert scene.shown().keys() == before.keys()
 
     said = command(scene.home, "forget", "--yes", SESSION[:6])
     for place in ("table prompts", "Redis", "spool", "archives", "backups", "logs"):
-        assert f"gone: {place}" in said, said
+        assert f"deleted: {place}" in said, said
     assert f"rm {scene.transcript}" in said
     assert f"rm -r {scene.home.root / 'hive' / 'workers' / 'shop-1'}" in said
     assert scene.shown() == {}
@@ -215,7 +215,7 @@ def test_with_the_stack_down(everywhere: tuple[Everywhere, Server]) -> None:
     server.end(signal.SIGTERM)
     assert any("appendonly" in path for path in scene.shown())
     said = command(scene.home, "forget", "--yes", SESSION)
-    assert "gone: Redis" in said
+    assert "deleted: Redis" in said
     assert scene.shown() == {}
     server.start()
     with server.client() as client:
@@ -224,7 +224,7 @@ def test_with_the_stack_down(everywhere: tuple[Everywhere, Server]) -> None:
 
 def test_asks_and_refuses(private_home: Home) -> None:
     shutil.rmtree(private_home.path, ignore_errors=True)
-    assert "nothing was ever kept" in command(private_home, "forget", "abc", expect=1)
+    assert "nothing is recorded" in command(private_home, "forget", "abc", expect=1)
     command(private_home, "forget", expect=64)
 
 
@@ -281,10 +281,10 @@ def test_forgets_whoever_says_a_text(everywhere: tuple[Everywhere, Server]) -> N
     assert f"the text is still in {own}, {sparse}" in said
     own.unlink()
     sparse.unlink()
-    assert "gone: rows of no session, the text alone: 1 row\n" in said
+    assert "deleted: rows of no session, the text alone: 1 row\n" in said
     assert scene.shown() == {}
     assert scene.rows_of_the_other() == other
     (task,) = scene.home.rows("SELECT text FROM tasks WHERE id = 't2'")
     assert task["text"] == "ask ***FORGOTTEN*** about it"
-    assert "no session says so" in command(scene.home, "forget", "--yes", "--matching", CANARY)
+    assert "no session contains it" in command(scene.home, "forget", "--yes", "--matching", CANARY)
     command(scene.home, "forget", "--matching", "abc", expect=64)

@@ -385,7 +385,7 @@ def test_try_reads_what_is_no_file_of_its_own(
     file = tmp_path / "noise"
     file.write_bytes(os.urandom(4096) + b"\n{}\n[1]\n" + b'{"hook_event_name": "PreToolUse"}\n')
     code, said = command("try", str(file))
-    assert (code, "holds neither a transcript nor events of hooks" in said) == (1, True)
+    assert (code, "is neither a transcript nor a file of hook events" in said) == (1, True)
     file.write_text(json.dumps({**same(1)[0], "hook_event_name": "UserPromptSubmit"}))
     assert command("try", str(file)) == (0, "0 calls, 0 denied, 0 warned\n")
     assert command("try", str(tmp_path / "missing"))[0] == 64

@@ -371,7 +371,7 @@ def test_tasks_come_too_and_the_rest_is_named(private_home: Home) -> None:
     assert "capabilities, performance_score, task_count" in left_out["columns of agents"][1]
     assert "swarm_id, priority" in left_out["columns of tasks"][1]
     shown = text(private_home, "import-db", str(path), expect=1)
-    assert "not taken: table collective_memory (2): hivepipe keeps memories as files" in shown
+    assert "not imported: table collective_memory (2): hivepipe keeps memories as files" in shown
     assert "table empty" not in shown
     assert "/hive.db" in shown
 

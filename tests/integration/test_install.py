@@ -374,7 +374,7 @@ def test_committed_local_settings_are_changed_with_a_warning(user: User) -> None
     user.settings.write_text(THEIRS)
     user.own(user.project)
     user.git("add", "-A")
-    assert "git has this file" in user.hivepipe("init")
+    assert "git tracks this file" in user.hivepipe("init")
 
 
 def test_a_worktree_is_recorded_in_its_main_checkout_and_uninstalled_with_it(user: User) -> None:

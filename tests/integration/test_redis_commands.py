@@ -96,4 +96,4 @@ def test_the_tools_of_rq_work(user: User, url: str) -> None:
         scheduler.kill()
         scheduler.communicate()
     assert "3 workers" in user.hivepipe("rq", "--", "info")
-    assert "all is well" in user.hivepipe("doctor", "--probe")
+    assert "and every hook records" in user.hivepipe("doctor", "--probe")

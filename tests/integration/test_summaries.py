@@ -126,7 +126,7 @@ def test_what_is_agreed_to_is_shown_first(scene: Scene, llm: Provider) -> None:
         "claude-haiku-5-5",
         " USD a session",
         "20 calls, 200,000 tokens, 0.50 USD, for all your projects together",
-        "nothing is enabled",
+        "not enabled",
     ):
         assert words in shown
     assert "enabled; " in scene.command("summaries", "enable", "--yes")

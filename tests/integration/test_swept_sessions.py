@@ -68,7 +68,7 @@ def test_what_is_too_old_is_said(private_home: Home, folder: Path) -> None:
     long_ago = time.time() - 366 * 86_400
     os.utime(folder / f"{SESSION}.jsonl", (long_ago, long_ago))
     assert json.loads(command(private_home, "archive", "sweep", "--json"))["expired"] == 1
-    assert "1 transcript is older than archives are kept: not archived" in command(
+    assert "1 transcript is older than the retention of archives: not archived" in command(
         private_home, "archive", "sweep"
     )
 

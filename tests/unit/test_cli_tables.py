@@ -26,7 +26,7 @@ def test_a_day_of_the_command_line_is_a_local_one_unless_utc_is_asked_for() -> N
     assert stored(day, utc=False) == "2026-11-20T18:15:00.000Z"
     assert stored(day, utc=True) == "2026-11-21T00:00:00.000Z"
     assert stored(None, utc=False) == ""
-    with pytest.raises(click.UsageError, match="0001-01-01 is no day"):
+    with pytest.raises(click.UsageError, match="0001-01-01 is out of range"):
         stored(datetime.min, utc=False)  # noqa: DTZ901
 
 
@@ -86,8 +86,8 @@ def test_a_terminal_breaks_no_time_and_no_id(
 
 def test_nothing_is_said_in_a_word(capsys: pytest.CaptureFixture[str]) -> None:
     show_table(COLUMNS, [])
-    show_table(COLUMNS, [], "none is open")
-    assert capsys.readouterr().out == "none\nnone is open\n"
+    show_table(COLUMNS, [], "no open sessions")
+    assert capsys.readouterr().out == "none\nno open sessions\n"
 
 
 def test_a_table_is_never_wider_than_the_terminal(

@@ -1,1 +1,1 @@
-"""Command `demo`: a day of work through the real hooks and the real stack, held against a list."""
+"""Command `demo`: a day of work through real hooks and a real stack, compared with fixed rows."""

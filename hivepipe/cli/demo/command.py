@@ -1,4 +1,4 @@
-"""Command `demo`: the acts of the day, in order."""
+"""Command `demo`: the steps of the day, in order."""
 
 import json
 import os
@@ -30,7 +30,7 @@ console = new_console()
 
 @click.command()
 def demo() -> None:
-    """Live through a day of work with real hooks and a real stack, and show what landed."""
+    """Run a day of work through real hooks and a real stack, and show the recorded rows."""
     with _scene() as scene:
         _morning(scene)
         _locked_database(scene)
@@ -40,20 +40,20 @@ def demo() -> None:
         _all_killed(scene)
         _evening(scene)
         wrong = _report(scene)
-    console.print("stack stopped, folder deleted: nothing is left of this demo")
+    console.print("stack stopped, folder deleted")
     if wrong:
-        raise StackError(f"not as it must be: {', '.join(wrong)}")
-    console.print("\n[green]every table equals the list, every job is accounted for[/]")
+        raise StackError(f"not as expected: {', '.join(wrong)}")
+    console.print("\n[green]every table has the expected rows, every job is accounted for[/]")
 
 
 @contextmanager
 def _scene() -> Iterator[Scene]:
-    """A folder and a stack that are gone afterwards, also after Ctrl-C and SIGTERM."""
+    """Yield a folder with a stack; both are removed at the end, also by Ctrl-C and SIGTERM."""
     before = signal.signal(signal.SIGTERM, _interrupt)
     folder = os.path.realpath(tempfile.mkdtemp(prefix="hpdemo", dir="/tmp"))
     scene = Scene(folder)
     try:
-        console.rule("a project of its own")
+        console.rule("a project in a temporary folder")
         console.print(f"$ hivepipe up -d\n{scene.command('up', '-d').strip()}", soft_wrap=True)
         yield scene
     finally:
@@ -83,7 +83,7 @@ def _morning(scene: Scene) -> None:
 
 
 def _locked_database(scene: Scene) -> None:
-    console.rule(f"another programme holds the database locked for {LOCKED_SECS:.0f} s")
+    console.rule(f"another process holds the database locked for {LOCKED_SECS:.0f} s")
     with closing(sqlite3.connect(f"{scene.home}/hive.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         begun = time.monotonic()
@@ -99,7 +99,7 @@ def _locked_database(scene: Scene) -> None:
 
 
 def _missing_swarm(scene: Scene) -> None:
-    console.rule("somebody deletes the swarm; Ann starts another agent")
+    console.rule("the swarm is deleted; Ann starts another agent")
     with closing(sqlite3.connect(f"{scene.home}/hive.db", isolation_level=None)) as other:
         columns = [row[1] for row in other.execute("PRAGMA table_info(swarms)")]
         swarm = other.execute("SELECT * FROM swarms").fetchone()
@@ -116,7 +116,7 @@ def _missing_swarm(scene: Scene) -> None:
         console.print(f"[dim]{reason}\n{steps}[/]", soft_wrap=True)
         marks = ", ".join("?" * len(columns))
         other.execute(f"INSERT INTO swarms ({', '.join(columns)}) VALUES ({marks})", swarm)
-    console.print("  the swarm is back:")
+    console.print("  the swarm is restored:")
     console.print(
         f"$ hivepipe failed retry --all\n{scene.command('failed', 'retry', '--all')}", end=""
     )
@@ -124,7 +124,7 @@ def _missing_swarm(scene: Scene) -> None:
 
 
 def _killed_at_work(scene: Scene, name: str, said: dict[str, list[day.Said]]) -> None:
-    """kill -9 of one process while hooks run; the supervisor brings it back."""
+    """Kill one process with SIGKILL while hooks run; the supervisor restarts it."""
     console.rule(f"kill -9: {name}, while all three work")
     with ThreadPoolExecutor(1) as pool:
         begun = time.monotonic()
@@ -135,10 +135,10 @@ def _killed_at_work(scene: Scene, name: str, said: dict[str, list[day.Said]]) ->
     console.print(
         f"  {fired} hooks in {time.monotonic() - begun:.1f} s; {name} (pid {pid}) died meanwhile"
     )
-    scene.until(lambda: scene.pid(name) not in (0, pid), f"{name} does not come back")
+    scene.until(lambda: scene.pid(name) not in (0, pid), f"{name} was not restarted")
     settled = scene.until_settled()
     console.print(
-        f"  it is back (pid {scene.pid(name)}); all written {settled:.1f} s after the last hook"
+        f"  restarted (pid {scene.pid(name)}); all written {settled:.1f} s after the last hook"
     )
 
 
@@ -153,13 +153,13 @@ def _all_killed(scene: Scene) -> None:
 
 
 def _evening(scene: Scene) -> None:
-    console.rule("evening: all three leave")
+    console.rule("evening: all three processes end")
     _fire(scene, day.EVENING)
     scene.until_settled()
 
 
 def _report(scene: Scene) -> list[str]:
-    console.rule("what landed in hive.db")
+    console.rule("rows in hive.db")
     database = f"{scene.home}/hive.db"
     wrong = report.show_tables(console, database)
     if report.secrets_found(database):
@@ -167,7 +167,7 @@ def _report(scene: Scene) -> list[str]:
     console.rule("do the accounts balance?")
     if not report.show_accounts(console, scene.status()["accounts"]):
         wrong.append("accounts")
-    console.rule("what it cost")
+    console.rule("latency of the hooks")
     scene.measure(("post_tool_use", day.edits("ann", "morning", 1)[1][1]), MEASURED)
     report.show_cost(console, scene.costs)
     return wrong

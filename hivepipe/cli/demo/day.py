@@ -1,6 +1,6 @@
-"""The day: what three Claude Code processes say in one session, and what must be in the tables.
+"""The demo's input (hook payloads of three Claude Code processes) and the expected rows.
 
-The lists at the end are written down by hand; nothing in them is computed from what was sent.
+The expected rows are written by hand; none is computed from the input.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ INJECTION = "x','r','{}','s','now'); UPDATE sessions SET status='pwned'; --"
 INSTANCES = ("ann", "ben", "cleo")
 
 Fields = dict[str, Any]
-Said = tuple[str, Fields]  # the hook's name, what Claude Code writes to its stdin
+Said = tuple[str, Fields]  # the hook's name, the payload on its stdin
 
 
 def start(source: str) -> Said:
@@ -23,7 +23,7 @@ def prompt(text: str) -> Said:
 
 
 def edits(instance: str, hour: str, count: int) -> list[Said]:
-    """Each edit with the PreToolUse before it, as Claude Code fires them."""
+    """Return `count` edits, each with its PreToolUse, in Claude Code's order."""
     said: list[Said] = []
     for number in range(count):
         tool: Fields = {
@@ -36,7 +36,7 @@ def edits(instance: str, hour: str, count: int) -> list[Said]:
 
 
 def agent(id: str, kind: str, task: str, status: str = "completed") -> list[Said]:
-    """A subagent from its start to its end."""
+    """Return the events of a subagent from start to end."""
     about: Fields = {"agent_id": id, "agent_type": kind}
     call: Fields = {
         "tool_name": "Agent",
@@ -48,7 +48,7 @@ def agent(id: str, kind: str, task: str, status: str = "completed") -> list[Said
 
 
 def failing_agent(id: str, kind: str) -> list[Said]:
-    """Its start, and the failure of the call; it has no stop."""
+    """Return the failed call of a subagent that never stops."""
     call: Fields = {
         "tool_name": "Agent",
         "tool_input": {"description": "Read the moon", "subagent_type": kind},
@@ -99,7 +99,7 @@ WHILE_WRITER_DIES = {name: edits(name, "writer", 6) for name in INSTANCES}
 WHILE_ALL_IS_DEAD = {name: edits(name, "dark", 4) for name in INSTANCES}
 EVENING: dict[str, list[Said]] = {name: [STOP, END] for name in INSTANCES}
 
-# ---- the list: query -> rows. 12 + 4 + 6 + 6 + 4 edits each; Ann called two agents, Ben one, and
+# ---- query -> expected rows. 12 + 4 + 6 + 6 + 4 edits each; Ann called two agents, Ben one, and
 # Cleo's failed.
 
 EXPECTED: dict[str, list[tuple[Any, ...]]] = {

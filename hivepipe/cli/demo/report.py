@@ -1,4 +1,4 @@
-"""What landed, held against the list; how fast it was; whether the accounts balance."""
+"""Report of the demo: recorded rows, latencies of the hooks, job accounts."""
 
 import sqlite3
 import statistics
@@ -14,7 +14,7 @@ Rows = list[tuple[Any, ...]]
 
 
 def show_tables(console: Console, database: str) -> list[str]:
-    """Show each table and return the names of those that are not as the list says."""
+    """Show each table; return the names of those that differ from the expected rows."""
     wrong = []
     db = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
     try:
@@ -27,7 +27,7 @@ def show_tables(console: Console, database: str) -> list[str]:
             columns = [column[0] for column in cursor.description]
             _show_table(console, name, columns, rows, rows == expected)
             if rows != expected:
-                console.print(f"[red]the list says {expected}[/]")
+                console.print(f"[red]expected {expected}[/]")
     finally:
         db.close()
     return wrong
@@ -36,7 +36,7 @@ def show_tables(console: Console, database: str) -> list[str]:
 def _show_table(
     console: Console, name: str, columns: list[str], rows: Rows, is_right: bool
 ) -> None:
-    mark = "[green]as the list says[/]" if is_right else "[red]NOT as the list says[/]"
+    mark = "[green]as expected[/]" if is_right else "[red]NOT as expected[/]"
     table = Table(title=f"{name}: {mark}", title_justify="left", min_width=60)
     for column in columns:
         table.add_column(column)
@@ -46,7 +46,7 @@ def _show_table(
 
 
 def show_accounts(console: Console, accounts: dict[str, int]) -> bool:
-    """Show where all accepted jobs are; return whether both sides are equal and all is done."""
+    """Show the accepted jobs by state; return True if all are done."""
     others = {name: n for name, n in accounts.items() if name not in ("accepted", "done")}
     console.print(
         f"{accounts['accepted']} jobs accepted = {accounts['done']} done + "
@@ -56,7 +56,7 @@ def show_accounts(console: Console, accounts: dict[str, int]) -> bool:
 
 
 def show_cost(console: Console, costs: dict[str, list[float]]) -> None:
-    """Show what hooks cost, beside bare interpreters started in turn with them."""
+    """Show the latency of hooks and of bare interpreters, started alternately."""
     hooks = [
         ms for kind, spent in costs.items() if kind not in ("measured", "bare") for ms in spent
     ]
@@ -67,7 +67,7 @@ def show_cost(console: Console, costs: dict[str, list[float]]) -> None:
     hook, bare = statistics.median(costs["measured"]), statistics.median(costs["bare"])
     console.print(
         f"one alone: an edit's hook {hook:.1f} ms, a bare `python -I -S -c pass` {bare:.1f} ms: "
-        f"[bold]{hook / bare:.2f}[/] times (`make bench` does it properly)"
+        f"[bold]{hook / bare:.2f}[/] times (`make bench` measures more precisely)"
     )
 
 

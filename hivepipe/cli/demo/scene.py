@@ -1,4 +1,4 @@
-"""A project of its own in a temporary folder, with its stack: nothing of the user's is touched."""
+"""A project in a temporary folder with its own stack; no file of the user is changed."""
 
 import json
 import os
@@ -23,12 +23,12 @@ PATIENCE_SECS = 60
 
 
 class Scene:
-    """The project, its stack, and the time that each hook took."""
+    """The project, its stack, and the duration of each hook."""
 
     def __init__(self, folder: str) -> None:
         self.project = f"{folder}/shop"
         self._hook = f"{folder}/state/hivepipe/hooks/default/hook"
-        self.costs: dict[str, list[float]] = {}  # of hooks by event, of a bare interpreter, ms
+        self.costs: dict[str, list[float]] = {}  # event, or "bare" for the interpreter -> ms
         self._environment = {
             "HOME": folder,
             "PATH": f"{Path(sys.executable).parent}:{variable('PATH') or ''}",
@@ -44,7 +44,7 @@ class Scene:
 
     @cached_property
     def home(self) -> str:
-        """Return where it is recorded."""
+        """Return the home of the project."""
         return self.command("home").strip()
 
     def command(self, *arguments: str, ok: tuple[int, ...] = (0,)) -> str:
@@ -63,23 +63,23 @@ class Scene:
         return done.stdout
 
     def status(self) -> dict[str, Any]:
-        """Return what `hivepipe status --json` says."""
+        """Return the output of `hivepipe status --json`."""
         report: dict[str, Any] = json.loads(self.command("status", "--json", ok=(0, 1)))
         return report
 
     def pid(self, name: str) -> int:
-        """Return the process of this name, 0 while there is none."""
+        """Return the pid of the process of this name, 0 if it does not run."""
         found = [entry["pid"] for entry in self.status()["processes"] if entry["name"] == name]
         return int(found[0]) if found else 0
 
     def kill(self, name: str) -> int:
-        """kill -9 one process of the stack; return which it was."""
+        """Kill one process of the stack with SIGKILL; return its pid."""
         pid = self.pid(name)
         os.kill(pid, signal.SIGKILL)
         return pid
 
     def kill_all(self) -> list[int]:
-        """kill -9 the whole stack, the supervisor first so that it restarts nothing."""
+        """Kill the whole stack, the supervisor first so that it restarts nothing; return pids."""
         pids = [int(entry["pid"]) for entry in self.status()["processes"]]
         supervisor = psutil.Process(pids[0]).parent()
         for process in (supervisor, *map(psutil.Process, pids)):
@@ -87,7 +87,7 @@ class Scene:
         return [supervisor.pid, *pids]
 
     def until(self, check: Callable[[], bool], what: str) -> float:
-        """Wait for it and return how many seconds it took."""
+        """Wait until `check` is true; return the seconds it took."""
         begun = time.monotonic()
         while not check():
             if time.monotonic() - begun > PATIENCE_SECS:
@@ -96,7 +96,7 @@ class Scene:
         return time.monotonic() - begun
 
     def until_settled(self) -> float:
-        """Wait until nothing is on its way any more."""
+        """Wait until no job waits, runs or is retried; return the seconds it took."""
         return self.until(self._is_settled, "jobs still wait")
 
     def _is_settled(self) -> bool:
@@ -119,7 +119,7 @@ class Scene:
             self._run(name, [self._hook, name], json.dumps(event), environment)
 
     def measure(self, said: Said, times: int) -> None:
-        """Run one hook and a bare interpreter in turn: a ratio, whatever the machine is doing."""
+        """Run a hook and a bare interpreter alternately, so that load affects both alike."""
         name, fields = said
         environment = {**self._environment, "HIVEPIPE_INSTANCE_ID": "ann"}
         for _ in range(times):
@@ -141,15 +141,15 @@ class Scene:
             timeout=PATIENCE_SECS,
         )
         if kind != "bare" and (done.stdout or done.stderr):
-            raise StackError(f"hook {kind} said {done.stdout!r} {done.stderr!r}")
+            raise StackError(f"hook {kind} printed {done.stdout!r} {done.stderr!r}")
         self.costs.setdefault(kind, []).append((time.perf_counter() - begun) * 1000)
 
     def spooled(self) -> int:
-        """Return how many events wait on disk."""
+        """Return the number of events in the spool."""
         return len(list(Path(self.home, "spool").glob("*.json")))
 
     def log_lines(self, containing: str) -> list[str]:
-        """Return what the writer said, without the time."""
+        """Return the lines of the writer's log with this text, without their times."""
         try:
             lines = read_text(Path(self.home, "logs", "writer.log"), "utf-8").splitlines()
         except FileNotFoundError:

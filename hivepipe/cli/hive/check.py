@@ -1,4 +1,4 @@
-"""Command `hive check`: how all workers stand, on one screen; or one of them, in full."""
+"""Command `hive check`: the state of all workers on one screen, or of one in full."""
 
 import shutil
 from collections import Counter
@@ -24,7 +24,7 @@ _WIDTH = 100
 _LAST_BYTES = 600
 _REPORT_BYTES = 1 << 16
 
-# What a state means, after a number of workers.
+# State -> the words behind its number of workers.
 _MEANING = {
     "need_input": "waiting for an answer",
     "error": "with an error",
@@ -44,13 +44,13 @@ _MEANING = {
 
 @click.command()
 @click.argument("start", metavar="[ID]", default="")
-@click.option("--all", "shows_all", is_flag=True, help="Name every worker, however many.")
+@click.option("--all", "shows_all", is_flag=True, help="List every worker.")
 @json_option
 @utc_option
 def check(start: str, shows_all: bool, as_json: bool, utc: bool) -> None:
-    """Show the state of the workers, or one of them in full.
+    """Show the state of all workers, or one worker in full.
 
-    Workers that wait for a person come first.
+    Workers that wait for an answer come first.
     """
     orchestrator = Orchestrator(here_hive())
     hive = orchestrator.hive
@@ -91,7 +91,7 @@ def _screen() -> tuple[int, int]:
 
 
 def _short(standing: Standing) -> str:
-    """Return the beginning of an id that is enough for every command: eight digits of its UUID."""
+    """Return an id up to eight digits of its UUID, which every command accepts."""
     id = standing.worker.id
     return id[:-28] if UUID.search(id) else id
 
@@ -113,12 +113,15 @@ def _show_one(standing: Standing, utc: bool) -> None:
     _say("task", " ".join(worker.task().split())[:300])
     if run:
         is_its_own = standing.lives and not standing.stranger
-        lives = "lives" if is_its_own else ending(run) if run.is_started else "never started"
+        lives = "running" if is_its_own else ending(run) if run.is_started else "never started"
         _say("process", f"run {run.number} ({run.kind}), pid {run.pid}: {lives}")
         if run.left_behind and not standing.lives:
-            _say("left behind", f"processes of group {run.pid} go on: kill -- -{run.pid} ends them")
+            _say(
+                "left behind",
+                f"processes of group {run.pid} still run: kill -- -{run.pid} ends them",
+            )
     if standing.stranger:
-        _say("process", f"{standing.stranger}, started elsewhere, is on its session")
+        _say("process", f"{standing.stranger}, not started by hivepipe, uses its session")
     for step in respawn_policy.taken(worker):
         _say("step", f"{moment(stored_time(step.at_ns), utc)}  {step.name} (run {step.run})")
     _say("cost", f"{shown_dollars(cost_of(worker))} USD in {counted(len(worker.runs()), 'run')}")
@@ -135,7 +138,7 @@ def _show_one(standing: Standing, utc: bool) -> None:
 
 
 def _show_end(standing: Standing) -> None:
-    """The report, and the end of stderr where something went wrong."""
+    """Print the report, and the end of stderr if the worker failed."""
     worker = standing.worker
     if said := read_end(worker.report, _REPORT_BYTES).strip():
         say()

@@ -1,4 +1,4 @@
-"""Command `hive`: one Claude gives work to others. Here: making a hive, starting workers."""
+"""Command `hive`: create a hive, start workers and control them."""
 
 import sys
 from collections.abc import Callable
@@ -37,33 +37,37 @@ class _Hive(GroupWithAliases):
 
 @click.group(cls=_Hive)
 def hive() -> None:
-    """Give work to other Claudes, see how far they are, answer them."""
+    """Start workers on tasks, follow them and answer their questions."""
 
 
 @hive.command()
-@click.option("--adopt", is_flag=True, help="Take over a .hive that was not made here.")
+@click.option("--adopt", is_flag=True, help="Use an existing .hive that was created elsewhere.")
 def init(adopt: bool) -> None:
-    """Make .hive in this folder.
+    """Create .hive in this folder.
 
-    Its workers report to this project's home.
+    Its workers are recorded in this project's home.
     """
     made, is_new = make(Path(), locate(".").home, adopt=adopt)
-    say(f"{short(str(made.root))} is {'ready' if is_new else 'there already'}")
+    say(f"{short(str(made.root))} is {'ready' if is_new else 'ready, it exists already'}")
     say("next: hivepipe hive projects add NAME PATH, then hivepipe hive spawn NAME 'TASK'")
 
 
 @hive.command()
 @click.argument("project")
 @click.argument("task", default="")
-@click.option("--file", "path", type=click.File("rb"), help="Holds the task; -: stdin.")
-@click.option("--session", default="", help="A UUID for its session; said twice, spawned once.")
-@click.option("--task-id", default="", help="The task it works on (hivepipe task); else a new one.")
-@click.option("--profile", default="", help="The profile it works as (HIVEPIPE_AGENT_ID).")
+@click.option("--file", "path", type=click.File("rb"), help="File with the task; `-` is stdin.")
+@click.option(
+    "--session", default="", help="UUID of its session; spawning it twice starts it once."
+)
+@click.option(
+    "--task-id", default="", help="Id of its task (`hivepipe task`); default: a new task."
+)
+@click.option("--profile", default="", help="Id of its profile (HIVEPIPE_AGENT_ID).")
 @click.option(
     "--dangerously-skip-permissions",
     "skips",
     is_flag=True,
-    help="Hand this flag on to its Claude Code, now and when it is resumed.",
+    help="Pass this flag to Claude Code, also when the worker is resumed.",
 )
 @json_option
 def spawn(
@@ -118,7 +122,7 @@ def _task(task: str, file: BinaryIO | None) -> str:
 def resume(start: str, text: str) -> None:
     """Resume a worker's session with a message.
 
-    The beginning of an ID is enough.
+    ID may be a prefix.
     """
     _do(start, lambda orchestrator, worker: orchestrator.resume(worker, _answer(text)))
 
@@ -126,11 +130,11 @@ def resume(start: str, text: str) -> None:
 @hive.command()
 @click.argument("start", metavar="ID")
 @click.argument("text", default="")
-@click.option("--option", type=click.IntRange(1), default=None, help="The number of an option.")
+@click.option("--option", type=click.IntRange(1), default=None, help="Number of the option.")
 def answer(start: str, text: str, option: int | None) -> None:
     """Answer a worker's question.
 
-    With TEXT, with one of its options, or with both.
+    The answer is TEXT, one of the options, or both.
     """
     _do(start, lambda orchestrator, worker: orchestrator.answer(worker, text, option or 0))
 
@@ -138,7 +142,7 @@ def answer(start: str, text: str, option: int | None) -> None:
 @hive.command()
 @click.argument("start", metavar="ID")
 def park(start: str) -> None:
-    """Let a worker write down what it learned."""
+    """Make a worker write down what it learned."""
     _do(start, lambda orchestrator, worker: orchestrator.park(worker))
 
 
@@ -148,7 +152,7 @@ def _do(start: str, act: Callable[[Orchestrator, Worker], None]) -> None:
     act(orchestrator, worker)
     say_troubles(orchestrator)
     run = worker.last_run()
-    say(f"{worker.id} works (run {run.number if run else 0})")
+    say(f"{worker.id} is working (run {run.number if run else 0})")
 
 
 def _answer(text: str) -> str:
@@ -177,7 +181,7 @@ def archive(starts: tuple[str, ...]) -> None:
 def delete(starts: tuple[str, ...], yes: bool) -> None:
     """Delete the folders of workers.
 
-    What they cost stays known.
+    Their costs stay recorded.
     """
     found = here_hive()
     workers = [found.worker(start) for start in starts]
@@ -193,7 +197,7 @@ def delete(starts: tuple[str, ...], yes: bool) -> None:
 
 
 def _say_task(hive: Hive, task: str) -> None:
-    """The task that a spawn made is closed now; one of the user's own is still theirs to close."""
+    """Report the task's state: only a task that `spawn` created is closed with its worker."""
     with listings(database_path(hive.home)) as store:
         found = find_task(store, task) if task else None
     if found and found["status"] == "open":

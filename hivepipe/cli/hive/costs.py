@@ -1,4 +1,4 @@
-"""Command `hive costs`: what workers cost, by worker or project, and in all."""
+"""Command `hive costs`: the cost of workers, by worker or project, and in total."""
 
 from decimal import Decimal
 
@@ -17,12 +17,18 @@ from hivepipe.text.plurals import counted
 
 
 @click.command()
-@click.option("--by", type=Choice(["worker", "project"]), default="worker", show_default=True)
+@click.option(
+    "--by",
+    type=Choice(["worker", "project"]),
+    default="worker",
+    show_default=True,
+    help="Group by this key.",
+)
 @json_option
 def costs(by: str, as_json: bool) -> None:
-    """Show what workers cost, deleted ones too.
+    """Show the cost of workers, including deleted ones.
 
-    All runs of a worker are added up.
+    The cost of a worker is the sum of its runs.
     """
     orchestrator = Orchestrator(here_hive())
     hive = orchestrator.hive
@@ -33,7 +39,7 @@ def costs(by: str, as_json: bool) -> None:
     found: dict[str, list[Decimal]] = {}
     for row in rows:
         worker = there.get(row["id"])
-        # A folder knows also what a run has cost that is still going on.
+        # The folder also has the cost of a run in progress; the row does not.
         cost = cost_of(worker) if worker else Decimal(row["micro_usd"]) / MICRO
         found.setdefault(row["id"] if by == "worker" else row["project"], []).append(cost)
     unpriced = sum(row["unpriced"] for row in rows)

@@ -1,4 +1,4 @@
-"""What the commands of `hive` begin and end with."""
+"""Functions that the commands of `hive` share."""
 
 from decimal import Decimal
 
@@ -9,17 +9,17 @@ from hivepipe.orchestrator.orchestrator import Orchestrator
 
 
 def here_hive() -> Hive:
-    """Return the hive of this folder or of one above; HiveError: there is none."""
+    """Return the hive of this folder or of one above; HiveError if there is none."""
     return find(".", locate(".").home)
 
 
 def say_troubles(orchestrator: Orchestrator) -> None:
-    """Say what went wrong beside the work."""
+    """Print the problems that did not stop the command, to stderr."""
     for trouble in orchestrator.troubles:
         say(f"hivepipe: {trouble}", err=True)
 
 
 def shown_dollars(amount: Decimal) -> str:
-    """Return an amount with cents, and with no more zeros than that."""
+    """Return an amount with at least two decimals and no further trailing zeros."""
     cents = round(amount, 2)
     return f"{cents:.2f}" if cents == amount else f"{amount.normalize():f}"

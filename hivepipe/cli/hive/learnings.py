@@ -1,4 +1,4 @@
-"""Command `hive learnings`: what workers wrote down for those after them."""
+"""Command `hive learnings`: the notes of workers for later workers."""
 
 import click
 
@@ -24,8 +24,8 @@ def learnings(project: str, as_json: bool) -> None:
         wanted = ["patterns.md", f"{project}-insights.md"]
         if wanted[1] not in names:
             known = [name.removesuffix("-insights.md") for name in names if name != "patterns.md"]
-            said = ", ".join(known) or "no project yet"
-            raise HiveError(f"nothing was learned about {project!r}; there is: {said}")
+            said = ", ".join(known) or "none"
+            raise HiveError(f"there are no insights of {project!r}; projects with insights: {said}")
     texts = {
         name: redact_text(read_end(names[name], _LARGEST_BYTES)).strip()
         for name in wanted

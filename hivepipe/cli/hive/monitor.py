@@ -1,4 +1,4 @@
-"""Command `hive monitor`: says what changes, as it changes."""
+"""Command `hive monitor`: prints changes of the workers as they happen."""
 
 import click
 
@@ -14,7 +14,7 @@ from hivepipe.orchestrator.watch import Change, Watch
 from hivepipe.orchestrator.worker_state import OVER, Standing
 from hivepipe.redact import redact_text
 
-# What a person is told beside the line that programs read.
+# Status -> fields that are printed for people, on stderr.
 _SHOWN = {
     "need_input": ("question", "context"),
     "error": ("error", "attempted", "suggestion"),
@@ -24,11 +24,11 @@ _SHOWN = {
 
 
 @click.command()
-@click.option("--once", is_flag=True, help="Say what changed since the last monitor, and leave.")
+@click.option("--once", is_flag=True, help="Print the changes since the last monitor, and exit.")
 @click.option(
     "--respawn",
     is_flag=True,
-    help="Park a worker whose context is full, and let a fresh one go on; both cost money.",
+    help="Park a worker whose context is full and start a successor; both cost money.",
 )
 def monitor(once: bool, respawn: bool) -> None:
     """Follow the workers until Ctrl-C.
@@ -51,7 +51,7 @@ def monitor(once: bool, respawn: bool) -> None:
 def _react(hive: Hive, change: Change, respawn: bool) -> None:
     worker, status = change
     if status is not None:
-        try:  # first: once the line is out the worker may be answered, and its word replaced
+        try:  # before the line: an answer to it makes the worker replace its status.json
             report.tell(locate("."), hive, worker, status)
         finally:
             say(f"STATUS_CHANGE:{worker.status_file}")

@@ -1,4 +1,4 @@
-"""Command `hive projects`: where workers can be sent."""
+"""Command `hive projects`: the projects in which workers can be started."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""Command `hive rights`: what workers may do without asking, chosen once by the user."""
+"""Command `hive rights`: what workers may do without asking, chosen by the user."""
 
 import sys
 
@@ -22,8 +22,7 @@ _NAME = Choice(list(CHOICES))
 def rights(name: str | None, as_json: bool) -> None:
     """Show or choose what workers may do without asking.
 
-    edits, commits or all. It is chosen on a terminal only: no worker and no project does so for
-    the user.
+    They can be chosen in a terminal only, so that neither a worker nor a project changes them.
     """
     if name or not chosen_rights():
         choose(name)
@@ -35,24 +34,24 @@ def rights(name: str | None, as_json: bool) -> None:
 
 
 def ask_once() -> None:
-    """Let a person at a terminal choose, if nobody has; else the spawn itself is refused."""
+    """Ask for the rights in a terminal if none are chosen; elsewhere the spawn fails."""
     if not chosen_rights() and _is_terminal():
         choose(None)
 
 
 def choose(name: str | None) -> None:
-    """Take the user's choice into their config.toml; HiveError: nobody sits at a terminal."""
+    """Write the user's choice to their config.toml; HiveError outside of a terminal."""
     if not _is_terminal():
         raise HiveError(
             f"rights are chosen in a terminal, or by one line in {config_path()}: {in_words()}"
         )
     if not name:
-        say("What may workers do without asking? Nobody is there to be asked later.", err=True)
+        say("What may workers do without asking? A running worker cannot ask.", err=True)
         for each in CHOICES.values():
             say(f"  {each.name:<8} {each.meaning}", err=True)
         name = ask("your choice", type=_NAME, err=True)
     put_setting("hive_rights", str(name))
-    say(f"kept in {short(config_path())}; `hivepipe hive rights` changes it", err=True)
+    say(f"stored in {short(config_path())}; `hivepipe hive rights` changes it", err=True)
     load_and_use()  # the setting is in force from now on
 
 

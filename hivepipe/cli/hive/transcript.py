@@ -1,4 +1,4 @@
-"""Command `hive transcript`: what a worker did, out of its transcript."""
+"""Command `hive transcript`: the steps of a worker, from its transcript."""
 
 import gzip
 import zlib
@@ -18,12 +18,12 @@ from hivepipe.orchestrator.stream import lines_of, steps
 
 @click.command()
 @click.argument("start", metavar="ID")
-@click.option("--calls", is_flag=True, help="Show the tool calls alone.")
+@click.option("--calls", is_flag=True, help="Show only the tool calls.")
 @json_option
 def transcript(start: str, calls: bool, as_json: bool) -> None:
-    """Show what a worker said and called, without secrets.
+    """Show the messages and tool calls of a worker, redacted.
 
-    Archived workers too.
+    The worker may be archived.
     """
     told = steps(_lines(here_hive(), start))
     found = [step for step in told if not calls or step.kind == "calls"]
