@@ -87,7 +87,7 @@ class NothingRecordedError(StoreError):
     def __init__(self, path: object) -> None:
         """`path` is where it will be."""
         super().__init__(
-            f"nothing is recorded yet: {path} is made with the first event of a session "
+            f"nothing is recorded yet: {path} is created by the first event of a session "
             "(`hivepipe doctor` says whether the hooks are there)"
         )
 

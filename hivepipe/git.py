@@ -54,7 +54,7 @@ def tracked_files(folder: str, *paths: str) -> list[str]:
         return [name for name in os.fsdecode(asked.stdout).split("\0") if name]
     if (asked and _NO_REPOSITORY in asked.stderr) or not _is_below_a_repository(folder):
         return []
-    why = os.fsdecode(asked.stderr).strip() if asked else "there is no git, or it does not answer"
+    why = os.fsdecode(asked.stderr).strip() if asked else "git is not installed, or does not answer"
     raise TreeError(f"git does not say what it tracks in {folder}: {why}")
 
 

@@ -111,7 +111,7 @@ def exchange(url: str, said: object, headers: Mapping[str, str]) -> tuple[str, b
     handlers = [_NoRedirect(), *([urllib.request.ProxyHandler({})] if is_local(url) else [])]
     try:
         if urlsplit(url).scheme not in _SCHEMES:
-            return "this is no http or https address", b""
+            return "not an http or https address", b""
         request = urllib.request.Request(url, data, all_headers, method="POST")
         with urllib.request.build_opener(*handlers).open(request, timeout=LIMIT_SECS) as answer:
             return "", answer.read(ANSWER_BYTES)

@@ -113,14 +113,16 @@ def _clock(vitals: Vitals) -> Alert | None:
 def _store(vitals: Vitals) -> Alert | None:
     if vitals.store_secs < STORE_SECS:
         return None
-    text = f"the database cannot be written for {_span(vitals.store_secs)}: {vitals.store_reason}"
+    text = (
+        f"the database has not been writable for {_span(vitals.store_secs)}: {vitals.store_reason}"
+    )
     return Alert("store", text, is_urgent=True)
 
 
 def _disk(vitals: Vitals) -> Alert | None:
     if vitals.free_bytes is None or vitals.free_bytes >= ROOM_BYTES:
         return None
-    text = f"{vitals.free_bytes / 1e6:.0f} MB are free on the disk: a full one loses events"
+    text = f"{vitals.free_bytes / 1e6:.0f} MB are free on the disk: a full disk loses events"
     return Alert("disk", text, is_urgent=True)
 
 
@@ -169,7 +171,7 @@ def _effectless(vitals: Vitals) -> Alert | None:
     ]
     if not said:
         return None
-    text = f"changed nothing within {_span(SHARE_SECS)}: {', '.join(said)}"
+    text = f"no-op updates within {_span(SHARE_SECS)}: {', '.join(said)}"
     return Alert("no_effect", text)
 
 

@@ -114,7 +114,7 @@ class Archives(Shelf):
     def _leave(self, source: Source) -> None:
         """Give up an archive that a person edited; the next one is started under another name."""
         entry = self.index.entries()[source.key]
-        logger.warning("%s was changed by somebody else: a new archive begins", entry["path"])
+        logger.warning("%s was changed by another program: a new archive begins", entry["path"])
         self.index.change({source.key: None})
         self.manifest.disown(ArchiveName.of_path(entry["path"]).path)
 

@@ -106,7 +106,7 @@ def open_source(
     try:
         descriptor = _open_below(root, names)
     except SpecialFileError:
-        raise RefusedTranscriptError("it is no file") from None
+        raise RefusedTranscriptError("it is not a file") from None
     try:
         source = replace(source, descriptor=descriptor)
         if not source.session:
@@ -145,7 +145,7 @@ def _described(real: str, names: list[str], session: str, agent_type: str) -> So
         return Source(real, id, "", "", -1)
     owner = valid_id(names[1]) if "subagents" in names[2:] else session
     if not owner and len(names) > 2:
-        raise RefusedTranscriptError("it lies in no session's folder")
+        raise RefusedTranscriptError("it is not in the folder of a session")
     if is_workflow:
         return Source(real, owner, id, WORKFLOW_TYPE, -1)
     known = redact_text(agent_type) or _noted_type(real) or UNKNOWN_TYPE

@@ -88,7 +88,7 @@ def verify(shelf: Shelf) -> Iterator[tuple[str, list[str]]]:
         if key not in entries:
             problems.append("not in the index: `hivepipe archive rebuild-index`")
         elif key in found and found[key] != entry:
-            problems.append("not as the index says: `hivepipe archive rebuild-index`")
+            problems.append("differs from the index: `hivepipe archive rebuild-index`")
         with locked(shelf.root, key):
             yield entry["path"], problems + _problems(shelf, found.get(key, entry))
 
@@ -99,9 +99,9 @@ def _problems(shelf: Shelf, entry: Entry) -> list[str]:
             reach, meta = kept.reach(), kept.meta()
             told = Reach.of_meta(meta)
             if kept.lines_status() is None:
-                return ["its lines are gone"]
+                return ["its lines are missing"]
             if reach is None or meta is None or told is None:
-                return ["its metadata are gone, or damaged: they come back when it grows"]
+                return ["its metadata are missing or damaged: they are written again when it grows"]
             path = text_of(meta["source"], "path")
             edited = [] if kept.meta_is_as_written() else ["its metadata were changed"]
             return [*edited, *_bad_modes(kept), *_bad_lines(kept, reach), *_bad_source(path, told)]
@@ -112,7 +112,7 @@ def _problems(shelf: Shelf, entry: Entry) -> list[str]:
 def _bad_modes(kept: Kept) -> Iterator[str]:
     status = kept.lines_status()
     if status is None or not stat.S_ISREG(status.st_mode):
-        yield "its lines are no file"
+        yield "its lines are not a file"
     elif status.st_mode & 0o077:
         yield f"others may read it: mode {stat.S_IMODE(status.st_mode):04o}, not 0600"
 
@@ -131,7 +131,7 @@ def _bad_lines(kept: Kept, reach: Reach) -> Iterator[str]:
     elif checksum != reach.checksum:
         yield "its lines were changed"
     elif is_longer:
-        yield "more lines stand in it than hivepipe wrote"
+        yield "it has more lines than hivepipe wrote"
 
 
 def _bad_source(path: str, reach: Reach) -> Iterator[str]:

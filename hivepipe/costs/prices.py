@@ -157,7 +157,7 @@ def _row(row: Mapping[str, Any]) -> Price:
         raise PricesError("`from` is not a date, such as 2026-11-21")
     above = row.get("above", 0)
     if above not in (0, *BANDS):
-        raise PricesError(f"`above` is none of {', '.join(map(str, BANDS))}")
+        raise PricesError(f"`above` is not one of {', '.join(map(str, BANDS))}")
     return Price(
         per_million=tuple(_amount(row, name) for name in _COUNTS),
         since=str(since),

@@ -38,5 +38,5 @@ def refusal(tree: str, tracked: list[str]) -> tuple[str, str]:
                 f"git tracks {name}: what others commit there SQLite would apply to your database"
             )
             return f"{text} (your own stays there by `rm --cached`)", f"{remove} -f {name}"
-    text = f"git tracks {tracked[0]}: what others commit there would be taken for yours"
+    text = f"git tracks {tracked[0]}: commits of others there would count as your data"
     return text, f"{remove} -r --cached --ignore-unmatch .hive-mind .claude-state/logs"

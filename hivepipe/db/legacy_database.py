@@ -102,7 +102,7 @@ class LegacyDatabase:
             others = [name for name in columns if name not in taken.values()]
             if "id" in taken and others:
                 said = ", ".join(others)
-                reason = f"hivepipe has no such columns: {said}"
+                reason = f"hivepipe does not have these columns: {said}"
                 yield LeftOut(f"columns of {table}", self._count(table), reason)
 
     def _count(self, table: str) -> int | None:

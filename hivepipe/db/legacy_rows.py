@@ -119,7 +119,7 @@ def import_row(db: Database, table: str, row: Mapping[str, object], job_id: str)
     if is_forgotten(db, str(session or "")):
         raise BadEnvelopeError("its session was forgotten")
     if any(isinstance(value, list | dict) for value in known.values()):
-        raise BadEnvelopeError("a value is no text and no number")
+        raise BadEnvelopeError("a value is neither text nor a number")
     for name in _IDS[table]:
         said = str(known[name] or "")  # files are named by it
         if valid_id(said) != said or (name == "id" and not said):

@@ -33,7 +33,7 @@ def managed(patient: Patient) -> Iterator[Finding]:
     for path, settings in files.items():
         for name in _against_hooks(settings, patient, _has_plugin(files.values())):
             text = f"your hooks will not run, because {path} says {name}"
-            yield Finding(f"{text}: ask whoever manages this machine")
+            yield Finding(f"{text}: ask the administrator of this machine")
 
 
 def _against_hooks(

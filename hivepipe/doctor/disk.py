@@ -41,7 +41,7 @@ _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 def home(patient: Patient) -> Iterator[Finding]:
     """Find a record whose home was deleted, for example by `git clean`."""
     if patient.record.get("home") and not patient.home.is_dir():
-        yield Finding(f"{patient.home} was deleted, and all that it held", patient.up)
+        yield Finding(f"{patient.home} was deleted with all of its data", patient.up)
 
 
 def owner(patient: Patient) -> Iterator[Finding]:
@@ -49,7 +49,7 @@ def owner(patient: Patient) -> Iterator[Finding]:
     for path in _ours(patient):
         if path.lstat().st_uid != os.geteuid():
             whole = shlex.quote(str(patient.home))
-            text = f"{path} belongs to somebody else and cannot be used"
+            text = f"{path} belongs to another user and cannot be used"
             yield Finding(text, f'sudo chown -R "$(id -u):$(id -g)" {whole}')
             return
 
@@ -161,7 +161,7 @@ def file_system(patient: Patient) -> Iterator[Finding]:
     """Report a home on a file system that several machines may mount."""
     if is_on_shared_file_system(patient.place.home):
         where = database_path(patient.place.home)
-        text = f"{patient.home} is on a file system that machines share: the database is {where}"
+        text = f"{patient.home} is on a network file system: the database is {where}"
         yield Finding(text, is_note=True)
 
 

@@ -20,7 +20,7 @@ def usable(patient: Patient) -> Iterator[Finding]:
             yield Finding(f"{path} is not a folder, {said}: move it away")
             return
         if not os.access(path, os.W_OK | os.X_OK):
-            yield Finding(f"{path} cannot be written, {said}: it has to be a folder of yours")
+            yield Finding(f"{path} cannot be written, {said}: it must be a folder of yours")
             return
     index = f"{kept}/{ARCHIVE_INDEX}"
     if os.path.islink(index) or (os.path.lexists(index) and not os.path.isfile(index)):

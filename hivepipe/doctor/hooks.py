@@ -35,7 +35,7 @@ def registered(patient: Patient) -> Iterator[Finding]:
     if not patient.who_runs_hooks:
         is_users = patient.place.home == default_home() and read_record(default_home())
         of_user = " --user" if is_users else ""
-        yield Finding("Claude Code is not told of any hook here", f"hivepipe init{of_user}")
+        yield Finding("no hook is registered with Claude Code here", f"hivepipe init{of_user}")
 
 
 def plugged_in(patient: Patient) -> Iterator[Finding]:
@@ -64,7 +64,7 @@ def programs(patient: Patient) -> Iterator[Finding]:
         paths = {path for _, entry in file.entries for path in _needed(entry)}
         gone = {path for path in paths if not os.access(path, os.R_OK)}
         for path in sorted(gone)[:1]:
-            text = f"{file.path} runs {path}, which is not there: nothing is recorded"
+            text = f"{file.path} runs {path}, which does not exist: nothing is recorded"
             yield Finding(text, _init(file))
         for path in sorted(_launchers(file) - gone):
             if not os.access(path, os.X_OK):
@@ -162,7 +162,10 @@ def doubled(patient: Patient) -> Iterator[Finding]:
         yield Finding(text, _init(files[0]), is_note=files[0].scope is Scope.PROJECT)
     elif len({str(sorted(file.entries, key=str)) for file in files}) > 1:
         names = " and ".join(file.path for file in files)
-        yield Finding(f"{names} run different hooks of ours: one is enough", _uninstall(files[-1]))
+        yield Finding(
+            f"{names} run different copies of hivepipe's hooks: one is enough",
+            _uninstall(files[-1]),
+        )
 
 
 def _launchers(file: SettingsFile) -> set[str]:

@@ -57,7 +57,7 @@ def server_version(patient: Patient) -> Iterator[Finding]:
     if found and flaws:
         number, newest = (".".join(map(str, each)) for each in (found, redis_flaws.NEWEST))
         text = (
-            f"Redis {number} ({path}) lacks the mends of {', '.join(flaws)}: who reaches its "
+            f"Redis {number} ({path}) lacks the fixes of {', '.join(flaws)}: who reaches its "
             "socket, which is open to you alone, may run code in it. A later one on PATH, or that "
             f"`redis_server` names, is used in its place: {newest} or later has them all"
         )
@@ -78,10 +78,10 @@ def supervised(patient: Patient) -> Iterator[Finding]:
     """Find processes whose supervisor was killed or cannot be reached."""
     found = members(patient.stack)
     if SUPERVISOR in found and not patient.programs:
-        yield Finding("the supervisor runs but its socket is gone", patient.up)
+        yield Finding("the supervisor runs but its socket is missing", patient.up)
     if SUPERVISOR not in found and any(map(_had_supervisor, found.values())):
         names = ", ".join(sorted(found))
-        yield Finding(f"nobody supervises what runs here ({names})", patient.up)
+        yield Finding(f"these processes run without their supervisor: {names}", patient.up)
 
 
 def _had_supervisor(processes: list[psutil.Process]) -> bool:
@@ -121,9 +121,9 @@ def _unsupervised(patient: Patient) -> Iterator[Finding]:
     if "redis" in found:
         pid = found["redis"][0].pid
         what = "does not answer" if listens(patient.stack.socket) else "cannot be reached"
-        why = "" if os.path.lexists(patient.stack.socket) else ": its socket is gone"
+        why = "" if os.path.lexists(patient.stack.socket) else ": its socket is missing"
         said = f"Redis (pid {pid}), which hivepipe does not supervise, {what}{why}"
-        text = f"{said}; events wait on disk. Start it again where it was started"
+        text = f"{said}; events wait on disk. Restart it with the manager that started it"
         yield Finding(text, f"kill {pid}")
     elif found:
         names = ", ".join(sorted(found))
@@ -184,8 +184,8 @@ def in_memory(patient: Patient) -> Iterator[Finding]:
     home_spool = patient.home / "spool"
     count = sum(path.parent != home_spool for path in patient.spooled)
     if count:
-        text = f"{counted(count, 'event')} in memory: {patient.home} took no file when they came"
-        yield Finding(f"{text}. They are gone if the machine stops before the stack has them")
+        text = f"{counted(count, 'event')} in memory: {patient.home} was not writable"
+        yield Finding(f"{text}. They are lost if the machine stops before the stack takes them")
 
 
 def lost(patient: Patient) -> Iterator[Finding]:

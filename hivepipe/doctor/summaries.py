@@ -31,7 +31,7 @@ def agreed(patient: Patient) -> Iterator[Finding]:
         return
     if offer is None:
         mend = f"hivepipe credentials set {SETTABLE[0]}"
-        yield Finding("summaries are enabled, and there is no credential", mend)
+        yield Finding("summaries are enabled, but there is no credential", mend)
         return
     refused = objection(home, offer, with_environment=False)
     if refused:

@@ -47,7 +47,7 @@ class ExportFolder:
         An existing file that is not ours is set aside; one that a person changed stays.
         """
         if not replace_own(self._folder, self._manifest, name, data):
-            logger.warning("%s was changed by somebody else: it is not written any more", name)
+            logger.warning("%s was changed by another program: hivepipe no longer writes it", name)
 
     def tail(self, name: str, size: int = TAIL_BYTES) -> bytes:
         """Return the last `size` bytes of a file, or b"" without a file."""
@@ -93,5 +93,5 @@ def _take(lock: int, name: str) -> None:
     deadline = time.monotonic() + LOCK_SECS
     while not try_lock(lock):
         if time.monotonic() > deadline:
-            raise TimeoutError(f"somebody else holds the lock of {name}")
+            raise TimeoutError(f"another process holds the lock of {name}")
         time.sleep(POLL_SECS)

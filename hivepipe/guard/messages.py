@@ -31,19 +31,19 @@ EXPLANATIONS = {
         "With a shared root (`shared_root`) and a profile (HIVEPIPE_AGENT_ID), a write into it "
         "is denied unless it goes to <root>/<category>/<profile>/. Links and `..` are resolved. Of "
         "a shell command, redirections and the arguments of commands that write are read; one that "
-        "names the root and cannot be read is told, not denied. Reading is free."
+        "names the root and cannot be parsed is warned about, not denied. Reading is free."
     ),
     rules.LOOP: (
         "The same tool with the same arguments, among the last {window} calls of a conversation: "
-        "a word at {limits.loop_warn}, denied from {limits.loop_deny} on. Every call counts, "
-        "denied ones too; the order of keys in the arguments does not matter. The count starts "
-        "anew when the call brings another result, when an edit tool changes a file, and with a "
-        "prompt or another task."
+        "a warning at {limits.loop_warn}, denied from {limits.loop_deny} on. Every call counts, "
+        "denied ones too; the order of keys in the arguments does not matter. The count is reset "
+        "when the call brings another result, when an edit tool changes a file, and by a prompt or "
+        "another task."
     ),
     rules.ALTERNATION: (
-        "Two calls that take turns and are over 80 % of the latest calls of a conversation: a word "
-        "at {limits.alternation_warn}, denied from {limits.alternation_deny} on. What starts the "
-        "count of a loop anew ends this one too."
+        "Two calls that alternate and are over 80 % of the latest calls of a conversation: a "
+        "warning at {limits.alternation_warn}, denied from {limits.alternation_deny} on. What "
+        "resets the count of a loop resets this count too."
     ),
     rules.POLLING: (
         "A tool that `guard_polls` names is denied after {limits.empty_polls} "
@@ -57,7 +57,7 @@ def reason(verdict: Verdict, tool: str, task: str) -> str:
     if verdict.rule == rules.CANCELLED:
         return (
             f"{cancelled(verdict, task)}Stop here, call no more tools, and say how far you got. "
-            "The user can take it back."
+            "The user can reopen it."
         )
     if verdict.rule == rules.SHARED_DISK:
         said = f"Denied by the hivepipe guard, rule {verdict.rule}: {printable(verdict.subject)}."

@@ -79,7 +79,7 @@ def read(path: str) -> str | None:
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror}") from None
     if not stat.S_ISREG(status.st_mode):
-        raise SettingsError(f"{path} is no regular file")
+        raise SettingsError(f"{path} is not a regular file")
     if not os.access(target, os.W_OK):
         raise SettingsError(f"{path} is read-only")
     try:

@@ -204,7 +204,7 @@ def _exclusion(settings: str) -> edits.Edit | None:
 
 def _refuse_home_folder(here: str) -> None:
     if here in ("/", real_path(user_folder() or "/")):
-        raise SettingsError(f"{here} is no project; for all projects: hivepipe init --user")
+        raise SettingsError(f"{here} is not a project; for all projects: hivepipe init --user")
 
 
 def _refuse_link_outside(path: str, here: str) -> None:

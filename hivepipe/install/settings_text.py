@@ -82,7 +82,7 @@ def _hooks(text: str) -> dict[str, list[Any]]:
         raise SettingsError("holds no JSON object")
     hooks = settings.get("hooks", {})
     if not isinstance(hooks, dict):
-        raise SettingsError('has "hooks" that are no object')
+        raise SettingsError('has "hooks" that are not an object')
     for event, groups in hooks.items():
         if not isinstance(groups, list):
             raise SettingsError(f'has hooks of "{event}" that are no list')

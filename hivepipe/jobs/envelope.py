@@ -87,7 +87,7 @@ def _depth(value: object, limit: int = DEEPEST + 1) -> int:
 def _upgraded(value: dict[str, Any]) -> dict[str, Any]:
     version = value.get("v")
     if not isinstance(version, int):
-        raise BadEnvelopeError("its version is no number")
+        raise BadEnvelopeError("its version is not a number")
     if version > ENVELOPE_VERSION:
         raise NewerEnvelopeError(version)
     while version != ENVELOPE_VERSION:

@@ -78,7 +78,7 @@ def read_tick(tick: Envelope) -> Tick:
     name, operation, slot = (tick.payload.get(key) for key in Tick._fields)
     is_known = operation in PRIORITIES or operation in ARGS
     if not (isinstance(name, str) and _NAME.fullmatch(name) and is_known):
-        raise BadEnvelopeError("the tick names nothing that runs by the clock")
+        raise BadEnvelopeError("the tick names no periodic task")
     if type(slot) is not int or slot < 0:
         raise BadEnvelopeError("the tick has no slot")
     return Tick(name, str(operation), slot)

@@ -282,7 +282,7 @@ def _read_manifest(path: Path, source: Path) -> dict[str, Any]:
         if not all(_is_ours(name) for name in names):
             raise ValueError
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise BackupError(f"{source} is no backup of hivepipe's") from None
+        raise BackupError(f"{source} is not a backup of hivepipe") from None
     return dict(found)
 
 

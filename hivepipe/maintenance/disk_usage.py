@@ -45,7 +45,7 @@ def stores(place: Place) -> list[Store]:
         ),
         _store(
             "memory",
-            "the index of memory files, and what prompts are told of them; can be deleted",
+            "the index of memory files, and the texts for prompts; can be deleted",
             [
                 memory.index_path(place.home),
                 *_beside(memory.index_path(place.home)),

@@ -215,7 +215,7 @@ class Forgetting:
         if has_skills:
             if not dry_run:
                 SkillExports(self._place.home).write()
-            yield Gone("skill exports, written anew", 2, "file")
+            yield Gone("skill exports, rewritten", 2, "file")
         if not dry_run:
             BriefingFiles(self._place.home).write(self._db.path)
 

@@ -78,7 +78,7 @@ def _carry_out(plan: Plan) -> Result:
     except HivepipeError as error:
         raise MigrationError(
             f"{error}. hivepipe is not installed, and the old hooks are out of the settings. Put "
-            "this right, then run `hivepipe migrate` again: it goes on from here. Or run "
+            "this right, then run `hivepipe migrate` again: it continues from here. Or run "
             "`hivepipe uninstall --purge`, which gives the old home and the old hooks back"
         ) from error
     rows = _import(plan, record)
@@ -154,7 +154,7 @@ def _refuse_processes(plan: Plan) -> None:
     if found:
         said = "; ".join(f"{each.text} (pid {each.pid})" for each in found)
         raise MigrationError(
-            f"still at work: {said}. End it, then run `hivepipe migrate` again: it goes on from "
+            f"still at work: {said}. End it, then run `hivepipe migrate` again: it continues from "
             "here. An old queue worker ends by itself five minutes after its last entry"
         )
 

@@ -76,7 +76,7 @@ def alone() -> Iterator[None]:
         with locked_folder(folder, WAIT_SECS):
             yield
     except LockHeldError as error:
-        raise MigrationError("another `hivepipe migrate` is at work: wait for its end") from error
+        raise MigrationError("another `hivepipe migrate` is running: wait for its end") from error
 
 
 def read(project: str) -> Record | None:

@@ -71,7 +71,9 @@ def _trouble(stack: Stack, alive: bool, is_supervised: bool) -> str | None:
     if not alive and is_supervised:
         return supervisor.redis_trouble(stack) or None
     if not is_supervised and supervisor.is_cut_off(stack):
-        return "the supervisor runs but its socket is gone: the stack is restarted within a minute"
+        return (
+            "the supervisor runs but its socket is missing: the stack is restarted within a minute"
+        )
     return None
 
 

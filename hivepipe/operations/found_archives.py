@@ -86,7 +86,10 @@ def not_taken_in(home: str) -> Iterator[tuple[str, list[str]]]:
         stamp = _stamp(os.lstat(f"{folder}/{path}"))
         before = known.get(f"{folder}/{path}")
         if before is None:
-            yield path, ["not hivepipe's, and not taken in: `hivepipe archive sweep` says why"]
+            yield (
+                path,
+                ["not written by hivepipe, and not imported: see `hivepipe archive sweep`"],
+            )
         elif before != stamp:
             yield path, ["not hivepipe's, and changed since it was taken in"]
 
@@ -115,7 +118,7 @@ def _take_in(home: str, archives: Archives, desk: Desk, folder: str, path: str) 
     with _opened(folder, path) as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
-            return Row(whole, ARCHIVE, REFUSED, "it is no file")
+            return Row(whole, ARCHIVE, REFUSED, "it is not a file")
         if not status.st_size:
             return Row(whole, ARCHIVE, REFUSED, "it is empty")
         known = {each.path: each for each in archives.manifest.found(ARCHIVE)}
@@ -200,8 +203,8 @@ def _meta(folder: str, path: str) -> tuple[Meta, str]:
     try:
         meta = orjson.loads(data)
     except ValueError:
-        return {}, "its metadata are no JSON"
-    return (meta, "") if isinstance(meta, dict) else ({}, "its metadata are no object")
+        return {}, "its metadata are not JSON"
+    return (meta, "") if isinstance(meta, dict) else ({}, "its metadata are not an object")
 
 
 def _source(whole: str, path: str, meta: Meta, lines: IO[bytes]) -> Source:

@@ -73,7 +73,7 @@ def _take_in(home: str, manifest: Manifest, folder: Folder, name: str) -> Iterat
     path = f"{folder.path}/{name}"
     data = _data_of(folder, name)
     if data is None:
-        yield Row(path, name, REFUSED, "it is no file, or larger than 64 MB")
+        yield Row(path, name, REFUSED, "it is not a file, or larger than 64 MB")
     elif manifest.wrote(name, data):  # an export of ours from another place
         yield Row(path, name, KNOWN, "hivepipe wrote it")
     elif name != USAGE:
@@ -140,7 +140,7 @@ class _Skill(NamedTuple):
 def _skill(name: str, entry: Any) -> _Skill | str:
     """Parse one skill; return an error text if it is not valid."""
     if not isinstance(entry, dict):
-        return "it is no object"
+        return "it is not an object"
     name = clean(name)[:CAP_NAME]
     uses = [use for each in _list(entry, "invocations") if (use := _use(name, each))]
     count = entry.get("count", len(uses))

@@ -34,7 +34,7 @@ def replace(
     is_there = path.exists() or path.is_symlink()
     before = read_regular(str(path))
     if is_there and before is None:
-        return "it is no plain file"
+        return "it is not a plain file"
     if before == text.encode():
         return ""
     if is_tracked(path):

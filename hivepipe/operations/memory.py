@@ -112,9 +112,7 @@ def _files_in(folder: str) -> Iterator[tuple[str, tuple[int, int]]]:
                 continue
             count += 1
             if count > MOST_FILES:
-                logger.warning(
-                    "%s has more than %d files: the rest is left out", folder, MOST_FILES
-                )
+                logger.warning("%s has more than %d files: the rest is ignored", folder, MOST_FILES)
                 return
             if stat.S_ISREG(status.st_mode):
                 yield path, (status.st_size, status.st_mtime_ns)

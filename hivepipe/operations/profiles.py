@@ -25,7 +25,7 @@ from hivepipe.operations.families.profiles import EnterProfile, SyncIdentity
 from hivepipe.times import now
 
 LEAST_CHARS = 100
-_UNTRUSTED = "it lies in a work tree, and nobody said `hivepipe trust` to it as it is"
+_UNTRUSTED = "it is in a work tree, and this version is not trusted by `hivepipe trust`"
 SOURCES = ("self_edit", "session_sync", "lead", "cli")
 
 logger = logging.getLogger("hivepipe.profiles")
@@ -44,7 +44,7 @@ def sync_identity(db: Database, job: Origin, args: SyncIdentity) -> None:
         raise BadEnvelopeError("not an identity file, or of an unknown source")
     data = read_regular(f"{locate('.').home}/identity/{args.snapshot}")
     if data is None:
-        logger.warning("%s of %s: its copy is gone", name, profile)
+        logger.warning("%s of %s: its copy is missing", name, profile)
         return
     profiles.add_profile(db, profile, job.time)
     folder, digest = args.folder, digest_of(data)
@@ -93,7 +93,7 @@ def trouble_of(data: bytes) -> str:
         return "it is not UTF-8"
     characters = len(text.strip())
     if "\0" in text:
-        return "it is no text"
+        return "it is not a text"
     return f"{characters} characters, at least {LEAST_CHARS}" if characters < LEAST_CHARS else ""
 
 

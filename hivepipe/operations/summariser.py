@@ -101,10 +101,10 @@ class Summariser:
         if not is_enabled(self._home):
             raise SummaryError(OFF)
         if switched_off("HIVEPIPE_USE_QUEUE") and not self._is_asked:
-            raise SummaryError("without the queue nobody can wait for an answer")
+            raise SummaryError("no queue: hivepipe does not wait for a language model")
         excerpt = material.excerpt
         if excerpt.messages < FEWEST_MESSAGES or len(excerpt.text.encode()) < FEWEST_BYTES:
-            raise SummaryError("too short to ask anybody about")
+            raise SummaryError("too short for a language model")
 
     def offer(self) -> Offer:
         """Return the provider to ask; SummaryError gives the reason if there is none."""

@@ -23,7 +23,7 @@ from hivepipe.redact import redact_text
 from hivepipe.times import now
 
 _CLOSE_IDS = 3
-_OR_UNKNOWN = " (if it was given to a session that has not been heard of yet, add --unknown)"
+_OR_UNKNOWN = " (for a session without recorded events yet, add --unknown)"
 FORM_OF_IDS = "up to 128 letters, digits, '.', '_', '-'"
 
 

@@ -78,7 +78,7 @@ def _note_said(db: Database, job: Origin, said: dict[str, Any]) -> None:
                     Tokens(*map(int, tokens)),
                 )
     except (KeyError, TypeError, ValueError) as error:
-        raise BadEnvelopeError(f"not what a transcript says: {error!r}") from error
+        raise BadEnvelopeError(f"not the data of a transcript: {error!r}") from error
 
 
 def _packed(each: Usage) -> dict[str, object]:

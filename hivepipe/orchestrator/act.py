@@ -96,7 +96,7 @@ def _spent_today(home: str) -> float:
             unknown = int(_UNKNOWN_USD * MICRO)
             return store.spent_since(db, midnight, unknown) / float(MICRO)
     except StoreError as error:
-        raise HiveError(f"nobody knows what was spent today: {error}") from None
+        raise HiveError(f"the spending of today is unknown: {error}") from None
 
 
 def go_on(orchestrator: Orchestrator, standing: Standing, policy: Policy) -> str:

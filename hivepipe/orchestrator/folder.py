@@ -144,7 +144,7 @@ def find(start: str, home: str) -> Hive:
             if str(root) in known(home):
                 return Hive(root, home).ready()
             raise HiveError(f"{root} was not made here: `hivepipe hive init --adopt` takes it over")
-    raise HiveError("there is no .hive here, nor in a folder above: run `hivepipe hive init`")
+    raise HiveError("there is no .hive here or in a folder above: run `hivepipe hive init`")
 
 
 def at_work(home: str) -> list[Worker]:

@@ -111,7 +111,7 @@ class Orchestrator:
         """Answer a worker's question; HiveError: it asked none, or it has no such option."""
         standing = stand(worker, hive_stale_secs(), Signs(self.hive.home, [worker]))
         if standing.state != "need_input":
-            raise HiveError(f"{worker.id} asks nothing: it stands at {standing.state}")
+            raise HiveError(f"{worker.id} has no open question: its state is {standing.state}")
         if option:
             options = standing.status.texts("options")
             if not 0 < option <= len(options):
@@ -322,4 +322,4 @@ def _uuid(text: str) -> str:
     try:
         return str(uuid.UUID(text))
     except ValueError:
-        raise HiveError(f"{text!r} is no UUID, as a session's id must be") from None
+        raise HiveError(f"{text!r} is not a UUID, as a session's id must be") from None

@@ -62,7 +62,7 @@ def _refuse_our_own(folder: str) -> None:
     for held in (state_folder(), data_folder(), user_config_folder()):
         if f"{real_path(held)}/".startswith(f"{folder.rstrip('/')}/"):
             raise HiveError(
-                f"{folder} holds {held}, which says what workers may do: name a folder within it"
+                f"{folder} holds {held}, which sets what workers may do: name a folder within it"
             )
 
 

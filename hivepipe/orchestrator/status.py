@@ -101,7 +101,7 @@ def parse(data: bytes, changed_ns: int = 0) -> Status:
     except (ValueError, RecursionError):
         return _of_half(text, changed_ns, digest)
     if not isinstance(found, dict):
-        return Status("", {}, ("status.json is no JSON object",), changed_ns, digest)
+        return Status("", {}, ("status.json is not a JSON object",), changed_ns, digest)
     word = _word(found.get("status"))
     return Status(word, found, tuple(_problems(word, found)), changed_ns, digest)
 

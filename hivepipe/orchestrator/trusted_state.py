@@ -158,7 +158,7 @@ def _doubt(state: Path, id: str) -> list[str]:
     found["flags"] = list(may_have)
     write_small(str(card), json.dumps(found, indent=2) + "\n")
     why = "had other rights than you chose, in a file that it could write"
-    return [f"{id} {why}: it goes on with those that you chose"]
+    return [f"{id} {why}: it keeps those that you chose"]
 
 
 def _flags_of_the_user() -> tuple[str, ...]:

@@ -55,7 +55,7 @@ def stand(worker: Worker, stale_secs: float, signs: Signs) -> Standing:
         return Standing(worker, state, note, status, run, heard_ns, True, stranger)
     state, note = _state(status, run, lives, is_silent)
     if lives and run and not worker.folder.is_dir():
-        state, note = "error", f"its folder was removed, its process {run.pid} goes on"
+        state, note = "error", f"its folder was removed, its process {run.pid} still runs"
     if lives is False and state not in _NOT_CANCELLED and signs.is_cancelled(worker):
         state, note = "cancelled", signs.cancelled_because(worker)
     return Standing(worker, state, note, status, run, heard_ns, lives)
@@ -102,7 +102,7 @@ def _of_stranger(status: Status, run: Run | None, is_silent: bool, pid: int) -> 
     word = "" if run and _is_answered(status, run) else status.word
     if word not in ("", "working"):
         return word, _words(status)
-    by = f"process {pid}, started elsewhere"
+    by = f"process {pid}, not started by hivepipe"
     said = _words(status) if word or status.problems else ""
     return ("stale" if is_silent else "working"), "; ".join(filter(None, (said, by)))
 
@@ -112,7 +112,9 @@ def _of_other(status: Status) -> tuple[str, str]:
     if not status.word:
         return "unknown", _words(status) or "No status yet"
     if status.word == "working":
-        return "unknown", "; ".join(filter(None, (_words(status), "no process of it is seen here")))
+        return "unknown", "; ".join(
+            filter(None, (_words(status), "none of its processes runs here"))
+        )
     return status.word, _words(status)
 
 
@@ -121,7 +123,7 @@ def _of_living(status: Status, run: Run, word: str, is_silent: bool) -> tuple[st
         return "parking", "writes down what it learned"
     if word in ("", "working"):
         said = _words(status) if word or status.problems else ""
-        return ("stale", "silent, its process lives") if is_silent else ("working", said)
+        return ("stale", "silent, its process runs") if is_silent else ("working", said)
     return word, _words(status)
 
 
@@ -135,7 +137,7 @@ def ending(run: Run) -> str:
     if run.trouble:
         return run.trouble
     if run.is_lost or not run.has_ended:
-        return "its process is gone, and nobody saw how"
+        return "its process ended unobserved"
     how = f"ended with exit code {run.exit_code}"
     if run.exit_code is not None and run.exit_code < 0:
         how = f"was killed by signal {-run.exit_code}"

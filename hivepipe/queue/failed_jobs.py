@@ -171,7 +171,7 @@ def _job(id: bytes, queue: str, fields: Any, results: Any) -> FailedJob:
 def _opened(data: bytes | None) -> tuple[Envelope | None, dict[str, Any] | None, str]:
     """Return the envelope, its redacted payload and ""; or None, None and the error."""
     if data is None:
-        return None, None, "the job's data is gone"
+        return None, None, "the job's data is missing"
     try:
         text = envelope_text(data)
         envelope = read_envelope(text)

@@ -155,7 +155,7 @@ class Housekeeper:
         """Bring back lost jobs, and clean up after workers and hooks that were killed."""
         drop_superseded(self._connection)
         for name, reason in drop_dead(self._connection):
-            logger.warning("worker %s died without a word: %s", name, reason)
+            logger.warning("worker %s died without unregistering: %s", name, reason)
         redact_failed_jobs(self._connection, not self._is_our_server)
         count_executed(self._connection)
         brought_back = reconcile(self._connection, not self._is_our_server)

@@ -59,7 +59,7 @@ def envelope_text(data: bytes) -> str:
     except BadEnvelopeError:
         raise
     except Exception as error:  # noqa: BLE001  a pickle can raise any exception
-        raise BadEnvelopeError(f"the data is no pickle: {type(error).__name__}") from None
+        raise BadEnvelopeError(f"the data is not a pickle: {type(error).__name__}") from None
     match value:
         case (str(function), None, (str(text),), dict(keywords)) if not keywords:
             if function != FUNCTION:

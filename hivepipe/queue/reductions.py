@@ -3,14 +3,14 @@
 from typing import NamedTuple
 
 _LATE = (
-    "`rq worker` executes the jobs one at a time, in place of hivepipe's writer: the scheduler's "
-    "jobs try failed jobs again, store events that wait on disk and activity (within 15 s), bring "
-    "back jobs of killed workers (35 s) and write briefings (65 s)"
+    "`rq worker` executes the jobs one at a time, in place of hivepipe's writer: periodic jobs "
+    "retry failed jobs, store spooled events and activity (within 15 s), requeue jobs of killed "
+    "workers (35 s) and write briefings (65 s)"
 )
 _NEVER = (
-    "`rq worker` executes the jobs one at a time, and no scheduler runs: failed jobs are not tried "
-    "again (but by `rq worker --with-scheduler`), events that wait on disk stay there, jobs of "
-    "killed workers stay lost, activity, briefings and skill-usage.json are not written; start "
+    "`rq worker` executes the jobs one at a time, and no scheduler runs: failed jobs are not "
+    "retried (except by `rq worker --with-scheduler`), spooled events stay on disk, jobs of killed "
+    "workers are not requeued, activity, briefings and skill-usage.json are not written; start "
     "workers/scheduler.py"
 )
 _NO_CLOCK = (
@@ -18,12 +18,12 @@ _NO_CLOCK = (
     "pruned or swept, and no alert is raised; start workers/scheduler.py"
 )
 _SLOW = (
-    "no slow worker runs: `rq worker` archives transcripts and indexes memory itself, other jobs "
-    "wait meanwhile, and a job that takes longer than 60 s fails"
+    "no slow worker runs: `rq worker` archives transcripts and indexes memory itself, which delays "
+    "other jobs, and a job that takes longer than 60 s fails"
 )
 _LLM = (
-    "no llm worker runs: `rq worker` asks for summaries itself, and other jobs wait meanwhile; "
-    "a job that takes longer than 60 s fails"
+    "no llm worker runs: `rq worker` requests summaries itself, which delays other jobs; a job "
+    "that takes longer than 60 s fails"
 )
 
 

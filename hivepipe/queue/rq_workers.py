@@ -154,9 +154,9 @@ def drop_dead(connection: Redis) -> list[tuple[str, str]]:
     dead = []
     for worker in rq_workers(connection):
         if worker.heartbeat_secs is None:
-            reason = "nothing was heard for long"
+            reason = "no heartbeat for long"
         elif worker.is_gone:
-            reason = f"process {worker.pid} is gone"
+            reason = f"process {worker.pid} has ended"
         else:
             continue
         connection.eval(_DROP, 0, f"{_PREFIX}{worker.name}", *(worker.queues or ALL_QUEUES))

@@ -58,12 +58,12 @@ def conversation(home: str, start: str, around: int | None = None) -> Conversati
 def _key(home: str, archives: Archives, start: str) -> str:
     entries = archives.index.entries()
     if not entries:
-        raise ArchiveError("nothing is archived yet: `hivepipe archive sweep` takes transcripts in")
+        raise ArchiveError("nothing is archived yet: `hivepipe archive sweep` archives transcripts")
     with suppress(ArchiveError):
         return archives.find(start)[0]
     session = session_named(home, start)
     if session not in entries:
-        raise ArchiveError(f"nothing is archived of session {session}")
+        raise ArchiveError(f"session {session} has no archive")
     return session
 
 
@@ -97,7 +97,7 @@ class _Reader:
             found = found or is_hit
             pieces = [each for each in self._pieces(line, at, 0) if each.kind != AGENT]
             if is_hit and not pieces:
-                pieces = [Piece(NOTE, "this line is no part of the conversation", "", at)]
+                pieces = [Piece(NOTE, "this line is not part of the conversation", "", at)]
             for piece in pieces:
                 if is_hit:
                     yield from before

@@ -178,7 +178,7 @@ def runtime_for(home: str) -> str:
     for path in (os.path.dirname(folder), folder):
         make_private(path)
         if not is_private_folder(path):
-            raise StackError(f"{path} must be a folder of yours that nobody else can enter (0700)")
+            raise StackError(f"{path} must be a folder that only you can enter (0700)")
     if len(os.fsencode(f"{folder}/supervisor.sock")) > LONGEST_SOCKET_BYTES:
         raise StackError(f"{folder} is too long for a socket: set a shorter XDG_RUNTIME_DIR")
     return folder

@@ -39,7 +39,7 @@ def lone_redis(stack: Stack) -> Iterator[str]:
     with locked_folder(stack.home, TURN_SECS):
         make_private(stack.folder)
         if not is_private_folder(stack.folder):
-            raise StackError(f"{stack.folder} must be a folder of yours that nobody else can enter")
+            raise StackError(f"{stack.folder} must be a folder that only you can enter")
         locks = [take_lock(path, 2.0) for path in (stack.lock("redis"), stack.data_lock)]
         core_dumps.leave_none()
         try:

@@ -45,7 +45,7 @@ def find_server() -> str:
         if found and _is_recent(found):
             return found
         raise NoRedisServerError(
-            f"redis_server = {configured} in config.toml is no Redis or Valkey of 6.2 or later"
+            f"redis_server = {configured} in config.toml is not Redis or Valkey 6.2 or later"
         )
     for candidate in (*map(find_program, _NAMES), _packaged()):
         if candidate and _is_recent(candidate):

@@ -183,7 +183,7 @@ def _refuse_users_folder(home: str) -> None:
     """Raise RegistrationError for a home that holds the user's folder: a purge deletes the home."""
     user = real_path(user_folder() or "/")
     if f"{user}/".startswith(f"{home.rstrip('/')}/"):
-        raise RegistrationError(f"{home} holds all of yours: a home is a folder of its own")
+        raise RegistrationError(f"{home} holds all of your files: name a folder of its own")
 
 
 def _keep_out_of_git(project: str, manifest: Manifest) -> None:

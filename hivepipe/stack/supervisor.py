@@ -80,7 +80,7 @@ def start(stack: Stack) -> None:
         if time.monotonic() > deadline:
             raise StackError(
                 f"not ready after {READY_SECS} s: {missing(stack)}; "
-                "the stack goes on trying until `hivepipe down`"
+                "the stack keeps trying until `hivepipe down`"
             )
         time.sleep(RETRY_SECS)
 
@@ -144,7 +144,8 @@ def missing(stack: Stack) -> str:
         return redis_trouble(stack) or "Redis does not answer"
     absent = _unregistered(stack)
     if absent:
-        return f"no word of {', '.join(absent)} in Redis (`hivepipe logs {absent[0]}` may say why)"
+        names = ", ".join(absent)
+        return f"no heartbeat of {names} in Redis (`hivepipe logs {absent[0]}` may say why)"
     return ""
 
 
@@ -155,7 +156,7 @@ def redis_trouble(stack: Stack) -> str:
     state = {entry["name"]: entry["statename"] for entry in processes(stack)}.get("redis", "")
     if not listens(stack.socket):
         if state == "RUNNING":
-            return "Redis runs but its socket is gone: it is restarted within 20 s"
+            return "Redis runs but its socket is missing: it is restarted within 20 s"
         return "Redis does not stay up (`hivepipe logs redis` says why)" if state else ""
     said = ping(stack.socket)
     if said.startswith(b"-LOADING"):
@@ -210,7 +211,7 @@ def _refuse_what_leads_elsewhere(home: Path) -> None:
         path for path in files if path.is_symlink() or (path.exists() and not path.is_file())
     ]
     if logs.is_symlink() or strange:
-        raise StackError(f"{[logs, *strange][-1]} is no plain file or folder: remove it")
+        raise StackError(f"{[logs, *strange][-1]} is not a plain file or folder: remove it")
 
 
 def _call(stack: Stack, method: str) -> Any:

@@ -28,7 +28,7 @@ def main() -> None:
         program = find_program("claude")
         if program:
             become_claude(program, request)
-        reason = "there is no `claude` on PATH"
+        reason = "`claude` is not on PATH"
         said = {"requests": 0, "failure": "refused", "reason": reason}
     else:
         from hivepipe.summaries.over_http import ask_over_http  # noqa: PLC0415  claude needs none of it

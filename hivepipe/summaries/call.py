@@ -113,7 +113,7 @@ def ask(
 
 _SAID = {
     "timeout": "no answer in time; the process was killed",
-    "stopped": "told to stop in the middle; the process was killed",
+    "stopped": "stopped during the request; the process was killed",
     "too large": "the answer is longer than any summary; the process was killed",
 }
 
@@ -175,7 +175,7 @@ def _read(output: bytes, offer: Offer, question: Question, granted: int) -> Repl
             raise ValueError
     except (ValueError, RecursionError):
         nothing = Used(granted, None, None, granted)
-        return Reply(None, nothing, "broken", "the process that asks ended without a word")
+        return Reply(None, nothing, "broken", "the process of the request ended without a result")
     if offer.provider.kind == "claude":
         return _reply_of_claude(said, question)
     return _reply_of(said, question)

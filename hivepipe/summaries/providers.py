@@ -125,7 +125,9 @@ def find_offer(*, with_environment: bool = True) -> Offer | None:
             secret = (environment(name) or "").strip() if with_environment else ""
             if secret:
                 offer = _offer(provider, said, name, "environment", secret)
-                trouble = "" if is_key(secret) else f"{name} is no key: one line of ASCII, please"
+                trouble = (
+                    "" if is_key(secret) else f"{name} is not a key: a key is one line of ASCII"
+                )
                 return replace(offer, trouble=trouble or offer.trouble)
             if name in kept:
                 return _offer(provider, said, name, str(credentials_path()), kept[name])
@@ -211,7 +213,9 @@ def write_credential(name: str, secret: str | None, *, by_command: bool = False)
     Other lines of the file, such as comments, stay. CredentialsError gives the reason of a failure.
     """
     if name not in (SETTABLE if by_command else KEPT):
-        raise CredentialsError(f"{name} is none of {', '.join(SETTABLE if by_command else KEPT)}")
+        raise CredentialsError(
+            f"{name} is not one of {', '.join(SETTABLE if by_command else KEPT)}"
+        )
     if secret is not None and not is_key(secret):
         raise CredentialsError(f"what was given cannot be {name}: one line of ASCII, please")
     before = _lines()

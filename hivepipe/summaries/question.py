@@ -111,7 +111,7 @@ def read_answer(said: object, names: tuple[str, ...] = ()) -> Answer:
     Ratings of memories that were not in the question are dropped.
     """
     if not isinstance(said, dict):
-        raise AnswerError("the answer is no object")
+        raise AnswerError("the answer is not an object")
     summary = said.get("summary")
     if not isinstance(summary, str) or not summary.strip():
         raise AnswerError("`summary` must be a text")

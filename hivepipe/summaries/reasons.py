@@ -10,7 +10,7 @@ _SENTENCES = {
     "auth": "the key was not accepted",
     "rate limit": "too many requests were made",
     "refused": "the provider refused the request",
-    "timeout": "no answer came in time",
+    "timeout": "no answer within the time limit",
     "unreachable": "the server could not be reached",
     "cut off": "the connection ended before the answer was complete",
     "server": "the provider had an error",

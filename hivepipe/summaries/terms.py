@@ -43,7 +43,7 @@ def trouble() -> str:
         ("llm_daily_usd", variable("HIVEPIPE_LLM_DAILY_USD")),
     ):
         if text and _number(text) is None:
-            return f"{name} is no number: `hivepipe config`"
+            return f"{name} is not a number: `hivepipe config`"
     return ""
 
 

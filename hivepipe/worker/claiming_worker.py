@@ -208,7 +208,7 @@ class ClaimingWorker(SimpleWorker):
             self._before_leaving()
             self.teardown()  # type: ignore[no-untyped-call]
         except redis.RedisError as error:
-            logger.warning("left without a word to Redis: %s", error)
+            logger.warning("could not unregister from Redis: %s", error)
 
     def _recover_if_due(self) -> None:
         """Put back claimed jobs that are not being executed; during this call none is.
@@ -221,7 +221,7 @@ class ClaimingWorker(SimpleWorker):
         self._blamed = ""
         self._box.record("")
         if recovered:
-            logger.warning("took back %d jobs that nobody was executing", recovered)
+            logger.warning("requeued %d jobs that no worker was executing", recovered)
         self._recovered_at = time.monotonic()
 
     def _loop(self, burst: bool) -> None:
@@ -305,14 +305,14 @@ class ClaimingWorker(SimpleWorker):
             self._beat_at = now
             self._on_heartbeat()
             if installed() != self._version:
-                logger.warning("hivepipe was upgraded: leaving, to be started anew")
+                logger.warning("hivepipe was upgraded: exiting to be restarted")
                 self._stop_requested = True
 
     def _replace_supervisor(self) -> None:
         """Start the stack again if its supervisor was killed: no process would be restarted."""
         place = locate(".")
         if os.path.exists(Stack.of(place).supervisor_socket):
-            self._say_once_a_minute("supervisor", "the supervisor is gone: starting the stack anew")
+            self._say_once_a_minute("supervisor", "the supervisor has ended: restarting the stack")
             try:
                 start_stack(place)
             except OSError as error:  # this worker would not be restarted, either

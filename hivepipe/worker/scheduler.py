@@ -217,4 +217,4 @@ class TickScheduler(Scheduler):  # type: ignore[misc]
             self.remove_lock()
             self.register_death()
         except RedisError as error:
-            logger.warning("left without a word to Redis: %s", error)
+            logger.warning("could not unregister from Redis: %s", error)

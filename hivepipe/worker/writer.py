@@ -130,12 +130,12 @@ class Writer(ClaimingWorker):
             self._say_once_a_minute("idle", str(error))
             return
         if idle_secs >= settings.idle_secs() and leave(self._stack):
-            logger.info("nothing to do for %.0f s: the stack leaves", idle_secs)
+            logger.info("no work for %.0f s: shutting the stack down", idle_secs)
             self._stop_requested = True
 
     def _on_heartbeat(self) -> None:
         if not kernel.touch(self._home):
-            logger.error("another machine or container uses this home by now: the stack leaves")
+            logger.error("another machine or container uses this home now: shutting the stack down")
             self._stop_requested = ask_to_shut_down(self._stack)
         if self._stack.url:
             other_redis.say_again(self.connection, self._home)

@@ -164,7 +164,7 @@ def test_nothing_starts_where_a_file_leads_elsewhere(private_home: Home, what: s
         check=False,
     )
     assert done.returncode == 1
-    assert f"{path} is no plain file or folder" in done.stderr
+    assert f"{path} is not a plain file or folder" in done.stderr
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o277, 0o777])

@@ -125,7 +125,7 @@ def test_the_stack_mends_itself_and_nothing_is_lost(
         old = sandbox.pid("redis" if fault.__name__.startswith("redis") else "supervisord")
         fault(folder)
         said = str(sandbox.report()["trouble"])
-        assert "socket is gone" in said or not lives(old)
+        assert "socket is missing" in said or not lives(old)
         fire_some(sandbox, fired)
         eventually(lambda old=old: not lives(old))  # type: ignore[misc]
         eventually(lambda: is_whole(sandbox))

@@ -382,4 +382,4 @@ def test_a_tick_that_names_nothing_of_ours_is_a_dead_letter(bench: Bench, writer
     bench.writers.append(writer)
     writer.start()
     until(lambda: bench.dead(), "not buried")
-    assert "names nothing that runs by the clock" in bench.dead()["tick-quick"]
+    assert "names no periodic task" in bench.dead()["tick-quick"]

@@ -199,7 +199,7 @@ def test_an_upgrade_while_jobs_wait(bench: Bench, stack: Release) -> None:
     check(bench, EVENTS)
     assert bench.home.rows("SELECT note FROM sessions")
     log = (bench.home.path / "logs" / "writer.log").read_text()
-    assert "hivepipe was upgraded: leaving" in log
+    assert "hivepipe was upgraded: exiting" in log
     assert len(list((bench.home.database.parent / "backups").iterdir())) == 1
     bench.command("status")
 

@@ -234,7 +234,7 @@ def test_updates_without_effect_are_counted_against_all_of_their_kind(
     with closing(sqlite3.connect(stack.database, timeout=10)) as db, db:
         db.execute("INSERT INTO counters VALUES ('zero_rows:update_checkpoint', 5)")
     (alert,) = json.loads(status(stack, "--json").stdout)["alerts"]
-    assert alert["text"] == "changed nothing within 15 min: 5 of 100 update_checkpoint"
+    assert alert["text"] == "no-op updates within 15 min: 5 of 100 update_checkpoint"
 
 
 def test_summaries_near_their_cap_are_told_of(
@@ -267,7 +267,7 @@ def test_a_worker_that_was_killed_is_taken_out_when_its_successor_works(
     assert second.pid == writer.pid
     assert second.is_alive
     log = (private_home.root / f"writer{private_home.path.name}.log").read_text()
-    assert f"worker {first.name} died without a word: process {first.pid} is gone" in log
+    assert f"worker {first.name} died without unregistering: process {first.pid} is gone" in log
     assert not client.exists(f"rq:worker:{first.name}")
     assert client.smembers("rq:workers:high") == {f"rq:worker:{second.name}".encode()}
 

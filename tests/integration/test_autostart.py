@@ -291,7 +291,7 @@ def test_a_stack_that_a_hook_started_leaves_when_nobody_needs_it(resting: Restin
     end_session(resting)
     eventually(lambda: resting.sandbox.processes() == {})
     assert "hook" not in resting.sandbox.run("logs", "writer", "-n", "0")
-    assert "the stack leaves" in (resting.sandbox.home / "logs" / "writer.log").read_text()
+    assert "shutting the stack down" in (resting.sandbox.home / "logs" / "writer.log").read_text()
     (entry,) = json.loads(resting.sandbox.run("stacks", "--json"))["stacks"]
     assert entry["state"] == "resting"
     for file in resting.sandbox.run_folder.rglob("starting"):

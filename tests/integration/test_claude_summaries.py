@@ -184,6 +184,6 @@ def test_without_claude_there_is_a_reason(scene: Scene, claude: Claude) -> None:
     row = scene.until_summary(SESSION)
     assert (row["kind"], row["reason"]) == (
         "plain",
-        "claude: refused: there is no `claude` on PATH",
+        "claude: refused: `claude` is not on PATH",
     )
     assert scene.spent()["today"]["calls"] == 0

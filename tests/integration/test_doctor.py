@@ -93,7 +93,7 @@ def test_a_healthy_installation_has_nothing_wrong_with_or_without_a_stack(health
 
 def test_a_person_reads_the_failure_and_the_command(user: User) -> None:
     lines = user.hivepipe("doctor", expect=1).splitlines()
-    at = lines.index("WRONG Claude Code is not told of any hook here")
+    at = lines.index("WRONG no hook is registered with Claude Code here")
     assert lines[at + 1] == "      repair: hivepipe init"
 
 
@@ -101,7 +101,7 @@ def test_lost_hooks_of_all_projects_come_back_by_the_same_option(user: User) -> 
     user.hivepipe("init", "--user")
     (user.home / ".claude" / "settings.json").write_text("{}")
     lines = user.hivepipe("doctor", expect=1).splitlines()
-    at = lines.index("WRONG Claude Code is not told of any hook here")
+    at = lines.index("WRONG no hook is registered with Claude Code here")
     assert lines[at + 1] == "      repair: hivepipe init --user"
 
 
@@ -473,7 +473,7 @@ def test_errors_of_hooks_are_shown(healthy: User) -> None:
 def test_files_of_somebody_else_are_named(healthy: User) -> None:
     (home(healthy) / "spool").mkdir(mode=0o700)
     finding = examined(healthy)["owner"]
-    assert "spool belongs to somebody else" in finding["text"]
+    assert "spool belongs to another user" in finding["text"]
     assert finding["mend"].startswith("sudo chown")
 
 

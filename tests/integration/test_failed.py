@@ -204,7 +204,7 @@ def test_the_unreadable_is_listed_retried_and_discarded(
         client.zadd("rq:failed:low", {"wrong": -1, b"\xff odd": -1})
     found = {letter["id"]: letter for letter in listed(private_home, "--operation", "?")}
     assert set(found) == {"evil", "garbage", "deep", "ghost", "wrong", "? odd"}
-    assert found["ghost"]["reason"] == "the job's data is gone"
+    assert found["ghost"]["reason"] == "the job's data is missing"
     assert found["evil"]["reason"].endswith("Boom: x")
     for id in ("evil", "garbage", "deep", "ghost", "wrong"):
         assert "\x1b" not in private_home.command("failed", "show", id)

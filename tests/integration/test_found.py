@@ -127,7 +127,7 @@ def test_a_copy_has_the_predecessors_metadata_and_no_secret(home: Home) -> None:
     assert [*verify(archives)] == [(entry["path"], []) for entry in _by_key(archives)]
     assert [*not_taken_in(str(home.path))] == []
     (damaged,) = (row for row in rows if row.path.endswith(".gz"))
-    assert damaged.reason == "its metadata are no JSON"
+    assert damaged.reason == "its metadata are not JSON"
 
 
 def _by_key(archives: object) -> list[dict[str, str]]:
@@ -266,7 +266,7 @@ def test_an_export_of_the_version_without_a_manifest_is_its_own(home: Home) -> N
         (b"", "skills"),
         (b"[]", "skills"),
         (b'{"skills": 7}', "skills"),
-        (b'{"skills": {"x": 7}}', "no object"),
+        (b'{"skills": {"x": 7}}', "not an object"),
         (b'{"skills": {"x": {"count": -1}}}', "count"),
         (b'{"skills": {"x": {"count": 1e400}}}', ""),
     ],

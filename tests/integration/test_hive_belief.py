@@ -98,7 +98,7 @@ def test_nor_does_one_that_is_respawned(scene: Scene) -> None:
 def test_a_project_that_holds_what_decides_is_refused(scene: Scene, above: str) -> None:
     folder = scene.home.root / above
     said = scene.said("projects", "add", "all", str(folder), expect=1).stderr
-    assert "says what workers may do" in said
+    assert "sets what workers may do" in said
 
 
 # ---- what 1.0.0 left

@@ -94,9 +94,9 @@ def test_a_process_that_somebody_started_by_hand_is_seen_and_left_alone(scene: S
     spawn_by_hand(scene, [WORKING, wait, "cost 0.07", ASKING], ["cost 0.05", DONE])
     found = scene.stand(WORKER)
     assert (found["state"], found["lives"]) == ("working", True)
-    assert "started elsewhere" in found["note"]
+    assert "not started by hivepipe" in found["note"]
     for command in (("resume", WORKER, "x"), ("park", WORKER), ("archive", WORKER)):
-        assert "started elsewhere" in scene.said(*command, expect=1).stderr
+        assert "not started by hivepipe" in scene.said(*command, expect=1).stderr
     scene.said("delete", WORKER, "--yes", expect=1)
     assert scene.violations == ""
     go()
@@ -124,7 +124,7 @@ def test_who_looks_into_a_session_keeps_it_to_himself(scene: Scene) -> None:
         command, env=scene.env, cwd=scene.projects["project-a"], stdout=subprocess.DEVNULL
     )
     until(lambda: len(scene.played()) == 2, "it never began")
-    assert "started elsewhere" in scene.said("answer", worker, "a", expect=1).stderr
+    assert "not started by hivepipe" in scene.said("answer", worker, "a", expect=1).stderr
     go()
     assert person.wait(30) == 0
     assert scene.violations == ""

@@ -93,7 +93,7 @@ def test_models_cost_what_they_say_and_not_the_main_loop_alone(scene: Scene) -> 
 def test_who_asks_nothing_is_not_answered_and_who_lives_is_not_resumed(scene: Scene) -> None:
     worker = scene.spawn(script(["say busy", "hang"]))
     until(lambda: scene.played(), "it never began")
-    assert "asks nothing" in scene.said("answer", worker, "yes", expect=1).stderr
+    assert "has no open question" in scene.said("answer", worker, "yes", expect=1).stderr
     for command in (("resume", worker, "go"), ("park", worker), ("archive", worker)):
         assert "has a process" in scene.said(*command, expect=1).stderr
     assert "has a process" in scene.said("delete", worker, "--yes", expect=1).stderr
@@ -152,7 +152,7 @@ def test_an_end_that_nobody_saw_is_written_down_once(scene: Scene) -> None:
     os.kill(run["pid"], signal.SIGKILL)
     found = scene.becomes(worker, "died")
     assert found["cost_usd"] == "0.04"
-    assert "nobody saw" in found["note"]
+    assert "ended unobserved" in found["note"]
     (row,) = scene.home.rows("SELECT is_lost, ended_at, exit_code FROM hive_runs")
     assert (row["is_lost"], row["exit_code"]) == (1, None)
     ended = run_of(scene, worker)
@@ -411,7 +411,7 @@ def test_learnings_are_shown(scene: Scene) -> None:
     (scene.hive / "learnings" / "project-a-insights.md").write_text("Tests need Redis.\n")
     assert "Tests need Redis." in scene.run("learnings", "project-a")
     assert "patterns.md" in scene.run("learnings")
-    assert "there is: project-a" in scene.said("learnings", "project-x", expect=1).stderr
+    assert "projects with insights: project-a" in scene.said("learnings", "project-x", expect=1).stderr
 
 
 def test_a_forgotten_session_takes_its_worker_along(scene: Scene) -> None:

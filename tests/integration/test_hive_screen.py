@@ -131,7 +131,7 @@ def test_twenty_workers_in_all_states_are_one_screen(scene: Scene) -> None:
     for words in (
         "5 or 30 minutes by default?",
         "was killed by signal 9",
-        "silent, its process lives",
+        "silent, its process runs",
         "status.json is half written, or no JSON",
         "claude: No such file or directory",
         "Dead code is gone; done without a commit",

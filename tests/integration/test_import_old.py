@@ -293,7 +293,7 @@ def test_an_old_database_of_either_shape(private_home: Home, shape: str) -> None
     assert said["local_times"] == 5
     assert path.read_bytes() == before
     shown = text(private_home.another("other"), "import-db", str(path))
-    assert "5 times without a zone: taken as local" in shown
+    assert "5 times without a zone: read as local" in shown
     (agent,) = private_home.rows("SELECT * FROM agents")
     assert (agent["id"], agent["name"]) == ("a-1", "finder")
     assert agent["created_at"] == "2026-01-01T08:10:00.000Z"

@@ -162,7 +162,7 @@ def test_init_again_after_an_edit_keeps_the_way_back(user: User) -> None:
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [('{"a": 1,}', "not valid JSON"), ('{"hooks": []}', "no object"), ("\xff", "not UTF-8")],
+    [('{"a": 1,}', "not valid JSON"), ('{"hooks": []}', "not an object"), ("\xff", "not UTF-8")],
 )
 def test_settings_that_cannot_take_hooks_are_left_as_they_are(
     user: User, text: str, reason: str
@@ -234,7 +234,7 @@ def test_the_home_folder_is_no_project_and_no_home(user: User) -> None:
     assert "--user" in user.hivepipe("init", cwd=user.home, expect=1)
     said = user.hivepipe("init", HIVEPIPE_HOME=str(user.project), expect=1)
     assert "holds this project" in said
-    assert "all of yours" in user.hivepipe("up", "-d", HIVEPIPE_HOME=str(user.home), expect=1)
+    assert "all of your files" in user.hivepipe("up", "-d", HIVEPIPE_HOME=str(user.home), expect=1)
     assert changed(before, user.files(user.home)) == {}
 
 

@@ -196,7 +196,7 @@ def test_a_redis_of_a_procfile_that_nothing_reaches_is_named(user: User, folder:
     (sock,) = runtime.glob("*/redis.sock")
     sock.unlink()
     found = examined(user)["redis"]
-    assert "its socket is gone; events wait on disk" in found["text"]
+    assert "its socket is missing; events wait on disk" in found["text"]
     assert user.do("hivepipe", "status").returncode == 1
     assert user.do("sh", "-c", found["mend"]).returncode == 0
     until(lambda: "no Redis runs beside" in examined(user)["redis"]["text"], "it stays")
@@ -210,5 +210,5 @@ def test_a_stack_whose_supervisor_was_killed_is_still_named(user: User) -> None:
     user.hivepipe("up", "-d")
     psutil.Process(user.pid("supervisord")).kill()
     found = examined(user)
-    assert "nobody supervises" in found["supervisor"]["text"]
+    assert "these processes run without their supervisor" in found["supervisor"]["text"]
     user.end_all()

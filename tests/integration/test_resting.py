@@ -63,7 +63,7 @@ def test_a_retry_starts_the_stack_which_leaves_again(rested: Resting) -> None:
     retry = rested.sandbox.start("failed", "retry", "--all", **BRIEFLY)
     said, trouble = retry.communicate(timeout=90)
     assert "1 sent back" in said
-    assert retry.returncode == 0 or "the stack goes on trying" in said + trouble
+    assert retry.returncode == 0 or "the stack keeps trying" in said + trouble
     report = rested.sandbox.report()
     assert report["leaves_when_idle"] is True or report["condition"] == "resting", "it has left"
     eventually(lambda: rested.sandbox.processes() == {})

@@ -186,7 +186,7 @@ def test_a_lock_that_somebody_else_holds_is_a_warning_and_another_try(
         exports.tidy()
         assert exported(private_home) == {}
     assert [record.levelname for record in caplog.records] == ["WARNING"]
-    assert "somebody else holds the lock of skill-usage" in caplog.text
+    assert "another process holds the lock of skill-usage" in caplog.text
     said = (private_home.logs / "hook-errors.log").read_text()
     assert "[skill-export] [WARNING] skills not exported" in said
     monkeypatch.setattr(exports, "_next_look", 0.0)

@@ -98,7 +98,7 @@ def test_a_stack_leaves_when_another_machine_has_taken_its_home_over(
     sandbox.run("up", "-d")
     (sandbox.home / "kernel").write_text(ANOTHER)
     eventually(lambda: sandbox.processes() == {})
-    assert "the stack leaves" in (sandbox.home / "logs" / "writer.log").read_text()
+    assert "shutting the stack down" in (sandbox.home / "logs" / "writer.log").read_text()
 
 
 def test_the_append_only_file_is_rewritten_when_the_stack_stops(sandbox: Sandbox) -> None:  # noqa: F811

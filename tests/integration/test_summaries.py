@@ -97,7 +97,7 @@ def test_short_sessions_and_those_of_a_project_that_is_off(scene: Scene, llm: Pr
     scene.write(lines=said(1, "user", "hi") + said(2, "assistant", "hello"))
     scene.start()
     scene.end()
-    assert scene.until_summary()["reason"] == "too short to ask anybody about"
+    assert scene.until_summary()["reason"] == "too short for a language model"
     empty = "5e551011-0000-4000-8000-00000000000e"
     scene.write(empty, said(1, "system", "nobody said anything", empty))
     scene.end(empty)
@@ -282,5 +282,5 @@ def test_on_the_direct_path_nobody_is_asked(scene: Scene, llm: Provider) -> None
     answered("SessionStart", changed(SESSION_START, **where), env)
     answered("SessionEnd", changed(SESSION_END, **where), env)
     row = until(scene.summaries, "no summary")[0]
-    assert (row["kind"], "without the queue" in row["reason"]) == ("plain", True)
+    assert (row["kind"], "no queue: hivepipe" in row["reason"]) == ("plain", True)
     assert llm.requests == []

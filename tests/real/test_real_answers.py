@@ -131,7 +131,7 @@ def test_a_cancelled_task_is_told_with_the_next_prompt_and_calls_are_denied(ann:
     because = "Task ship was cancelled. The reason that was given:\n> The numbat did it\n"
     ask(ann, WORK, "--resume", session)
     assert told(ann, f"{because}Do not go on with it.") == [0, 0, 1, 1]
-    stop = "Stop here, call no more tools, and say how far you got. The user can take it back."
+    stop = "Stop here, call no more tools, and say how far you got. The user can reopen it."
     assert refused(ann.api.requests[-1]) == [f"{because}{stop}"]
     ask(ann, HELLO, "--resume", session)
     assert times(ann.api.requests[-1], f"{because}Do not go on with it.") == 1  # no news

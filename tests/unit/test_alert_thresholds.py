@@ -47,7 +47,7 @@ HIVE = "hive workers: 2 waiting for an answer, 1 ended without a result; see `hi
         (
             {"free_bytes": 199_999_999},
             "disk",
-            "200 MB are free on the disk: a full one loses events",
+            "200 MB are free on the disk: a full disk loses events",
         ),
         (
             {"ratings": "HTTP 401"},
@@ -59,7 +59,7 @@ HIVE = "hive workers: 2 waiting for an answer, 1 ended without a result; see `hi
         (
             {"store_secs": 180.0},
             "store",
-            "the database cannot be written for 3 min: database is locked",
+            "the database has not been writable for 3 min: database is locked",
         ),
         (
             {"hive": {"done": 9, "working": 3, "need_input": 2, "died": 1}},
@@ -69,7 +69,7 @@ HIVE = "hive workers: 2 waiting for an answer, 1 ended without a result; see `hi
         (
             {"effectless": {"update_checkpoint": (1, 20), "update_instance": (1, 21)}},
             "no_effect",
-            "changed nothing within 15 min: 1 of 20 update_checkpoint",
+            "no-op updates within 15 min: 1 of 20 update_checkpoint",
         ),
     ],
 )

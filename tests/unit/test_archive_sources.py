@@ -93,7 +93,7 @@ def test_a_link_within_claudes_folders_is_followed(scene: Scene) -> None:
 
 def test_a_pipe_in_the_transcripts_place_does_not_hang(scene: Scene) -> None:
     os.mkfifo(scene.path)
-    with pytest.raises(RefusedTranscriptError, match="no file"):
+    with pytest.raises(RefusedTranscriptError, match="not a file"):
         scene.extend()
 
 

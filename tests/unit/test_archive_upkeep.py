@@ -291,7 +291,7 @@ def test_every_fault_is_named(scene: Scene) -> None:
     assert list(said(whole[:-10])) == ["10 bytes are missing"]
     assert list(said(whole + b"half a line of a killed run")) == []
     assert list(said(whole, 0o644)) == ["others may read it: mode 0644, not 0600"]
-    assert list(said(None)) == ["its lines are gone"]
+    assert list(said(None)) == ["its lines are missing"]
     scene.path.write_bytes(lines(4).replace(b"answer 2", b"ANSWER 2"))
     assert problems(scene) == ["its transcript was changed since; the archive has it as it was"]
     scene.path.unlink()
@@ -309,7 +309,7 @@ def test_metadata_that_say_nothing_of_their_source_are_a_fault(
     meta = json.loads(path.read_text())
     path.write_text(json.dumps({**meta, "source": source}))
     (problem,) = problems(scene)
-    assert problem.startswith("its metadata are gone, or damaged")
+    assert problem.startswith("its metadata are missing or damaged")
 
 
 def test_a_damaged_compressed_archive_is_a_fault(scene: Scene) -> None:

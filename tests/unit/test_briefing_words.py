@@ -84,7 +84,9 @@ def test_a_lead_hears_of_work_first_and_of_the_lost_apart() -> None:
     assert "- and " in work
     assert "Map callers" in agents
     assert "in other hands" in advice
-    assert lost.startswith("Lost, their process gone or long silent:\n- p-1 (lost")
+    assert lost.startswith(
+        "Lost sessions (their process ended, or long without activity):\n- p-1 (lost"
+    )
     shown = sum(line.startswith("- p-") for line in work.splitlines())
     assert f"- and {30 - shown} more" in work
     alone = words.lead_part([session(1, "lost")], [])

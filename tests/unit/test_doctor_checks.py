@@ -151,7 +151,7 @@ def test_events_in_memory_are_named(patient: Patient, tmp_path: Path) -> None:
     memory.mkdir()
     patient.__dict__["spooled"] = [memory / "1_1.json"]
     (finding,) = found_by("spool-in-memory", patient)
-    assert finding.text.startswith(f"1 event in memory: {patient.home} took no file")
+    assert finding.text.startswith(f"1 event in memory: {patient.home} was not writable")
 
 
 def test_events_that_nobody_kept_are_named_with_their_times(patient: Patient) -> None:

@@ -189,7 +189,7 @@ def test_what_cannot_be_a_key_in_the_environment_is_not_sent(environ: Environ) -
     environ[b"OPENAI_API_KEY"] = b" of-the-environment\n"
     assert (found().secret, found().trouble) == ("of-the-environment", "")
     environ[b"OPENAI_API_KEY"] = b"two\nlines"
-    assert found().trouble == "OPENAI_API_KEY is no key: one line of ASCII, please"
+    assert found().trouble == "OPENAI_API_KEY is not a key: a key is one line of ASCII"
 
 
 def test_codex_expired_means_no_call(environ: Environ, tmp_path: Path) -> None:
@@ -306,10 +306,10 @@ def test_another_address_is_named(environ: Environ, tmp_path: Path) -> None:
     [
         ('summaries = "off"', OFF),
         ('summaries = "maybe"', OFF),
-        ("llm_daily_calls = -3", "llm_daily_calls is no number"),
-        ("llm_daily_tokens = 1e9", "llm_daily_tokens is no number"),
-        ('llm_daily_usd = "0.10 USD"', "llm_daily_usd is no number"),
-        ("llm_daily_usd = nan", "llm_daily_usd is no number"),
+        ("llm_daily_calls = -3", "llm_daily_calls is not a number"),
+        ("llm_daily_tokens = 1e9", "llm_daily_tokens is not a number"),
+        ('llm_daily_usd = "0.10 USD"', "llm_daily_usd is not a number"),
+        ("llm_daily_usd = nan", "llm_daily_usd is not a number"),
         ('openai_url = "localhost:11434"', "openai_url must be an http"),
         ('openai_url = "https://ana:secret@proxy.example"', "without a password"),
         ("llm_daily_usd =", OFF),

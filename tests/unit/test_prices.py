@@ -187,7 +187,7 @@ def test_an_error_names_the_file(folders: tuple[Path, Path]) -> None:
         ('[[price]]\nmodels = ["m"]\ninput = 1', "`output` is not a number"),
         (f'[[price]]\nmodels = ["m"]\n{ROW}'.replace("= 1\n", "= -1\n"), "`input` is not a price"),
         (f'[[price]]\nmodels = ["m"]\n{ROW}'.replace("= 1\n", "= nan\n"), "`input` is not a"),
-        (f'[[price]]\nmodels = ["m"]\n{ROW}above = 5', "`above` is none of 100000, 200000"),
+        (f'[[price]]\nmodels = ["m"]\n{ROW}above = 5', "`above` is not one of 100000, 200000"),
         (f'[[price]]\nmodels = ["m"]\n{ROW}from = "now"', "`from` is not a date"),
         (f'[[price]]\nmodels = ["m"]\n{ROW}fast = true', "`fast` is not a number"),
         ('[[factor]]\nmodels = ["m"]\ninput = 1', "row 1: unknown key 'input'"),

@@ -119,8 +119,8 @@ def test_a_hook_of_somebody_elses_in_our_group_stays() -> None:
         ("[" * 100_000, "nested too deep"),
         ("[]", "no JSON object"),
         ('"text"', "no JSON object"),
-        ('{"hooks": []}', '"hooks" that are no object'),
-        ('{"hooks": null}', '"hooks" that are no object'),
+        ('{"hooks": []}', '"hooks" that are not an object'),
+        ('{"hooks": null}', '"hooks" that are not an object'),
         ('{"hooks": {"Stop": {}}}', 'hooks of "Stop" that are no list'),
     ],
 )

@@ -89,7 +89,9 @@ def lead_part(sessions: Iterable[Entry], delegations: Iterable[Entry]) -> str:
     ]
     if found:
         found.append("What is listed here is in other hands: doing it again would double the work.")
-    found += _listed("Lost, their process gone or long silent:", lost, _MOST_LOST_CHARS)
+    found += _listed(
+        "Lost sessions (their process ended, or long without activity):", lost, _MOST_LOST_CHARS
+    )
     return cut("\n\n".join(found), MOST_LEAD_CHARS)
 
 

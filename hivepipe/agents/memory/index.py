@@ -91,7 +91,7 @@ class MemoryIndex:
                         self._db.execute(statement)
         except (OSError, sqlite3.Error) as error:
             raise MemoryIndexError(
-                f"cannot use {path}: {error}; delete it to have it made anew"
+                f"cannot use {path}: {error}; delete it to rebuild it"
             ) from error
 
     def close(self) -> None:

@@ -118,7 +118,7 @@ class SearchIndex:
     def _unusable(self, error: sqlite3.Error) -> SearchError:
         # Neither a lock nor a full disk
         is_broken = not isinstance(error, sqlite3.OperationalError)
-        hint = "; delete it to have it made anew" if is_broken else ""
+        hint = "; delete it to rebuild it" if is_broken else ""
         return SearchError(f"cannot use {self._path}: {error}{hint}")
 
     def _open(self) -> sqlite3.Connection:

@@ -20,12 +20,12 @@ class StackCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics of one report."""
         report = self._report()
-        yield _gauge("healthy", "1 if the stack runs and no alert stands", report["healthy"])
+        yield _gauge("healthy", "1 if the stack runs and no alert is active", report["healthy"])
         yield _gauge("redis_up", "1 if Redis answers", report["redis"] == "up")
         yield _gauge("spooled_events", "events that wait on disk", report["spool"])
         yield _gauge("set_aside_events", "events on disk that cannot be read", report["set_aside"])
         yield _labelled("process_up", "1 if the process runs", "process", _processes(report))
-        yield _labelled("alert", "1 for each alert that stands", "alert", _alerts(report))
+        yield _labelled("alert", "1 for each active alert", "alert", _alerts(report))
         if report["effectless"] is not None:
             yield from _without_effect(report["effectless"])
         if report["accounts"] is not None:
@@ -34,14 +34,16 @@ class StackCollector(Collector):
 
 def _of_redis(report: Report) -> Iterator[Metric]:
     accounts = dict(report["accounts"])
-    yield _counter("jobs_accepted", "jobs that came in", accounts.pop("accepted"))
-    yield _counter("jobs_done", "jobs that are done", accounts.pop("done"))
+    yield _counter("jobs_accepted", "accepted jobs", accounts.pop("accepted"))
+    yield _counter("jobs_done", "executed jobs", accounts.pop("done"))
     yield _counter("jobs_discarded", "failed jobs that were discarded", accounts.pop("discarded"))
-    yield _counter("jobs_retried", "attempts that were put back", report["retried"])
-    yield _labelled("jobs", "jobs by where they are", "state", accounts)
+    yield _counter("jobs_retried", "attempts that were retried", report["retried"])
+    yield _labelled("jobs", "jobs by state", "state", accounts)
     yield _labelled("queue_length", "jobs that wait in a queue", "queue", report["queues"])
-    yield _counted("operations", "jobs that are done, by operation", report["operations"])
-    yield _gauge("oldest_job_seconds", "how long a job waits", report["oldest_waiting_secs"] or 0)
+    yield _counted("operations", "executed jobs by operation", report["operations"])
+    yield _gauge(
+        "oldest_job_seconds", "age of the oldest queued job", report["oldest_waiting_secs"] or 0
+    )
     yield _labelled("workers", "workers with a heartbeat, by queue", "queue", _workers(report))
 
 

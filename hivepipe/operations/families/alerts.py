@@ -10,7 +10,7 @@ class RaiseAlerts(
     handler="alerts.raise_alerts",
     priority=6,
     queue=HERE,
-    every=Every(60, "alerts", "nobody is told that something is wrong"),
+    every=Every(60, "alerts", "no alert is raised"),
 ):
     """Check the stack."""
 

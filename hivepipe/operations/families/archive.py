@@ -47,7 +47,7 @@ class SweepTranscripts(
     handler="sweep.sweep_transcripts",
     priority=8,
     queue=SLOW,
-    every=Every(DAY_SECS, "sweep", "sessions whose hooks never ran are not kept"),
+    every=Every(DAY_SECS, "sweep", "transcripts without hooks are not archived"),
 ):
     """Archive the transcripts whose hooks did not run."""
 
@@ -58,6 +58,6 @@ class CompressArchives(
     handler="sweep.compress_archives",
     priority=9,
     queue=SLOW,
-    every=Every(DAY_SECS, "compress", "old archives stay as large as they were"),
+    every=Every(DAY_SECS, "compress", "old archives are not compressed"),
 ):
     """Compress the archives that have not grown for a month."""

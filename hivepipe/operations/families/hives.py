@@ -13,6 +13,6 @@ class CheckHives(
     handler="hive.check_hives",
     priority=6,
     queue=SLOW,
-    every=Every(60, "hives", "hive workers that died or went silent look busy"),
+    every=Every(60, "hives", "dead and silent hive workers seem busy"),
 ):
     """Check every worker of a home."""

@@ -13,7 +13,7 @@ class PruneFiles(
     handler="prune_files.prune_files",
     priority=9,
     queue=SLOW,
-    every=Every(DAY_SECS, "prune_files", "archives and logs grow without end"),
+    every=Every(DAY_SECS, "prune_files", "archives and logs grow without limit"),
 ):
     """Delete outdated files."""
 
@@ -37,7 +37,7 @@ class Prune(
     handler="prune.prune",
     priority=8,
     queue=SLOW,
-    every=Every(DAY_SECS, "prune", "the database grows without end"),
+    every=Every(DAY_SECS, "prune", "the database grows without limit"),
 ):
     """Find outdated rows."""
 
@@ -62,7 +62,7 @@ class CleanupAgents(
     handler="cleanup.cleanup_agents",
     priority=6,
     queue=HERE,
-    every=Every(600, CLEANUP, "rows of agents that are over pile up"),
+    every=Every(600, CLEANUP, "rows of finished agents accumulate"),
 ):
     """Soft-delete outdated agents."""
 

@@ -34,7 +34,7 @@ class PromoteRetries(
     handler="upkeep.promote_retries",
     priority=4,
     queue=HERE,
-    every=Every(5, "retries", "jobs are not tried again", "writer"),
+    every=Every(5, "retries", "failed attempts are not retried", "writer"),
 ):
     """Put jobs whose next attempt is due back into their queues."""
 
@@ -45,7 +45,7 @@ class DrainSpool(
     handler="upkeep.drain_spool",
     priority=4,
     queue=HERE,
-    every=Every(5, "spool", "events that wait on disk stay there", "writer"),
+    every=Every(5, "spool", "events in the spool stay there", "writer"),
 ):
     """Move spooled events into Redis."""
 
@@ -56,7 +56,7 @@ class RecordActivity(
     handler="upkeep.record_activity",
     priority=5,
     queue=HERE,
-    every=Every(10, "activity", "sessions at work look silent", "writer"),
+    every=Every(10, "activity", "active sessions seem silent", "writer"),
 ):
     """Move the activity of sessions into the store."""
 
@@ -67,7 +67,7 @@ class BringBackStrays(
     handler="upkeep.bring_back_strays",
     priority=6,
     queue=HERE,
-    every=Every(30, "strays", "jobs of a killed worker stay lost", "writer"),
+    every=Every(30, "strays", "jobs of killed workers stay lost", "writer"),
 ):
     """Bring back lost jobs of killed workers."""
 
@@ -78,7 +78,7 @@ class WriteBriefings(
     handler="upkeep.write_briefings",
     priority=8,
     queue=HERE,
-    every=Every(60, "briefings", "sessions are told what is over", "writer"),
+    every=Every(60, "briefings", "briefings are out of date", "writer"),
 ):
     """Update the files that briefings are read from."""
 
@@ -89,6 +89,6 @@ class ExportSkills(
     handler="upkeep.export_skills",
     priority=8,
     queue=SLOW,
-    every=Every(30, "exports", "skill-usage.json grows old", "slow"),
+    every=Every(30, "exports", "skill-usage.json is out of date", "slow"),
 ):
     """Bring the exports up to date."""
