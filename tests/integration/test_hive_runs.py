@@ -411,7 +411,9 @@ def test_learnings_are_shown(scene: Scene) -> None:
     (scene.hive / "learnings" / "project-a-insights.md").write_text("Tests need Redis.\n")
     assert "Tests need Redis." in scene.run("learnings", "project-a")
     assert "patterns.md" in scene.run("learnings")
-    assert "projects with insights: project-a" in scene.said("learnings", "project-x", expect=1).stderr
+    assert (
+        "projects with insights: project-a" in scene.said("learnings", "project-x", expect=1).stderr
+    )
 
 
 def test_a_forgotten_session_takes_its_worker_along(scene: Scene) -> None:
