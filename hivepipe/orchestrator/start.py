@@ -104,7 +104,7 @@ def refuse_living(home: str, worker: Worker) -> None:
         if lives:
             raise HiveError(f"{worker.id} has a process ({run.pid}): two would spoil its session")
     if pid := Strangers(home).of(worker):
-        raise HiveError(f"{worker.id}: process {pid}, started elsewhere, is on its session")
+        raise HiveError(f"{worker.id}: process {pid}, not started by hivepipe, uses its session")
 
 
 def _start_runner(worker: Worker, number: int, lock: int, env: dict[bytes, bytes]) -> bytes:

@@ -165,7 +165,7 @@ def test_a_session_that_is_none_has_no_successor(scene: Scene) -> None:
     worker = Worker(folder, scene.state(folder.name))
     with scene.inside({}):
         orchestrator = Orchestrator(Hive(scene.hive, str(scene.home.path)))
-        with pytest.raises(HiveError, match="no UUID"):
+        with pytest.raises(HiveError, match="not a UUID"):
             orchestrator.has_successor(worker)
 
 

@@ -362,7 +362,7 @@ def test_the_same_session_is_spawned_once(scene: Scene) -> None:
         until(lambda: not scene.processes(), "its runner goes on")
     assert len(scene.played()) == 1
     assert len(list(scene.state(worker).glob("runs/*.json"))) == 1
-    assert "no UUID" in scene.said("spawn", "project-a", "x", "--session", "1", expect=1).stderr
+    assert "not a UUID" in scene.said("spawn", "project-a", "x", "--session", "1", expect=1).stderr
 
 
 def test_a_session_is_of_one_worker_and_one_task_for_good(scene: Scene) -> None:
