@@ -35,7 +35,7 @@ HISTORY = ("CHANGELOG.md", "decisions.md")  # may name what is gone
 OURS = {page.name: page.read_text() for page in PAGES if page.name not in HISTORY}
 USERS_PAGES = (
     *("README", "agents", "commands", "forgetting", "glossary", "guard", "hive", "hosts"),
-    *("importing", "moving", "plugin", "redaction", "redis", "running", "security"),
+    *("importing", "moving", "plugin", "python", "redaction", "redis", "running", "security"),
     *("settings", "summaries", "troubleshooting", "watching"),
 )
 EXAMPLES = {"first-change.md": {"models"}}  # a command that the page adds
