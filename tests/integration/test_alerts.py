@@ -267,7 +267,7 @@ def test_a_worker_that_was_killed_is_taken_out_when_its_successor_works(
     assert second.pid == writer.pid
     assert second.is_alive
     log = (private_home.root / f"writer{private_home.path.name}.log").read_text()
-    assert f"worker {first.name} died without unregistering: process {first.pid} is gone" in log
+    assert f"worker {first.name} died without unregistering: process {first.pid} has ended" in log
     assert not client.exists(f"rq:worker:{first.name}")
     assert client.smembers("rq:workers:high") == {f"rq:worker:{second.name}".encode()}
 
