@@ -89,7 +89,7 @@ def acting(schedulers: list[Process], bench: Bench) -> Process | None:
 def slot_waiting(bench: Bench) -> int:
     """Return the slot that the tick `quick` opens; 0: there is none."""
     data = bench.redis.hget("rq:job:tick-quick", "data")
-    return (read_envelope(envelope_text(data)).number("slot") or 0) if data else 0
+    return (read_envelope(envelope_text(data)).slot or 0) if data else 0
 
 
 def test_a_tick_carries_our_marker_and_is_claimed_like_any_job(clockwork: Clockwork) -> None:
@@ -102,7 +102,7 @@ def test_a_tick_carries_our_marker_and_is_claimed_like_any_job(clockwork: Clockw
     assert tick[b"result_ttl"] == b"-1"
     sent = read_envelope(envelope_text(tick[b"data"]))
     assert (sent.operation, sent.payload["name"]) == ("tick", "quick")
-    slot = sent.number("slot")
+    slot = sent.slot
     bench.settle(bench.plain_writer())
     assert [row["slot"] for row in clockwork.slots("quick")] == [slot]
     ids = {row["job_id"] for row in bench.home.rows("SELECT job_id FROM applied")}
