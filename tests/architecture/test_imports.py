@@ -111,6 +111,6 @@ def test_a_stand_in_for_a_module_of_python_is_found(
 
 def test_the_python_interface_that_the_pages_name_can_be_imported() -> None:
     page = (ROOT / "docs" / "hive.md").read_text()
-    assert "`hivepipe.orchestrator.orchestrator.Orchestrator`" in page
-    program = "from hivepipe.orchestrator.orchestrator import Orchestrator"
+    assert "`hivepipe.Orchestrator`" in page
+    program = "from hivepipe import Orchestrator"
     subprocess.run([sys.executable, "-I", "-c", program], check=True)
