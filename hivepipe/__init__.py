@@ -14,6 +14,7 @@ _API = {
     "database_path": "db.location",
     "listings": "db.listings",
     "locate": "home",
+    "operation": "operations.custom",
     "redact_text": "redact",
     "session_named": "reading.choosing",
     "time_line": "reading.time_line",

@@ -23,6 +23,8 @@ from hivepipe.db.database import Database
 from hivepipe.db.location import database_path
 from hivepipe.errors import BadEnvelopeError, HivepipeError, NewerEnvelopeError
 from hivepipe.files import core_dumps
+from hivepipe.jobs.envelope import Envelope, follow_ups, read_envelope
+from hivepipe.operations.custom_runs import custom_jobs
 from hivepipe.operations.session_export import SessionExport
 from hivepipe.operations.skill_exports import SkillExports
 from hivepipe.operations.slow import SLOW_OPERATIONS, execute_at_once, execute_slow
@@ -45,6 +47,7 @@ class Report:
     failed: dict[Path, str] = field(default_factory=dict)
     set_aside: dict[Path, str] = field(default_factory=dict)
     bad: dict[Path, str] = field(default_factory=dict)  # set aside after the others
+    operations_failed: list[str] = field(default_factory=list)  # installed ones; not retried here
 
 
 def apply_files(home: str, db: Database, paths: list[Path]) -> Report:
@@ -60,11 +63,13 @@ def apply_files(home: str, db: Database, paths: list[Path]) -> Report:
                 reasons[path] += [_write(db, job) for job in read[path] if not _is_slow(job)]
         workplace = Workplace(home, address_of(home), partial(execute_at_once, home, db))
         for path in reasons:  # after the commit, so that no other process waits for the lock
-            reasons[path] += [_work(workplace, job) for job in read[path] if _is_slow(job)]
+            reasons[path] += [_work(workplace, job.envelope) for job in read[path] if _is_slow(job)]
             said = "; ".join(filter(None, reasons[path]))
             if said:
                 report.failed[path] = said
             else:
+                custom = [_work(workplace, job) for job in _custom(read[path])]
+                report.operations_failed += filter(None, custom)
                 path.unlink(missing_ok=True)
                 report.applied += 1
     for path, reason in report.bad.items():
@@ -97,13 +102,20 @@ def _write(db: Database, spooled: SpooledJob) -> str:
     return f"{spooled.envelope.operation}: {fault}" if fault else ""
 
 
-def _work(workplace: Workplace, spooled: SpooledJob) -> str:
+def _work(workplace: Workplace, job: Envelope) -> str:
     """Execute one slow job; return an error or ""."""
     try:
-        execute_slow(workplace, spooled.envelope)
+        execute_slow(workplace, job)
     except Exception as error:  # noqa: BLE001  a handler's bug must not stop the others
-        return f"{spooled.envelope.operation}: {error}"
+        return f"{job.operation}: {error}"
     return ""
+
+
+def _custom(spooled: list[SpooledJob]) -> list[Envelope]:
+    """Return the jobs of installed operations that follow from these."""
+    parents = [job.envelope for job in spooled]
+    messages = [each for job in parents for each in follow_ups(job, custom_jobs(job))]
+    return [read_envelope(message.envelope) for message in messages]
 
 
 def drain(home: str) -> Report:

@@ -33,6 +33,7 @@ HivepipeError
     ├── BadEnvelopeError
     │   └── NewerEnvelopeError   ... of this hivepipe: a later one can read it
     ├── UnknownOperationError
+    ├── OperationFailedError ... it is retried as often as its declaration says
     └── MissingParentError   ... unless the parent is still on its way
 """
 
@@ -171,6 +172,15 @@ class TryLaterError(HivepipeError):
 
 class JobError(HivepipeError):
     """The job cannot be executed."""
+
+
+class OperationFailedError(JobError):
+    """The function of an installed operation failed."""
+
+    def __init__(self, message: str, retries: int) -> None:
+        """`retries`: how often the job is retried before it is dead."""
+        super().__init__(message)
+        self.retries = retries
 
 
 class BadEnvelopeError(JobError):

@@ -19,19 +19,20 @@ from hivepipe import settings
 from hivepipe.config.config_file import Config
 from hivepipe.db.database import Database
 from hivepipe.db.location import database_path
-from hivepipe.errors import StoreError, TryLaterError
+from hivepipe.errors import OperationFailedError, StoreError, TryLaterError
 from hivepipe.events.job_plan import Job
 from hivepipe.home import Place, locate
 from hivepipe.jobs import retry
 from hivepipe.jobs.envelope import Envelope, read_envelope
 from hivepipe.jobs.origin import Origin
 from hivepipe.jobs.schedule_table import CLEANUP, TICK
+from hivepipe.operations.custom_runs import custom_jobs
 from hivepipe.operations.registry import cleanup_cause, execute
 from hivepipe.operations.slots import job_due
 from hivepipe.operations.slow import SLOW_OPERATIONS, execute_at_once, execute_slow
 from hivepipe.operations.workplace import Workplace
 from hivepipe.queue.connection import connect
-from hivepipe.queue.hand_back import enqueue_periodic
+from hivepipe.queue.hand_back import enqueue_periodic, hand_back
 from hivepipe.queue.stock_jobs import count_tick, note_executed
 from hivepipe.queue.ticks import clock_runs, trigger
 from hivepipe.redact.configured import use_rules
@@ -57,7 +58,7 @@ def run_job(envelope: str) -> Retry | None:
         if job.operation == TICK:
             _open_slot(connection, place.socket, place.home, job)
         else:
-            _execute(place, job)
+            _execute(place, connection, job)
     except Exception as error:
         delay = _delay_secs(error, job, attempts + 1)
         if not in_rq or delay is None:
@@ -78,6 +79,8 @@ def _delay_secs(error: Exception, job: Envelope, attempts: int) -> float | None:
     if isinstance(error, TryLaterError):
         return error.delay_secs
     is_stores = isinstance(error, sqlite3.OperationalError | StoreError)
+    if isinstance(error, OperationFailedError):
+        return retry.operation_delay_secs(attempts, error.retries)
     if job.operation not in SLOW_OPERATIONS:
         return retry.store_delay_secs(attempts) if is_stores else None
     if is_stores or isinstance(error, OSError):
@@ -95,13 +98,15 @@ def _open_slot(connection: Redis, address: str, home: str, tick: Envelope) -> No
         enqueue_periodic(connection, address, [due])
 
 
-def _execute(place: Place, job: Envelope) -> None:
+def _execute(place: Place, connection: Redis, job: Envelope) -> None:
     if job.operation in SLOW_OPERATIONS:
         execute_slow(Workplace(place.home, place.socket, partial(_at_once, place.home)), job)
         return
     db = _database(place.home)
     with db.transaction():
         execute(db, job)
+    if jobs := custom_jobs(job):
+        hand_back(connection, place.socket, job, jobs)
 
 
 def _at_once(home: str, parent: Origin, jobs: list[Job]) -> None:

@@ -34,7 +34,13 @@ def drain(as_json: bool) -> None:
             [{"file": str(path), "reason": reason} for path, reason in found.items()]
             for found in (report.failed, report.set_aside)
         )
-        show_json(applied=report.applied, failed=failed, set_aside=set_aside)
+        operations = report.operations_failed
+        show_json(
+            applied=report.applied,
+            failed=failed,
+            set_aside=set_aside,
+            operations_failed=operations,
+        )
     else:
         _show(report)
     sys.exit(1 if report.failed or report.set_aside else 0)
@@ -42,6 +48,8 @@ def drain(as_json: bool) -> None:
 
 def _show(report: direct.Report) -> None:
     say(f"{counted(report.applied, 'event')} applied")
+    for reason in report.operations_failed:
+        say(f"an installed operation failed: {reason}", err=True)
     for path, reason in report.failed.items():
         say(f"kept in the spool: {path.name}: {reason}", err=True)
     for path, reason in report.set_aside.items():

@@ -3,7 +3,17 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from hivepipe.doctor import claude, disk, exports, hooks, predecessor, search, stack, summaries
+from hivepipe.doctor import (
+    claude,
+    disk,
+    exports,
+    hooks,
+    operations,
+    predecessor,
+    search,
+    stack,
+    summaries,
+)
 from hivepipe.doctor.facts import Finding, Patient
 
 
@@ -77,6 +87,7 @@ CHECKS = (
     Check("asking", disk.asking),
     Check("credentials", summaries.credentials),
     Check("summaries", summaries.agreed),
+    Check("operations", operations.loadable),
 )
 
 

@@ -63,16 +63,17 @@ def read_envelope(text: str | bytes) -> Envelope:
 
 def redacted(text: str) -> str:
     """Return the envelope as ASCII with every text in it redacted."""
-    return json.dumps(_redacted(orjson.loads(text)), separators=(",", ":"))
+    return json.dumps(redacted_value(orjson.loads(text)), separators=(",", ":"))
 
 
-def _redacted(value: object) -> object:
+def redacted_value(value: Any) -> Any:
+    """Return the value with every text in it redacted, the keys left as they are."""
     if isinstance(value, str):
         return redact_text(value)
     if isinstance(value, dict):
-        return {key: _redacted(item) for key, item in value.items()}
+        return {key: redacted_value(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_redacted(item) for item in value]
+        return [redacted_value(item) for item in value]
     return value
 
 

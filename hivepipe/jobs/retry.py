@@ -5,6 +5,7 @@
     a file cannot be read or written       1, 5, 30, 120 s, then dead; a full or read-only disk:
                                            120 s without a limit
     a language model is away, or busy      about 15, 60, 240 s, or as it asks; then done without
+    an installed operation failed          1, 5, 30, then each 120 s, as often as it declares
     any other fault of the job             dead at once
 
 Each of the first three attempts in the first two rows lowers the priority by one, never past 10.
@@ -37,6 +38,11 @@ def file_delay_secs(attempts: int, is_disks_fault: bool) -> float | None:
     if attempts <= len(FILE_SECS):
         return FILE_SECS[attempts - 1]
     return FILE_SECS[-1] if is_disks_fault else None
+
+
+def operation_delay_secs(attempts: int, retries: int) -> float | None:
+    """Return the delay in seconds after this many failures of an installed operation, or None."""
+    return FILE_SECS[min(attempts, len(FILE_SECS)) - 1] if attempts <= retries else None
 
 
 def llm_delay_secs(failures: int, chance: float, asked_secs: float) -> float:

@@ -20,7 +20,14 @@ import redis
 
 from hivepipe import settings
 from hivepipe.config.config_file import renewed
-from hivepipe.errors import BadEnvelopeError, JobError, StoppedError, StoreError, TryLaterError
+from hivepipe.errors import (
+    BadEnvelopeError,
+    JobError,
+    OperationFailedError,
+    StoppedError,
+    StoreError,
+    TryLaterError,
+)
 from hivepipe.jobs import retry
 from hivepipe.jobs.envelope import Envelope, redacted
 from hivepipe.jobs.process_log import about_job
@@ -101,6 +108,8 @@ class SlowWorker(ClaimingWorker):
             self._claims.retry([(job, job.queue, error.delay_secs)])
         except (OSError, sqlite3.OperationalError, StoreError, client.RefusedError) as error:
             self._environment_failed(job, envelope, error)
+        except OperationFailedError as error:
+            self._operation_failed(job, envelope, error)
         except JobError as error:
             self._bury(job, envelope, error)
         except Exception as error:  # a handler's bug must not stop the others
@@ -147,6 +156,17 @@ class SlowWorker(ClaimingWorker):
         logger.warning("%s failed, again in %.0f s: %s", envelope.operation, delay, error)
         self._claims.retry([(job, job.queue, delay)], held_up=is_disks_fault)
         self._is_held_up = self._is_held_up or is_disks_fault
+
+    def _operation_failed(
+        self, job: Claimed, envelope: Envelope, error: OperationFailedError
+    ) -> None:
+        """Retry an installed operation as often as it declares; then the job is dead."""
+        delay = retry.operation_delay_secs(job.attempts + 1, error.retries)
+        if delay is None:
+            self._bury(job, envelope, error)
+            return
+        logger.warning("%s failed, again in %.0f s: %s", envelope.operation, delay, error)
+        self._claims.retry([(job, job.queue, delay)])
 
     def _bury(self, job: Claimed, envelope: Envelope, error: Exception) -> None:
         reason = f"{type(error).__name__}: {error}"

@@ -30,12 +30,14 @@ from hivepipe.errors import BadEnvelopeError, MissingParentError, StoreError, Tr
 from hivepipe.events.job_plan import queue_of, utc
 from hivepipe.files.file_size import with_limit
 from hivepipe.guard.shared_root import look_at_shared_root
+from hivepipe.home import Place, read_record
 from hivepipe.jobs import retry
 from hivepipe.jobs.args import HERE
-from hivepipe.jobs.envelope import Envelope, redacted
+from hivepipe.jobs.envelope import Envelope, follow_ups, redacted
 from hivepipe.jobs.process_log import about_job
 from hivepipe.jobs.schedule_table import CLEANUP, TICK, job_of
 from hivepipe.operations.briefing_files import BriefingFiles
+from hivepipe.operations.custom_runs import custom_jobs
 from hivepipe.operations.heartbeats import Heartbeats
 from hivepipe.operations.late_notes import take_in_notes
 from hivepipe.operations.registry import cleanup_cause
@@ -50,12 +52,13 @@ from hivepipe.queue.hand_back import enqueue_periodic, hand_back
 from hivepipe.queue.housekeeping import Housekeeper
 from hivepipe.queue.job_data import envelope_text, read_claimed
 from hivepipe.queue.names import QUEUES
+from hivepipe.queue.spool import keep_event
 from hivepipe.stack import kernel, other_redis
 from hivepipe.stack.idle_policy import ask_to_shut_down, leave, may_leave
 from hivepipe.stack.lock import Stack
 from hivepipe.stack.tree import refuse_replaced
 from hivepipe.stack.wake_up import Bell
-from hivepipe.worker.claiming_worker import ClaimingWorker, is_away, unless_full
+from hivepipe.worker.claiming_worker import ClaimingWorker, is_away, is_full, unless_full
 from hivepipe.worker.group_commit import commit_batch
 from hivepipe.worker.idle_shutdown import IdleWatch
 
@@ -215,6 +218,8 @@ class Writer(ClaimingWorker):
             return
         self._in_trouble("")
         self._environment_works()
+        for index in outcome.committed:
+            self._enqueue_custom(jobs[index][1])
         self._claims.acknowledge(
             [(jobs[index][0], jobs[index][1].operation) for index in outcome.committed]
         )
@@ -225,6 +230,22 @@ class Writer(ClaimingWorker):
         self._log_late(jobs, outcome.committed)
         for index, reason in outcome.failed.items():
             self._job_failed(*jobs[index], reason, batch.dead)
+
+    def _enqueue_custom(self, job: Envelope) -> None:
+        """Enqueue what installed operations do on this event; a full Redis: keep it on disk.
+
+        Before the acknowledgement: after a kill in between the job comes again, with equal ids.
+        """
+        jobs = custom_jobs(job)
+        if not jobs:
+            return
+        try:
+            self._workplace.hand_back(job, jobs)
+        except (redis.ResponseError, client.RefusedError) as error:
+            if not is_full(error):
+                raise
+            place = Place("", self._home, read_record(self._home))
+            keep_event(place, job.event_time_ns, follow_ups(job, jobs))
 
     def _open_slots(self, due: list[tuple[Claimed, Envelope]]) -> None:
         """Enqueue the jobs of ticks, except for slots that were executed."""

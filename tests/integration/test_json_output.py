@@ -61,7 +61,12 @@ def test_each_entry_and_listing_of_a_day(day: Home, tmp_path: Path) -> None:
     assert said(day, "archive", "sweep")["failed"] == {}
     assert said(day, "archive", "verify") == {"checked": 0, "archives": []}
     assert said(day, "archive", "follow", str(tmp_path))["folders"] == [str(tmp_path)]
-    assert said(day, "drain") == {"applied": 0, "failed": [], "set_aside": []}
+    assert said(day, "drain") == {
+        "applied": 0,
+        "failed": [],
+        "set_aside": [],
+        "operations_failed": [],
+    }
 
 
 def test_a_summary_and_what_is_forgotten(day: Home, tmp_path: Path) -> None:

@@ -1,0 +1,20 @@
+"""Checks of the operations that installed packages add."""
+
+from collections.abc import Iterator
+
+from hivepipe.doctor.facts import Finding, Patient
+from hivepipe.errors import OperationFailedError
+from hivepipe.operations.custom import names
+from hivepipe.operations.custom_runs import declaration_by
+
+
+def loadable(_patient: Patient) -> Iterator[Finding]:
+    """Report each installed operation with its events, or why it cannot be loaded."""
+    for name in names():
+        try:
+            declaration = declaration_by(name)
+        except OperationFailedError as error:
+            yield Finding(f"an installed operation cannot be loaded: {error}")
+        else:
+            text = f"{name} of an installed package runs on {', '.join(declaration.on)}"
+            yield Finding(text, is_note=True)

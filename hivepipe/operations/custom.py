@@ -1,0 +1,77 @@
+"""Operations of installed packages: the decorator, and the events that they can name.
+
+    from hivepipe import operation
+
+    @operation(on=["SessionEnd"])
+    def report(event): ...
+
+The package names the function in its entry points (docs/operations.md).
+"""
+
+from collections.abc import Callable, Collection
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any, NamedTuple, TypeVar
+
+GROUP = "hivepipe.operations"
+MOST_RETRIES = 20
+LONGEST_SECS = 600.0
+
+# Operation whose commit causes a run -> the event's name
+EVENTS = {
+    "start_session": "SessionStart",
+    "activate_session": "UserPromptSubmit",
+    "pause_session": "Stop",
+    "start_agent": "SubagentStart",
+    "finish_agent": "SubagentStop",
+    "end_session": "SessionEnd",
+}
+
+_Function = TypeVar("_Function", bound=Callable[[dict[str, Any]], object])
+_MARK = "_hivepipe_operation"
+
+
+class Declaration(NamedTuple):
+    """What the decorator says of a function."""
+
+    on: tuple[str, ...]
+    retries: int
+    timeout_secs: float
+
+
+def operation(
+    *, on: Collection[str], retries: int = 3, timeout_secs: float = 60.0
+) -> Callable[[_Function], _Function]:
+    """Declare an operation: its events, retries after a failure, and the limit of one run.
+
+    ValueError: an event is not known, or a number is out of range.
+    """
+    named = (on,) if isinstance(on, str) else tuple(on)
+    unknown = [name for name in named if name not in EVENTS.values()]
+    if unknown or not named:
+        known = ", ".join(EVENTS.values())
+        raise ValueError(f"on names {', '.join(unknown) or 'no event'}; known events: {known}")
+    if not 0 <= retries <= MOST_RETRIES:
+        raise ValueError(f"retries is {retries}; 0 to {MOST_RETRIES} are possible")
+    if not 0 < timeout_secs <= LONGEST_SECS:
+        raise ValueError(f"timeout_secs is {timeout_secs}; up to {LONGEST_SECS:.0f} are possible")
+
+    def declare(function: _Function) -> _Function:
+        setattr(function, _MARK, Declaration(named, retries, timeout_secs))
+        return function
+
+    return declare
+
+
+def declaration_of(function: object) -> Declaration:
+    """Return what the decorator said; TypeError: the function has none."""
+    found = getattr(function, _MARK, None)
+    if not isinstance(found, Declaration) or not callable(function):
+        raise TypeError("it is not a function with @hivepipe.operation(on=[...])")
+    return found
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Return the names of the installed operations, as of the start of this process."""
+    return tuple(sorted({point.name for point in entry_points(group=GROUP)}))

@@ -1,0 +1,48 @@
+"""The process that calls the function of an installed operation.
+
+    python -I -m hivepipe.operations.custom_child    {"name": ..., "event": {...} or null} on stdin
+
+It writes one line to stdout, the function's declaration, before it calls the function. What the
+function prints goes to stderr. A process of its own, so that a function that hangs, crashes or
+fills the memory harms nothing else.
+"""
+
+import json
+import os
+import sys
+import traceback
+from importlib.metadata import entry_points
+from typing import Any
+
+from hivepipe.operations.custom import GROUP, declaration_of
+
+
+def main() -> None:
+    """Load the function, report its declaration, and call it if it names the event."""
+    said = json.load(sys.stdin)
+    header = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    try:
+        _run(said["name"], said["event"], header)
+    except BaseException as error:  # noqa: BLE001  also SystemExit and KeyboardInterrupt
+        frames = traceback.extract_tb(error.__traceback__)
+        place = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}"
+        sys.stderr.write(f"\n{place}: {type(error).__name__}: {error}\n")
+        sys.stderr.flush()
+        os._exit(1)
+
+
+def _run(name: str, event: dict[str, Any] | None, header: Any) -> None:
+    points = [point for point in entry_points(group=GROUP) if point.name == name]
+    if not points:
+        raise LookupError(f"no installed package has the entry point {name!r} in {GROUP}")
+    function = points[0].load()
+    declaration = declaration_of(function)
+    header.write(json.dumps(declaration._asdict()) + "\n")
+    header.close()
+    if event is not None and event["event"] in declaration.on:
+        function(event)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+"""Operations of installed packages: one job for each operation and event."""
+
+from typing import Any
+
+from hivepipe.jobs.args import Args
+from hivepipe.queue.names import SLOW
+
+
+class RunCustom(
+    Args,
+    operation="run_custom",
+    handler="custom_runs.run_custom",
+    priority=9,
+    queue=SLOW,
+    of_no_session=True,
+):
+    """Call the function of an entry point; `data`: the payload of the event's job, redacted."""
+
+    name: str
+    event: str
+    data: dict[str, Any]

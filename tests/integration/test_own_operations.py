@@ -1,0 +1,128 @@
+"""Operations of installed packages with pip and a running stack, as docs/operations.md has them."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, until
+from tests.installed import Installation, User, give
+
+PAGE = (ROOT / "docs" / "operations.md").read_text()
+PROJECT, MODULE = re.findall(r"```(?:toml|python)\n(.*?)```", PAGE, re.DOTALL)
+
+# name -> its function, and the reason in `hivepipe failed`; None: it is no failed job.
+FAULTS = {
+    "raises": ("raise RuntimeError('password=hunter2hunter2')", "RuntimeError: password="),
+    "exits": ("os._exit(3)", "exit code 3"),
+    "leaves": ("sys.exit(4)", "SystemExit: 4"),
+    "crashes": ("os.kill(os.getpid(), 11)", "signal 11"),
+    "hangs": ("time.sleep(600)", "did not end within 1 s"),
+    "talks": ("print('x' * 10**7)", None),
+    "comes_back": ("first(event)", None),
+}
+EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd")  # of the session
+HEAD = """
+import os, sys, time
+from pathlib import Path
+from hivepipe import operation
+
+def first(event):
+    mark = Path(event["project"], "..", event["id"])
+    if not mark.exists():
+        mark.touch()
+        raise RuntimeError("not yet")
+    Path(event["project"], "..", "came-back").touch()
+"""
+
+
+def package(folder: Path, name: str, project: str, module: str) -> Path:
+    """Write the two files of a package."""
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text(project)
+    (folder / f"{name}.py").write_text(module)
+    return folder
+
+
+def faulty(folder: Path) -> Path:
+    """Write a package whose functions do all that a function should not."""
+    functions = [
+        f"@operation(on=['SessionEnd'], retries={int(name == 'comes_back')}, timeout_secs=1)\n"
+        f"def {name}(event):\n    {body}\n"
+        for name, (body, _) in FAULTS.items()
+    ]
+    points = [f'{name} = "faulty:{name}"' for name in [*FAULTS, "plain"]]
+    points += ['missing = "no_such_module:f"']
+    entry = '[project.entry-points."hivepipe.operations"]'
+    text = PROJECT.replace("session-notes", "faulty").split("[project.entry-points")[0]
+    module = "\n".join([HEAD, *functions, "def plain(event): ..."])
+    return package(folder, "faulty", "\n".join([text, entry, *points, ""]), module)
+
+
+def install(installation: Installation, source: Path) -> None:
+    """Install a package with pip into the environment of an installation, without a network."""
+    (site,) = (installation.folder / ".venv").glob("lib/python3*/site-packages")
+    words = ("install", "-q", "--no-deps", "--no-index", "--no-build-isolation", "--no-cache-dir")
+    command = [sys.executable, "-m", "pip", *words, "--target", str(site), str(source)]
+    subprocess.run(command, check=True, timeout=120)
+    give(site)
+
+
+@pytest.fixture
+def user(folder: Path, tmp_path: Path) -> Iterator[User]:
+    installation = Installation(folder)
+    install(installation, package(tmp_path / "notes", "session_notes", PROJECT, MODULE))
+    install(installation, faulty(tmp_path / "faulty"))
+    made = User(folder, installation)
+    made.hivepipe("init")
+    yield made
+    made.end_all()
+    shutil.rmtree(installation.folder)
+
+
+def failed(user: User) -> dict[str, str]:
+    """Return name of the operation -> reason, of the failed jobs."""
+    jobs = json.loads(user.hivepipe("failed", "list", "--json"))["failed"]
+    return {str(job["reason"]).split(": ")[1]: str(job["reason"]) for job in jobs}
+
+
+def test_the_example_runs_and_faults_are_failed_jobs_only(user: User) -> None:
+    user.hivepipe("up", "-d")
+    user.live_through_a_session()
+    notes = user.project.parent / "session-notes.txt"
+    until(notes.exists, "the operation of the page did not run", 60)
+    assert notes.read_text().split()[1:] == ["s1", "other"]
+    dead = {name for name, (_, reason) in FAULTS.items() if reason} | {"plain", "missing"}
+    until(lambda: failed(user).keys() >= dead, "not all faults are failed jobs", 120)
+    until((user.project.parent / "came-back").exists, "no retry", 60)
+    reasons = failed(user)
+    assert reasons.keys() == dead
+    for name, (_, reason) in FAULTS.items():
+        assert not reason or reason in reasons[name]
+    assert "hunter2" not in str(reasons)
+    assert "@hivepipe.operation" in reasons["plain"]
+    assert "no_such_module" in reasons["missing"]
+    (session,) = user.sessions()
+    assert (session["id"], session["condition"]) == ("s1", "ended")
+
+
+def test_doctor_names_each_operation(user: User) -> None:
+    said = json.loads(user.do("hivepipe", "doctor", "--json").stdout)
+    found = [each["text"] for each in said["findings"] if each["check"] == "operations"]
+    assert "session_notes of an installed package runs on SessionEnd" in found
+    assert sum("cannot be loaded" in text for text in found) == 2
+
+
+def test_drain_runs_them_without_a_stack(user: User) -> None:
+    user.env["HIVEPIPE_AUTOSTART"] = "0"
+    user.live_through_a_session()
+    done = user.do("hivepipe", "drain")
+    assert done.returncode == 0
+    assert done.stderr.count("an installed operation failed: run_custom: ") == 6 + 2 * len(EVENTS)
+    assert (user.project.parent / "session-notes.txt").read_text().split()[1:] == ["s1", "other"]
+    assert "0 events applied" in user.hivepipe("drain")

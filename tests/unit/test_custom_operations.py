@@ -1,0 +1,75 @@
+"""Declaring operations of installed packages, and the jobs that events cause."""
+
+import pytest
+
+import hivepipe
+from hivepipe.jobs import retry
+from hivepipe.jobs.envelope import envelope_of
+from hivepipe.operations import custom, custom_runs
+from hivepipe.operations.custom import declaration_of, operation
+
+
+def committed(operation: str, **payload: object) -> object:
+    """Return a job as the writer has it after the commit."""
+    return envelope_of(
+        {
+            "v": 1,
+            "id": "j1",
+            "operation": operation,
+            "priority": 2,
+            "payload": payload,
+            "metadata": {"session": "s1", "instance": "i1", "project": "/p"},
+            "event_time_ns": 1,
+        }
+    )
+
+
+def test_the_decorator_keeps_the_function_and_what_it_says() -> None:
+    @hivepipe.operation(on=["Stop", "SessionEnd"], retries=0, timeout_secs=1)
+    def own(event: dict[str, object]) -> object:
+        return event
+
+    assert own({}) == {}
+    assert declaration_of(own) == (("Stop", "SessionEnd"), 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"on": []}, "no event"),
+        ({"on": "Stopp"}, "Stopp"),
+        ({"on": ["Stop"], "retries": 21}, "retries"),
+        ({"on": ["Stop"], "retries": -1}, "retries"),
+        ({"on": ["Stop"], "timeout_secs": 0}, "timeout_secs"),
+        ({"on": ["Stop"], "timeout_secs": 601}, "timeout_secs"),
+    ],
+)
+def test_a_wrong_declaration_is_an_error_that_names_it(
+    values: dict[str, object], reason: str
+) -> None:
+    with pytest.raises(ValueError, match=reason):
+        operation(**values)  # type: ignore[arg-type]
+
+
+def test_each_installed_operation_gets_a_job_with_redacted_data(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(custom_runs, "names", lambda: ("a", "b"))
+    jobs = custom_runs.custom_jobs(committed("end_session", reason="password=hunter2hunter2"))
+    assert [(job.operation, job.payload["name"], job.payload["event"]) for job in jobs] == [
+        ("run_custom", "a", "SessionEnd"),
+        ("run_custom", "b", "SessionEnd"),
+    ]
+    assert "hunter2" not in str(jobs)
+    assert custom_runs.custom_jobs(committed("update_checkpoint")) == []
+
+
+def test_without_installed_operations_there_is_no_job() -> None:
+    assert custom.names() == ()
+    assert custom_runs.custom_jobs(committed("end_session")) == []
+
+
+def test_the_delays_of_a_failed_operation() -> None:
+    delays = [retry.operation_delay_secs(attempt, 6) for attempt in range(1, 8)]
+    assert delays == [1.0, 5.0, 30.0, 120.0, 120.0, 120.0, None]
+    assert retry.operation_delay_secs(1, 0) is None
