@@ -85,7 +85,7 @@ def hostile_jobs(canary: Path) -> dict[str, tuple[dict[str, Any], str]]:
         "a list": ({"data": job_data("[]")}, "object"),
         "a version to come, marked 1": ({"data": enveloped(v=2)}, "version"),
         "an id that is a number": ({"data": enveloped(id=5)}, "type"),
-        "a payload that is a list": ({"data": enveloped(payload=[1])}, "type"),
+        "a payload that is a list": ({"data": enveloped(payload=[1])}, "object"),
         "a session that is an object": (
             {"data": enveloped(metadata={"session": {"a": 1}})},
             "type",

@@ -24,7 +24,7 @@ from hivepipe.events.job_plan import Job, Message
 from hivepipe.hook.alive import Fate
 from hivepipe.jobs.envelope import Envelope, follow_ups, read_envelope
 from hivepipe.operations import reaper, session_end
-from hivepipe.operations.families.sessions import ReapSessions
+from hivepipe.operations.families.sessions import ConcludeSession, ReapSessions
 from hivepipe.operations.registry import HANDLERS, execute
 from hivepipe.operations.workplace import Workplace
 from tests.payloads import CWD, SESSION, TRANSCRIPT
@@ -164,7 +164,8 @@ class Product:
                 with self.db.transaction():
                     execute(self.db, job)
             elif job.operation == "conclude_session":
-                session_end.conclude_session(Workplace(str(self.home), "", self._follow), job)
+                workplace = Workplace(str(self.home), "", self._follow)
+                session_end.conclude_session(workplace, job, ConcludeSession.read(job.payload))
         except MissingParentError:
             return False
         return True

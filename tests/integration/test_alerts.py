@@ -306,7 +306,7 @@ def test_without_a_supervisor_the_workers_own_word_counts(
     until(lambda: len(rq_workers(client)) == 3, "not registered")
     said = status(private_home)
     assert said.returncode == 0, said.stdout
-    assert f"worker    of llm on {os.uname().nodename}, pid {llm.pid}, heard" in said.stdout
+    assert f"worker    of llm on {os.uname().nodename}, pid {llm.pid}, " in said.stdout
     llm.end()
     assert status(private_home).returncode == 1
 

@@ -172,7 +172,7 @@ def commit_by_force(user: User) -> None:
 
 
 MENDED: dict[str, tuple[str, Make, str]] = {
-    "hooks": ("hooks", lambda u: u.settings.unlink(), "not told"),
+    "hooks": ("hooks", lambda u: u.settings.unlink(), "no hook is registered"),
     "a record lost": ("record", lambda u: record(u).unlink(), "not registered"),
     "a moved interpreter": ("hook-programs", lose_interpreter, "/gone/python3"),
     "a deleted program": ("hook-programs", lambda u: launcher(u).unlink(), "nothing is recorded"),
@@ -298,7 +298,7 @@ RUNNING: dict[str, tuple[str, Make, str, bool]] = {
     "no supervisor": (
         "supervisor",
         lambda u: send(u, "supervisord", "KILL"),
-        "nobody",
+        "without their supervisor",
         True,
     ),
     "Redis hangs": ("redis", lambda u: send(u, "redis-server", "STOP"), "not answer", True),

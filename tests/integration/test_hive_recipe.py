@@ -155,7 +155,7 @@ def test_a_process_whose_folder_was_removed_is_named_to_its_end(scene: Scene) ->
     typed(scene, 'rm -rf ".hive/workers/$ID"', ID=worker)
     (found,) = scene.check()
     assert (found["id"], found["lives"], found["state"]) == (worker, True, "error")
-    assert f"its process {found['pid']} goes on" in found["note"]
+    assert f"its process {found['pid']} still runs" in found["note"]
     with scene.inside({}):
         assert [each.id for each in at_work(str(scene.home.path))] == [worker]
     go()

@@ -122,7 +122,7 @@ def test_the_index_follows_the_files(scene: Scene) -> None:
     (scene.folder / "deep" / "b.txt").unlink()
     assert scene.found("green") == []
     assert scene.found("coffee") == ["a.md"]
-    assert "forgotten" in scene.run("memory", "forget", str(scene.folder / "a.md"))
+    assert "is removed from the index" in scene.run("memory", "forget", str(scene.folder / "a.md"))
     assert scene.found("coffee") == []
     assert (scene.folder / "a.md").exists()
     (scene.folder / "a.md").write_text("Black coffee, no sugar.")

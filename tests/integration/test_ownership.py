@@ -163,7 +163,7 @@ def test_the_first_day_announces_and_a_log_says_what_went(private_home: Home) ->
     assert entry["oldest_days"] >= 400
     assert entry["rule"] == "[retention] archives = 365"
     said = private_home.command("status", expect=None)
-    assert "1 archive of hivepipe's" in said
+    assert "1 archive" in said
     assert "[retention] archives = 365 in config.toml" in said
 
     home = str(private_home.path)

@@ -154,7 +154,7 @@ def test_asked_for_by_hand(scene: Scene, llm: Provider) -> None:
     words += ("--memories", str(memories))
     shown: dict[str, Any] = json.loads(scene.command(*words, "--dry-run"))
     assert llm.requests == []
-    assert "parser: of use" in scene.command(*words)
+    assert "parser: useful" in scene.command(*words)
     ((_, _, body),) = llm.requests
     system, user = (message["content"] for message in body["messages"])
     assert (shown["instructions"].strip(), shown["text"]) == (system.strip(), user)
