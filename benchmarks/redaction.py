@@ -261,7 +261,10 @@ def speed(seed: int, others: Sequence[Program | DetectSecrets]) -> float:
 
 _MEASURE = """
 import sys, time
-from hivepipe.redact import built_in
+try:
+    from hivepipe.redact import built_in
+except ImportError:  # 1.0.0
+    from hivepipe.redaction import built_in
 redactor = built_in()
 lines = open(sys.argv[1], "rb").read().splitlines(True)
 for line in lines[::9]: redactor.edits(line)
