@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from hivepipe.cli.status_words import NOT_RUNNING, accounted, silence, verdict
 from hivepipe.cli.tables import json_option, moment, printable, show_json, stored, utc_option
 from hivepipe.cli.terminal import is_terminal, say
 from hivepipe.config.asking import in_a_line, waiting
@@ -18,22 +19,6 @@ from hivepipe.settings import idle_secs
 from hivepipe.stack import condition
 from hivepipe.stack.lock import Stack
 from hivepipe.text.plurals import counted
-
-NOT_RUNNING = (
-    condition.RESTING,
-    condition.STOPPED,
-    condition.OFF,
-    condition.UNREGISTERED,
-    condition.BROKEN,
-)
-_MEANING = {
-    condition.UNHEALTHY: "hivepipe doctor says what to do",
-    condition.RESTING: "ended when idle; the next event of a session starts the stack",
-    condition.STOPPED: "by `hivepipe down`; events wait on disk until `hivepipe up -d`",
-    condition.OFF: "by `hivepipe off`; nothing is recorded until `hivepipe on`",
-    condition.UNREGISTERED: "hivepipe is not set up here; run `hivepipe init`",
-    condition.BROKEN: "the stack should run and does not; hivepipe doctor says why",
-}
 
 
 @click.command()
@@ -144,16 +129,6 @@ def _show_deletions(deletions: list[dict[str, Any]], utc: bool) -> None:
         )
 
 
-def verdict(report: dict[str, Any]) -> str:
-    """Return the condition of the stack, its meaning and the number of alerts."""
-    word: str = report["condition"]
-    alerts = counted(len(report["alerts"]), "alert") if report["alerts"] else ""
-    if word == condition.DEGRADED:
-        return f"running, with {alerts}" if alerts else "running; the database was busy just now"
-    said = f"{word}: {_MEANING[word]}" if word in _MEANING else word
-    return f"{said}; {alerts}" if alerts and word in NOT_RUNNING else said
-
-
 def _show_spool(report: dict[str, Any]) -> None:
     spool, set_aside = report["spool"], report["set_aside"]
     unreadable = f", {set_aside} unreadable in spool/bad" if set_aside else ""
@@ -172,14 +147,6 @@ def _show_workers(report: dict[str, Any]) -> None:
             heard = f"heartbeat {worker['heartbeat_secs']:.0f} s ago"
         where = f"on {printable(worker['host'])}, pid {worker['pid']}"
         say(f"worker    of {queues} {where}, {heard}")
-
-
-def silence(report: dict[str, Any], pid: int) -> str:
-    """Return a note if a running process sends no heartbeat: it hangs, or was stopped."""
-    for worker in report["workers"] or ():
-        if worker["pid"] == pid and not worker["alive"] and worker["heartbeat_secs"] is not None:
-            return f", no heartbeat for {worker['heartbeat_secs']:.0f} s"
-    return ""
 
 
 def _show_effectless(counters: dict[str, int] | None) -> None:
@@ -205,14 +172,3 @@ def _show_jobs(report: dict[str, Any]) -> None:
         say(f"oldest    waits for {report['oldest_waiting_secs']:.0f} s")
     say(f"accepted  {accounted(report)}")
     say(f"retried   {report['retried']}")
-
-
-def accounted(report: dict[str, Any]) -> str:
-    """Return the accepted jobs as a sum by state, marked if it does not balance."""
-    accounts = report["accounts"]
-    parts = {name: count for name, count in accounts.items() if name != "accepted"}
-    found = sum(parts.values())
-    sign = "=" if found == accounts["accepted"] else f"but {found} are found:"
-    terms = " + ".join(f"{count} {name}" for name, count in parts.items())
-    by_clock = f", {report['periodic']} periodic" if report["periodic"] else ""
-    return f"{accounts['accepted']} {sign} {terms}{by_clock}"

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hivepipe.cli.rich_terminal import console
-from hivepipe.cli.status import NOT_RUNNING, accounted, silence, verdict
+from hivepipe.cli.status_words import NOT_RUNNING, accounted, silence, verdict
 from hivepipe.cli.tables import moment, printable
 from hivepipe.db.listings import Entry, listings
 from hivepipe.db.location import database_path
