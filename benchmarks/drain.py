@@ -24,7 +24,7 @@ from figures import Figure, conclude, machine, parser
 from redis.exceptions import RedisError
 
 from hivepipe import home
-from hivepipe.events.claude_code import parse_event
+from hivepipe.events import parse_event
 from hivepipe.events.job_plan import Context, Count, Message, encode, plan
 from hivepipe.queue.client import push
 from hivepipe.queue.connection import connect

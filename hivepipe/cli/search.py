@@ -92,13 +92,17 @@ def search(
         entries = [_entry(hit, text, terms) for hit, text in found]
         show_json(total=total, not_indexed_bytes=left, hits=entries)
         return
+    _show(found, terms, utc)
+    say(f"{total} found" if total == len(found) else f"{len(found)} of {total} found")
+    if left:
+        say(f"{size(left)} of older transcripts are not indexed yet: search again", err=True)
+
+
+def _show(found: list[tuple[Hit, str]], terms: list[Term], utc: bool) -> None:
     screen = console()
     for hit, text in found:
         screen.print(_line(hit, text, terms, utc), soft_wrap=True)
         say(f"    {_opened_by(hit)}")
-    say(f"{total} found" if total == len(found) else f"{len(found)} of {total} found")
-    if left:
-        say(f"{size(left)} of older transcripts are not indexed yet: search again", err=True)
 
 
 def _catch_up(index: SearchIndex, archived: list[Archived]) -> int:

@@ -13,7 +13,6 @@ from _blake2 import blake2b
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from hivepipe.events.hosts import Host
     from hivepipe.events.other_events import BatchCall
 
 ID_CHARS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
@@ -91,7 +90,6 @@ _NOT_JSON = (ValueError, StopIteration, RecursionError, SystemError, OverflowErr
 
 
 Fields = dict[str, object]
-_OF_OTHERS = {"cursor_version", "sessionId", "timestamp", "turn_id"}
 
 
 class Event:
@@ -452,46 +450,6 @@ KINDS: dict[str, type[Event]] = {
         SessionEnd,
     )
 }
-
-
-def parse_event(name: str, data: bytes) -> Event | None:
-    """Parse one event; `name` is the hook's, used if the text names no event.
-
-    Return None for an unknown event, or a text without an object. Other faults are listed in
-    `problems` of the event.
-    """
-    problems: list[str] = []
-    fields = parse_object(data, problems)
-    if fields is None:
-        return None
-    host = _other_host(fields)
-    if host:
-        fields = host.translated(fields)
-    said = fields.get("hook_event_name")
-    if isinstance(said, str) and said:
-        name = said
-    elif said is not None:
-        problems.append("hook_event_name is not a text")
-    kind = KINDS.get(name)
-    if kind is None:
-        from hivepipe.events.other_events import KINDS_BESIDE  # noqa: PLC0415  most calls have none
-
-        kind = KINDS_BESIDE.get(name)
-    if kind is None:
-        return None
-    event = kind(name, fields, blake2b(data, digest_size=16).digest(), problems)
-    if host:
-        event.host, event.folder_variable = host.name, host.folder_variable
-    return event
-
-
-def _other_host(fields: Fields) -> "Host | None":
-    """Return the host of the event, or None for Claude Code."""
-    if _OF_OTHERS.isdisjoint(fields) and "/rollout-" not in str(fields.get("transcript_path")):
-        return None
-    from hivepipe.events.hosts import host_of  # noqa: PLC0415  seldom wanted
-
-    return host_of(fields)
 
 
 def parse_object(data: bytes, problems: list[str]) -> Fields | None:

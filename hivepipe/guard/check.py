@@ -7,8 +7,8 @@ import posix
 
 from hivepipe import settings
 from hivepipe.events import claude_code
-from hivepipe.events.claude_code import PreToolUse, ToolEvent
-from hivepipe.guard.client import PROMPT, VERDICT_SCRIPT, Note, Watch, cancellation_path
+from hivepipe.events.claude_code import Event, PreToolUse, ToolEvent
+from hivepipe.guard.client import OTHER, PROMPT, VERDICT_SCRIPT, Note, Watch, cancellation_path
 from hivepipe.guard.rules import CANCELLED, SHARED_DISK, Call, Limits, Verdict, judge, kind_of
 from hivepipe.home import make_folders, read_small, short_hash
 
@@ -57,8 +57,10 @@ def verdict_note(watch: Watch, verdict: Verdict, denied: bool) -> Note:
     return VERDICT_SCRIPT, [*watch.keys, watch.id, "1" if denied else "0", subject]
 
 
-def kind_of_call(event: PreToolUse) -> str:
-    """Return the kind of a call (hivepipe.guard.client)."""
+def kind_of_call(event: Event) -> str:
+    """Return the kind of a call that is about to run (hivepipe.guard.client), else OTHER."""
+    if not isinstance(event, PreToolUse):
+        return OTHER
     return kind_of(event.tool, event.command, event.tool in claude_code.EDIT_TOOLS, limits())
 
 

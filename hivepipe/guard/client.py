@@ -13,7 +13,6 @@ each call is judged by the list at its arrival.
 A duplicate event changes nothing: its id is known. Ids, arguments and results are kept as hashes.
 On the hook path; the rules are imported before a call only.
 """
-# ruff: noqa: PLC0415
 
 from _blake2 import blake2b
 
@@ -84,15 +83,15 @@ class Watch:
         "time_ms",
     )
 
-    def __init__(self, event: Event, context: Context, home: str) -> None:
-        """`context.own_session` must be known."""
+    def __init__(self, event: Event, context: Context, home: str, kind: str = OTHER) -> None:
+        """`context.own_session` must be known; `kind`: that of a call before it runs."""
         self.event = event
         self.home = home
         self.session = context.own_session
         self.time_ms = context.event_time_ns // 1_000_000
         self.task = task_of(home, self.session)
         self.profile = valid_id(settings.variable("HIVEPIPE_AGENT_ID") or "")
-        self.kind = OTHER
+        self.kind = kind
         self.id = ""
         if event.calls:
             self.id = event.digest.hex()[: 2 * _HASH_BYTES]
@@ -100,10 +99,7 @@ class Watch:
             self.id = _hash(event.tool_use_id) if event.tool_use_id else ""
             is_edit = event.tool in claude_code.EDIT_TOOLS
             if isinstance(event, PreToolUse):
-                from hivepipe.guard.check import kind_of_call
-
                 self.id = self.id or _hash(f"{event.digest.hex()} {context.event_time_ns}")
-                self.kind = kind_of_call(event)
             elif is_edit and isinstance(event, PostToolUse):
                 self.kind = EDIT
 

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from hivepipe.events.claude_code import PreToolUse, parse_event
+from hivepipe.events import parse_event
+from hivepipe.events.claude_code import PreToolUse
 from hivepipe.events.job_plan import Context
-from hivepipe.guard.check import last_calls, limits, verdict_note
+from hivepipe.guard.check import kind_of_call, last_calls, limits, verdict_note
 from hivepipe.guard.client import (
     EDIT,
     KEPT_CALLS,
@@ -66,7 +67,7 @@ def replay(events: Iterable[Event], home: str) -> Report:
             continue
         report.events += 1
         context = Context(event_time_ns=time_ms * 1_000_000, own_session=event.session_id)
-        watch = Watch(event, context, home)
+        watch = Watch(event, context, home, kind_of_call(event))
         watch.task = ""
         said = memory.run(watch.note())
         if not isinstance(event, PreToolUse):

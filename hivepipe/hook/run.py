@@ -13,16 +13,16 @@ import time
 from _signal import ITIMER_REAL, SIGALRM, setitimer, signal
 
 from hivepipe import home, settings
-from hivepipe.events import claude_code, job_plan
+from hivepipe.events import claude_code, job_plan, parse_event
 from hivepipe.events.claude_code import (
     EDIT_TOOLS,
     IDENTITY_FILES,
     PROBE,
     Event,
     PostToolUse,
+    PreToolUse,
     UserPromptSubmit,
     clean,
-    parse_event,
     valid_id,
 )
 from hivepipe.hook import instance as instances
@@ -204,13 +204,27 @@ def _take_in(name: str, received: stdin.Input) -> bytes:
     instance = instances.this_instance(place.home)
     if instances.had_no_session(event, instance):
         return NEUTRAL
+    return _record(name, event, place, instance, keyword_rules, received.trouble)
+
+
+def _record(
+    name: str,
+    event: Event,
+    place: home.Place,
+    instance: "instances.Instance",
+    rules: object,
+    trouble: str,
+) -> bytes:
+    """Hand the event's jobs over and return the answer."""
+    global _keep
+    event_time_ns = _came_at_ns
     context = _context(event, event_time_ns, place, instance)
     _keep_identity(event, place, context)
     recalled = _recall(event, place, context) if context.wants_memories else ""
     direct = said = ""
     planned = job_plan.plan(event, context)
     watch = _watch(event, context, place)
-    _log_problems(place, name, [*event.problems, received.trouble])
+    _log_problems(place, name, [*event.problems, trouble])
     if planned or watch:
         from hivepipe.hook.hand_over import apply_and_end, hand_over
 
@@ -221,7 +235,7 @@ def _take_in(name: str, received: stdin.Input) -> bytes:
     _keep = None
     _keep_markers(event, place, instance, context)
     if isinstance(event, UserPromptSubmit):
-        answer = _with_prompt(event, watch, keyword_rules, recalled)
+        answer = _with_prompt(event, watch, rules, recalled)
     elif event.name == "SessionStart":
         from hivepipe.hook.greeting import greeting
 
@@ -371,7 +385,11 @@ def _watch(event: Event, context: job_plan.Context, place: home.Place) -> "Watch
         return None
     from hivepipe.guard.client import Watch
 
-    return Watch(event, context, place.home)
+    if not isinstance(event, PreToolUse):
+        return Watch(event, context, place.home)
+    from hivepipe.guard.check import kind_of_call
+
+    return Watch(event, context, place.home, kind_of_call(event))
 
 
 def _said_by_files(place: home.Place) -> tuple[dict[str, str], object]:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from hivepipe.db.database import Database, Row
 from hivepipe.db.location import database_path
 from hivepipe.db.open_sessions import open_sessions, running_instances, unconcluded_sessions
-from hivepipe.events.claude_code import parse_event
+from hivepipe.events import parse_event
 from hivepipe.events.job_plan import Context, Message, dumps, encode, plan
 from hivepipe.home import read_small
 from hivepipe.hook.alive import UNKNOWN, fate_of

@@ -88,12 +88,17 @@ def register(
             # Off belongs to the project: its home's record keeps the state of the stack.
             wanted = before.get("state", "on") if state == "off" else state
             _write(home, _text({**record, **kept, "state": wanted}))
-        manifest = Manifest(home)
-        manifest.begin()
-        if tree:
-            take_folders(tree, manifest)
-        take_names(kept_folder(home), manifest, NAMES)
+        _take_names(home, tree)
         _write(project, _text({**record, **kept}) if home == project else text)
+
+
+def _take_names(home: str, tree: str) -> None:
+    """List the folders and files that are ours in the home's manifest."""
+    manifest = Manifest(home)
+    manifest.begin()
+    if tree:
+        take_folders(tree, manifest)
+    take_names(kept_folder(home), manifest, NAMES)
 
 
 def refuse_broken_line(project: str) -> None:

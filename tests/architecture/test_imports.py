@@ -10,8 +10,10 @@ import re
 import subprocess
 import sys
 import tomllib
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 from hivepipe.stack.hook_bundle import MODULES
@@ -114,3 +116,9 @@ def test_the_python_interface_that_the_pages_name_can_be_imported() -> None:
     assert "`hivepipe.Orchestrator`" in page
     program = "from hivepipe import Orchestrator"
     subprocess.run([sys.executable, "-I", "-c", program], check=True)
+
+
+def test_no_modules_import_each_other() -> None:
+    graph = grimp.build_graph("hivepipe", exclude_type_checking_imports=True, cache_dir=None)
+    imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+    TopologicalSorter(imports).prepare()  # CycleError names them

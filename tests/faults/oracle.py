@@ -674,8 +674,8 @@ def differences(wanted: Rows, found: Rows) -> list[str]:
 
 def messages(events: Sequence[Fired], project: str, swarm: str) -> list[list[Any]]:
     """Return what the hooks would hand over, one list per firing, in order."""
-    from hivepipe.events import job_plan  # noqa: PLC0415  the oracle above knows nothing of the product
-    from hivepipe.events.claude_code import parse_event  # noqa: PLC0415
+    # The oracle above knows nothing of the product.
+    from hivepipe.events import job_plan, parse_event  # noqa: PLC0415
 
     totals: dict[tuple[str, str], int] = defaultdict(int)
     found = []

@@ -18,8 +18,7 @@ import pytest
 
 from hivepipe.db.database import Database
 from hivepipe.errors import MissingParentError
-from hivepipe.events import job_plan
-from hivepipe.events.claude_code import parse_event
+from hivepipe.events import job_plan, parse_event
 from hivepipe.events.job_plan import Job, Message
 from hivepipe.hook.alive import Fate
 from hivepipe.jobs.envelope import Envelope, follow_ups, read_envelope

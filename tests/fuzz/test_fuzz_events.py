@@ -5,8 +5,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hivepipe.events import job_plan
-from hivepipe.events.claude_code import KINDS, parse_event
+from hivepipe.events import job_plan, parse_event
+from hivepipe.events.claude_code import KINDS
 from hivepipe.guard.client import Watch
 from hivepipe.jobs.envelope import read_envelope
 from hivepipe.queue.client import eval_command, job_data

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hivepipe.events import claude_code, other_events
-from hivepipe.events.claude_code import Event, parse_event
+from hivepipe.events import claude_code, other_events, parse_event
+from hivepipe.events.claude_code import Event
 from tests import payloads
 from tests.payloads import changed, encoded
 

@@ -3,6 +3,7 @@
 import pytest
 
 from hivepipe.events import job_plan
+from hivepipe.events import parse_event as parse
 from hivepipe.events.claude_code import (
     Event,
     PostToolUse,
@@ -10,7 +11,6 @@ from hivepipe.events.claude_code import (
     SessionStart,
     UserPromptSubmit,
 )
-from hivepipe.events.claude_code import parse_event as parse
 from tests import host_payloads, payloads
 from tests.host_payloads import CODEX, COPILOT, CURSOR
 from tests.payloads import encoded

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from hivepipe.events import job_plan
-from hivepipe.events.claude_code import KINDS, Event, parse_event
+from hivepipe.events import job_plan, parse_event
+from hivepipe.events.claude_code import KINDS, Event
 from hivepipe.events.job_plan import Context, Count, Job, Message, encode, plan
 from tests import payloads
 from tests.payloads import SESSION, changed, encoded

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hivepipe.events.claude_code import parse_event
+from hivepipe.events import parse_event
 from hivepipe.events.notices import MOST_REFUSED, noticed
 from tests import payloads
 from tests.payloads import changed, encoded

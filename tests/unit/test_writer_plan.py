@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hivepipe.db.cleanups import verdicts
 from hivepipe.db.database import Database
-from hivepipe.events.claude_code import parse_event
+from hivepipe.events import parse_event
 from hivepipe.events.job_plan import Context, Count, encode, plan
 from hivepipe.jobs.envelope import Envelope, read_envelope
 from hivepipe.operations.registry import HANDLERS
