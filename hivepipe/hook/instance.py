@@ -1,7 +1,8 @@
 """Identify the Claude Code process of a hook, and its session.
 
 Hooks have no terminal. The process is the hook's parent or, behind a shell, the first `claude`,
-`node` or other host above it, else the first that is no shell. `instances/<key>` stores it:
+`node` or other host above it, else the first that is no shell. A hook whose Claude Code was killed
+is its own process: it ends at once, and so does the instance. `instances/<key>` stores it:
 
     id=instance-<epoch of its start>-<8 hex>
     pid=, started=       the process; another start time with the same pid is a new instance
@@ -25,6 +26,8 @@ from hivepipe.settings import of_this_process
 
 _SHELLS = ("sh", "dash", "bash", "zsh", "ksh", "ash", "fish", "busybox", "env")
 _HOSTS = ("claude", "node", "codex", "copilot")
+# They adopt a process whose parent has ended, as pid 1 does.
+_INITS = ("systemd", "init", "tini", "docker-init", "dumb-init", "catatonit")
 _STEPS = 4
 
 
@@ -196,6 +199,8 @@ def _claude_process() -> tuple[int, str]:
     """Return pid and start time of the Claude Code process that started the hook."""
     parent = posix.getppid()
     name, above, started = _process(parent)
+    if _is_init(parent, name):
+        return posix.getpid(), _process(posix.getpid())[2]
     if name not in _SHELLS:
         return parent, started
     pid, nearest = parent, (parent, started)
@@ -204,9 +209,13 @@ def _claude_process() -> tuple[int, str]:
         name, above, since = _process(pid)
         if name in _HOSTS:
             return pid, since
-        if nearest[0] == parent and pid > 1 and name and name not in _SHELLS:
+        if nearest[0] == parent and name and name not in _SHELLS and not _is_init(pid, name):
             nearest = pid, since  # the shell itself ends with the hook
     return nearest
+
+
+def _is_init(pid: int, name: str) -> bool:
+    return (pid == 1 or name in _INITS) and name not in _HOSTS
 
 
 def _process(pid: int) -> tuple[str, int, str]:

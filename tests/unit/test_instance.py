@@ -92,6 +92,47 @@ def test_a_parent_that_is_no_shell_is_the_instance(
     assert this_instance(home).pid == 100
 
 
+ORPHAN = """
+import os, sys, time
+parent = os.getpid()
+if os.fork():
+    os._exit(0)  # as a Claude Code that is killed while a hook starts
+while os.getppid() == parent:
+    time.sleep(0.01)
+from hivepipe.hook.instance import this_instance
+found = this_instance('/nowhere')
+print(found.pid == os.getpid(), found.started != '')
+"""
+
+
+def test_a_hook_whose_claude_was_killed_is_an_instance_that_ends_with_it() -> None:
+    if sys.platform != "linux":
+        pytest.skip("Linux only")
+    made = subprocess.run(
+        [sys.executable, "-c", ORPHAN], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert made.stdout.split() == ["True", "True"]
+
+
+@pytest.mark.parametrize("init", ["systemd", "tini", "docker-init"])
+@pytest.mark.parametrize("shells", [0, 1])
+def test_a_process_that_adopts_orphans_is_no_instance(
+    home: str, monkeypatch: pytest.MonkeyPatch, init: str, shells: int
+) -> None:
+    table = {100: ("sh", 90, "7"), 90: (init, 1, "3")} if shells else {100: (init, 1, "3")}
+    processes(monkeypatch, {**table, 1: ("systemd", 0, "1"), posix.getpid(): ("python", 100, "9")})
+    assert this_instance(home).pid == (100 if shells else posix.getpid())
+
+
+@pytest.mark.parametrize("claude", ["claude", "node"])
+def test_a_claude_that_is_the_first_process_of_a_container_is_the_instance(
+    home: str, monkeypatch: pytest.MonkeyPatch, claude: str
+) -> None:
+    monkeypatch.setattr(posix, "getppid", lambda: 1)
+    monkeypatch.setattr(instances, "_process", lambda pid: {1: (claude, 0, "5")}[pid])
+    assert this_instance(home).pid == 1
+
+
 def test_a_process_name_may_hold_brackets_and_blanks(tmp_path: Path) -> None:
     code = (
         "import ctypes, sys; ctypes.CDLL(None).prctl(15, b') (x) 1 2', 0, 0, 0);"
